@@ -1,0 +1,94 @@
+/** The errors oncehook throws: one base class with a stable `code`, a subclass for each thing a caller handles differently. */
+
+/** Stable codes; a code never changes its meaning within a major version. */
+export type OncehookErrorCode =
+  | "invalid_option"
+  | "invalid_secret"
+  | "missing_peer"
+  | "incompatible_peer"
+  | "already_started"
+  | "no_handlers"
+  | "wrong_receiver_name"
+  | "inbox_too_new"
+  | "migration_needed"
+  | "not_durable"
+  | "unsafe_location"
+  | "store_unavailable"
+  | "store_full"
+  | "overloaded"
+  | "closed"
+  | "keyring_unavailable"
+  | "effects_unsupported"
+  | "async_effect"
+  | "lease_lost"
+  | "handler_timeout"
+  | "retry_after"
+  | "permanent_failure"
+  | "dead_lettered"
+  | "wait_timeout"
+  | "raw_body_unavailable";
+
+export interface OncehookErrorOptions extends ErrorOptions {
+  /** Data for programs; never a secret, signature, phone number or body text. */
+  readonly fields?: Readonly<Record<string, string | number | boolean | null>>;
+}
+
+/** Base class of every error that oncehook throws. The message says what happened and what to do about it. */
+export class OncehookError extends Error {
+  readonly code: OncehookErrorCode;
+  readonly fields: Readonly<Record<string, string | number | boolean | null>>;
+
+  constructor(code: OncehookErrorCode, message: string, options: OncehookErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = new.target.name;
+    this.code = code;
+    this.fields = options.fields ?? {};
+  }
+}
+
+/** A set-up mistake, found at construction or at open. Nothing was received or lost. */
+export class SetupError extends OncehookError {}
+
+/** The inbox cannot take or give events now; the service's retry or the worker's next turn tries again. */
+export class StoreError extends OncehookError {}
+
+/** An async keyring has no usable secrets now. Answered with 503, never 401: the service retries. */
+export class KeyringError extends OncehookError {
+  constructor(message: string, options: OncehookErrorOptions = {}) {
+    super("keyring_unavailable", message, options);
+  }
+}
+
+/** The event was settled, or its lease passed to another worker: what is registered now could not commit. */
+export class LeaseLost extends OncehookError {
+  constructor(message = "This event is already settled, or its lease was lost: register effects before the handler returns.") {
+    super("lease_lost", message);
+  }
+}
+
+/** Thrown by a handler to be retried after `ms` instead of the usual backoff. 0 to 86,400,000 (24 h). */
+export class RetryAfter extends OncehookError {
+  readonly ms: number;
+
+  constructor(ms: number, message = `The handler asked for a retry in ${ms} ms.`, options: OncehookErrorOptions = {}) {
+    if (!(Number.isFinite(ms) && ms >= 0 && ms <= 86_400_000)) {
+      throw new SetupError("invalid_option", `RetryAfter takes 0 to 86,400,000 milliseconds (24 h), not ${ms}.`);
+    }
+    super("retry_after", message, options);
+    this.ms = ms;
+  }
+}
+
+/** Thrown by a handler for an event that no retry can mend: it becomes a dead letter at once. */
+export class PermanentError extends OncehookError {
+  constructor(message: string, options: OncehookErrorOptions = {}) {
+    super("permanent_failure", message, options);
+  }
+}
+
+/** `waitFor` saw its event become a dead letter. */
+export class DeadLettered extends OncehookError {
+  constructor(message: string, options: OncehookErrorOptions = {}) {
+    super("dead_lettered", message, options);
+  }
+}

@@ -1,0 +1,38 @@
+/** When a failed event is tried again, and how long a gap is waited for. */
+import { invalidOption } from "../internal/options.ts";
+import type { Random } from "../internal/clock.ts";
+import { LONGEST_WAIT_MS } from "./gap.ts";
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+/** Eleven waits between twelve attempts: about a day, so that a night's outage of a dependency costs nothing. */
+const WAITS = [
+  SECOND,
+  5 * SECOND,
+  30 * SECOND,
+  2 * MINUTE,
+  10 * MINUTE,
+  30 * MINUTE,
+  HOUR,
+  2 * HOUR,
+  4 * HOUR,
+  8 * HOUR,
+  8 * HOUR,
+] as const;
+
+/** Attempts before an event becomes a dead letter. */
+export const DEFAULT_MAX_ATTEMPTS = WAITS.length + 1;
+
+/** Milliseconds to wait after failed attempt `attempt` (1 or more): between half of the scheduled wait and all of it. */
+export function backoffMs(attempt: number, random: Random): number {
+  const wait = WAITS[Math.min(Math.max(attempt, 1), WAITS.length) - 1] ?? HOUR;
+  return Math.round(wait / 2 + (random() * wait) / 2);
+}
+
+/** Bounds a wait that a user's function or a `RetryAfter` gave. */
+export function boundedWait(name: string, ms: unknown): number {
+  if (typeof ms === "number" && ms >= 0 && ms <= LONGEST_WAIT_MS) return Math.round(ms);
+  throw invalidOption(name, `must give 0 to ${LONGEST_WAIT_MS} ms (24 h)`, ms);
+}

@@ -1,0 +1,79 @@
+/** Decides what a lane does next: the heart of the ordering, pure, shared by every embedded store. */
+
+/** How long a missing event is waited for at most after the one behind it occurred: the service's last retry, and some. */
+export const LAST_RETRY_MS = 85 * 60_000;
+
+/** No wait is ever longer; a `readyAt` further ahead means that the clock went back, and counts as due. */
+export const LONGEST_WAIT_MS = 24 * 3_600_000;
+
+/** What the decision needs to know of a lane. */
+export interface LanePosition {
+  readonly ordered: boolean;
+  readonly cursor: number | null;
+  readonly gapSince: number | null;
+  readonly firstSequence: number | "any";
+}
+
+/** What the decision needs to know of a pending event. */
+export interface Candidate {
+  readonly sequence: number;
+  readonly late: boolean;
+  readonly forced: boolean;
+  readonly gapWaitMs: number;
+  readonly occurredAt: number;
+  readonly acceptedAt: number;
+}
+
+/** What a lane does next. `missing` is the gap that is given up by taking `head` now. */
+export type Arming<C extends Candidate> =
+  | { readonly status: "idle"; readonly gapSince: null }
+  | { readonly status: "ready"; readonly head: C; readonly missing: Missing | null; readonly gapSince: number | null }
+  | { readonly status: "gap"; readonly head: C; readonly dueAt: number; readonly gapSince: number };
+
+export interface Missing {
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * @param head - the pending event lowest in (sequence, id) that is not late
+ * @param late - the lowest late one; taken while the head's gap is waited for
+ */
+export function arm<C extends Candidate>(lane: LanePosition, head: C | null, late: C | null, now: number): Arming<C> {
+  if (head === null) {
+    return late === null ? { status: "idle", gapSince: null } : { status: "ready", head: late, missing: null, gapSince: null };
+  }
+  // A replay takes no place in the sequence: the wait that goes on behind it keeps its start.
+  if (head.forced) return { status: "ready", head, missing: null, gapSince: lane.gapSince };
+  const missing = gapBefore(lane, head);
+  if (missing === null) return { status: "ready", head, missing: null, gapSince: null };
+  const gapSince = lane.gapSince ?? now;
+  const dueAt = gapDueAt(head, gapSince);
+  if (isDue(dueAt, now)) return { status: "ready", head, missing, gapSince };
+  if (late !== null) return { status: "ready", head: late, missing: null, gapSince };
+  return { status: "gap", head, dueAt, gapSince };
+}
+
+/** The sequence a lane waits for; null when any will do. */
+export function expectedSequence(lane: Pick<LanePosition, "cursor" | "firstSequence">): number | null {
+  if (lane.cursor !== null) return lane.cursor + 1;
+  return lane.firstSequence === "any" ? null : lane.firstSequence;
+}
+
+/** True when `readyAt` has come, or lies so far ahead that the clock must have gone back. */
+export function isDue(readyAt: number, now: number): boolean {
+  return readyAt <= now || readyAt > now + LONGEST_WAIT_MS;
+}
+
+function gapBefore(lane: LanePosition, head: Candidate): Missing | null {
+  const expected = expectedSequence(lane);
+  if (!lane.ordered || expected === null || head.sequence <= expected) return null;
+  return { from: expected, to: head.sequence - 1 };
+}
+
+/** A missing event is not retried after `LAST_RETRY_MS`, unless the head itself came later: then a backlog brings everything late. */
+function gapDueAt(head: Candidate, gapSince: number): number {
+  const waitedOut = gapSince + head.gapWaitMs;
+  const lastRetry = head.occurredAt + LAST_RETRY_MS;
+  return head.acceptedAt <= lastRetry ? Math.min(waitedOut, lastRetry) : waitedOut;
+}

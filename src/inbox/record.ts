@@ -1,0 +1,178 @@
+/** The facts an inbox keeps, in the words of docs/architecture.md. Every store speaks in these types. */
+
+/** A store's number for an event. Ids grow in the order of acceptance. */
+export type EventId = number;
+/** A store's number for a lane. */
+export type LaneId = number;
+
+/** `outbound`: one lane per outbound message, in ascending sequence. The others hold one unordered event each. */
+export type LaneTag = "outbound" | "inbound" | "unlaned";
+
+/** What makes a lane the same lane. For `unlaned`, `messageId` is the hex SHA-256 of the body. */
+export interface LaneKey {
+  /** Empty when the body carries none (`unlaned` only). */
+  readonly apiClientId: string;
+  readonly tag: LaneTag;
+  readonly messageId: string;
+}
+
+/**
+ * - `idle`: no pending event.
+ * - `ready`: its head can be claimed.
+ * - `gap`: its head waits for a missing sequence, until `readyAt`.
+ * - `leased`: a worker holds its head, until `readyAt`.
+ * - `backoff`: its head failed and is retried at `readyAt`.
+ * - `blocked`: parked behind a dead letter until an operator acts.
+ */
+export type LaneStatus = "idle" | "ready" | "gap" | "leased" | "backoff" | "blocked";
+
+/**
+ * - `pending`: accepted, not settled.
+ * - `done`: completed; `outcome` says how.
+ * - `dead`: failed on its last attempt, or could not be mended by a retry.
+ * - `late`: arrived below the cursor and was recorded without a handler.
+ * - `discarded`: set aside by an operator, or erased before it was handled.
+ */
+export type EventState = "pending" | "done" | "dead" | "late" | "discarded";
+
+/** How a `done` event ended: `unhandled` means that no handler was registered for its type. */
+export type Outcome = "handled" | "unhandled";
+
+/** What happens to a lane whose event became a dead letter: it goes on, or is parked until an operator acts. */
+export type OnDead = "continue" | "block";
+
+/** An event about to be accepted: parsed, verified, and with everything computed that a store needs to place it. */
+export interface NewEvent {
+  readonly lane: LaneKey;
+  /** 0 for events that have no place in a sequence. */
+  readonly sequence: number;
+  readonly eventType: string;
+  /** Epoch milliseconds, from the event. */
+  readonly occurredAt: number;
+  /** Epoch milliseconds: the verified timestamp of the delivery. */
+  readonly signedAt: number;
+  /** How long a gap before this event is waited for, in milliseconds. */
+  readonly gapWaitMs: number;
+  /** SHA-256 of `raw`. */
+  readonly digest: Uint8Array;
+  /** The exact bytes of the delivery's body. */
+  readonly raw: Uint8Array;
+  /** The delivery's `traceparent`, when it had a strictly valid one. */
+  readonly trace: string | null;
+  /** The other party's number, for search and erasure. */
+  readonly peer: string | null;
+  readonly externalReference: string | null;
+}
+
+/** A correctly signed body that is no event. */
+export interface NewQuarantine {
+  /** The parser's code, such as `invalid_json`. */
+  readonly reason: string;
+  /** Which secret vouched for it: `current`, `previous`, `next`, or `unsigned`. Quotas count per slot. */
+  readonly slot: string;
+  readonly scope: string;
+  /** Epoch milliseconds: the verified timestamp of the delivery. */
+  readonly signedAt: number;
+  readonly digest: Uint8Array;
+  readonly raw: Uint8Array;
+  readonly trace: string | null;
+}
+
+/** A stored event, as an operator sees it. */
+export interface EventRecord {
+  readonly id: EventId;
+  readonly laneId: LaneId;
+  readonly lane: LaneKey;
+  readonly sequence: number;
+  readonly eventType: string;
+  readonly state: EventState;
+  /** Null unless `state` is `done`. */
+  readonly outcome: Outcome | null;
+  /** It was below the cursor when it arrived. */
+  readonly late: boolean;
+  /** An operator replayed it: handed out whatever its sequence. */
+  readonly forced: boolean;
+  readonly occurredAt: number;
+  readonly signedAt: number;
+  readonly acceptedAt: number;
+  /** First hand-out to a handler. */
+  readonly startedAt: number | null;
+  /** When it reached a state other than `pending`. */
+  readonly finishedAt: number | null;
+  readonly attempts: number;
+  readonly duplicates: number;
+  /** A delivery with this identity carried other content. */
+  readonly conflict: boolean;
+  readonly errorCode: string | null;
+  /** At most 500 characters, masked. */
+  readonly error: string | null;
+  readonly trace: string | null;
+  readonly digest: Uint8Array;
+  /** The exact body; null once pruned or erased. */
+  readonly raw: Uint8Array | null;
+}
+
+/** A stored body that is no event. */
+export interface QuarantineRecord {
+  readonly id: number;
+  readonly reason: string;
+  readonly slot: string;
+  readonly scope: string;
+  readonly state: "held" | "replayed" | "discarded";
+  /** The event its replay became. */
+  readonly replayedAs: EventId | null;
+  readonly signedAt: number;
+  readonly acceptedAt: number;
+  readonly trace: string | null;
+  readonly digest: Uint8Array;
+  /** Null once erased. */
+  readonly raw: Uint8Array | null;
+}
+
+/** A stretch of sequences that was waited for in vain. */
+export interface GapRecord {
+  readonly from: number;
+  readonly to: number;
+  readonly skippedAt: number;
+  /** When a missing event of it arrived after all. */
+  readonly filledAt: number | null;
+}
+
+/** A failed attempt. */
+export interface AttemptRecord {
+  readonly eventId: EventId;
+  readonly attempt: number;
+  readonly at: number;
+  readonly durationMs: number;
+  readonly errorCode: string;
+  readonly error: string;
+}
+
+/** A lane with all it holds: the story of one message. */
+export interface LaneRecord {
+  readonly id: LaneId;
+  readonly key: LaneKey;
+  /** Null until an event of it was handed out. */
+  readonly cursor: number | null;
+  readonly status: LaneStatus;
+  readonly readyAt: number | null;
+  readonly gapSince: number | null;
+  readonly epoch: number;
+  readonly peer: string | null;
+  readonly externalReference: string | null;
+  /** In ascending (sequence, id). */
+  readonly events: readonly EventRecord[];
+  readonly gaps: readonly GapRecord[];
+  readonly attempts: readonly AttemptRecord[];
+}
+
+/** What an operator did. */
+export interface AuditRecord {
+  readonly id: number;
+  readonly at: number;
+  /** Who, as the caller named them. */
+  readonly by: string;
+  readonly act: string;
+  /** Ids and counts; never a number or a text. */
+  readonly detail: string;
+}

@@ -1,0 +1,360 @@
+/** The contract between the core and a place that keeps the inbox: few methods, all batched, and no decisions of their own. */
+import type { Clock } from "../internal/clock.ts";
+import type { Logger } from "../internal/logger.ts";
+import type {
+  AuditRecord,
+  EventId,
+  EventRecord,
+  EventState,
+  LaneId,
+  LaneKey,
+  LaneRecord,
+  NewEvent,
+  NewQuarantine,
+  OnDead,
+  Outcome,
+  QuarantineRecord,
+} from "./record.ts";
+
+/**
+ * Keeps events and lanes. Invariants I1 to I10 of docs/inbox.md hold after every call, whatever fails in between;
+ * `storeContract` of `oncehook/testing` proves them. A store decides nothing: waits, limits and policies are arguments.
+ * Every method may be called while another is under way.
+ *
+ * @typeParam Tx - what an effect registered with `ctx.commit` gets to write with.
+ */
+export interface InboxStore<Tx = unknown> {
+  readonly capabilities: StoreCapabilities;
+  /** Names the place, for messages and for telling two stores apart: `sqlite:/data/inbox.db`. Never a password. */
+  readonly location: string;
+
+  /** Opens and migrates. Leases of processes of this host that no longer run expire at once. */
+  open(context: OpenContext): Promise<void>;
+
+  /**
+   * One write transaction: settles, then accepts and quarantines, then claims into the free slots. Everything in it is
+   * durable when the promise resolves. A rejection means that nothing of it happened.
+   */
+  step(turn: Turn<Tx>): Promise<TurnResult>;
+
+  /** Renews leases for `leaseMs` from now. Answers per lease whether it is still held. */
+  extend(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]>;
+
+  /** Milliseconds until a lane is due: 0 for now, null for none waiting. Blocked lanes are never due. */
+  nextDue(): Promise<number | null>;
+
+  /** Calls `listener` when another process may have made a lane due. Returns a function that stops it. */
+  onWake?(listener: () => void): () => void;
+
+  /** Events by filter, newest first unless asked otherwise; never more than `limit`. */
+  find(query: EventQuery): Promise<Page<EventRecord>>;
+  findQuarantined(query: QuarantineQuery): Promise<Page<QuarantineRecord>>;
+  /** One lane with everything in it; null when there is none. */
+  lane(ref: LaneKey | LaneId): Promise<LaneRecord | null>;
+  /** Does what an operator asks, and writes an audit row in the same transaction. */
+  act(act: Act, by: string): Promise<ActResult>;
+  /** The newest `limit` audit rows, newest first. */
+  audit(limit: number): Promise<readonly AuditRecord[]>;
+  /** From small indexes and kept counters; never a count over all rows. */
+  stats(): Promise<InboxStats>;
+  /** Removes what is past its retention, at most `policy.batch` rows of a kind. */
+  prune(policy: PrunePolicy): Promise<PruneResult>;
+  /** Says that this process lives, with its counters. */
+  heartbeat(beat: Heartbeat): Promise<void>;
+  /** Waits for the work under way, then lets go. Closing twice is harmless. */
+  close(): Promise<void>;
+}
+
+export interface StoreCapabilities {
+  /** What `step` acknowledged survives a power cut. */
+  readonly durable: boolean;
+  /** Several processes can work on it at once. */
+  readonly shared: boolean;
+  /** Effects commit in the transaction of their event's completion. */
+  readonly transactional: boolean;
+}
+
+export interface OpenContext {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The receiver this inbox belongs to; recorded at first open, and another name is refused (`wrong_receiver_name`). */
+  readonly name: string;
+  /** The sequence a message begins with; with `"any"` the first arrival is taken for the first. */
+  readonly firstSequence: number | "any";
+  /** Past tolerance of timestamps in milliseconds; stored, so that pruning elsewhere follows the same rule. */
+  readonly toleranceMs: number;
+  /** `"check"` refuses an inbox that needs a migration instead of migrating it. */
+  readonly migrate: "auto" | "check";
+  readonly instance: InstanceIdentity;
+}
+
+/** A process that works on the inbox. */
+export interface InstanceIdentity {
+  /** Unique per open. */
+  readonly id: string;
+  /** Machine, boot and process namespace: only there does `pid` mean anything. */
+  readonly host: string;
+  readonly pid: number;
+  /** Tells a process from a later one with the same pid. */
+  readonly pidStartedAt: string;
+}
+
+/** What the core asks for in one write transaction. */
+export interface Turn<Tx> {
+  readonly settles: readonly Settle<Tx>[];
+  readonly accepts: readonly NewEvent[];
+  readonly quarantines: readonly NewQuarantine[];
+  /** Duplicates that the core answered from its cache, to be counted. */
+  readonly repeats: readonly Repeat[];
+  /** What happens to an event below its lane's cursor: pending for `onLate`, or only recorded. */
+  readonly lateEvents: "hand_out" | "record";
+  readonly quarantineQuota: QuarantineQuota;
+  readonly claim: ClaimRequest;
+}
+
+/** Limits per secret slot; beyond them a quarantine is refused. */
+export interface QuarantineQuota {
+  readonly maxRows: number;
+  readonly maxBytes: number;
+}
+
+export interface Repeat {
+  readonly event: EventId;
+  readonly count: number;
+  /** The newest verified timestamp among them, epoch milliseconds. */
+  readonly signedAt: number;
+}
+
+/** Which lanes to claim. Due lanes take the slots oldest first; an accepted event is leased at once if its lane is due. */
+export interface ClaimRequest {
+  /** Free slots. 0 claims nothing. */
+  readonly limit: number;
+  readonly leaseMs: number;
+  /** A claim beyond this number of attempts retires the event as a dead letter instead (`attempts_exhausted`). */
+  readonly maxAttempts: number;
+  readonly onDead: OnDead;
+  /**
+   * `ordinary` skips expired leases and reports them as `recoveryDue`. `recover` claims one expired lease and nothing
+   * else, so that an event that kills its process takes no neighbours with it.
+   */
+  readonly mode: "ordinary" | "recover";
+  /** Claim only this lane. Accepted events are then not leased. */
+  readonly lane?: LaneId;
+}
+
+/** Names a lease; the epoch is the fencing token. */
+export interface LeaseRef {
+  readonly lane: LaneId;
+  readonly epoch: number;
+  readonly event: EventId;
+}
+
+/** A worker's time-limited right to a lane's head. */
+export interface Lease extends LeaseRef {
+  readonly key: LaneKey;
+  readonly sequence: number;
+  readonly eventType: string;
+  /** Counting this one: 1 on the first hand-out. */
+  readonly attempt: number;
+  readonly acceptedAt: number;
+  readonly signedAt: number;
+  readonly late: boolean;
+  /** An operator's replay. */
+  readonly forced: boolean;
+  /** Its sequence lies below the lane's cursor. */
+  readonly outOfOrder: boolean;
+  /** The sequences before it that were given up, both included. */
+  readonly missing: { readonly from: number; readonly to: number } | null;
+  readonly trace: string | null;
+  readonly raw: Uint8Array;
+  /** The place in `turn.accepts` it was leased from, so that the core need not parse it again; null otherwise. */
+  readonly acceptIndex: number | null;
+}
+
+/** A write of the handler's, run in the transaction of its event's completion. May return a promise where the store allows it. */
+export type Effect<Tx> = (tx: Tx) => unknown;
+
+/** Why an attempt failed. */
+export interface Failure {
+  readonly code: string;
+  /** At most 500 characters, masked. */
+  readonly message: string;
+  readonly durationMs: number;
+}
+
+/** How a claim ends. Each is done only while epoch, holder, event and state still match. */
+export type Settle<Tx> =
+  | { readonly kind: "complete"; readonly lease: LeaseRef; readonly outcome: Outcome; readonly effects: readonly Effect<Tx>[] }
+  | { readonly kind: "retry"; readonly lease: LeaseRef; readonly delayMs: number; readonly failure: Failure }
+  | { readonly kind: "dead"; readonly lease: LeaseRef; readonly failure: Failure; readonly onDead: OnDead }
+  /** Not started, or a failed probe: it goes back with its attempt, ready after `delayMs`. */
+  | { readonly kind: "release"; readonly lease: LeaseRef; readonly delayMs: number };
+
+export type SettleResult =
+  | { readonly status: "settled" }
+  /** The lease had passed to another worker, or an operator had acted: the effects did not happen. */
+  | { readonly status: "lost" }
+  /** An effect threw: nothing of this settle happened and the lease is still held. */
+  | { readonly status: "effect_failed"; readonly error: unknown };
+
+export type Acceptance =
+  | { readonly outcome: "accepted" | "late"; readonly event: EventId; readonly lane: LaneId }
+  | {
+      readonly outcome: "duplicate";
+      readonly event: EventId;
+      readonly lane: LaneId;
+      readonly state: EventState;
+      /** SHA-256 of the body that was accepted first. */
+      readonly digest: Uint8Array;
+      /** The verified timestamp of the delivery that was accepted first. */
+      readonly signedAt: number;
+      /** This delivery's parsed content differs from what was accepted: it was not handled. */
+      readonly conflict: boolean;
+    }
+  /** This row alone could not be stored; its neighbours were. */
+  | { readonly outcome: "failed"; readonly error: unknown };
+
+export type QuarantineAnswer = "held" | "duplicate" | "full";
+
+export interface TurnResult {
+  /** As `turn.settles`. */
+  readonly settled: readonly SettleResult[];
+  /** As `turn.accepts`. */
+  readonly accepted: readonly Acceptance[];
+  /** As `turn.quarantines`. */
+  readonly quarantined: readonly QuarantineAnswer[];
+  readonly leases: readonly Lease[];
+  /** Events that had used up their attempts without being settled, now dead letters. */
+  readonly retired: readonly EventRecord[];
+  /** An expired lease is due: claim it alone, with `mode: "recover"`, before anything new. */
+  readonly recoveryDue: boolean;
+}
+
+/** All filters must match. */
+export interface EventQuery {
+  readonly states?: readonly EventState[];
+  readonly outcome?: Outcome;
+  readonly late?: boolean;
+  readonly conflict?: boolean;
+  readonly eventType?: string;
+  readonly apiClientId?: string;
+  readonly messageId?: string;
+  readonly externalReference?: string;
+  /** The other party's number, in full. */
+  readonly peer?: string;
+  readonly errorCode?: string;
+  /** Epoch milliseconds, both included. */
+  readonly acceptedFrom?: number;
+  readonly acceptedTo?: number;
+  /** Default `"newest"`. */
+  readonly order?: "newest" | "oldest";
+  /** Where the page before ended. */
+  readonly after?: EventId;
+  /** 1 to 1,000. */
+  readonly limit: number;
+}
+
+export interface QuarantineQuery {
+  readonly states?: readonly QuarantineRecord["state"][];
+  readonly after?: number;
+  /** 1 to 1,000. */
+  readonly limit: number;
+}
+
+export interface Page<T> {
+  readonly items: readonly T[];
+  /** Pass it as `after` for the next page; null on the last one. */
+  readonly next: number | null;
+}
+
+/** What an operator can ask for. */
+export type Act =
+  /** Pending again, handed to the ordinary handlers whatever its sequence; attempts start anew, the cursor stays. */
+  | { readonly kind: "replay"; readonly event: EventId }
+  /** Set aside. The cursor moves on if its sequence was the expected one. */
+  | { readonly kind: "discard"; readonly event: EventId }
+  /** A blocked lane goes on. */
+  | { readonly kind: "unblock"; readonly lane: LaneId }
+  /** The gap before the lane's head is given up now. */
+  | { readonly kind: "release_gap"; readonly lane: LaneId }
+  /** Removes bodies, numbers, references and error texts; what identifies an event stays. */
+  | { readonly kind: "erase"; readonly subject: { readonly peer: string } | { readonly messageId: string } }
+  /** Accepts a quarantined body as `event`, and marks the row with it. */
+  | { readonly kind: "replay_quarantined"; readonly quarantine: number; readonly event: NewEvent; readonly lateEvents: "hand_out" | "record" }
+  | { readonly kind: "discard_quarantined"; readonly quarantine: number };
+
+export type ActResult =
+  | { readonly ok: true; readonly event?: EventId; /** Rows touched. */ readonly count: number }
+  | {
+      readonly ok: false;
+      /** `in_progress`: a worker holds it. `wrong_state`: the act does not apply to the state it is in. */
+      readonly reason: "not_found" | "in_progress" | "body_pruned" | "wrong_state";
+    };
+
+/** Ages in milliseconds. The cut-off is `min(now, newest verified timestamp) - age`: a clock that jumps ahead deletes nothing. */
+export interface PrunePolicy {
+  /** Bodies of events that were handled. */
+  readonly handledBodiesMs: number;
+  /** Bodies of late and unhandled events. */
+  readonly otherBodiesMs: number;
+  /** Identities of done, late and discarded events; with them go empty lanes and their gaps. */
+  readonly identitiesMs: number;
+  /** Dead letters and quarantined bodies nobody acted on. */
+  readonly deadMs: number;
+  /** Rows of a kind at most. */
+  readonly batch: number;
+}
+
+export interface PruneResult {
+  readonly bodies: number;
+  readonly events: number;
+  readonly lanes: number;
+  readonly quarantined: number;
+  /** There was more than one batch to do. */
+  readonly more: boolean;
+}
+
+/** Gauges are of now; the others have counted since the inbox was made. */
+export interface InboxStats {
+  readonly gauges: {
+    readonly pending: number;
+    readonly dead: number;
+    readonly quarantined: number;
+    readonly quarantinedBytes: number;
+    readonly blockedLanes: number;
+  };
+  readonly counters: {
+    readonly accepted: number;
+    readonly duplicates: number;
+    readonly conflicts: number;
+    readonly late: number;
+    readonly handled: number;
+    readonly unhandled: number;
+    readonly retried: number;
+    readonly deadLettered: number;
+    readonly discarded: number;
+    readonly gapsSkipped: number;
+    readonly quarantined: number;
+  };
+  /** When the oldest pending event was accepted, epoch milliseconds; null when nothing is pending. */
+  readonly oldestPendingAt: number | null;
+  /** Epoch milliseconds; null before the first delivery. */
+  readonly newestSignedAt: number | null;
+  /** A duplicate came with another timestamp, so the service signs each attempt anew. */
+  readonly serviceResigns: boolean;
+  readonly instances: readonly InstanceRecord[];
+}
+
+export interface Heartbeat {
+  /** Names the secrets in use without telling them; changes with each rotation. */
+  readonly keyringVersion: string;
+  /** Cumulative for this process: deliveries by secret slot and by refusal reason. */
+  readonly counters: Readonly<Record<string, number>>;
+}
+
+export interface InstanceRecord extends Heartbeat {
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly seenAt: number;
+}

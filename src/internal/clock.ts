@@ -1,0 +1,49 @@
+/** The one place that reads the time or sets a timer, so that a test can put its own clock in. */
+
+/** An opaque timer, as given by `Clock.setTimeout`. */
+export interface Timer {
+  /** Stops the timer; harmless when it already fired. */
+  cancel(): void;
+}
+
+/** Time as oncehook sees it. Waits use the monotonic clock; stored times use the wall clock. */
+export interface Clock {
+  /** Wall-clock time, epoch milliseconds. It may jump. */
+  now(): number;
+  /** Milliseconds that only ever grow, from an arbitrary start. */
+  monotonic(): number;
+  /** Calls `callback` once after `ms` milliseconds; never keeps the process alive by itself. */
+  setTimeout(callback: () => void, ms: number): Timer;
+}
+
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** The real clock. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  setTimeout(callback, ms) {
+    const handle = setTimeout(callback, Math.min(Math.max(0, ms), LONGEST_TIMER_MS));
+    handle.unref();
+    return { cancel: () => clearTimeout(handle) };
+  },
+};
+
+/** A number in [0, 1), as `Math.random` gives. */
+export type Random = () => number;
+
+export const systemRandom: Random = Math.random;
+
+/** Resolves after `ms` on `clock`, or as soon as `signal` aborts. */
+export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const wake = () => {
+      timer.cancel();
+      signal?.removeEventListener("abort", wake);
+      resolve();
+    };
+    const timer = clock.setTimeout(wake, ms);
+    signal?.addEventListener("abort", wake, { once: true });
+  });
+}

@@ -1,0 +1,75 @@
+/** Checks of options: validate, then default, then work. A misspelled option names the likely one. */
+import { type OncehookErrorCode, SetupError } from "../errors.ts";
+
+/** Throws a `SetupError` for any key of `options` that is not in `known`, naming the closest known one. */
+export function refuseUnknownOptions(owner: string, options: unknown, known: readonly string[]): void {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    throw new SetupError("invalid_option", `${owner} takes an options object.`);
+  }
+  for (const key of Object.keys(options)) {
+    if (known.includes(key)) continue;
+    const likely = closest(key, known);
+    const hint = likely === undefined ? `Known options: ${known.join(", ")}.` : `Did you mean "${likely}"?`;
+    throw new SetupError("invalid_option", `${owner} has no option "${key}". ${hint}`, { fields: { option: key } });
+  }
+}
+
+/** The bounds of a numeric option, both included. */
+export interface Bounds {
+  readonly min: number;
+  readonly max: number;
+  /** What the number counts, for the message: "ms", "bytes", "events". */
+  readonly unit: string;
+  /** Refuse fractions. Default true. */
+  readonly integer?: boolean;
+}
+
+/** Returns `value`, or `fallback` when it is undefined; throws a `SetupError` when it lies outside `bounds`. */
+export function numberOption(name: string, value: unknown, fallback: number, bounds: Bounds): number {
+  if (value === undefined) return fallback;
+  const { min, max, unit, integer = true } = bounds;
+  const fits = typeof value === "number" && value >= min && value <= max && (!integer || Number.isInteger(value));
+  if (fits) return value;
+  throw invalidOption(name, `must be ${integer ? "a whole number" : "a number"} from ${min} to ${max} ${unit}`, value);
+}
+
+/** Returns `value`, or `fallback` when it is undefined; throws a `SetupError` when it is none of `choices`. */
+export function choiceOption<T extends string>(name: string, value: unknown, fallback: T, choices: readonly T[]): T {
+  if (value === undefined) return fallback;
+  if ((choices as readonly unknown[]).includes(value)) return value as T;
+  throw invalidOption(name, `must be one of ${choices.map((c) => `"${c}"`).join(", ")}`, value);
+}
+
+/** A `SetupError` about one option. The value is shown only when it is a number, a boolean or absent: never a text. */
+export function invalidOption(name: string, rule: string, value?: unknown, code: OncehookErrorCode = "invalid_option"): SetupError {
+  const shown = typeof value === "number" || typeof value === "boolean" ? `${value}` : value === null ? "null" : typeof value;
+  return new SetupError(code, `Option "${name}" ${rule}; it is ${shown}.`, { fields: { option: name } });
+}
+
+function closest(word: string, known: readonly string[]): string | undefined {
+  let best: string | undefined;
+  let bestDistance = Math.max(2, Math.floor(word.length / 3)) + 1;
+  for (const candidate of known) {
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    if (distance < bestDistance) {
+      best = candidate;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
+/** Levenshtein distance, on one row. */
+function editDistance(a: string, b: string): number {
+  const row = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let i = 1; i <= a.length; i++) {
+    let diagonal = row[0] ?? 0;
+    row[0] = i;
+    for (let j = 1; j <= b.length; j++) {
+      const above = row[j] ?? 0;
+      row[j] = Math.min(above + 1, (row[j - 1] ?? 0) + 1, diagonal + (a[i - 1] === b[j - 1] ? 0 : 1));
+      diagonal = above;
+    }
+  }
+  return row[b.length] ?? 0;
+}
