@@ -1,0 +1,45 @@
+/** Every answer the receiver can give, built once. */
+import type { Answer } from "./incoming.ts";
+
+/** Seconds: the service keeps its own schedule, but a proxy in between may listen. */
+const RETRY_AFTER_SECONDS = "30";
+
+export type AcceptedOutcome = "accepted" | "duplicate" | "late" | "unknown" | "quarantined" | "handled" | "dead";
+
+/** 200: the service's job ends here, whatever becomes of the event. */
+export const ACCEPTED: Answer = answer(200, { outcome: "accepted" });
+/** 401: one answer for every failed check; the reason goes to the log and the hooks. */
+export const UNAUTHORIZED: Answer = answer(401, { error: "unauthorized" });
+export const BODY_TRUNCATED: Answer = answer(400, { error: "body_truncated" }, {}, "close");
+/** 400, only with `quarantine: "reject"`. */
+export const UNPROCESSABLE: Answer = answer(400, { error: "invalid_event" });
+export const METHOD_NOT_ALLOWED: Answer = answer(405, { error: "method_not_allowed" }, { allow: "POST, PUT" }, "close");
+export const TOO_LARGE: Answer = answer(413, { error: "body_too_large" }, {}, "close");
+export const UNSUPPORTED_ENCODING: Answer = answer(415, { error: "unsupported_content_encoding" }, {}, "close");
+/** 500: the application parsed the body first. */
+export const RAW_BODY_UNAVAILABLE: Answer = answer(500, { error: "raw_body_unavailable" });
+export const MISCONFIGURED: Answer = answer(500, { error: "misconfigured" });
+/** 503: nothing was lost; the service retries. */
+export const UNAVAILABLE: Answer = answer(503, { error: "unavailable" }, { "retry-after": RETRY_AFTER_SECONDS });
+/** The same, to a request whose body was not read. */
+export const UNAVAILABLE_UNREAD: Answer = unread(UNAVAILABLE);
+
+/** `answer`, for a request whose body was not read to its end. */
+export function unread(answer: Answer): Answer {
+  return { ...answer, close: true };
+}
+
+function answer(
+  status: Answer["status"],
+  content: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>> = {},
+  connection: "keep" | "close" = "keep",
+): Answer {
+  const body = JSON.stringify(content);
+  return {
+    status,
+    headers: { "content-type": "application/json", "content-length": `${body.length}`, "cache-control": "no-store", ...headers },
+    body,
+    close: connection === "close",
+  };
+}
