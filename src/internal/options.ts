@@ -8,9 +8,7 @@ export function refuseUnknownOptions(owner: string, options: unknown, known: rea
   }
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;
-    const likely = closest(key, known);
-    const hint = likely === undefined ? `Known options: ${known.join(", ")}.` : `Did you mean "${likely}"?`;
-    throw new SetupError("invalid_option", `${owner} has no option "${key}". ${hint}`, { fields: { option: key } });
+    throw new SetupError("invalid_option", `${owner} has no option "${key}". ${suggestion(key, known)}`, { fields: { option: key } });
   }
 }
 
@@ -44,6 +42,12 @@ export function choiceOption<T extends string>(name: string, value: unknown, fal
 export function invalidOption(name: string, rule: string, value?: unknown, code: OncehookErrorCode = "invalid_option"): SetupError {
   const shown = typeof value === "number" || typeof value === "boolean" ? `${value}` : value === null ? "null" : typeof value;
   return new SetupError(code, `Option "${name}" ${rule}; it is ${shown}.`, { fields: { option: name } });
+}
+
+/** "Did you mean …?" where something known is close to `word`, else the list of what is known. */
+export function suggestion(word: string, known: readonly string[]): string {
+  const likely = closest(word, known);
+  return likely === undefined ? `Known: ${known.join(", ")}.` : `Did you mean "${likely}"?`;
 }
 
 function closest(word: string, known: readonly string[]): string | undefined {

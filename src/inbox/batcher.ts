@@ -1,0 +1,212 @@
+/**
+ * Group commit: what arrives while one write transaction commits becomes the next one. There is no timer and so no added
+ * latency: a turn starts once its queue has stopped growing over one more `setImmediate`.
+ */
+import { StoreError } from "../errors.ts";
+import type { WebhookEvent } from "../events/types.ts";
+import { type Clock, sleep } from "../internal/clock.ts";
+import type { NewEvent, NewQuarantine } from "./record.ts";
+import type {
+  Acceptance,
+  ClaimRequest,
+  InboxStore,
+  QuarantineAnswer,
+  QuarantineQuota,
+  Repeat,
+  Settle,
+  SettleResult,
+  Turn,
+  TurnResult,
+} from "./store.ts";
+
+/** Called once: with the result, or with the reason why nothing was stored. */
+export type Callback<T> = (error: Error | null, result: T | null) => void;
+
+interface QueuedAccept {
+  readonly event: NewEvent;
+  readonly parsed: WebhookEvent;
+  readonly done: Callback<Acceptance>;
+}
+
+interface QueuedQuarantine {
+  readonly quarantine: NewQuarantine;
+  readonly done: Callback<QuarantineAnswer>;
+}
+
+interface QueuedSettle<Tx> {
+  readonly settle: Settle<Tx>;
+  readonly done: (result: SettleResult) => void;
+}
+
+/** The worker, as the batcher sees it: it says what to claim, and gets what was claimed. */
+export interface ClaimDriver {
+  /** Asked as each turn is made. */
+  nextClaim(): ClaimRequest;
+  /** `parsed(acceptIndex)` gives the event of a lease taken at accept, so that it need not be parsed again. */
+  claimed(result: TurnResult, request: ClaimRequest, parsed: (acceptIndex: number) => WebhookEvent | null): void;
+  /** The turn failed: nothing of it happened. */
+  turnFailed(error: Error): void;
+}
+
+export interface BatcherOptions {
+  /** Events in one turn at most. */
+  readonly maxEvents: number;
+  /** Bytes of bodies in one turn at most. */
+  readonly maxBytes: number;
+  /** Accepts waiting for a turn at most; beyond it they are refused with `overloaded`. */
+  readonly maxQueued: number;
+  readonly quarantineQuota: QuarantineQuota;
+  readonly lateEvents: () => Turn<unknown>["lateEvents"];
+}
+
+const RETRY_MS = { first: 50, longest: 5_000 } as const;
+
+export class Batcher<Tx> {
+  readonly #store: InboxStore<Tx>;
+  readonly #clock: Clock;
+  readonly #driver: ClaimDriver;
+  readonly #options: BatcherOptions;
+  #accepts: QueuedAccept[] = [];
+  #quarantines: QueuedQuarantine[] = [];
+  #settles: QueuedSettle<Tx>[] = [];
+  #repeats = new Map<number, Repeat>();
+  #wanted = false;
+  #scheduled = false;
+  #turning = false;
+  #retryMs: number = RETRY_MS.first;
+  #idle: (() => void)[] = [];
+
+  constructor(store: InboxStore<Tx>, clock: Clock, driver: ClaimDriver, options: BatcherOptions) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#driver = driver;
+    this.#options = options;
+  }
+
+  /** Stores an event; `done` is called after the commit. */
+  accept(event: NewEvent, parsed: WebhookEvent, done: Callback<Acceptance>): void {
+    if (this.#isFull()) return done(overloaded(), null);
+    this.#accepts.push({ event, parsed, done });
+    this.#schedule();
+  }
+
+  quarantine(quarantine: NewQuarantine, done: Callback<QuarantineAnswer>): void {
+    if (this.#isFull()) return done(overloaded(), null);
+    this.#quarantines.push({ quarantine, done });
+    this.#schedule();
+  }
+
+  /** Settles a claim. A turn that fails is tried again with the same settles until the store answers. */
+  settle(settle: Settle<Tx>, done: (result: SettleResult) => void): void {
+    this.#settles.push({ settle, done });
+    this.#schedule();
+  }
+
+  /** Counts duplicates with the next turn; it starts none. */
+  repeat(repeat: Repeat): void {
+    const known = this.#repeats.get(repeat.event);
+    this.#repeats.set(repeat.event, known ? { ...repeat, count: known.count + repeat.count } : repeat);
+  }
+
+  /** Asks for a turn, even with nothing to write: the driver wants to claim, or repeats want counting. */
+  poke(): void {
+    this.#wanted = true;
+    this.#schedule();
+  }
+
+  /** Resolves when nothing is queued and no turn is under way. */
+  idle(): Promise<void> {
+    if (!this.#turning && !this.#scheduled) return Promise.resolve();
+    return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  #isFull(): boolean {
+    return this.#accepts.length + this.#quarantines.length >= this.#options.maxQueued;
+  }
+
+  #queued(): number {
+    return this.#accepts.length + this.#quarantines.length + this.#settles.length;
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#turning) return;
+    this.#scheduled = true;
+    this.#whenSettled(-1);
+  }
+
+  /** Starts the turn once no more has come in over one round of the event loop, or once it is full. */
+  #whenSettled(before: number): void {
+    const queued = this.#queued();
+    if (queued > before && queued < this.#options.maxEvents) {
+      setImmediate(() => this.#whenSettled(queued));
+      return;
+    }
+    this.#scheduled = false;
+    void this.#turn();
+  }
+
+  async #turn(): Promise<void> {
+    this.#turning = true;
+    this.#wanted = false;
+    const accepts = this.#takeAccepts();
+    const quarantines = this.#quarantines.splice(0);
+    const settles = this.#settles.splice(0);
+    const repeats = this.#repeats;
+    this.#repeats = new Map();
+    const claim = this.#driver.nextClaim();
+    try {
+      const result = await this.#store.step({
+        settles: settles.map((queued) => queued.settle),
+        accepts: accepts.map((queued) => queued.event),
+        quarantines: quarantines.map((queued) => queued.quarantine),
+        repeats: [...repeats.values()],
+        lateEvents: this.#options.lateEvents(),
+        quarantineQuota: this.#options.quarantineQuota,
+        claim,
+      });
+      this.#retryMs = RETRY_MS.first;
+      for (const [index, queued] of accepts.entries()) queued.done(null, result.accepted[index] ?? null);
+      for (const [index, queued] of quarantines.entries()) queued.done(null, result.quarantined[index] ?? null);
+      for (const [index, queued] of settles.entries()) queued.done(result.settled[index] ?? { status: "lost" });
+      this.#driver.claimed(result, claim, (index) => accepts[index]?.parsed ?? null);
+    } catch (thrown) {
+      const error = thrown instanceof Error ? thrown : new StoreError("store_unavailable", "The store failed.", { cause: thrown });
+      for (const queued of accepts) queued.done(error, null);
+      for (const queued of quarantines) queued.done(error, null);
+      for (const repeat of repeats.values()) this.repeat(repeat);
+      this.#settles.unshift(...settles);
+      this.#driver.turnFailed(error);
+      if (settles.length > 0) await this.#pauseAfterFailure();
+    }
+    this.#turning = false;
+    this.#continue();
+  }
+
+  /** Up to `maxEvents` and `maxBytes`, at least one. */
+  #takeAccepts(): QueuedAccept[] {
+    const { maxEvents, maxBytes } = this.#options;
+    let count = 0;
+    for (let bytes = 0; count < this.#accepts.length && count < maxEvents; count++) {
+      bytes += this.#accepts[count]?.event.raw.byteLength ?? 0;
+      if (bytes > maxBytes && count > 0) break;
+    }
+    if (count < this.#accepts.length) return this.#accepts.splice(0, count);
+    const all = this.#accepts;
+    this.#accepts = [];
+    return all;
+  }
+
+  async #pauseAfterFailure(): Promise<void> {
+    await sleep(this.#clock, this.#retryMs);
+    this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS.longest);
+  }
+
+  #continue(): void {
+    if (this.#wanted || this.#queued() > 0) return this.#schedule();
+    for (const resolve of this.#idle.splice(0)) resolve();
+  }
+}
+
+function overloaded(): StoreError {
+  return new StoreError("overloaded", "More deliveries wait for the inbox than it can store now; the service retries.");
+}

@@ -1,0 +1,142 @@
+/** The typed registry of handlers: which of them an event goes to, in order of registration. */
+import { SetupError } from "../errors.ts";
+import { type EventByType, KNOWN_EVENT_TYPES, type KnownEventType, type UnknownEvent, type WebhookEvent } from "../events/types.ts";
+import { suggestion } from "../internal/options.ts";
+import type { HandlerContext } from "./context.ts";
+import type { EventId, LaneKey } from "./record.ts";
+
+/** A handler; what it returns is awaited and otherwise ignored. Throwing makes the event be retried. */
+export type Handler<E, Tx> = (event: E, ctx: HandlerContext<Tx>) => unknown;
+
+/** Names an event to a hook: ids and types only. */
+export interface EventNotice {
+  readonly eventId: EventId;
+  readonly lane: LaneKey;
+  readonly sequence: number;
+  readonly eventType: string;
+}
+
+/** A delivery with a known identity carried other content. It was kept, and not handled. */
+export interface ConflictNotice extends EventNotice {}
+
+export interface FailureNotice extends EventNotice {
+  readonly attempt: number;
+  readonly error: unknown;
+}
+
+export interface DeadLetterNotice extends EventNotice {
+  readonly attempts: number;
+  /** The failure's code, such as `attempts_exhausted`. */
+  readonly code: string;
+}
+
+export interface Hooks {
+  conflict: ((notice: ConflictNotice) => unknown)[];
+  error: ((notice: FailureNotice) => unknown)[];
+  deadLetter: ((notice: DeadLetterNotice) => unknown)[];
+}
+
+type AnyHandler<Tx> = Handler<WebhookEvent, Tx>;
+
+interface Registration<Tx> {
+  readonly takes: (event: { readonly eventType: string }) => boolean;
+  readonly handler: AnyHandler<Tx>;
+}
+
+export class HandlerRegistry<Tx> {
+  readonly hooks: Hooks = { conflict: [], error: [], deadLetter: [] };
+  readonly #handlers: Registration<Tx>[] = [];
+  readonly #late: AnyHandler<Tx>[] = [];
+  readonly #types = new Set<KnownEventType>();
+  readonly #byType = new Map<string, readonly AnyHandler<Tx>[]>();
+  #frozen = false;
+
+  on<T extends KnownEventType>(types: T | readonly T[], handler: Handler<EventByType[T], Tx>): void {
+    const wanted: readonly string[] = typeof types === "string" ? [types] : types;
+    for (const type of wanted) {
+      if (!isKnownType(type)) throw unknownType(type);
+      this.#types.add(type);
+    }
+    this.#add((event) => wanted.includes(event.eventType), handler as AnyHandler<Tx>);
+  }
+
+  onAny(handler: AnyHandler<Tx>): void {
+    this.#add(() => true, handler);
+  }
+
+  onUnknown(handler: Handler<UnknownEvent, Tx>): void {
+    this.#add((event) => !isKnownType(event.eventType), handler as AnyHandler<Tx>);
+  }
+
+  onLate(handler: AnyHandler<Tx>): void {
+    this.#refuseIfFrozen();
+    this.#late.push(checked(handler));
+  }
+
+  addHook<H extends keyof Hooks>(hook: H, listener: Hooks[H][number]): void {
+    this.#refuseIfFrozen();
+    (this.hooks[hook] as unknown[]).push(checked(listener));
+  }
+
+  /** From here on nothing can be registered. */
+  freeze(): void {
+    this.#frozen = true;
+  }
+
+  get isEmpty(): boolean {
+    return this.#handlers.length === 0 && this.#late.length === 0;
+  }
+
+  get takesLate(): boolean {
+    return this.#late.length > 0;
+  }
+
+  /** Outbound types with a handler, for the start-up warning when there is no `onLate`. */
+  get outboundTypes(): readonly KnownEventType[] {
+    return [...this.#types].filter((type) => type !== "message.inbound");
+  }
+
+  /** A late event goes to `onLate` only, unless an operator replays it. */
+  handlersFor(eventType: string, late: boolean): readonly AnyHandler<Tx>[] {
+    if (late) return this.#late;
+    // Unknown types come from outside without bound: only known ones are remembered.
+    if (!isKnownType(eventType)) return this.#select(eventType);
+    let handlers = this.#byType.get(eventType);
+    if (handlers === undefined) {
+      handlers = this.#select(eventType);
+      if (this.#frozen) this.#byType.set(eventType, handlers);
+    }
+    return handlers;
+  }
+
+  #select(eventType: string): readonly AnyHandler<Tx>[] {
+    return this.#handlers.filter((registration) => registration.takes({ eventType })).map((registration) => registration.handler);
+  }
+
+  #add(takes: Registration<Tx>["takes"], handler: AnyHandler<Tx>): void {
+    this.#refuseIfFrozen();
+    this.#handlers.push({ takes, handler: checked(handler) });
+  }
+
+  #refuseIfFrozen(): void {
+    if (!this.#frozen) return;
+    throw new SetupError(
+      "already_started",
+      "Handlers must be registered before start(), drain() or the first event: an event that came earlier would miss this one.",
+    );
+  }
+}
+
+export function isKnownType(eventType: string): eventType is KnownEventType {
+  return (KNOWN_EVENT_TYPES as readonly string[]).includes(eventType);
+}
+
+function unknownType(type: string): SetupError {
+  const hint = suggestion(type, KNOWN_EVENT_TYPES);
+  return new SetupError("invalid_option", `on() knows no event type "${type}". ${hint} Types that the service adds later reach onUnknown().`);
+}
+
+function checked<F>(handler: F): F {
+  if (typeof handler === "function") return handler;
+  throw new SetupError("invalid_option", `A handler must be a function, not ${handler === null ? "null" : typeof handler}.`);
+}
