@@ -1,11 +1,34 @@
+/** How the tests run: real servers and files, so generous limits; examples get the sources, not an older build. */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
+const manifest: { exports: Record<string, { default: string } | string> } = JSON.parse(
+  readFileSync("package.json", "utf8"),
+);
+
+/** `oncehook/express` means adapters/express.ts here: the same module that a test imports by its path. */
+const alias = Object.entries(manifest.exports).flatMap(([entry, target]) => {
+  if (typeof target === "string") return [];
+  const source = target.default.replace("./dist/", "./").replace(/\.js$/, ".ts");
+  const find = new RegExp(`^oncehook${entry.slice(1)}$`);
+  return [{ find, replacement: fileURLToPath(new URL(source, import.meta.url)) }];
+});
+
 export default defineConfig({
+  resolve: { alias },
   test: {
     include: ["test/**/*.test.ts"],
     exclude: ["**/node_modules/**", "test/next/**", "test/consumers/**"],
+    globalSetup: ["test/setup/build.ts"],
+    reporters: ["default", "./test/setup/suite-reporter.ts"],
     testTimeout: 30_000,
     hookTimeout: 30_000,
-    coverage: { provider: "v8", include: ["src/**", "adapters/**"], reporter: ["text-summary", "json-summary"] },
+    coverage: {
+      provider: "v8",
+      include: ["src/**", "adapters/**"],
+      reporter: ["text-summary", "json-summary"],
+      thresholds: { lines: 90, statements: 90, functions: 90, branches: 85 },
+    },
   },
 });

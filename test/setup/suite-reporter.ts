@@ -1,0 +1,91 @@
+/** Prints, after a run, how many tests each suite had, and which were skipped and why: a suite that ran nothing is seen. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, relative, sep } from "node:path";
+import type { Reporter, TestModule } from "vitest/node";
+
+/** What a run leaves behind for scripts/check.ts. */
+export interface RunSummary {
+  readonly finishedAt: number;
+  readonly suites: readonly SuiteCounts[];
+  /** Suites or files that failed outside of a test. */
+  readonly errors: number;
+}
+
+export interface SuiteCounts {
+  readonly suite: string;
+  files: number;
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+interface Skipped {
+  readonly name: string;
+  readonly reason: string;
+}
+
+/** Where the summary of the last run is written, from the root of the project. */
+export const SUMMARY_FILE = ".build/test-summary.json";
+
+export default class SuiteReporter implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
+    const suites = new Map<string, SuiteCounts>();
+    const skipped: Skipped[] = [];
+    let errors = unhandled.length;
+    for (const module of modules) {
+      errors +=
+        module.errors().length +
+        [...module.children.allSuites()].reduce((sum, suite) => sum + suite.errors().length, 0);
+      count(module, suiteOf(suites, module), skipped);
+    }
+    const rows = [...suites.values()].sort((a, b) => a.suite.localeCompare(b.suite));
+    print(rows, skipped, errors);
+    mkdirSync(dirname(SUMMARY_FILE), { recursive: true });
+    writeFileSync(SUMMARY_FILE, JSON.stringify({ finishedAt: Date.now(), suites: rows, errors } satisfies RunSummary));
+  }
+}
+
+/** A suite is a folder of test/. */
+function suiteOf(suites: Map<string, SuiteCounts>, module: TestModule): SuiteCounts {
+  const parts = relative("test", module.moduleId).split(sep);
+  const suite = parts.length === 1 ? "(top)" : (parts[0] ?? "");
+  const known = suites.get(suite) ?? { suite, files: 0, passed: 0, failed: 0, skipped: 0 };
+  suites.set(suite, known);
+  return known;
+}
+
+function count(module: TestModule, counts: SuiteCounts, skipped: Skipped[]): void {
+  counts.files += 1;
+  for (const test of module.children.allTests()) {
+    const result = test.result();
+    if (result.state === "passed") counts.passed += 1;
+    else if (result.state === "failed") counts.failed += 1;
+    else {
+      counts.skipped += 1;
+      const note = result.state === "skipped" ? result.note : undefined;
+      skipped.push({
+        name: `${relative("test", module.moduleId)} > ${test.fullName}`,
+        reason: note ?? "no reason given",
+      });
+    }
+  }
+}
+
+function print(rows: readonly SuiteCounts[], skipped: readonly Skipped[], errors: number): void {
+  const total: SuiteCounts = { suite: "total", files: 0, passed: 0, failed: 0, skipped: 0 };
+  for (const row of rows) {
+    total.files += row.files;
+    total.passed += row.passed;
+    total.failed += row.failed;
+    total.skipped += row.skipped;
+  }
+  console.log(
+    `\n ${"suite".padEnd(16)}${["files", "passed", "failed", "skipped"].map((word) => word.padStart(9)).join("")}`,
+  );
+  for (const row of [...rows, total]) {
+    const cells = [row.files, row.passed, row.failed, row.skipped].map((value) => String(value).padStart(9)).join("");
+    console.log(` ${row.suite.padEnd(16)}${cells}`);
+  }
+  for (const { name, reason } of skipped) console.log(` skipped: ${name} (${reason})`);
+  if (errors > 0) console.log(` errors outside of tests: ${errors}`);
+}
