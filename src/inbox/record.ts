@@ -1,20 +1,13 @@
 /** The facts an inbox keeps, in the words of docs/architecture.md. Every store speaks in these types. */
 
+import type { LaneKey } from "../events/identity.ts";
+
+export type { LaneKey, LaneTag } from "../events/identity.ts";
+
 /** A store's number for an event. Ids grow in the order of acceptance. */
 export type EventId = number;
 /** A store's number for a lane. */
 export type LaneId = number;
-
-/** `outbound`: one lane per outbound message, in ascending sequence. The others hold one unordered event each. */
-export type LaneTag = "outbound" | "inbound" | "unlaned";
-
-/** What makes a lane the same lane. For `unlaned`, `messageId` is the hex SHA-256 of the body. */
-export interface LaneKey {
-  /** Empty when the body carries none (`unlaned` only). */
-  readonly apiClientId: string;
-  readonly tag: LaneTag;
-  readonly messageId: string;
-}
 
 /**
  * - `idle`: no pending event.

@@ -1,0 +1,122 @@
+/** From bytes to a JSON value, strictly: valid UTF-8, bounded depth, and no key that a reader could see in two ways. */
+import { isUtf8 } from "node:buffer";
+
+/** The deepest nesting of objects and arrays that is read. */
+export const MAX_DEPTH = 64;
+
+/**
+ * - `invalid_utf8`, `byte_order_mark`: the bytes are no plain UTF-8 text.
+ * - `too_deep`: objects and arrays nest more than 64 levels.
+ * - `invalid_json`: not JSON.
+ * - `forbidden_key`: a key `__proto__`, which could change an object's prototype when it is copied.
+ * - `duplicate_key`: an object has the same key twice, so that two readers could see two events.
+ */
+export type JsonFailureCode =
+  | "invalid_utf8"
+  | "byte_order_mark"
+  | "too_deep"
+  | "invalid_json"
+  | "forbidden_key"
+  | "duplicate_key";
+
+export type JsonResult =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly code: JsonFailureCode };
+
+const QUOTE = 0x22;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+/** The only bit in which `[` differs from `{`, and `]` from `}`; no other byte becomes one of them by it. */
+const BRACE_BIT = 0x20;
+const OPEN = 0x7b;
+const CLOSE = 0x7d;
+const TOO_DEEP = -1;
+const FORBIDDEN = -1;
+
+/** Whether a JSON value is an object (and neither an array nor null). */
+export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Reads bytes as JSON. Never throws. */
+export function readJson(bytes: Uint8Array): JsonResult {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return { ok: false, code: "byte_order_mark" };
+  const text = decode(bytes);
+  if (text === undefined) return { ok: false, code: "invalid_utf8" };
+  const pairs = countPairs(bytes);
+  if (pairs === TOO_DEEP) return { ok: false, code: "too_deep" };
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // The parser's message quotes the body, so it goes nowhere.
+    return { ok: false, code: "invalid_json" };
+  }
+  const keys = countKeys(value);
+  if (keys === FORBIDDEN) return { ok: false, code: "forbidden_key" };
+  // Counted after escapes were resolved: "sequence" beside "\u0073equence" is one key of two pairs.
+  if (keys !== pairs) return { ok: false, code: "duplicate_key" };
+  return { ok: true, value };
+}
+
+function decode(bytes: Uint8Array): string | undefined {
+  try {
+    if (!isUtf8(bytes)) return undefined;
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  } catch {
+    // A detached buffer, or one longer than any string.
+    return undefined;
+  }
+}
+
+/** The number of key/value pairs written in valid JSON, or `TOO_DEEP`. In other bytes the number means nothing. */
+function countPairs(bytes: Uint8Array): number {
+  const { length } = bytes;
+  let pairs = 0;
+  let depth = 0;
+  for (let index = 0; index < length; index++) {
+    const byte = bytes[index] ?? 0;
+    if (byte === QUOTE) index = endOfString(bytes, index + 1);
+    else if (byte === COLON) pairs++;
+    else if ((byte | BRACE_BIT) === OPEN) {
+      if (++depth > MAX_DEPTH) return TOO_DEEP;
+    } else if ((byte | BRACE_BIT) === CLOSE) depth--;
+  }
+  return pairs;
+}
+
+function endOfString(bytes: Uint8Array, start: number): number {
+  const { length } = bytes;
+  let index = start;
+  while (index < length) {
+    const byte = bytes[index];
+    if (byte === QUOTE) break;
+    index += byte === BACKSLASH ? 2 : 1;
+  }
+  return index;
+}
+
+/** The number of keys in a JSON value of bounded depth, or `FORBIDDEN`. */
+function countKeys(value: unknown): number {
+  if (Array.isArray(value)) return countElementKeys(value);
+  if (!isJsonObject(value)) return 0;
+  const names = Object.keys(value);
+  let keys = names.length;
+  for (const name of names) {
+    if (name === "__proto__") return FORBIDDEN;
+    const inner = countKeys(value[name]);
+    if (inner === FORBIDDEN) return FORBIDDEN;
+    keys += inner;
+  }
+  return keys;
+}
+
+function countElementKeys(elements: readonly unknown[]): number {
+  let keys = 0;
+  for (const element of elements) {
+    const inner = countKeys(element);
+    if (inner === FORBIDDEN) return FORBIDDEN;
+    keys += inner;
+  }
+  return keys;
+}

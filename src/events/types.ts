@@ -1,0 +1,177 @@
+/** The service's events as TypeScript sees them, field by field, with the notes of the service's specification. */
+
+declare const unknownEventType: unique symbol;
+
+/** A string with suggestions: values that the specification does not show stay possible. */
+type OpenString<Known extends string> = Known | (string & Record<never, never>);
+
+/** What every event of a known type carries. */
+interface CommonFields {
+  /** When it happened, in epoch milliseconds, by the service's clock. */
+  readonly occurredAt: number;
+  /** The API client that the event belongs to. */
+  readonly apiClientId: string;
+}
+
+/** What every outbound event of a known type carries (EVT-3). */
+interface OutboundFields extends CommonFields {
+  readonly direction: "outbound";
+  /** The message; the same value as `data.messageId`. */
+  readonly messageId: string;
+  /** Its place among the message's events, 0 to 10,000: queued 1, sent 2, delivery 3; there can be gaps (EVT-8, EVT-9). */
+  readonly sequence: number;
+}
+
+/** Why a message failed (EVT-6). */
+export interface MessageError {
+  /** Machine-readable; `PROVIDER_SEND_FAILED` has been seen. */
+  readonly code: OpenString<"PROVIDER_SEND_FAILED">;
+  /** Human-readable text. */
+  readonly message: string;
+  /** Free-form; can be empty. */
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** What the four outbound events carry in `data` (EVT-4). */
+interface OutboundData<Status extends string> {
+  readonly messageId: string;
+  /** From the send request; shared by all recipients of that request, so correlate by `messageId`. */
+  readonly externalReference: string;
+  /** The sending number in E.164 (the send request named it by its number id). */
+  readonly sendFrom: string;
+  /** The recipient, in E.164. */
+  readonly to: string;
+  /** Spelled as the service does: `QUEUED` in capitals, the others not (EVT-5). */
+  readonly status: OpenString<Status>;
+  /** Null unless the message failed. */
+  readonly error: MessageError | null;
+}
+
+/** `data` of `message.delivery`. */
+interface DeliveryData extends OutboundData<"delivered"> {
+  /** The provider's reference (EVT-7). Optional, as an outcome that the specification does not show may lack it (EVT-13). */
+  readonly providerMessageRef?: string | null | undefined;
+}
+
+/** `data` of `message.failed`. */
+interface FailedData extends OutboundData<"failed"> {
+  readonly error: MessageError;
+}
+
+/** `data` of `message.inbound` (EVT-10). */
+interface InboundData {
+  /** The inbound message; it has no top-level `messageId`. */
+  readonly messageId: string;
+  readonly conversationId: string;
+  /** The receiving number's id. */
+  readonly numberId: string;
+  /** The customer's number. */
+  readonly from: string;
+  /** The receiving number. */
+  readonly to: string;
+  /** The text of the message. */
+  readonly body: string;
+  /** The specification shows no fields of an element (EVT-11): check before use. */
+  readonly media: readonly unknown[];
+  /** Epoch milliseconds. */
+  readonly timestamp: number;
+}
+
+/** A message was queued after a send request; usually sequence 1. It may arrive before the send request's answer. */
+export interface MessageQueuedEvent extends OutboundFields {
+  readonly eventType: "message.queued";
+  readonly data: OutboundData<"QUEUED">;
+}
+
+/** A message has been sent; usually sequence 2. */
+export interface MessageSentEvent extends OutboundFields {
+  readonly eventType: "message.sent";
+  readonly data: OutboundData<"sent">;
+}
+
+/** A message was delivered; usually sequence 3. Look at `data.status`: others than `delivered` are possible (EVT-13). */
+export interface MessageDeliveryEvent extends OutboundFields {
+  readonly eventType: "message.delivery";
+  readonly data: DeliveryData;
+}
+
+/** A send failed; it ends the message's events (EVT-9). */
+export interface MessageFailedEvent extends OutboundFields {
+  readonly eventType: "message.failed";
+  readonly data: FailedData;
+}
+
+/** A customer's message arrived. It has neither a sequence nor a top-level message id (RCV-10). */
+export interface MessageInboundEvent extends CommonFields {
+  readonly eventType: "message.inbound";
+  readonly direction: "inbound";
+  readonly data: InboundData;
+}
+
+/** The event of each known type. */
+export interface EventByType {
+  "message.queued": MessageQueuedEvent;
+  "message.sent": MessageSentEvent;
+  "message.delivery": MessageDeliveryEvent;
+  "message.failed": MessageFailedEvent;
+  "message.inbound": MessageInboundEvent;
+}
+
+/** The event types that the specification lists (EVT-1). */
+export type KnownEventType = keyof EventByType;
+
+/** An event of a type that the specification lists. */
+export type KnownEvent = EventByType[KnownEventType];
+
+/**
+ * A type that is none of the known ones. It is a string, marked so that comparing `event.eventType` with a known type narrows
+ * a {@link WebhookEvent} and a misspelled type does not compile; to compare it with a type of your own, widen it first:
+ * `const type: string = event.eventType`.
+ */
+export type UnknownEventType = string & { readonly [unknownEventType]: true };
+
+/**
+ * An event of a type that this version does not know (RCV-11). Only `eventType` has been checked: every other field is as
+ * the service sent it, so check before use.
+ */
+export interface UnknownEvent {
+  /** 1 to 512 characters. */
+  readonly eventType: UnknownEventType;
+  /** `outbound` or `inbound` in all known events. */
+  readonly direction?: unknown;
+  readonly apiClientId?: unknown;
+  readonly messageId?: unknown;
+  /** An outbound event with string ids and an integer here (0 to 10,000) takes its place in the message's lane. */
+  readonly sequence?: unknown;
+  /** Epoch milliseconds in all known events. */
+  readonly occurredAt?: unknown;
+  readonly data?: unknown;
+  readonly [field: string]: unknown;
+}
+
+/**
+ * Any event. Comparing its `eventType` with a known type narrows it; so does {@link isKnownEvent}. Fields that the
+ * specification does not show are kept as they came, without a type.
+ */
+export type WebhookEvent = KnownEvent | UnknownEvent;
+
+/** The event types that the specification lists (EVT-1), in the order of a message's life. */
+export const KNOWN_EVENT_TYPES = [
+  "message.queued",
+  "message.sent",
+  "message.delivery",
+  "message.failed",
+  "message.inbound",
+] as const satisfies readonly KnownEventType[];
+
+const knownTypes: ReadonlySet<string> = new Set(KNOWN_EVENT_TYPES);
+
+/** Whether an event type is one that the specification lists (EVT-1). */
+export function isKnownEventType(eventType: string): eventType is KnownEventType {
+  return knownTypes.has(eventType);
+}
+
+/** Whether an event is of a type that the specification lists; narrows it to {@link KnownEvent}. */
+export function isKnownEvent(event: WebhookEvent): event is KnownEvent {
+  return knownTypes.has(event.eventType);
+}
