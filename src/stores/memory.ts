@@ -1,0 +1,138 @@
+/** An inbox in memory, for tests and for the first minutes: nothing outlives the process. */
+import { SetupError, StoreError } from "../errors.ts";
+import type { InboxStore, InstanceRecord, Lease, OpenContext, Turn, TurnResult } from "../inbox/store.ts";
+import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import { accept, countRepeat, quarantine } from "./memory/accept.ts";
+import { type Claimed, claimDue, claimLane, recoveryDue } from "./memory/lanes.ts";
+import { act, describeAct } from "./memory/operator.ts";
+import { prune } from "./memory/prune.ts";
+import { find, findQuarantined, stats } from "./memory/reading.ts";
+import { extend, settle } from "./memory/settle.ts";
+import {
+  createState,
+  laneByKey,
+  laneIsDue,
+  type MemoryState,
+  type Moment,
+  toEventRecord,
+  toLaneRecord,
+} from "./memory/state.ts";
+
+export interface MemoryStoreOptions {
+  /** Events it holds at most, of any state, 1 to 10,000,000. Beyond them it refuses (`store_full`). Default 10,000. */
+  readonly maxEvents?: number;
+  /** Says that losing everything with the process is meant, and silences the warning. Default false. */
+  readonly volatile?: boolean;
+}
+
+/**
+ * Makes an inbox that lives in this process. What it acknowledged is lost when the process ends, so it is no place for
+ * events that matter. It never evicts: at capacity it refuses, and the service's retry comes when pruning has made room.
+ *
+ * @throws SetupError `invalid_option`
+ *
+ * @example
+ * const store = memoryStore({ volatile: true });
+ * console.log(store.capabilities.durable); // false
+ */
+export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never> {
+  refuseUnknownOptions("memoryStore()", options, ["maxEvents", "volatile"]);
+  const bounds = { min: 1, max: 10_000_000, unit: "events" };
+  const state = createState(numberOption("maxEvents", options.maxEvents, 10_000, bounds));
+  const inMoment = async <T>(operation: (moment: Moment) => T): Promise<T> => operation(momentOf(state));
+  return {
+    capabilities: { durable: false, shared: false, transactional: false },
+    location: "memory:",
+    open: async (context) => open(state, context, options.volatile === true),
+    step: (turn) => inMoment((moment) => step(moment, turn)),
+    extend: (leases, leaseMs) => inMoment((moment) => leases.map((ref) => extend(moment, ref, leaseMs))),
+    nextDue: () => inMoment(nextDue),
+    find: (query) => inMoment(() => find(state, query)),
+    findQuarantined: (query) => inMoment(() => findQuarantined(state, query)),
+    lane: (ref) =>
+      inMoment(() => {
+        const lane = typeof ref === "number" ? state.lanes.get(ref) : laneByKey(state, ref);
+        return lane === undefined ? null : toLaneRecord(lane);
+      }),
+    act: (request, by) =>
+      inMoment((moment) => {
+        const result = act(moment, request);
+        if (!result.ok) return result;
+        const detail = describeAct(request, result.count);
+        state.audit.push({ id: state.audit.length + 1, at: moment.now, by, act: request.kind, detail });
+        return result;
+      }),
+    audit: (limit) => inMoment(() => state.audit.slice(-limit).reverse()),
+    stats: () => inMoment(() => stats(state)),
+    prune: (policy) => inMoment((moment) => prune(moment, policy)),
+    heartbeat: (beat) =>
+      inMoment(({ now, context }) => {
+        const { id, host, pid } = context.instance;
+        const record: InstanceRecord = { ...beat, id, host, pid, seenAt: now };
+        state.instances.set(id, record);
+      }),
+    close: async () => {
+      state.context = null;
+    },
+  };
+}
+
+function open(state: MemoryState, context: OpenContext, volatile: boolean): void {
+  if (state.context !== null)
+    throw new SetupError("already_started", "This memory store is open already: give each receiver its own.");
+  if (state.name !== null && state.name !== context.name) {
+    throw new SetupError(
+      "wrong_receiver_name",
+      "This memory store belongs to a receiver of another name: give each its own.",
+    );
+  }
+  state.name = context.name;
+  state.context = context;
+  // Who held these leases has closed the store, and can settle nothing any more.
+  for (const lane of state.waiting) if (lane.status === "leased") lane.readyAt = context.clock.now();
+  if (volatile) return;
+  const advice = "Events are kept in memory and lost with the process. Use sqliteStore(), or say volatile: true.";
+  context.logger.warn({ location: "memory:" }, advice);
+}
+
+function momentOf(state: MemoryState): Moment {
+  const { context } = state;
+  if (context === null) throw new StoreError("closed", "The memory store is not open.");
+  return { state, context, now: context.clock.now() };
+}
+
+function step(moment: Moment, turn: Turn<never>): TurnResult {
+  const { claim } = turn;
+  const settled = turn.settles.map((request) => settle(moment, request));
+  for (const repeat of turn.repeats) countRepeat(moment, repeat);
+  const claimed: Claimed = { leases: [], retired: [] };
+  if (claim.lane === undefined) claimDue(moment, claim, claimed);
+
+  const leaseAtAccept = claim.lane === undefined && claim.mode === "ordinary" && !recoveryDue(moment);
+  const indexes = new Map<number, number>();
+  const accepted = turn.accepts.map((incoming, index) => {
+    const acceptance = accept(moment, incoming, turn.lateEvents);
+    if (acceptance.outcome !== "accepted" && acceptance.outcome !== "late") return acceptance;
+    indexes.set(acceptance.event, index);
+    const lane = moment.state.lanes.get(acceptance.lane);
+    const free = leaseAtAccept && claimed.leases.length < claim.limit;
+    if (free && lane !== undefined && lane.status !== "leased" && laneIsDue(lane, moment.now))
+      claimLane(moment, lane, claim, claimed);
+    return acceptance;
+  });
+  const quarantined = turn.quarantines.map((body) => quarantine(moment, body, turn.quarantineQuota));
+  if (claim.lane !== undefined) claimDue(moment, claim, claimed);
+  const leases = claimed.leases.map((lease): Lease => ({ ...lease, acceptIndex: indexes.get(lease.event) ?? null }));
+  const retired = claimed.retired.map(toEventRecord);
+  return { settled, accepted, quarantined, leases, retired, recoveryDue: recoveryDue(moment) };
+}
+
+function nextDue({ state, now }: Moment): number | null {
+  let soonest: number | null = null;
+  for (const lane of state.waiting) {
+    if (lane.readyAt === null) continue;
+    const wait = laneIsDue(lane, now) ? 0 : lane.readyAt - now;
+    soonest = soonest === null ? wait : Math.min(soonest, wait);
+  }
+  return soonest;
+}

@@ -1,0 +1,65 @@
+/** Removes from the memory store what is past its retention. */
+import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
+import { hex } from "./accept.ts";
+import { type MemoryEvent, type MemoryQuarantine, type MemoryState, type Moment, removeLane } from "./state.ts";
+
+export function prune(moment: Moment, policy: PrunePolicy): PruneResult {
+  const { state, now } = moment;
+  // A clock that jumped ahead of the service's timestamps must not delete anything.
+  const cutOff = Math.min(now, state.newestSignedAt ?? now);
+  const events = [...state.events.values()];
+  const bodies = events.filter((event) => hasOldBody(event, policy, cutOff));
+  const old = events.filter((event) => isOld(event, policy, cutOff));
+  const rows = [...state.quarantine.values()].filter((row) => isOldRow(row, policy, cutOff));
+  const more = Math.max(bodies.length, old.length, rows.length) > policy.batch;
+
+  const prunedBodies = bodies.slice(0, policy.batch);
+  const prunedEvents = old.slice(0, policy.batch);
+  const prunedRows = rows.slice(0, policy.batch);
+  for (const event of prunedBodies) {
+    event.raw = null;
+    event.conflictRaw = null;
+  }
+  const lanes = prunedEvents.filter((event) => removeEvent(state, event)).length;
+  for (const row of prunedRows) {
+    state.quarantine.delete(row.id);
+    state.quarantineDigests.delete(hex(row.digest));
+  }
+  return {
+    bodies: prunedBodies.length,
+    events: prunedEvents.length,
+    lanes,
+    quarantined: prunedRows.length,
+    more,
+  };
+}
+
+function hasOldBody(event: MemoryEvent, policy: PrunePolicy, cutOff: number): boolean {
+  if (event.raw === null || event.finishedAt === null) return false;
+  if (event.state === "late") return event.finishedAt < cutOff - policy.otherBodiesMs;
+  if (event.state !== "done") return false;
+  const age = event.outcome === "handled" ? policy.handledBodiesMs : policy.otherBodiesMs;
+  return event.finishedAt < cutOff - age;
+}
+
+/** An identity is kept as long as the service might repeat it, counted from the later of its two times. */
+function isOld(event: MemoryEvent, policy: PrunePolicy, cutOff: number): boolean {
+  if (event.finishedAt === null) return false;
+  if (event.state === "dead") return event.finishedAt < cutOff - policy.deadMs;
+  return Math.max(event.acceptedAt, event.finishedAt) < cutOff - policy.identitiesMs;
+}
+
+function isOldRow(row: MemoryQuarantine, policy: PrunePolicy, cutOff: number): boolean {
+  return row.acceptedAt < cutOff - (row.state === "held" ? policy.deadMs : policy.identitiesMs);
+}
+
+/** True when the lane went with its last event. */
+function removeEvent(state: MemoryState, event: MemoryEvent): boolean {
+  const { lane } = event;
+  state.events.delete(event.id);
+  lane.events = lane.events.filter((other) => other !== event);
+  lane.attempts = lane.attempts.filter((attempt) => attempt.eventId !== event.id);
+  if (lane.events.length > 0) return false;
+  removeLane(state, lane);
+  return true;
+}

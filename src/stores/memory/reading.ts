@@ -1,0 +1,81 @@
+/** Answers questions about the memory store. It holds few events by design, so these scan. */
+import type { EventRecord, QuarantineRecord } from "../../inbox/record.ts";
+import type { EventQuery, InboxStats, Page, QuarantineQuery } from "../../inbox/store.ts";
+import { type MemoryEvent, type MemoryState, toEventRecord } from "./state.ts";
+
+export function find(state: MemoryState, query: EventQuery): Page<EventRecord> {
+  const newestFirst = query.order !== "oldest";
+  const events = [...state.events.values()].filter((event) => matches(event, query));
+  events.sort((a, b) => (newestFirst ? b.id - a.id : a.id - b.id));
+  const after = query.after;
+  const rest = after === undefined ? events : events.filter((e) => (newestFirst ? e.id < after : e.id > after));
+  return page(rest.map(toEventRecord), query.limit);
+}
+
+export function findQuarantined(state: MemoryState, query: QuarantineQuery): Page<QuarantineRecord> {
+  const rows = [...state.quarantine.values()].sort((a, b) => b.id - a.id);
+  const rest = rows.filter(
+    (row) => allows(query.states, row.state) && (query.after === undefined || row.id < query.after),
+  );
+  return page(
+    rest.map((row) => ({ ...row })),
+    query.limit,
+  );
+}
+
+function page<T extends { readonly id: number }>(rest: readonly T[], limit: number): Page<T> {
+  const items = rest.slice(0, limit);
+  return { items, next: rest.length > items.length ? (items.at(-1)?.id ?? null) : null };
+}
+
+function matches(event: MemoryEvent, query: EventQuery): boolean {
+  const { lane } = event;
+  return (
+    (query.states === undefined || query.states.includes(event.state)) &&
+    equals(query.outcome, event.outcome) &&
+    equals(query.late, event.late) &&
+    equals(query.conflict, event.conflict) &&
+    equals(query.eventType, event.eventType) &&
+    equals(query.apiClientId, lane.key.apiClientId) &&
+    equals(query.messageId, lane.key.messageId) &&
+    equals(query.externalReference, lane.externalReference) &&
+    equals(query.peer, lane.peer) &&
+    equals(query.errorCode, event.errorCode) &&
+    event.acceptedAt >= (query.acceptedFrom ?? Number.NEGATIVE_INFINITY) &&
+    event.acceptedAt <= (query.acceptedTo ?? Number.POSITIVE_INFINITY)
+  );
+}
+
+function equals<T>(wanted: T | undefined, actual: T | null): boolean {
+  return wanted === undefined || wanted === actual;
+}
+
+function allows<T>(wanted: readonly T[] | undefined, actual: T): boolean {
+  return wanted === undefined || wanted.includes(actual);
+}
+
+export function stats(state: MemoryState): InboxStats {
+  const gauges = { pending: 0, dead: 0, quarantined: 0, quarantinedBytes: 0, blockedLanes: 0 };
+  let oldestPendingAt: number | null = null;
+  for (const event of state.events.values()) {
+    if (event.state === "dead") gauges.dead++;
+    if (event.state !== "pending") continue;
+    gauges.pending++;
+    oldestPendingAt = Math.min(oldestPendingAt ?? event.acceptedAt, event.acceptedAt);
+  }
+  for (const row of state.quarantine.values()) {
+    if (row.state !== "held") continue;
+    gauges.quarantined++;
+    gauges.quarantinedBytes += row.raw?.byteLength ?? 0;
+  }
+  for (const lane of state.lanes.values()) if (lane.status === "blocked") gauges.blockedLanes++;
+  const { newestSignedAt, serviceResigns } = state;
+  return {
+    gauges,
+    counters: { ...state.counters },
+    oldestPendingAt,
+    newestSignedAt,
+    serviceResigns,
+    instances: [...state.instances.values()],
+  };
+}

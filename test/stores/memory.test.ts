@@ -1,0 +1,120 @@
+import { createHash } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import type { NewEvent } from "../../src/inbox/record.ts";
+import type { OpenContext, Turn } from "../../src/inbox/store.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+
+const clock = createFakeClock();
+
+function context(overrides: Partial<OpenContext> = {}): OpenContext {
+  const instance = { id: "one", host: "here", pid: 1, pidStartedAt: "1" };
+  const standard = { clock, logger: silentLogger, name: "test", firstSequence: 1, toleranceMs: 300_000 } as const;
+  return { ...standard, migrate: "auto", instance, ...overrides };
+}
+
+function event(messageId: string, sequence: number): NewEvent {
+  const raw = Buffer.from(JSON.stringify({ messageId, sequence }));
+  return {
+    lane: { apiClientId: "client", tag: "outbound", messageId },
+    sequence,
+    eventType: "message.sent",
+    occurredAt: clock.now(),
+    signedAt: clock.now(),
+    gapWaitMs: 90_000,
+    digest: createHash("sha256").update(raw).digest(),
+    raw,
+    trace: null,
+    peer: null,
+    externalReference: null,
+  };
+}
+
+function turn(overrides: Partial<Turn<never>>): Turn<never> {
+  return {
+    settles: [],
+    accepts: [],
+    quarantines: [],
+    repeats: [],
+    lateEvents: "record",
+    quarantineQuota: { maxRows: 10, maxBytes: 1_000 },
+    claim: { limit: 0, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" },
+    ...overrides,
+  };
+}
+
+describe("memoryStore()", () => {
+  it("says that it is neither durable nor shared nor transactional", () => {
+    expect(memoryStore().capabilities).toEqual({ durable: false, shared: false, transactional: false });
+  });
+
+  it("warns once at open unless losing everything is meant", async () => {
+    const warnings: string[] = [];
+    const logger = { ...silentLogger, warn: (_fields: object, message: string) => void warnings.push(message) };
+    await memoryStore().open(context({ logger }));
+    expect(warnings).toEqual([expect.stringContaining("sqliteStore()")]);
+    await memoryStore({ volatile: true }).open(context({ logger }));
+    expect(warnings).toHaveLength(1);
+  });
+
+  it("refuses new events at capacity, knows the old ones still, and evicts none (I2)", async () => {
+    const store = memoryStore({ maxEvents: 2, volatile: true });
+    await store.open(context());
+    const first = await store.step(turn({ accepts: [event("m", 1), event("m", 2), event("m", 3)] }));
+    expect(first.accepted.map((a) => a.outcome)).toEqual(["accepted", "accepted", "failed"]);
+    expect(first.accepted[2]).toMatchObject({ error: { code: "store_full" } });
+    const second = await store.step(turn({ accepts: [event("m", 1)] }));
+    expect(second.accepted[0]).toMatchObject({ outcome: "duplicate" });
+    expect((await store.find({ limit: 10 })).items).toHaveLength(2);
+  });
+
+  it("has room again once finished events are past their retention", async () => {
+    const store = memoryStore({ maxEvents: 1, volatile: true });
+    await store.open(context());
+    const claim = { limit: 1, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" } as const;
+    const { leases } = await store.step(turn({ accepts: [event("old", 1)], claim }));
+    const complete = { kind: "complete", outcome: "handled", effects: [] } as const;
+    await store.step(turn({ settles: leases.map((lease) => ({ ...complete, lease })) }));
+    await clock.advance(1_000);
+    const quarantine = { reason: "invalid_json", slot: "current", scope: "inbound", trace: null } as const;
+    const raw = Buffer.from("?");
+    // Pruning follows the service's own timestamps: without a newer one nothing is old.
+    await store.step(turn({ quarantines: [{ ...quarantine, signedAt: clock.now(), digest: raw, raw }] }));
+    const ages = { handledBodiesMs: 500, otherBodiesMs: 500, identitiesMs: 500, deadMs: 500_000 };
+    expect(await store.prune({ ...ages, batch: 100 })).toMatchObject({ events: 1, lanes: 1 });
+    const { accepted } = await store.step(turn({ accepts: [event("new", 1)] }));
+    expect(accepted[0]).toMatchObject({ outcome: "accepted" });
+  });
+
+  it("refuses effects, naming a store that has transactions", async () => {
+    const store = memoryStore({ volatile: true });
+    await store.open(context());
+    const claim = { limit: 1, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" } as const;
+    const { leases } = await store.step(turn({ accepts: [event("m", 1)], claim }));
+    const lease = leases[0]!;
+    const effects = [() => expect.unreachable()];
+    const { settled } = await store.step(turn({ settles: [{ kind: "complete", lease, outcome: "handled", effects }] }));
+    const error = { code: "effects_unsupported", message: expect.stringContaining("sqliteStore()") };
+    expect(settled[0]).toMatchObject({ status: "effect_failed", error });
+    expect(await store.extend([lease], 1_000)).toEqual([true]);
+  });
+
+  it("is one receiver's at a time and keeps its events across close and open", async () => {
+    const store = memoryStore({ volatile: true });
+    await store.open(context());
+    await expect(store.open(context())).rejects.toMatchObject({ code: "already_started" });
+    await store.step(turn({ accepts: [event("m", 1)] }));
+    await store.close();
+    await store.close();
+    await expect(store.nextDue()).rejects.toMatchObject({ code: "closed" });
+    await expect(store.open(context({ name: "other" }))).rejects.toMatchObject({ code: "wrong_receiver_name" });
+    await store.open(context());
+    expect(await store.nextDue()).toBe(0);
+  });
+
+  it("refuses options it does not know", () => {
+    expect(() => memoryStore({ maxEvent: 1 } as object)).toThrow(/maxEvents/);
+    expect(() => memoryStore({ maxEvents: 0 })).toThrow(/maxEvents/);
+  });
+});
