@@ -1,0 +1,72 @@
+/** What the architecture rules look at: the sources with their imports, the manifest and the README. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, posix } from "node:path";
+import { type Scan, scan } from "./scan.ts";
+
+export interface SourceFile extends Scan {
+  /** From the root of the project, with slashes. */
+  readonly path: string;
+  readonly text: string;
+}
+
+export interface Manifest {
+  readonly exports: Readonly<Record<string, string | { readonly types: string; readonly default: string }>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>;
+}
+
+export interface Project {
+  readonly files: readonly SourceFile[];
+  readonly manifest: Manifest;
+  readonly readme: string;
+}
+
+const FOLDERS = ["src", "adapters", "test", "bench", "scripts", "examples"];
+const LEFT_OUT = new Set(["node_modules", ".next", "dist"]);
+
+/** Reads the project that lies in `root`. */
+export function readProject(root: string): Project {
+  const paths = FOLDERS.flatMap((folder) => filesUnder(root, folder));
+  const texts = Object.fromEntries(paths.map((path) => [path, readFileSync(join(root, path), "utf8")]));
+  const readme = join(root, "README.md");
+  return projectFrom(texts, {
+    manifest: JSON.parse(readFileSync(join(root, "package.json"), "utf8")),
+    readme: existsSync(readme) ? readFileSync(readme, "utf8") : "",
+  });
+}
+
+/** A project made of `texts`, by path. */
+export function projectFrom(texts: Readonly<Record<string, string>>, rest: Omit<Project, "files">): Project {
+  const files = Object.entries(texts).map(([path, text]) => ({ path, text, ...scan(text) }));
+  return { files, ...rest };
+}
+
+/** The sources that end up in the package. */
+export function shipped(project: Project): readonly SourceFile[] {
+  return project.files.filter(({ path }) => path.startsWith("src/") || path.startsWith("adapters/"));
+}
+
+/** The path an import leads to, from the root; undefined for a package. */
+export function targetOf(file: SourceFile, specifier: string): string | undefined {
+  return specifier.startsWith(".") ? posix.join(posix.dirname(file.path), specifier) : undefined;
+}
+
+/** The package a specifier names: `next` for `next/server`; undefined for a relative path or a Node module. */
+export function packageOf(specifier: string): string | undefined {
+  if (specifier.startsWith(".") || specifier.startsWith("node:")) return undefined;
+  return specifier
+    .split("/")
+    .slice(0, specifier.startsWith("@") ? 2 : 1)
+    .join("/");
+}
+
+function filesUnder(root: string, folder: string): string[] {
+  if (!existsSync(join(root, folder))) return [];
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    if (LEFT_OUT.has(entry.name)) return [];
+    const path = posix.join(folder, entry.name);
+    if (entry.isDirectory()) return filesUnder(root, path);
+    return /\.(m?ts|mjs|tsx)$/.test(entry.name) ? [path] : [];
+  });
+}

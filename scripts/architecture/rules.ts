@@ -1,0 +1,268 @@
+/** The rules of docs/architecture.md that a program can check, each with the number of things it looked at. */
+import { findCycle } from "./cycles.ts";
+import { type Project, packageOf, type SourceFile, shipped, targetOf } from "./project.ts";
+
+export interface Verdict {
+  /** What was looked at; a rule that looked at nothing has not passed. */
+  readonly count: number;
+  readonly unit: string;
+  readonly problems: readonly string[];
+}
+
+export interface Rule {
+  readonly name: string;
+  check(project: Project): Verdict;
+}
+
+/** Lowest first. A file imports from a lower level or from its own room; rooms on one level do not import each other. */
+export const LEVELS: readonly (readonly string[])[] = [
+  ["src/errors.ts"],
+  ["src/internal/"],
+  ["src/signature/", "src/events/"],
+  ["src/inbox/"],
+  ["src/receiver/"],
+  ["src/stores/", "src/index.ts"],
+  ["src/testing/", "adapters/"],
+];
+
+const CLOCK = "src/internal/clock.ts";
+const LONGEST_FILE = 300;
+
+const direction: Rule = {
+  name: "imports lead to a lower level or stay in their room",
+  check(project) {
+    const problems: string[] = [];
+    let count = 0;
+    for (const file of shipped(project)) {
+      const own = roomOf(file.path);
+      if (own === undefined) problems.push(`${file.path} lies in no room of the map`);
+      for (const { specifier } of file.imports) {
+        const target = targetOf(file, specifier);
+        if (target === undefined) continue;
+        count += 1;
+        const other = roomOf(target);
+        if (other === undefined) problems.push(`${file.path} imports ${target}, which lies in no room`);
+        else if (own === undefined || own.room === other.room || other.level < own.level) continue;
+        else if (other.level === own.level) problems.push(`${file.path} imports ${target} from a room beside its own`);
+        else problems.push(`${file.path} imports ${target} from a higher level`);
+      }
+    }
+    return { count, unit: "imports", problems };
+  },
+};
+
+const noCycles: Rule = {
+  name: "no file imports itself in a circle",
+  check(project) {
+    const files = shipped(project);
+    const graph = new Map(
+      files.map((file) => [file.path, file.imports.flatMap(({ specifier }) => targetOf(file, specifier) ?? [])]),
+    );
+    const cycle = findCycle(graph);
+    return { count: files.length, unit: "files", problems: cycle === undefined ? [] : [cycle.join(" -> ")] };
+  },
+};
+
+const onePlace: Rule = {
+  name: "a framework or driver appears in one file, a dependency in one room",
+  check(project) {
+    const { dependencies = {}, peerDependencies = {} } = project.manifest;
+    const places = new Map<string, Set<string>>();
+    for (const file of shipped(project)) {
+      for (const { specifier } of file.imports) {
+        const name = packageOf(specifier) ?? "";
+        const place =
+          name in peerDependencies
+            ? file.path
+            : name in dependencies
+              ? (roomOf(file.path)?.room ?? file.path)
+              : undefined;
+        if (place !== undefined) places.set(name, (places.get(name) ?? new Set()).add(place));
+      }
+    }
+    const problems = [...places]
+      .filter(([, found]) => found.size > 1)
+      .map(([name, found]) => `${name} is in ${found.size} places: ${[...found].join(", ")}`);
+    return { count: places.size, unit: "packages", problems };
+  },
+};
+
+const declared: Rule = {
+  name: "every imported package is a dependency or an optional peer",
+  check(project) {
+    const { dependencies = {}, peerDependencies = {}, peerDependenciesMeta = {} } = project.manifest;
+    const problems = Object.keys(peerDependencies)
+      .filter((name) => peerDependenciesMeta[name]?.optional !== true)
+      .map((name) => `peer ${name} is not marked optional`);
+    let count = 0;
+    for (const file of shipped(project)) {
+      for (const { specifier } of file.imports) {
+        const name = packageOf(specifier);
+        if (name === undefined) continue;
+        count += 1;
+        if (!(name in dependencies) && !(name in peerDependencies))
+          problems.push(`${file.path} imports ${name}, which is not declared`);
+      }
+    }
+    return { count, unit: "imports", problems };
+  },
+};
+
+const oneClock: Rule = {
+  name: "time and randomness come from the clock",
+  check(project) {
+    const calls =
+      /(?<![.\w])(?:globalThis\.)?(?:setTimeout|setInterval|Date\.now|Math\.random|performance\.now|AbortSignal\.timeout|process\.hrtime)\b|\bnew Date\(\s*\)/g;
+    const files = shipped(project).filter(({ path }) => path !== CLOCK);
+    const problems = files.flatMap((file) => [
+      ...[...file.bare.matchAll(calls)]
+        .filter((match) => !isMember(file.bare, match.index, match[0]))
+        .map((match) => found(file, match)),
+      ...file.imports
+        .filter(({ specifier }) => /^(node:)?(timers|perf_hooks)/.test(specifier))
+        .map(({ specifier }) => `${file.path} imports ${specifier}`),
+    ]);
+    return { count: files.length, unit: "files", problems };
+  },
+};
+
+const noConsole: Rule = {
+  name: "nothing prints or ends the process",
+  check: (project) => absent(shipped(project), /\bconsole\s*\.|\bprocess\s*\.\s*(?:exit|abort)\b/g),
+};
+
+const noEscapes: Rule = {
+  name: "no any, no silenced checks",
+  check(project) {
+    const files = shipped(project);
+    const verdict = absent(files, /(?<=[:<,|&]\s*|\bas\s+)any\b(?!\s*[:(])/g);
+    const silenced = files.flatMap((file) =>
+      [...file.text.matchAll(/@ts-(?:ignore|nocheck|expect-error)|biome-ignore-all/g)].map((match) =>
+        found(file, match),
+      ),
+    );
+    return { ...verdict, problems: [...verdict.problems, ...silenced] };
+  },
+};
+
+const entriesInReadme: Rule = {
+  name: "every entry is documented in the README",
+  check(project) {
+    const entries = entriesOf(project);
+    const problems = entries
+      .filter((entry) => !project.readme.includes(`\`${entry}\``))
+      .map((entry) => `${entry} is not in README.md`);
+    return { count: entries.length, unit: "entries", problems };
+  },
+};
+
+const entriesExist: Rule = {
+  name: "every entry has a source",
+  check(project) {
+    const sources = entryTargets(project);
+    const paths = new Set(project.files.map(({ path }) => path));
+    const missing = [...sources]
+      .filter((source) => !paths.has(source))
+      .map((source) => `${source} is exported but missing`);
+    return { count: sources.size, unit: "entries", problems: missing };
+  },
+};
+
+const examplesOutside: Rule = {
+  name: "examples import the package by its name",
+  check(project) {
+    const files = project.files.filter(({ path }) => path.startsWith("examples/"));
+    const problems = files.flatMap((file) =>
+      file.imports
+        .map(({ specifier }) => targetOf(file, specifier))
+        .filter((target) => target !== undefined && !target.startsWith("examples/"))
+        .map((target) => `${file.path} imports ${target}`),
+    );
+    return { count: files.length, unit: "files", problems };
+  },
+};
+
+const shortFiles: Rule = {
+  name: `no file is longer than ${LONGEST_FILE} lines`,
+  check(project) {
+    const problems = project.files
+      .map(({ path, text }) => ({ path, lines: text.split("\n").length - 1 }))
+      .filter(({ lines }) => lines > LONGEST_FILE)
+      .map(({ path, lines }) => `${path} has ${lines} lines`);
+    return { count: project.files.length, unit: "files", problems };
+  },
+};
+
+const opening: Rule = {
+  name: "every file opens with what it is for",
+  check(project) {
+    const files = project.files.filter(({ path }) => !path.startsWith("test/") && !path.startsWith("examples/nextjs/"));
+    const problems = files
+      .filter(({ text }) => !/^(?:#!.*\n)?\s*(?:\/\/ \S|\/\*\*?\s)/.test(text))
+      .map(({ path }) => `${path} has no opening comment`);
+    return { count: files.length, unit: "files", problems };
+  },
+};
+
+export const RULES: readonly Rule[] = [
+  direction,
+  noCycles,
+  onePlace,
+  declared,
+  oneClock,
+  noConsole,
+  noEscapes,
+  entriesExist,
+  entriesInReadme,
+  examplesOutside,
+  shortFiles,
+  opening,
+];
+
+/** The names a user imports: `oncehook`, `oncehook/express`. */
+export function entriesOf(project: Pick<Project, "manifest">): string[] {
+  return Object.entries(project.manifest.exports).flatMap(([entry, target]) =>
+    typeof target === "string" ? [] : [`oncehook${entry.slice(1)}`],
+  );
+}
+
+function entryTargets(project: Project): Set<string> {
+  return new Set(
+    Object.values(project.manifest.exports).flatMap((target) =>
+      typeof target === "string" ? [] : [target.default.replace("./dist/", "").replace(/\.js$/, ".ts")],
+    ),
+  );
+}
+
+function roomOf(path: string): { room: string; level: number } | undefined {
+  for (const [level, rooms] of LEVELS.entries()) {
+    const room = rooms.find((name) => path === name || (name.endsWith("/") && path.startsWith(name)));
+    if (room !== undefined) return { room, level };
+  }
+  return undefined;
+}
+
+function absent(files: readonly SourceFile[], pattern: RegExp): Verdict {
+  const problems = files.flatMap((file) => [...file.bare.matchAll(pattern)].map((match) => found(file, match)));
+  return { count: files.length, unit: "files", problems };
+}
+
+function found(file: SourceFile, match: RegExpExecArray): string {
+  return `${file.path}:${file.text.slice(0, match.index).split("\n").length} ${match[0].trim()}`;
+}
+
+/** Whether a name is the declaration of a member (`setTimeout(callback, ms) {`) or a type's property, not a use of the global. */
+function isMember(bare: string, at: number, name: string): boolean {
+  if (!/(?:^|[{};,\n])\s*(?:(?:async|readonly|static|override|public)\s+)*$/.test(bare.slice(Math.max(0, at - 80), at)))
+    return false;
+  const rest = bare.slice(at + name.length);
+  if (/^\??\s*:/.test(rest)) return true;
+  if (!rest.startsWith("(")) return false;
+  let depth = 0;
+  for (let i = 0; i < rest.length; i++) {
+    if (rest[i] === "(") depth += 1;
+    if (rest[i] === ")") depth -= 1;
+    if (depth === 0) return /^\s*[:{]/.test(rest.slice(i + 1));
+  }
+  return false;
+}

@@ -1,0 +1,105 @@
+/** Holds the sources to docs/architecture.md, and shows for each rule that it sees a breach. */
+import { describe, expect, it } from "vitest";
+import { type Project, projectFrom, readProject } from "../../scripts/architecture/project.ts";
+import { RULES } from "../../scripts/architecture/rules.ts";
+
+const manifest: Project["manifest"] = {
+  exports: {
+    ".": { types: "./dist/src/index.d.ts", default: "./dist/src/index.js" },
+    "./package.json": "./package.json",
+  },
+  dependencies: { zod: "^4.0.0" },
+  peerDependencies: { express: "^5.0.0" },
+  peerDependenciesMeta: { express: { optional: true } },
+};
+
+const sound = {
+  "src/index.ts": '/** Entry. */\nexport { a } from "./receiver/a.ts";\n',
+  "src/receiver/a.ts": '/** A. */\nimport { z } from "zod";\nexport const a = z;\n',
+  "adapters/express.ts": '/** E. */\nimport type { Request } from "express";\nexport type R = Request;\n',
+  "src/internal/other.ts":
+    "/** O. */\nclass Fake {\n  setTimeout(callback: () => void, ms: number): Timer {}\n}\nclock.setTimeout(wake, 5);\n",
+  "examples/express/server.ts": '/** S. */\nimport "oncehook";\n',
+};
+
+/** For each rule, what is added to a sound project to break it. */
+const breaches: Record<
+  string,
+  { texts?: Record<string, string>; rest?: Partial<Omit<Project, "files">>; says: RegExp }[]
+> = {
+  "imports lead to a lower level or stay in their room": [
+    { texts: { "src/inbox/b.ts": '/** B. */\nimport "../receiver/a.ts";' }, says: /higher level/ },
+    { texts: { "src/events/b.ts": '/** B. */\nexport * from "../signature/c.ts";' }, says: /beside its own/ },
+    { texts: { "src/other/b.ts": "/** B. */" }, says: /no room/ },
+  ],
+  "no file imports itself in a circle": [
+    {
+      texts: { "src/inbox/b.ts": 'await import("./c.ts");', "src/inbox/c.ts": 'import {\n  b,\n} from "./b.ts";' },
+      says: /src\/inbox\/b.ts -> src\/inbox\/c.ts -> src\/inbox\/b.ts/,
+    },
+  ],
+  "a framework or driver appears in one file, a dependency in one room": [
+    { texts: { "adapters/node.ts": 'const peer = await import("express");' }, says: /express is in 2 places/ },
+    { texts: { "src/events/b.ts": 'import "zod/mini";' }, says: /zod is in 2 places/ },
+  ],
+  "every imported package is a dependency or an optional peer": [
+    { texts: { "adapters/node.ts": 'import "koa";' }, says: /koa, which is not declared/ },
+    { texts: { "adapters/node.ts": 'createRequire(import.meta.url)("koa");' }, says: /koa, which is not declared/ },
+    { rest: { manifest: { ...manifest, peerDependenciesMeta: {} } }, says: /express is not marked optional/ },
+  ],
+  "time and randomness come from the clock": [
+    { texts: { "src/inbox/b.ts": "const at = Date.now();" }, says: /b.ts:1 Date.now/ },
+    { texts: { "src/inbox/b.ts": "\nsetTimeout(() => {}, 5);" }, says: /b.ts:2 setTimeout/ },
+    { texts: { "src/inbox/b.ts": "const at = new Date();" }, says: /new Date/ },
+    { texts: { "src/inbox/b.ts": "const text = `${Math.random()}`;" }, says: /Math.random/ },
+    { texts: { "src/inbox/b.ts": 'import { setTimeout as wait } from "node:timers/promises";' }, says: /timers/ },
+  ],
+  "nothing prints or ends the process": [
+    { texts: { "src/inbox/b.ts": "console.log(1);" }, says: /console/ },
+    { texts: { "adapters/node.ts": "process.exit(1);" }, says: /process.exit/ },
+  ],
+  "no any, no silenced checks": [
+    { texts: { "src/inbox/b.ts": "const b = (x: any) => x;" }, says: /any/ },
+    { texts: { "src/inbox/b.ts": "// @ts-ignore\nb();" }, says: /@ts-ignore/ },
+  ],
+  "every entry has a source": [
+    {
+      rest: {
+        manifest: { ...manifest, exports: { "./x": { types: "./dist/src/x.d.ts", default: "./dist/src/x.js" } } },
+      },
+      says: /src\/x.ts/,
+    },
+  ],
+  "every entry is documented in the README": [
+    { rest: { readme: "oncehook without code marks" }, says: /oncehook is not in/ },
+  ],
+  "examples import the package by its name": [
+    { texts: { "examples/demo/run.ts": 'import "../../src/index.ts";' }, says: /imports src\/index.ts/ },
+  ],
+  "no file is longer than 300 lines": [{ texts: { "test/long.ts": "\n".repeat(301) }, says: /301 lines/ }],
+  "every file opens with what it is for": [{ texts: { "src/inbox/b.ts": "export {};" }, says: /no opening comment/ }],
+};
+
+const project = readProject(process.cwd());
+
+describe.each(RULES)("rule: $name", (rule) => {
+  it("holds here", () => {
+    const { count, problems } = rule.check(project);
+    expect(problems).toEqual([]);
+    expect(count).toBeGreaterThan(0);
+  });
+
+  it("passes a sound project and sees each breach", () => {
+    expect(rule.check(projectFrom(sound, { manifest, readme: "`oncehook`" })).problems).toEqual([]);
+    const cases = breaches[rule.name] ?? [];
+    expect(cases.length).toBeGreaterThan(0);
+    for (const { texts = {}, rest = {}, says } of cases) {
+      const broken = projectFrom({ ...sound, ...texts }, { manifest, readme: "`oncehook`", ...rest });
+      expect(rule.check(broken).problems.join("\n")).toMatch(says);
+    }
+  });
+});
+
+it("covers every rule with a breach", () => {
+  expect(Object.keys(breaches).sort()).toEqual(RULES.map(({ name }) => name).sort());
+});
