@@ -1,0 +1,204 @@
+/** The cache behind an async keyring: when it is read, how long a read counts, and what serves when reading fails. */
+import { createHash } from "node:crypto";
+import { KeyringError, SetupError } from "../errors.ts";
+import type { Clock } from "../internal/clock.ts";
+import type { Logger } from "../internal/logger.ts";
+import { type CompiledKeyring, compileKeyring, EMPTY_KEYRING, type Keyring } from "./keyring.ts";
+import type { KeyringContext, KeyringProvider, KeyringSource, KeyringSourceDeps } from "./provider.ts";
+
+/** What the cache holds of one tenant on one route. Times are monotonic milliseconds. */
+interface Entry {
+  /** Null when no read ever succeeded; the empty keyring when the provider does not know the tenant. */
+  keyring: CompiledKeyring | null;
+  /** Last successful read. */
+  readAt: number;
+  /** From here on, a request starts a new read. */
+  dueAt: number;
+  /** What the last read failed with, or undefined when it succeeded. */
+  failure: { readonly cause: unknown } | undefined;
+  /** Last read because of a mismatch. */
+  rereadAt: number;
+}
+
+const MAX_TENANTS = 1000;
+const READ_TIMEOUT_MS = 2_000;
+const REFRESH_MS = 30_000;
+/** A keyring that no request refreshed for this long is read before it is used again: it may hold a revoked secret. */
+const IDLE_MS = 60_000;
+const UNKNOWN_MS = 10_000;
+const REREAD_MS = 10_000;
+const SERVE_LAST_MS = 600_000;
+/** Spares a failing provider; far below the service's first retry after a minute. */
+const FAILURE_PAUSE_MS = 5_000;
+
+/** Keyrings read from a provider. Reads happen because of requests, never by a timer, so an idle process is idle. */
+export class ProvidedKeyrings implements KeyringSource {
+  readonly #provider: KeyringProvider;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #known = new Map<string, Entry>();
+  /** Apart from the known tenants, so that a flood of invented names evicts none of them. */
+  readonly #unknown = new Map<string, Entry>();
+  readonly #reading = new Map<string, Promise<Entry>>();
+  #rereading: Promise<Entry> | null = null;
+  #closed = false;
+
+  constructor(provider: KeyringProvider, { clock, logger }: KeyringSourceDeps) {
+    this.#provider = provider;
+    this.#clock = clock;
+    this.#logger = logger;
+  }
+
+  read(context: KeyringContext): CompiledKeyring | Promise<CompiledKeyring> {
+    if (this.#closed) return Promise.reject(new KeyringError("The receiver is closed, and its keyrings with it."));
+    const key = keyOf(context);
+    const entry = this.#find(key);
+    if (entry === undefined) return this.#readFirst(key, context);
+    const now = this.#clock.monotonic();
+    if (now < entry.dueAt) return serve(entry, now);
+    const reading = this.#refresh(key, context);
+    return mayServeMeanwhile(entry, now)
+      ? serve(entry, now)
+      : reading.then((read) => serve(read, this.#clock.monotonic()));
+  }
+
+  async reread(context: KeyringContext, seen: CompiledKeyring): Promise<CompiledKeyring | null> {
+    const key = keyOf(context);
+    // Whatever is being read already may bring the fresher keyring; only then is a read of our own worth its place.
+    for (const started of [undefined, this.#reading.get(key), this.#rereading]) {
+      await started;
+      const fresher = this.#otherThan(seen, key);
+      if (fresher !== null) return fresher;
+    }
+    const entry = this.#known.get(key);
+    const now = this.#clock.monotonic();
+    if (this.#closed || entry === undefined || this.#rereading !== null || now < entry.rereadAt + REREAD_MS)
+      return null;
+    entry.rereadAt = now;
+    this.#rereading = this.#refresh(key, context);
+    await this.#rereading;
+    this.#rereading = null;
+    return this.#otherThan(seen, key);
+  }
+
+  version(): string {
+    const versions = [...this.#known.values()].map(({ keyring }) => keyring?.version ?? "none").sort();
+    if (versions.length <= 1) return versions[0] ?? "none";
+    return createHash("sha256").update(versions.join("\n")).digest("hex").slice(0, 16);
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#known.clear();
+    this.#unknown.clear();
+  }
+
+  #find(key: string): Entry | undefined {
+    return this.#known.get(key) ?? this.#unknown.get(key);
+  }
+
+  #otherThan(seen: CompiledKeyring, key: string): CompiledKeyring | null {
+    const keyring = this.#find(key)?.keyring ?? null;
+    return keyring === null || keyring.version === seen.version ? null : keyring;
+  }
+
+  async #readFirst(key: string, context: KeyringContext): Promise<CompiledKeyring> {
+    return serve(await this.#refresh(key, context), this.#clock.monotonic());
+  }
+
+  /** One read at a time per key; never rejects. */
+  #refresh(key: string, context: KeyringContext): Promise<Entry> {
+    const started = this.#reading.get(key);
+    if (started !== undefined) return started;
+    const reading = this.#readInto(key, context).finally(() => this.#reading.delete(key));
+    this.#reading.set(key, reading);
+    return reading;
+  }
+
+  async #readInto(key: string, context: KeyringContext): Promise<Entry> {
+    const entry = this.#find(key) ?? newEntry();
+    try {
+      const keyring = await this.#ask(context);
+      this.#succeeded(entry, keyring === undefined ? EMPTY_KEYRING : compileKeyring(keyring, this.#clock.now()));
+    } catch (cause) {
+      this.#failed(entry, cause);
+    }
+    if (!this.#closed) this.#keep(key, entry);
+    return entry;
+  }
+
+  #succeeded(entry: Entry, keyring: CompiledKeyring): void {
+    const now = this.#clock.monotonic();
+    if (entry.failure !== undefined) this.#logger.info({}, "The keyring provider works again.");
+    if (entry.keyring?.version !== keyring.version) {
+      logWarnings(this.#logger, keyring);
+      entry.keyring = keyring;
+    }
+    entry.failure = undefined;
+    entry.readAt = now;
+    entry.dueAt = now + (keyring === EMPTY_KEYRING ? UNKNOWN_MS : REFRESH_MS);
+  }
+
+  #failed(entry: Entry, cause: unknown): void {
+    // That a tenant was unknown a while ago is no reason to answer 401 while nobody can tell.
+    if (entry.keyring === EMPTY_KEYRING) entry.keyring = null;
+    if (entry.failure === undefined) {
+      // The provider's own message may hold anything; only our own say nothing secret.
+      const reason =
+        cause instanceof SetupError || cause instanceof KeyringError ? cause.message : "It threw an error.";
+      const fields = { code: "keyring_unavailable", servesLast: entry.keyring !== null };
+      this.#logger.error(fields, `The keyring provider failed. ${reason}`);
+    }
+    entry.failure = { cause };
+    entry.dueAt = this.#clock.monotonic() + FAILURE_PAUSE_MS;
+  }
+
+  /** Re-inserting keeps the maps in order of their last read, so the first one is the one to evict. */
+  #keep(key: string, entry: Entry): void {
+    this.#known.delete(key);
+    this.#unknown.delete(key);
+    const map = entry.keyring === null || entry.keyring === EMPTY_KEYRING ? this.#unknown : this.#known;
+    map.set(key, entry);
+    const oldest = map.keys().next().value;
+    if (map.size > MAX_TENANTS && oldest !== undefined) map.delete(oldest);
+  }
+
+  /** The provider's answer within the time limit; an answer that comes later is dropped. */
+  #ask(context: KeyringContext): Promise<Keyring | undefined> {
+    return new Promise((resolve, reject) => {
+      const timer = this.#clock.setTimeout(() => {
+        reject(new KeyringError(`It did not answer within ${READ_TIMEOUT_MS} ms.`));
+      }, READ_TIMEOUT_MS);
+      const answer = (async () => this.#provider(context))();
+      answer.then(resolve, reject).finally(() => timer.cancel());
+    });
+  }
+}
+
+/** Logs what a keyring allows although it is dangerous or likely a mistake. */
+export function logWarnings(logger: Logger, keyring: CompiledKeyring): void {
+  for (const warning of keyring.warnings) logger.warn({ code: "keyring_warning" }, warning);
+}
+
+function newEntry(): Entry {
+  const never = Number.NEGATIVE_INFINITY;
+  return { keyring: null, readAt: never, dueAt: never, failure: undefined, rereadAt: never };
+}
+
+/** A busy tenant never waits for a refresh, and a failing provider never makes anyone wait. */
+function mayServeMeanwhile(entry: Entry, now: number): boolean {
+  if (entry.keyring === null || entry.keyring === EMPTY_KEYRING) return false;
+  return now < entry.readAt + (entry.failure === undefined ? IDLE_MS : SERVE_LAST_MS);
+}
+
+function serve(entry: Entry, now: number): CompiledKeyring | Promise<CompiledKeyring> {
+  const { keyring, readAt, failure } = entry;
+  if (keyring !== null && (failure === undefined || now < readAt + SERVE_LAST_MS)) return keyring;
+  const message =
+    "The keyring provider gives no secrets now, and none of the last 10 minutes are at hand: deliveries are answered with 503 until it works again.";
+  return Promise.reject(new KeyringError(message, failure === undefined ? {} : { cause: failure.cause }));
+}
+
+function keyOf({ route, tenant }: KeyringContext): string {
+  return JSON.stringify([route, tenant]);
+}

@@ -1,0 +1,200 @@
+/** Verifies one delivery's signature: the low-level entry, usable without a receiver or a store. */
+import { SetupError } from "../errors.ts";
+import { systemClock } from "../internal/clock.ts";
+import { stderrLogger } from "../internal/logger.ts";
+import { refuseUnknownOptions } from "../internal/options.ts";
+import { type SignatureEncoding, signatureEncodingOption } from "./candidates.ts";
+import type { HeaderSource } from "./headers.ts";
+import { type CompiledKeyring, compileKeyring, type Keyring, type ScopeName, type Slot } from "./keyring.ts";
+import {
+  type CheckedHeaders,
+  checkHeaders,
+  type HeaderPolicy,
+  type Match,
+  matchSignature,
+  type VerifyFailure,
+  type VouchedFields,
+  vouchingMatch,
+} from "./match.ts";
+import { createKeyringSource, type KeyringProvider, type KeyringSource } from "./provider.ts";
+import {
+  DEFAULT_TOLERANCE,
+  type TimestampFormat,
+  type Tolerance,
+  timestampFormatOption,
+  toleranceOption,
+} from "./timestamp.ts";
+
+export type { SignatureEncoding } from "./candidates.ts";
+export {
+  type CheckedHeaders,
+  checkHeaders,
+  type HeaderPolicy,
+  type Match,
+  matchSignature,
+  matchUnsigned,
+  type VerifyFailure,
+  type VerifyFailureCode,
+  type VouchedFields,
+  vouchesFor,
+  vouchingMatch,
+} from "./match.ts";
+
+/** Options of `verifySignature`. */
+export interface VerifyOptions<Secrets = Keyring> {
+  /** `request.headers` of fetch or of node. */
+  headers: HeaderSource;
+  /** The bytes exactly as received, before any parser; a string stands for its UTF-8 bytes. */
+  body: Uint8Array | string;
+  /** A keyring, or a function that reads one. It is compiled once and kept by identity: treat the value as immutable. */
+  secrets: Secrets;
+  /** 1 ms to 30 days; one number for both ways or each way by itself. Default 5 minutes both ways; `0` is an error, never "off". */
+  toleranceMs?: number | Partial<Tolerance>;
+  /** Default `"auto"`. */
+  timestampFormat?: TimestampFormat;
+  /** Default `"auto"`. */
+  encoding?: SignatureEncoding;
+  /** Epoch milliseconds. Default: the system's time. */
+  now?: number;
+  /** Given to `secrets` when that is a function. */
+  tenant?: string;
+}
+
+/** The verdict. `code` is for logs; tell the sender nothing but 401. */
+export type VerifyResult =
+  | {
+      readonly ok: true;
+      /** Epoch milliseconds. */
+      readonly timestamp: number;
+      /** Which secret matched, in words that may be logged. */
+      readonly matched: { readonly slot: Slot; readonly scope: ScopeName; readonly index: number };
+    }
+  | VerifyFailure;
+
+const OPTIONS = ["headers", "body", "secrets", "toleranceMs", "timestampFormat", "encoding", "now", "tenant"];
+const MAX_CACHED_TEXTS = 16;
+
+const compiledObjects = new WeakMap<object, CompiledKeyring>();
+const compiledTexts = new Map<string, CompiledKeyring>();
+const sources = new WeakMap<KeyringProvider, KeyringSource>();
+
+/**
+ * Verifies that a delivery was signed with one of `secrets` (RCV-1, RCV-2): HMAC-SHA256 over the timestamp header's text, a
+ * dot and the body's bytes, compared in constant time, and a timestamp within the tolerance. A secret limited to a direction
+ * or an API client is also held against these two fields of the body. It keeps no record of deliveries: within the tolerance
+ * a captured delivery passes again, which is what a receiver's inbox is for. A kind that is `"dangerouslyUnsigned"` has
+ * nothing to verify and fails here.
+ *
+ * @returns the verdict; it never throws for what a request contains
+ * @throws SetupError for a wrong option or keyring, or a body that was already parsed
+ * @throws KeyringError (as a rejection) when `secrets` is a function that gives no keyring now: answer 503, not 401
+ * @example
+ * const result = verifySignature({ headers: request.headers, body: bytes, secrets: process.env.WEBHOOK_SECRET });
+ * if (!result.ok) return new Response(null, { status: 401 });
+ */
+export function verifySignature(options: VerifyOptions): VerifyResult;
+export function verifySignature(options: VerifyOptions<KeyringProvider>): Promise<VerifyResult>;
+export function verifySignature(
+  options: VerifyOptions<Keyring | KeyringProvider>,
+): VerifyResult | Promise<VerifyResult> {
+  const policy = validate(options);
+  const { secrets, now = systemClock.now() } = options;
+  if (typeof secrets === "function") return verifyWithProvider(options, secrets, { policy, now });
+  const keyring = compiled(secrets, now);
+  const checked = checkHeaders(options.headers, policy, now);
+  return checked.ok ? verdict(checked, options.body, { keyring, now }) : checked;
+}
+
+async function verifyWithProvider(
+  { headers, body, tenant }: VerifyOptions<Keyring | KeyringProvider>,
+  provider: KeyringProvider,
+  { policy, now }: { policy: HeaderPolicy; now: number },
+): Promise<VerifyResult> {
+  const checked = checkHeaders(headers, policy, now);
+  if (!checked.ok) return checked;
+  const source = sourceOf(provider);
+  const context = tenant === undefined ? {} : { tenant };
+  const keyring = await source.read(context);
+  const first = verdict(checked, body, { keyring, now });
+  if (first.ok) return first;
+  const fresher = await source.reread(context, keyring);
+  return fresher === null ? first : verdict(checked, body, { keyring: fresher, now });
+}
+
+function verdict(
+  checked: CheckedHeaders,
+  body: Uint8Array | string,
+  { keyring, now }: { keyring: CompiledKeyring; now: number },
+): VerifyResult {
+  const match = matchSignature(checked, body, keyring, now);
+  if (match === null) {
+    return { ok: false, code: keyring.keys.some((key) => key.validUntil > now) ? "signature_mismatch" : "no_secret" };
+  }
+  const vouched = vouchingMatch(match, isScoped(match) ? claimedFields(body) : {});
+  if (vouched === null) return { ok: false, code: "signature_mismatch" };
+  const { slot, scope, index } = vouched;
+  return { ok: true, timestamp: checked.timestamp, matched: { slot, scope, index } };
+}
+
+function isScoped(match: Match): boolean {
+  return match.key.grants.length > 1 || match.scope !== "any";
+}
+
+/** The two fields a scope is about; none of them when the (already authentic) body is not a JSON object. */
+function claimedFields(body: Uint8Array | string): VouchedFields {
+  try {
+    const event: unknown = JSON.parse(typeof body === "string" ? body : new TextDecoder().decode(body));
+    return typeof event === "object" && event !== null ? event : {};
+  } catch {
+    return {};
+  }
+}
+
+function validate(options: VerifyOptions<Keyring | KeyringProvider>): HeaderPolicy {
+  refuseUnknownOptions("verifySignature()", options, OPTIONS);
+  const { headers, body, timestampFormat = "auto" } = options;
+  if (typeof headers !== "object" || headers === null) {
+    throw new SetupError("invalid_option", 'Option "headers" must be the headers of the request.', {
+      fields: { option: "headers" },
+    });
+  }
+  if (typeof body !== "string" && !ArrayBuffer.isView(body)) {
+    throw new SetupError(
+      "raw_body_unavailable",
+      'Option "body" must be the bytes exactly as received. It is something else, most likely the parsed JSON: verify before any body parser, or keep the raw bytes.',
+      { fields: { option: "body" } },
+    );
+  }
+  timestampFormatOption(timestampFormat);
+  return {
+    tolerance: toleranceOption("toleranceMs", options.toleranceMs, DEFAULT_TOLERANCE),
+    timestampFormat,
+    encoding: signatureEncodingOption(options.encoding),
+  };
+}
+
+/** A keyring is compiled once: by identity for an object, by value for a text. */
+function compiled(secrets: Keyring, now: number): CompiledKeyring {
+  if (typeof secrets === "object" && secrets !== null) {
+    const known = compiledObjects.get(secrets);
+    if (known !== undefined) return known;
+    const keyring = compileKeyring(secrets, now);
+    compiledObjects.set(secrets, keyring);
+    return keyring;
+  }
+  const known = compiledTexts.get(secrets);
+  if (known !== undefined) return known;
+  const keyring = compileKeyring(secrets, now);
+  if (compiledTexts.size >= MAX_CACHED_TEXTS) compiledTexts.clear();
+  compiledTexts.set(secrets, keyring);
+  return keyring;
+}
+
+function sourceOf(provider: KeyringProvider): KeyringSource {
+  let source = sources.get(provider);
+  if (source === undefined) {
+    source = createKeyringSource(provider, { clock: systemClock, logger: stderrLogger });
+    sources.set(provider, source);
+  }
+  return source;
+}
