@@ -9,11 +9,11 @@ import { type Secret, type SecretEncoding, secretBytes } from "./secret.ts";
 /** The forms in which the service may write a signature (DLV-12). */
 export type WrittenEncoding = "hex" | "HEX" | "base64" | "base64url" | "sha256=hex" | "v1=hex";
 
-/** The two headers of a signed delivery. */
-export interface SignatureHeaders {
+/** The two headers of a signed delivery; a type, not an interface, so that it fits where a record of headers is wanted. */
+export type SignatureHeaders = {
   "x-service-timestamp": string;
   "x-service-signature": string;
-}
+};
 
 export interface SignOptions {
   /** The exact bytes to send; a string stands for its UTF-8 bytes. */
@@ -35,7 +35,8 @@ const ENCODINGS: readonly WrittenEncoding[] = ["hex", "HEX", "base64", "base64ur
  *
  * @throws SetupError for an empty secret or an unknown encoding
  * @example
- * const headers = signPayload({ body: '{"eventType":"message.inbound"}', secret: "a secret of 16 bytes or more" });
+ * const body = JSON.stringify({ eventType: "message.inbound" });
+ * const headers = signPayload({ body, secret: "a secret of 16 bytes or more" });
  * await fetch(url, { method: "POST", headers, body });
  */
 export function signPayload(options: SignOptions): SignatureHeaders {

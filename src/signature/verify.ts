@@ -1,11 +1,11 @@
 /** Verifies one delivery's signature: the low-level entry, usable without a receiver or a store. */
 import { SetupError } from "../errors.ts";
 import { systemClock } from "../internal/clock.ts";
-import { stderrLogger } from "../internal/logger.ts";
 import { refuseUnknownOptions } from "../internal/options.ts";
 import { type SignatureEncoding, signatureEncodingOption } from "./candidates.ts";
 import type { HeaderSource } from "./headers.ts";
-import { type CompiledKeyring, compileKeyring, type Keyring, type ScopeName, type Slot } from "./keyring.ts";
+import type { CompiledKeyring, Keyring, ScopeName, Slot } from "./keyring.ts";
+import { compiledKeyring, keyringSource } from "./keyring-cache.ts";
 import {
   type CheckedHeaders,
   checkHeaders,
@@ -16,7 +16,7 @@ import {
   type VouchedFields,
   vouchingMatch,
 } from "./match.ts";
-import { createKeyringSource, type KeyringProvider, type KeyringSource } from "./provider.ts";
+import type { KeyringProvider } from "./provider.ts";
 import {
   DEFAULT_TOLERANCE,
   type TimestampFormat,
@@ -72,11 +72,6 @@ export type VerifyResult =
   | VerifyFailure;
 
 const OPTIONS = ["headers", "body", "secrets", "toleranceMs", "timestampFormat", "encoding", "now", "tenant"];
-const MAX_CACHED_TEXTS = 16;
-
-const compiledObjects = new WeakMap<object, CompiledKeyring>();
-const compiledTexts = new Map<string, CompiledKeyring>();
-const sources = new WeakMap<KeyringProvider, KeyringSource>();
 
 /**
  * Verifies that a delivery was signed with one of `secrets` (RCV-1, RCV-2): HMAC-SHA256 over the timestamp header's text, a
@@ -89,7 +84,8 @@ const sources = new WeakMap<KeyringProvider, KeyringSource>();
  * @throws SetupError for a wrong option or keyring, or a body that was already parsed
  * @throws KeyringError (as a rejection) when `secrets` is a function that gives no keyring now: answer 503, not 401
  * @example
- * const result = verifySignature({ headers: request.headers, body: bytes, secrets: process.env.WEBHOOK_SECRET });
+ * const secrets = { current: process.env.WEBHOOK_SECRET ?? "" };
+ * const result = verifySignature({ headers: request.headers, body: bytes, secrets });
  * if (!result.ok) return new Response(null, { status: 401 });
  */
 export function verifySignature(options: VerifyOptions): VerifyResult;
@@ -100,7 +96,7 @@ export function verifySignature(
   const policy = validate(options);
   const { secrets, now = systemClock.now() } = options;
   if (typeof secrets === "function") return verifyWithProvider(options, secrets, { policy, now });
-  const keyring = compiled(secrets, now);
+  const keyring = compiledKeyring(secrets, now);
   const checked = checkHeaders(options.headers, policy, now);
   return checked.ok ? verdict(checked, options.body, { keyring, now }) : checked;
 }
@@ -112,7 +108,7 @@ async function verifyWithProvider(
 ): Promise<VerifyResult> {
   const checked = checkHeaders(headers, policy, now);
   if (!checked.ok) return checked;
-  const source = sourceOf(provider);
+  const source = keyringSource(provider);
   const context = tenant === undefined ? {} : { tenant };
   const keyring = await source.read(context);
   const first = verdict(checked, body, { keyring, now });
@@ -171,30 +167,4 @@ function validate(options: VerifyOptions<Keyring | KeyringProvider>): HeaderPoli
     timestampFormat,
     encoding: signatureEncodingOption(options.encoding),
   };
-}
-
-/** A keyring is compiled once: by identity for an object, by value for a text. */
-function compiled(secrets: Keyring, now: number): CompiledKeyring {
-  if (typeof secrets === "object" && secrets !== null) {
-    const known = compiledObjects.get(secrets);
-    if (known !== undefined) return known;
-    const keyring = compileKeyring(secrets, now);
-    compiledObjects.set(secrets, keyring);
-    return keyring;
-  }
-  const known = compiledTexts.get(secrets);
-  if (known !== undefined) return known;
-  const keyring = compileKeyring(secrets, now);
-  if (compiledTexts.size >= MAX_CACHED_TEXTS) compiledTexts.clear();
-  compiledTexts.set(secrets, keyring);
-  return keyring;
-}
-
-function sourceOf(provider: KeyringProvider): KeyringSource {
-  let source = sources.get(provider);
-  if (source === undefined) {
-    source = createKeyringSource(provider, { clock: systemClock, logger: stderrLogger });
-    sources.set(provider, source);
-  }
-  return source;
 }
