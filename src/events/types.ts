@@ -1,7 +1,5 @@
 /** The service's events as TypeScript sees them, field by field, with the notes of the service's specification. */
 
-declare const unknownEventType: unique symbol;
-
 /** A string with suggestions: values that the specification does not show stay possible. */
 type OpenString<Known extends string> = Known | (string & Record<never, never>);
 
@@ -124,11 +122,18 @@ export type KnownEventType = keyof EventByType;
 export type KnownEvent = EventByType[KnownEventType];
 
 /**
- * A type that is none of the known ones. It is a string, marked so that comparing `event.eventType` with a known type narrows
- * a {@link WebhookEvent} and a misspelled type does not compile; to compare it with a type of your own, widen it first:
- * `const type: string = event.eventType`.
+ * A type that is none of the known ones: at run time a plain string of 1 to 512 characters.
+ *
+ * It is declared as an enum (no code) because TypeScript has no "string except these": with `string` here, comparing
+ * `event.eventType` could not narrow a {@link WebhookEvent}, and a misspelled type such as `message.delivered` would compile. To
+ * compare it with a type of your own, widen it first: `const type: string = event.eventType`.
  */
-export type UnknownEventType = string & { readonly [unknownEventType]: true };
+declare enum UnknownEventType {
+  one = "any string that is no known event type",
+  other = "any other string that is no known event type",
+}
+
+export type { UnknownEventType };
 
 /**
  * An event of a type that this version does not know (RCV-11). Only `eventType` has been checked: every other field is as

@@ -1,0 +1,376 @@
+import { describe, expect, it } from "vitest";
+import { parseEvent } from "../../src/events/parse.ts";
+import { isKnownEvent, KNOWN_EVENT_TYPES } from "../../src/events/types.ts";
+import { bodies, bytes, deliveryBody, failedBody, inboundBody, queuedBody, sentBody } from "./examples.ts";
+
+type Fields = Record<string, unknown>;
+const outboundTypes = ["message.queued", "message.sent", "message.delivery", "message.failed"] as const;
+
+/** A body with some top-level fields and some fields of `data` replaced; undefined leaves one out. */
+const altered = (body: string, fields: Fields, data: Fields = {}) => {
+  const event = JSON.parse(body);
+  return bytes(JSON.stringify({ ...event, ...fields, data: { ...event.data, ...data } }));
+};
+const codeOf = (input: unknown) => {
+  const result = parseEvent(input);
+  return result.ok ? "ok" : result.code;
+};
+const issuesOf = (input: unknown) => {
+  const result = parseEvent(input);
+  return result.ok ? "ok" : result.issues;
+};
+
+describe("parseEvent() on the specification's events", () => {
+  it.each(KNOWN_EVENT_TYPES)("reads %s with every field as it was sent (EVT-1, EVT-2)", (eventType) => {
+    const result = parseEvent(bytes(bodies[eventType]));
+    expect(result).toEqual({ ok: true, event: JSON.parse(bodies[eventType]) });
+  });
+
+  it("numbers queued 1, sent 2, delivery 3; a failed event shown has 4 (EVT-3, EVT-8, EVT-9)", () => {
+    const sequences = [queuedBody, sentBody, deliveryBody, failedBody].map((body) => {
+      const result = parseEvent(bytes(body));
+      return result.ok && "sequence" in result.event ? result.event.sequence : undefined;
+    });
+    expect(sequences).toEqual([1, 2, 3, 4]);
+  });
+
+  it.each([
+    [queuedBody, "QUEUED"],
+    [sentBody, "sent"],
+    [deliveryBody, "delivered"],
+    [failedBody, "failed"],
+  ])("keeps the service's spelling of a status (EVT-5) #%#", (body, status) => {
+    expect(parseEvent(bytes(body))).toMatchObject({ ok: true, event: { data: { status } } });
+  });
+
+  it.each(outboundTypes)("keeps a status of %s that the specification does not show (EVT-13, RCV-11)", (eventType) => {
+    for (const status of ["undelivered", "", "Sent", "queued"]) {
+      expect(parseEvent(altered(bodies[eventType], {}, { status }))).toMatchObject({
+        ok: true,
+        event: { data: { status } },
+      });
+    }
+  });
+
+  it("reads a delivery without a provider reference, or a null one (EVT-7, EVT-13)", () => {
+    expect(codeOf(altered(deliveryBody, {}, { providerMessageRef: undefined }))).toBe("ok");
+    expect(codeOf(altered(deliveryBody, {}, { providerMessageRef: null }))).toBe("ok");
+    expect(codeOf(altered(deliveryBody, {}, { providerMessageRef: 5 }))).toBe("invalid_event");
+  });
+
+  it("wants an error with code, message and details on a failed event only (EVT-6)", () => {
+    const error = { code: "C", message: "M", details: { providerStatus: 500 }, more: 1 };
+    expect(codeOf(altered(failedBody, {}, { error }))).toBe("ok");
+    expect(codeOf(altered(failedBody, {}, { error: null }))).toBe("invalid_event");
+    expect(codeOf(altered(failedBody, {}, { error: { ...error, details: [] } }))).toBe("invalid_event");
+    expect(codeOf(altered(deliveryBody, {}, { error }))).toBe("ok");
+  });
+
+  it("keeps unknown fields at every level (RCV-11)", () => {
+    for (const eventType of KNOWN_EVENT_TYPES) {
+      const body = altered(
+        bodies[eventType],
+        { extra: { a: [1, null] }, constructor: 1 },
+        { more: "x", toString: "y" },
+      );
+      expect(parseEvent(body)).toEqual({ ok: true, event: JSON.parse(body.toString()) });
+    }
+  });
+
+  it.each([[[]], [[1, "a", null, { url: 1 }, [[]]]]])("takes media of any shape (EVT-11, RCV-10) #%#", (media) => {
+    expect(parseEvent(altered(inboundBody, {}, { media }))).toMatchObject({ ok: true, event: { data: { media } } });
+  });
+
+  it("wants neither a sequence nor a top-level message id of an inbound event (EVT-3, RCV-10)", () => {
+    const result = parseEvent(bytes(inboundBody));
+    expect(result.ok && "sequence" in result.event).toBe(false);
+    expect(codeOf(altered(inboundBody, { sequence: 99_999, messageId: "msg_2001" }))).toBe("ok");
+    expect(codeOf(altered(inboundBody, { messageId: "msg_other" }))).toBe("invalid_event");
+  });
+});
+
+describe("parseEvent() on broken known events", () => {
+  it("refuses an event that lacks any field of the specification (EVT-2, EVT-4, EVT-10)", () => {
+    let tried = 0;
+    for (const body of Object.values(bodies)) {
+      const event = JSON.parse(body);
+      for (const name of Object.keys(event)) {
+        expect(codeOf(bytes(JSON.stringify({ ...event, [name]: undefined })))).toBe("invalid_event");
+        tried++;
+      }
+      for (const name of Object.keys(event.data)) {
+        if (name === "providerMessageRef") continue;
+        expect(codeOf(altered(body, {}, { [name]: undefined }))).toBe("invalid_event");
+        tried++;
+      }
+    }
+    expect(tried).toBe(65);
+  });
+
+  it("refuses a value of another type in any field", () => {
+    for (const body of Object.values(bodies)) {
+      const event = JSON.parse(body);
+      for (const name of Object.keys(event)) {
+        expect(codeOf(bytes(JSON.stringify({ ...event, [name]: [[]] })))).toBe("invalid_event");
+      }
+      for (const name of Object.keys(event.data)) {
+        expect(codeOf(altered(body, {}, { [name]: name === "media" ? "" : [[]] }))).toBe("invalid_event");
+      }
+    }
+  });
+
+  it.each(KNOWN_EVENT_TYPES)("refuses %s with the other direction (EVT-1)", (eventType) => {
+    const direction = eventType === "message.inbound" ? "outbound" : "inbound";
+    expect(issuesOf(altered(bodies[eventType], { direction }))).toEqual([
+      `direction: expected ${direction === "inbound" ? "outbound" : "inbound"}`,
+    ]);
+  });
+
+  it.each([0, 1, 9_999, 10_000, "1e4", "1.0", "-0"])("takes the sequence %s", (sequence) => {
+    expect(codeOf(bytes(sentBody.replace('"sequence":2', `"sequence":${sequence}`)))).toBe("ok");
+  });
+
+  it.each(["-1", "10001", "1.5", "1e400", "9007199254740993", "1e300", "null", '"2"', "true", "[2]"])(
+    "refuses the sequence %s",
+    (sequence) => {
+      expect(codeOf(bytes(sentBody.replace('"sequence":2', `"sequence":${sequence}`)))).toBe("invalid_event");
+    },
+  );
+
+  it.each(["9007199254740992", "1e400", "1763629201000.5", '"1763629201000"', "null"])(
+    "refuses the time %s: no safe integer",
+    (time) => {
+      expect(codeOf(bytes(sentBody.replace("1763629201000", time)))).toBe("invalid_event");
+      expect(codeOf(bytes(inboundBody.replace("1763629203900", time)))).toBe("invalid_event");
+    },
+  );
+
+  it("refuses message ids that disagree", () => {
+    for (const eventType of outboundTypes) {
+      expect(issuesOf(altered(bodies[eventType], { messageId: "msg_1" }))).toEqual([
+        "messageId: expected the value of data.messageId",
+      ]);
+    }
+  });
+
+  it.each([
+    ["empty", '""', false],
+    ["a lone high surrogate", '"a\\ud83d"', false],
+    ["a lone low surrogate", '"\\ude00a"', false],
+    ["surrogates in the wrong order", '"\\ude00\\ud83d"', false],
+    ["513 characters", `"${"x".repeat(513)}"`, false],
+    ["512 characters", `"${"x".repeat(512)}"`, true],
+    ["a surrogate pair by escapes", '"\\ud83d\\ude00"', true],
+    ["U+FFFD", '"\ufffd"', true],
+    ["a NUL", '"a\\u0000b"', true],
+    ["a space", '" "', true],
+  ])("identity strings: %s", (_name, text, fits) => {
+    const code = fits ? "ok" : "invalid_event";
+    expect(codeOf(bytes(sentBody.replace('"apc_7"', text)))).toBe(code);
+    expect(codeOf(bytes(sentBody.replaceAll('"msg_1001"', text)))).toBe(code);
+    expect(codeOf(bytes(inboundBody.replace('"msg_2001"', text)))).toBe(code);
+    expect(codeOf(bytes(`{"eventType":${text}}`))).toBe(code);
+  });
+
+  it("names paths and rules in its issues, and never a value", () => {
+    const marks: Fields = {};
+    const event = JSON.parse(failedBody);
+    for (const name of Object.keys(event)) if (name !== "eventType") marks[name] = { SECRET: "SECRET" };
+    const data = { error: { code: 1, SECRET: 1 }, to: ["SECRET"], status: { SECRET: 1 } };
+    const results = [
+      parseEvent(bytes(JSON.stringify({ ...event, ...marks }))),
+      parseEvent(altered(failedBody, { sequence: 987_654, direction: "SECRET", apiClientId: "SECRET\ud800" }, data)),
+      parseEvent(bytes('{"eventType":"SECRET\\ud800"}')),
+      parseEvent(bytes("SECRET")),
+      parseEvent("SECRET"),
+    ];
+    for (const result of results) {
+      expect(result.ok).toBe(false);
+      expect(JSON.stringify(result)).not.toMatch(/SECRET|987654/);
+    }
+    expect(results[1]).toMatchObject({
+      issues: expect.arrayContaining([
+        "sequence: expected at most 10000",
+        "data.to: expected string",
+        "data.error.code: expected string",
+      ]),
+    });
+  });
+});
+
+describe("parseEvent() on unknown event types (RCV-11)", () => {
+  it.each([
+    "{}",
+    '{"direction":5,"apiClientId":[],"messageId":{},"sequence":"x","occurredAt":"now","data":7}',
+    '{"direction":null,"apiClientId":null,"messageId":null,"sequence":null,"occurredAt":null,"data":null}',
+    '{"direction":"outbound","apiClientId":"c","messageId":"m","sequence":1.5}',
+    '{"direction":"outbound","apiClientId":"c","messageId":"m","sequence":1e400}',
+    '{"direction":"outbound","apiClientId":"c","messageId":"m","sequence":7,"data":{"messageId":"m"}}',
+    '{"direction":"outbound","apiClientId":"","messageId":"","sequence":0}',
+    '{"direction":"outbound","apiClientId":"\\ud800","messageId":"m","sequence":1}',
+    '{"direction":"inbound","messageId":"m","data":{"messageId":"other"}}',
+    '{"direction":"sideways","data":["x"]}',
+    '{"constructor":{"prototype":1}}',
+  ])("keeps %s as it is", (rest) => {
+    const fields = { eventType: "message.read", ...JSON.parse(rest) };
+    const result = parseEvent(
+      bytes(
+        JSON.stringify(fields).replace(
+          '"sequence":null',
+          `"sequence":${JSON.parse(rest).sequence === null ? "null" : "1e400"}`,
+        ),
+      ),
+    );
+    expect(result).toEqual({ ok: true, event: fields });
+    expect(result.ok && isKnownEvent(result.event)).toBe(false);
+  });
+
+  it.each(["Message.sent", "message.sent ", "message", "__proto__", "constructor", "toString"])(
+    "takes %j for an unknown type",
+    (eventType) => {
+      expect(codeOf({ eventType })).toBe("ok");
+    },
+  );
+
+  it.each(["-1", "10001", "1e300", "9007199254740993"])("refuses the integer sequence %s", (sequence) => {
+    expect(issuesOf(bytes(`{"eventType":"message.read","direction":"outbound","sequence":${sequence}}`))).toEqual([
+      "sequence: expected 0 to 10000",
+    ]);
+  });
+
+  it("refuses an outbound one whose message ids disagree", () => {
+    const text = '{"eventType":"message.read","direction":"outbound","messageId":"a","data":{"messageId":"b"}}';
+    expect(codeOf(bytes(text))).toBe("invalid_event");
+  });
+
+  it.each(["{}", '{"eventType":null}', '{"eventType":1}', '{"eventType":["message.sent"]}', '{"eventType":""}'])(
+    "refuses %s: no event type",
+    (text) => {
+      expect(issuesOf(bytes(text))).toEqual(["eventType: expected 1 to 512 characters of well-formed Unicode"]);
+    },
+  );
+});
+
+describe("parseEvent() on other values", () => {
+  it.each(["null", "true", "1", '"x"', "[]", "[{}]", "-0", "1e400"])("refuses %s: no object", (text) => {
+    expect(codeOf(bytes(text))).toBe("not_an_object");
+  });
+
+  it("passes on why bytes are no JSON", () => {
+    expect(codeOf(bytes(`\ufeff${sentBody}`))).toBe("byte_order_mark");
+    expect(codeOf(bytes(`${sentBody}x`))).toBe("invalid_json");
+    expect(codeOf(bytes(""))).toBe("invalid_json");
+    expect(codeOf(Buffer.concat([bytes('{"eventType":"x'), Buffer.from([0xff]), bytes('"}')]))).toBe("invalid_utf8");
+    expect(codeOf(bytes(sentBody.replace("{", '{"\\u0073equence":9,')))).toBe("duplicate_key");
+    expect(codeOf(bytes(sentBody.replace("{", '{"__proto__":9,')))).toBe("forbidden_key");
+    expect(codeOf(bytes(sentBody.replace("{", `{"x":${"[".repeat(64)}${"]".repeat(64)},`)))).toBe("too_deep");
+  });
+
+  it("reads an object that was parsed before, and shares nothing with it", () => {
+    const value = JSON.parse(inboundBody);
+    const result = parseEvent(value);
+    expect(result).toEqual({ ok: true, event: value });
+    value.data.media.push("later");
+    expect(result).toEqual({ ok: true, event: JSON.parse(inboundBody) });
+  });
+
+  it("tells a caller who passes text that it wants bytes", () => {
+    expect(issuesOf(sentBody)).toEqual(["expected the body's bytes, or an object; this is text"]);
+  });
+
+  it("never throws, whatever it is given", () => {
+    const cycle: Fields = { eventType: "x" };
+    cycle.self = cycle;
+    let deep: unknown = 1;
+    for (let level = 0; level < 100_000; level++) deep = [deep];
+    const throwing = new Proxy({}, { get: fail, ownKeys: fail, getPrototypeOf: fail, getOwnPropertyDescriptor: fail });
+    const odd = [
+      undefined,
+      null,
+      0,
+      1n,
+      Symbol("x"),
+      () => 1,
+      Number.NaN,
+      new Date(Number.NaN),
+      new Map(),
+      cycle,
+      deep,
+    ];
+    const getter = {
+      get eventType() {
+        return fail();
+      },
+    };
+    for (const value of [...odd, throwing, getter, { toJSON: fail }, { eventType: "x", n: 1n }, new ArrayBuffer(2)]) {
+      expect(parseEvent(value).ok).toBe(false);
+    }
+  });
+
+  it("refuses a __proto__ key that another parser let through", () => {
+    expect(codeOf(JSON.parse('{"eventType":"x","__proto__":{"admin":true}}'))).toBe("forbidden_key");
+  });
+});
+
+describe("parseEvent() on 10,000 mutations", () => {
+  it("throws never, and reads an event only as JSON.parse does", () => {
+    const random = generator(20_251_120);
+    const sources = Object.values(bodies).map(bytes);
+    const outcomes = new Map<string, number>();
+    for (let round = 0; round < 10_000; round++) {
+      const body = mutate(sources[round % sources.length] ?? Buffer.alloc(0), random);
+      const result = parseEvent(body);
+      if (result.ok) expect(result.event).toEqual(JSON.parse(body.toString()));
+      const outcome = result.ok ? "ok" : result.code;
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+    }
+    // Mutations that all ended alike would prove nothing.
+    expect([...outcomes.keys()]).toEqual(
+      expect.arrayContaining(["ok", "invalid_json", "invalid_utf8", "invalid_event"]),
+    );
+  });
+});
+
+function fail(): never {
+  throw new Error("touched");
+}
+
+/** mulberry32: the same mutations on every run. */
+function generator(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * below);
+  };
+}
+
+function mutate(source: Buffer, random: (below: number) => number): Buffer {
+  const tokens = [
+    "{",
+    "}",
+    "[",
+    "]",
+    '"',
+    ":",
+    ",",
+    "\\",
+    "null",
+    "1e400",
+    "-0",
+    "__proto__",
+    "\\ud800",
+    "\ufeff",
+    "0",
+  ];
+  let body = source;
+  for (let edits = 1 + random(3); edits > 0; edits--) {
+    const at = random(body.length);
+    const end = Math.min(body.length, at + random(4));
+    const token = Buffer.from(tokens[random(tokens.length)] ?? "");
+    const middle = [Buffer.from([random(256)]), token, body.subarray(random(at + 1), at), Buffer.alloc(0)][random(4)];
+    body = Buffer.concat([body.subarray(0, at), middle ?? token, body.subarray(end)]);
+  }
+  return body;
+}
