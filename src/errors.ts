@@ -26,6 +26,7 @@ export type OncehookErrorCode =
   | "permanent_failure"
   | "dead_lettered"
   | "wait_timeout"
+  | "invalid_event"
   | "raw_body_unavailable";
 
 export interface OncehookErrorOptions extends ErrorOptions {
@@ -61,7 +62,9 @@ export class KeyringError extends OncehookError {
 
 /** The event was settled, or its lease passed to another worker: what is registered now could not commit. */
 export class LeaseLost extends OncehookError {
-  constructor(message = "This event is already settled, or its lease was lost: register effects before the handler returns.") {
+  constructor(
+    message = "This event is already settled, or its lease was lost: register effects before the handler returns.",
+  ) {
     super("lease_lost", message);
   }
 }

@@ -1,6 +1,7 @@
 /** When a failed event is tried again, and how long a gap is waited for. */
-import { invalidOption } from "../internal/options.ts";
+
 import type { Random } from "../internal/clock.ts";
+import { invalidOption } from "../internal/options.ts";
 import { LONGEST_WAIT_MS } from "./gap.ts";
 
 const SECOND = 1000;

@@ -4,7 +4,7 @@
  */
 import { StoreError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
-import { type Clock, sleep } from "../internal/clock.ts";
+import { type Clock, sleep, type Timer } from "../internal/clock.ts";
 import type { NewEvent, NewQuarantine } from "./record.ts";
 import type {
   Acceptance,
@@ -59,6 +59,8 @@ export interface BatcherOptions {
   readonly lateEvents: () => Turn<unknown>["lateEvents"];
 }
 
+/** Counts of repeats are written this often at most. */
+const REPEATS_MS = 1_000;
 const RETRY_MS = { first: 50, longest: 5_000 } as const;
 
 export class Batcher<Tx> {
@@ -74,6 +76,7 @@ export class Batcher<Tx> {
   #scheduled = false;
   #turning = false;
   #retryMs: number = RETRY_MS.first;
+  #repeatTimer: Timer | null = null;
   #idle: (() => void)[] = [];
 
   constructor(store: InboxStore<Tx>, clock: Clock, driver: ClaimDriver, options: BatcherOptions) {
@@ -102,8 +105,9 @@ export class Batcher<Tx> {
     this.#schedule();
   }
 
-  /** Counts duplicates with the next turn; it starts none. */
+  /** Counts duplicates with the next turn, which it starts a second from now at the latest. */
   repeat(repeat: Repeat): void {
+    this.#repeatTimer ??= this.#clock.setTimeout(() => this.poke(), REPEATS_MS);
     const known = this.#repeats.get(repeat.event);
     this.#repeats.set(repeat.event, known ? { ...repeat, count: known.count + repeat.count } : repeat);
   }
@@ -153,6 +157,8 @@ export class Batcher<Tx> {
     const settles = this.#settles.splice(0);
     const repeats = this.#repeats;
     this.#repeats = new Map();
+    this.#repeatTimer?.cancel();
+    this.#repeatTimer = null;
     const claim = this.#driver.nextClaim();
     try {
       const result = await this.#store.step({
@@ -170,7 +176,8 @@ export class Batcher<Tx> {
       for (const [index, queued] of settles.entries()) queued.done(result.settled[index] ?? { status: "lost" });
       this.#driver.claimed(result, claim, (index) => accepts[index]?.parsed ?? null);
     } catch (thrown) {
-      const error = thrown instanceof Error ? thrown : new StoreError("store_unavailable", "The store failed.", { cause: thrown });
+      const error =
+        thrown instanceof Error ? thrown : new StoreError("store_unavailable", "The store failed.", { cause: thrown });
       for (const queued of accepts) queued.done(error, null);
       for (const queued of quarantines) queued.done(error, null);
       for (const repeat of repeats.values()) this.repeat(repeat);

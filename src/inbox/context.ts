@@ -1,5 +1,5 @@
 /** What a handler gets beside its event. */
-import { SetupError, LeaseLost } from "../errors.ts";
+import { LeaseLost, SetupError } from "../errors.ts";
 import { identityOf } from "../events/identity.ts";
 import type { Logger } from "../internal/logger.ts";
 import type { LaneKey } from "./record.ts";
@@ -126,7 +126,11 @@ export class LeaseContext<Tx> implements HandlerContext<Tx> {
     this.#closed = true;
   }
 
-  /** The handler ran out of time. */
+  get aborted(): boolean {
+    return this.#abort?.signal.aborted ?? false;
+  }
+
+  /** The handler ran out of time, or its lease was lost. */
   abort(reason: Error): void {
     this.close();
     this.#abort ??= new AbortController();

@@ -1,6 +1,13 @@
 /** The typed registry of handlers: which of them an event goes to, in order of registration. */
 import { SetupError } from "../errors.ts";
-import { type EventByType, KNOWN_EVENT_TYPES, type KnownEventType, type UnknownEvent, type WebhookEvent } from "../events/types.ts";
+import {
+  type EventByType,
+  isKnownEventType,
+  KNOWN_EVENT_TYPES,
+  type KnownEventType,
+  type UnknownEvent,
+  type WebhookEvent,
+} from "../events/types.ts";
 import { suggestion } from "../internal/options.ts";
 import type { HandlerContext } from "./context.ts";
 import type { EventId, LaneKey } from "./record.ts";
@@ -54,7 +61,7 @@ export class HandlerRegistry<Tx> {
   on<T extends KnownEventType>(types: T | readonly T[], handler: Handler<EventByType[T], Tx>): void {
     const wanted: readonly string[] = typeof types === "string" ? [types] : types;
     for (const type of wanted) {
-      if (!isKnownType(type)) throw unknownType(type);
+      if (!isKnownEventType(type)) throw unknownType(type);
       this.#types.add(type);
     }
     this.#add((event) => wanted.includes(event.eventType), handler as AnyHandler<Tx>);
@@ -65,7 +72,7 @@ export class HandlerRegistry<Tx> {
   }
 
   onUnknown(handler: Handler<UnknownEvent, Tx>): void {
-    this.#add((event) => !isKnownType(event.eventType), handler as AnyHandler<Tx>);
+    this.#add((event) => !isKnownEventType(event.eventType), handler as AnyHandler<Tx>);
   }
 
   onLate(handler: AnyHandler<Tx>): void {
@@ -100,7 +107,7 @@ export class HandlerRegistry<Tx> {
   handlersFor(eventType: string, late: boolean): readonly AnyHandler<Tx>[] {
     if (late) return this.#late;
     // Unknown types come from outside without bound: only known ones are remembered.
-    if (!isKnownType(eventType)) return this.#select(eventType);
+    if (!isKnownEventType(eventType)) return this.#select(eventType);
     let handlers = this.#byType.get(eventType);
     if (handlers === undefined) {
       handlers = this.#select(eventType);
@@ -110,7 +117,9 @@ export class HandlerRegistry<Tx> {
   }
 
   #select(eventType: string): readonly AnyHandler<Tx>[] {
-    return this.#handlers.filter((registration) => registration.takes({ eventType })).map((registration) => registration.handler);
+    return this.#handlers
+      .filter((registration) => registration.takes({ eventType }))
+      .map((registration) => registration.handler);
   }
 
   #add(takes: Registration<Tx>["takes"], handler: AnyHandler<Tx>): void {
@@ -127,16 +136,18 @@ export class HandlerRegistry<Tx> {
   }
 }
 
-export function isKnownType(eventType: string): eventType is KnownEventType {
-  return (KNOWN_EVENT_TYPES as readonly string[]).includes(eventType);
-}
-
 function unknownType(type: string): SetupError {
   const hint = suggestion(type, KNOWN_EVENT_TYPES);
-  return new SetupError("invalid_option", `on() knows no event type "${type}". ${hint} Types that the service adds later reach onUnknown().`);
+  return new SetupError(
+    "invalid_option",
+    `on() knows no event type "${type}". ${hint} Types that the service adds later reach onUnknown().`,
+  );
 }
 
 function checked<F>(handler: F): F {
   if (typeof handler === "function") return handler;
-  throw new SetupError("invalid_option", `A handler must be a function, not ${handler === null ? "null" : typeof handler}.`);
+  throw new SetupError(
+    "invalid_option",
+    `A handler must be a function, not ${handler === null ? "null" : typeof handler}.`,
+  );
 }

@@ -9,7 +9,11 @@ const SHORTEST_TEXT = 4;
 
 /** Keeps the error's own code or name, and its message without the event's text and without phone numbers. */
 export function describeFailure(error: unknown, event: WebhookEvent | null, durationMs: number): Failure {
-  return { code: failureCode(error), message: maskText(messageOf(error), event), durationMs: Math.max(0, Math.round(durationMs)) };
+  return {
+    code: failureCode(error),
+    message: maskText(messageOf(error), event),
+    durationMs: Math.max(0, Math.round(durationMs)),
+  };
 }
 
 /** A stable label for what was thrown: its `code` when that is a plain word, else its class. */

@@ -41,7 +41,9 @@ export interface Missing {
  */
 export function arm<C extends Candidate>(lane: LanePosition, head: C | null, late: C | null, now: number): Arming<C> {
   if (head === null) {
-    return late === null ? { status: "idle", gapSince: null } : { status: "ready", head: late, missing: null, gapSince: null };
+    return late === null
+      ? { status: "idle", gapSince: null }
+      : { status: "ready", head: late, missing: null, gapSince: null };
   }
   // A replay takes no place in the sequence: the wait that goes on behind it keeps its start.
   if (head.forced) return { status: "ready", head, missing: null, gapSince: lane.gapSince };

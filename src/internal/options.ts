@@ -8,7 +8,9 @@ export function refuseUnknownOptions(owner: string, options: unknown, known: rea
   }
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;
-    throw new SetupError("invalid_option", `${owner} has no option "${key}". ${suggestion(key, known)}`, { fields: { option: key } });
+    throw new SetupError("invalid_option", `${owner} has no option "${key}". ${suggestion(key, known)}`, {
+      fields: { option: key },
+    });
   }
 }
 
@@ -39,8 +41,14 @@ export function choiceOption<T extends string>(name: string, value: unknown, fal
 }
 
 /** A `SetupError` about one option. The value is shown only when it is a number, a boolean or absent: never a text. */
-export function invalidOption(name: string, rule: string, value?: unknown, code: OncehookErrorCode = "invalid_option"): SetupError {
-  const shown = typeof value === "number" || typeof value === "boolean" ? `${value}` : value === null ? "null" : typeof value;
+export function invalidOption(
+  name: string,
+  rule: string,
+  value?: unknown,
+  code: OncehookErrorCode = "invalid_option",
+): SetupError {
+  const shown =
+    typeof value === "number" || typeof value === "boolean" ? `${value}` : value === null ? "null" : typeof value;
   return new SetupError(code, `Option "${name}" ${rule}; it is ${shown}.`, { fields: { option: name } });
 }
 

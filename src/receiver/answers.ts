@@ -4,12 +4,27 @@ import type { Answer } from "./incoming.ts";
 /** Seconds: the service keeps its own schedule, but a proxy in between may listen. */
 const RETRY_AFTER_SECONDS = "30";
 
-export type AcceptedOutcome = "accepted" | "duplicate" | "late" | "unknown" | "quarantined" | "handled" | "dead";
+export type AcceptedOutcome = "accepted" | "duplicate" | "late" | "quarantined" | "handled" | "dead";
+
+const ACCEPTED: Readonly<Record<AcceptedOutcome, Answer>> = {
+  accepted: answer(200, { outcome: "accepted" }),
+  duplicate: answer(200, { outcome: "duplicate" }),
+  late: answer(200, { outcome: "late" }),
+  quarantined: answer(200, { outcome: "quarantined" }),
+  handled: answer(200, { outcome: "handled" }),
+  dead: answer(200, { outcome: "dead" }),
+};
 
 /** 200: the service's job ends here, whatever becomes of the event. */
-export const ACCEPTED: Answer = answer(200, { outcome: "accepted" });
+export function accepted(outcome: AcceptedOutcome): Answer {
+  return ACCEPTED[outcome];
+}
+
 /** 401: one answer for every failed check; the reason goes to the log and the hooks. */
 export const UNAUTHORIZED: Answer = answer(401, { error: "unauthorized" });
+/** The same, to a request whose body was not read. */
+export const UNAUTHORIZED_UNREAD: Answer = unread(UNAUTHORIZED);
+/** 400: fewer bytes than declared, or the sender went away. */
 export const BODY_TRUNCATED: Answer = answer(400, { error: "body_truncated" }, {}, "close");
 /** 400, only with `quarantine: "reject"`. */
 export const UNPROCESSABLE: Answer = answer(400, { error: "invalid_event" });
@@ -38,7 +53,12 @@ function answer(
   const body = JSON.stringify(content);
   return {
     status,
-    headers: { "content-type": "application/json", "content-length": `${body.length}`, "cache-control": "no-store", ...headers },
+    headers: {
+      "content-type": "application/json",
+      "content-length": `${body.length}`,
+      "cache-control": "no-store",
+      ...headers,
+    },
     body,
     close: connection === "close",
   };

@@ -1,0 +1,114 @@
+/** The leases this process holds: those waiting for a handler's place, those running, and their renewal. */
+
+import { LeaseLost } from "../errors.ts";
+import type { WebhookEvent } from "../events/types.ts";
+import type { Clock, Timer } from "../internal/clock.ts";
+import type { Logger } from "../internal/logger.ts";
+import type { Run } from "./runner.ts";
+import type { InboxStore, Lease } from "./store.ts";
+
+export interface Held {
+  readonly lease: Lease;
+  /** The event, when it was leased as it was accepted; else it is parsed from its bytes. */
+  readonly parsed: WebhookEvent | null;
+}
+
+export interface LeaseBookOptions {
+  readonly concurrency: number;
+  readonly leaseMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Quick handlers are fed from leases taken ahead, enough for this much work; slow ones get none ahead. */
+const AHEAD_MS = 50;
+const MOST_HELD = 256;
+/** How much of the average handler time a new measurement makes up. */
+const SMOOTHING = 0.1;
+
+export class LeaseBook {
+  readonly #store: Pick<InboxStore, "extend">;
+  readonly #options: LeaseBookOptions;
+  readonly #running = new Map<Held, Run | null>();
+  #waiting: Held[] = [];
+  #averageMs: number | null = null;
+  #renewal: Timer | null = null;
+
+  constructor(store: Pick<InboxStore, "extend">, options: LeaseBookOptions) {
+    this.#store = store;
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#waiting.length + this.#running.size;
+  }
+
+  /** How many leases to hold at most: `concurrency` until handlers prove quick. */
+  get capacity(): number {
+    const { concurrency } = this.#options;
+    if (this.#averageMs === null) return concurrency;
+    const ahead = Math.ceil((concurrency * AHEAD_MS) / Math.max(this.#averageMs, 0.01));
+    return Math.max(concurrency, Math.min(ahead, MOST_HELD));
+  }
+
+  add(lease: Lease, parsed: WebhookEvent | null): void {
+    this.#waiting.push({ lease, parsed });
+    this.#renewal ??= this.#planRenewal();
+  }
+
+  /** The next lease to run, if a place is free; it counts as running from here on. */
+  next(): Held | null {
+    if (this.#running.size >= this.#options.concurrency) return null;
+    const held = this.#waiting.shift();
+    if (held === undefined) return null;
+    this.#running.set(held, null);
+    return held;
+  }
+
+  /** Ties a lease to its run, unless the run has ended already. */
+  started(held: Held, run: Run): void {
+    if (this.#running.has(held)) this.#running.set(held, run);
+  }
+
+  finished(held: Held, durationMs: number): void {
+    this.#running.delete(held);
+    this.#averageMs =
+      this.#averageMs === null ? durationMs : this.#averageMs + (durationMs - this.#averageMs) * SMOOTHING;
+  }
+
+  /** Takes the leases that were not started out of the book. */
+  takeWaiting(): readonly Held[] {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    return waiting;
+  }
+
+  close(): void {
+    this.#renewal?.cancel();
+  }
+
+  #planRenewal(): Timer {
+    return this.#options.clock.setTimeout(() => void this.#renew(), this.#options.leaseMs / 3);
+  }
+
+  /** A lease that is lost aborts its handler: another worker has the event now, and this one could not commit. */
+  async #renew(): Promise<void> {
+    this.#renewal = this.size > 0 ? this.#planRenewal() : null;
+    const held = [...this.#waiting, ...this.#running.keys()];
+    if (held.length === 0) return;
+    try {
+      const kept = await this.#store.extend(
+        held.map((one) => one.lease),
+        this.#options.leaseMs,
+      );
+      for (const [index, one] of held.entries()) if (!kept[index]) this.#drop(one);
+    } catch {
+      this.#options.logger.warn({ leases: held.length }, "Leases could not be renewed; the next renewal tries again.");
+    }
+  }
+
+  #drop(held: Held): void {
+    this.#waiting = this.#waiting.filter((one) => one !== held);
+    this.#running.get(held)?.abort(new LeaseLost("The lease of this event passed to another worker."));
+  }
+}

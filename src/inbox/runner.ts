@@ -1,0 +1,149 @@
+/** Runs the handlers of one claimed event, within its time, and says how the claim should end. */
+import { OncehookError, PermanentError, RetryAfter } from "../errors.ts";
+import { parseEvent } from "../events/parse.ts";
+import type { WebhookEvent } from "../events/types.ts";
+import type { Clock, Timer } from "../internal/clock.ts";
+import type { Logger } from "../internal/logger.ts";
+import { LeaseContext } from "./context.ts";
+import type { Handler, HandlerRegistry } from "./dispatch.ts";
+import type { Outcome } from "./record.ts";
+import type { Effect, Lease } from "./store.ts";
+
+/** How long a lane stays leased after its handler ran out of time, for the handler to notice. */
+export const TIMEOUT_GRACE_MS = 30_000;
+
+export type Verdict<Tx> =
+  | { readonly kind: "complete"; readonly outcome: Outcome; readonly effects: readonly Effect<Tx>[] }
+  | {
+      readonly kind: "failed";
+      readonly error: unknown;
+      readonly permanent: boolean;
+      readonly event: WebhookEvent | null;
+    };
+
+export interface RunnerOptions<Tx> {
+  /** Asked for each event: a reload in development replaces it. */
+  readonly registry: () => HandlerRegistry<Tx>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly transactional: boolean;
+  readonly handlerTimeoutMs: number;
+}
+
+/** A run under way: lets the worker take it back when its lease is lost. */
+export interface Run {
+  abort(reason: Error): void;
+}
+
+export class Runner<Tx> {
+  readonly #options: RunnerOptions<Tx>;
+
+  constructor(options: RunnerOptions<Tx>) {
+    this.#options = options;
+  }
+
+  /**
+   * Calls `done` exactly once. Handlers that return no promise are run without giving up the thread: then `done` has
+   * been called when this returns.
+   */
+  run(lease: Lease, parsed: WebhookEvent | null, done: (verdict: Verdict<Tx>) => void): Run {
+    const { registry, logger, transactional } = this.#options;
+    const context = new LeaseContext<Tx>(lease, logger, transactional);
+    const event = parsed ?? reparse(lease);
+    const late = lease.late && !lease.forced;
+    const handlers = registry().handlersFor(lease.eventType, late);
+    if (event === null) {
+      done(failed(unreadable(), null));
+    } else if (handlers.length === 0) {
+      done({ kind: "complete", outcome: "unhandled", effects: [] });
+    } else {
+      this.#call({ handlers, event, context, done });
+    }
+    return context;
+  }
+
+  #call({ handlers, event, context, done }: Call<Tx>): void {
+    try {
+      for (let index = 0; index < handlers.length; index++) {
+        const returned = handlers[index]?.(event, context);
+        if (!isPromise(returned)) continue;
+        this.#await({ handlers: handlers.slice(index + 1), event, context, done }, returned);
+        return;
+      }
+    } catch (error) {
+      context.close();
+      return done(failed(error, event));
+    }
+    context.close();
+    done({ kind: "complete", outcome: "handled", effects: context.effects });
+  }
+
+  /** The rest of the handlers, from the first that returned a promise; bounded by the handler time-out and its grace. */
+  #await(call: Call<Tx>, first: PromiseLike<unknown>): void {
+    const { clock, handlerTimeoutMs } = this.#options;
+    let settled = false;
+    let timedOut: Error | null = null;
+    const settle = (verdict: Verdict<Tx>) => {
+      if (settled) return;
+      settled = true;
+      timer.cancel();
+      call.context.close();
+      call.done(timedOut === null ? verdict : failed(timedOut, call.event));
+    };
+    let timer: Timer = clock.setTimeout(() => {
+      timedOut = new OncehookError(
+        "handler_timeout",
+        `A handler took longer than handlerTimeoutMs (${handlerTimeoutMs} ms).`,
+      );
+      call.context.abort(timedOut);
+      timer = clock.setTimeout(() => settle(failed(timedOut, call.event)), TIMEOUT_GRACE_MS);
+    }, handlerTimeoutMs);
+    callInOrder(call, first).then(
+      () => settle({ kind: "complete", outcome: "handled", effects: call.context.effects }),
+      (error: unknown) => settle(failed(error, call.event)),
+    );
+  }
+}
+
+interface Call<Tx> {
+  readonly handlers: readonly Handler<WebhookEvent, Tx>[];
+  readonly event: WebhookEvent;
+  readonly context: LeaseContext<Tx>;
+  readonly done: (verdict: Verdict<Tx>) => void;
+}
+
+async function callInOrder<Tx>(call: Call<Tx>, first: PromiseLike<unknown>): Promise<void> {
+  await first;
+  for (const handler of call.handlers) {
+    if (call.context.aborted) return;
+    await handler(call.event, call.context);
+  }
+}
+
+/** How long to wait before the next attempt, when the handler asked for a certain time. */
+export function requestedDelayMs(error: unknown): number | null {
+  return error instanceof RetryAfter ? error.ms : null;
+}
+
+function failed(
+  error: unknown,
+  event: WebhookEvent | null,
+): { kind: "failed"; error: unknown; permanent: boolean; event: WebhookEvent | null } {
+  return { kind: "failed", error, permanent: error instanceof PermanentError, event };
+}
+
+function unreadable(): PermanentError {
+  return new PermanentError(
+    "The stored body is no event to this version of oncehook, though it was one when it was accepted.",
+  );
+}
+
+/** An event that was claimed later than it was accepted, or after a restart, is parsed from its stored bytes. */
+function reparse(lease: Lease): WebhookEvent | null {
+  const result = parseEvent(lease.raw);
+  return result.ok ? result.event : null;
+}
+
+function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as { then?: unknown } | null | undefined)?.then === "function";
+}

@@ -1,0 +1,37 @@
+/** oncehook: receive a messaging service's webhooks verified, stored before the 2xx, once in effect and in order. */
+export {
+  DeadLettered,
+  KeyringError,
+  LeaseLost,
+  OncehookError,
+  type OncehookErrorCode,
+  PermanentError,
+  RetryAfter,
+  SetupError,
+  StoreError,
+} from "./errors.ts";
+export { eventIdentity, type LaneKey, type LaneTag } from "./events/identity.ts";
+export { type ParseFailureCode, type ParseResult, parseEvent } from "./events/parse.ts";
+export * from "./events/types.ts";
+export type { HandlerContext, HandlerMeta } from "./inbox/context.ts";
+export type { ConflictNotice, DeadLetterNotice, EventNotice, FailureNotice, Handler } from "./inbox/dispatch.ts";
+export type { DrainOptions, DrainResult } from "./inbox/drains.ts";
+export type { GapWait } from "./inbox/gap-wait.ts";
+export type * from "./inbox/record.ts";
+export type * from "./inbox/store.ts";
+export type { Clock, Random, Timer } from "./internal/clock.ts";
+export type { LogFields, Logger } from "./internal/logger.ts";
+export * as answers from "./receiver/answers.ts";
+export type { Health, HealthReason } from "./receiver/health.ts";
+export type { Answer, BodyReading, BodyResult, IncomingWebhook } from "./receiver/incoming.ts";
+export type { ActOptions, InboxOperator } from "./receiver/operator.ts";
+export type { ReceiverOptions, RetentionOptions } from "./receiver/options.ts";
+export { createReceiver, type Receiver, type StopOptions } from "./receiver/receiver.ts";
+export type { MessageRef, WaitOptions, Wanted } from "./receiver/wait-for.ts";
+export type { HeaderSource } from "./signature/headers.ts";
+export { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "./signature/headers.ts";
+export type { Keyring, KindKeyring, PreviousSecret, Secret, SecretSet, Slot } from "./signature/keyring.ts";
+export type { KeyringContext, KeyringProvider } from "./signature/provider.ts";
+export { type SignatureHeaders, type SignOptions, signPayload } from "./signature/sign.ts";
+export type { TimestampFormat, Tolerance } from "./signature/timestamp.ts";
+export { verifySignature } from "./signature/verify.ts";

@@ -1,0 +1,220 @@
+/** One open inbox at work: its store, group commit, worker and housekeeping, without HTTP and without signatures. */
+import { SetupError, StoreError } from "../errors.ts";
+import type { WebhookEvent } from "../events/types.ts";
+import { Batcher } from "../inbox/batcher.ts";
+import type { HandlerRegistry } from "../inbox/dispatch.ts";
+import type { DrainOptions, DrainResult } from "../inbox/drains.ts";
+import type { EventId, NewEvent, NewQuarantine } from "../inbox/record.ts";
+import { Runner } from "../inbox/runner.ts";
+import type { Acceptance, QuarantineAnswer, Turn } from "../inbox/store.ts";
+import { Waiters } from "../inbox/waiters.ts";
+import { Worker } from "../inbox/worker.ts";
+import { thisInstance } from "../internal/process.ts";
+import { Announcer } from "./announcements.ts";
+import { CommittedIdentities } from "./duplicates.ts";
+import { Housekeeping } from "./housekeeping.ts";
+import { identityKey } from "./intake.ts";
+import type { ResolvedOptions } from "./options.ts";
+
+/** Deliveries in one transaction, their bytes, and how many may wait for one. */
+const BATCH = { maxEvents: 256, maxBytes: 4 * 1024 * 1024, maxQueued: 4_096 } as const;
+const QUARANTINE_QUOTA = { maxRows: 1_000, maxBytes: 64 * 1024 * 1024 } as const;
+const STOP_TIMEOUT_MS = 30_000;
+
+/** An event that could not be stored rejects instead. */
+export type StoredAcceptance = Exclude<Acceptance, { outcome: "failed" }>;
+
+export class Engine<Tx> {
+  readonly options: ResolvedOptions<Tx>;
+  readonly worker: Worker<Tx>;
+  readonly waiters = new Waiters();
+  readonly #batcher: Batcher<Tx>;
+  readonly #identities = new CommittedIdentities();
+  readonly #housekeeping: Housekeeping;
+  readonly #announcer: Announcer;
+  #registry: HandlerRegistry<Tx>;
+  #state: "new" | "open" | "closed" = "new";
+  #opening: Promise<void> | null = null;
+
+  constructor(options: ResolvedOptions<Tx>, registry: HandlerRegistry<Tx>, keyringVersion: () => string) {
+    const { store, clock, logger, random, concurrency, leaseMs, maxAttempts, onDead, handlerTimeoutMs } = options;
+    this.options = options;
+    this.#registry = registry;
+    const transactional = store.capabilities.transactional;
+    const runner = new Runner<Tx>({ registry: () => this.#registry, clock, logger, transactional, handlerTimeoutMs });
+    this.#announcer = new Announcer(() => this.#registry.hooks, this.waiters, logger);
+    this.worker = new Worker(
+      store,
+      runner,
+      { concurrency, leaseMs, maxAttempts, onDead, clock, random, logger },
+      this.#announcer,
+    );
+    this.#batcher = new Batcher(store, clock, this.worker, {
+      ...BATCH,
+      quarantineQuota: QUARANTINE_QUOTA,
+      lateEvents: () => this.lateEvents,
+    });
+    this.worker.connect(this.#batcher);
+    this.#housekeeping = new Housekeeping(options, this.worker, keyringVersion);
+  }
+
+  get isStopped(): boolean {
+    return this.#state === "closed";
+  }
+
+  /** What becomes of an event below its cursor. */
+  get lateEvents(): Turn<Tx>["lateEvents"] {
+    return this.#registry.takesLate ? "hand_out" : "record";
+  }
+
+  get isWorkerIdle(): boolean {
+    return this.#housekeeping.isWorkerIdle;
+  }
+
+  get counters(): Housekeeping["counters"] {
+    return this.#housekeeping.counters;
+  }
+
+  /** Another set of handlers takes over, as after a reload in development. */
+  use(registry: HandlerRegistry<Tx>): void {
+    registry.freeze();
+    this.#registry = registry;
+  }
+
+  /** Opens the store once; a failure is forgotten, so that the next delivery tries again. */
+  open(): Promise<void> {
+    if (this.#state === "closed") {
+      return Promise.reject(new StoreError("closed", "This receiver was stopped; make a new one to go on."));
+    }
+    this.#opening ??= this.#open().catch((error: unknown) => {
+      this.#opening = null;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  /** @throws SetupError without any handler: nobody would be given the events, and each would end as unhandled */
+  requireHandlers(): void {
+    if (!this.#registry.isEmpty) return;
+    throw new SetupError(
+      "no_handlers",
+      'Register a handler first: receiver.on("message.inbound", (event, ctx) => { … }).',
+    );
+  }
+
+  async start(): Promise<void> {
+    this.requireHandlers();
+    await this.open();
+    if (this.worker.isStarted) return;
+    this.#warnAboutLate();
+    this.worker.start();
+    this.#housekeeping.workerRan();
+  }
+
+  async drain(options: DrainOptions): Promise<DrainResult> {
+    this.requireHandlers();
+    await this.open();
+    this.#housekeeping.workerRan();
+    const result = await this.worker.drain(options);
+    await this.#housekeeping.prune();
+    return result;
+  }
+
+  /** Stops claiming, lets handlers end, keeps accepting until `until` resolves, then closes the store. */
+  async stop(timeoutMs: number = STOP_TIMEOUT_MS, until: Promise<unknown> = Promise.resolve()): Promise<void> {
+    if (this.#state === "closed") return;
+    await this.#opening?.catch(() => {});
+    await this.worker.stop(timeoutMs);
+    await until;
+    await this.#batcher.idle();
+    this.#state = "closed";
+    await this.#housekeeping.stop();
+    await this.options.store.close();
+  }
+
+  accept(event: NewEvent, parsed: WebhookEvent): Promise<StoredAcceptance> {
+    const key = identityKey(event);
+    const known = this.#identities.find(key, event.digest);
+    if (known !== null) {
+      this.#batcher.repeat({ event: known.event, count: 1, signedAt: event.signedAt });
+      const { digest, lane } = known;
+      return Promise.resolve({
+        outcome: "duplicate",
+        event: known.event,
+        lane,
+        state: "done",
+        digest,
+        signedAt: event.signedAt,
+        conflict: false,
+      });
+    }
+    return new Promise((resolve, reject) => {
+      this.#batcher.accept(event, parsed, (error, acceptance) => {
+        if (error !== null || acceptance === null) return reject(error ?? unanswered());
+        if (acceptance.outcome === "failed") return reject(acceptance.error);
+        this.#remember(key, event, acceptance);
+        if (acceptance.outcome === "duplicate" && acceptance.conflict) this.#announceConflict(event, acceptance.event);
+        resolve(acceptance);
+      });
+    });
+  }
+
+  quarantine(quarantine: NewQuarantine): Promise<QuarantineAnswer> {
+    return new Promise((resolve, reject) => {
+      this.#batcher.quarantine(quarantine, (error, answer) => {
+        if (error !== null || answer === null) return reject(error ?? unanswered());
+        resolve(answer);
+      });
+    });
+  }
+
+  /** An operator acted: answers must come from the store again, and the worker looks for what became ready. */
+  afterAct(): void {
+    this.#identities.clear();
+    this.#batcher.poke();
+  }
+
+  async #open(): Promise<void> {
+    const { store, clock, logger, name, firstSequence, tolerance, migrate } = this.options;
+    this.#registry.freeze();
+    await store.open({
+      clock,
+      logger,
+      name,
+      firstSequence,
+      toleranceMs: tolerance.pastMs,
+      migrate,
+      instance: thisInstance(),
+    });
+    this.#state = "open";
+    this.#housekeeping.start();
+  }
+
+  /** With `ack: "handled"` a repeat must know how its event ended: only settled identities are remembered, by their waiters. */
+  #remember(key: string, event: NewEvent, acceptance: StoredAcceptance): void {
+    if (acceptance.outcome === "duplicate" ? !this.#isFinal(acceptance) : this.options.ack === "handled") return;
+    const digest = acceptance.outcome === "duplicate" ? acceptance.digest : event.digest;
+    this.#identities.remember(key, { event: acceptance.event, lane: acceptance.lane, digest });
+  }
+
+  #isFinal(acceptance: Extract<Acceptance, { outcome: "duplicate" }>): boolean {
+    return this.options.ack === "stored" || acceptance.state === "done" || acceptance.state === "late";
+  }
+
+  #announceConflict({ lane, sequence, eventType }: NewEvent, eventId: EventId): void {
+    this.#announcer.conflict({ eventId, lane, sequence, eventType });
+  }
+
+  #warnAboutLate(): void {
+    const types = this.#registry.outboundTypes;
+    if (types.length === 0 || this.#registry.takesLate) return;
+    this.options.logger.warn(
+      { code: "no_on_late", types },
+      "Outbound handlers are registered without onLate: late events will only be recorded.",
+    );
+  }
+}
+
+function unanswered(): StoreError {
+  return new StoreError("store_unavailable", "The store did not answer for this delivery.");
+}

@@ -1,0 +1,48 @@
+/** The state of a receiver in one word with reasons, for health routes. */
+import type { Engine } from "./engine.ts";
+
+/**
+ * - `stopped`: `stop()` was called.
+ * - `store_unavailable`: the inbox does not answer; deliveries get 503.
+ * - `worker_not_running`: neither `start()` nor `drain()` ran for a minute.
+ * - `worker_paused`: every handler failed, or `pause()` was called.
+ * - `dead_letters`, `blocked_lanes`, `quarantined`: something waits for an operator.
+ */
+export type HealthReason =
+  | "stopped"
+  | "store_unavailable"
+  | "worker_not_running"
+  | "worker_paused"
+  | "dead_letters"
+  | "blocked_lanes"
+  | "quarantined";
+
+export interface Health {
+  readonly status: "ok" | "degraded";
+  readonly reasons: readonly HealthReason[];
+}
+
+export async function healthOf<Tx>(engine: Engine<Tx>): Promise<Health> {
+  const reasons: HealthReason[] = [];
+  if (engine.isStopped) reasons.push("stopped");
+  else {
+    if (engine.isWorkerIdle) reasons.push("worker_not_running");
+    if (engine.worker.isTripped || engine.worker.isPaused) reasons.push("worker_paused");
+    reasons.push(...(await inboxReasons(engine)));
+  }
+  return { status: reasons.length === 0 ? "ok" : "degraded", reasons };
+}
+
+async function inboxReasons<Tx>(engine: Engine<Tx>): Promise<HealthReason[]> {
+  try {
+    await engine.open();
+    const { gauges } = await engine.options.store.stats();
+    const reasons: HealthReason[] = [];
+    if (gauges.dead > 0) reasons.push("dead_letters");
+    if (gauges.blockedLanes > 0) reasons.push("blocked_lanes");
+    if (gauges.quarantined > 0) reasons.push("quarantined");
+    return reasons;
+  } catch {
+    return ["store_unavailable"];
+  }
+}

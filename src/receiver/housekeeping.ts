@@ -1,0 +1,102 @@
+/** What an open inbox needs now and then: a heartbeat, pruning, and a warning when nobody works on it. */
+import { failureCode } from "../inbox/failure.ts";
+import type { InboxStore } from "../inbox/store.ts";
+import type { Timer } from "../internal/clock.ts";
+import type { ResolvedOptions } from "./options.ts";
+
+const HEARTBEAT_MS = 10_000;
+const PRUNE_MS = 600_000;
+/** Rows of a kind in one pruning transaction: short enough not to be noticed between two turns. */
+const PRUNE_BATCH = 500;
+/** A drain prunes this many batches at most, so that a request's after-work stays short. */
+const PRUNE_ROUNDS = 20;
+const IDLE_WORKER_MS = 60_000;
+
+/** What of the receiver's options it needs, whatever effects get. */
+type HousekeepingOptions = Pick<ResolvedOptions<unknown>, "clock" | "logger" | "retention"> & {
+  readonly store: Pick<InboxStore, "heartbeat" | "prune" | "nextDue">;
+};
+
+export class Housekeeping {
+  /** Cumulative for this process: deliveries by secret slot and by refusal reason. */
+  readonly counters: Record<string, number> = {};
+  readonly #options: HousekeepingOptions;
+  readonly #worker: { readonly isStarted: boolean };
+  readonly #keyringVersion: () => string;
+  readonly #timers = new Map<string, Timer>();
+  #workerRanAt: number;
+
+  constructor(options: HousekeepingOptions, worker: { readonly isStarted: boolean }, keyringVersion: () => string) {
+    this.#options = options;
+    this.#worker = worker;
+    this.#keyringVersion = keyringVersion;
+    this.#workerRanAt = options.clock.monotonic();
+  }
+
+  start(): void {
+    this.#every("heartbeat", HEARTBEAT_MS, () => this.beat());
+    this.#every("prune", PRUNE_MS, () => this.prune());
+    this.#every("idle worker", IDLE_WORKER_MS, () => this.#warnAboutIdleWorker());
+    void this.#quietly("heartbeat", () => this.beat());
+  }
+
+  async stop(): Promise<void> {
+    for (const timer of this.#timers.values()) timer.cancel();
+    this.#timers.clear();
+    await this.#quietly("heartbeat", () => this.beat());
+  }
+
+  /** `start()` or `drain()` was called. */
+  workerRan(): void {
+    this.#workerRanAt = this.#options.clock.monotonic();
+  }
+
+  /** No worker has run for a minute. */
+  get isWorkerIdle(): boolean {
+    return !this.#worker.isStarted && this.#options.clock.monotonic() - this.#workerRanAt >= IDLE_WORKER_MS;
+  }
+
+  async prune(): Promise<void> {
+    const { store, retention } = this.#options;
+    await this.#quietly("prune", async () => {
+      for (let round = 0; round < PRUNE_ROUNDS; round++) {
+        const { more } = await store.prune({ ...retention, batch: PRUNE_BATCH });
+        if (!more) return;
+      }
+    });
+  }
+
+  async beat(): Promise<void> {
+    await this.#options.store.heartbeat({ keyringVersion: this.#keyringVersion(), counters: { ...this.counters } });
+  }
+
+  /** An accepted event that is due and that nobody works on is the likeliest mistake of a new user. */
+  async #warnAboutIdleWorker(): Promise<void> {
+    if (!this.isWorkerIdle || (await this.#options.store.nextDue()) !== 0) return;
+    this.#options.logger.error(
+      { code: "worker_not_running" },
+      "Events wait and nothing handles them: call receiver.start() once at start-up, or receiver.drain() after responses or from a cron.",
+    );
+  }
+
+  #every(name: string, ms: number, work: () => Promise<void>): void {
+    const again = () => {
+      this.#timers.set(
+        name,
+        this.#options.clock.setTimeout(() => void this.#quietly(name, work).then(next), ms),
+      );
+    };
+    const next = () => {
+      if (this.#timers.has(name)) again();
+    };
+    again();
+  }
+
+  async #quietly(what: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#options.logger.warn({ code: failureCode(error), what }, "Housekeeping failed; it is tried again.");
+    }
+  }
+}

@@ -1,0 +1,210 @@
+/** The way of a delivery from its headers to its answer; the order of the checks is the order of their cost. */
+import { KeyringError, SetupError } from "../errors.ts";
+import { parseEvent } from "../events/parse.ts";
+import { failureCode } from "../inbox/failure.ts";
+import { SampledLog } from "../internal/sampled-log.ts";
+import { type HeaderSource, readHeader } from "../signature/headers.ts";
+import type { CompiledKeyring } from "../signature/keyring.ts";
+import {
+  type CheckedHeaders,
+  checkHeaders,
+  type Match,
+  matchSignature,
+  matchUnsigned,
+  type VerifyFailureCode,
+  vouchingMatch,
+} from "../signature/match.ts";
+import type { KeyringContext, KeyringSource } from "../signature/provider.ts";
+import * as answers from "./answers.ts";
+import type { Engine } from "./engine.ts";
+import { whenHandled } from "./handled.ts";
+import type { Answer, BodyResult, IncomingWebhook } from "./incoming.ts";
+import { newEvent, newQuarantine, readTrace, type Verified } from "./intake.ts";
+import { type Reading, ReadingBudget } from "./reading.ts";
+
+/** Verified bodies in work at once; taken after the body is read, so that slow senders hold none. */
+const MOST_IN_WORK = 256;
+
+/** Why a request was refused, for logs and counters. */
+type Refusal = VerifyFailureCode | "out_of_scope" | "method" | "encoding" | "too_large" | "truncated" | "cut" | "busy";
+
+export class HttpIntake<Tx> {
+  readonly #engine: () => Engine<Tx>;
+  readonly #keyrings: KeyringSource;
+  readonly #readings: ReadingBudget;
+  readonly #log: SampledLog;
+  #inWork = 0;
+
+  constructor(engine: () => Engine<Tx>, keyrings: KeyringSource) {
+    const { clock, logger } = engine().options;
+    this.#engine = engine;
+    this.#keyrings = keyrings;
+    this.#readings = new ReadingBudget(clock);
+    this.#log = new SampledLog(logger, clock);
+  }
+
+  /** Never rejects: whatever goes wrong has its answer. */
+  async handle(incoming: IncomingWebhook): Promise<Answer> {
+    try {
+      return await this.#handle(incoming);
+    } catch (error) {
+      return this.#answerFailure(error);
+    }
+  }
+
+  async #handle(incoming: IncomingWebhook): Promise<Answer> {
+    const { maxBodyBytes } = this.#engine().options;
+    const declared = declaredLength(incoming.headers);
+    const refused = this.#refuseByHead(incoming, declared, maxBodyBytes);
+    if (refused !== null) return refused;
+    const checked = this.#checkHeaders(incoming.headers);
+    if (!checked.ok && !(await this.#mayBeUnsigned(incoming))) return this.#unauthorized(checked.code, "unread");
+    const reading = this.#readings.begin(maxBodyBytes, declared);
+    try {
+      const body = await incoming.readBody(reading);
+      reading.finish();
+      if (!body.ok) return this.#refuseBody(body.reason);
+      return await this.#inSlot(() => this.#receive(incoming, checked.ok ? checked : null, body.bytes));
+    } finally {
+      (reading satisfies Reading).release();
+    }
+  }
+
+  #refuseByHead({ method, headers }: IncomingWebhook, declared: number | null, maxBodyBytes: number): Answer | null {
+    if (method !== "POST" && method !== "PUT") return this.#refuse("method", answers.METHOD_NOT_ALLOWED);
+    const encoding = readHeader(headers, "content-encoding");
+    if (encoding !== undefined && encoding.trim().toLowerCase() !== "identity") {
+      return this.#refuse("encoding", answers.UNSUPPORTED_ENCODING);
+    }
+    if (declared !== null && declared > maxBodyBytes) return this.#refuse("too_large", answers.TOO_LARGE);
+    return null;
+  }
+
+  #checkHeaders(headers: HeaderSource): ReturnType<typeof checkHeaders> {
+    const { tolerance, timestampFormat, signatureEncoding, clock } = this.#engine().options;
+    const policy =
+      signatureEncoding === undefined
+        ? { tolerance, timestampFormat }
+        : { tolerance, timestampFormat, encoding: signatureEncoding };
+    return checkHeaders(headers, policy, clock.now());
+  }
+
+  async #mayBeUnsigned(incoming: IncomingWebhook): Promise<boolean> {
+    return matchUnsigned(incoming.headers, await this.#keyrings.read(contextOf(incoming))) !== null;
+  }
+
+  /** Verify, parse, accept: from here on the bytes are complete. */
+  async #receive(incoming: IncomingWebhook, checked: CheckedHeaders | null, bytes: Uint8Array): Promise<Answer> {
+    const match = await this.#match(incoming, checked, bytes);
+    if (match === null) return this.#unauthorized("signature_mismatch", "read");
+    const engine = this.#engine();
+    const signedAt = checked?.timestamp ?? engine.options.clock.now();
+    const parsed = parseEvent(bytes);
+    const vouching = vouchingMatch(match, parsed.ok ? parsed.event : {});
+    if (vouching === null) return this.#unauthorized("out_of_scope", "read");
+    this.#count(`slot:${vouching.slot}`);
+    const verified: Verified = { match: vouching, signedAt, trace: readTrace(incoming.headers) };
+    await engine.open();
+    if (!parsed.ok) return this.#quarantine(parsed.code, bytes, verified);
+    const acceptance = await engine.accept(
+      newEvent(parsed.event, bytes, verified, engine.options.gapWaitMs),
+      parsed.event,
+    );
+    return engine.options.ack === "handled" ? whenHandled(engine, acceptance) : answers.accepted(acceptance.outcome);
+  }
+
+  async #match(incoming: IncomingWebhook, checked: CheckedHeaders | null, bytes: Uint8Array): Promise<Match | null> {
+    const context = contextOf(incoming);
+    const read = this.#keyrings.read(context);
+    const keyring = read instanceof Promise ? await read : read;
+    if (checked === null) return matchUnsigned(incoming.headers, keyring);
+    const matchWith = (tried: CompiledKeyring) =>
+      matchSignature(checked, bytes, tried, this.#engine().options.clock.now());
+    const match = matchWith(keyring);
+    if (match !== null) return match;
+    const fresh = await this.#keyrings.reread(context, keyring);
+    return fresh === null ? null : matchWith(fresh);
+  }
+
+  async #quarantine(reason: string, bytes: Uint8Array, verified: Verified): Promise<Answer> {
+    const { options } = this.#engine();
+    if (options.quarantine === "reject") return answers.UNPROCESSABLE;
+    const answer = await this.#engine().quarantine(newQuarantine(reason, bytes, verified));
+    if (answer === "full") {
+      options.logger.error(
+        { code: "quarantine_full", slot: verified.match.slot },
+        "The quarantine is full: a signed body that is no event was answered with 503.",
+      );
+      return answers.UNAVAILABLE;
+    }
+    this.#log.warn(
+      { code: "quarantined", reason, slot: verified.match.slot },
+      "A signed body is no event; it was kept in the quarantine.",
+    );
+    return answers.accepted("quarantined");
+  }
+
+  async #inSlot(work: () => Promise<Answer>): Promise<Answer> {
+    if (this.#inWork >= MOST_IN_WORK) return this.#refuse("busy", answers.UNAVAILABLE);
+    this.#inWork += 1;
+    try {
+      return await work();
+    } finally {
+      this.#inWork -= 1;
+    }
+  }
+
+  #refuseBody(reason: Exclude<BodyResult, { ok: true }>["reason"]): Answer {
+    switch (reason) {
+      case "too_large":
+        return this.#refuse("too_large", answers.TOO_LARGE);
+      case "truncated":
+        return this.#refuse("truncated", answers.BODY_TRUNCATED);
+      case "cut":
+        return this.#refuse("cut", answers.UNAVAILABLE_UNREAD);
+      case "already_parsed":
+        this.#engine().options.logger.error({ code: "raw_body_unavailable" }, RAW_BODY_FIX);
+        return answers.RAW_BODY_UNAVAILABLE;
+      default:
+        return reason satisfies never;
+    }
+  }
+
+  #unauthorized(reason: Refusal, body: "read" | "unread"): Answer {
+    return this.#refuse(reason, body === "read" ? answers.UNAUTHORIZED : answers.UNAUTHORIZED_UNREAD);
+  }
+
+  #refuse(reason: Refusal, answer: Answer): Answer {
+    this.#count(`refused:${reason}`);
+    this.#log.warn({ code: reason, status: answer.status }, "A delivery was refused.");
+    return answer;
+  }
+
+  #count(counter: string): void {
+    const { counters } = this.#engine();
+    counters[counter] = (counters[counter] ?? 0) + 1;
+  }
+
+  #answerFailure(error: unknown): Answer {
+    const misconfigured = error instanceof SetupError;
+    const message = misconfigured
+      ? error.message
+      : "A delivery could not be stored; it was answered with 503 and the service retries.";
+    this.#log.warn({ code: failureCode(error), keyring: error instanceof KeyringError }, message);
+    return misconfigured ? answers.MISCONFIGURED : answers.UNAVAILABLE;
+  }
+}
+
+const RAW_BODY_FIX =
+  "The body was parsed before the receiver saw it, so its exact bytes are gone. Mount the receiver before express.json() and other " +
+  "body parsers, or keep the bytes: express.json({ verify: captureRawBody }).";
+
+function contextOf({ route, tenant }: IncomingWebhook): KeyringContext {
+  return { ...(route === undefined ? {} : { route }), ...(tenant === undefined ? {} : { tenant }) };
+}
+
+/** Null for an absent or meaningless `Content-Length`: the body is then bounded as it is read. */
+function declaredLength(headers: HeaderSource): number | null {
+  const text = readHeader(headers, "content-length");
+  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : null;
+}

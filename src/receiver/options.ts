@@ -1,0 +1,228 @@
+/** The receiver's options: documented, validated, then defaulted. */
+import { SetupError } from "../errors.ts";
+import type { WebhookEvent } from "../events/types.ts";
+import { DEFAULT_MAX_ATTEMPTS } from "../inbox/backoff.ts";
+import { type GapWait, gapWaitPolicy } from "../inbox/gap-wait.ts";
+import type { OnDead } from "../inbox/record.ts";
+import type { InboxStore } from "../inbox/store.ts";
+import { type Clock, type Random, systemClock, systemRandom } from "../internal/clock.ts";
+import { type Logger, stderrLogger } from "../internal/logger.ts";
+import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import type { SignatureEncoding } from "../signature/candidates.ts";
+import type { Keyring } from "../signature/keyring.ts";
+import type { KeyringProvider } from "../signature/provider.ts";
+import type { TimestampFormat, Tolerance } from "../signature/timestamp.ts";
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+const KIB = 1024;
+
+export interface ReceiverOptions<Tx = unknown> {
+  /** A secret, a set of them, one per webhook kind, or a function that reads them. */
+  readonly secrets: Keyring | KeyringProvider;
+  /** Where events are kept: `sqliteStore("inbox.db")`. */
+  readonly store: InboxStore<Tx>;
+  /** Names the application an inbox belongs to; another name on the same inbox is refused. 1 to 64 characters. Default `"default"`. */
+  readonly name?: string;
+  /**
+   * When the 2xx is sent: after the event is stored (default with a durable store), or after its handlers succeeded
+   * (default, and the only choice, with a store that is not durable) (RCV-3, RCV-5).
+   */
+  readonly ack?: "stored" | "handled";
+  /** How old or how far ahead a timestamp may be. Milliseconds, 1 to 86,400,000. Default 90 minutes past, 5 minutes ahead. */
+  readonly toleranceMs?: { readonly past?: number; readonly future?: number };
+  /** Default `"auto"`: 10 digits are seconds, 13 are milliseconds (DLV-13). */
+  readonly timestampFormat?: TimestampFormat;
+  /** Pins how signatures are written. Default: told by length (DLV-12). */
+  readonly signatureEncoding?: SignatureEncoding;
+  /**
+   * How long a missing sequence is waited for. `"balanced"` (default): 90 s before `message.failed`, 22 min before others;
+   * `"strict"`: 85 min, until the service has made its last retry; `"eager"`: not at all; or milliseconds by event, 0 to 24 h.
+   */
+  readonly gapWait?: GapWait;
+  /** The sequence a message begins with (EVT-8). 0 to 10,000, or `"any"`: the first arrival is taken for the first. Default 1. */
+  readonly firstSequence?: number | "any";
+  /** Handlers that run at once. 1 to 1,000. Default 8. */
+  readonly concurrency?: number;
+  /** When a handler's `ctx.signal` aborts, milliseconds. 10 to 3,600,000. Default 30,000. */
+  readonly handlerTimeoutMs?: number;
+  /** How long a worker that vanished keeps its lanes, milliseconds; renewed at a third. 1,000 to 3,600,000. Default 30,000. */
+  readonly leaseMs?: number;
+  /** Attempts before an event becomes a dead letter. 1 to 100. Default 12, about a day. */
+  readonly maxAttempts?: number;
+  /** Whether a message goes on behind its dead letter (default), or is blocked until an operator acts. */
+  readonly onDead?: OnDead;
+  /** What becomes of a correctly signed body that is no event: kept and answered 200 (default), or answered 400. */
+  readonly quarantine?: "store" | "reject";
+  /** Bytes of a body at most. 1,024 to 1,048,576 (1 MiB). Default 262,144 (256 KiB). */
+  readonly maxBodyBytes?: number;
+  readonly retention?: RetentionOptions;
+  /** `"check"` refuses to open an inbox that needs a migration. Default `"auto"`. */
+  readonly migrate?: "auto" | "check";
+  /** Default: warnings and errors to standard error, one JSON object per line. */
+  readonly logger?: Logger;
+  /** For tests: `createFakeClock()` of `oncehook/testing`. */
+  readonly clock?: Clock;
+  /** For tests. */
+  readonly random?: Random;
+}
+
+/** Milliseconds, 0 to 10 years. */
+export interface RetentionOptions {
+  /** Bodies of handled events. Default 7 days. */
+  readonly handledBodiesMs?: number;
+  /** Bodies of late and unhandled events. Default 30 days. */
+  readonly otherBodiesMs?: number;
+  /** Identities, by which a duplicate is known; never less than the tolerance and a day. Default 30 days. */
+  readonly identitiesMs?: number;
+  /** Dead letters and quarantined bodies nobody acted on. Default 90 days. */
+  readonly deadMs?: number;
+}
+
+export interface ResolvedOptions<Tx> {
+  readonly secrets: Keyring | KeyringProvider;
+  readonly store: InboxStore<Tx>;
+  readonly name: string;
+  readonly ack: "stored" | "handled";
+  readonly tolerance: Tolerance;
+  readonly timestampFormat: TimestampFormat;
+  readonly signatureEncoding: SignatureEncoding | undefined;
+  readonly gapWaitMs: (event: WebhookEvent) => number;
+  readonly firstSequence: number | "any";
+  readonly concurrency: number;
+  readonly handlerTimeoutMs: number;
+  readonly leaseMs: number;
+  readonly maxAttempts: number;
+  readonly onDead: OnDead;
+  readonly quarantine: "store" | "reject";
+  readonly maxBodyBytes: number;
+  readonly retention: Required<RetentionOptions>;
+  readonly migrate: "auto" | "check";
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+const KNOWN = [
+  "secrets",
+  "store",
+  "name",
+  "ack",
+  "toleranceMs",
+  "timestampFormat",
+  "signatureEncoding",
+  "gapWait",
+  "firstSequence",
+  "concurrency",
+  "handlerTimeoutMs",
+  "leaseMs",
+  "maxAttempts",
+  "onDead",
+  "quarantine",
+  "maxBodyBytes",
+  "retention",
+  "migrate",
+  "logger",
+  "clock",
+  "random",
+] as const satisfies readonly (keyof ReceiverOptions)[];
+
+/** @throws SetupError naming the option and the fix */
+export function resolveOptions<Tx>(options: ReceiverOptions<Tx>): ResolvedOptions<Tx> {
+  refuseUnknownOptions("createReceiver", options, KNOWN);
+  const { secrets, store } = options;
+  if (secrets === undefined)
+    throw new SetupError("invalid_secret", 'Option "secrets" is missing: pass the webhook signing secret.');
+  if (typeof store?.step !== "function") {
+    throw invalidOption("store", 'must be a store, such as sqliteStore("inbox.db") from oncehook/sqlite', store);
+  }
+  const tolerance = toleranceOption(options.toleranceMs);
+  return {
+    secrets,
+    store,
+    tolerance,
+    name: nameOption(options.name),
+    ack: ackOption(options.ack, store.capabilities.durable),
+    timestampFormat: options.timestampFormat ?? "auto",
+    signatureEncoding: options.signatureEncoding,
+    gapWaitMs: gapWaitPolicy(options.gapWait),
+    firstSequence:
+      options.firstSequence === "any"
+        ? "any"
+        : numberOption("firstSequence", options.firstSequence, 1, { min: 0, max: 10_000, unit: '(or "any")' }),
+    concurrency: numberOption("concurrency", options.concurrency, 8, { min: 1, max: 1_000, unit: "handlers" }),
+    handlerTimeoutMs: numberOption("handlerTimeoutMs", options.handlerTimeoutMs, 30_000, {
+      min: 10,
+      max: 3_600_000,
+      unit: "ms",
+    }),
+    leaseMs: numberOption("leaseMs", options.leaseMs, 30_000, { min: 1_000, max: 3_600_000, unit: "ms" }),
+    maxAttempts: numberOption("maxAttempts", options.maxAttempts, DEFAULT_MAX_ATTEMPTS, {
+      min: 1,
+      max: 100,
+      unit: "attempts",
+    }),
+    onDead: choiceOption("onDead", options.onDead, "continue", ["continue", "block"]),
+    quarantine: choiceOption("quarantine", options.quarantine, "store", ["store", "reject"]),
+    maxBodyBytes: numberOption("maxBodyBytes", options.maxBodyBytes, 256 * KIB, {
+      min: KIB,
+      max: KIB * KIB,
+      unit: "bytes",
+    }),
+    retention: retentionOption(options.retention, tolerance),
+    migrate: choiceOption("migrate", options.migrate, "auto", ["auto", "check"]),
+    logger: loggerOption(options.logger),
+    clock: options.clock ?? systemClock,
+    random: options.random ?? systemRandom,
+  };
+}
+
+function toleranceOption(value: ReceiverOptions["toleranceMs"]): Tolerance {
+  if (value !== undefined) refuseUnknownOptions("toleranceMs", value, ["past", "future"]);
+  const bounds = { min: 1, max: DAY_MS, unit: "ms" };
+  return {
+    pastMs: numberOption("toleranceMs.past", value?.past, 90 * MINUTE_MS, bounds),
+    futureMs: numberOption("toleranceMs.future", value?.future, 5 * MINUTE_MS, bounds),
+  };
+}
+
+function nameOption(value: unknown): string {
+  if (value === undefined) return "default";
+  if (typeof value === "string" && value.length >= 1 && value.length <= 64) return value;
+  throw invalidOption("name", "must be a text of 1 to 64 characters", value);
+}
+
+function ackOption(value: unknown, durable: boolean): "stored" | "handled" {
+  const ack = choiceOption("ack", value, durable ? "stored" : "handled", ["stored", "handled"]);
+  if (ack === "handled" || durable) return ack;
+  throw new SetupError(
+    "invalid_option",
+    'ack: "stored" needs a durable store, or a crash after the 2xx loses the event: use sqliteStore, or ack: "handled".',
+  );
+}
+
+function retentionOption(value: RetentionOptions | undefined, tolerance: Tolerance): Required<RetentionOptions> {
+  if (value !== undefined)
+    refuseUnknownOptions("retention", value, ["handledBodiesMs", "otherBodiesMs", "identitiesMs", "deadMs"]);
+  const bounds = { min: 0, max: 3_650 * DAY_MS, unit: "ms" };
+  const shortest = tolerance.pastMs + tolerance.futureMs + DAY_MS;
+  const retention = {
+    handledBodiesMs: numberOption("retention.handledBodiesMs", value?.handledBodiesMs, 7 * DAY_MS, bounds),
+    otherBodiesMs: numberOption("retention.otherBodiesMs", value?.otherBodiesMs, 30 * DAY_MS, bounds),
+    identitiesMs: numberOption("retention.identitiesMs", value?.identitiesMs, 30 * DAY_MS, bounds),
+    deadMs: numberOption("retention.deadMs", value?.deadMs, 90 * DAY_MS, bounds),
+  };
+  if (retention.identitiesMs >= shortest) return retention;
+  throw invalidOption(
+    "retention.identitiesMs",
+    `must be at least ${shortest} ms (tolerance and a day), or a delivery replayed within the tolerance would be handled again`,
+    retention.identitiesMs,
+  );
+}
+
+function loggerOption(value: Logger | undefined): Logger {
+  if (value === undefined) return stderrLogger;
+  const complete = (["debug", "info", "warn", "error"] as const).every((level) => typeof value[level] === "function");
+  if (complete) return value;
+  throw invalidOption("logger", "must have debug, info, warn and error methods", value);
+}

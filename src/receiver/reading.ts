@@ -1,0 +1,96 @@
+/** Keeps the reading of bodies within memory and time: a byte budget for all of them, a deadline and a minimum rate for each. */
+import type { Clock, Timer } from "../internal/clock.ts";
+import type { BodyReading } from "./incoming.ts";
+
+/** Bytes that unfinished and unprocessed bodies may hold together. */
+const BUDGET_BYTES = 64 * 1024 * 1024;
+/** A body that is not complete by then is cut. */
+const DEADLINE_MS = 10_000;
+/** After the first seconds a body must have come at this rate on average. */
+const RATE_AFTER_MS = 3_000;
+const LEAST_BYTES_PER_MS = 1;
+const SWEEP_MS = 500;
+
+/** One body from its first byte to the end of its processing. */
+export interface Reading extends BodyReading {
+  /** The body is complete, or given up: it can no longer be cut. */
+  finish(): void;
+  /** Its bytes are no longer held. */
+  release(): void;
+}
+
+interface Unfinished {
+  readonly startedAt: number;
+  bytes: number;
+  cut: () => void;
+}
+
+export class ReadingBudget {
+  readonly #clock: Clock;
+  readonly #unfinished = new Set<Unfinished>();
+  #held = 0;
+  #sweep: Timer | null = null;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Bytes held now. */
+  get heldBytes(): number {
+    return this.#held;
+  }
+
+  begin(maxBytes: number, declaredBytes: number | null): Reading {
+    const one: Unfinished = { startedAt: this.#clock.monotonic(), bytes: 0, cut: () => {} };
+    this.#unfinished.add(one);
+    this.#sweep ??= this.#clock.setTimeout(() => this.#cutSlow(), SWEEP_MS);
+    return {
+      maxBytes,
+      declaredBytes,
+      received: (bytes) => {
+        one.bytes += bytes;
+        this.#held += bytes;
+        if (this.#held > BUDGET_BYTES) this.#cutSlowest();
+      },
+      onCut: (cut) => {
+        one.cut = cut;
+      },
+      finish: () => this.#unfinished.delete(one),
+      release: () => {
+        this.#unfinished.delete(one);
+        this.#held -= one.bytes;
+        one.bytes = 0;
+      },
+    };
+  }
+
+  #cutSlow(): void {
+    const now = this.#clock.monotonic();
+    for (const one of this.#unfinished) {
+      const age = now - one.startedAt;
+      const tooSlow = age > RATE_AFTER_MS && one.bytes < age * LEAST_BYTES_PER_MS;
+      if (age > DEADLINE_MS || tooSlow) this.#cut(one);
+    }
+    this.#sweep = this.#unfinished.size > 0 ? this.#clock.setTimeout(() => this.#cutSlow(), SWEEP_MS) : null;
+  }
+
+  /** Whoever sends slowest makes room: an attacker who holds many bodies open harms only itself. */
+  #cutSlowest(): void {
+    const now = this.#clock.monotonic();
+    let slowest: Unfinished | null = null;
+    let slowestRate = Number.POSITIVE_INFINITY;
+    for (const one of this.#unfinished) {
+      const rate = one.bytes / Math.max(1, now - one.startedAt);
+      if (one.bytes > 0 && rate < slowestRate) {
+        slowest = one;
+        slowestRate = rate;
+      }
+    }
+    if (slowest !== null) this.#cut(slowest);
+  }
+
+  #cut(one: Unfinished): void {
+    this.#unfinished.delete(one);
+    one.cut();
+  }
+}

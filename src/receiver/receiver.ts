@@ -1,0 +1,185 @@
+/** The receiver: handlers are registered on it, adapters hand it requests, and its worker runs the handlers. */
+import type { EventByType, KnownEventType, UnknownEvent, WebhookEvent } from "../events/types.ts";
+import {
+  type ConflictNotice,
+  type DeadLetterNotice,
+  type FailureNotice,
+  type Handler,
+  HandlerRegistry,
+} from "../inbox/dispatch.ts";
+import type { DrainOptions, DrainResult } from "../inbox/drains.ts";
+import type { Logger } from "../internal/logger.ts";
+import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import { createKeyringSource, type KeyringSource } from "../signature/provider.ts";
+import { Engine } from "./engine.ts";
+import { type Health, healthOf } from "./health.ts";
+import { HttpIntake } from "./http.ts";
+import type { Answer, IncomingWebhook } from "./incoming.ts";
+import { InboxOperator } from "./operator.ts";
+import { type ReceiverOptions, type ResolvedOptions, resolveOptions } from "./options.ts";
+import { type MessageRef, type WaitOptions, type Wanted, waitForEvent } from "./wait-for.ts";
+
+export interface StopOptions {
+  /** How long running handlers may take, milliseconds, 0 to 3,600,000; what is left then is claimed again later. Default 30,000. */
+  readonly timeoutMs?: number;
+  /** Resolves when the HTTP server has closed: until then deliveries are still accepted. Default: now. */
+  readonly until?: Promise<unknown>;
+}
+
+/**
+ * Receives webhooks: verified against the raw bytes, stored before the 2xx, handled once in effect, and in ascending
+ * sequence per message.
+ *
+ * @throws SetupError for every mistake in the options, naming the option and the fix
+ * @example
+ * const receiver = createReceiver({ secrets: process.env.WEBHOOK_SECRET, store: sqliteStore("inbox.db") });
+ * receiver.on("message.delivery", (event, ctx) => ctx.commit((db) => markDelivered(db, event.messageId)));
+ * await receiver.start();
+ */
+export function createReceiver<Tx>(options: ReceiverOptions<Tx>): Receiver<Tx> {
+  return new Receiver(options);
+}
+
+export class Receiver<Tx = unknown> {
+  readonly #registry = new HandlerRegistry<Tx>();
+  readonly #options: ResolvedOptions<Tx>;
+  readonly #keyrings: KeyringSource;
+  readonly #http: HttpIntake<Tx>;
+  readonly #inbox: InboxOperator;
+  #engine: Engine<Tx>;
+
+  /** Use `createReceiver`. */
+  constructor(options: ReceiverOptions<Tx>) {
+    this.#options = resolveOptions(options);
+    const { clock, logger, store, gapWaitMs } = this.#options;
+    this.#keyrings = createKeyringSource(this.#options.secrets, { clock, logger });
+    this.#engine = new Engine(this.#options, this.#registry, () => this.#keyrings.version());
+    this.#http = new HttpIntake(() => this.#engine, this.#keyrings);
+    this.#inbox = new InboxOperator({
+      store,
+      gapWaitMs,
+      open: () => this.#engine.open(),
+      acted: () => this.#engine.afterAct(),
+      lateEvents: () => this.#engine.lateEvents,
+    });
+  }
+
+  get logger(): Logger {
+    return this.#options.logger;
+  }
+
+  /** Names receiver and inbox: `default@sqlite:/data/inbox.db`. */
+  get key(): string {
+    return `${this.#options.name}@${this.#options.store.location}`;
+  }
+
+  /** `start()` was called, and `stop()` was not. */
+  get running(): boolean {
+    return this.#engine.worker.isStarted;
+  }
+
+  /** Views and acts of an operator: find, replay, discard, erase and the like. */
+  get inbox(): InboxOperator {
+    return this.#inbox;
+  }
+
+  /** Cumulative for this process: deliveries by secret slot (`slot:previous`) and by refusal (`refused:signature_mismatch`). */
+  get counters(): Readonly<Record<string, number>> {
+    return this.#engine.counters;
+  }
+
+  /** Registers a handler of one or several event types. Several handlers of an event run in order; a failure starts again at the first. */
+  on<T extends KnownEventType>(types: T | readonly T[], handler: Handler<EventByType[T], Tx>): this {
+    this.#registry.on(types, handler);
+    return this;
+  }
+
+  /** Registers a handler of every event, known or unknown. */
+  onAny(handler: Handler<WebhookEvent, Tx>): this {
+    this.#registry.onAny(handler);
+    return this;
+  }
+
+  /** Registers a handler of event types that this version of oncehook does not know (RCV-11). */
+  onUnknown(handler: Handler<UnknownEvent, Tx>): this {
+    this.#registry.onUnknown(handler);
+    return this;
+  }
+
+  /** Registers a handler of events that arrive below their message's cursor; no other handler sees those (RCV-7). */
+  onLate(handler: Handler<WebhookEvent, Tx>): this {
+    this.#registry.onLate(handler);
+    return this;
+  }
+
+  /** Calls `hook` when a known identity comes with other content. */
+  onConflict(hook: (notice: ConflictNotice) => unknown): this {
+    this.#registry.addHook("conflict", hook);
+    return this;
+  }
+
+  /** Calls `hook` on each failed attempt. */
+  onError(hook: (notice: FailureNotice) => unknown): this {
+    this.#registry.addHook("error", hook);
+    return this;
+  }
+
+  /** Calls `hook` when an event becomes a dead letter. */
+  onDeadLetter(hook: (notice: DeadLetterNotice) => unknown): this {
+    this.#registry.addHook("deadLetter", hook);
+    return this;
+  }
+
+  /** Answers one request. For adapters; never rejects. */
+  handle(incoming: IncomingWebhook): Promise<Answer> {
+    return this.#http.handle(incoming);
+  }
+
+  /**
+   * Opens the inbox and starts the worker.
+   * @throws SetupError without any handler, or when the inbox can not be opened as configured
+   */
+  start(): Promise<void> {
+    return this.#engine.start();
+  }
+
+  /** Stops claiming, lets running handlers end, and closes the store once `until` has resolved. Safe to call twice. */
+  async stop(options: StopOptions = {}): Promise<void> {
+    refuseUnknownOptions("stop", options, ["timeoutMs", "until"]);
+    const timeoutMs = numberOption("timeoutMs", options.timeoutMs, 30_000, { min: 0, max: 3_600_000, unit: "ms" });
+    await this.#engine.stop(timeoutMs, options.until);
+    this.#keyrings.close();
+  }
+
+  /** Handles what is ready now, without `start()`: after a response, or from a cron. Gaps and backoffs are not waited for. */
+  async drain(options: DrainOptions = {}): Promise<DrainResult> {
+    refuseUnknownOptions("drain", options, ["budgetMs", "limit"]);
+    for (const name of ["budgetMs", "limit"] as const)
+      numberOption(name, options[name], 1, { min: 1, max: 86_400_000, unit: "" });
+    return this.#engine.drain(options);
+  }
+
+  /** Claims nothing more until `resume()`; deliveries are still accepted. */
+  pause(): void {
+    this.#engine.worker.pause();
+  }
+
+  resume(): void {
+    this.#engine.worker.resume();
+  }
+
+  /** Resolves with the event once it was handled, by any process; also when it already was. */
+  waitFor(ref: MessageRef, wanted: Wanted, options: WaitOptions = {}): Promise<WebhookEvent> {
+    return waitForEvent(this.#engine, ref, wanted, options);
+  }
+
+  health(): Promise<Health> {
+    return healthOf(this.#engine);
+  }
+
+  /** Goes on with the open inbox and worker of an older receiver, with this one's handlers: for reloads in development. */
+  takeOver(previous: Receiver<Tx>): void {
+    this.#engine = previous.#engine;
+    this.#engine.use(this.#registry);
+  }
+}

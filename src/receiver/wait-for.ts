@@ -1,0 +1,78 @@
+/** Waits until an event is handled by any process: asks the store, and is told of what this process handles. */
+import { DeadLettered, OncehookError } from "../errors.ts";
+import { parseEvent } from "../events/parse.ts";
+import type { KnownEventType, WebhookEvent } from "../events/types.ts";
+import type { EventRecord, LaneTag } from "../inbox/record.ts";
+import { sleep } from "../internal/clock.ts";
+import { numberOption } from "../internal/options.ts";
+import type { Engine } from "./engine.ts";
+
+/** Which message: as `client.messages.send` named it, or an inbound one by its `data.messageId`. */
+export interface MessageRef {
+  readonly apiClientId: string;
+  readonly messageId: string;
+}
+
+export interface WaitOptions {
+  readonly signal?: AbortSignal;
+  /** Milliseconds, 0 to 86,400,000. Default 30,000. */
+  readonly timeoutMs?: number;
+}
+
+export type Wanted = KnownEventType | (string & Record<never, never>) | ((event: WebhookEvent) => boolean);
+
+/** How often the store is asked; what this process handles is noticed at the same pace. */
+const POLL_MS = 100;
+const TAGS: readonly LaneTag[] = ["outbound", "inbound"];
+
+/**
+ * @throws DeadLettered when the event ended as a dead letter, was discarded, or came late without a handler
+ * @throws OncehookError `wait_timeout`
+ * @throws the signal's reason when it aborts
+ */
+export async function waitForEvent<Tx>(
+  engine: Engine<Tx>,
+  ref: MessageRef,
+  wanted: Wanted,
+  options: WaitOptions,
+): Promise<WebhookEvent> {
+  const { clock } = engine.options;
+  const timeoutMs = numberOption("timeoutMs", options.timeoutMs, 30_000, { min: 0, max: 86_400_000, unit: "ms" });
+  const deadline = clock.monotonic() + timeoutMs;
+  await engine.open();
+  for (;;) {
+    options.signal?.throwIfAborted();
+    const event = await settledEvent(engine, ref, wanted);
+    if (event !== null) return event;
+    const left = deadline - clock.monotonic();
+    if (left <= 0)
+      throw new OncehookError("wait_timeout", `The event was not handled within ${timeoutMs} ms.`, {
+        fields: { messageId: ref.messageId },
+      });
+    await sleep(clock, Math.min(POLL_MS, left), options.signal);
+  }
+}
+
+async function settledEvent<Tx>(engine: Engine<Tx>, ref: MessageRef, wanted: Wanted): Promise<WebhookEvent | null> {
+  for (const tag of TAGS) {
+    const lane = await engine.options.store.lane({ ...ref, tag });
+    for (const record of lane?.events ?? []) {
+      const event = matching(record, wanted);
+      if (event === null || record.state === "pending") continue;
+      if (record.state === "done") return event;
+      throw new DeadLettered(`The event waited for ended as "${record.state}" (${record.errorCode ?? "no error"}).`, {
+        fields: { eventId: record.id, state: record.state, code: record.errorCode },
+      });
+    }
+  }
+  return null;
+}
+
+/** An event whose body is pruned was settled long ago; it can no longer be given. */
+function matching(record: EventRecord, wanted: Wanted): WebhookEvent | null {
+  if (record.raw === null) return null;
+  if (typeof wanted === "string" && record.eventType !== wanted) return null;
+  const parsed = parseEvent(record.raw);
+  if (!parsed.ok) return null;
+  return typeof wanted === "string" || wanted(parsed.event) ? parsed.event : null;
+}
