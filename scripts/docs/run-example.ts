@@ -1,0 +1,90 @@
+/** Runs one compiled example in a process and a folder of its own; a server is also sent a signed and a forged webhook. */
+import { spawn } from "node:child_process";
+import { createHmac } from "node:crypto";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Example } from "./blocks.ts";
+
+const SECRET = "an-example-secret-of-32-characters";
+const LIMIT_MS = 30_000;
+
+/** What went wrong; empty when the example works. */
+export async function runExample(example: Example, compiled: string, root: string): Promise<string[]> {
+  const folder = await mkdtemp(join(tmpdir(), "oncehook-example-"));
+  const preload = pathToFileURL(join(root, "scripts/docs/listen-anywhere.mjs")).href;
+  const { PATH = "", HOME = "" } = process.env;
+  const child = spawn(process.execPath, ["--import", preload, compiled], {
+    cwd: folder,
+    env: { PATH, HOME, WEBHOOK_SECRET: SECRET, CRON_SECRET: SECRET, INBOX_PATH: join(folder, "inbox.db"), PORT: "0" },
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (output += chunk));
+  const timer = setTimeout(() => child.kill("SIGKILL"), LIMIT_MS);
+  const exited = once(child, "close") as Promise<[number | null, NodeJS.Signals | null]>;
+  try {
+    const problems = example.serves === undefined ? [] : await converse(child, exited, example.serves);
+    if (example.serves !== undefined) child.kill("SIGTERM");
+    const [code, signal] = await exited;
+    const stopped = example.serves !== undefined && signal === "SIGTERM";
+    if (code !== 0 && !stopped) problems.push(`ended with ${code ?? signal}: ${output.trim().slice(-1_500)}`);
+    return problems;
+  } finally {
+    clearTimeout(timer);
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function converse(child: ReturnType<typeof spawn>, exited: Promise<unknown>, path: string): Promise<string[]> {
+  const listening = once(child, "message").then(([message]) => (message as { port: number }).port);
+  const port = await Promise.race([listening, exited.then(() => undefined)]);
+  if (port === undefined) return ["it ended without listening"];
+  const body = JSON.stringify(queued);
+  const signed = await post(port, path, body, sign(body));
+  const forged = await post(port, path, body, sign(`${body} `));
+  const problems = [];
+  if (signed < 200 || signed > 299) problems.push(`a signed webhook to ${path} was answered with ${signed}`);
+  if (forged !== 401) problems.push(`a forged webhook to ${path} was answered with ${forged}`);
+  return problems;
+}
+
+const queued = {
+  eventType: "message.queued",
+  direction: "outbound",
+  occurredAt: Date.now(),
+  apiClientId: "client-1",
+  messageId: "message-1",
+  sequence: 1,
+  data: {
+    messageId: "message-1",
+    externalReference: "order-1",
+    sendFrom: "+15550100001",
+    to: "+15550100002",
+    status: "QUEUED",
+    error: null,
+  },
+};
+
+function sign(body: string): Record<string, string> {
+  const timestamp = String(Date.now());
+  const signature = createHmac("sha256", SECRET).update(`${timestamp}.${body}`).digest("hex");
+  return { "x-service-timestamp": timestamp, "x-service-signature": signature, "content-type": "application/json" };
+}
+
+async function post(port: number, path: string, body: string, headers: Record<string, string>): Promise<number> {
+  try {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
+      method: "POST",
+      body,
+      headers,
+      signal: AbortSignal.timeout(10_000),
+    });
+    await answer.arrayBuffer();
+    return answer.status;
+  } catch {
+    return 0;
+  }
+}

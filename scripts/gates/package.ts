@@ -1,0 +1,127 @@
+/** The gates on what is published: the packed tarball, its listing, its types, and what its entries load. */
+import { mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type Project, readProject } from "../architecture/project.ts";
+import { entriesOf, RULES } from "../architecture/rules.ts";
+import { filesUnder, type Gate, type GateResult, problemsOf, run, tool } from "./gate.ts";
+
+/** Builds the package and packs it into `folder`; returns the path of the tarball. */
+export async function pack(root: string, folder: string): Promise<string> {
+  const built = await run(process.execPath, ["scripts/build.mjs", "--force"], { cwd: root });
+  if (built.code !== 0) throw new Error(`the package does not compile\n${built.output}`);
+  await mkdir(folder, { recursive: true });
+  const packed = await run("npm", ["pack", "--ignore-scripts", "--json", "--pack-destination", folder], { cwd: root });
+  const file = /"filename": "([^"]+)"/.exec(packed.stdout)?.[1];
+  if (packed.code !== 0 || file === undefined) throw new Error(packed.output);
+  return join(folder, file);
+}
+
+export const packageChecks: Gate = {
+  name: "package",
+  async run({ root, tarball }) {
+    const file = await tarball();
+    const entries = entriesOf(readProject(root)).length;
+    const [published, types, listed] = await Promise.all([
+      tool(root, "publint", ["run", file, "--strict"]),
+      tool(root, "attw", [file, "--profile", "esm-only", "--no-emoji", "--no-color", "--format", "json"]),
+      listing(root, file),
+    ]);
+    return [
+      {
+        name: "package: publint",
+        count: entries,
+        unit: "entries",
+        problems: publintProblems(published.output, problemsOf(published)),
+      },
+      await typesResult(types.stdout, problemsOf(types)),
+      listed,
+    ];
+  },
+};
+
+function publintProblems(output: string, problems: readonly string[]): readonly string[] {
+  return problems.length > 0 || /All good!/.test(output) ? problems : [output.trim()];
+}
+
+async function typesResult(json: string, problems: readonly string[]): Promise<GateResult> {
+  const name = "package: are the types wrong";
+  try {
+    const { analysis } = JSON.parse(json) as { analysis: { entrypoints: object } };
+    return { name, count: Object.keys(analysis.entrypoints).length, unit: "entries", problems: problems.slice(-1) };
+  } catch {
+    return { name, count: 0, unit: "entries", problems: [json, ...problems] };
+  }
+}
+
+/** Exactly the compiled sources, the sources their maps lead to, and four papers: nothing left over, nothing missing. */
+async function listing(root: string, tarball: string): Promise<GateResult> {
+  const listed = await run("tar", ["-tzf", tarball]);
+  const found = listed.stdout
+    .trim()
+    .split("\n")
+    .map((line) => line.replace(/^package\//, ""));
+  const sources = ["src", "adapters"].flatMap((folder) =>
+    filesUnder(join(root, folder)).map((file) => `${folder}/${file}`),
+  );
+  const compiled = sources.flatMap((source) => {
+    const base = `dist/${source.replace(/\.ts$/, "")}`;
+    return [".js", ".js.map", ".d.ts", ".d.ts.map"].map((ending) => base + ending);
+  });
+  const expected = new Set([...sources, ...compiled, "package.json", "README.md", "CHANGELOG.md", "LICENSE"]);
+  const strays = found.filter((file) => !expected.has(file)).map((file) => `${file} should not be in the package`);
+  const missing = [...expected]
+    .filter((file) => !found.includes(file))
+    .map((file) => `${file} is missing from the package`);
+  return {
+    name: "package: listing",
+    count: found.length,
+    unit: "files",
+    problems: [...problemsOf(listed), ...strays, ...missing],
+  };
+}
+
+export const architecture: Gate = {
+  name: "architecture",
+  async run({ root }) {
+    const project = readProject(root);
+    const results = RULES.map((rule) => ({ ...rule.check(project), name: `architecture: ${rule.name}` }));
+    return [...results, await entryLoads(root, project), await lockHosts(root)];
+  },
+};
+
+/** Imports each entry in a process of its own and looks at what was loaded. */
+async function entryLoads(root: string, project: Project): Promise<GateResult> {
+  const peers = Object.keys(project.manifest.peerDependencies ?? {});
+  const entries = entriesOf(project);
+  const reports = await Promise.all(
+    entries.map(async (entry) => {
+      const loaded = await run(process.execPath, [join(root, "scripts/trace-loads.mjs"), entry], { cwd: root });
+      if (loaded.code !== 0) return { files: 0, problems: [`${entry}: ${loaded.output.trim().slice(-500)}`] };
+      const files = loaded.stdout.trim().split("\n");
+      const heavy = peers.filter((peer) => files.some((file) => file.includes(`/node_modules/${peer}/`)));
+      return { files: files.length, problems: heavy.map((peer) => `importing ${entry} loads ${peer}`) };
+    }),
+  );
+  return {
+    name: `architecture: no entry loads a peer (${entries.length} entries)`,
+    count: reports.some(({ files }) => files === 0) ? 0 : reports.reduce((sum, { files }) => sum + files, 0),
+    unit: "modules",
+    problems: reports.flatMap(({ problems }) => problems),
+  };
+}
+
+/** A lock file that names hosts makes an install elsewhere ask a registry that its user did not choose. */
+async function lockHosts(root: string): Promise<GateResult> {
+  const { packages } = JSON.parse(await readFile(join(root, "package-lock.json"), "utf8")) as {
+    packages: Record<string, { resolved?: string }>;
+  };
+  const problems = Object.entries(packages)
+    .filter(([, { resolved }]) => resolved !== undefined)
+    .map(([path, { resolved }]) => `${path} is resolved to ${resolved}`);
+  return {
+    name: "architecture: the lock file names no host",
+    count: Object.keys(packages).length,
+    unit: "packages",
+    problems,
+  };
+}

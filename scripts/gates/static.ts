@@ -1,0 +1,35 @@
+/** The gates that read the sources without running them: lint and format, types, unused code. */
+import { type Gate, problemsOf, run, tool } from "./gate.ts";
+
+/** Not a dependency: a lock file written on one platform leaves out the others' binaries, and `npm ci` fails there. */
+const BIOME = "@biomejs/biome@2.6.8";
+
+export const lint: Gate = {
+  name: "lint and format",
+  async run({ root }) {
+    const finished = await run("npx", ["--yes", BIOME, "check", "--error-on-warnings", "--colors=off"], { cwd: root });
+    const count = Number(/Checked (\d+) files?/.exec(finished.output)?.[1] ?? 0);
+    return [{ name: this.name, count, unit: "files", problems: problemsOf(finished) }];
+  },
+};
+
+export const types: Gate = {
+  name: "types",
+  async run({ root }) {
+    const finished = await tool(root, "tsc", ["-p", "tsconfig.json", "--listFiles"]);
+    const own = finished.stdout.split("\n").filter((line) => line.startsWith(root) && !line.includes("/node_modules/"));
+    const errors = finished.stdout.split("\n").filter((line) => line !== "" && !line.startsWith("/"));
+    const problems = finished.code === 0 ? [] : [...errors.slice(0, 40), `ended with ${finished.code}`];
+    return [{ name: this.name, count: own.length, unit: "files", problems }];
+  },
+};
+
+export const unused: Gate = {
+  name: "unused code",
+  async run({ root }) {
+    const args = ["--no-progress", "--reporter", "symbols", "--reporter", "./scripts/knip-count.mjs"];
+    const finished = await tool(root, "knip", args, { env: { ...process.env, NO_COLOR: "1" } });
+    const count = Number(/^analysed (\d+) files$/m.exec(finished.stdout)?.[1] ?? 0);
+    return [{ name: this.name, count, unit: "files", problems: problemsOf(finished) }];
+  },
+};

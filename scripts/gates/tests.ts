@@ -1,0 +1,81 @@
+/** The gate of the tests with their coverage, and of the rules of the specification that tests name. */
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { type RunSummary, SUMMARY_FILE } from "../../test/setup/suite-reporter.ts";
+import { type ConformanceRow, conformance } from "../conformance.ts";
+import { filesUnder, type Gate, type GateResult, problemsOf, tool } from "./gate.ts";
+
+const COVERAGE_FILE = "coverage/coverage-summary.json";
+
+export const tests: Gate = {
+  name: "tests",
+  async run({ root, reuseTests }) {
+    const problems = reuseTests ? reusable(root) : problemsOf(await tool(root, "vitest", ["run", "--coverage"]), 80);
+    const results = [resultOf(root, problems)];
+    if (existsSync(join(root, COVERAGE_FILE))) results.push(coverageOf(root));
+    else results.push({ name: "coverage", count: 0, unit: "lines", problems: ["no coverage was measured"] });
+    return results;
+  },
+};
+
+export const rules: Gate = {
+  name: "conformance",
+  run({ root }) {
+    const rows = conformance(root).filter(({ required }) => required);
+    return Promise.resolve(rows.map(gateRow));
+  },
+};
+
+function gateRow({ group, rules, covered }: ConformanceRow): GateResult {
+  const problems = rules.filter((rule) => !covered.includes(rule)).map((rule) => `${rule} is named by no test`);
+  return { name: `conformance ${group}`, count: covered.length, unit: "rules", problems };
+}
+
+function resultOf(root: string, problems: readonly string[]): GateResult {
+  if (!existsSync(join(root, SUMMARY_FILE)))
+    return { name: "tests", count: 0, unit: "tests", problems: ["no tests were run"] };
+  const summary: RunSummary = JSON.parse(readFileSync(join(root, SUMMARY_FILE), "utf8"));
+  const sum = (pick: "files" | "passed" | "failed") => summary.suites.reduce((total, suite) => total + suite[pick], 0);
+  const present = filesUnder(join(root, "test")).filter(
+    (path) => path.endsWith(".test.ts") && !/^(next|consumers)\//.test(path),
+  );
+  const found = [...problems];
+  if (sum("failed") + summary.errors > 0)
+    found.push(`${sum("failed")} tests failed, ${summary.errors} errors outside of tests`);
+  if (sum("files") !== present.length) found.push(`${sum("files")} of ${present.length} test files ran`);
+  return { name: "tests", count: sum("passed"), unit: "tests", problems: found };
+}
+
+/** The thresholds stand in vitest.config.ts and make the run itself fail; a reused run is read again here. */
+function coverageOf(root: string): GateResult {
+  const { total } = JSON.parse(readFileSync(join(root, COVERAGE_FILE), "utf8")) as {
+    total: Record<"lines" | "branches", Share>;
+  };
+  const problems = (["lines", "branches"] as const)
+    .filter((kind) => total[kind].pct < FLOOR[kind])
+    .map((kind) => `${kind}: ${total[kind].pct} % is below ${FLOOR[kind]} %`);
+  return {
+    name: `coverage (${total.lines.pct} % of lines, ${total.branches.pct} % of branches)`,
+    count: total.lines.covered,
+    unit: "lines",
+    problems,
+  };
+}
+
+interface Share {
+  readonly covered: number;
+  readonly pct: number;
+}
+
+const FLOOR = { lines: 90, branches: 85 };
+
+/** A run that is older than a source or a test proves nothing about it. */
+function reusable(root: string): string[] {
+  const results = [SUMMARY_FILE, COVERAGE_FILE].map((file) => join(root, file));
+  if (!results.every((file) => existsSync(file))) return ["no results to reuse: run `npm test -- --coverage` first"];
+  const oldest = Math.min(...results.map((file) => statSync(file).mtimeMs));
+  const newer = ["src", "adapters", "test"]
+    .flatMap((folder) => filesUnder(join(root, folder)).map((file) => join(folder, file)))
+    .filter((file) => !file.includes("node_modules") && statSync(join(root, file)).mtimeMs > oldest);
+  return newer.slice(0, 5).map((file) => `${file} is newer than the results`);
+}

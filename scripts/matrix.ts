@@ -1,0 +1,126 @@
+/**
+ * `npm run test:matrix`: the whole test suite on Node 20, 22, 24 and 26, each from the package registry, with better-sqlite3 12 on 20
+ * and 13 on the others. `--only 20,22` takes some; what follows `--` goes to vitest. The copies are kept in node_modules/.cache.
+ */
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { parseArgs } from "node:util";
+import type { RunSummary } from "../test/setup/suite-reporter.ts";
+import { type Finished, run } from "./gates/gate.ts";
+
+const MAJORS = ["20", "22", "24", "26"];
+const cache = join(process.cwd(), "node_modules/.cache/oncehook-matrix");
+
+interface Row {
+  readonly node: string;
+  readonly sqlite: string;
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+  readonly problem: string;
+}
+
+const { values, positionals } = parseArgs({ options: { only: { type: "string" } }, allowPositionals: true });
+const majors = values.only?.split(",") ?? MAJORS;
+const rows: Row[] = [];
+for (const major of majors) rows.push(await testOn(major));
+print(rows);
+const failed = rows.filter((row) => row.problem !== "" || row.passed === 0).length;
+console.log(`${rows.length - failed} passed, ${failed} failed`);
+process.exitCode = failed > 0 || rows.length === 0 ? 1 : 0;
+
+async function testOn(major: string): Promise<Row> {
+  const row = { node: major, sqlite: "", passed: 0, failed: 0, skipped: 0 };
+  try {
+    const bin = await nodeOf(major);
+    const project = copyProject(major);
+    const env = {
+      ...process.env,
+      PATH: `${bin}:${process.env["PATH"]}`,
+      npm_config_nodedir: dirname(bin),
+      NO_COLOR: "1",
+    };
+    const sqlite = await prepare(project, { major, env });
+    const version = (await run("node", ["--version"], { cwd: project, env })).stdout.trim();
+    console.log(`\n== Node ${version}, better-sqlite3 ${sqlite}`);
+    const finished = await run("node", ["node_modules/vitest/vitest.mjs", "run", ...positionals], {
+      cwd: project,
+      env,
+    });
+    const counts = countsOf(project);
+    const problem = finished.code === 0 ? "" : finished.output.trim().split("\n").slice(-80).join("\n");
+    console.log(`${counts.passed} tests passed, ${counts.failed} failed, ${counts.skipped} skipped`);
+    return { node: version, sqlite, ...counts, problem };
+  } catch (error) {
+    return { ...row, problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** The folder of the `node` program of this major, installed on first use. */
+async function nodeOf(major: string): Promise<string> {
+  const name = `node-${process.platform === "win32" ? "win" : process.platform}-${process.arch}`;
+  const folder = join(cache, `node-${major}`);
+  const bin = join(folder, "node_modules", name, "bin");
+  mkdirSync(folder, { recursive: true });
+  if (!existsSync(join(folder, "package.json"))) writeFileSync(join(folder, "package.json"), "{}");
+  if (!existsSync(join(bin, "node")))
+    must(await run("npm", ["install", "--ignore-scripts", "--no-audit", `${name}@${major}`], { cwd: folder }));
+  return bin;
+}
+
+/** What a clone would have, without what git ignores; the copy's own node_modules stay. */
+function copyProject(major: string): string {
+  const project = join(cache, `project-${major}`);
+  mkdirSync(project, { recursive: true });
+  for (const name of readdirSync(project))
+    if (name !== "node_modules" && name !== ".installed") rmSync(join(project, name), { recursive: true });
+  const left = new Set(["node_modules", ".git", ".build", "dist", "coverage"]);
+  for (const name of readdirSync(process.cwd())) {
+    if (left.has(name)) continue;
+    cpSync(name, join(project, name), { recursive: true, filter: (path) => !/\/(node_modules|\.next)$/.test(path) });
+  }
+  return project;
+}
+
+/** Installs what the lock file says and compiles the driver for this Node; skipped when nothing of that changed. */
+async function prepare(project: string, { major, env }: { major: string; env: NodeJS.ProcessEnv }): Promise<string> {
+  const stamp = join(project, ".installed");
+  const wanted = createHash("sha256").update(readFileSync("package-lock.json")).digest("hex");
+  if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== wanted) {
+    console.log(`preparing Node ${major}: compiles better-sqlite3, about a minute`);
+    rmSync(stamp, { force: true });
+    must(await run("npm", ["ci", "--ignore-scripts", "--no-audit", "--prefer-offline"], { cwd: project, env }));
+    if (major !== "20") {
+      const args = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--prefer-offline", "better-sqlite3@13"];
+      must(await run("npm", args, { cwd: project, env }));
+    }
+    must(await run("npm", ["rebuild", "better-sqlite3"], { cwd: project, env }));
+    writeFileSync(stamp, wanted);
+  }
+  must(await run("node", ["-e", 'new (require("better-sqlite3"))(":memory:").close()'], { cwd: project, env }));
+  const manifest = JSON.parse(readFileSync(join(project, "node_modules/better-sqlite3/package.json"), "utf8")) as {
+    version: string;
+  };
+  return manifest.version;
+}
+
+function countsOf(project: string): Pick<Row, "passed" | "failed" | "skipped"> {
+  const file = join(project, ".build/test-summary.json");
+  const { suites } = (existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : { suites: [] }) as RunSummary;
+  const sum = (pick: "passed" | "failed" | "skipped") => suites.reduce((total, suite) => total + suite[pick], 0);
+  return { passed: sum("passed"), failed: sum("failed"), skipped: sum("skipped") };
+}
+
+function must(finished: Finished): void {
+  if (finished.code !== 0) throw new Error(finished.output.trim().split("\n").slice(-30).join("\n"));
+}
+
+function print(table: readonly Row[]): void {
+  console.log("\nNode          better-sqlite3   passed   failed  skipped");
+  for (const { node, sqlite, passed, failed, skipped, problem } of table) {
+    const counts = [passed, failed, skipped].map((count) => String(count).padStart(9)).join("");
+    console.log(`${node.padEnd(14)}${sqlite.padEnd(14)}${counts}  ${problem === "" && passed > 0 ? "pass" : "FAIL"}`);
+    if (problem !== "") console.log(`  ${problem.replaceAll("\n", "\n  ")}`);
+  }
+}
