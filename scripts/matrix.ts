@@ -1,16 +1,18 @@
 /**
  * `npm run test:matrix`: the whole test suite on Node 20, 22, 24 and 26, each from the package registry, with better-sqlite3 12 on 20
- * and 13 on the others. `--only 20,22` takes some; what follows `--` goes to vitest. The copies are kept in node_modules/.cache.
+ * and 13 on the others. `--only 20,22` takes some; what follows `--` goes to vitest. The copies are kept in ~/.cache.
  */
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import type { RunSummary } from "../test/setup/suite-reporter.ts";
 import { type Finished, run } from "./gates/gate.ts";
 
 const MAJORS = ["20", "22", "24", "26"];
-const cache = join(process.cwd(), "node_modules/.cache/oncehook-matrix");
+// Outside of the project: npm takes a folder below node_modules for a part of the project above it.
+const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "oncehook-matrix");
 
 interface Row {
   readonly node: string;
@@ -37,7 +39,7 @@ async function testOn(major: string): Promise<Row> {
     const project = copyProject(major);
     const env = {
       ...process.env,
-      PATH: `${bin}:${process.env["PATH"]}`,
+      PATH: `${bin}:${process.env.PATH}`,
       npm_config_nodedir: dirname(bin),
       NO_COLOR: "1",
     };
