@@ -1,7 +1,7 @@
 /** Verifies one delivery's signature: the low-level entry, usable without a receiver or a store. */
 import { SetupError } from "../errors.ts";
 import { systemClock } from "../internal/clock.ts";
-import { refuseUnknownOptions } from "../internal/options.ts";
+import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
 import { type SignatureEncoding, signatureEncodingOption } from "./candidates.ts";
 import type { HeaderSource } from "./headers.ts";
 import type { CompiledKeyring, Keyring, ScopeName, Slot } from "./keyring.ts";
@@ -160,6 +160,10 @@ function validate(options: VerifyOptions<Keyring | KeyringProvider>): HeaderPoli
       'Option "body" must be the bytes exactly as received. It is something else, most likely the parsed JSON: verify before any body parser, or keep the raw bytes.',
       { fields: { option: "body" } },
     );
+  }
+  // A time that is not a number would make every comparison with it false, and so every age acceptable.
+  if (options.now !== undefined && !Number.isFinite(options.now)) {
+    throw invalidOption("now", "must be epoch milliseconds", options.now);
   }
   timestampFormatOption(timestampFormat);
   return {
