@@ -1,8 +1,12 @@
 /** The gates that read the sources without running them: lint and format, types, unused code. */
 import { type Gate, problemsOf, run, tool } from "./gate.ts";
 
-/** Not a dependency: a lock file written on one platform leaves out the others' binaries, and `npm ci` fails there. */
+/**
+ * Not dependencies, but run by npx: both bring a binary per platform, a lock file leaves out those that a registry does not have, and
+ * `npm ci` then refuses it ("Missing: @biomejs/cli-… from lock file").
+ */
 const BIOME = "@biomejs/biome@2.6.8";
+const KNIP = "knip@6.44.2";
 
 export const lint: Gate = {
   name: "lint and format",
@@ -28,7 +32,7 @@ export const unused: Gate = {
   name: "unused code",
   async run({ root }) {
     const args = ["--no-progress", "--reporter", "symbols", "--reporter", "./scripts/knip-count.mjs"];
-    const finished = await tool(root, "knip", args, { env: { ...process.env, NO_COLOR: "1" } });
+    const finished = await run("npx", ["--yes", KNIP, ...args], { cwd: root, env: { ...process.env, NO_COLOR: "1" } });
     const count = Number(/^analysed (\d+) files$/m.exec(finished.stdout)?.[1] ?? 0);
     return [{ name: this.name, count, unit: "files", problems: problemsOf(finished) }];
   },
