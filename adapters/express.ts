@@ -1,0 +1,69 @@
+/** The adapter for Express 4.21 and 5. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { NextFunction, Request, Response } from "express";
+import type { WebhookEvent } from "../src/index.ts";
+import { convert, nodeWebhook } from "./node.ts";
+import { sendAnswer } from "./node-answer.ts";
+import { createVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
+import type { WebhookOptions, WebhookReceiver } from "./webhook-options.ts";
+
+export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
+
+/** A request that `expressVerify` let pass. */
+export interface VerifiedRequest extends Request {
+  /** What was signed, parsed. */
+  webhookEvent: WebhookEvent;
+  /** The exact bytes. */
+  rawBody: Uint8Array;
+}
+
+/**
+ * Makes the Express handler for one receiver. Mount it with `app.all`, so that other methods get their 405, and before any
+ * body parser. It answers every request itself, and never calls `next`: Express 4 leaves a rejected handler hanging.
+ *
+ * @example
+ * app.all("/webhooks", expressWebhook(receiver));
+ */
+export function expressWebhook(
+  receiver: WebhookReceiver,
+  options: WebhookOptions<Request> = {},
+): (request: Request, response: Response) => void {
+  return nodeWebhook<Request>(receiver, options);
+}
+
+/**
+ * Keeps the exact bytes for routes behind a global JSON parser: the `verify` function of `express.json`. Prefer to mount
+ * the receiver before the parser; this keeps a second copy of every JSON body of the application.
+ *
+ * @example
+ * app.use(express.json({ verify: captureRawBody }));
+ */
+export function captureRawBody(
+  request: IncomingMessage & { rawBody?: unknown },
+  _response: ServerResponse,
+  bytes: Buffer,
+): void {
+  request.rawBody = bytes;
+}
+
+/**
+ * Makes a middleware that verifies and parses, and keeps nothing: it sets `req.webhookEvent` and `req.rawBody` and calls
+ * `next()`, or answers itself (401, 413, 415, 400, 500, 503). Every retry and replay within the tolerance (5 minutes by
+ * default) passes again, and nothing is ordered: a receiver does that.
+ *
+ * @throws SetupError for a wrong option or secret
+ * @example
+ * app.post("/webhooks", expressVerify({ secrets: process.env.WEBHOOK_SECRET }), (req, res) => { … });
+ */
+export function expressVerify(
+  options: WebhookVerifyOptions<Request>,
+): (request: Request, response: Response, next: NextFunction) => void {
+  const verify = createVerifier(options);
+  return (request, response, next) => {
+    void verify(convert(request), request).then((result) => {
+      if (!result.ok) return sendAnswer(result.answer, request, response);
+      Object.assign(request, { webhookEvent: result.event, rawBody: result.bytes });
+      next();
+    });
+  };
+}

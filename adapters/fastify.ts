@@ -1,0 +1,101 @@
+/** The adapter for Fastify 5. */
+import { Readable } from "node:stream";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Answer, WebhookEvent } from "../src/index.ts";
+import { sendAnswer } from "./node-answer.ts";
+import { readBody } from "./node-body.ts";
+import { createVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
+import { answerTo, type Conversion, type WebhookOptions, type WebhookReceiver } from "./webhook-options.ts";
+
+export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
+
+export interface FastifyWebhookOptions extends WebhookOptions<FastifyRequest> {
+  readonly receiver: WebhookReceiver;
+  /** The route's path, below the prefix of the surrounding scope. */
+  readonly path: string;
+}
+
+/**
+ * The Fastify plugin. It registers `path` for all methods in a scope of its own, so that the application's parsers stay as
+ * they are. Hooks of the surrounding scope run as on any route. The body reaches the receiver unread: `bodyLimit` does not
+ * apply, and a malformed Content-Type is no reason for a 415. A refusal that ends the connection is written past `onSend`,
+ * because Fastify has no way to answer a request whose body is not read; `onResponse` and the log see it.
+ *
+ * @example
+ * await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
+ */
+export async function fastifyWebhook(app: FastifyInstance, options: FastifyWebhookOptions): Promise<void> {
+  // This scope is not wrapped in fastify-plugin, even if this plugin is: the raw parser must not leak to other routes.
+  await app.register(async (scope) => {
+    leaveBodiesUnread(scope);
+    scope.all(options.path, (request, reply) => {
+      const answer = answerTo(options.receiver, convert(request), { request, options });
+      if (answer instanceof Promise) void answer.then((settled) => send(settled, request, reply));
+      else send(answer, request, reply);
+    });
+  });
+}
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Set by `fastifyVerify`: what was signed, parsed. */
+    webhookEvent?: WebhookEvent;
+  }
+}
+
+/**
+ * Makes a preHandler that verifies and parses, and keeps nothing: it sets `request.webhookEvent` and leaves the bytes in
+ * `request.body`, or answers itself. It needs the body unread: call `leaveBodiesUnread` in the scope of its routes.
+ * Retries and replays within the tolerance (5 minutes by default) pass again, and nothing is ordered.
+ *
+ * @throws SetupError for a wrong option or secret
+ * @example
+ * app.register(async (scope) => {
+ *   leaveBodiesUnread(scope);
+ *   scope.post("/webhooks", { preHandler: fastifyVerify({ secrets: process.env.WEBHOOK_SECRET }) }, handler);
+ * });
+ */
+export function fastifyVerify(
+  options: WebhookVerifyOptions<FastifyRequest>,
+): (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
+  const verify = createVerifier(options);
+  return async (request, reply) => {
+    const result = await verify(convert(request), request);
+    if (!result.ok) return send(result.answer, request, reply);
+    request.webhookEvent = result.event;
+    request.body = result.bytes;
+    return undefined;
+  };
+}
+
+/**
+ * Takes all parsers from `scope`, so that its routes get their bodies as unread streams, whatever the Content-Type. Give it
+ * the scope of a plugin that is not wrapped in `fastify-plugin`; routes outside stay as they are.
+ */
+export function leaveBodiesUnread(scope: FastifyInstance): void {
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser("*", (_request, payload, done) => done(null, payload));
+  scope.addHook("onRequest", hideContentType);
+}
+
+/** Fastify answers 415 to a malformed Content-Type before any parser runs; the service promises none at all. */
+function hideContentType(request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
+  request.headers["content-type"] = "application/octet-stream";
+  done();
+}
+
+function convert(request: FastifyRequest): Conversion {
+  // A preParsing hook may have put another stream in the request's place; a GET comes without a parsed body.
+  const stream = request.body instanceof Readable ? request.body : request.raw;
+  return {
+    method: request.method,
+    headers: request.headers,
+    readBody: (reading) => readBody(stream, request, reading),
+  };
+}
+
+function send(answer: Answer, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  if (!answer.close) return reply.code(answer.status).headers(answer.headers).send(answer.body);
+  sendAnswer(answer, request.raw, reply.hijack().raw);
+  return reply;
+}

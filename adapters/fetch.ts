@@ -1,0 +1,55 @@
+/** The adapter for everything that speaks fetch: a `Request` in, a `Response` out. */
+import type { Answer, WebhookEvent } from "../src/index.ts";
+import { readRequestBody } from "./fetch-body.ts";
+import { createVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
+import { answerTo, type Conversion, type WebhookOptions, type WebhookReceiver } from "./webhook-options.ts";
+
+export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
+
+/**
+ * Makes a fetch handler, for Hono and others. It answers every request itself and never rejects; the body is read from
+ * `request.body` with a running limit. Connections are the host's: what it does with an unread body is its affair.
+ *
+ * @example
+ * app.all("/webhooks", (context) => handle(context.req.raw));   // const handle = fetchWebhook(receiver)
+ */
+export function fetchWebhook(
+  receiver: WebhookReceiver,
+  options: WebhookOptions<Request> = {},
+): (request: Request) => Promise<Response> {
+  return async (request) => {
+    return toResponse(await answerTo(receiver, convert(request), { request, options }));
+  };
+}
+
+/** What `fetchVerify` finds: a delivery whose signature fits, or the answer to return as it is. */
+export type FetchVerified =
+  | { readonly ok: true; readonly event: WebhookEvent; readonly bytes: Uint8Array }
+  | { readonly ok: false; readonly response: Response };
+
+/**
+ * Makes a function that verifies and parses a request, and keeps nothing: retries and replays within the tolerance (5
+ * minutes by default) pass again, and nothing is ordered. It never rejects.
+ *
+ * @throws SetupError for a wrong option or secret
+ * @example
+ * const delivery = await verify(request);   // const verify = fetchVerify({ secrets: process.env.WEBHOOK_SECRET })
+ * if (!delivery.ok) return delivery.response;
+ */
+export function fetchVerify(options: WebhookVerifyOptions<Request>): (request: Request) => Promise<FetchVerified> {
+  const verify = createVerifier(options);
+  return async (request) => {
+    const result = await verify(convert(request), request);
+    return result.ok ? result : { ok: false, response: toResponse(result.answer) };
+  };
+}
+
+/** `request` as the receiver takes it. */
+function convert(request: Request): Conversion {
+  return { method: request.method, headers: request.headers, readBody: (reading) => readRequestBody(request, reading) };
+}
+
+/** `answer` as a `Response`. */
+function toResponse(answer: Answer): Response {
+  return new Response(answer.body, { status: answer.status, headers: answer.headers });
+}

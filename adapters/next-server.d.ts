@@ -1,0 +1,4 @@
+/** The one function used of Next.js, declared here so that Next.js is no dependency of the build. */
+declare module "next/server" {
+  export function after(task: () => unknown): void;
+}

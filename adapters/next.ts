@@ -1,0 +1,86 @@
+/** The adapter for Next.js: app routes, pages API routes, and what a development reload needs. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type Receiver, SetupError } from "../src/index.ts";
+import { fetchWebhook } from "./fetch.ts";
+import { keepAcrossReloads } from "./next-reload.ts";
+import { nodeWebhook } from "./node.ts";
+import type { WebhookOptions } from "./webhook-options.ts";
+
+export { type DrainRouteOptions, drainRoute } from "./drain-route.ts";
+export type { WebhookOptions };
+
+export interface NextWebhookOptions extends WebhookOptions<Request> {
+  /**
+   * `"after"` (default): when the receiver is not running, handle what is ready after the response, in `after()` of
+   * `next/server`. `"off"`: something else drains, a cron on `drainRoute` for instance.
+   */
+  readonly drain?: "after" | "off";
+}
+
+/** A route handler of the app router. */
+export type NextRoute = (request: Request) => Promise<Response>;
+
+/**
+ * Makes the exports of an app route (`app/webhooks/route.ts`). Export GET too, and any other method, so that it gets the
+ * receiver's 405. The file must also hold `export const runtime = "nodejs"`. Register the receiver's handlers first: on a
+ * reload in development it goes on with the inbox and the worker of its predecessor of the same name and store.
+ *
+ * @throws SetupError `invalid_option` for an unknown `drain`
+ * @example
+ * export const { GET, POST, PUT } = nextWebhook(receiver);
+ */
+export function nextWebhook<Tx>(
+  receiver: Receiver<Tx>,
+  options: NextWebhookOptions = {},
+): Readonly<Record<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS", NextRoute>> {
+  const { drain = "after", ...names } = options;
+  if (drain !== "after" && drain !== "off")
+    throw new SetupError("invalid_option", 'Option "drain" must be "after" or "off".');
+  keepAcrossReloads(receiver);
+  const handle = fetchWebhook(receiver, names);
+  const route: NextRoute = async (request) => {
+    const response = await handle(request);
+    if (drain === "after" && response.ok && !receiver.running) await drainAfterResponse(receiver);
+    return response;
+  };
+  return { GET: route, HEAD: route, POST: route, PUT: route, PATCH: route, DELETE: route, OPTIONS: route };
+}
+
+/** The event is stored already, so a failure here costs only time: the next request or cron drains it. */
+async function drainAfterResponse<Tx>(receiver: Receiver<Tx>): Promise<void> {
+  const failed = (error: unknown) =>
+    receiver.logger.error(
+      { reason: error instanceof Error ? error.name : typeof error },
+      'Draining after the response failed; accepted events wait for the next drain. Needs after() of Next.js 15.1 or later; else set drain: "off" and use drainRoute.',
+    );
+  try {
+    // Loaded inside the call, so that this file also loads where Next.js is not, as in a unit test.
+    const { after } = await import("next/server");
+    after(() => receiver.drain().then(() => undefined, failed));
+  } catch (error) {
+    failed(error);
+  }
+}
+
+/**
+ * Makes a pages API route (`pages/api/webhooks.ts`). Without `export const config = { api: { bodyParser: false } }` in that
+ * file Next.js parses the body first, and every request gets 500 `raw_body_unavailable`. It does not drain: start the
+ * receiver, or point a cron at `drainRoute`.
+ *
+ * @example
+ * export const config = { api: { bodyParser: false } };
+ * export default nextPagesWebhook(receiver);
+ */
+export function nextPagesWebhook<Tx, Request extends IncomingMessage = IncomingMessage>(
+  receiver: Receiver<Tx>,
+  options: WebhookOptions<Request> = {},
+): (request: Request, response: ServerResponse) => Promise<void> {
+  keepAcrossReloads(receiver);
+  const listener = nodeWebhook(receiver, options);
+  // Next.js takes the end of the promise for the end of the request.
+  return (request, response) =>
+    new Promise((resolve) => {
+      response.once("close", resolve);
+      listener(request, response);
+    });
+}

@@ -1,0 +1,46 @@
+/** Writes an `Answer` to a Node response, and ends the connection of a request whose body was not read. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Answer } from "../src/index.ts";
+
+/** Of a body that no one will use, at most this is read, so that the sender sees the answer and not a reset. */
+const DRAIN_BYTES = 64 * 1024;
+/** A drained chunk counts at least this, so that a sender of single bytes cannot hold its connection for long. */
+const DRAIN_CHUNK_BYTES = 1024;
+/** Milliseconds without a byte after which an answered connection is closed. */
+const DRAIN_IDLE_MS = 1_000;
+
+/** Writes `answer`. Does nothing when something else already answered or the sender is gone. Never throws. */
+export function sendAnswer(answer: Answer, request: IncomingMessage, response: ServerResponse): void {
+  if (response.headersSent || response.destroyed) return;
+  if (answer.close) return sendAndClose(answer, request, response);
+  response.writeHead(answer.status, answer.headers);
+  response.end(answer.body);
+}
+
+/**
+ * Writes the whole answer at once but ends it only after the drain: Node closes the socket when a response ends, and a
+ * socket closed with bytes unread resets the connection, often before the sender has read the answer.
+ */
+function sendAndClose(answer: Answer, request: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(answer.status, { ...answer.headers, connection: "close" });
+  if (request.complete) {
+    response.end(answer.body);
+    return;
+  }
+  response.write(answer.body);
+  response.flushHeaders();
+  let left = DRAIN_BYTES;
+  const finish = () => response.end();
+  request.on("data", (chunk: Uint8Array) => {
+    left -= Math.max(chunk.length, DRAIN_CHUNK_BYTES);
+    if (left <= 0) finish();
+  });
+  request.once("end", finish);
+  request.on("error", ignore);
+  response.on("error", ignore);
+  response.setTimeout(DRAIN_IDLE_MS, () => request.destroy());
+  request.resume();
+}
+
+/** The sender is gone; the answer was all it could have had. */
+function ignore(): void {}

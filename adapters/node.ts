@@ -1,0 +1,34 @@
+/** The adapter for `node:http`. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { sendAnswer } from "./node-answer.ts";
+import { type KeptBody, readBody } from "./node-body.ts";
+import { answerTo, type Conversion, type WebhookOptions, type WebhookReceiver } from "./webhook-options.ts";
+
+export type { WebhookOptions, WebhookReceiver };
+
+/**
+ * Makes the listener for `http.createServer`. It answers every request itself and never throws. The exact bytes come from
+ * the request's stream, or from a `Uint8Array` in `request.rawBody` or `request.body` if something else read them first.
+ *
+ * @example
+ * const server = createServer(nodeWebhook(receiver));
+ */
+export function nodeWebhook<Request extends IncomingMessage = IncomingMessage>(
+  receiver: WebhookReceiver,
+  options: WebhookOptions<Request> = {},
+): (request: Request, response: ServerResponse) => void {
+  return (request, response) => {
+    const answer = answerTo(receiver, convert(request), { request, options });
+    if (answer instanceof Promise) void answer.then((settled) => sendAnswer(settled, request, response));
+    else sendAnswer(answer, request, response);
+  };
+}
+
+/** `request` as the receiver takes it. */
+export function convert(request: IncomingMessage & KeptBody): Conversion {
+  return {
+    method: request.method ?? "",
+    headers: request.headers,
+    readBody: (reading) => readBody(request, request, reading),
+  };
+}

@@ -1,0 +1,39 @@
+/** What every adapter takes: a receiver, and the options that name whose secrets a request is to be checked with. */
+import { type Answer, answers, type IncomingWebhook, type Receiver } from "../src/index.ts";
+
+/** What an adapter needs of a receiver. */
+export type WebhookReceiver = Pick<Receiver, "handle" | "logger">;
+
+/** Options of every adapter; `Request` is the framework's own. */
+export interface WebhookOptions<Request> {
+  /**
+   * Whose secrets to use, for an async keyring. Nothing about the request is verified yet when it is called: take the
+   * host or the path, never the body. Default: none.
+   */
+  readonly tenant?: (request: Request) => string | undefined;
+  /** The name of the route the receiver is mounted on, for an async keyring. Default: none. */
+  readonly route?: string;
+}
+
+/** What an adapter knows of one request. */
+export type Conversion = Pick<IncomingWebhook, "method" | "headers" | "readBody">;
+
+/** Gives a request to the receiver. Neither throws nor rejects, whatever the application's `tenant` does. */
+export function answerTo<Request>(
+  receiver: WebhookReceiver,
+  incoming: Conversion,
+  { request, options }: { readonly request: Request; readonly options: WebhookOptions<Request> },
+): Promise<Answer> | Answer {
+  try {
+    return receiver.handle(named(incoming, options.tenant?.(request), options.route));
+  } catch (error) {
+    const reason = error instanceof Error ? error.name : typeof error;
+    receiver.logger.error({ reason }, "The adapter's tenant option threw: the request was answered with 500.");
+    return answers.unread(answers.MISCONFIGURED);
+  }
+}
+
+function named(incoming: Conversion, tenant: string | undefined, route: string | undefined): IncomingWebhook {
+  if (tenant === undefined) return route === undefined ? incoming : { ...incoming, route };
+  return route === undefined ? { ...incoming, tenant } : { ...incoming, tenant, route };
+}

@@ -1,0 +1,24 @@
+/** Puts a fetch handler behind `node:http`, as hosts of fetch handlers do. */
+import type { RequestListener } from "node:http";
+import { Readable } from "node:stream";
+
+export function bridge(handle: (request: Request) => Promise<Response>): RequestListener {
+  return async (incoming, outgoing) => {
+    incoming.on("error", () => {});
+    const headers = new Headers();
+    for (let at = 0; at < incoming.rawHeaders.length; at += 2) {
+      headers.append(incoming.rawHeaders[at] ?? "", incoming.rawHeaders[at + 1] ?? "");
+    }
+    const { method = "GET" } = incoming;
+    const body = method === "GET" || method === "HEAD" ? null : Readable.toWeb(incoming);
+    const request = new Request(`http://127.0.0.1${incoming.url}`, {
+      method,
+      headers,
+      body,
+      duplex: "half",
+    } as RequestInit);
+    const response = await handle(request);
+    outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+    outgoing.end(Buffer.from(await response.arrayBuffer()));
+  };
+}
