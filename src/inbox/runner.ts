@@ -1,5 +1,5 @@
 /** Runs the handlers of one claimed event, within its time, and says how the claim should end. */
-import { OncehookError, PermanentError, RetryAfter } from "../errors.ts";
+import { OncehookError, PermanentError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import type { Clock, Timer } from "../internal/clock.ts";
@@ -13,7 +13,12 @@ import type { Effect, Lease } from "./store.ts";
 export const TIMEOUT_GRACE_MS = 30_000;
 
 export type Verdict<Tx> =
-  | { readonly kind: "complete"; readonly outcome: Outcome; readonly effects: readonly Effect<Tx>[] }
+  | {
+      readonly kind: "complete";
+      readonly outcome: Outcome;
+      readonly effects: readonly Effect<Tx>[];
+      readonly event: WebhookEvent;
+    }
   | {
       readonly kind: "failed";
       readonly error: unknown;
@@ -55,7 +60,7 @@ export class Runner<Tx> {
     if (event === null) {
       done(failed(unreadable(), null));
     } else if (handlers.length === 0) {
-      done({ kind: "complete", outcome: "unhandled", effects: [] });
+      done({ kind: "complete", outcome: "unhandled", effects: [], event });
     } else {
       this.#call({ handlers, event, context, done });
     }
@@ -75,7 +80,7 @@ export class Runner<Tx> {
       return done(failed(error, event));
     }
     context.close();
-    done({ kind: "complete", outcome: "handled", effects: context.effects });
+    done({ kind: "complete", outcome: "handled", effects: context.effects, event });
   }
 
   /** The rest of the handlers, from the first that returned a promise; bounded by the handler time-out and its grace. */
@@ -99,7 +104,7 @@ export class Runner<Tx> {
       timer = clock.setTimeout(() => settle(failed(timedOut, call.event)), TIMEOUT_GRACE_MS);
     }, handlerTimeoutMs);
     callInOrder(call, first).then(
-      () => settle({ kind: "complete", outcome: "handled", effects: call.context.effects }),
+      () => settle({ kind: "complete", outcome: "handled", effects: call.context.effects, event: call.event }),
       (error: unknown) => settle(failed(error, call.event)),
     );
   }
@@ -120,12 +125,8 @@ async function callInOrder<Tx>(call: Call<Tx>, first: PromiseLike<unknown>): Pro
   }
 }
 
-/** How long to wait before the next attempt, when the handler asked for a certain time. */
-export function requestedDelayMs(error: unknown): number | null {
-  return error instanceof RetryAfter ? error.ms : null;
-}
-
-function failed(
+/** The verdict on an attempt that threw `error`. */
+export function failed(
   error: unknown,
   event: WebhookEvent | null,
 ): { kind: "failed"; error: unknown; permanent: boolean; event: WebhookEvent | null } {

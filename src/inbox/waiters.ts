@@ -1,6 +1,6 @@
 /** Those who wait for an event's claim to end in this process: requests with `ack: "handled"`, tests, `waitFor`. */
 import type { EventId } from "./record.ts";
-import type { Ending } from "./worker.ts";
+import type { Ending } from "./settlement.ts";
 
 type Listener = (ending: Ending) => void;
 

@@ -1,21 +1,21 @@
 /** Claims lanes, runs their events and settles them; never more than `concurrency` at once, one event of a lane at a time. */
 import type { WebhookEvent } from "../events/types.ts";
-import type { Clock, Random, Timer } from "../internal/clock.ts";
+import type { Clock, Random } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
-import { backoffMs } from "./backoff.ts";
 import type { Batcher, ClaimDriver } from "./batcher.ts";
-import { Breaker } from "./breaker.ts";
+import { Breaker, PROBE_MS } from "./breaker.ts";
 import type { EventNotice } from "./dispatch.ts";
 import { type DrainOptions, type DrainResult, Drains } from "./drains.ts";
-import { describeFailure, failureCode } from "./failure.ts";
+import { failureCode } from "./failure.ts";
+import { InHand } from "./in-hand.ts";
 import { LaneDrives } from "./lane-drives.ts";
 import { type Held, LeaseBook } from "./lease-book.ts";
 import type { EventId, EventRecord, LaneId, OnDead } from "./record.ts";
-import { type Runner, requestedDelayMs, type Verdict } from "./runner.ts";
+import { Recovery } from "./recovery.ts";
+import { failed, type Runner, type Verdict } from "./runner.ts";
+import { ENDINGS, type Ending, settleFor } from "./settlement.ts";
 import type { ClaimRequest, InboxStore, Lease, Settle, SettleResult, TurnResult } from "./store.ts";
-
-/** How a claim ended, for those who wait for it. `put_back`: released, or lost to another worker. */
-export type Ending = "done" | "dead" | "retry" | "put_back";
+import { Waker } from "./waker.ts";
 
 export interface WorkerOptions {
   /** Handlers that run at once. */
@@ -35,14 +35,6 @@ export interface WorkerEvents {
   deadLettered(notice: EventNotice, attempts: number, code: string): void;
 }
 
-/** While the worker has paused itself, one event is tried this often. */
-const PROBE_MS = 5_000;
-/** After a turn that failed, the worker claims again this much later. */
-const STORE_RETRY_MS = 1_000;
-
-/** An expired lease is claimed alone: what runs ends first, then it is claimed, then it must settle. */
-type Recovery = "none" | "waiting" | "claiming" | "running";
-
 export class Worker<Tx> implements ClaimDriver {
   readonly #store: InboxStore<Tx>;
   readonly #runner: Runner<Tx>;
@@ -50,20 +42,16 @@ export class Worker<Tx> implements ClaimDriver {
   readonly #events: WorkerEvents;
   readonly #book: LeaseBook;
   readonly #drains: Drains;
-  readonly #breaker = new Breaker();
+  readonly #waker: Waker;
+  readonly #recovery = new Recovery();
+  readonly #breaker: Breaker;
   readonly #laneDrives = new LaneDrives();
-  /** What this process has of each lane, from its claim until its end is committed. */
-  readonly #inHand = new Map<LaneId, Lease>();
+  readonly #inHand: InHand;
   #batcher: Batcher<Tx> | null = null;
   #started = false;
   #paused = false;
-  #recovery: Recovery = "none";
   #starting = false;
-  #nextProbeAt = 0;
-  #wakeTimer: Timer | null = null;
-  #planning = false;
   #stopWaking: (() => void) | null = null;
-  #quiet: (() => void)[] = [];
 
   constructor(store: InboxStore<Tx>, runner: Runner<Tx>, options: WorkerOptions, events: WorkerEvents) {
     this.#store = store;
@@ -72,6 +60,9 @@ export class Worker<Tx> implements ClaimDriver {
     this.#events = events;
     this.#book = new LeaseBook(store, options);
     this.#drains = new Drains(options.clock);
+    this.#breaker = new Breaker(options.clock, options.logger);
+    this.#inHand = new InHand(options.clock);
+    this.#waker = new Waker(store, options.clock, () => this.#poke());
   }
 
   /** The batcher and the worker know each other: it carries out what the worker settles, and asks what to claim. */
@@ -100,6 +91,7 @@ export class Worker<Tx> implements ClaimDriver {
 
   pause(): void {
     this.#paused = true;
+    this.#drains.endAll();
     this.#putBackWaiting();
   }
 
@@ -112,16 +104,17 @@ export class Worker<Tx> implements ClaimDriver {
   async stop(timeoutMs: number): Promise<void> {
     this.#started = false;
     this.#stopWaking?.();
-    this.#wakeTimer?.cancel();
+    this.#waker.stop();
     this.#drains.endAll();
     this.#putBackWaiting();
-    await this.#untilQuiet(timeoutMs);
+    await this.#inHand.untilEmpty(timeoutMs);
     this.#book.close();
   }
 
   /** Handles what is ready now: neither gaps nor backoffs are waited for. */
   drain(options: DrainOptions): Promise<DrainResult> {
     const drained = this.#drains.begin(options, () => this.#afterDrainEnded());
+    if (this.#paused) this.#drains.endAll();
     this.#poke();
     return drained;
   }
@@ -131,7 +124,7 @@ export class Worker<Tx> implements ClaimDriver {
    * it waits for a gap or a backoff, or another process has its lane. Its end is announced as always.
    */
   drive(lane: LaneId, event: EventId, notDue: () => void): void {
-    const lease = this.#inHand.get(lane);
+    const lease = this.#inHand.leaseOf(lane);
     if (lease?.event === event) return;
     this.#laneDrives.add(lane, { event, notDue });
     if (lease === undefined) this.#claimLane(lane);
@@ -142,25 +135,27 @@ export class Worker<Tx> implements ClaimDriver {
     const { leaseMs, maxAttempts, onDead } = this.#options;
     const base = { leaseMs, maxAttempts, onDead };
     if (lane !== null) return { ...base, limit: 1, mode: "ordinary", lane };
-    if (this.#recovery === "claiming" && this.#isActive()) return { ...base, limit: 1, mode: "recover" };
+    if (this.#recovery.wantsClaim && this.#isActive()) return { ...base, limit: 1, mode: "recover" };
     return { ...base, limit: this.#freeSlots(), mode: "ordinary" };
   }
 
   claimed(result: TurnResult, request: ClaimRequest, parsed: (acceptIndex: number) => WebhookEvent | null): void {
     for (const record of result.retired) this.#announceRetired(record);
     for (const lease of result.leases) {
-      this.#inHand.set(lease.lane, lease);
+      this.#inHand.take(lease);
       this.#book.add(lease, lease.acceptIndex === null ? null : parsed(lease.acceptIndex));
     }
     if (request.lane !== undefined) this.#laneDrives.claimed(request.lane, result.leases[0] ?? null);
     this.#drains.claimed(result.leases.length);
-    this.#advanceRecovery(result, request);
+    this.#noteRecovery(result, request);
     this.#startWaiting();
     if (this.#laneDrives.hasClaims) this.#batcher?.poke();
     const exhausted = request.limit > 0 && request.lane === undefined && result.leases.length < request.limit;
-    if (exhausted && this.#isQuiet()) this.#drains.nothingReady();
-    if (exhausted || result.leases.length === 0) this.#planWake();
-    this.#checkQuiet();
+    if (exhausted && this.#inHand.isEmpty) this.#drains.nothingReady();
+    if (this.#breaker.isOpen) this.#drains.endAll();
+    if (this.#started && (exhausted || result.leases.length === 0))
+      this.#waker.plan(this.#breaker.isOpen ? PROBE_MS : 0);
+    this.#whenQuiet();
   }
 
   turnFailed(error: Error): void {
@@ -168,36 +163,24 @@ export class Worker<Tx> implements ClaimDriver {
       { code: failureCode(error) },
       "The inbox could not be written; what was not stored is answered with 503.",
     );
-    if (this.#recovery === "claiming") this.#recovery = "waiting";
+    this.#recovery.turnFailed();
     this.#laneDrives.giveUp();
     this.#drains.endAll();
-    this.#wakeIn(STORE_RETRY_MS);
+    this.#waker.wakeAfterFailure();
   }
 
   #freeSlots(): number {
-    if (!this.#isActive() || this.#recovery !== "none") return 0;
-    if (this.#breaker.isOpen) {
-      const probe = this.#isQuiet() && this.#options.clock.monotonic() >= this.#nextProbeAt;
-      if (probe) this.#nextProbeAt = this.#options.clock.monotonic() + PROBE_MS;
-      return probe ? 1 : 0;
-    }
+    if (!this.#isActive() || this.#recovery.isUnderWay) return 0;
+    if (this.#breaker.isOpen) return this.#inHand.isEmpty && this.#breaker.takeProbe() ? 1 : 0;
     const free = Math.max(0, this.#book.capacity - this.#book.size);
     return this.#started ? free : Math.min(free, this.#drains.remaining);
   }
 
-  #advanceRecovery(result: TurnResult, request: ClaimRequest): void {
-    if (request.mode === "recover") this.#recovery = result.leases.length > 0 ? "running" : "none";
-    else if (result.recoveryDue && this.#recovery === "none" && this.#isActive()) {
-      this.#recovery = "waiting";
-      this.#putBackWaiting();
-    }
-    this.#claimRecoveryWhenQuiet();
-  }
-
-  #claimRecoveryWhenQuiet(): void {
-    if (this.#recovery !== "waiting" || !this.#isQuiet()) return;
-    this.#recovery = "claiming";
-    this.#poke();
+  #noteRecovery(result: TurnResult, request: ClaimRequest): void {
+    if (request.mode === "recover") return this.#recovery.claimed(result.leases.length > 0);
+    if (!result.recoveryDue || this.#recovery.isUnderWay || !this.#isActive()) return;
+    this.#recovery.begin();
+    this.#putBackWaiting();
   }
 
   /** A handler that returns at once frees its place within this loop: it must not start the loop again. */
@@ -219,33 +202,22 @@ export class Worker<Tx> implements ClaimDriver {
   }
 
   #settle(held: Held, verdict: Verdict<Tx>, durationMs: number): void {
-    const settle = this.#settleFor(held, verdict, durationMs);
+    const probeDelayMs = this.#breaker.isOpen ? PROBE_MS : null;
+    const settle = settleFor(
+      held.lease,
+      verdict,
+      { number: held.lease.attempt, durationMs, probeDelayMs },
+      this.#options,
+    );
     this.#batcher?.settle(settle, (result) => {
       if (result.status === "effect_failed") {
-        this.#settle(held, { kind: "failed", error: result.error, permanent: false, event: held.parsed }, durationMs);
-        return;
+        return this.#settle(held, failed(result.error, verdict.event), durationMs);
       }
       this.#letGo(held.lease);
       this.#conclude(held, settle, result, verdict);
-      this.#afterSettle();
+      this.#whenQuiet();
     });
     this.#startWaiting();
-  }
-
-  #settleFor({ lease }: Held, verdict: Verdict<Tx>, durationMs: number): Settle<Tx> {
-    if (verdict.kind === "complete")
-      return { kind: "complete", lease, outcome: verdict.outcome, effects: verdict.effects };
-    const { maxAttempts, onDead, random } = this.#options;
-    const failure = describeFailure(verdict.error, verdict.event, durationMs);
-    if (verdict.permanent) return { kind: "dead", lease, failure, onDead };
-    if (this.#breaker.isOpen) return { kind: "release", lease, delayMs: PROBE_MS };
-    if (lease.attempt >= maxAttempts) return { kind: "dead", lease, failure, onDead };
-    return {
-      kind: "retry",
-      lease,
-      failure,
-      delayMs: requestedDelayMs(verdict.error) ?? backoffMs(lease.attempt, random),
-    };
   }
 
   /** The settle is committed, or its lease was lost. */
@@ -258,31 +230,22 @@ export class Worker<Tx> implements ClaimDriver {
       return this.#events.ended(lease.event, "put_back");
     }
     if (verdict.kind === "failed") this.#events.failed(noticeOf(lease), lease.attempt, verdict.error);
-    if (verdict.kind === "complete") this.#report(this.#breaker.succeeded());
-    else if (!verdict.permanent) this.#report(this.#breaker.failed());
+    this.#tellBreaker(lease.lane, verdict);
     if (settle.kind === "dead") this.#events.deadLettered(noticeOf(lease), lease.attempt, settle.failure.code);
     this.#events.ended(lease.event, ENDINGS[settle.kind]);
   }
 
-  #report(change: "opened" | "closed" | null): void {
-    if (change === "opened") {
-      this.#options.logger.error(
-        { code: "worker_paused", probeMs: PROBE_MS },
-        "Every handler failed: the worker paused itself and probes.",
-      );
-      this.#nextProbeAt = this.#options.clock.monotonic() + PROBE_MS;
+  #tellBreaker(lane: LaneId, verdict: Verdict<Tx>): void {
+    if (verdict.kind === "complete") {
+      if (this.#breaker.succeeded()) this.#poke();
+    } else if (!verdict.permanent && this.#breaker.failed(lane)) {
       this.#putBackWaiting();
-      this.#wakeIn(PROBE_MS);
-    } else if (change === "closed") {
-      this.#options.logger.info({ code: "worker_resumed" }, "A probe succeeded: the worker goes on.");
-      this.#poke();
+      this.#waker.wakeIn(PROBE_MS);
     }
   }
 
   #letGo(lease: Lease): void {
-    if (this.#inHand.get(lease.lane) !== lease) return;
-    this.#inHand.delete(lease.lane);
-    this.#claimLane(lease.lane);
+    if (this.#inHand.letGo(lease)) this.#claimLane(lease.lane);
   }
 
   #claimLane(lane: LaneId): void {
@@ -290,18 +253,9 @@ export class Worker<Tx> implements ClaimDriver {
     if (this.#laneDrives.hasClaims) this.#batcher?.poke();
   }
 
-  #afterSettle(): void {
-    if (this.#recovery === "running" && this.#isQuiet()) {
-      this.#recovery = "none";
-      this.#poke();
-    }
-    this.#claimRecoveryWhenQuiet();
-    this.#checkQuiet();
-  }
-
   #afterDrainEnded(): void {
     if (!this.#started && !this.#drains.active) this.#putBackWaiting();
-    this.#checkQuiet();
+    this.#whenQuiet();
   }
 
   #announceRetired(record: EventRecord): void {
@@ -316,7 +270,7 @@ export class Worker<Tx> implements ClaimDriver {
       this.#batcher?.settle({ kind: "release", lease, delayMs: 0 }, () => {
         this.#letGo(lease);
         this.#events.ended(lease.event, "put_back");
-        this.#afterSettle();
+        this.#whenQuiet();
       });
     }
   }
@@ -329,48 +283,12 @@ export class Worker<Tx> implements ClaimDriver {
     if (this.#isActive()) this.#batcher?.poke();
   }
 
-  /** One timer for the next lane that comes due. Asked once per round of the event loop at most. */
-  #planWake(): void {
-    if (this.#planning || !this.#started) return;
-    this.#planning = true;
-    setImmediate(async () => {
-      const dueInMs = await this.#store.nextDue().catch(() => STORE_RETRY_MS);
-      this.#planning = false;
-      if (dueInMs !== null && this.#started) this.#wakeIn(this.#breaker.isOpen ? Math.max(dueInMs, PROBE_MS) : dueInMs);
-    });
-  }
-
-  #wakeIn(ms: number): void {
-    this.#wakeTimer?.cancel();
-    this.#wakeTimer = this.#options.clock.setTimeout(() => this.#poke(), ms);
-  }
-
-  #isQuiet(): boolean {
-    return this.#inHand.size === 0;
-  }
-
-  #checkQuiet(): void {
-    if (!this.#isQuiet()) return;
+  #whenQuiet(): void {
+    if (!this.#inHand.isEmpty) return;
+    if (this.#recovery.quiet()) this.#poke();
     this.#drains.quiet();
-    for (const resolve of this.#quiet.splice(0)) resolve();
-  }
-
-  #untilQuiet(timeoutMs: number): Promise<void> {
-    if (this.#isQuiet()) return Promise.resolve();
-    return new Promise((resolve) => {
-      const timer = this.#options.clock.setTimeout(resolve, timeoutMs);
-      this.#quiet.push(() => {
-        timer.cancel();
-        resolve();
-      });
-    });
   }
 }
-
-const ENDINGS = { complete: "done", retry: "retry", dead: "dead", release: "put_back" } as const satisfies Record<
-  Settle<unknown>["kind"],
-  Ending
->;
 
 function noticeOf(lease: Held["lease"]): EventNotice {
   return { eventId: lease.event, lane: lease.key, sequence: lease.sequence, eventType: lease.eventType };

@@ -2,8 +2,9 @@
 import type { ConflictNotice, EventNotice, Hooks } from "../inbox/dispatch.ts";
 import { failureCode } from "../inbox/failure.ts";
 import type { EventId } from "../inbox/record.ts";
+import type { Ending } from "../inbox/settlement.ts";
 import type { Waiters } from "../inbox/waiters.ts";
-import type { Ending, WorkerEvents } from "../inbox/worker.ts";
+import type { WorkerEvents } from "../inbox/worker.ts";
 import type { Logger } from "../internal/logger.ts";
 
 export class Announcer implements WorkerEvents {

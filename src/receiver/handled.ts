@@ -1,6 +1,6 @@
 /** The answer with `ack: "handled"`: the request drives its own lane and waits for the handlers, within bounds. */
 import type { EventId, LaneId } from "../inbox/record.ts";
-import type { Ending } from "../inbox/worker.ts";
+import type { Ending } from "../inbox/settlement.ts";
 import type { Timer } from "../internal/clock.ts";
 import * as answers from "./answers.ts";
 import type { Engine, StoredAcceptance } from "./engine.ts";
