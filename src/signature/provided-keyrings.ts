@@ -65,19 +65,20 @@ export class ProvidedKeyrings implements KeyringSource {
   async reread(context: KeyringContext, seen: CompiledKeyring): Promise<CompiledKeyring | null> {
     const key = keyOf(context);
     // Whatever is being read already may bring the fresher keyring; only then is a read of our own worth its place.
-    for (const started of [undefined, this.#reading.get(key), this.#rereading]) {
-      await started;
+    for (const underWay of [() => null, () => this.#reading.get(key) ?? null, () => this.#rereading]) {
+      const reading = underWay();
+      if (reading !== null) await reading;
       const fresher = this.#otherThan(seen, key);
       if (fresher !== null) return fresher;
     }
     const entry = this.#known.get(key);
     const now = this.#clock.monotonic();
-    if (this.#closed || entry === undefined || this.#rereading !== null || now < entry.rereadAt + REREAD_MS)
-      return null;
+    if (entry === undefined || this.#rereading !== null || now < entry.rereadAt + REREAD_MS) return null;
     entry.rereadAt = now;
-    this.#rereading = this.#refresh(key, context);
+    this.#rereading = this.#refresh(key, context).finally(() => {
+      this.#rereading = null;
+    });
     await this.#rereading;
-    this.#rereading = null;
     return this.#otherThan(seen, key);
   }
 

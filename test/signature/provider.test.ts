@@ -1,0 +1,320 @@
+import { describe, expect, it } from "vitest";
+import { KeyringError, SetupError } from "../../src/errors.ts";
+import type { LogFields, Logger } from "../../src/internal/logger.ts";
+import type { CompiledKeyring, Keyring } from "../../src/signature/keyring.ts";
+import { createKeyringSource, type KeyringContext, type KeyringProvider } from "../../src/signature/provider.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { OTHER_SECRET, SECRET } from "./openssl.ts";
+
+const MINUTE = 60_000;
+
+/** A source over `answer`, with its reads counted and its log kept. */
+function setUp(answer: KeyringProvider) {
+  const clock = createFakeClock();
+  const log: string[] = [];
+  const keep = (level: string) => (fields: LogFields, message: string) =>
+    void log.push(`${level} ${JSON.stringify(fields)} ${message}`);
+  const logger: Logger = { debug: keep("debug"), info: keep("info"), warn: keep("warn"), error: keep("error") };
+  const reads: KeyringContext[] = [];
+  const provider: KeyringProvider = (context) => {
+    reads.push(context);
+    return answer(context);
+  };
+  return { clock, log, reads, source: createKeyringSource(provider, { clock, logger }) };
+}
+
+function atHand(keyring: CompiledKeyring | Promise<CompiledKeyring>): CompiledKeyring {
+  if (keyring instanceof Promise) throw new Error("not at hand");
+  return keyring;
+}
+
+/** A provider's answer that a test gives when it wants to. */
+function pending() {
+  const waiting: { resolve: (keyring: Keyring | undefined) => void; reject: (error: unknown) => void }[] = [];
+  const answer = () => new Promise<Keyring | undefined>((resolve, reject) => void waiting.push({ resolve, reject }));
+  return { waiting, answer };
+}
+
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+describe("createKeyringSource() of a value", () => {
+  it("is synchronous, never re-read, and compiled at once", async () => {
+    const clock = createFakeClock();
+    const { log } = setUp(() => SECRET);
+    const warnings: string[] = [];
+    const logger: Logger = { debug() {}, info() {}, error() {}, warn: (_, message) => void warnings.push(message) };
+    const source = createKeyringSource({ inbound: "dangerouslyUnsigned", delivery: SECRET }, { clock, logger });
+    const keyring = atHand(source.read({}));
+    expect(atHand(source.read({ tenant: "a" }))).toBe(keyring);
+    expect(source.version()).toBe(keyring.version);
+    expect(await source.reread({}, keyring)).toBeNull();
+    expect(warnings).toHaveLength(1);
+    expect(log).toEqual([]);
+    expect(() => createKeyringSource("", { clock, logger })).toThrow(SetupError);
+  });
+});
+
+describe("createKeyringSource() of a provider", () => {
+  it("reads once per tenant and route, passing both and nothing else", async () => {
+    const { source, reads } = setUp(async () => SECRET);
+    const contexts = [{}, { tenant: "a" }, { tenant: "b" }, { route: "a" }, { tenant: "a", route: "a" }];
+    for (const context of contexts) {
+      await source.read(context);
+      expect(atHand(source.read(context)).keys).toHaveLength(1);
+    }
+    expect(reads).toEqual(contexts);
+  });
+
+  it("lets requests that arrive together share one read", async () => {
+    const { answer, waiting } = pending();
+    const { source, reads } = setUp(answer);
+    const together = Promise.all(Array.from({ length: 20 }, () => source.read({ tenant: "a" })));
+    await settle();
+    waiting[0]?.resolve(SECRET);
+    expect(new Set((await together).map(({ version }) => version)).size).toBe(1);
+    expect(reads).toHaveLength(1);
+  });
+
+  it("refreshes in the background after 30 s, serving the old keyring meanwhile", async () => {
+    let secret = SECRET;
+    const { source, clock, reads } = setUp(async () => secret);
+    const first = await source.read({});
+    secret = OTHER_SECRET;
+    await clock.advance(29_999);
+    expect(atHand(source.read({}))).toBe(first);
+    expect(reads).toHaveLength(1);
+    await clock.advance(1);
+    expect(atHand(source.read({}))).toBe(first);
+    await settle();
+    expect(reads).toHaveLength(2);
+    expect(atHand(source.read({})).version).not.toBe(first.version);
+    expect(source.version()).toBe(atHand(source.read({})).version);
+  });
+
+  it("keeps the same keyring object when a refresh brings nothing new", async () => {
+    const { source, clock, reads } = setUp(async () => ({ current: SECRET }));
+    const first = await source.read({});
+    await clock.advance(30_000);
+    source.read({});
+    await settle();
+    expect(atHand(source.read({}))).toBe(first);
+    expect(reads).toHaveLength(2);
+  });
+
+  it("reads before it uses a keyring that nothing refreshed for a minute: it may hold a revoked secret", async () => {
+    let secret = SECRET;
+    const { source, clock } = setUp(async () => secret);
+    const first = await source.read({});
+    secret = OTHER_SECRET;
+    await clock.advance(MINUTE);
+    expect((await source.read({})).version).not.toBe(first.version);
+  });
+
+  it("remembers an unknown tenant for 10 s, with a keyring that matches nothing", async () => {
+    let known = false;
+    const { source, clock, reads } = setUp(async () => (known ? SECRET : undefined));
+    const keyring = await source.read({ tenant: "x" });
+    expect(keyring.keys).toEqual([]);
+    known = true;
+    await clock.advance(9_999);
+    expect(atHand(source.read({ tenant: "x" })).keys).toEqual([]);
+    expect(await source.reread({ tenant: "x" }, keyring)).toBeNull();
+    expect(reads).toHaveLength(1);
+    await clock.advance(1);
+    expect((await source.read({ tenant: "x" })).keys).toHaveLength(1);
+  });
+
+  it("keeps at most 1,000 tenants, and invented names evict none of them", async () => {
+    const { source, reads } = setUp(async ({ tenant }) => (tenant?.startsWith("t") ? SECRET : undefined));
+    for (let index = 0; index < 1000; index++) await source.read({ tenant: `t${index}` });
+    for (let index = 0; index < 3000; index++) await source.read({ tenant: `junk${index}` });
+    reads.length = 0;
+    for (let index = 0; index < 1000; index++) atHand(source.read({ tenant: `t${index}` }));
+    expect(reads).toHaveLength(0);
+    await source.read({ tenant: "t1000" });
+    expect(source.read({ tenant: "t0" })).toBeInstanceOf(Promise);
+    await settle();
+    expect(reads).toEqual([{ tenant: "t1000" }, { tenant: "t0" }]);
+    reads.length = 0;
+    await source.read({ tenant: "junk0" });
+    expect(reads).toHaveLength(1);
+  });
+
+  it.each<[string, KeyringProvider]>([
+    ["rejects", () => Promise.reject(new Error(`no: ${SECRET}`))],
+    [
+      "throws",
+      () => {
+        throw new Error(`no: ${SECRET}`);
+      },
+    ],
+    ["gives a keyring that is wrong", () => "short"],
+    ["gives null", () => null as unknown as undefined],
+  ])(
+    "serves the last keyring for 10 minutes when the provider %s, then KeyringError, never an empty one",
+    async (_, fail) => {
+      let broken = false;
+      const { source, clock, log } = setUp((context) => (broken ? fail(context) : SECRET));
+      const first = await source.read({});
+      broken = true;
+      await clock.advance(30_000);
+      for (let elapsed = 30_000; elapsed < 10 * MINUTE; elapsed += 10_000) {
+        expect(atHand(source.read({}))).toBe(first);
+        await clock.advance(10_000);
+      }
+      await expect(source.read({})).rejects.toThrow(KeyringError);
+      await expect(source.read({})).rejects.toMatchObject({ code: "keyring_unavailable", cause: expect.any(Error) });
+      expect(log.filter((line) => line.startsWith("error"))).toHaveLength(1);
+      expect(log.join()).not.toContain(SECRET);
+      broken = false;
+      await clock.advance(5_000);
+      expect(await source.read({})).toBe(first);
+      expect(log.at(-1)).toMatch(/works again/);
+    },
+  );
+
+  it("asks a failing provider at most every 5 s", async () => {
+    const { source, clock, reads } = setUp(() => Promise.reject(new Error("no")));
+    for (let elapsed = 0; elapsed < MINUTE; elapsed += 100) {
+      await expect(source.read({})).rejects.toThrow(KeyringError);
+      await clock.advance(100);
+    }
+    expect(reads).toHaveLength(12);
+  });
+
+  it("does not take a tenant for unknown when the provider fails: 503, never 401", async () => {
+    let broken = false;
+    const { source, clock } = setUp(() => (broken ? Promise.reject(new Error("no")) : undefined));
+    await source.read({});
+    broken = true;
+    await clock.advance(10_000);
+    await expect(source.read({})).rejects.toThrow(KeyringError);
+  });
+
+  it("gives the provider 2 s, and drops an answer that comes later", async () => {
+    const { answer, waiting } = pending();
+    const { source, clock, log } = setUp(answer);
+    const read = Promise.resolve(source.read({})).catch((error: unknown) => error);
+    await clock.advance(1_999);
+    expect(log).toEqual([]);
+    await clock.advance(1);
+    expect(await read).toBeInstanceOf(KeyringError);
+    expect(log.join()).toMatch(/within 2000 ms/);
+    waiting[0]?.resolve(SECRET);
+    await settle();
+    await expect(source.read({})).rejects.toThrow(KeyringError);
+  });
+
+  it("rejects reads after close()", async () => {
+    const { source } = setUp(() => SECRET);
+    const keyring = await source.read({});
+    source.close();
+    await expect(source.read({})).rejects.toThrow(KeyringError);
+    expect(await source.reread({}, keyring)).toBeNull();
+    expect(source.version()).toBe("none");
+  });
+
+  it("logs the warnings of a keyring once per change", async () => {
+    let secret = `${SECRET}\n`;
+    const { source, clock, log } = setUp(async () => secret);
+    await source.read({});
+    await clock.advance(MINUTE);
+    await source.read({});
+    expect(log).toHaveLength(1);
+    secret = `${OTHER_SECRET}\n`;
+    await clock.advance(MINUTE);
+    await source.read({});
+    expect(log).toHaveLength(2);
+    expect(log.join()).not.toContain(SECRET);
+  });
+
+  it("gives one version for all cached tenants, whatever their order", async () => {
+    const answer: KeyringProvider = ({ tenant }) => `${SECRET}-${tenant}`;
+    const [one, two] = [setUp(answer), setUp(answer)];
+    expect(one.source.version()).toBe("none");
+    for (const tenant of ["a", "b"]) await one.source.read({ tenant });
+    for (const tenant of ["b", "a"]) await two.source.read({ tenant });
+    expect(one.source.version()).toBe(two.source.version());
+    expect(one.source.version()).not.toBe((await one.source.read({ tenant: "a" })).version);
+  });
+});
+
+describe("reread()", () => {
+  it("gives the rotated keyring to all who waited, by one read", async () => {
+    let secret = SECRET;
+    const { source, reads } = setUp(async () => secret);
+    const seen = await source.read({});
+    secret = OTHER_SECRET;
+    const fresher = await Promise.all(Array.from({ length: 50 }, () => source.reread({}, seen)));
+    expect(fresher.every((keyring) => keyring !== null && keyring.version !== seen.version)).toBe(true);
+    expect(reads).toHaveLength(2);
+    expect(await source.reread({}, seen)).toBe(fresher[0]);
+    expect(reads).toHaveLength(2);
+  });
+
+  it("loses nothing over 50 rotations that are 10 s apart (RCV-9)", async () => {
+    let rotation = 0;
+    const { source, clock } = setUp(async () => `${SECRET}-${rotation}`);
+    let seen = await source.read({});
+    for (rotation = 1; rotation <= 50; rotation++) {
+      await clock.advance(10_000);
+      const fresher = await source.reread({}, seen);
+      expect(fresher).not.toBeNull();
+      seen = fresher ?? seen;
+    }
+  });
+
+  it("reads at most once per 10 s and tenant: a flood of forgeries costs 6 reads a minute", async () => {
+    const { source, clock, reads } = setUp(async () => SECRET);
+    await source.read({});
+    for (let elapsed = 0; elapsed < MINUTE; elapsed += 50) {
+      const keyring = await source.read({});
+      expect(await source.reread({}, keyring)).toBeNull();
+      await clock.advance(50);
+    }
+    expect(reads).toHaveLength(1 + 6);
+  });
+
+  it("has one read in flight in all; the next tenant waits for it and then takes its turn", async () => {
+    const { answer, waiting } = pending();
+    let hold = false;
+    const { source, reads } = setUp((context) => (hold ? answer() : `${SECRET}-${context.tenant}`));
+    const a = await source.read({ tenant: "a" });
+    const b = await source.read({ tenant: "b" });
+    const c = await source.read({ tenant: "c" });
+    hold = true;
+    reads.length = 0;
+    const rereads = [
+      source.reread({ tenant: "a" }, a),
+      source.reread({ tenant: "b" }, b),
+      source.reread({ tenant: "c" }, c),
+    ];
+    await settle();
+    expect(reads).toEqual([{ tenant: "a" }]);
+    waiting[0]?.resolve(OTHER_SECRET);
+    await settle();
+    expect(reads).toEqual([{ tenant: "a" }, { tenant: "b" }]);
+    waiting[1]?.resolve(OTHER_SECRET);
+    const results = await Promise.all(rereads);
+    expect(results.map((keyring) => keyring !== null)).toEqual([true, true, false]);
+  });
+
+  it("gives up after 2 s and answers null, keeping the last keyring", async () => {
+    const { answer } = pending();
+    let hold = false;
+    const { source, clock } = setUp(() => (hold ? answer() : SECRET));
+    const seen = await source.read({});
+    hold = true;
+    const reread = source.reread({}, seen);
+    await clock.advance(2_000);
+    expect(await reread).toBeNull();
+    expect(atHand(source.read({}))).toBe(seen);
+  });
+
+  it("answers null for a tenant it never read", async () => {
+    const { source, reads } = setUp(() => SECRET);
+    const seen = await source.read({});
+    expect(await source.reread({ tenant: "x" }, seen)).toBeNull();
+    expect(reads).toHaveLength(1);
+  });
+});
