@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, test } from "vitest";
 import type { NewEvent } from "../../src/inbox/record.ts";
 import type { OpenContext, Turn } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { storeContract } from "../../src/testing/store-contract.ts";
 
 const clock = createFakeClock();
 
@@ -117,4 +118,11 @@ describe("memoryStore()", () => {
     expect(() => memoryStore({ maxEvent: 1 } as object)).toThrow(/maxEvents/);
     expect(() => memoryStore({ maxEvents: 0 })).toThrow(/maxEvents/);
   });
+});
+
+storeContract({
+  describe,
+  test,
+  expect,
+  makeStore: async () => ({ store: memoryStore({ volatile: true }), dispose: async () => {} }),
 });

@@ -1,0 +1,251 @@
+/** What the cases of the store contract stand on: a store on a fake clock, and short words for its turns. */
+import { hash } from "node:crypto";
+import type { EventRecord, LaneKey, LaneRecord, NewEvent, NewQuarantine, Outcome } from "../inbox/record.ts";
+import type {
+  Act,
+  ActResult,
+  ClaimRequest,
+  Effect,
+  EventQuery,
+  Failure,
+  InboxStore,
+  InstanceIdentity,
+  Lease,
+  LeaseRef,
+  OpenContext,
+  Settle,
+  SettleResult,
+  StoreCapabilities,
+  Turn,
+  TurnResult,
+} from "../inbox/store.ts";
+import { silentLogger } from "../internal/logger.ts";
+import { createFakeClock, type FakeClock } from "./fake-clock.ts";
+
+/** The little of an `expect` that the contract needs; Vitest's and Jest's fit. */
+export type ContractExpect = (value: unknown) => {
+  toBe(expected: unknown): void;
+  toEqual(expected: unknown): void;
+  toMatchObject(expected: object): void;
+};
+
+/** A store made for one test. */
+export interface StoreUnderTest<Tx> {
+  /** Not yet open: the contract opens it, on its own clock. */
+  readonly store: InboxStore<Tx>;
+  /** Another store on the same place, not yet open. Needed if it is durable or shared. */
+  reopen?(): Promise<InboxStore<Tx>>;
+  /**
+   * A process for the store to believe in: this one, or one of this host that no longer runs. Needed by a store that tells
+   * them apart otherwise than by `process.kill(pid, 0)`.
+   */
+  instance?(life: "running" | "gone"): Omit<InstanceIdentity, "id">;
+  /** How an effect writes, and how the test reads what was committed. Needed if it is transactional. */
+  readonly effects?: { write(tx: Tx, text: string): unknown; read(): Promise<readonly string[]> };
+  /** Removes the place. Every store opened on it has been closed. */
+  dispose(): Promise<void>;
+}
+
+/** One promise of the contract. */
+export interface ContractCase {
+  readonly name: string;
+  /** Runs only on a store that can do this; `plain` is one that is not transactional. */
+  readonly needs?: keyof StoreCapabilities | "plain";
+  /** Default 1. */
+  readonly firstSequence?: number | "any";
+  run(bench: Bench): Promise<void>;
+}
+
+/** Of an event, what a case cares about. */
+export type EventWish = Partial<Omit<NewEvent, "lane">> & { readonly lane?: Partial<LaneKey>; readonly note?: string };
+
+/** No process has it: Linux and macOS end far below. */
+const NO_PID = 2 ** 31 - 2;
+const MINUTE = 60_000;
+
+const FAILURE: Failure = { code: "handler_failed", message: "It failed.", durationMs: 5 };
+
+let openings = 0;
+
+/** A store under test, and what a case does with it. */
+export class Bench {
+  readonly clock: FakeClock = createFakeClock();
+  readonly place: StoreUnderTest<unknown>;
+  readonly expect: ContractExpect;
+  readonly #firstSequence: number | "any";
+  readonly #opened: InboxStore<unknown>[] = [];
+  store: InboxStore<unknown>;
+
+  constructor(place: StoreUnderTest<unknown>, expect: ContractExpect, firstSequence: number | "any" = 1) {
+    this.place = place;
+    this.expect = expect;
+    this.store = place.store;
+    this.#firstSequence = firstSequence;
+  }
+
+  /** Opens `store` as a new instance. */
+  async open(
+    store = this.store,
+    overrides: Partial<OpenContext> = {},
+    life: "running" | "gone" = "running",
+  ): Promise<void> {
+    const standard = {
+      ...{ clock: this.clock, logger: silentLogger, name: "contract", firstSequence: this.#firstSequence },
+      ...{ toleranceMs: 5 * MINUTE, migrate: "auto" as const },
+    };
+    this.#opened.push(store);
+    await store.open({ ...standard, instance: this.instance(life), ...overrides });
+  }
+
+  instance(life: "running" | "gone"): InstanceIdentity {
+    const id = `instance-${++openings}`;
+    const pid = life === "running" ? process.pid : NO_PID;
+    return { host: "contract", pid, pidStartedAt: "contract", ...this.place.instance?.(life), id };
+  }
+
+  /** A second store on the same place, open. */
+  async another(life: "running" | "gone" = "running"): Promise<InboxStore<unknown>> {
+    const store = await this.place.reopen?.();
+    if (store === undefined) throw new Error("A durable or shared store needs reopen() in the contract's makeStore.");
+    await this.open(store, {}, life);
+    return store;
+  }
+
+  /** Closes the store and goes on with a new one on the same place. */
+  async restart(): Promise<void> {
+    await this.store.close();
+    this.store = await this.another();
+  }
+
+  async dispose(): Promise<void> {
+    for (const store of this.#opened) await store.close();
+    await this.place.dispose();
+  }
+
+  /** An event of message `m` unless told otherwise, with a gap wait of 90 s. */
+  event(sequence: number, wish: EventWish = {}): NewEvent {
+    const { lane, note, ...rest } = wish;
+    const key: LaneKey = { apiClientId: "client", tag: "outbound", messageId: "m", ...lane };
+    const eventType = wish.eventType ?? "message.sent";
+    const raw = wish.raw ?? bytes(JSON.stringify({ eventType, ...key, sequence, note: note ?? "" }));
+    const now = this.clock.now();
+    return {
+      ...{ sequence, eventType, occurredAt: now, signedAt: now, gapWaitMs: 90_000 },
+      ...{ digest: sha256(raw), trace: null, peer: null, externalReference: null },
+      ...rest,
+      lane: key,
+      raw,
+    };
+  }
+
+  /** An event of another message. */
+  of(messageId: string, sequence: number, wish: EventWish = {}): NewEvent {
+    return this.event(sequence, { ...wish, lane: { ...wish.lane, messageId } });
+  }
+
+  quarantine(text: string, wish: Partial<NewQuarantine> = {}): NewQuarantine {
+    const raw = wish.raw ?? bytes(text);
+    const standard = { reason: "invalid_json", slot: "current", scope: "delivery", trace: null };
+    return { ...standard, signedAt: this.clock.now(), digest: sha256(raw), ...wish, raw };
+  }
+
+  /** One turn that claims nothing unless asked to. */
+  step(
+    turn: Partial<Omit<Turn<unknown>, "claim">> & { readonly claim?: Partial<ClaimRequest> } = {},
+  ): Promise<TurnResult> {
+    const claim = { limit: 0, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" } as const;
+    return this.store.step({
+      ...{ settles: [], accepts: [], quarantines: [], repeats: [], lateEvents: "hand_out" },
+      quarantineQuota: { maxRows: 1_000, maxBytes: 64 * 1024 * 1024 },
+      ...turn,
+      claim: { ...claim, ...turn.claim },
+    });
+  }
+
+  accept(...accepts: readonly NewEvent[]): Promise<TurnResult> {
+    return this.step({ accepts });
+  }
+
+  /** Claims up to 100 due lanes. */
+  async claim(request: Partial<ClaimRequest> = {}): Promise<readonly Lease[]> {
+    return (await this.step({ claim: { limit: 100, ...request } })).leases;
+  }
+
+  /** Claims the one lease that there must be. */
+  async claimOne(request: Partial<ClaimRequest> = {}): Promise<Lease> {
+    return this.only(await this.claim(request));
+  }
+
+  only<T>(items: readonly T[]): T {
+    this.expect(items.length).toBe(1);
+    const [item] = items;
+    if (item === undefined) throw new Error("Nothing is there.");
+    return item;
+  }
+
+  async settle(...settles: readonly Settle<unknown>[]): Promise<readonly SettleResult["status"][]> {
+    return (await this.step({ settles })).settled.map((result) => result.status);
+  }
+
+  complete(lease: LeaseRef, outcome: Outcome = "handled", effects: readonly Effect<unknown>[] = []): Settle<unknown> {
+    return { kind: "complete", lease, outcome, effects };
+  }
+
+  retry(lease: LeaseRef, delayMs: number, failure: Failure = FAILURE): Settle<unknown> {
+    return { kind: "retry", lease, delayMs, failure };
+  }
+
+  dead(lease: LeaseRef, onDead: "continue" | "block" = "continue", failure: Failure = FAILURE): Settle<unknown> {
+    return { kind: "dead", lease, failure, onDead };
+  }
+
+  release(lease: LeaseRef, delayMs = 0): Settle<unknown> {
+    return { kind: "release", lease, delayMs };
+  }
+
+  /** Accepts, claims and completes one event. */
+  async handle(event: NewEvent): Promise<Lease> {
+    await this.accept(event);
+    const lease = await this.claimOne();
+    this.expect(await this.settle(this.complete(lease))).toEqual(["settled"]);
+    return lease;
+  }
+
+  act(act: Act): Promise<ActResult> {
+    return this.store.act(act, "operator");
+  }
+
+  async lane(messageId = "m", key: Partial<LaneKey> = {}): Promise<LaneRecord> {
+    const lane = await this.store.lane({ apiClientId: "client", tag: "outbound", ...key, messageId });
+    if (lane === null) throw new Error("There is no such lane.");
+    return lane;
+  }
+
+  async find(query: Partial<EventQuery> = {}): Promise<readonly EventRecord[]> {
+    return (await this.store.find({ order: "oldest", limit: 1_000, ...query })).items;
+  }
+
+  /** The event with this sequence in message `m`. */
+  async at(sequence: number, messageId = "m"): Promise<EventRecord> {
+    const { events } = await this.lane(messageId);
+    return this.only(events.filter((event) => event.sequence === sequence));
+  }
+}
+
+export function bytes(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+export function sha256(raw: Uint8Array): Uint8Array {
+  return new Uint8Array(hash("sha256", raw, "buffer"));
+}
+
+/** Bytes in a form that every `expect` compares alike. */
+export function hex(raw: Uint8Array | null): string | null {
+  return raw === null ? null : Buffer.from(raw).toString("hex");
+}
+
+/** The sequences of leases or events, in their order. */
+export function sequences(items: readonly { readonly sequence: number }[]): number[] {
+  return items.map((item) => item.sequence);
+}

@@ -1,0 +1,102 @@
+/** The store contract on erasing a person's data: what goes, and what stays to tell events apart. */
+import { type Bench, type ContractCase, hex } from "./store-contract-bench.ts";
+
+const PEER = "+15550001";
+
+/** Everything a store shows that could hold a person's data, as text. */
+async function shown(bench: Bench): Promise<string> {
+  const { items } = await bench.store.findQuarantined({ limit: 100 });
+  const events = await bench.find();
+  const bodies = [...events, ...items].map((row) => Buffer.from(row.raw ?? []).toString());
+  return JSON.stringify([bodies, events.map((event) => event.error), await bench.lane()]);
+}
+
+export const eraseCases: readonly ContractCase[] = [
+  {
+    name: "erases a number: bodies, numbers, references and error texts go, identities stay (I1)",
+    async run(bench) {
+      const wish = { peer: PEER, externalReference: "order 7", note: PEER };
+      await bench.accept(bench.event(1, wish), bench.event(1, { ...wish, note: `${PEER} again` }));
+      const failure = { code: "handler_failed", message: `No route to ${PEER}.`, durationMs: 5 };
+      await bench.settle(bench.retry(await bench.claimOne(), 0, failure));
+      await bench.settle(bench.complete(await bench.claimOne()));
+      await bench.accept(bench.of("other", 1, { peer: "+15550002" }));
+      const before = await bench.at(1);
+
+      bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 1 });
+      const after = await bench.at(1);
+      bench.expect(after).toMatchObject({ state: "done", raw: null, error: null, errorCode: "handler_failed" });
+      bench.expect([after.id, hex(after.digest)]).toEqual([before.id, hex(before.digest)]);
+      bench.expect(await bench.lane()).toMatchObject({ peer: null, externalReference: null, status: "idle" });
+      bench.expect((await shown(bench)).includes("5550001")).toBe(false);
+      const { accepted } = await bench.accept(bench.event(1, { note: "yet another" }));
+      bench.expect(accepted).toMatchObject([{ outcome: "duplicate", conflict: false }]);
+      bench.expect((await bench.find({ peer: "+15550002" })).length).toBe(1);
+    },
+  },
+  {
+    name: "erases a message, and discards what of it was pending (I5, I10)",
+    async run(bench) {
+      await bench.handle(bench.event(1));
+      await bench.accept(
+        bench.event(2),
+        bench.event(4),
+        bench.event(0, { lane: { tag: "inbound" } }),
+        bench.of("m2", 1),
+      );
+      const finishedAt = bench.clock.now();
+      bench.expect(await bench.act({ kind: "erase", subject: { messageId: "m" } })).toEqual({ ok: true, count: 4 });
+      bench.expect((await bench.lane()).events).toMatchObject([
+        { sequence: 1, state: "done", raw: null },
+        { sequence: 2, state: "discarded", raw: null, finishedAt },
+        { sequence: 4, state: "discarded", raw: null },
+      ]);
+      bench.expect(await bench.lane()).toMatchObject({ status: "idle", readyAt: null, gapSince: null });
+      bench.expect((await bench.claim()).map((lease) => lease.key.messageId)).toEqual(["m2"]);
+      bench.expect((await bench.store.stats()).counters.discarded).toBe(3);
+    },
+  },
+  {
+    name: "erases a lane in backoff and a blocked one; the blocked one stays so",
+    async run(bench) {
+      await bench.accept(bench.of("a", 1, { peer: PEER }), bench.of("b", 1, { peer: PEER }), bench.of("b", 2));
+      const [a, b] = await bench.claim();
+      if (a === undefined || b === undefined) throw new Error("Two lanes were due.");
+      await bench.settle(bench.retry(a, 600_000), bench.dead(b, "block"));
+      bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 3 });
+      bench.expect(await bench.lane("a")).toMatchObject({ status: "idle", readyAt: null });
+      bench
+        .expect(await bench.lane("b"))
+        .toMatchObject({ status: "blocked", events: [{ state: "dead" }, { state: "discarded" }] });
+    },
+  },
+  {
+    name: "erases nothing at all while one of the events is being handled",
+    async run(bench) {
+      await bench.accept(bench.of("a", 1, { peer: PEER }), bench.of("b", 1, { peer: PEER }));
+      const lease = await bench.claimOne({ limit: 1 });
+      const request = { kind: "erase", subject: { peer: PEER } } as const;
+      bench.expect(await bench.act(request)).toEqual({ ok: false, reason: "in_progress" });
+      bench.expect((await bench.find()).map((event) => event.raw === null)).toEqual([false, false]);
+      await bench.settle(bench.complete(lease));
+      bench.expect(await bench.act(request)).toEqual({ ok: true, count: 2 });
+    },
+  },
+  {
+    name: "erases quarantined bodies that hold the number or the message id as text",
+    async run(bench) {
+      const bodies = [`{"to":"${PEER}"`, "{broken m-17", "{of no interest"].map((text) => bench.quarantine(text));
+      await bench.step({ quarantines: bodies, accepts: [bench.event(1)] });
+      bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 1 });
+      bench.expect(await bench.act({ kind: "erase", subject: { messageId: "m-17" } })).toEqual({ ok: true, count: 1 });
+      const { items } = await bench.store.findQuarantined({ limit: 10 });
+      bench.expect(items.toReversed().map((row) => [row.state, row.raw === null])).toEqual([
+        ["discarded", true],
+        ["discarded", true],
+        ["held", false],
+      ]);
+      const { gauges } = await bench.store.stats();
+      bench.expect(gauges).toMatchObject({ quarantined: 1, quarantinedBytes: "{of no interest".length });
+    },
+  },
+];

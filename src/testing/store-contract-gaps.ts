@@ -1,0 +1,189 @@
+/** The store contract on order: gaps before a head, what is waited for, and for how long. */
+import { type ContractCase, sequences } from "./store-contract-bench.ts";
+
+const MINUTE = 60_000;
+
+export const gapCases: readonly ContractCase[] = [
+  {
+    name: "hands out a message's events one by one in ascending sequence, however they arrived (RCV-7, I3, I4)",
+    async run(bench) {
+      await bench.accept(bench.event(3), bench.event(1));
+      await bench.accept(bench.event(4), bench.event(2));
+      const seen: number[] = [];
+      for (let leases = await bench.claim(); leases.length > 0; leases = await bench.claim()) {
+        seen.push(bench.only(leases).sequence);
+        await bench.settle(...leases.map((lease) => bench.complete(lease)));
+      }
+      bench.expect(seen).toEqual([1, 2, 3, 4]);
+      bench
+        .expect(await bench.lane())
+        .toMatchObject({ status: "idle", readyAt: null, gapSince: null, cursor: 4, gaps: [] });
+    },
+  },
+  {
+    name: "keeps 4 waiting for 1 until its gap wait is over, and then tells what is missing (RCV-7, I6)",
+    async run(bench) {
+      await bench.accept(bench.event(4));
+      const since = bench.clock.now();
+      bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 90_000 });
+      await bench.clock.advance(89_999);
+      bench.expect(await bench.claim()).toEqual([]);
+      await bench.clock.advance(1);
+      bench
+        .expect(await bench.claimOne())
+        .toMatchObject({ sequence: 4, missing: { from: 1, to: 3 }, outOfOrder: false });
+      const lane = await bench.lane();
+      bench.expect(lane).toMatchObject({ cursor: 4, gapSince: null });
+      bench.expect(lane.gaps).toEqual([{ from: 1, to: 3, skippedAt: since + 90_000, filledAt: null }]);
+      bench.expect((await bench.store.stats()).counters.gapsSkipped).toBe(1);
+    },
+  },
+  {
+    name: "hands out what fills a gap just before its deadline, in its place (RCV-7)",
+    async run(bench) {
+      await bench.handle(bench.event(1));
+      await bench.accept(bench.event(3));
+      await bench.clock.advance(89_999);
+      await bench.accept(bench.event(2));
+      await bench.clock.advance(1);
+      const second = await bench.claimOne();
+      bench.expect(second).toMatchObject({ sequence: 2, late: false, missing: null });
+      await bench.settle(bench.complete(second));
+      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 3, missing: null });
+      bench.expect((await bench.lane()).gaps).toEqual([]);
+    },
+  },
+  {
+    name: "takes what fills a gap just after it was given up for late, and marks the gap filled (RCV-7, I6)",
+    async run(bench) {
+      await bench.handle(bench.event(1));
+      await bench.accept(bench.event(3));
+      await bench.clock.advance(90_000);
+      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 3, missing: { from: 2, to: 2 } });
+      await bench.clock.advance(1);
+      const { accepted } = await bench.step({ accepts: [bench.event(2)], lateEvents: "record" });
+      bench.expect(accepted).toMatchObject([{ outcome: "late" }]);
+      const lane = await bench.lane();
+      bench.expect(lane.gaps).toMatchObject([{ from: 2, to: 2, filledAt: bench.clock.now() }]);
+    },
+  },
+  {
+    name: "does not give up a gap that was due but is filled before the head is claimed (I6)",
+    async run(bench) {
+      await bench.accept(bench.event(2));
+      await bench.clock.advance(100_000);
+      const { leases } = await bench.step({ accepts: [bench.event(1)], claim: { limit: 0 } });
+      bench.expect(leases).toEqual([]);
+      bench.expect(sequences(await bench.claim())).toEqual([1]);
+      bench.expect((await bench.lane()).gaps).toEqual([]);
+    },
+  },
+  {
+    name: "waits anew for a second gap, from when the cursor moved (I6)",
+    async run(bench) {
+      await bench.accept(bench.event(3), bench.event(6));
+      await bench.clock.advance(90_000);
+      const third = await bench.claimOne();
+      bench.expect(third.sequence).toBe(3);
+      await bench.clock.advance(10_000);
+      await bench.settle(bench.complete(third));
+      const since = bench.clock.now();
+      bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 90_000 });
+      await bench.clock.advance(90_000);
+      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 6, missing: { from: 4, to: 5 } });
+      bench.expect((await bench.lane()).gaps).toMatchObject([
+        { from: 1, to: 2 },
+        { from: 4, to: 5 },
+      ]);
+    },
+  },
+  {
+    name: "keeps a gap's start when a lower head arrives, and takes that head's own wait",
+    async run(bench) {
+      await bench.accept(bench.event(5, { gapWaitMs: 20 * MINUTE }));
+      const since = bench.clock.now();
+      await bench.clock.advance(MINUTE);
+      await bench.accept(bench.event(3, { gapWaitMs: 2 * MINUTE }));
+      bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 2 * MINUTE });
+    },
+  },
+  {
+    name: "waits no longer than 85 minutes after the head occurred",
+    async run(bench) {
+      const occurredAt = bench.clock.now() - 80 * MINUTE;
+      await bench.accept(bench.event(2, { occurredAt, gapWaitMs: 22 * MINUTE }));
+      bench.expect(await bench.store.nextDue()).toBe(5 * MINUTE);
+    },
+  },
+  {
+    name: "waits a gap out in full when the head itself came more than 85 minutes after it occurred",
+    async run(bench) {
+      const occurredAt = bench.clock.now() - 86 * MINUTE;
+      await bench.accept(bench.event(2, { occurredAt, gapWaitMs: 22 * MINUTE }));
+      bench.expect(await bench.store.nextDue()).toBe(22 * MINUTE);
+    },
+  },
+  {
+    name: "does not wait where the gap wait is 0, and records the gap all the same (I6)",
+    async run(bench) {
+      await bench.accept(bench.event(4, { gapWaitMs: 0 }));
+      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 4, missing: { from: 1, to: 3 } });
+      bench.expect((await bench.lane()).gaps).toMatchObject([{ from: 1, to: 3 }]);
+    },
+  },
+  {
+    name: "tells what is missing on every attempt and records it once (I6)",
+    async run(bench) {
+      await bench.accept(bench.event(3, { gapWaitMs: 0 }));
+      for (let attempt = 1; attempt <= 3; attempt++) {
+        const lease = await bench.claimOne();
+        bench.expect(lease).toMatchObject({ attempt, missing: { from: 1, to: 2 } });
+        await bench.settle(bench.retry(lease, 0));
+      }
+      bench.expect((await bench.lane()).gaps.length).toBe(1);
+      bench.expect((await bench.store.stats()).counters.gapsSkipped).toBe(1);
+    },
+  },
+  {
+    name: 'takes the first arrival for the first with firstSequence "any", and waits from then on (RCV-7)',
+    firstSequence: "any",
+    async run(bench) {
+      bench.expect(await bench.handle(bench.event(7))).toMatchObject({ sequence: 7, missing: null });
+      await bench.accept(bench.event(9));
+      bench.expect(await bench.lane()).toMatchObject({ status: "gap", cursor: 7 });
+      const { accepted } = await bench.accept(bench.event(6));
+      bench.expect(accepted).toMatchObject([{ outcome: "late" }]);
+    },
+  },
+  {
+    name: "waits for the configured first sequence",
+    firstSequence: 0,
+    async run(bench) {
+      await bench.accept(bench.event(1));
+      bench.expect(await bench.lane()).toMatchObject({ status: "gap" });
+      await bench.accept(bench.event(0));
+      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 0, missing: null });
+    },
+  },
+  {
+    name: "never waits with inbound and unlaned events",
+    async run(bench) {
+      const inbound = bench.event(0, { lane: { tag: "inbound" } });
+      const unlaned = bench.event(0, { lane: { tag: "unlaned", apiClientId: "", messageId: "0a".repeat(32) } });
+      const far = bench.event(9, { lane: { tag: "unlaned", messageId: "0b".repeat(32) } });
+      await bench.accept(inbound, unlaned, far);
+      const leases = await bench.claim();
+      bench.expect(leases).toMatchObject([{ missing: null }, { missing: null }, { missing: null }]);
+      bench.expect(leases.map((lease) => lease.key.tag)).toEqual(["inbound", "unlaned", "unlaned"]);
+    },
+  },
+  {
+    name: "counts a wait further ahead than a day as over: the clock went back",
+    async run(bench) {
+      await bench.accept(bench.event(2));
+      bench.clock.set(bench.clock.now() - 25 * 60 * MINUTE);
+      bench.expect(await bench.store.nextDue()).toBe(0);
+      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 2, missing: { from: 1, to: 1 } });
+    },
+  },
+];

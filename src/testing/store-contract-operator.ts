@@ -1,0 +1,173 @@
+/** The store contract on the other acts of an operator, and on their record. */
+import { type Bench, type ContractCase, hex, sequences } from "./store-contract-bench.ts";
+
+async function discard(bench: Bench, sequence: number) {
+  const { id } = await bench.at(sequence);
+  return bench.act({ kind: "discard", event: id });
+}
+
+async function onLane(bench: Bench, kind: "unblock" | "release_gap") {
+  return bench.act({ kind, lane: (await bench.lane()).id });
+}
+
+async function quarantined(bench: Bench, text = "{broken"): Promise<number> {
+  await bench.step({ quarantines: [bench.quarantine(text)] });
+  return bench.only((await bench.store.findQuarantined({ limit: 1 })).items).id;
+}
+
+export const operatorCases: readonly ContractCase[] = [
+  {
+    name: "discards the expected event: the cursor moves past it, and the next is on time (I8, I10)",
+    async run(bench) {
+      await bench.handle(bench.event(1));
+      await bench.accept(bench.event(2), bench.event(3));
+      const { id } = await bench.at(2);
+      bench.expect(await discard(bench, 2)).toEqual({ ok: true, event: id, count: 1 });
+      bench
+        .expect(await bench.at(2))
+        .toMatchObject({ state: "discarded", finishedAt: bench.clock.now(), outcome: null });
+      bench.expect((await bench.lane()).cursor).toBe(2);
+      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 3, missing: null });
+      bench.expect((await bench.store.stats()).counters.discarded).toBe(1);
+    },
+  },
+  {
+    name: "discards another event without moving the cursor",
+    async run(bench) {
+      await bench.accept(bench.event(4), bench.event(6));
+      const { gapSince } = await bench.lane();
+      await bench.clock.advance(1_000);
+      await discard(bench, 4);
+      bench.expect(await bench.lane()).toMatchObject({ status: "gap", cursor: null, gapSince });
+      await discard(bench, 6);
+      bench.expect(await bench.lane()).toMatchObject({ status: "idle", readyAt: null, gapSince: null });
+    },
+  },
+  {
+    name: "refuses to discard a leased event, a finished one and none (I8)",
+    async run(bench) {
+      await bench.accept(bench.event(1));
+      const lease = await bench.claimOne();
+      bench.expect(await discard(bench, 1)).toEqual({ ok: false, reason: "in_progress" });
+      bench.expect(await bench.settle(bench.complete(lease))).toEqual(["settled"]);
+      bench.expect(await discard(bench, 1)).toEqual({ ok: false, reason: "wrong_state" });
+      bench.expect(await bench.act({ kind: "discard", event: 1e9 })).toEqual({ ok: false, reason: "not_found" });
+    },
+  },
+  {
+    name: "discards the head of a lane in backoff: the next is due at once",
+    async run(bench) {
+      await bench.accept(bench.event(1), bench.event(2));
+      await bench.settle(bench.retry(await bench.claimOne(), 600_000));
+      await discard(bench, 1);
+      bench.expect(sequences(await bench.claim())).toEqual([2]);
+    },
+  },
+  {
+    name: "discards behind a lane's backoff without cutting it short",
+    async run(bench) {
+      await bench.accept(bench.event(1), bench.event(2));
+      await bench.settle(bench.retry(await bench.claimOne(), 600_000));
+      const { readyAt } = await bench.lane();
+      await discard(bench, 2);
+      bench.expect(await bench.lane()).toMatchObject({ status: "backoff", readyAt, cursor: 2 });
+    },
+  },
+  {
+    name: "discards the dead letter of a blocked lane, which goes on (I9)",
+    async run(bench) {
+      await bench.accept(bench.event(1), bench.event(2));
+      await bench.settle(bench.dead(await bench.claimOne(), "block"));
+      await discard(bench, 1);
+      bench.expect(await bench.at(1)).toMatchObject({ state: "discarded", errorCode: "handler_failed" });
+      bench.expect(sequences(await bench.claim())).toEqual([2]);
+    },
+  },
+  {
+    name: "unblocks a blocked lane and no other (I9)",
+    async run(bench) {
+      await bench.accept(bench.event(1), bench.event(2));
+      bench.expect(await onLane(bench, "unblock")).toEqual({ ok: false, reason: "wrong_state" });
+      const lease = await bench.claimOne();
+      bench.expect(await onLane(bench, "unblock")).toEqual({ ok: false, reason: "in_progress" });
+      await bench.settle(bench.dead(lease, "block"));
+      bench.expect(await onLane(bench, "unblock")).toMatchObject({ ok: true, count: 1 });
+      bench.expect(sequences(await bench.claim())).toEqual([2]);
+      bench.expect(await bench.act({ kind: "unblock", lane: 1e9 })).toEqual({ ok: false, reason: "not_found" });
+    },
+  },
+  {
+    name: "releases a gap: its head is due now, on time and not forced (I6)",
+    async run(bench) {
+      await bench.accept(bench.event(3));
+      bench.expect(await onLane(bench, "release_gap")).toMatchObject({ ok: true, count: 1 });
+      const lease = await bench.claimOne();
+      bench.expect(lease).toMatchObject({ sequence: 3, forced: false, missing: { from: 1, to: 2 } });
+      bench.expect(await onLane(bench, "release_gap")).toEqual({ ok: false, reason: "in_progress" });
+      await bench.settle(bench.complete(lease));
+      bench.expect(await onLane(bench, "release_gap")).toEqual({ ok: false, reason: "wrong_state" });
+      bench.expect(await bench.lane()).toMatchObject({ cursor: 3, gaps: [{ from: 1, to: 2 }] });
+      bench.expect(await bench.act({ kind: "release_gap", lane: 1e9 })).toEqual({ ok: false, reason: "not_found" });
+    },
+  },
+  {
+    name: "replays a quarantined body as the event it turned out to be (I10)",
+    async run(bench) {
+      const quarantine = await quarantined(bench);
+      const event = bench.event(1);
+      const request = { kind: "replay_quarantined", quarantine, event, lateEvents: "record" } as const;
+      const result = await bench.act(request);
+      const { id } = await bench.at(1);
+      bench.expect(result).toEqual({ ok: true, event: id, count: 1 });
+      const row = bench.only((await bench.store.findQuarantined({ states: ["replayed"], limit: 10 })).items);
+      bench.expect(row).toMatchObject({ id: quarantine, replayedAs: id });
+      bench.expect(await bench.act(request)).toEqual({ ok: false, reason: "wrong_state" });
+      bench.expect(hex((await bench.claimOne()).raw)).toBe(hex(event.raw));
+      bench.expect((await bench.store.stats()).gauges.quarantined).toBe(0);
+    },
+  },
+  {
+    name: "replays a quarantined body by the ordinary rules: as a duplicate, as a late event",
+    async run(bench) {
+      await bench.handle(bench.event(2, { gapWaitMs: 0 }));
+      const { id } = await bench.at(2);
+      const duplicate = { kind: "replay_quarantined", event: bench.event(2), lateEvents: "record" } as const;
+      const result = await bench.act({ ...duplicate, quarantine: await quarantined(bench) });
+      bench.expect(result).toMatchObject({ ok: true, event: id });
+      bench.expect((await bench.at(2)).duplicates).toBe(1);
+      const late = { ...duplicate, event: bench.event(1) };
+      await bench.act({ ...late, quarantine: await quarantined(bench, "{also broken") });
+      bench.expect(await bench.at(1)).toMatchObject({ state: "late", late: true });
+    },
+  },
+  {
+    name: "discards a quarantined body",
+    async run(bench) {
+      const quarantine = await quarantined(bench);
+      bench.expect(await bench.act({ kind: "discard_quarantined", quarantine })).toMatchObject({ ok: true, count: 1 });
+      bench
+        .expect(await bench.act({ kind: "discard_quarantined", quarantine }))
+        .toEqual({ ok: false, reason: "wrong_state" });
+      const gone = await bench.act({ kind: "discard_quarantined", quarantine: 1e9 });
+      bench.expect(gone).toEqual({ ok: false, reason: "not_found" });
+      const { items } = await bench.store.findQuarantined({ limit: 10 });
+      bench.expect(items).toMatchObject([{ state: "discarded" }]);
+    },
+  },
+  {
+    name: "records who did what and when, newest first, without numbers or texts",
+    async run(bench) {
+      await bench.accept(bench.event(2, { peer: "+15550001" }));
+      await onLane(bench, "release_gap");
+      await bench.clock.advance(1_000);
+      await bench.store.act({ kind: "erase", subject: { peer: "+15550001" } }, "someone else");
+      const rows = await bench.store.audit(10);
+      bench.expect(rows).toMatchObject([
+        { act: "erase", by: "someone else", at: bench.clock.now() },
+        { act: "release_gap", by: "operator", at: bench.clock.now() - 1_000 },
+      ]);
+      bench.expect(rows.some((row) => row.detail.includes("5550001"))).toBe(false);
+      bench.expect((await bench.store.audit(1)).map((row) => row.act)).toEqual(["erase"]);
+    },
+  },
+];

@@ -1,0 +1,172 @@
+/** The store contract on leases that expire: recovered alone, fenced off, and in the end dead letters. */
+import { type Bench, type ContractCase, sequences } from "./store-contract-bench.ts";
+
+const RECOVER = { limit: 10, mode: "recover" } as const;
+
+/** Leases event 1 of `messageId` and lets the lease expire. */
+async function expire(bench: Bench, messageId = "m") {
+  await bench.accept(bench.of(messageId, 1));
+  const lease = await bench.claimOne({ leaseMs: 30_000 });
+  await bench.clock.advance(30_000);
+  return lease;
+}
+
+export const recoveryCases: readonly ContractCase[] = [
+  {
+    name: "skips an expired lease in ordinary claims and reports it, even with limit 0",
+    async run(bench) {
+      await expire(bench);
+      bench.expect(await bench.step({ claim: { limit: 10 } })).toMatchObject({ leases: [], recoveryDue: true });
+      bench.expect(await bench.step({ claim: { limit: 0 } })).toMatchObject({ leases: [], recoveryDue: true });
+    },
+  },
+  {
+    name: "recovers one expired lease alone: the same event, one attempt more, a new epoch (I3, I7)",
+    async run(bench) {
+      const [a, b] = [await expire(bench, "a"), await expire(bench, "b")];
+      await bench.accept(bench.of("due", 1));
+      const first = await bench.step({ claim: RECOVER });
+      bench.expect(first).toMatchObject({ leases: [{ event: a.event, sequence: 1, attempt: 2 }], recoveryDue: true });
+      bench.expect(bench.only(first.leases).epoch > a.epoch).toBe(true);
+      const second = await bench.step({ claim: RECOVER });
+      bench.expect(second).toMatchObject({ leases: [{ event: b.event, attempt: 2 }], recoveryDue: false });
+      bench.expect(await bench.step({ claim: RECOVER })).toMatchObject({ leases: [], recoveryDue: false });
+    },
+  },
+  {
+    name: "leases no accepted event in recover mode or while a recovery is due",
+    async run(bench) {
+      await expire(bench);
+      const due = await bench.step({ accepts: [bench.of("a", 1)], claim: { limit: 5 } });
+      bench.expect(due).toMatchObject({ leases: [], accepted: [{ outcome: "accepted" }], recoveryDue: true });
+      const recovering = await bench.step({ accepts: [bench.of("b", 1)], claim: RECOVER });
+      bench.expect(recovering.leases).toMatchObject([{ key: { messageId: "m" } }]);
+      bench.expect((await bench.claim()).map((lease) => lease.key.messageId)).toEqual(["a", "b"]);
+    },
+  },
+  {
+    name: "recovers the event that was leased, also when an earlier one arrived meanwhile (I4)",
+    async run(bench) {
+      await bench.accept(bench.event(3, { gapWaitMs: 0 }));
+      const lease = await bench.claimOne();
+      await bench.accept(bench.event(2), bench.event(4));
+      await bench.clock.advance(30_000);
+      bench.expect(await bench.claimOne(RECOVER)).toMatchObject({ event: lease.event, missing: { from: 1, to: 2 } });
+    },
+  },
+  {
+    name: "fences off the holder of a lease that was recovered: all its settles are lost (I3)",
+    async run(bench) {
+      const stale = await expire(bench);
+      const current = await bench.claimOne(RECOVER);
+      const settles = [bench.complete(stale), bench.retry(stale, 0), bench.dead(stale), bench.release(stale)];
+      bench.expect(await bench.settle(...settles)).toEqual(["lost", "lost", "lost", "lost"]);
+      bench.expect(await bench.store.extend([stale, current], 30_000)).toEqual([false, true]);
+      bench.expect(await bench.at(1)).toMatchObject({ state: "pending", attempts: 2, errorCode: null });
+      bench.expect(await bench.settle(bench.complete(current))).toEqual(["settled"]);
+    },
+  },
+  {
+    name: "lets the holder of an expired lease settle or renew it as long as nobody recovered it (I3)",
+    async run(bench) {
+      const lease = await expire(bench);
+      bench.expect(await bench.store.extend([lease], 30_000)).toEqual([true]);
+      bench.expect((await bench.step()).recoveryDue).toBe(false);
+      await bench.clock.advance(30_000);
+      const result = await bench.step({ settles: [bench.complete(lease)], claim: { limit: 5 } });
+      bench.expect(result).toMatchObject({ settled: [{ status: "settled" }], recoveryDue: false });
+    },
+  },
+  {
+    name: "retires an event whose attempts are used up when its lease is recovered, and goes on (I7, I10)",
+    async run(bench) {
+      await expire(bench);
+      await bench.accept(bench.event(2));
+      const other = await expire(bench, "other");
+      const result = await bench.step({ claim: { ...RECOVER, maxAttempts: 1 } });
+      bench.expect(result.leases).toEqual([]);
+      bench.expect(result.retired.map((event) => event.lane.messageId)).toEqual(["m", "other"]);
+      bench.expect(result.retired).toMatchObject([
+        { state: "dead", errorCode: "attempts_exhausted", attempts: 1, finishedAt: bench.clock.now() },
+        { id: other.event, attempts: 1 },
+      ]);
+      bench.expect(sequences(await bench.claim())).toEqual([2]);
+      bench.expect((await bench.store.stats()).counters.deadLettered).toBe(2);
+    },
+  },
+  {
+    name: "parks the lane of a retired event when asked to (I7)",
+    async run(bench) {
+      const stale = await expire(bench);
+      await bench.accept(bench.event(2));
+      await bench.step({ claim: { ...RECOVER, maxAttempts: 1, onDead: "block" } });
+      bench.expect(await bench.lane()).toMatchObject({ status: "blocked", readyAt: null });
+      bench.expect([await bench.claim(), await bench.settle(bench.complete(stale))]).toEqual([[], ["lost"]]);
+    },
+  },
+  {
+    name: "retires in an ordinary claim too, and takes the next of that lane in the same turn (I7, I10)",
+    async run(bench) {
+      await bench.accept(bench.event(1), bench.event(2));
+      await bench.settle(bench.retry(await bench.claimOne(), 0));
+      const { leases, retired } = await bench.step({ claim: { limit: 5, maxAttempts: 1 } });
+      bench
+        .expect(retired)
+        .toMatchObject([{ sequence: 1, state: "dead", errorCode: "attempts_exhausted", attempts: 1 }]);
+      bench.expect(sequences(leases)).toEqual([2]);
+    },
+  },
+  {
+    name: "expires at once the leases of a process that is gone, attempt kept (I3, I7)",
+    needs: "durable",
+    async run(bench) {
+      await bench.store.close();
+      const crashed = await bench.another("gone");
+      bench.store = crashed;
+      await bench.accept(bench.event(1));
+      const stale = await bench.claimOne({ leaseMs: 3_600_000 });
+      bench.store = await bench.another();
+      bench.expect(await bench.step({ claim: { limit: 5 } })).toMatchObject({ leases: [], recoveryDue: true });
+      const lease = await bench.claimOne(RECOVER);
+      bench.expect(lease).toMatchObject({ event: stale.event, attempt: 2 });
+      bench.expect(await bench.settle(bench.complete(stale), bench.complete(lease))).toEqual(["lost", "settled"]);
+    },
+  },
+  {
+    name: "leaves the leases of a running process alone, and those of another host (I3)",
+    needs: "shared",
+    async run(bench) {
+      await bench.accept(bench.event(1));
+      const lease = await bench.claimOne({ leaseMs: 60_000 });
+      const elsewhere = await bench.place.reopen?.();
+      if (elsewhere === undefined) throw new Error("A shared store needs reopen().");
+      await bench.open(elsewhere, { instance: { ...bench.instance("gone"), host: "another host" } });
+      const first = bench.store;
+      bench.store = elsewhere;
+      await bench.accept(bench.of("far", 1));
+      const far = await bench.claimOne({ leaseMs: 60_000 });
+      bench.store = await bench.another();
+      bench.expect(await bench.step({ claim: RECOVER })).toMatchObject({ leases: [], recoveryDue: false });
+      bench.expect(await bench.settle(bench.complete(lease), bench.complete(far))).toEqual(["lost", "lost"]);
+      bench.store = first;
+      bench.expect(await bench.settle(bench.complete(lease))).toEqual(["settled"]);
+    },
+  },
+  {
+    name: "shares lanes out among its openings without giving one twice (I3)",
+    needs: "shared",
+    async run(bench) {
+      const ids = Array.from({ length: 20 }, (_, index) => `m${index}`);
+      await bench.accept(...ids.map((id) => bench.of(id, 1)));
+      const [first, second] = [bench.store, await bench.another()];
+      const seen: string[] = [];
+      for (let turn = 0; turn < 6; turn++) {
+        bench.store = turn % 2 === 0 ? first : second;
+        const leases = await bench.claim({ limit: 4 });
+        seen.push(...leases.map((lease) => lease.key.messageId));
+        if (turn % 3 === 0) await bench.settle(...leases.map((lease) => bench.complete(lease)));
+      }
+      bench.expect(seen.toSorted()).toEqual(ids.toSorted());
+    },
+  },
+];

@@ -1,0 +1,86 @@
+/** The published contract suite for stores: what any place that keeps an inbox has to prove. */
+import type { StoreCapabilities } from "../inbox/store.ts";
+import { acceptCases } from "./store-contract-accept.ts";
+import { Bench, type ContractCase, type ContractExpect, type StoreUnderTest } from "./store-contract-bench.ts";
+import { claimCases } from "./store-contract-claim.ts";
+import { effectCases } from "./store-contract-effects.ts";
+import { eraseCases } from "./store-contract-erase.ts";
+import { gapCases } from "./store-contract-gaps.ts";
+import { lateCases } from "./store-contract-late.ts";
+import { operatorCases } from "./store-contract-operator.ts";
+import { recoveryCases } from "./store-contract-recovery.ts";
+import { replayCases } from "./store-contract-replay.ts";
+import { settleCases } from "./store-contract-settle.ts";
+import { upkeepCases } from "./store-contract-upkeep.ts";
+
+export type { ContractExpect, StoreUnderTest } from "./store-contract-bench.ts";
+
+/** What a test framework hands to a test, if it can skip. */
+export interface ContractTestContext {
+  skip?(reason?: string): unknown;
+}
+
+export interface StoreContractOptions<Tx> {
+  /** Registers a test; the third argument is a time-out in milliseconds. Vitest's and Jest's fit, as does a wrapper of node:test. */
+  readonly test: (name: string, body: (context: ContractTestContext) => Promise<void>, timeoutMs?: number) => unknown;
+  readonly expect: ContractExpect;
+  /** Groups the tests. Default: the group's name is put before theirs. */
+  readonly describe?: (name: string, body: () => void) => unknown;
+  /** Makes a store on a place of its own. Called once a test. */
+  readonly makeStore: () => Promise<StoreUnderTest<Tx>>;
+}
+
+const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
+  ["accept", acceptCases],
+  ["gaps", gapCases],
+  ["late events", lateCases],
+  ["claim", claimCases],
+  ["settle", settleCases],
+  ["recovery", recoveryCases],
+  ["effects", effectCases],
+  ["replay", replayCases],
+  ["operator", operatorCases],
+  ["erase", eraseCases],
+  ["upkeep", upkeepCases],
+];
+
+/**
+ * Registers the tests that every store must pass: examples for each operation and edge, on a fake clock. Parts that need a durable, shared or transactional store are skipped where it says that it is not.
+ *
+ * @example
+ * import { describe, expect, test } from "vitest";
+ * storeContract({ describe, test, expect, makeStore: async () => ({ store: memoryStore({ volatile: true }), dispose: async () => {} }) });
+ */
+export function storeContract<Tx>(options: StoreContractOptions<Tx>): void {
+  const describe = options.describe ?? ((_name, body) => body());
+  const title = (group: string, name: string) => (options.describe === undefined ? `${group}: ${name}` : name);
+  for (const [group, cases] of GROUPS) {
+    describe(group, () => {
+      for (const one of cases) options.test(title(group, one.name), (context) => runCase(options, one, context));
+    });
+  }
+}
+
+async function runCase<Tx>(
+  options: StoreContractOptions<Tx>,
+  one: ContractCase,
+  context: ContractTestContext,
+): Promise<void> {
+  const place = await options.makeStore();
+  const bench = new Bench(place, options.expect, one.firstSequence);
+  try {
+    if (!isWithin(one, place.store.capabilities)) {
+      context.skip?.(`needs a store that is ${one.needs}`);
+      return;
+    }
+    await bench.open();
+    await one.run(bench);
+  } finally {
+    await bench.dispose();
+  }
+}
+
+function isWithin(one: ContractCase, capabilities: StoreCapabilities): boolean {
+  if (one.needs === "plain") return !capabilities.transactional;
+  return one.needs === undefined || capabilities[one.needs];
+}
