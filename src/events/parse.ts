@@ -49,8 +49,9 @@ export function parseEvent(input: unknown): ParseResult {
   const { value } = json;
   if (!isJsonObject(value)) return failure("not_an_object", notAnObject(value));
   const { eventType } = value;
+  if (typeof eventType === "string" && isKnownEventType(eventType)) return parseKnown(eventType, value);
   if (!isIdentityText(eventType)) return failure("invalid_event", [`eventType: ${IDENTITY_TEXT_RULE}`]);
-  return isKnownEventType(eventType) ? parseKnown(eventType, value) : parseUnknown(value);
+  return parseUnknown(value);
 }
 
 /** Takes the way through bytes, so that a parsed value meets the same rules and the event shares nothing with it. */
@@ -69,12 +70,12 @@ function parseKnown(eventType: KnownEventType, value: unknown): ParseResult {
   const result = eventSchemas[eventType].safeParse(value);
   if (!result.success) return failure("invalid_event", result.error.issues.map(describe));
   const event: KnownEvent = result.data;
-  const issues: string[] = [];
-  if (!isIdentityText(event.apiClientId)) issues.push(`apiClientId: ${IDENTITY_TEXT_RULE}`);
-  if (!isIdentityText(event.data.messageId)) issues.push(`data.messageId: ${IDENTITY_TEXT_RULE}`);
+  if (!isIdentityText(event.apiClientId)) return failure("invalid_event", [`apiClientId: ${IDENTITY_TEXT_RULE}`]);
+  if (!isIdentityText(event.data.messageId)) return failure("invalid_event", [`data.messageId: ${IDENTITY_TEXT_RULE}`]);
   const topLevel: unknown = result.data.messageId;
-  if (topLevel !== undefined && topLevel !== event.data.messageId) issues.push(AGREEMENT_RULE);
-  return issues.length === 0 ? { ok: true, event } : failure("invalid_event", issues);
+  // Only an inbound event gets here without one.
+  if (topLevel !== undefined && topLevel !== event.data.messageId) return failure("invalid_event", [AGREEMENT_RULE]);
+  return { ok: true, event };
 }
 
 /** Refuses only what would harm a lane; anything else odd leaves the event without a place in one (RCV-11). */

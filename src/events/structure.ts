@@ -92,7 +92,8 @@ function closingQuote(text: string, start: number): number {
   let quote = text.indexOf('"', start);
   while (quote !== -1) {
     let content = quote;
-    while (content > start && text.charCodeAt(content - 1) === BACKSLASH) content--;
+    // Ends at the opening quote at the latest.
+    while (text.charCodeAt(content - 1) === BACKSLASH) content--;
     // An even number of backslashes are pairs of their own; the last of an odd number escapes the quote.
     if ((quote - content) % 2 === 0) return quote;
     quote = text.indexOf('"', quote + 1);

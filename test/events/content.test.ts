@@ -60,6 +60,15 @@ describe("sameContent()", () => {
     },
   );
 
+  it("does not take an inherited field for a body's own", () => {
+    Object.defineProperty(Object.prototype, "inherited", { value: 1, configurable: true });
+    try {
+      expect(sameContent(bytes('{"inherited":1}'), bytes('{"other":1}'))).toBe(false);
+    } finally {
+      Reflect.deleteProperty(Object.prototype, "inherited");
+    }
+  });
+
   it("takes a serialised-again event for the same, and notices any changed field", () => {
     for (const body of Object.values(bodies)) {
       expect(same(body, JSON.stringify(reversed(JSON.parse(body)), null, 2))).toBe(true);
