@@ -1,0 +1,99 @@
+/** Delivers one event to a receiver without HTTP and waits until it is settled: a handler's test in six lines. */
+import { OncehookError } from "../errors.ts";
+import { placeOf, sha256 } from "../events/identity.ts";
+import { parseEvent } from "../events/parse.ts";
+import type { EventRecord, LaneStatus } from "../inbox/record.ts";
+import { sleep, systemClock } from "../internal/clock.ts";
+import type { Answer } from "../receiver/incoming.ts";
+import type { Receiver } from "../receiver/receiver.ts";
+import { incomingOf, type SignedRequest, type SignedRequestOptions, signedRequest } from "./signed-request.ts";
+
+/**
+ * - `handled`, `unhandled`, `dead`, `late`, `discarded`: how the event ended.
+ * - `retrying`: its handler failed and it is tried again later; advance the clock and `receiver.drain()`.
+ * - `waiting`: it waits for a missing sequence, or behind another event of its message.
+ * - `quarantined`: the body is no event.
+ */
+export type DeliveredState =
+  | "handled"
+  | "unhandled"
+  | "dead"
+  | "late"
+  | "discarded"
+  | "retrying"
+  | "waiting"
+  | "quarantined";
+
+export interface Delivered {
+  readonly state: DeliveredState;
+  /** The answer the service would have got. */
+  readonly answer: Answer;
+  /** The stored event; null when the body was quarantined. */
+  readonly record: EventRecord | null;
+}
+
+export interface DeliverOptions extends SignedRequestOptions {
+  /** How long to wait for a receiver that was started, milliseconds. Default 5,000. */
+  readonly timeoutMs?: number;
+}
+
+const POLL_MS = 5;
+
+/**
+ * Signs `content`, hands it to the receiver and waits until its claim has ended. A receiver that was not started is drained.
+ *
+ * @throws OncehookError when the receiver refuses the request, naming the likely reason
+ * @example
+ * const receiver = createReceiver({ secrets: TEST_SECRET, store: memoryStore({ volatile: true }) });
+ * receiver.on("message.delivery", handler);
+ * const { state } = await deliver(receiver, fixtures.delivery({ sequence: 1 }));
+ */
+export async function deliver<Tx>(
+  receiver: Receiver<Tx>,
+  content: object | string | Uint8Array,
+  options: DeliverOptions = {},
+): Promise<Delivered> {
+  const { timeoutMs = 5_000, ...signing } = options;
+  const request = signedRequest(content, signing);
+  const answer = await receiver.handle(incomingOf(request));
+  if (answer.status !== 200 && answer.status !== 503) throw refused(answer);
+  if (!receiver.running) await receiver.drain();
+  const deadline = systemClock.monotonic() + timeoutMs;
+  for (;;) {
+    const delivered = await look(receiver, request, answer);
+    if (delivered !== null) return delivered;
+    if (systemClock.monotonic() > deadline)
+      throw new OncehookError("wait_timeout", `The event was not settled within ${timeoutMs} ms.`);
+    await sleep(systemClock, POLL_MS);
+  }
+}
+
+/** Null while a worker has the event, or will have it at once. */
+async function look<Tx>(receiver: Receiver<Tx>, request: SignedRequest, answer: Answer): Promise<Delivered | null> {
+  const parsed = parseEvent(request.body);
+  if (!parsed.ok) return { state: "quarantined", answer, record: null };
+  const { lane: key, sequence } = placeOf(parsed.event, () => sha256(request.body).toString("hex"));
+  const lane = await receiver.inbox.lane(key);
+  const record = lane?.events.find(
+    (event) => event.sequence === sequence && event.eventType === parsed.event.eventType,
+  );
+  if (lane === null || record === undefined) throw notStored(answer);
+  const state = stateOf(record, lane.status);
+  return state === null ? null : { state, answer, record };
+}
+
+function stateOf(record: EventRecord, lane: LaneStatus): DeliveredState | null {
+  if (record.state === "done") return record.outcome === "unhandled" ? "unhandled" : "handled";
+  if (record.state !== "pending") return record.state;
+  if (lane === "leased" || lane === "ready" || lane === "idle") return null;
+  return record.attempts > 0 ? "retrying" : "waiting";
+}
+
+function refused({ status, body }: Answer): OncehookError {
+  const hint = status === 401 ? " Give the receiver TEST_SECRET, or pass { secret } to deliver()." : "";
+  return new OncehookError("invalid_option", `The receiver answered ${status} ${body}.${hint}`);
+}
+
+function notStored({ status, body }: Answer): OncehookError {
+  return new OncehookError("store_unavailable", `The event was not stored; the receiver answered ${status} ${body}.`);
+}

@@ -1,0 +1,99 @@
+/** Events as the service sends them, for tests of handlers. Deterministic: the same call gives the same event. */
+import type {
+  EventByType,
+  KnownEventType,
+  MessageDeliveryEvent,
+  MessageFailedEvent,
+  MessageInboundEvent,
+  MessageQueuedEvent,
+  MessageSentEvent,
+} from "../events/types.ts";
+
+/** What a fixture can be told; everything else is fixed. */
+export interface FixtureOptions {
+  readonly apiClientId?: string;
+  readonly messageId?: string;
+  /** Epoch milliseconds. */
+  readonly occurredAt?: number;
+  /** Outbound events only. Default: the place of its type on the usual path (EVT-8). */
+  readonly sequence?: number;
+  /** Merged into `data`. */
+  readonly data?: Readonly<Record<string, unknown>>;
+}
+
+const DEFAULTS = { apiClientId: "apc_1", messageId: "msg_000001", occurredAt: 1_760_000_000_000 } as const;
+/** Numbers of the range that is reserved for fiction. */
+const OURS = "+14155550100";
+const THEIRS = "+14155550101";
+
+function outbound(
+  type: KnownEventType,
+  sequence: number,
+  status: string,
+  options: FixtureOptions,
+  extra: object = {},
+): object {
+  const { apiClientId, messageId, occurredAt } = { ...DEFAULTS, ...options };
+  const data = {
+    messageId,
+    externalReference: "order-1",
+    sendFrom: OURS,
+    to: THEIRS,
+    status,
+    error: null,
+    ...extra,
+    ...options.data,
+  };
+  return {
+    eventType: type,
+    direction: "outbound",
+    occurredAt,
+    apiClientId,
+    messageId,
+    sequence: options.sequence ?? sequence,
+    data,
+  };
+}
+
+const failure = { code: "PROVIDER_SEND_FAILED", message: "The provider refused the message.", details: {} };
+
+/** One function per event type; each returns a fresh object. */
+export const fixtures = {
+  queued: (options: FixtureOptions = {}) => outbound("message.queued", 1, "QUEUED", options) as MessageQueuedEvent,
+  sent: (options: FixtureOptions = {}) => outbound("message.sent", 2, "sent", options) as MessageSentEvent,
+  delivery: (options: FixtureOptions = {}) =>
+    outbound("message.delivery", 3, "delivered", options, { providerMessageRef: "prov_1" }) as MessageDeliveryEvent,
+  failed: (options: FixtureOptions = {}) =>
+    outbound("message.failed", 4, "failed", options, { error: failure }) as MessageFailedEvent,
+  inbound(options: FixtureOptions = {}): MessageInboundEvent {
+    const { apiClientId, messageId, occurredAt } = { ...DEFAULTS, messageId: "msg_in_000001", ...options };
+    const data = {
+      messageId,
+      conversationId: "conv_1",
+      numberId: "num_1",
+      from: THEIRS,
+      to: OURS,
+      body: "Hello",
+      media: [],
+      timestamp: occurredAt,
+    };
+    return {
+      eventType: "message.inbound",
+      direction: "inbound",
+      occurredAt,
+      apiClientId,
+      data: { ...data, ...options.data },
+    };
+  },
+  /** An event of a type that the specification does not list (RCV-11). */
+  unknown: (options: FixtureOptions & { readonly eventType?: string } = {}) => {
+    const { apiClientId, occurredAt } = { ...DEFAULTS, ...options };
+    return {
+      eventType: options.eventType ?? "message.read",
+      direction: "outbound",
+      occurredAt,
+      apiClientId,
+      data: { ...options.data },
+    };
+  },
+} as const satisfies Record<string, (options?: FixtureOptions) => EventByType[KnownEventType] | object>;

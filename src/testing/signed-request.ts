@@ -1,0 +1,58 @@
+/** Signed deliveries, and ones that were tampered with. */
+
+import type { IncomingWebhook } from "../receiver/incoming.ts";
+import type { HeaderSource } from "../signature/headers.ts";
+import { type SignOptions, signPayload } from "../signature/sign.ts";
+
+/** The secret that `signedRequest` and `deliver` sign with unless told otherwise: `createReceiver({ secrets: TEST_SECRET, … })`. */
+export const TEST_SECRET = "whsec_for_tests_0123456789abcdef";
+
+export type SignedRequestOptions = Partial<Pick<SignOptions, "secret" | "timestamp" | "unit" | "encoding">>;
+
+/** One delivery, ready for `fetch(url, request)`. */
+export interface SignedRequest {
+  readonly method: "POST";
+  readonly headers: Record<string, string>;
+  readonly body: Uint8Array<ArrayBuffer>;
+}
+
+/**
+ * Signs `content`: an event is written as JSON, bytes and texts are taken as they are.
+ *
+ * @example
+ * await fetch(url, signedRequest(fixtures.inbound()));
+ */
+export function signedRequest(
+  content: object | string | Uint8Array,
+  options: SignedRequestOptions = {},
+): SignedRequest {
+  const body = bytesOf(content);
+  const signature = signPayload({ secret: TEST_SECRET, ...options, body });
+  return { method: "POST", headers: { "content-type": "application/json", ...signature }, body };
+}
+
+/** The same request with one bit of its body flipped: whoever verifies the raw bytes refuses it (RCV-1). */
+export function tampered(request: SignedRequest, bit = 0): SignedRequest {
+  const body = Uint8Array.from(request.body);
+  const index = (bit >> 3) % Math.max(1, body.length);
+  body[index] = (body[index] ?? 0) ^ (1 << (bit & 7));
+  return { ...request, body };
+}
+
+/** A request as an adapter would hand it to `receiver.handle`, without HTTP. */
+export function incomingOf({ method, headers, body }: SignedRequest): IncomingWebhook {
+  const source: HeaderSource = headers;
+  return {
+    method,
+    headers: source,
+    readBody(reading) {
+      reading.received(body.byteLength);
+      return { ok: true, bytes: body };
+    },
+  };
+}
+
+function bytesOf(content: object | string | Uint8Array): Uint8Array<ArrayBuffer> {
+  if (content instanceof Uint8Array) return Uint8Array.from(content);
+  return new TextEncoder().encode(typeof content === "string" ? content : JSON.stringify(content));
+}

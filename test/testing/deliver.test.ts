@@ -1,0 +1,73 @@
+import { describe, expect, it } from "vitest";
+import { createReceiver, PermanentError, verifySignature } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { deliver, fixtures, incomingOf, signedRequest, TEST_SECRET, tampered } from "../../src/testing/index.ts";
+
+function receiverWith(onDelivery: () => unknown) {
+  const store = memoryStore({ volatile: true });
+  return createReceiver({ secrets: TEST_SECRET, store, logger: silentLogger }).on("message.delivery", onDelivery);
+}
+
+describe("deliver()", () => {
+  it("resolves when the handler has run", async () => {
+    const seen: string[] = [];
+    const receiver = receiverWith(() => seen.push("delivered"));
+    const { state, answer } = await deliver(receiver, fixtures.delivery({ sequence: 1 }));
+    expect([state, answer.status, seen]).toEqual(["handled", 200, ["delivered"]]);
+  });
+
+  it("resolves with a started receiver too", async () => {
+    const receiver = receiverWith(async () => {});
+    await receiver.start();
+    expect((await deliver(receiver, fixtures.delivery({ sequence: 1 }))).state).toBe("handled");
+    await receiver.stop();
+  });
+
+  it("tells a failing handler, a dead letter, an unhandled type, a gap and a quarantined body apart", async () => {
+    const failing = receiverWith(() => {
+      throw new Error("no");
+    });
+    expect((await deliver(failing, fixtures.delivery({ sequence: 1 }))).state).toBe("retrying");
+    const hopeless = receiverWith(() => {
+      throw new PermanentError("never");
+    });
+    expect((await deliver(hopeless, fixtures.delivery({ sequence: 1 }))).state).toBe("dead");
+    const receiver = receiverWith(() => {});
+    expect((await deliver(receiver, fixtures.inbound())).state).toBe("unhandled");
+    expect((await deliver(receiver, fixtures.delivery({ sequence: 3 }))).state).toBe("waiting");
+    expect(await deliver(receiver, "{}")).toMatchObject({ state: "quarantined", record: null });
+  });
+
+  it("gives the stored event", async () => {
+    const receiver = receiverWith(() => {});
+    const { record } = await deliver(receiver, fixtures.delivery({ sequence: 1, messageId: "msg_9" }));
+    expect(record).toMatchObject({ lane: { messageId: "msg_9", tag: "outbound" }, attempts: 1, state: "done" });
+  });
+
+  it("says what to do about a wrong secret", async () => {
+    const receiver = receiverWith(() => {});
+    const delivered = deliver(receiver, fixtures.delivery(), { secret: "another secret of 16 bytes" });
+    await expect(delivered).rejects.toThrow(/answered 401.*TEST_SECRET/);
+  });
+});
+
+describe("signedRequest()", () => {
+  it("makes a request that verifies, and tampered() one that does not (RCV-1)", () => {
+    const request = signedRequest(fixtures.inbound());
+    expect(verifySignature({ headers: request.headers, body: request.body, secrets: TEST_SECRET })).toMatchObject({
+      ok: true,
+    });
+    for (let bit = 0; bit < request.body.byteLength * 8; bit++) {
+      const { headers, body } = tampered(request, bit);
+      const result = verifySignature({ headers, body, secrets: TEST_SECRET });
+      expect(result).toEqual({ ok: false, code: "signature_mismatch" });
+    }
+  });
+
+  it("takes bytes as they are", () => {
+    const bytes = Uint8Array.of(0xff, 0, 0x7b);
+    expect(signedRequest(bytes).body).toEqual(bytes);
+    expect(incomingOf(signedRequest("text")).method).toBe("POST");
+  });
+});
