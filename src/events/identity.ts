@@ -43,16 +43,17 @@ export function sha256(bytes: Uint8Array): Buffer {
  * @param bodyDigest Hex SHA-256 of the body; called only for an event without a place of its own.
  */
 export function placeOf(event: WebhookEvent, bodyDigest: () => string): EventPlace {
+  // Adding 0 makes a sequence written as -0 the number 0, for stores that would tell them apart.
   if (isKnownEvent(event)) {
     const { apiClientId } = event;
     return event.direction === "outbound"
-      ? { lane: { apiClientId, tag: "outbound", messageId: event.messageId }, sequence: event.sequence }
+      ? { lane: { apiClientId, tag: "outbound", messageId: event.messageId }, sequence: event.sequence + 0 }
       : { lane: { apiClientId, tag: "inbound", messageId: event.data.messageId }, sequence: 0 };
   }
   const { apiClientId, direction, messageId, sequence } = event;
   const hasClient = isIdentityText(apiClientId);
   if (direction === "outbound" && hasClient && isIdentityText(messageId) && isInteger(sequence)) {
-    return { lane: { apiClientId, tag: "outbound", messageId }, sequence };
+    return { lane: { apiClientId, tag: "outbound", messageId }, sequence: sequence + 0 };
   }
   return { lane: { apiClientId: hasClient ? apiClientId : "", tag: "unlaned", messageId: bodyDigest() }, sequence: 0 };
 }

@@ -136,6 +136,12 @@ describe("placeOf()", () => {
     expect(place(text)).toEqual({ lane: { apiClientId: "a", tag: "unlaned", messageId: "digest" }, sequence: 0 });
   });
 
+  it("knows no negative zero", () => {
+    const known = sentBody.replace('"sequence":2', '"sequence":-0');
+    const unknown = known.replace("message.sent", "message.read");
+    expect([place(known).sequence, place(unknown).sequence]).toEqual([0, 0]);
+  });
+
   it("asks for the digest only when it needs one", () => {
     const refuse = () => {
       throw new Error("asked");
