@@ -56,8 +56,8 @@ try {
     const startedAt = performance.now();
     const results = await resultsOf(gate, context);
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-    for (const result of results) {
-      if (report(result, seconds)) passed += 1;
+    for (const [index, result] of results.entries()) {
+      if (report(result, index === 0 ? `${seconds} s` : "")) passed += 1;
       else failed += 1;
     }
   }
@@ -87,7 +87,7 @@ async function resultsOf(gate: Gate, given: GateContext): Promise<readonly GateR
 function report({ name, count, unit, problems }: GateResult, seconds: string): boolean {
   const ok = problems.length === 0 && count > 0;
   console.log(
-    `${ok ? "pass" : "FAIL"}  ${name.padEnd(76)} ${`${count} ${unit}`.padStart(14)} ${seconds.padStart(7)} s`,
+    `${ok ? "pass" : "FAIL"}  ${name.padEnd(76)} ${`${count} ${unit}`.padStart(14)} ${seconds.padStart(9)}`.trimEnd(),
   );
   for (const problem of problems) console.log(`      ${problem.replaceAll("\n", "\n      ")}`);
   if (problems.length === 0 && count === 0) console.log("      it looked at nothing");

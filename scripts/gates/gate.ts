@@ -80,7 +80,8 @@ export function tool(
 /** The last lines of `finished`, as problems; none when it ended well. */
 export function problemsOf(finished: Finished, lines = 40): string[] {
   if (finished.code === 0) return [];
-  const tail = finished.output.trim().split("\n").slice(-lines);
+  const told = finished.output.split("\n").filter((line) => !line.startsWith("npm warn Unknown"));
+  const tail = told.join("\n").trim().split("\n").slice(-lines);
   return [...tail, `ended with ${finished.code ?? "a signal"}`];
 }
 
