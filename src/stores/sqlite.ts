@@ -1,0 +1,124 @@
+/** The inbox in a SQLite file: durable, for one process or several on one machine. */
+import { SetupError } from "../errors.ts";
+import type { InboxStore, Turn } from "../inbox/store.ts";
+import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import { act } from "./sqlite/act.ts";
+import type { SqliteDatabase, SqliteDriver } from "./sqlite/driver.ts";
+import { find, findQuarantined } from "./sqlite/find.ts";
+import { beat } from "./sqlite/instances.ts";
+import { checkPath } from "./sqlite/location.ts";
+import { closed, type InboxSettings, type OpenInbox, openInbox } from "./sqlite/open-inbox.ts";
+import { prune } from "./sqlite/prune.ts";
+import { readLane } from "./sqlite/records.ts";
+import { readAudit, readNextDue, readStats } from "./sqlite/stats.ts";
+
+export type { SqliteDatabase, SqliteDriver, SqliteStatement } from "./sqlite/driver.ts";
+
+export interface SqliteStoreOptions<Db extends SqliteDatabase = SqliteDatabase> {
+  /**
+   * Your own better-sqlite3 connection to the same file, such as your ORM's. Completions with effects run on it, in a
+   * transaction of their own; its settings are left alone. Default: effects run on the inbox's connection.
+   */
+  readonly effects?: Db;
+  /** The constructor that better-sqlite3 exports. Default: loaded at open. */
+  readonly driver?: SqliteDriver;
+  /** How long another connection's lock is waited for, without blocking the event loop: 0 to 60,000 ms. Default 5,000. */
+  readonly busyTimeoutMs?: number;
+  /** With less free space on the disk nothing is accepted (`store_full`). Bytes, 0 or more. Default 67,108,864 (64 MiB). */
+  readonly minFreeBytes?: number;
+  /** With more in the file nothing is accepted (`store_full`). Bytes, 1 or more. Default: no limit. */
+  readonly maxDatabaseBytes?: number;
+}
+
+const OPTIONS = ["effects", "driver", "busyTimeoutMs", "minFreeBytes", "maxDatabaseBytes"];
+
+/**
+ * Makes an inbox in the SQLite file at `path`, which is made at open, readable by its owner only. What it acknowledged
+ * survives a power cut: it commits with `synchronous=FULL` and checks that. Several processes of one machine can share it.
+ * Needs the package better-sqlite3 12 (13 from Node 22 on).
+ *
+ * @param path - the file, in a directory that exists, on a local disk
+ * @throws SetupError `unsafe_location` or `invalid_option`; `open` also `missing_peer`, `incompatible_peer`,
+ *   `inbox_too_new`, `migration_needed`, `wrong_receiver_name`
+ *
+ * @example
+ * const store = sqliteStore("inbox.db");
+ * console.log(store.capabilities.durable); // true
+ */
+export function sqliteStore<Db extends SqliteDatabase = SqliteDatabase>(
+  path: string,
+  options: SqliteStoreOptions<Db> = {},
+): InboxStore<Db> {
+  return createStore<Db>(readSettings(path, options));
+}
+
+function readSettings(path: string, options: SqliteStoreOptions): InboxSettings {
+  refuseUnknownOptions("sqliteStore()", options, OPTIONS);
+  const file = checkPath(path);
+  const { MAX_SAFE_INTEGER } = Number;
+  const bytes = { max: MAX_SAFE_INTEGER, unit: "bytes" };
+  const { maxDatabaseBytes } = options;
+  return {
+    path: file,
+    location: `sqlite:${file}`,
+    driver: options.driver,
+    effects: options.effects,
+    busyTimeoutMs: numberOption("busyTimeoutMs", options.busyTimeoutMs, 5000, { min: 0, max: 60_000, unit: "ms" }),
+    minFreeBytes: numberOption("minFreeBytes", options.minFreeBytes, 64 * 1024 * 1024, { ...bytes, min: 0 }),
+    maxDatabaseBytes: numberOption("maxDatabaseBytes", maxDatabaseBytes, MAX_SAFE_INTEGER, { ...bytes, min: 1 }),
+  };
+}
+
+function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxStore<Db> {
+  let opened: OpenInbox | null = null;
+  let opening = false;
+  const inbox = async (): Promise<OpenInbox> => {
+    if (opened === null) throw closed();
+    return opened;
+  };
+  return {
+    capabilities: { durable: true, shared: true, transactional: true },
+    location: settings.location,
+    async open(context) {
+      if (opened !== null || opening) {
+        throw new SetupError("already_started", "This SQLite store is open already: give each receiver its own.");
+      }
+      opening = true;
+      try {
+        opened = await openInbox(settings, context);
+      } finally {
+        opening = false;
+      }
+    },
+    // An effect runs on the connection given as `effects`, which is a `Db`, or on ours, which is what `Db` then stands for.
+    step: async (turn) => (await inbox()).step(turn as Turn<SqliteDatabase>),
+    extend: async (leases, leaseMs) =>
+      (await inbox()).write(({ sql, facts, now }) =>
+        leases.map(({ lane, epoch, event }) => {
+          return sql.extendLease.run(now + leaseMs, lane, epoch, event, facts.holder).changes === 1;
+        }),
+      ),
+    nextDue: async () => readNextDue(await inbox()),
+    onWake: (listener) => opened?.wake.add(listener) ?? (() => {}),
+    find: async (query) => find(await inbox(), query),
+    findQuarantined: async (query) => findQuarantined(await inbox(), query),
+    lane: async (ref) => {
+      const open = await inbox();
+      return open.during(() => readLane(open.db, ref));
+    },
+    act: async (request, by) => act(await inbox(), request, by),
+    audit: async (limit) => readAudit(await inbox(), limit),
+    stats: async () => readStats(await inbox()),
+    prune: async (policy) => prune(await inbox(), policy),
+    heartbeat: async (heartbeat) => {
+      const open = await inbox();
+      const { instance } = open.context;
+      await open.write(({ db, facts, now }) => beat(db, { holder: facts.holder, instance, beat: heartbeat, now }));
+    },
+    async close() {
+      const open = opened;
+      await open?.close();
+      if (opened === open) opened = null;
+    },
+  };
+}

@@ -1,0 +1,65 @@
+/** The processes that work on the inbox, and the leases of those that are gone. */
+
+import type { Heartbeat, InstanceIdentity, InstanceRecord } from "../../inbox/store.ts";
+import { processRuns } from "../../internal/process.ts";
+import type { SqliteDatabase } from "./driver.ts";
+
+interface InstanceRow {
+  readonly id: number;
+  readonly name: string;
+  readonly pid: number;
+  readonly pidStarted: string;
+}
+
+/** Enters this open among the instances, and expires the leases of those of this host that no longer run. */
+export function enterInstance(db: SqliteDatabase, instance: InstanceIdentity, now: number): number {
+  const rows = db
+    .prepare("select id, name, pid, pid_started as pidStarted from oncehook_instance where host = ?")
+    .all(instance.host) as InstanceRow[];
+  const remove = db.prepare("delete from oncehook_instance where id = ?");
+  for (const row of rows) {
+    // The same name again is this open itself, after a close that could not be written.
+    if (row.name === instance.id || !processRuns(row.pid, row.pidStarted)) remove.run(row.id);
+  }
+  // Whoever held these leases has closed the inbox or died, and can settle nothing any more.
+  db.prepare(
+    `update oncehook_lane set ready_at = min(ready_at, ?) where status = 4 and ready_at is not null
+     and not exists (select 1 from oncehook_instance where id = holder)`,
+  ).run(now);
+  const { id, host, pid, pidStartedAt } = instance;
+  const insert = db.prepare(
+    "insert into oncehook_instance (name, host, pid, pid_started, opened) values (?, ?, ?, ?, ?)",
+  );
+  return Number(insert.run(id, host, pid, pidStartedAt, now).lastInsertRowid);
+}
+
+/** Takes this open out again: leases it still holds expire when the inbox is opened next. */
+export function leaveInstance(db: SqliteDatabase, holder: number): void {
+  db.prepare("delete from oncehook_instance where id = ?").run(holder);
+}
+
+export function beat(db: SqliteDatabase, { holder, instance, beat, now }: Beat): void {
+  const { id, host, pid, pidStartedAt } = instance;
+  db.prepare(
+    `insert into oncehook_instance (id, name, host, pid, pid_started, opened, seen, keyring, counters) values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+     on conflict (id) do update set seen = excluded.seen, keyring = excluded.keyring, counters = excluded.counters`,
+  ).run(holder, id, host, pid, pidStartedAt, now, now, beat.keyringVersion, JSON.stringify(beat.counters));
+}
+
+interface Beat {
+  readonly holder: number;
+  readonly instance: InstanceIdentity;
+  readonly beat: Heartbeat;
+  readonly now: number;
+}
+
+/** Those that ever said that they live. */
+export function readInstances(db: SqliteDatabase): InstanceRecord[] {
+  const rows = db
+    .prepare(
+      `select name as id, host, pid, seen as seenAt, keyring as keyringVersion, counters
+       from oncehook_instance where seen is not null order by oncehook_instance.id`,
+    )
+    .all() as (Omit<InstanceRecord, "counters"> & { readonly counters: string })[];
+  return rows.map((row) => ({ ...row, counters: JSON.parse(row.counters) as InstanceRecord["counters"] }));
+}

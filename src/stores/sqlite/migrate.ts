@@ -1,0 +1,72 @@
+/** Brings the inbox's tables to the schema of this version, or says why it must not. */
+import { SetupError } from "../../errors.ts";
+import type { OpenContext } from "../../inbox/store.ts";
+import type { SqliteDatabase } from "./driver.ts";
+import { inbox } from "./migrations/0001-inbox.ts";
+
+interface Migration {
+  readonly sql: string;
+  /** The oldest schema whose code can still read and write the inbox after it: additions leave it as it is. */
+  readonly minReader: number;
+}
+
+/** Entry n makes schema n + 1. */
+export const MIGRATIONS: readonly Migration[] = [{ sql: inbox, minReader: 1 }];
+
+/** What `meta` says of the schema; 0 when there is no inbox in the file yet. */
+export function schemaOf(db: SqliteDatabase): { readonly schema: number; readonly minReader: number } {
+  const table = db.prepare("select 1 from sqlite_master where type = 'table' and name = 'oncehook_meta'").get();
+  if (table === undefined) return { schema: 0, minReader: 0 };
+  return { schema: Number(readMeta(db, "schema") ?? 0), minReader: Number(readMeta(db, "min_reader") ?? 0) };
+}
+
+/**
+ * Runs what is missing, inside the caller's write transaction.
+ *
+ * @throws SetupError `inbox_too_new`, or `migration_needed` with `"check"`
+ */
+export function migrate(db: SqliteDatabase, mode: OpenContext["migrate"]): void {
+  const { schema, minReader } = schemaOf(db);
+  const newest = MIGRATIONS.length;
+  if (schema > newest && minReader > newest) {
+    throw new SetupError(
+      "inbox_too_new",
+      `The inbox has schema ${schema}; this version knows ${newest}: upgrade oncehook.`,
+      {
+        fields: { schema, newest },
+      },
+    );
+  }
+  if (schema >= newest) return;
+  if (mode === "check") {
+    const message = `The inbox has schema ${schema} and needs ${newest}: run "oncehook inbox migrate", or open it with migrate: "auto".`;
+    throw new SetupError("migration_needed", message, { fields: { schema, newest } });
+  }
+  for (const migration of MIGRATIONS.slice(schema)) db.exec(migration.sql);
+  writeMeta(db, "schema", newest);
+  writeMeta(db, "min_reader", MIGRATIONS.at(-1)?.minReader ?? newest);
+}
+
+/** Records whose inbox this is, at its first open; refuses another receiver later. */
+export function claimName(db: SqliteDatabase, context: OpenContext): void {
+  const recorded = readMeta(db, "name");
+  if (recorded !== undefined && recorded !== context.name) {
+    const message =
+      "This inbox belongs to a receiver of another name: give each receiver its own file, or keep the name.";
+    throw new SetupError("wrong_receiver_name", message);
+  }
+  writeMeta(db, "name", context.name);
+  writeMeta(db, "first_sequence", context.firstSequence);
+  writeMeta(db, "tolerance_ms", context.toleranceMs);
+}
+
+function readMeta(db: SqliteDatabase, key: string): unknown {
+  const row = db.prepare("select value from oncehook_meta where key = ?").get(key) as { value: unknown } | undefined;
+  return row?.value;
+}
+
+function writeMeta(db: SqliteDatabase, key: string, value: string | number): void {
+  const sql =
+    "insert into oncehook_meta (key, value) values (?, ?) on conflict (key) do update set value = excluded.value where value is not excluded.value";
+  db.prepare(sql).run(key, value);
+}

@@ -1,0 +1,181 @@
+/** An inbox that is open: its connection, and how transactions are run on it. */
+import { realpathSync } from "node:fs";
+import { SetupError, StoreError } from "../../errors.ts";
+import type { OpenContext, Turn, TurnResult } from "../../inbox/store.ts";
+import { AheadSettles } from "./ahead.ts";
+import { Checkpoints } from "./checkpoints.ts";
+import { checkDurable, openConnection } from "./connection.ts";
+import { loadDriver, type SqliteDatabase, type SqliteDriver } from "./driver.ts";
+import { asStoreError } from "./failures.ts";
+import { enterInstance, leaveInstance } from "./instances.ts";
+import { Interner } from "./interner.ts";
+import { prepareFile } from "./location.ts";
+import { claimName, migrate } from "./migrate.ts";
+import { Space, type SpaceLimits } from "./space.ts";
+import { amend, createPlan, runTurn } from "./turn.ts";
+import { Wake } from "./wake.ts";
+import { createSession, type Facts, type Session, type Work } from "./work.ts";
+import { immediately, inTransaction, type Patience, untilFree } from "./writer.ts";
+
+const CHECK_DURABLE_EVERY_MS = 3_600_000;
+
+export interface InboxSettings extends SpaceLimits {
+  /** Absolute. */
+  readonly path: string;
+  readonly location: string;
+  readonly busyTimeoutMs: number;
+  readonly driver: SqliteDriver | undefined;
+  /** The user's own connection to the same file, for completions with effects. */
+  readonly effects: SqliteDatabase | undefined;
+}
+
+export class OpenInbox {
+  readonly context: OpenContext;
+  readonly session: Session;
+  readonly facts: Facts;
+  readonly wake: Wake;
+  readonly patience: Patience;
+  readonly #file: string;
+  readonly #space: Space;
+  readonly #checkpoints: Checkpoints;
+  readonly #ahead: AheadSettles | null;
+  readonly #underWay = new Set<Promise<unknown>>();
+  #closing: Promise<void> | null = null;
+  /** Negative until the first write: a driver may say one thing and do another. */
+  #checkedAt = Number.NEGATIVE_INFINITY;
+  #broken: StoreError | null = null;
+
+  constructor(file: string, settings: InboxSettings, context: OpenContext, db: SqliteDatabase) {
+    const { clock, firstSequence, instance } = context;
+    const holder = immediately(db, () => {
+      migrate(db, context.migrate);
+      claimName(db, context);
+      return enterInstance(db, instance, clock.now());
+    });
+    checkDurable(db);
+    this.context = context;
+    this.session = createSession(db);
+    this.facts = { firstSequence, holder, clients: new Interner(), kinds: new Interner() };
+    this.wake = new Wake(db, clock);
+    this.patience = { clock, busyTimeoutMs: settings.busyTimeoutMs, location: settings.location };
+    this.#file = file;
+    this.#space = new Space(settings, clock);
+    this.#checkpoints = new Checkpoints(db, clock);
+    const { effects } = settings;
+    this.#ahead = effects === undefined ? null : new AheadSettles(createSession(effects), db, this.patience);
+  }
+
+  get db(): SqliteDatabase {
+    return this.session.db;
+  }
+
+  async step(turn: Turn<SqliteDatabase>): Promise<TurnResult> {
+    return this.during(async () => {
+      const plan = createPlan();
+      if (turn.accepts.length + turn.quarantines.length > 0) plan.refusal = this.#space.refusal(this.db, this.#file);
+      if (this.#ahead !== null) await this.#ahead.run(turn, plan, this.facts);
+      try {
+        for (;;) {
+          try {
+            return await this.#commit((work) => runTurn(work, turn, plan));
+          } catch (error) {
+            if (!amend(plan, turn, error)) throw error;
+          }
+        }
+      } catch (error) {
+        this.#ahead?.remember(turn, plan);
+        throw error;
+      }
+    });
+  }
+
+  /** Runs `operation` in a write transaction. */
+  write<T>(operation: (work: Work) => T): Promise<T> {
+    return this.during(() => this.#commit(operation));
+  }
+
+  /** Runs what only reads, or brings its own transactions, while the inbox stays open. */
+  during<T>(operation: () => Promise<T> | T): Promise<T> {
+    if (this.#closing !== null) return Promise.reject(closed());
+    const running = (async () => operation())().catch((error: unknown) => {
+      throw asStoreError(error, this.patience.location);
+    });
+    this.#underWay.add(running);
+    const done = () => this.#underWay.delete(running);
+    running.then(done, done);
+    return running;
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #commit<T>(operation: (work: Work) => T): Promise<T> {
+    if (this.#broken !== null) throw this.#broken;
+    const { clock } = this.context;
+    const result = await untilFree(this.patience, () =>
+      inTransaction(this.session, this.facts, clock.now(), operation),
+    );
+    this.#checkpoints.wrote();
+    this.#checkNowAndThen();
+    return result;
+  }
+
+  /** After the first write and hourly: what somebody turned off later would lose acknowledged events in silence. */
+  #checkNowAndThen(): void {
+    const now = this.context.clock.monotonic();
+    if (now - this.#checkedAt < CHECK_DURABLE_EVERY_MS) return;
+    this.#checkedAt = now;
+    try {
+      checkDurable(this.db);
+    } catch (error) {
+      if (error instanceof StoreError) this.#broken = error;
+      throw error;
+    }
+  }
+
+  async #close(): Promise<void> {
+    await Promise.allSettled([...this.#underWay]);
+    this.wake.stop();
+    this.#checkpoints.stop();
+    try {
+      immediately(this.db, () => leaveInstance(this.db, this.facts.holder));
+    } catch {
+      // Its row is removed by the next open, once this process is gone.
+    }
+    this.db.close();
+  }
+}
+
+/** Opens the file at `settings.path` and brings it to this version's schema. */
+export async function openInbox(settings: InboxSettings, context: OpenContext): Promise<OpenInbox> {
+  const driver = settings.driver ?? (await loadDriver());
+  const file = prepareFile(settings.path);
+  checkEffects(settings.effects, file);
+  const patience = { ...settings, clock: context.clock };
+  try {
+    return await untilFree(patience, () => {
+      const db = openConnection(driver, file);
+      try {
+        return new OpenInbox(file, settings, context, db);
+      } catch (error) {
+        db.close();
+        throw error;
+      }
+    });
+  } catch (error) {
+    throw asStoreError(error, settings.location);
+  }
+}
+
+function checkEffects(effects: SqliteDatabase | undefined, file: string): void {
+  if (effects === undefined) return;
+  const other = effects.open && effects.name !== "" && effects.name !== ":memory:" ? realpathSync(effects.name) : "";
+  if (other === file) return;
+  throw new SetupError("invalid_option", `Option "effects" must be an open connection to the inbox's own file.`);
+}
+
+export function closed(): StoreError {
+  return new StoreError("closed", "The SQLite store is not open.");
+}

@@ -1,0 +1,146 @@
+/** Removes what is past its retention, in bounded batches, and gives the space back. */
+import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
+import { HELD, KEEP } from "./codes.ts";
+import type { OpenInbox } from "./open-inbox.ts";
+import type { Work } from "./work.ts";
+import { untilFree } from "./writer.ts";
+
+/** By the index of finished events; also what the test of query plans explains. */
+export const PRUNABLE =
+  "select id, lane, keep, accepted from oncehook_event where keep is not null and keep = ? and finished < ? order by finished limit ?";
+
+/** Pages given back at most after one prune: a short lock. */
+const VACUUM_PAGES = 1000;
+/** A process that has not been heard of for so long is no longer shown. */
+const FORGET_INSTANCES_MS = 7 * 24 * 3_600_000;
+
+interface PrunableRow {
+  readonly id: number;
+  readonly lane: number;
+  readonly keep: number;
+  readonly accepted: number;
+}
+
+/** One kind of rows: those taken in this batch, and whether there are others. */
+interface Batch<Row> {
+  readonly rows: readonly Row[];
+  readonly more: boolean;
+}
+
+export async function prune(inbox: OpenInbox, policy: PrunePolicy): Promise<PruneResult> {
+  const bodies = await inbox.write((work) => pruneBodies(work, policy));
+  const events = await inbox.write((work) => pruneEvents(work, policy));
+  const quarantined = await inbox.write((work) => pruneQuarantined(work, policy));
+  await inbox.during(() =>
+    untilFree(inbox.patience, () => inbox.db.exec(`pragma incremental_vacuum(${VACUUM_PAGES})`)),
+  );
+  return {
+    bodies: bodies.rows.length,
+    events: events.rows.length,
+    lanes: events.lanes,
+    quarantined: quarantined.rows.length,
+    more: bodies.more || events.more || quarantined.more,
+  };
+}
+
+/** A clock that jumped ahead of the service's timestamps must not delete anything. */
+function cutOffOf(work: Work): number {
+  const newest = work.sql.readCounter.get("newest_signed")?.value ?? -1;
+  return newest < 0 ? work.now : Math.min(work.now, newest);
+}
+
+function pruneBodies(work: Work, policy: PrunePolicy): Batch<PrunableRow> {
+  const cutOff = cutOffOf(work);
+  const batch = takeBatch(policy.batch, [
+    (limit) => prunable(work, KEEP.handled, cutOff - policy.handledBodiesMs, limit),
+    (limit) => prunable(work, KEEP.other, cutOff - policy.otherBodiesMs, limit),
+  ]);
+  const removeBody = work.db.prepare("delete from oncehook_body where event = ?");
+  const removeConflict = work.db.prepare("delete from oncehook_conflict where event = ?");
+  const keep = work.db.prepare("update oncehook_event set keep = ? where id = ?");
+  for (const { id } of batch.rows) {
+    removeBody.run(id);
+    removeConflict.run(id);
+    keep.run(KEEP.identity, id);
+  }
+  return batch;
+}
+
+/** An identity is kept as long as the service might repeat it, counted from the later of its two times. */
+function pruneEvents(work: Work, policy: PrunePolicy): Batch<PrunableRow> & { readonly lanes: number } {
+  const cutOff = cutOffOf(work);
+  const old = cutOff - policy.identitiesMs;
+  const finished = [KEEP.identity, KEEP.handled, KEEP.other].map(
+    (keep) => (limit: number) => prunable(work, keep, old, limit),
+  );
+  const batch = takeBatch(policy.batch, [
+    ...finished.map((read) => (limit: number) => read(limit).filter(({ accepted }) => accepted < old)),
+    (limit) => prunable(work, KEEP.dead, cutOff - policy.deadMs, limit),
+  ]);
+  const tables = ["body", "conflict", "attempt"].map((table) =>
+    work.db.prepare(`delete from oncehook_${table} where event = ?`),
+  );
+  const removeEvent = work.db.prepare("delete from oncehook_event where id = ?");
+  let lanes = 0;
+  for (const { id, lane, keep } of batch.rows) {
+    for (const table of tables) table.run(id);
+    removeEvent.run(id);
+    if (keep === KEEP.dead) work.ledger.add("dead", -1);
+    if (removeEmptyLane(work, lane)) lanes++;
+  }
+  return { ...batch, lanes };
+}
+
+const REMOVE_LANE = `delete from oncehook_lane where id = ?
+  and not exists (select 1 from oncehook_event where lane = oncehook_lane.id) returning status = 5 as blocked`;
+
+function removeEmptyLane(work: Work, lane: number): boolean {
+  const removed = work.db.prepare(REMOVE_LANE).get(lane) as { readonly blocked: number } | undefined;
+  if (removed === undefined) return false;
+  work.ledger.add("blocked", -removed.blocked);
+  work.db.prepare("delete from oncehook_gap where lane = ?").run(lane);
+  return true;
+}
+
+interface OldRow {
+  readonly id: number;
+  readonly state: number;
+  readonly bytes: number;
+}
+
+function pruneQuarantined(work: Work, policy: PrunePolicy): Batch<OldRow> {
+  const cutOff = cutOffOf(work);
+  const select = work.db.prepare(
+    `select id, state, bytes from oncehook_quarantine where accepted < ? and (state = 0) = ? order by accepted limit ?`,
+  );
+  const batch = takeBatch(policy.batch, [
+    (limit) => select.all(cutOff - policy.deadMs, 1, limit) as OldRow[],
+    (limit) => select.all(cutOff - policy.identitiesMs, 0, limit) as OldRow[],
+  ]);
+  const remove = work.db.prepare("delete from oncehook_quarantine where id = ?");
+  for (const { id, state, bytes } of batch.rows) {
+    remove.run(id);
+    if (state !== HELD.held) continue;
+    work.ledger.add("held", -1);
+    work.ledger.add("held_bytes", -bytes);
+  }
+  const forgotten = work.now - FORGET_INSTANCES_MS;
+  work.db
+    .prepare("delete from oncehook_instance where max(opened, coalesce(seen, 0)) < ? and id <> ?")
+    .run(forgotten, work.facts.holder);
+  return batch;
+}
+
+function prunable(work: Work, keep: number, before: number, limit: number): PrunableRow[] {
+  return work.db.prepare(PRUNABLE).all(keep, before, limit) as PrunableRow[];
+}
+
+/** The first `size` rows of the sources together, and whether they hold more. */
+function takeBatch<Row>(size: number, sources: readonly ((limit: number) => Row[])[]): Batch<Row> {
+  const rows: Row[] = [];
+  for (const source of sources) {
+    if (rows.length > size) break;
+    rows.push(...source(size + 1 - rows.length));
+  }
+  return { rows: rows.slice(0, size), more: rows.length > size };
+}

@@ -1,0 +1,98 @@
+/** Turns rows into the records that operators see. */
+import type {
+  AttemptRecord,
+  EventRecord,
+  GapRecord,
+  LaneKey,
+  LaneRecord,
+  QuarantineRecord,
+} from "../../inbox/record.ts";
+import { heldWord, outcomeWord, stateWord, statusWord, TAG, tagWord } from "./codes.ts";
+import type { SqliteDatabase } from "./driver.ts";
+import type { Session } from "./work.ts";
+
+/** Columns, joined tables and order of an event as `toEvent` reads it. */
+export const EVENT = `select e.id, e.lane as laneId, c.name as apiClientId, l.tag, l.message as messageId, e.seq as sequence,
+  k.name as eventType, e.state, e.outcome, e.late, e.forced, e.occurred as occurredAt, e.signed as signedAt,
+  e.accepted as acceptedAt, e.started as startedAt, e.finished as finishedAt, e.attempts, e.duplicates, e.conflict,
+  e.error_code as errorCode, e.error, e.trace, e.digest, b.raw
+  from oncehook_event e cross join oncehook_lane l on l.id = e.lane cross join oncehook_client c on c.id = l.client
+  cross join oncehook_kind k on k.id = e.kind left join oncehook_body b on b.event = e.id`;
+
+export interface EventRow extends Omit<EventRecord, "lane" | "state" | "outcome" | "late" | "forced" | "conflict"> {
+  readonly apiClientId: string;
+  readonly tag: number;
+  readonly messageId: string;
+  readonly state: number;
+  readonly outcome: number | null;
+  readonly late: number;
+  readonly forced: number;
+  readonly conflict: number;
+}
+
+export function toEvent(row: EventRow): EventRecord {
+  const { apiClientId, tag, messageId, ...facts } = row;
+  return {
+    ...facts,
+    lane: { apiClientId, tag: tagWord(tag), messageId },
+    state: stateWord(row.state),
+    outcome: outcomeWord(row.outcome),
+    late: row.late === 1,
+    forced: row.forced === 1,
+    conflict: row.conflict === 1,
+  };
+}
+
+export function readEvent({ db }: Pick<Session, "db">, id: number): EventRecord | null {
+  const row = db.prepare(`${EVENT} where e.id = ?`).get(id);
+  return row === undefined ? null : toEvent(row as EventRow);
+}
+
+interface LaneFacts extends Omit<LaneRecord, "key" | "status" | "events" | "gaps" | "attempts"> {
+  readonly apiClientId: string;
+  readonly tag: number;
+  readonly messageId: string;
+  readonly status: number;
+}
+
+const LANE = `select l.id, c.name as apiClientId, l.tag, l.message as messageId, l.cursor, l.status, l.ready_at as readyAt,
+  l.gap_since as gapSince, l.epoch, l.peer, l.reference as externalReference
+  from oncehook_lane l join oncehook_client c on c.id = l.client`;
+
+/** A lane with all it holds; null when there is none. */
+export function readLane(db: SqliteDatabase, ref: LaneKey | number): LaneRecord | null {
+  const row = (
+    typeof ref === "number"
+      ? db.prepare(`${LANE} where l.id = ?`).get(ref)
+      : db
+          .prepare(`${LANE} where c.name = ? and l.tag = ? and l.message = ?`)
+          .get(ref.apiClientId, TAG[ref.tag], ref.messageId)
+  ) as LaneFacts | undefined;
+  if (row === undefined) return null;
+  const { apiClientId, tag, messageId, status, ...facts } = row;
+  const events = db.prepare(`${EVENT} where e.lane = ? order by e.seq, e.id`).all(row.id) as EventRow[];
+  const gaps = db
+    .prepare(
+      `select lo as "from", hi as "to", skipped as skippedAt, filled as filledAt from oncehook_gap where lane = ? order by hi`,
+    )
+    .all(row.id) as GapRecord[];
+  const attempts = db
+    .prepare(
+      `select a.event as eventId, a.attempt, a.at, a.duration as durationMs, a.error_code as errorCode, a.error
+       from oncehook_event e join oncehook_attempt a on a.event = e.id where e.lane = ? order by a.id`,
+    )
+    .all(row.id) as AttemptRecord[];
+  const key = { apiClientId, tag: tagWord(tag), messageId };
+  return { ...facts, key, status: statusWord(status), events: events.map(toEvent), gaps, attempts };
+}
+
+export interface QuarantineRow extends Omit<QuarantineRecord, "state"> {
+  readonly state: number;
+}
+
+export const QUARANTINE = `select id, reason, slot, scope, state, replayed_as as replayedAs, signed as signedAt,
+  accepted as acceptedAt, trace, digest, raw from oncehook_quarantine`;
+
+export function toQuarantine(row: QuarantineRow): QuarantineRecord {
+  return { ...row, state: heldWord(row.state) };
+}

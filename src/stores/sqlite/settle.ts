@@ -1,0 +1,127 @@
+/** Ends leases, each only while it is still held; effects commit with the completion of their event. */
+import { SetupError } from "../../errors.ts";
+import type { Outcome } from "../../inbox/record.ts";
+import type { Effect, Failure, LeaseRef, Settle, SettleResult } from "../../inbox/store.ts";
+import { KEEP, OUTCOME, STATE, STATUS } from "./codes.ts";
+import type { SqliteDatabase } from "./driver.ts";
+import { EffectAborted } from "./failures.ts";
+import { goOnAfterDead, rearm, schedule, writeLane } from "./lanes.ts";
+import type { LaneRow } from "./statements.ts";
+import type { Work } from "./work.ts";
+
+/** The user's own type of connection is not known here: effects get the connection that the completion is written on. */
+type AnySettle = Settle<SqliteDatabase>;
+
+const SETTLED: SettleResult = { status: "settled" };
+const LOST: SettleResult = { status: "lost" };
+
+export function settle(work: Work, request: AnySettle): SettleResult {
+  if (request.kind === "complete") {
+    const { lease, outcome, effects } = request;
+    return effects.length === 0 ? complete(work, lease, outcome) : completeWith(work, lease, outcome, effects);
+  }
+  const lane = heldLane(work, request.lease);
+  if (lane === null) return LOST;
+  const { event } = request.lease;
+  switch (request.kind) {
+    case "retry":
+      recordFailure(work, event, request.failure);
+      work.ledger.add("retried");
+      schedule(work, lane, STATUS.backoff, work.now + request.delayMs);
+      writeLane(work, lane);
+      break;
+    case "dead":
+      recordFailure(work, event, request.failure);
+      work.sql.finishEvent.run(STATE.dead, KEEP.dead, work.now, event);
+      work.ledger.add("pending", -1);
+      work.ledger.add("dead");
+      work.ledger.add("dead_lettered");
+      goOnAfterDead(work, lane, request.onDead);
+      break;
+    case "release":
+      work.sql.releaseEvent.run(event);
+      if (request.delayMs === 0) rearm(work, lane);
+      else {
+        schedule(work, lane, STATUS.backoff, work.now + request.delayMs);
+        writeLane(work, lane);
+      }
+      break;
+    default:
+      return request satisfies never;
+  }
+  return SETTLED;
+}
+
+/** The lane of a lease that is still this open's; null when it is lost. Being expired alone loses nothing. */
+function heldLane(work: Work, ref: LeaseRef): LaneRow | null {
+  const lane = work.sql.laneById.get(ref.lane);
+  if (lane === undefined || lane.status !== STATUS.leased) return null;
+  if (lane.epoch !== ref.epoch || lane.leased !== ref.event || lane.holder !== work.facts.holder) return null;
+  return work.sql.eventState.get(ref.event)?.state === STATE.pending ? lane : null;
+}
+
+function complete(work: Work, lease: LeaseRef, outcome: Outcome): SettleResult {
+  const { sql, facts } = work;
+  if (sql.idleLane.run(lease.lane, lease.epoch, lease.event, facts.holder).changes === 1) {
+    finishDone(work, lease.event, outcome);
+    return SETTLED;
+  }
+  const lane = heldLane(work, lease);
+  if (lane === null) return LOST;
+  finishDone(work, lease.event, outcome);
+  rearm(work, lane);
+  return SETTLED;
+}
+
+function finishDone(work: Work, event: number, outcome: Outcome): void {
+  const keep = outcome === "handled" ? KEEP.handled : KEEP.other;
+  work.sql.completeEvent.run(OUTCOME[outcome], keep, work.now, event);
+  work.ledger.add(outcome);
+  work.ledger.add("pending", -1);
+}
+
+/** Guard first: a lost lease runs no effect. An effect that throws takes back its neighbours and the completion. */
+function completeWith(
+  work: Work,
+  lease: LeaseRef,
+  outcome: Outcome,
+  effects: readonly Effect<SqliteDatabase>[],
+): SettleResult {
+  if (heldLane(work, lease) === null) return LOST;
+  work.sql.savepoint.run();
+  try {
+    for (const effect of effects) refusePromise(effect(work.db));
+  } catch (error) {
+    // SQLite ends the whole transaction by itself on some errors, such as a full disk or `raise(rollback)`.
+    if (!work.db.inTransaction) throw new EffectAborted(lease, error);
+    work.sql.rollbackTo.run();
+    work.sql.release.run();
+    return { status: "effect_failed", error };
+  }
+  if (!work.db.inTransaction) throw new EffectAborted(lease, effectEndedTransaction());
+  work.sql.release.run();
+  return complete(work, lease, outcome);
+}
+
+function refusePromise(answer: unknown): void {
+  if (typeof answer !== "object" || answer === null || !("then" in answer) || typeof answer.then !== "function") return;
+  // Its outcome is not waited for, and must not become an unhandled rejection.
+  answer.then(undefined, () => {});
+  throw new SetupError(
+    "async_effect",
+    "An effect of ctx.commit returned a promise, but SQLite's transaction ends before it would settle: write synchronously.",
+  );
+}
+
+function effectEndedTransaction(): SetupError {
+  return new SetupError(
+    "invalid_option",
+    "An effect of ctx.commit ended the inbox's transaction: use no BEGIN, COMMIT or ROLLBACK in it, only savepoints.",
+  );
+}
+
+function recordFailure(work: Work, event: number, failure: Failure): void {
+  const attempt = work.sql.eventState.get(event)?.attempts ?? 0;
+  work.sql.failEvent.run(failure.code, failure.message, event);
+  work.sql.insertAttempt.run(event, attempt, work.now, failure.durationMs, failure.code, failure.message);
+}

@@ -1,0 +1,194 @@
+/** Every statement of the hot path, prepared once per connection. */
+import type { SqliteDatabase } from "./driver.ts";
+
+/** A prepared query whose rows have the shape that its SQL names. */
+export interface Query<Row> {
+  get(...params: unknown[]): Row | undefined;
+  all(...params: unknown[]): Row[];
+}
+
+/** A prepared change. */
+export interface Change {
+  run(...params: unknown[]): { readonly changes: number; readonly lastInsertRowid: number | bigint };
+}
+
+/** What a decision needs to know of a lane; `below`: see the schema. */
+export interface LaneRow {
+  readonly id: number;
+  readonly tag: number;
+  status: number;
+  readyAt: number | null;
+  cursor: number | null;
+  gapSince: number | null;
+  epoch: number;
+  holder: number | null;
+  leased: number | null;
+  below: number;
+  /** 1 while its peer or its reference is not known. */
+  readonly bare: number;
+}
+
+/** A lane as a claim reads it: with its key. */
+export interface DueLaneRow extends LaneRow {
+  readonly client: number;
+  readonly message: string;
+}
+
+export interface HeadRow {
+  readonly id: number;
+  readonly sequence: number;
+  readonly forced: number;
+  readonly gapWaitMs: number;
+  readonly occurredAt: number;
+  readonly acceptedAt: number;
+}
+
+export interface ClaimRow {
+  readonly id: number;
+  readonly sequence: number;
+  readonly kind: number;
+  readonly state: number;
+  readonly late: number;
+  readonly forced: number;
+  readonly attempts: number;
+  readonly acceptedAt: number;
+  readonly signedAt: number;
+  readonly trace: string | null;
+  readonly raw: Buffer | null;
+}
+
+export interface KnownRow {
+  readonly id: number;
+  readonly state: number;
+  readonly digest: Buffer;
+  readonly signedAt: number;
+  readonly conflict: number;
+}
+
+const LANE = `id, tag, status, ready_at as readyAt, cursor, gap_since as gapSince, epoch, holder, leased, below,
+  (peer is null or reference is null) as bare`;
+const HEAD = "id, seq as sequence, forced, gap_wait as gapWaitMs, occurred as occurredAt, accepted as acceptedAt";
+
+/** The SQL by name; also what the test of query plans explains. */
+export const SQL = {
+  laneByKey: `select ${LANE} from oncehook_lane where client = ? and tag = ? and message = ?`,
+  laneById: `select ${LANE} from oncehook_lane where id = ?`,
+  dueLaneById: `select client, message, ${LANE} from oncehook_lane where id = ?`,
+  insertLane: `insert into oncehook_lane
+    (id, client, tag, message, status, ready_at, cursor, gap_since, epoch, holder, leased, below, peer, reference)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)`,
+  updateLane: `update oncehook_lane set status = ?, ready_at = ?, cursor = ?, gap_since = ?, epoch = ?, holder = ?, leased = ?,
+    below = ? where id = ?`,
+  nameLane: "update oncehook_lane set peer = coalesce(peer, ?), reference = coalesce(reference, ?) where id = ?",
+  // The common end of a lease, decided in one statement: nothing else waits in the lane.
+  idleLane: `update oncehook_lane set status = 0, ready_at = null, gap_since = null, holder = null, leased = null
+    where id = ? and epoch = ? and leased = ? and holder = ? and status = 4 and below = 0
+      and exists (select 1 from oncehook_event where id = oncehook_lane.leased and state = 0)
+      and not exists (select 1 from oncehook_event as waiting where waiting.lane = oncehook_lane.id
+        and waiting.seq >= coalesce(oncehook_lane.cursor, -9007199254740991) and waiting.state = 0
+        and waiting.id <> oncehook_lane.leased)`,
+  extendLease:
+    "update oncehook_lane set ready_at = ? where id = ? and epoch = ? and leased = ? and holder = ? and status = 4",
+
+  head: `select ${HEAD} from oncehook_event where lane = ? and seq >= ? and state = 0 and late = 0 order by seq, id limit 1`,
+  lateHead: `select ${HEAD} from oncehook_event where lane = ? and state = 0 and late = 1 order by seq, id limit 1`,
+  insertEvent: `insert into oncehook_event (id, lane, seq, kind, state, outcome, keep, finished, attempts, started, late, forced,
+    duplicates, conflict, gap_wait, occurred, signed, accepted, digest, trace)
+    values (?, ?, ?, ?, ?, null, ?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
+  insertBody: "insert into oncehook_body (event, raw) values (?, ?)",
+  known: `select id, state, digest, signed as signedAt, conflict from oncehook_event where lane = ? and seq = ? and kind = ?`,
+  body: "select raw from oncehook_body where event = ?",
+  countDuplicates: "update oncehook_event set duplicates = duplicates + ? where id = ? returning signed as signedAt",
+  markConflict: "update oncehook_event set conflict = 1 where id = ?",
+  insertConflict: "insert or ignore into oncehook_conflict (event, digest, signed, at, raw) values (?, ?, ?, ?, ?)",
+  fillGaps: "update oncehook_gap set filled = ? where lane = ? and hi >= ? and lo <= ? and filled is null",
+
+  dueLanes: `select client, message, ${LANE} from oncehook_lane where status in (1, 2, 3) and ready_at >= ? and ready_at <= ?
+    and (ready_at > ? or id > ?) order by ready_at, id limit ?`,
+  expiredLanes: `select client, message, ${LANE} from oncehook_lane where status = 4 and ready_at >= ? and ready_at <= ?
+    and (ready_at > ? or id > ?) order by ready_at, id limit ?`,
+  expiredLease: "select 1 as due from oncehook_lane where status = 4 and (ready_at <= ?) limit 1",
+  farLease: "select 1 as due from oncehook_lane where status = 4 and (ready_at > ?) limit 1",
+  claimed: `select e.id, e.seq as sequence, e.kind, e.state, e.late, e.forced, e.attempts, e.accepted as acceptedAt,
+    e.signed as signedAt, e.trace, b.raw from oncehook_event e left join oncehook_body b on b.event = e.id where e.id = ?`,
+  startEvent: "update oncehook_event set attempts = attempts + 1, started = coalesce(started, ?) where id = ?",
+  insertGap: "insert or ignore into oncehook_gap (lane, hi, lo, skipped) values (?, ?, ?, ?)",
+  gapBefore: `select lo as "from", hi as "to" from oncehook_gap where lane = ? and hi = ?`,
+
+  eventState: "select state, attempts from oncehook_event where id = ?",
+  completeEvent: `update oncehook_event set state = 1, outcome = ?, keep = ?, finished = ? where id = ? and state = 0`,
+  failEvent: "update oncehook_event set error_code = ?, error = ? where id = ?",
+  finishEvent: "update oncehook_event set state = ?, outcome = null, keep = ?, finished = ? where id = ?",
+  releaseEvent: "update oncehook_event set attempts = attempts - 1 where id = ?",
+  insertAttempt:
+    "insert into oncehook_attempt (event, attempt, at, duration, error_code, error) values (?, ?, ?, ?, ?, ?)",
+
+  quarantineKnown: "select 1 as known from oncehook_quarantine where digest = ?",
+  quarantineHeld:
+    "select count(*) as rows, coalesce(sum(bytes), 0) as bytes from oncehook_quarantine where state = 0 and slot = ?",
+  insertQuarantine: `insert into oncehook_quarantine (digest, reason, slot, scope, state, signed, accepted, bytes, trace, raw)
+    values (?, ?, ?, ?, 0, ?, ?, ?, ?, ?)`,
+
+  readCounter: "select value from oncehook_counter where name = ?",
+  addCounter: "update oncehook_counter set value = value + ? where name = ?",
+  raiseCounter: "update oncehook_counter set value = max(value, ?) where name = ?",
+  clientId: "select id from oncehook_client where name = ?",
+  clientName: "select name from oncehook_client where id = ?",
+  insertClient: "insert into oncehook_client (name) values (?)",
+  kindId: "select id from oncehook_kind where name = ?",
+  kindName: "select name from oncehook_kind where id = ?",
+  insertKind: "insert into oncehook_kind (name) values (?)",
+
+  soonest: `select min(at) as at from (
+    select min(ready_at) as at from oncehook_lane where status in (1, 2, 3)
+    union all select min(ready_at) from oncehook_lane where status = 4)`,
+  farthest: `select max(at) as at from (
+    select max(ready_at) as at from oncehook_lane where status in (1, 2, 3)
+    union all select max(ready_at) from oncehook_lane where status = 4)`,
+
+  savepoint: "savepoint oncehook_row",
+  release: "release oncehook_row",
+  rollbackTo: "rollback to oncehook_row",
+} as const;
+
+type Rows = {
+  laneByKey: LaneRow;
+  laneById: LaneRow;
+  dueLaneById: DueLaneRow;
+  head: HeadRow;
+  lateHead: HeadRow;
+  known: KnownRow;
+  body: { readonly raw: Buffer };
+  countDuplicates: { readonly signedAt: number };
+  dueLanes: DueLaneRow;
+  expiredLanes: DueLaneRow;
+  expiredLease: { readonly due: 1 };
+  farLease: { readonly due: 1 };
+  claimed: ClaimRow;
+  gapBefore: { readonly from: number; readonly to: number };
+  eventState: { readonly state: number; readonly attempts: number };
+  quarantineKnown: { readonly known: 1 };
+  quarantineHeld: { readonly rows: number; readonly bytes: number };
+  readCounter: { readonly value: number };
+  clientId: { readonly id: number };
+  clientName: { readonly name: string };
+  kindId: { readonly id: number };
+  kindName: { readonly name: string };
+  soonest: { readonly at: number | null };
+  farthest: { readonly at: number | null };
+};
+
+export type Statements = {
+  readonly [Name in keyof typeof SQL]: Name extends keyof Rows ? Query<Rows[Name]> : Change;
+};
+
+/** Prepares them all on `db`. The shape of a row is what its SQL selects: this is the one place that says so. */
+export function prepareStatements(db: SqliteDatabase): Statements {
+  const prepared = Object.entries(SQL).map(([name, sql]) => {
+    const statement = db.prepare(sql);
+    // A connection of the user's may be set to give BigInts.
+    statement.safeIntegers(false);
+    return [name, statement];
+  });
+  return Object.fromEntries(prepared) as Statements;
+}

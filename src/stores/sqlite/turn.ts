@@ -1,0 +1,101 @@
+/** One write transaction of the core's: settles, repeats, due lanes, then what is accepted. */
+import type { Acceptance, Lease, QuarantineAnswer, SettleResult, Turn, TurnResult } from "../../inbox/store.ts";
+import { type AcceptMode, accept, countRepeat } from "./accept.ts";
+import { type Claimed, claimDue, recoveryDue } from "./claim.ts";
+import type { SqliteDatabase } from "./driver.ts";
+import { EffectAborted, isFull, isRowFault, storeFull } from "./failures.ts";
+import { quarantine } from "./quarantine.ts";
+import { settle } from "./settle.ts";
+import type { Work } from "./work.ts";
+
+/** What a failed try taught: how the next one differs. */
+export interface Plan {
+  /** Settles that are answered already: committed on the user's connection, or an effect that ended the transaction. */
+  readonly answered: Map<number, SettleResult>;
+  /** A row of the turn was at fault: a savepoint around each finds it. */
+  careful: boolean;
+  /** Why nothing is accepted in this turn; settles and claims go on. */
+  refusal: Error | null;
+}
+
+export function createPlan(): Plan {
+  return { answered: new Map(), careful: false, refusal: null };
+}
+
+export function runTurn(work: Work, turn: Turn<SqliteDatabase>, plan: Plan): TurnResult {
+  const { claim } = turn;
+  const settled = turn.settles.map((request, index) => plan.answered.get(index) ?? settle(work, request));
+  for (const repeat of turn.repeats) countRepeat(work, repeat);
+  const claimed: Claimed = { leases: [], retired: [] };
+  if (claim.lane === undefined) claimDue(work, claim, claimed);
+
+  const leaseAtAccept =
+    claim.mode === "ordinary" && claim.lane === undefined && claim.limit > claimed.leases.length && !recoveryDue(work);
+  const mode: AcceptMode = { lateEvents: turn.lateEvents, claim: leaseAtAccept ? claim : null, claimed };
+  const accepted = acceptAll(work, turn, plan, mode);
+  const quarantined = turn.quarantines.map(
+    (body): QuarantineAnswer => (plan.refusal === null ? quarantine(work, body, turn.quarantineQuota) : "full"),
+  );
+  if (claim.lane !== undefined) claimDue(work, claim, claimed);
+  return { settled, accepted, quarantined, ...indexed(claimed, accepted), recoveryDue: recoveryDue(work) };
+}
+
+/** Learns from a failure of the turn. False when another try would fail alike. */
+export function amend(plan: Plan, turn: Turn<SqliteDatabase>, error: unknown): boolean {
+  if (error instanceof EffectAborted) {
+    const index = turn.settles.findIndex((request, at) => request.lease === error.lease && !plan.answered.has(at));
+    if (index < 0) return false;
+    plan.answered.set(index, { status: "effect_failed", error: error.cause });
+    return true;
+  }
+  const accepts = turn.accepts.length + turn.quarantines.length > 0;
+  if (isFull(error) && accepts && plan.refusal === null) {
+    plan.refusal = storeFull("The disk is full: free some space.", error);
+    return true;
+  }
+  if (!isRowFault(error) || plan.careful || turn.accepts.length === 0) return false;
+  plan.careful = true;
+  return true;
+}
+
+function acceptAll(work: Work, turn: Turn<SqliteDatabase>, plan: Plan, mode: AcceptMode): Acceptance[] {
+  const { refusal } = plan;
+  if (refusal !== null) return turn.accepts.map(() => ({ outcome: "failed", error: refusal }));
+  if (!plan.careful) return turn.accepts.map((incoming, index) => accept(work, incoming, index, mode));
+  return turn.accepts.map((incoming, index) => acceptCarefully(work, mode, () => accept(work, incoming, index, mode)));
+}
+
+/** A row that cannot be stored leaves nothing behind, and fails none of its neighbours. */
+function acceptCarefully(work: Work, mode: AcceptMode, store: () => Acceptance): Acceptance {
+  const leases = mode.claimed.leases.length;
+  const ledger = work.ledger.snapshot();
+  work.sql.savepoint.run();
+  try {
+    return store();
+  } catch (error) {
+    if (!isRowFault(error) || !work.db.inTransaction) throw error;
+    work.sql.rollbackTo.run();
+    work.ledger.restore(ledger);
+    work.facts.clients.rolledBack();
+    work.facts.kinds.rolledBack();
+    mode.claimed.leases.length = leases;
+    return { outcome: "failed", error };
+  } finally {
+    if (work.db.inTransaction) work.sql.release.run();
+  }
+}
+
+/** Tells the core which of its own events a lease is for, so that it need not parse them again. */
+function indexed(claimed: Claimed, accepted: readonly Acceptance[]): Pick<TurnResult, "leases" | "retired"> {
+  const { leases, retired } = claimed;
+  if (leases.length === 0 || accepted.length === 0) return { leases, retired };
+  const indexes = new Map<number, number>();
+  accepted.forEach((acceptance, index) => {
+    if (acceptance.outcome === "accepted" || acceptance.outcome === "late") indexes.set(acceptance.event, index);
+  });
+  const withIndex = leases.map((lease): Lease => {
+    const acceptIndex = indexes.get(lease.event) ?? null;
+    return acceptIndex === lease.acceptIndex ? lease : { ...lease, acceptIndex };
+  });
+  return { leases: withIndex, retired };
+}

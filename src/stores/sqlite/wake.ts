@@ -1,0 +1,56 @@
+/** Notices commits of other processes on the same file. */
+import type { Clock, Timer } from "../../internal/clock.ts";
+import type { SqliteDatabase } from "./driver.ts";
+
+const LOOK_EVERY_MS = 100;
+
+export class Wake {
+  readonly #db: SqliteDatabase;
+  readonly #clock: Clock;
+  readonly #listeners = new Set<() => void>();
+  #timer: Timer | null = null;
+  #version: unknown = null;
+
+  constructor(db: SqliteDatabase, clock: Clock) {
+    this.#db = db;
+    this.#clock = clock;
+  }
+
+  add(listener: () => void): () => void {
+    // Its own function, so that adding the same listener twice means being called twice.
+    const entry = () => listener();
+    this.#listeners.add(entry);
+    if (this.#timer === null) {
+      this.#version = this.#read();
+      this.#schedule();
+    }
+    return () => {
+      this.#listeners.delete(entry);
+      if (this.#listeners.size === 0) this.stop();
+    };
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+  }
+
+  #schedule(): void {
+    this.#timer = this.#clock.setTimeout(() => {
+      this.#schedule();
+      const version = this.#read();
+      if (version === this.#version) return;
+      this.#version = version;
+      for (const listener of [...this.#listeners]) listener();
+    }, LOOK_EVERY_MS);
+  }
+
+  /** Changes only with commits of other connections. */
+  #read(): unknown {
+    try {
+      return this.#db.pragma("data_version", { simple: true });
+    } catch {
+      return this.#version;
+    }
+  }
+}

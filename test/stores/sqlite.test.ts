@@ -1,0 +1,44 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { describe, expect, test } from "vitest";
+import { thisInstance } from "../../src/internal/process.ts";
+import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
+import type { StoreUnderTest } from "../../src/testing/store-contract.ts";
+import { storeContract } from "../../src/testing/store-contract.ts";
+
+const NO_PID = 2 ** 31 - 2;
+
+async function makeStore(shareConnection: boolean): Promise<StoreUnderTest<SqliteDatabase>> {
+  const directory = await mkdtemp(join(tmpdir(), "oncehook-"));
+  const path = join(directory, "inbox.db");
+  const user = new Database(path);
+  user.exec("create table note (id integer primary key, text text)");
+  const own = shareConnection ? { effects: user } : {};
+  const { id: _id, ...running } = thisInstance();
+  return {
+    store: sqliteStore(path, own),
+    reopen: async () => sqliteStore(path, own),
+    instance: (life) => (life === "running" ? running : { ...running, pid: NO_PID }),
+    effects: {
+      write: (tx, text) => tx.prepare("insert into note (text) values (?)").run(text),
+      read: async () => {
+        const rows = user.prepare("select text from note order by id").all() as { text: string }[];
+        return rows.map((row) => row.text);
+      },
+    },
+    async dispose() {
+      user.close();
+      await rm(directory, { recursive: true });
+    },
+  };
+}
+
+describe("sqliteStore()", () => {
+  storeContract({ describe, test, expect, makeStore: () => makeStore(false) });
+});
+
+describe("sqliteStore({ effects })", () => {
+  storeContract({ describe, test, expect, makeStore: () => makeStore(true) });
+});
