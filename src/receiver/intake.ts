@@ -34,7 +34,7 @@ export function newEvent(
     lane,
     sequence,
     eventType: event.eventType,
-    occurredAt: typeof event.occurredAt === "number" ? event.occurredAt : signedAt,
+    occurredAt: Number.isSafeInteger(event.occurredAt) ? (event.occurredAt as number) : signedAt,
     signedAt,
     gapWaitMs: lane.tag === "outbound" ? gapWaitMs(event) : 0,
     digest: sha256(raw),
