@@ -5,8 +5,8 @@ import { type DrainResult, type Receiver, SetupError } from "../src/index.ts";
 const SHORTEST_SECRET_BYTES = 16;
 
 export interface DrainRouteOptions {
-  /** What the cron sends as `Authorization: Bearer <secret>`. At least 16 bytes. */
-  readonly secret: string;
+  /** What the cron sends as `Authorization: Bearer <secret>`. At least 16 bytes; a variable that is not set is refused. */
+  readonly secret: string | undefined;
   /** Passed to `receiver.drain`: milliseconds after which no further event is begun. */
   readonly budgetMs?: number;
   /** Passed to `receiver.drain`: events handled at most. */

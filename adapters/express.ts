@@ -53,7 +53,7 @@ export function captureRawBody(
  *
  * @throws SetupError for a wrong option or secret
  * @example
- * app.post("/webhooks", expressVerify({ secrets: process.env.WEBHOOK_SECRET }), (req, res) => { … });
+ * app.post("/webhooks", expressVerify({ secrets: secret }), (req, res) => { … });
  */
 export function expressVerify(
   options: WebhookVerifyOptions<Request>,

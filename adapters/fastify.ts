@@ -52,7 +52,7 @@ declare module "fastify" {
  * @example
  * app.register(async (scope) => {
  *   leaveBodiesUnread(scope);
- *   scope.post("/webhooks", { preHandler: fastifyVerify({ secrets: process.env.WEBHOOK_SECRET }) }, handler);
+ *   scope.post("/webhooks", { preHandler: fastifyVerify({ secrets: secret }) }, handler);
  * });
  */
 export function fastifyVerify(

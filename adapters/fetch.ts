@@ -33,7 +33,7 @@ export type FetchVerified =
  *
  * @throws SetupError for a wrong option or secret
  * @example
- * const delivery = await verify(request);   // const verify = fetchVerify({ secrets: process.env.WEBHOOK_SECRET })
+ * const delivery = await verify(request);   // const verify = fetchVerify({ secrets: secret })
  * if (!delivery.ok) return delivery.response;
  */
 export function fetchVerify(options: WebhookVerifyOptions<Request>): (request: Request) => Promise<FetchVerified> {

@@ -3,9 +3,12 @@ import type { RequestHandler } from "express";
 import express5 from "express";
 // @ts-expect-error express 4 is an alias without types of its own; those of Express 5 fit what is used here.
 import express4 from "express4";
+import supertest from "supertest";
 import { describe, expect, it, test } from "vitest";
-import { captureRawBody, expressWebhook } from "../../adapters/express.ts";
+import { captureRawBody, expressVerify, expressWebhook, type VerifiedRequest } from "../../adapters/express.ts";
+import { signPayload } from "../../src/index.ts";
 import { adapterContract, type MakeAdapterServer } from "../../src/testing/adapter-contract.ts";
+import { memoryReceiver, SECRET, signedEvent } from "./receivers.ts";
 import { serve } from "./serving.ts";
 
 const echo: RequestHandler = (request, response) => void response.json(request.body);
@@ -27,6 +30,97 @@ describe.each([
   const count = adapterContract({ test, expect, makeServer });
 
   it("was held to the whole contract", () => {
-    expect(count).toBeGreaterThanOrEqual(33);
+    expect(count).toBeGreaterThanOrEqual(34);
+  });
+
+  const post = (app: ReturnType<typeof express>, { body, headers } = signedEvent()) =>
+    supertest(app).post("/webhooks").set(headers).serialize(String).send(body.toString());
+
+  it("takes the bytes of express.raw()", async () => {
+    const { receiver, handled } = memoryReceiver();
+    const app = express().use(express.raw({ type: "*/*" }));
+    app.all("/webhooks", expressWebhook(receiver));
+    expect([(await post(app)).status, handled]).toEqual([200, ["message.inbound"]]);
+  });
+
+  it("works behind express.json() for a type that it leaves unread", async () => {
+    const { receiver } = memoryReceiver();
+    const app = express().use(express.json());
+    app.all("/webhooks", expressWebhook(receiver));
+    const { body, headers } = signedEvent();
+    expect((await post(app, { body, headers: { ...headers, "content-type": "text/plain" } })).status).toBe(200);
+  });
+
+  it("works in a router, with express's own request for tenant", async () => {
+    const seen: string[] = [];
+    const { receiver } = memoryReceiver();
+    const router = express.Router();
+    router.all("/", expressWebhook(receiver, { tenant: (request) => void seen.push(request.baseUrl) as undefined }));
+    const app = express().use("/webhooks", router);
+    expect([(await post(app)).status, seen]).toEqual([200, ["/webhooks"]]);
+  });
+
+  it("logs both fixes when the body was parsed", async () => {
+    const { receiver, lines } = memoryReceiver();
+    const app = express().use(express.json());
+    app.all("/webhooks", expressWebhook(receiver));
+    expect((await post(app)).status).toBe(500);
+    expect(lines.at(-1)?.message).toMatch(/before express.json\(\).*captureRawBody/);
+  });
+
+  describe("expressVerify()", () => {
+    const verified = (options: Partial<Parameters<typeof expressVerify>[0]> = {}) => {
+      const app = express();
+      app.post("/webhooks", expressVerify({ secrets: SECRET, ...options }), (request, response) => {
+        const { webhookEvent, rawBody } = request as VerifiedRequest;
+        response.json([webhookEvent.eventType, rawBody.length]);
+      });
+      return app;
+    };
+
+    it("sets the event and the bytes and goes on (RCV-1)", async () => {
+      const event = signedEvent();
+      const answer = await post(verified(), event);
+      expect([answer.status, answer.body]).toEqual([200, ["message.inbound", event.body.length]]);
+    });
+
+    it("answers what it refuses itself (RCV-2)", async () => {
+      const { body, headers } = signedEvent();
+      const old = { ...headers, "x-service-timestamp": "1600000000000" };
+      const forged = { ...headers, "x-service-signature": "0".repeat(64) };
+      const refused = [
+        await post(verified(), { body, headers: old }),
+        await post(verified(), { body, headers: forged }),
+        await post(verified({ maxBodyBytes: 10 }), { body, headers }),
+      ];
+      expect(refused.map(({ status, body }) => [status, body])).toEqual([
+        [401, { error: "unauthorized" }],
+        [401, { error: "unauthorized" }],
+        [413, { error: "body_too_large" }],
+      ]);
+    });
+
+    it("answers 400 to a signed body that is no event, and 500 to one that was parsed", async () => {
+      const body = Buffer.from("[]");
+      const headers = { ...signPayload({ body, secret: SECRET }), "content-type": "application/json" };
+      expect((await post(verified(), { body, headers })).body).toEqual({ error: "invalid_event" });
+      const parsed = express().use(express.json()).use(verified());
+      expect((await post(parsed)).body).toEqual({ error: "raw_body_unavailable" });
+    });
+
+    it("answers 503 when the secrets can not be read", async () => {
+      const secrets = () => Promise.reject(new Error("vault sealed"));
+      const answer = await post(verified({ secrets }));
+      expect([answer.status, answer.body, Number(answer.headers["retry-after"]) > 0]).toEqual([
+        503,
+        { error: "unavailable" },
+        true,
+      ]);
+    });
+
+    it("finds a mistake when it is made", () => {
+      expect(() => expressVerify({ secrets: "" })).toThrow(/secret/);
+      expect(() => expressVerify({ secrets: SECRET, toleranceMs: 0 })).toThrow(/toleranceMs/);
+    });
   });
 });

@@ -1,8 +1,9 @@
 /** The Fastify adapter: the contract, and what is its own. */
-import Fastify from "fastify";
+import Fastify, { type FastifyInstance } from "fastify";
 import { describe, expect, it, test } from "vitest";
-import { fastifyWebhook } from "../../adapters/fastify.ts";
+import { fastifyVerify, fastifyWebhook, leaveBodiesUnread } from "../../adapters/fastify.ts";
 import { adapterContract, type MakeAdapterServer } from "../../src/testing/adapter-contract.ts";
+import { memoryReceiver, SECRET, signedEvent } from "./receivers.ts";
 import { bytesOf } from "./serving.ts";
 
 const makeServer: MakeAdapterServer = async ({ receiver, bodyState }) => {
@@ -25,6 +26,128 @@ describe("fastifyWebhook()", () => {
   const count = adapterContract({ test, expect, makeServer });
 
   it("was held to the whole contract", () => {
-    expect(count).toBeGreaterThanOrEqual(33);
+    expect(count).toBeGreaterThanOrEqual(34);
+  });
+
+  const inject = (app: FastifyInstance, { body, headers } = signedEvent(), url = "/webhooks") =>
+    app.inject({ method: "POST", url, headers, payload: body });
+
+  it("works with inject(), a prefix and Fastify's own request for tenant", async () => {
+    const { receiver, handled } = memoryReceiver();
+    const seen: unknown[] = [];
+    const app = Fastify();
+    const tenant = (request: { routeOptions: { url?: string | undefined } }) =>
+      void seen.push(request.routeOptions.url) as undefined;
+    await app.register(fastifyWebhook, { receiver, path: "/webhooks", prefix: "/api", tenant });
+    expect((await inject(app, signedEvent(), "/api/webhooks")).statusCode).toBe(200);
+    expect([handled, seen]).toEqual([["message.inbound"], ["/api/webhooks"]]);
+  });
+
+  it("has a limit of its own, not Fastify's bodyLimit", async () => {
+    const { receiver } = memoryReceiver();
+    const app = Fastify({ bodyLimit: 10 });
+    await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
+    expect((await inject(app)).statusCode).toBe(200);
+  });
+
+  it("keeps its parser to itself even when someone wraps it as fastify-plugin does", async () => {
+    const { receiver } = memoryReceiver();
+    const app = Fastify();
+    const wrapped = Object.assign((scope: FastifyInstance) => fastifyWebhook(scope, { receiver, path: "/webhooks" }), {
+      [Symbol.for("skip-override")]: true,
+    });
+    await app.register(wrapped);
+    app.post("/json", (request) => request.body);
+    const json = await app.inject({ method: "POST", url: "/json", payload: { a: 1 } });
+    const text = await app.inject({ method: "POST", url: "/json", headers: { "content-type": "a/b" }, payload: "x" });
+    expect([json.json(), text.statusCode, (await inject(app)).statusCode]).toEqual([{ a: 1 }, 415, 200]);
+  });
+
+  it("answers 405 to QUERY too, with and without a Content-Type", async () => {
+    const { receiver } = memoryReceiver();
+    const app = Fastify();
+    await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
+    const statuses = [{}, { "content-type": "a/b" }].map(async (headers) => {
+      const answer = await app.inject({ method: "QUERY", url: "/webhooks", headers });
+      return answer.statusCode;
+    });
+    expect(await Promise.all(statuses)).toEqual([405, 405]);
+  });
+
+  it("runs the hooks of the surrounding scope, onResponse for every answer", async () => {
+    const { receiver, handled } = memoryReceiver();
+    const seen: unknown[] = [];
+    const app = Fastify();
+    app.addHook("onRequest", async (request, reply) => {
+      if (request.headers["x-blocked"] !== undefined) await reply.code(403).send({});
+    });
+    app.addHook("preHandler", async () => void seen.push("preHandler"));
+    app.addHook("onSend", async (_request, reply) => void seen.push(`onSend ${reply.statusCode}`));
+    app.addHook("onResponse", async (_request, reply) => void seen.push(`onResponse ${reply.statusCode}`));
+    await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
+    const { body, headers } = signedEvent();
+    await inject(app, { body, headers });
+    await inject(app, { body, headers: {} });
+    await inject(app, { body, headers: { ...headers, "x-blocked": "1" } });
+    expect(seen).toEqual([
+      "preHandler",
+      "onSend 200",
+      "onResponse 200",
+      "preHandler",
+      "onResponse 401",
+      "onSend 403",
+      "onResponse 403",
+    ]);
+    expect(handled.length).toBe(1);
   });
 });
+
+describe("fastifyVerify()", () => {
+  const verified = () => {
+    const app = Fastify();
+    app.register(async (scope) => {
+      leaveBodiesUnread(scope);
+      const preHandler = fastifyVerify({ secrets: SECRET });
+      scope.post("/webhooks", { preHandler }, (request) => [
+        request.webhookEvent?.eventType,
+        request.body instanceof Uint8Array,
+      ]);
+    });
+    app.post("/json", (request) => request.body);
+    return app;
+  };
+  const post = (body: Buffer, headers: Record<string, string>) =>
+    verified().inject({ method: "POST", url: "/webhooks", headers, payload: body });
+
+  it("sets the event, leaves the bytes and goes on (RCV-1)", async () => {
+    const { body, headers } = signedEvent();
+    const answer = await post(body, headers);
+    expect([answer.statusCode, answer.json()]).toEqual([200, ["message.inbound", true]]);
+  });
+
+  it("answers what it refuses itself, and the handler does not run (RCV-2)", async () => {
+    const { body, headers } = signedEvent();
+    const forged = await post(body, { ...headers, "x-service-signature": "0".repeat(64) });
+    const unsigned = await post(body, {});
+    for (const answer of [forged, unsigned]) {
+      expect([answer.statusCode, answer.json()]).toEqual([401, { error: "unauthorized" }]);
+    }
+  });
+
+  it("leaves other scopes their parsers", async () => {
+    const answer = await verified().inject({ method: "POST", url: "/json", payload: { a: 1 } });
+    expect(answer.json()).toEqual({ a: 1 });
+  });
+
+  it("answers 500 where the body was parsed, because nobody called leaveBodiesUnread", async () => {
+    const app = Fastify();
+    app.post("/webhooks", { preHandler: fastifyVerify({ secrets: SECRET }) }, () => "never");
+    const answer = await inject500(app);
+    expect([answer.statusCode, answer.json()]).toEqual([500, { error: "raw_body_unavailable" }]);
+  });
+});
+
+function inject500(app: FastifyInstance) {
+  const { body, headers } = signedEvent();
+  return app.inject({ method: "POST", url: "/webhooks", headers, payload: body });
+}

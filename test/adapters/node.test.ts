@@ -3,7 +3,11 @@ import type { IncomingMessage, RequestListener } from "node:http";
 import { describe, expect, it, test } from "vitest";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { adapterContract, type MakeAdapterServer } from "../../src/testing/adapter-contract.ts";
+import { openConnection, requestBytes } from "../../src/testing/adapter-contract-wire.ts";
+import { memoryReceiver, SECRET, signedEvent } from "./receivers.ts";
 import { bytesOf, serve } from "./serving.ts";
+
+type Prepared = IncomingMessage & { body?: unknown; rawBody?: unknown };
 
 const jsonRoute: RequestListener = async (request, response) => {
   const text = (await bytesOf(request)).toString();
@@ -16,7 +20,7 @@ const jsonRoute: RequestListener = async (request, response) => {
 
 const makeServer: MakeAdapterServer = ({ receiver, bodyState }) => {
   const webhook = nodeWebhook(receiver);
-  const prepare = async (request: IncomingMessage & { body?: unknown; rawBody?: unknown }) => {
+  const prepare = async (request: Prepared) => {
     const bytes = await bytesOf(request);
     request.body = JSON.parse(bytes.toString());
     if (bodyState === "captured") request.rawBody = bytes;
@@ -32,6 +36,132 @@ describe("nodeWebhook()", () => {
   const count = adapterContract({ test, expect, makeServer });
 
   it("was held to the whole contract", () => {
-    expect(count).toBeGreaterThanOrEqual(33);
+    expect(count).toBeGreaterThanOrEqual(34);
+  });
+
+  it("gives tenant and route to an async keyring, and nothing else", async () => {
+    const seen: unknown[] = [];
+    const secrets = async (context: unknown) => {
+      seen.push(context);
+      return SECRET;
+    };
+    const { receiver } = memoryReceiver({ secrets });
+    const webhook = nodeWebhook(receiver, { tenant: (request) => request.headers.host?.split(":")[0], route: "sms" });
+    const server = await serve(webhook);
+    const { status } = await fetch(`http://127.0.0.1:${server.port}/`, { method: "POST", ...signedEvent() });
+    await server.close();
+    expect([status, seen]).toEqual([200, [{ tenant: "127.0.0.1", route: "sms" }]]);
+  });
+
+  it("answers 500 when the tenant option throws, and logs no more than the kind of error", async () => {
+    const { receiver, lines } = memoryReceiver();
+    const tenant = () => {
+      throw new TypeError("of +15550000001");
+    };
+    const server = await serve(nodeWebhook(receiver, { tenant }));
+    const answer = await fetch(`http://127.0.0.1:${server.port}/`, { method: "POST", ...signedEvent() });
+    await server.close();
+    expect([answer.status, await answer.json()]).toEqual([500, { error: "misconfigured" }]);
+    expect(lines.map(({ level, fields }) => [level, fields])).toEqual([["error", { reason: "TypeError" }]]);
+    expect(JSON.stringify(lines)).not.toContain("+1555");
+  });
+
+  it.each([
+    ["in two parts", (bytes: Buffer) => bytes.subarray(0, -1), 400],
+    ["beyond the limit", () => Buffer.alloc(300_000), 413],
+  ])("does not believe bytes that another reader kept %s", async (_what, kept, status) => {
+    const { receiver, handled } = memoryReceiver();
+    const webhook = nodeWebhook(receiver);
+    const server = await serve(async (request: Prepared, response) => {
+      request.body = kept(await bytesOf(request));
+      webhook(request, response);
+    });
+    const answer = await fetch(`http://127.0.0.1:${server.port}/`, { method: "POST", ...signedEvent() });
+    await server.close();
+    expect([answer.status, handled]).toEqual([status, []]);
+  });
+
+  it("answers 500 when the application decodes the body to text", async () => {
+    const { receiver, lines } = memoryReceiver();
+    const webhook = nodeWebhook(receiver);
+    const server = await serve((request, response) => {
+      request.setEncoding("utf8");
+      webhook(request, response);
+    });
+    const answer = await fetch(`http://127.0.0.1:${server.port}/`, { method: "POST", ...signedEvent() });
+    await server.close();
+    expect([answer.status, await answer.json()]).toEqual([500, { error: "raw_body_unavailable" }]);
+    expect(lines.at(-1)?.message).toContain("captureRawBody");
+  });
+
+  it("leaves an answer alone that something else gave first", async () => {
+    const { receiver } = memoryReceiver();
+    const webhook = nodeWebhook(receiver);
+    const server = await serve((request, response) => {
+      response.writeHead(418).end("teapot");
+      webhook(request, response);
+    });
+    const answer = await fetch(`http://127.0.0.1:${server.port}/`, { method: "POST", ...signedEvent() });
+    await server.close();
+    expect([answer.status, await answer.text()]).toEqual([418, "teapot"]);
+  });
+});
+
+describe("the end of a connection whose body is not read", () => {
+  const refuse = async (request: Buffer) => {
+    const { receiver } = memoryReceiver();
+    const webhook = nodeWebhook(receiver);
+    const requests: IncomingMessage[] = [];
+    const server = await serve((incoming, response) => {
+      requests.push(incoming);
+      webhook(incoming, response);
+    });
+    const connection = await openConnection(server.port);
+    connection.send(request);
+    const { status, headers } = await connection.answer();
+    const [incoming] = requests;
+    if (incoming === undefined) throw new Error("The server saw no request.");
+    return { server, connection, incoming, refusal: [status, headers.connection] };
+  };
+  const unread = requestBytes({ headers: [["Content-Length", "1000000"]] });
+
+  it("comes after the answer, when the sender is silent", async () => {
+    const { server, connection, refusal } = await refuse(unread);
+    expect([refusal, await connection.ended()]).toEqual([[413, "close"], "end"]);
+    await server.close();
+  });
+
+  it.each([
+    ["64 KiB", Buffer.alloc(8_192, "x"), 8],
+    ["64 chunks of a byte", Buffer.from("x"), 64],
+  ])("comes after %s, when the sender goes on and on", async (_what, chunk, most) => {
+    const { server, connection, incoming } = await refuse(unread);
+    let ended = false;
+    const end = connection.ended().finally(() => {
+      ended = true;
+    });
+    let drained = 0;
+    for (; !ended && drained <= most; drained += 1) {
+      connection.send(chunk);
+      await Promise.race([end, new Promise((resolve) => incoming.once("data", resolve))]);
+    }
+    await end;
+    expect(drained).toBeGreaterThan(most / 2);
+    expect(drained).toBeLessThanOrEqual(most + 1);
+    await server.close();
+  });
+
+  it("does not matter to the server when the sender resets it", async () => {
+    const { server, connection, incoming } = await refuse(unread);
+    const closed = new Promise((resolve) => incoming.once("close", resolve));
+    connection.abort();
+    await closed;
+    await server.close();
+  });
+
+  it("comes at once for a request without a body", async () => {
+    const { server, connection, refusal } = await refuse(requestBytes({ method: "GET" }));
+    expect([refusal, await connection.ended()]).toEqual([[405, "close"], "end"]);
+    await server.close();
   });
 });

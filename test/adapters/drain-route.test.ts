@@ -1,0 +1,76 @@
+/** The route that a cron calls. */
+import { describe, expect, it } from "vitest";
+import { drainRoute } from "../../adapters/next.ts";
+import { SetupError } from "../../src/index.ts";
+import { memoryReceiver } from "./receivers.ts";
+
+const secret = "cron_secret_0123456789";
+const bearer = (text: string) => new Request("http://a.example/cron", { headers: { authorization: `Bearer ${text}` } });
+
+describe("drainRoute()", () => {
+  it("drains within its limits, for GET and POST", async () => {
+    const { receiver } = memoryReceiver();
+    const limits: unknown[] = [];
+    const drain = receiver.drain.bind(receiver);
+    receiver.drain = (options) => {
+      limits.push(options);
+      return drain(options);
+    };
+    const { GET, POST } = drainRoute(receiver, { secret, budgetMs: 5_000 });
+    for (const route of [GET, POST]) {
+      const answer = await route(bearer(secret));
+      expect([answer.status, await answer.json()]).toEqual([200, { outcome: "drained", claimed: 0, complete: true }]);
+    }
+    expect(limits).toEqual([{ budgetMs: 5_000 }, { budgetMs: 5_000 }]);
+  });
+
+  it.each([
+    ["no header", new Request("http://a.example/cron")],
+    ["another secret", bearer("cron_secret_0123456780")],
+    ["a longer one", bearer(`${secret}0`)],
+    ["a beginning", bearer(secret.slice(0, -1))],
+    ["another scheme", new Request("http://a.example/cron", { headers: { authorization: `Basic ${secret}` } })],
+    ["the secret in the query", new Request(`http://a.example/cron?secret=${secret}`)],
+  ])("answers 401 to %s, and does not drain", async (_what, request) => {
+    const { receiver } = memoryReceiver();
+    let drained = false;
+    receiver.drain = () => {
+      drained = true;
+      return Promise.reject(new Error());
+    };
+    const answer = await drainRoute(receiver, { secret }).GET(request);
+    expect([answer.status, await answer.json(), drained]).toEqual([401, { error: "unauthorized" }, false]);
+  });
+
+  it("drains one at a time: a second call is told so, and a later one drains again", async () => {
+    const { receiver } = memoryReceiver();
+    const waiting: (() => void)[] = [];
+    receiver.drain = () => new Promise((resolve) => waiting.push(() => resolve({ claimed: 1, complete: true })));
+    const { GET, POST } = drainRoute(receiver, { secret });
+    const first = GET(bearer(secret));
+    const second = await POST(bearer(secret));
+    expect([second.status, await second.json()]).toEqual([202, { outcome: "busy" }]);
+    waiting[0]?.();
+    expect((await first).status).toBe(200);
+    const third = GET(bearer(secret));
+    waiting[1]?.();
+    expect((await third).status).toBe(200);
+  });
+
+  it("answers 503 when the drain fails, and tries again at the next call", async () => {
+    const { receiver, lines } = memoryReceiver();
+    const drain = receiver.drain.bind(receiver);
+    receiver.drain = () => Promise.reject(new Error("disk /var/inbox.db"));
+    const { GET } = drainRoute(receiver, { secret });
+    const answer = await GET(bearer(secret));
+    expect([answer.status, await answer.json()]).toEqual([503, { error: "unavailable" }]);
+    expect(JSON.stringify(lines)).not.toContain("inbox.db");
+    receiver.drain = drain;
+    expect((await GET(bearer(secret))).status).toBe(200);
+  });
+
+  it.each([undefined, "", "    ".repeat(8), "fifteen bytes !"])("refuses the secret %j at construction", (wrong) => {
+    const { receiver } = memoryReceiver();
+    expect(() => drainRoute(receiver, { secret: wrong })).toThrow(SetupError);
+  });
+});
