@@ -2,7 +2,7 @@
 import type { Buffer } from "node:buffer";
 import { SetupError } from "../errors.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
-import type { Grant, ScopeName, Slot } from "./keyring.ts";
+import type { Grant, ScopeName, Slot } from "./grant.ts";
 import { type CheckedSecret, checkSecret, type Direction, UNSIGNED } from "./secret.ts";
 
 /** One listed secret. */

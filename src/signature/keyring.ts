@@ -2,9 +2,11 @@
 import { createHash, createHmac, createSecretKey, type KeyObject } from "node:crypto";
 import { SetupError } from "../errors.ts";
 import { invalidOption } from "../internal/options.ts";
+import type { Grant, Slot } from "./grant.ts";
 import { flattenKeyring, type KeyringEntry } from "./keyring-entries.ts";
 import type { Direction, PreviousSecret, Secret } from "./secret.ts";
 
+export type { Grant, ScopeName, Slot } from "./grant.ts";
 export type { Direction, PreviousSecret, ScopedSecret, Secret, SecretEncoding } from "./secret.ts";
 
 /** The secrets of a webhook kind, or of both: the one in use, the one it replaced, and one installed ahead of its use. */
@@ -19,24 +21,6 @@ export type KindKeyring = Secret | SecretSet | "dangerouslyUnsigned";
 
 /** What signs the deliveries of one URL: one set for both kinds, or one for each (RCV-8). At most 8 live secrets in all. */
 export type Keyring = Secret | SecretSet | { inbound: KindKeyring; delivery: KindKeyring };
-
-/** The place in a keyring of what vouched for a delivery. */
-export type Slot = "current" | "previous" | "next" | "unsigned";
-
-/** What a key is limited to, in words that may be logged; never the id of a client. */
-export type ScopeName = "any" | "inbound" | "delivery" | "client";
-
-/** One reason to trust a key: its place in the keyring, what it covers and until when. */
-export interface Grant {
-  readonly slot: Slot;
-  readonly scope: ScopeName;
-  /** Position in the slot's list; 0 for a single secret. */
-  readonly index: number;
-  readonly direction: Direction | undefined;
-  readonly apiClientId: string | undefined;
-  /** Epoch ms at which the grant ends; `Infinity` for all but previous secrets. */
-  readonly validUntil: number;
-}
 
 /** Whose word an event rests on: any one of the grants is enough. */
 export interface Voucher {

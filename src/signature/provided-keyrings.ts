@@ -4,7 +4,7 @@ import { KeyringError, SetupError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import { type CompiledKeyring, compileKeyring, EMPTY_KEYRING, type Keyring } from "./keyring.ts";
-import type { KeyringContext, KeyringProvider, KeyringSource, KeyringSourceDeps } from "./provider.ts";
+import type { KeyringContext, KeyringProvider, KeyringSource, KeyringSourceDeps } from "./keyring-source.ts";
 
 /** What the cache holds of one tenant on one route. Times are monotonic milliseconds. */
 interface Entry {

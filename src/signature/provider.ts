@@ -1,41 +1,9 @@
-/** Serves a keyring, given as a value or read by an async provider: cached per tenant, refreshed, and bounded in every way. */
-import type { Clock } from "../internal/clock.ts";
-import type { Logger } from "../internal/logger.ts";
-import { type CompiledKeyring, compileKeyring, type Keyring } from "./keyring.ts";
+/** Makes the source of keyrings from a value or from an async provider. */
+import { compileKeyring, type Keyring } from "./keyring.ts";
+import type { KeyringProvider, KeyringSource, KeyringSourceDeps } from "./keyring-source.ts";
 import { logWarnings, ProvidedKeyrings } from "./provided-keyrings.ts";
 
-/** What a provider is told about a request. Nothing of it is verified: `tenant` is what the adapter's option returned. */
-export interface KeyringContext {
-  readonly route?: string;
-  readonly tenant?: string;
-}
-
-/** Reads the keyring of a tenant; undefined for a tenant it does not know. It has 2 seconds. */
-export type KeyringProvider = (context: KeyringContext) => Promise<Keyring | undefined> | Keyring | undefined;
-
-/** What a source needs from outside. */
-export interface KeyringSourceDeps {
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
-
-/** Where a receiver gets the keyring of a request from. */
-export interface KeyringSource {
-  /**
-   * The keyring to try first; synchronous when it is at hand. A tenant the provider does not know gets an empty one.
-   * Rejects with `KeyringError` when the provider fails and no keyring of the last 10 minutes is at hand.
-   */
-  read(context: KeyringContext): CompiledKeyring | Promise<CompiledKeyring>;
-  /**
-   * After a mismatch: a keyring other than `seen`, or null when there is none or none may be read now (one such read in
-   * flight in all, at most one per 10 s and tenant). Never rejects.
-   */
-  reread(context: KeyringContext, seen: CompiledKeyring): Promise<CompiledKeyring | null>;
-  /** Names the secrets in use, as `CompiledKeyring.version` does; for many tenants, all that are cached. */
-  version(): string;
-  /** Forgets the keyrings and stops the timers. */
-  close(): void;
-}
+export type { KeyringContext, KeyringProvider, KeyringSource, KeyringSourceDeps } from "./keyring-source.ts";
 
 /**
  * Makes a source. A value is compiled at once and never changes. The warnings of a keyring are logged here: once for a

@@ -10,7 +10,6 @@ import {
   type CheckedHeaders,
   checkHeaders,
   type HeaderPolicy,
-  type Match,
   matchSignature,
   type VerifyFailure,
   type VouchedFields,
@@ -126,14 +125,10 @@ function verdict(
   if (match === null) {
     return { ok: false, code: keyring.keys.some((key) => key.validUntil > now) ? "signature_mismatch" : "no_secret" };
   }
-  const vouched = vouchingMatch(match, isScoped(match) ? claimedFields(body) : {});
+  const vouched = vouchingMatch(match, match.scope === "any" ? {} : claimedFields(body));
   if (vouched === null) return { ok: false, code: "signature_mismatch" };
   const { slot, scope, index } = vouched;
   return { ok: true, timestamp: checked.timestamp, matched: { slot, scope, index } };
-}
-
-function isScoped(match: Match): boolean {
-  return match.key.grants.length > 1 || match.scope !== "any";
 }
 
 /** The two fields a scope is about; none of them when the (already authentic) body is not a JSON object. */

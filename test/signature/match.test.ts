@@ -108,6 +108,13 @@ describe("matchSignature()", () => {
     expect(after && vouchesFor(after.key, { direction: "outbound" })).toBe(false);
   });
 
+  it("limits a previous secret as much as a current one", () => {
+    const previous = { secret: SECRET, direction: "inbound", validUntil: NOW + 1000 } as const;
+    const key = match({ current: OTHER_SECRET, previous })?.key;
+    expect(key && vouchesFor(key, { direction: "inbound" })).toBe(true);
+    expect(key && vouchesFor(key, { direction: "outbound" })).toBe(false);
+  });
+
   it("matches nothing of an empty keyring", () => {
     expect(match({ inbound: "dangerouslyUnsigned", delivery: "dangerouslyUnsigned" })).toBeNull();
   });

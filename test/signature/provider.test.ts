@@ -1,41 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { KeyringError, SetupError } from "../../src/errors.ts";
-import type { LogFields, Logger } from "../../src/internal/logger.ts";
-import type { CompiledKeyring, Keyring } from "../../src/signature/keyring.ts";
-import { createKeyringSource, type KeyringContext, type KeyringProvider } from "../../src/signature/provider.ts";
+import type { Logger } from "../../src/internal/logger.ts";
+import { createKeyringSource, type KeyringProvider } from "../../src/signature/provider.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { OTHER_SECRET, SECRET } from "./openssl.ts";
-
-const MINUTE = 60_000;
-
-/** A source over `answer`, with its reads counted and its log kept. */
-function setUp(answer: KeyringProvider) {
-  const clock = createFakeClock();
-  const log: string[] = [];
-  const keep = (level: string) => (fields: LogFields, message: string) =>
-    void log.push(`${level} ${JSON.stringify(fields)} ${message}`);
-  const logger: Logger = { debug: keep("debug"), info: keep("info"), warn: keep("warn"), error: keep("error") };
-  const reads: KeyringContext[] = [];
-  const provider: KeyringProvider = (context) => {
-    reads.push(context);
-    return answer(context);
-  };
-  return { clock, log, reads, source: createKeyringSource(provider, { clock, logger }) };
-}
-
-function atHand(keyring: CompiledKeyring | Promise<CompiledKeyring>): CompiledKeyring {
-  if (keyring instanceof Promise) throw new Error("not at hand");
-  return keyring;
-}
-
-/** A provider's answer that a test gives when it wants to. */
-function pending() {
-  const waiting: { resolve: (keyring: Keyring | undefined) => void; reject: (error: unknown) => void }[] = [];
-  const answer = () => new Promise<Keyring | undefined>((resolve, reject) => void waiting.push({ resolve, reject }));
-  return { waiting, answer };
-}
-
-const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+import { atHand, MINUTE, pending, settle, setUp } from "./provider-setup.ts";
 
 describe("createKeyringSource() of a value", () => {
   it("is synchronous, never re-read, and compiled at once", async () => {
@@ -214,6 +183,17 @@ describe("createKeyringSource() of a provider", () => {
     expect(source.version()).toBe("none");
   });
 
+  it("keeps nothing of a read that ends after close()", async () => {
+    const { answer, waiting } = pending();
+    const { source } = setUp(answer);
+    const read = source.read({});
+    source.close();
+    await settle();
+    waiting[0]?.resolve(SECRET);
+    expect((await read).keys).toHaveLength(1);
+    expect(source.version()).toBe("none");
+  });
+
   it("logs the warnings of a keyring once per change", async () => {
     let secret = `${SECRET}\n`;
     const { source, clock, log } = setUp(async () => secret);
@@ -236,85 +216,5 @@ describe("createKeyringSource() of a provider", () => {
     for (const tenant of ["b", "a"]) await two.source.read({ tenant });
     expect(one.source.version()).toBe(two.source.version());
     expect(one.source.version()).not.toBe((await one.source.read({ tenant: "a" })).version);
-  });
-});
-
-describe("reread()", () => {
-  it("gives the rotated keyring to all who waited, by one read", async () => {
-    let secret = SECRET;
-    const { source, reads } = setUp(async () => secret);
-    const seen = await source.read({});
-    secret = OTHER_SECRET;
-    const fresher = await Promise.all(Array.from({ length: 50 }, () => source.reread({}, seen)));
-    expect(fresher.every((keyring) => keyring !== null && keyring.version !== seen.version)).toBe(true);
-    expect(reads).toHaveLength(2);
-    expect(await source.reread({}, seen)).toBe(fresher[0]);
-    expect(reads).toHaveLength(2);
-  });
-
-  it("loses nothing over 50 rotations that are 10 s apart (RCV-9)", async () => {
-    let rotation = 0;
-    const { source, clock } = setUp(async () => `${SECRET}-${rotation}`);
-    let seen = await source.read({});
-    for (rotation = 1; rotation <= 50; rotation++) {
-      await clock.advance(10_000);
-      const fresher = await source.reread({}, seen);
-      expect(fresher).not.toBeNull();
-      seen = fresher ?? seen;
-    }
-  });
-
-  it("reads at most once per 10 s and tenant: a flood of forgeries costs 6 reads a minute", async () => {
-    const { source, clock, reads } = setUp(async () => SECRET);
-    await source.read({});
-    for (let elapsed = 0; elapsed < MINUTE; elapsed += 50) {
-      const keyring = await source.read({});
-      expect(await source.reread({}, keyring)).toBeNull();
-      await clock.advance(50);
-    }
-    expect(reads).toHaveLength(1 + 6);
-  });
-
-  it("has one read in flight in all; the next tenant waits for it and then takes its turn", async () => {
-    const { answer, waiting } = pending();
-    let hold = false;
-    const { source, reads } = setUp((context) => (hold ? answer() : `${SECRET}-${context.tenant}`));
-    const a = await source.read({ tenant: "a" });
-    const b = await source.read({ tenant: "b" });
-    const c = await source.read({ tenant: "c" });
-    hold = true;
-    reads.length = 0;
-    const rereads = [
-      source.reread({ tenant: "a" }, a),
-      source.reread({ tenant: "b" }, b),
-      source.reread({ tenant: "c" }, c),
-    ];
-    await settle();
-    expect(reads).toEqual([{ tenant: "a" }]);
-    waiting[0]?.resolve(OTHER_SECRET);
-    await settle();
-    expect(reads).toEqual([{ tenant: "a" }, { tenant: "b" }]);
-    waiting[1]?.resolve(OTHER_SECRET);
-    const results = await Promise.all(rereads);
-    expect(results.map((keyring) => keyring !== null)).toEqual([true, true, false]);
-  });
-
-  it("gives up after 2 s and answers null, keeping the last keyring", async () => {
-    const { answer } = pending();
-    let hold = false;
-    const { source, clock } = setUp(() => (hold ? answer() : SECRET));
-    const seen = await source.read({});
-    hold = true;
-    const reread = source.reread({}, seen);
-    await clock.advance(2_000);
-    expect(await reread).toBeNull();
-    expect(atHand(source.read({}))).toBe(seen);
-  });
-
-  it("answers null for a tenant it never read", async () => {
-    const { source, reads } = setUp(() => SECRET);
-    const seen = await source.read({});
-    expect(await source.reread({ tenant: "x" }, seen)).toBeNull();
-    expect(reads).toHaveLength(1);
   });
 });

@@ -1,0 +1,99 @@
+import { describe, expect, it } from "vitest";
+import { OTHER_SECRET, SECRET } from "./openssl.ts";
+import { atHand, MINUTE, pending, settle, setUp } from "./provider-setup.ts";
+
+describe("reread()", () => {
+  it("gives the rotated keyring to all who waited, by one read", async () => {
+    let secret = SECRET;
+    const { source, reads } = setUp(async () => secret);
+    const seen = await source.read({});
+    secret = OTHER_SECRET;
+    const fresher = await Promise.all(Array.from({ length: 50 }, () => source.reread({}, seen)));
+    expect(fresher.every((keyring) => keyring !== null && keyring.version !== seen.version)).toBe(true);
+    expect(reads).toHaveLength(2);
+    expect(await source.reread({}, seen)).toBe(fresher[0]);
+    expect(reads).toHaveLength(2);
+  });
+
+  it("loses nothing over 50 rotations that are 10 s apart (RCV-9)", async () => {
+    let rotation = 0;
+    const { source, clock } = setUp(async () => `${SECRET}-${rotation}`);
+    let seen = await source.read({});
+    for (rotation = 1; rotation <= 50; rotation++) {
+      await clock.advance(10_000);
+      const fresher = await source.reread({}, seen);
+      expect(fresher).not.toBeNull();
+      seen = fresher ?? seen;
+    }
+  });
+
+  it("reads at most once per 10 s and tenant: a flood of forgeries costs 6 reads a minute", async () => {
+    const { source, clock, reads } = setUp(async () => SECRET);
+    await source.read({});
+    for (let elapsed = 0; elapsed < MINUTE; elapsed += 50) {
+      const keyring = await source.read({});
+      expect(await source.reread({}, keyring)).toBeNull();
+      await clock.advance(50);
+    }
+    expect(reads).toHaveLength(1 + 6);
+  });
+
+  it("has one read in flight in all; the next tenant waits for it and then takes its turn", async () => {
+    const { answer, waiting } = pending();
+    let hold = false;
+    const { source, reads } = setUp((context) => (hold ? answer() : `${SECRET}-${context.tenant}`));
+    const a = await source.read({ tenant: "a" });
+    const b = await source.read({ tenant: "b" });
+    const c = await source.read({ tenant: "c" });
+    hold = true;
+    reads.length = 0;
+    const rereads = [
+      source.reread({ tenant: "a" }, a),
+      source.reread({ tenant: "b" }, b),
+      source.reread({ tenant: "c" }, c),
+    ];
+    await settle();
+    expect(reads).toEqual([{ tenant: "a" }]);
+    waiting[0]?.resolve(OTHER_SECRET);
+    await settle();
+    expect(reads).toEqual([{ tenant: "a" }, { tenant: "b" }]);
+    waiting[1]?.resolve(OTHER_SECRET);
+    const results = await Promise.all(rereads);
+    expect(results.map((keyring) => keyring !== null)).toEqual([true, true, false]);
+  });
+
+  it("reads again when a refresh that was under way brings the keyring of before the rotation", async () => {
+    const { answer, waiting } = pending();
+    let hold = false;
+    const { source, clock } = setUp(() => (hold ? answer() : SECRET));
+    const seen = await source.read({});
+    hold = true;
+    await clock.advance(30_000);
+    source.read({});
+    const reread = source.reread({}, seen);
+    await settle();
+    waiting[0]?.resolve(SECRET);
+    await settle();
+    waiting[1]?.resolve(OTHER_SECRET);
+    expect(await reread).not.toBeNull();
+  });
+
+  it("gives up after 2 s and answers null, keeping the last keyring", async () => {
+    const { answer } = pending();
+    let hold = false;
+    const { source, clock } = setUp(() => (hold ? answer() : SECRET));
+    const seen = await source.read({});
+    hold = true;
+    const reread = source.reread({}, seen);
+    await clock.advance(2_000);
+    expect(await reread).toBeNull();
+    expect(atHand(source.read({}))).toBe(seen);
+  });
+
+  it("answers null for a tenant it never read", async () => {
+    const { source, reads } = setUp(() => SECRET);
+    const seen = await source.read({});
+    expect(await source.reread({ tenant: "x" }, seen)).toBeNull();
+    expect(reads).toHaveLength(1);
+  });
+});

@@ -1,0 +1,36 @@
+/** A keyring source over a provider that the test controls. */
+import type { LogFields, Logger } from "../../src/internal/logger.ts";
+import type { CompiledKeyring, Keyring } from "../../src/signature/keyring.ts";
+import { createKeyringSource, type KeyringContext, type KeyringProvider } from "../../src/signature/provider.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+
+export const MINUTE = 60_000;
+
+/** A source over `answer`, with its reads counted and its log kept. */
+export function setUp(answer: KeyringProvider) {
+  const clock = createFakeClock();
+  const log: string[] = [];
+  const keep = (level: string) => (fields: LogFields, message: string) =>
+    void log.push(`${level} ${JSON.stringify(fields)} ${message}`);
+  const logger: Logger = { debug: keep("debug"), info: keep("info"), warn: keep("warn"), error: keep("error") };
+  const reads: KeyringContext[] = [];
+  const provider: KeyringProvider = (context) => {
+    reads.push(context);
+    return answer(context);
+  };
+  return { clock, log, reads, source: createKeyringSource(provider, { clock, logger }) };
+}
+
+export function atHand(keyring: CompiledKeyring | Promise<CompiledKeyring>): CompiledKeyring {
+  if (keyring instanceof Promise) throw new Error("not at hand");
+  return keyring;
+}
+
+/** A provider's answer that a test gives when it wants to. */
+export function pending() {
+  const waiting: { resolve: (keyring: Keyring | undefined) => void; reject: (error: unknown) => void }[] = [];
+  const answer = () => new Promise<Keyring | undefined>((resolve, reject) => void waiting.push({ resolve, reject }));
+  return { waiting, answer };
+}
+
+export const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
