@@ -7,6 +7,7 @@ import { effectCases } from "./store-contract-effects.ts";
 import { eraseCases } from "./store-contract-erase.ts";
 import { gapCases } from "./store-contract-gaps.ts";
 import { lateCases } from "./store-contract-late.ts";
+import { checkAgainstModel, type ModelRuns } from "./store-contract-model.ts";
 import { operatorCases } from "./store-contract-operator.ts";
 import { recoveryCases } from "./store-contract-recovery.ts";
 import { replayCases } from "./store-contract-replay.ts";
@@ -14,6 +15,7 @@ import { settleCases } from "./store-contract-settle.ts";
 import { upkeepCases } from "./store-contract-upkeep.ts";
 
 export type { ContractExpect, StoreUnderTest } from "./store-contract-bench.ts";
+export type { ModelRuns } from "./store-contract-model.ts";
 
 /** What a test framework hands to a test, if it can skip. */
 export interface ContractTestContext {
@@ -26,9 +28,13 @@ export interface StoreContractOptions<Tx> {
   readonly expect: ContractExpect;
   /** Groups the tests. Default: the group's name is put before theirs. */
   readonly describe?: (name: string, body: () => void) => unknown;
-  /** Makes a store on a place of its own. Called once a test. */
+  /** Makes a store on a place of its own. Called once a test, and for each of the model's runs. */
   readonly makeStore: () => Promise<StoreUnderTest<Tx>>;
+  /** The model-based test, which needs fast-check: how much of it, or false for none of it. Default 300 runs of up to 120 commands. */
+  readonly fastCheck?: ModelRuns | false;
 }
+
+const MODEL_TIMEOUT_MS = 300_000;
 
 const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
   ["accept", acceptCases],
@@ -45,7 +51,8 @@ const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
 ];
 
 /**
- * Registers the tests that every store must pass: examples for each operation and edge, on a fake clock. Parts that need a durable, shared or transactional store are skipped where it says that it is not.
+ * Registers the tests that every store must pass: examples for each operation and edge on a fake clock, and random commands
+ * against a reference model. Parts that need a durable, shared or transactional store are skipped where it says that it is not.
  *
  * @example
  * import { describe, expect, test } from "vitest";
@@ -59,6 +66,12 @@ export function storeContract<Tx>(options: StoreContractOptions<Tx>): void {
       for (const one of cases) options.test(title(group, one.name), (context) => runCase(options, one, context));
     });
   }
+  const { fastCheck = {} } = options;
+  if (fastCheck === false) return;
+  describe("model", () => {
+    const name = "agrees with the reference model under random commands, and strands nothing (I1, I3 to I8, I10)";
+    options.test(title("model", name), () => checkAgainstModel(options, fastCheck), MODEL_TIMEOUT_MS);
+  });
 }
 
 async function runCase<Tx>(

@@ -1,0 +1,274 @@
+/** One turn at the store and at the reference model: what each command of the model test does, and what must agree. */
+
+import type { LaneTag } from "../inbox/record.ts";
+import type { Acceptance, Lease, Settle, TurnResult } from "../inbox/store.ts";
+import type { Bench } from "./store-contract-bench.ts";
+import * as model from "./store-model.ts";
+
+export const MAX_ATTEMPTS = 3;
+
+/** Lanes that the commands play with; few, so that they meet. */
+export const LANES: readonly (readonly [LaneTag, string])[] = [
+  ["outbound", "a"],
+  ["outbound", "b"],
+  ["outbound", "c"],
+  ["inbound", "a"],
+];
+
+export interface AcceptCommand {
+  readonly lane: number;
+  readonly sequence: number;
+  readonly type: string;
+  readonly note: string;
+  readonly gapWaitMs: number;
+  readonly occurredAgoMs: number;
+}
+
+export interface SettleCommand {
+  /** Which of the latest leases, counted back. */
+  readonly pick: number;
+  readonly kind: Settle<unknown>["kind"];
+  readonly delayMs: number;
+  readonly outcome: "handled" | "unhandled";
+  readonly onDead: "continue" | "block";
+}
+
+export interface TurnCommand {
+  readonly settles: readonly SettleCommand[];
+  readonly accepts: readonly AcceptCommand[];
+  readonly lateEvents: "hand_out" | "record";
+  readonly limit: number;
+  readonly mode: "ordinary" | "recover";
+  readonly onDead: "continue" | "block";
+  /** Claim this lane alone, if it exists. */
+  readonly only: number | null;
+}
+
+interface Handed {
+  readonly lease: Lease;
+  readonly opening: number;
+}
+
+/** The model's side of a run. */
+export class Mirror {
+  readonly lanes = new Map<number, model.ModelLane>();
+  readonly handed: Handed[] = [];
+  /** Lanes that the command under way had to do with. */
+  readonly touched = new Set<model.ModelLane>();
+  /** The highest sequence handed out on time, per lane. */
+  readonly reached = new Map<number, number>();
+  opening = 0;
+  commands = 0;
+
+  lane(index: number): model.ModelLane {
+    const known = this.lanes.get(index);
+    if (known !== undefined) return known;
+    const lane = model.newLane(LANES[index]?.[0] === "outbound");
+    this.lanes.set(index, lane);
+    return lane;
+  }
+
+  byId(id: number): model.ModelLane | undefined {
+    return [...this.lanes.values()].find((lane) => lane.id === id);
+  }
+
+  /** A lease handed out lately, counted back from the newest. */
+  pick(back: number): Handed | undefined {
+    return this.handed.at(-1 - (back % Math.min(8, Math.max(1, this.handed.length))));
+  }
+
+  /** The lane whose lease this still is. */
+  heldBy(handed: Handed): model.ModelLane | undefined {
+    const lane = this.byId(handed.lease.lane);
+    const held = lane?.leased?.id === handed.lease.event && lane.epoch === handed.lease.epoch;
+    return held && lane.holder === handed.opening && this.opening === handed.opening ? lane : undefined;
+  }
+}
+
+/** Expects both to be equal. Most are, and comparing text finds that out in a fraction of the time. */
+export function agree(bench: Bench, actual: object, expected: object): void {
+  if (JSON.stringify(actual) !== JSON.stringify(expected)) bench.expect(actual).toEqual(expected);
+}
+
+/** Takes one turn at both and compares all that it answers. */
+export async function takeTurn(mirror: Mirror, bench: Bench, command: TurnCommand): Promise<void> {
+  const now = bench.clock.now();
+  const picked = command.settles.flatMap((wish) => {
+    const handed = mirror.pick(wish.pick);
+    return handed === undefined ? [] : [{ handed, settle: toSettle(bench, wish, handed.lease) }];
+  });
+  const accepts = command.accepts.map((wish) => toEvent(bench, wish));
+  const only = command.only === null ? undefined : mirror.lanes.get(command.only)?.id || undefined;
+  const { limit, mode, onDead, lateEvents } = command;
+  const claim = {
+    limit,
+    mode,
+    onDead,
+    maxAttempts: MAX_ATTEMPTS,
+    leaseMs: 30_000,
+    ...(only !== undefined && { lane: only }),
+  };
+  const result = await bench.step({ settles: picked.map((one) => one.settle), accepts, lateEvents, claim });
+
+  const settled = picked.map((one) => settleModel(mirror, one, now));
+  agree(
+    bench,
+    result.settled.map((one) => one.status),
+    settled,
+  );
+  const scanned = result.leases.filter((lease) => lease.acceptIndex === null);
+  if (only === undefined) checkScan(mirror, bench, command, { result, leases: scanned });
+  const leased = acceptAll(mirror, bench, command, { result, free: only === undefined ? limit - scanned.length : 0 });
+  if (only === undefined) bench.expect(result.leases.length - scanned.length).toBe(leased);
+  else checkScan(mirror, bench, command, { result, leases: result.leases, only });
+  bench.expect(result.recoveryDue).toBe(recoveryDue(mirror, now));
+}
+
+function toSettle(bench: Bench, wish: SettleCommand, lease: Lease): Settle<unknown> {
+  switch (wish.kind) {
+    case "complete":
+      return bench.complete(lease, wish.outcome);
+    case "retry":
+      return bench.retry(lease, wish.delayMs);
+    case "dead":
+      return bench.dead(lease, wish.onDead);
+    case "release":
+      return bench.release(lease, wish.delayMs);
+    default:
+      return wish.kind satisfies never;
+  }
+}
+
+function toEvent(bench: Bench, wish: AcceptCommand) {
+  const [tag, messageId] = LANES[wish.lane] ?? ["outbound", "a"];
+  const sequence = tag === "outbound" ? wish.sequence : 0;
+  const { type: eventType, note, gapWaitMs } = wish;
+  const occurredAt = bench.clock.now() - wish.occurredAgoMs;
+  return bench.of(messageId, sequence, { eventType, note, gapWaitMs, occurredAt, lane: { tag } });
+}
+
+function settleModel(
+  mirror: Mirror,
+  { handed, settle }: { handed: Handed; settle: Settle<unknown> },
+  now: number,
+): string {
+  const lane = mirror.heldBy(handed);
+  if (lane?.leased === undefined || lane.leased === null) return "lost";
+  model.settle(lane, lane.leased, settle, now);
+  mirror.touched.add(lane);
+  return "settled";
+}
+
+function recoveryDue(mirror: Mirror, now: number): boolean {
+  return [...mirror.lanes.values()].some((lane) => lane.status === "leased" && model.isDue(lane, now));
+}
+
+interface Scan {
+  readonly result: TurnResult;
+  readonly leases: readonly Lease[];
+  readonly only?: number;
+}
+
+/** What a scan for due lanes retired and leased was due, and it left nothing due while slots were free. */
+function checkScan(mirror: Mirror, bench: Bench, command: TurnCommand, scan: Scan): void {
+  const now = bench.clock.now();
+  const recovering = command.mode === "recover";
+  const claimable = (lane: model.ModelLane) =>
+    model.isDue(lane, now) && (lane.status === "leased") === recovering && (scan.only ?? lane.id) === lane.id;
+  for (const record of scan.result.retired) {
+    const lane = mirror.byId(record.laneId);
+    if (lane === undefined || !claimable(lane))
+      throw new Error(`Event ${record.id} was retired although its lane was not due.`);
+    const event = lane.leased ?? model.turnOf(lane, now).event;
+    bench
+      .expect([event?.id, event?.attempts, record.errorCode])
+      .toEqual([record.id, MAX_ATTEMPTS, "attempts_exhausted"]);
+    if (event !== undefined) model.die(lane, event, command.onDead, now);
+    mirror.touched.add(lane);
+  }
+  for (const lease of scan.leases) {
+    const lane = mirror.byId(lease.lane);
+    if (lane === undefined || !claimable(lane))
+      throw new Error(`Lane ${lease.lane} was leased although it was not due.`);
+    checkLease(mirror, bench, lane, lease);
+  }
+  const limit = recovering ? Math.min(1, command.limit) : command.limit;
+  bench.expect(scan.leases.length <= limit).toBe(true);
+  if (scan.leases.length < limit) bench.expect([...mirror.lanes.values()].filter(claimable).length).toBe(0);
+}
+
+/** The event is the one whose turn it is, and all that the lease says of it holds. */
+function checkLease(mirror: Mirror, bench: Bench, lane: model.ModelLane, lease: Lease): void {
+  const now = bench.clock.now();
+  const turn = lane.leased === null ? model.turnOf(lane, now) : { event: lane.leased };
+  const { event } = turn;
+  if (event === undefined) throw new Error(`Lane ${lease.lane} was leased although it waits.`);
+  const cursorBefore = lane.cursor;
+  model.lease(lane, event, now + 30_000, turn.gaveUp === true);
+  const { id, sequence, attempts: attempt, late, forced } = event;
+  const gap = lane.gaps.find((row) => row.to === sequence - 1);
+  const missing = gap === undefined ? null : { from: gap.from, to: gap.to };
+  const outOfOrder = (late || forced) && cursorBefore !== null && sequence < cursorBefore;
+  const facts = [lease.event, lease.sequence, lease.attempt, lease.late, lease.forced, lease.outOfOrder, lease.missing];
+  agree(bench, facts, [id, sequence, attempt, late, forced, outOfOrder, missing]);
+  agree(bench, [lease.epoch > lane.epoch, attempt <= MAX_ATTEMPTS], [true, true]);
+  lane.epoch = lease.epoch;
+  lane.holder = mirror.opening;
+  mirror.touched.add(lane);
+  mirror.handed.push({ lease, opening: mirror.opening });
+  if (late || forced) return;
+  // I4 without the model's help: on time, a lane's sequences never go down.
+  bench.expect(sequence >= (mirror.reached.get(lane.id) ?? sequence)).toBe(true);
+  mirror.reached.set(lane.id, sequence);
+}
+
+/** Accepts one after the other as the store must have; answers how many of them were leased at once. */
+function acceptAll(
+  mirror: Mirror,
+  bench: Bench,
+  command: TurnCommand,
+  of: { result: TurnResult; free: number },
+): number {
+  const now = bench.clock.now();
+  const mayLease = command.mode === "ordinary" && !recoveryDue(mirror, now);
+  let leased = 0;
+  for (const [index, wish] of command.accepts.entries()) {
+    const acceptance = of.result.accepted[index];
+    const lane = mirror.lane(wish.lane);
+    mirror.touched.add(lane);
+    const sequence = lane.ordered ? wish.sequence : 0;
+    const first = lane.events.find((event) => event.sequence === sequence && event.type === wish.type);
+    if (first !== undefined) {
+      const conflict = first.note !== wish.note;
+      first.duplicates++;
+      first.conflict ||= conflict;
+      checkDuplicate(bench, acceptance, { event: first.id, state: first.state, conflict });
+      continue;
+    }
+    if (acceptance === undefined || acceptance.outcome === "failed")
+      throw new Error(`Event ${index} was not accepted.`);
+    lane.id = acceptance.lane;
+    const late = model.accept(lane, newEvent(wish, acceptance.event, now), command.lateEvents, now);
+    bench.expect(acceptance.outcome).toBe(late ? "late" : "accepted");
+    if (!mayLease || leased >= of.free || lane.status === "leased" || !model.isDue(lane, now)) continue;
+    const lease = of.result.leases.find((one) => one.acceptIndex === index);
+    if (lease === undefined) throw new Error(`Event ${index} was due and a slot free, but it was not leased.`);
+    checkLease(mirror, bench, lane, lease);
+    leased++;
+  }
+  return leased;
+}
+
+function checkDuplicate(bench: Bench, answer: Acceptance | undefined, expected: object): void {
+  if (answer?.outcome !== "duplicate") throw new Error(`A duplicate was answered ${answer?.outcome}.`);
+  const { event, state, conflict } = answer;
+  agree(bench, { event, state, conflict }, expected);
+}
+
+function newEvent(wish: AcceptCommand, id: number, now: number): model.ModelEvent {
+  const { sequence, type, note, gapWaitMs, lane } = wish;
+  const at = { occurredAt: now - wish.occurredAgoMs, acceptedAt: now };
+  const fresh = { outcome: null, late: false, forced: false, attempts: 0, duplicates: 0, conflict: false };
+  const ordered = LANES[lane]?.[0] === "outbound";
+  return { id, sequence: ordered ? sequence : 0, type, note, gapWaitMs, ...at, state: "pending", ...fresh };
+}

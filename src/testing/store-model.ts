@@ -1,0 +1,150 @@
+/** The reference model of an inbox: the rules of the lanes written down a second time, for clarity alone. */
+import type { EventState, LaneStatus, Outcome } from "../inbox/record.ts";
+import type { Act, Settle } from "../inbox/store.ts";
+
+const LAST_RETRY_MS = 85 * 60_000;
+
+export interface ModelEvent {
+  id: number;
+  readonly sequence: number;
+  readonly type: string;
+  /** Stands for the content. */
+  readonly note: string;
+  readonly occurredAt: number;
+  readonly acceptedAt: number;
+  gapWaitMs: number;
+  state: EventState;
+  outcome: Outcome | null;
+  late: boolean;
+  forced: boolean;
+  attempts: number;
+  duplicates: number;
+  conflict: boolean;
+}
+
+export interface ModelLane {
+  readonly ordered: boolean;
+  id: number;
+  status: LaneStatus;
+  /** Null when idle or blocked. */
+  readyAt: number | null;
+  cursor: number | null;
+  gapSince: number | null;
+  epoch: number;
+  leased: ModelEvent | null;
+  /** Counts the openings of the store: who holds the lease. */
+  holder: number;
+  readonly events: ModelEvent[];
+  readonly gaps: { from: number; to: number; filled: boolean }[];
+}
+
+export function newLane(ordered: boolean): ModelLane {
+  const nothing = { readyAt: null, cursor: null, gapSince: null, leased: null, events: [], gaps: [] };
+  return { ordered, id: 0, status: "idle", epoch: 0, holder: 0, ...nothing };
+}
+
+/** Pending events in the order of their turns: those on time first, then by sequence, then by arrival. */
+export function pendingOf(lane: ModelLane): ModelEvent[] {
+  const pending = lane.events.filter((event) => event.state === "pending");
+  return pending.sort((a, b) => Number(a.late) - Number(b.late) || a.sequence - b.sequence || a.id - b.id);
+}
+
+const expectedOf = (lane: ModelLane) => (lane.cursor === null ? 1 : lane.cursor + 1);
+
+/** Whose turn it is: an event, perhaps behind a gap that is given up; or until when the lane waits; or nobody's. */
+export function turnOf(lane: ModelLane, now: number): { event?: ModelEvent; gaveUp?: boolean; waitsUntil?: number } {
+  const pending = pendingOf(lane);
+  const [head] = pending;
+  const waits = head !== undefined && lane.ordered && !head.late && head.sequence > expectedOf(lane);
+  if (!waits && !head?.forced) lane.gapSince = null;
+  if (head === undefined) return {};
+  if (!waits || head.forced) return { event: head };
+  lane.gapSince ??= now;
+  const lastRetry = head.occurredAt + LAST_RETRY_MS;
+  const waited = lane.gapSince + head.gapWaitMs;
+  const waitsUntil = head.acceptedAt > lastRetry ? waited : Math.min(waited, lastRetry);
+  if (waitsUntil <= now) return { event: head, gaveUp: true };
+  const late = pending.find((event) => event.late);
+  return late === undefined ? { waitsUntil } : { event: late };
+}
+
+export function rearm(lane: ModelLane, now: number): void {
+  const { event, waitsUntil } = turnOf(lane, now);
+  lane.leased = null;
+  lane.status = event !== undefined ? "ready" : waitsUntil !== undefined ? "gap" : "idle";
+  lane.readyAt = event !== undefined ? now : (waitsUntil ?? null);
+}
+
+function park(lane: ModelLane, status: "backoff" | "blocked", readyAt: number | null): void {
+  Object.assign(lane, { leased: null, status, readyAt });
+}
+
+function moveCursor(lane: ModelLane, sequence: number): void {
+  if (lane.cursor !== null && lane.cursor >= sequence) return;
+  lane.cursor = sequence;
+  lane.gapSince = null;
+}
+
+export function isDue(lane: ModelLane, now: number): boolean {
+  return lane.readyAt !== null && lane.readyAt <= now;
+}
+
+/** Adds an event that is new to the lane; true when it is late. */
+export function accept(lane: ModelLane, event: ModelEvent, lateEvents: "hand_out" | "record", now: number): boolean {
+  event.late = lane.ordered && lane.cursor !== null && event.sequence < lane.cursor;
+  lane.events.push(event);
+  if (event.late) for (const gap of lane.gaps) gap.filled ||= gap.from <= event.sequence && event.sequence <= gap.to;
+  if (event.late && lateEvents === "record") event.state = "late";
+  else if (lane.status === "idle" || lane.status === "ready" || lane.status === "gap") rearm(lane, now);
+  else if (lane.status === "backoff" && pendingOf(lane)[0] === event) rearm(lane, now);
+  return event.late;
+}
+
+/** Leases `event`, whose turn it is. */
+export function lease(lane: ModelLane, event: ModelEvent, until: number, gaveUp: boolean): void {
+  if (gaveUp) lane.gaps.push({ from: expectedOf(lane), to: event.sequence - 1, filled: false });
+  if (!event.late && !event.forced) moveCursor(lane, event.sequence);
+  event.attempts++;
+  Object.assign(lane, { leased: event, status: "leased", readyAt: until });
+}
+
+export function die(lane: ModelLane, event: ModelEvent, onDead: "continue" | "block", now: number): void {
+  event.state = "dead";
+  if (onDead === "block") park(lane, "blocked", null);
+  else rearm(lane, now);
+}
+
+/** Ends a lease that is still held. */
+export function settle(lane: ModelLane, event: ModelEvent, how: Settle<unknown>, now: number): void {
+  if (how.kind === "dead") return die(lane, event, how.onDead, now);
+  if (how.kind === "complete") Object.assign(event, { state: "done", outcome: how.outcome });
+  if (how.kind === "release") event.attempts--;
+  const delayMs = how.kind === "complete" ? 0 : how.delayMs;
+  if (how.kind === "retry" || delayMs > 0) park(lane, "backoff", now + delayMs);
+  else rearm(lane, now);
+}
+
+type LaneAct = Extract<Act["kind"], "replay" | "discard" | "unblock" | "release_gap">;
+
+/** Does what an operator asks about `event`, or about its lane; answers why not, or null. */
+export function act(lane: ModelLane, event: ModelEvent, kind: LaneAct, now: number): string | null {
+  const [head] = pendingOf(lane);
+  const onEvent = kind === "replay" || kind === "discard";
+  if (onEvent ? lane.leased === event : lane.status === "leased") return "in_progress";
+  if (kind === "unblock" && lane.status !== "blocked") return "wrong_state";
+  if (kind === "release_gap" && lane.status !== "gap") return "wrong_state";
+  const waitsToGoOn = lane.status === "backoff" || lane.status === "blocked";
+  if (kind === "replay" && event.state === "pending" && !waitsToGoOn) return "wrong_state";
+  if (kind === "discard" && event.state !== "pending" && event.state !== "dead") return "wrong_state";
+
+  if (kind === "replay")
+    Object.assign(event, { state: "pending", outcome: null, forced: true, late: false, attempts: 0 });
+  if (kind === "discard") event.state = "discarded";
+  if (kind === "discard" && lane.ordered && event.sequence === expectedOf(lane)) moveCursor(lane, event.sequence);
+  if (kind === "release_gap" && head !== undefined) head.gapWaitMs = 0;
+
+  const [headNow] = pendingOf(lane);
+  const waitGoesOn = lane.status === "backoff" && headNow === head && !(kind === "replay" && headNow === event);
+  if (lane.status !== "leased" && !waitGoesOn) rearm(lane, now);
+  return null;
+}
