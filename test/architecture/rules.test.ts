@@ -15,7 +15,8 @@ const manifest: Project["manifest"] = {
 
 const sound = {
   "src/index.ts": '/** Entry. */\nexport { a } from "./receiver/a.ts";\n',
-  "src/receiver/a.ts": '/** A. */\nimport { z } from "zod";\nexport const a = z;\n',
+  "src/receiver/a.ts":
+    '/** A. */\nimport { setImmediate } from "node:timers/promises";\nimport { z } from "zod";\nexport const a = z;\n',
   "adapters/express.ts": '/** E. */\nimport type { Request } from "express";\nexport type R = Request;\n',
   "src/internal/other.ts":
     "/** O. */\nclass Fake {\n  setTimeout(callback: () => void, ms: number): Timer {}\n}\nclock.setTimeout(wake, 5);\n",
@@ -53,6 +54,7 @@ const breaches: Record<
     { texts: { "src/inbox/b.ts": "const at = new Date();" }, says: /new Date/ },
     { texts: { "src/inbox/b.ts": "const text = `${Math.random()}`;" }, says: /Math.random/ },
     { texts: { "src/inbox/b.ts": 'import { setTimeout as wait } from "node:timers/promises";' }, says: /timers/ },
+    { texts: { "src/inbox/b.ts": 'import { setImmediate, setTimeout } from "timers/promises";' }, says: /timers/ },
   ],
   "nothing prints or ends the process": [
     { texts: { "src/inbox/b.ts": "console.log(1);" }, says: /console/ },
