@@ -147,14 +147,14 @@ async function operate(
   const { kind } = wish;
   const onEvent = kind === "replay" || kind === "discard";
   const result = await bench.act(onEvent ? { kind, event: event.id } : { kind, lane: lane.id });
-  bench.expect(result.ok ? null : result.reason).toBe(model.act(lane, event, kind, bench.clock.now()));
+  agree(bench, result.ok ? null : result.reason, model.act(lane, event, kind, bench.clock.now()));
 }
 
 async function extendLease(mirror: Mirror, bench: Bench, wish: { pick: number; leaseMs: number }): Promise<void> {
   const handed = mirror.pick(wish.pick);
   if (handed === undefined) return;
   const lane = mirror.heldBy(handed);
-  bench.expect(await bench.store.extend([handed.lease], wish.leaseMs)).toEqual([lane !== undefined]);
+  agree(bench, await bench.store.extend([handed.lease], wish.leaseMs), [lane !== undefined]);
   if (lane === undefined) return;
   lane.readyAt = bench.clock.now() + wish.leaseMs;
   mirror.touched.add(lane);

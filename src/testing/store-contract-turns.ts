@@ -86,7 +86,7 @@ export class Mirror {
 }
 
 /** Expects both to be equal. Most are, and comparing text finds that out in a fraction of the time. */
-export function agree(bench: Bench, actual: object, expected: object): void {
+export function agree(bench: Bench, actual: unknown, expected: unknown): void {
   if (JSON.stringify(actual) !== JSON.stringify(expected)) bench.expect(actual).toEqual(expected);
 }
 
@@ -119,9 +119,9 @@ export async function takeTurn(mirror: Mirror, bench: Bench, command: TurnComman
   const scanned = result.leases.filter((lease) => lease.acceptIndex === null);
   if (only === undefined) checkScan(mirror, bench, command, { result, leases: scanned });
   const leased = acceptAll(mirror, bench, command, { result, free: only === undefined ? limit - scanned.length : 0 });
-  if (only === undefined) bench.expect(result.leases.length - scanned.length).toBe(leased);
+  if (only === undefined) agree(bench, result.leases.length - scanned.length, leased);
   else checkScan(mirror, bench, command, { result, leases: result.leases, only });
-  bench.expect(result.recoveryDue).toBe(recoveryDue(mirror, now));
+  agree(bench, result.recoveryDue, recoveryDue(mirror, now));
 }
 
 function toSettle(bench: Bench, wish: SettleCommand, lease: Lease): Settle<unknown> {
@@ -193,8 +193,8 @@ function checkScan(mirror: Mirror, bench: Bench, command: TurnCommand, scan: Sca
     checkLease(mirror, bench, lane, lease);
   }
   const limit = recovering ? Math.min(1, command.limit) : command.limit;
-  bench.expect(scan.leases.length <= limit).toBe(true);
-  if (scan.leases.length < limit) bench.expect([...mirror.lanes.values()].filter(claimable).length).toBe(0);
+  agree(bench, scan.leases.length <= limit, true);
+  if (scan.leases.length < limit) agree(bench, [...mirror.lanes.values()].filter(claimable).length, 0);
 }
 
 /** The event is the one whose turn it is, and all that the lease says of it holds. */
@@ -218,7 +218,7 @@ function checkLease(mirror: Mirror, bench: Bench, lane: model.ModelLane, lease: 
   mirror.handed.push({ lease, opening: mirror.opening });
   if (late || forced) return;
   // I4 without the model's help: on time, a lane's sequences never go down.
-  bench.expect(sequence >= (mirror.reached.get(lane.id) ?? sequence)).toBe(true);
+  agree(bench, sequence >= (mirror.reached.get(lane.id) ?? sequence), true);
   mirror.reached.set(lane.id, sequence);
 }
 
@@ -249,7 +249,7 @@ function acceptAll(
       throw new Error(`Event ${index} was not accepted.`);
     lane.id = acceptance.lane;
     const late = model.accept(lane, newEvent(wish, acceptance.event, now), command.lateEvents, now);
-    bench.expect(acceptance.outcome).toBe(late ? "late" : "accepted");
+    agree(bench, acceptance.outcome, late ? "late" : "accepted");
     if (!mayLease || leased >= of.free || lane.status === "leased" || !model.isDue(lane, now)) continue;
     const lease = of.result.leases.find((one) => one.acceptIndex === index);
     if (lease === undefined) throw new Error(`Event ${index} was due and a slot free, but it was not leased.`);
