@@ -91,6 +91,7 @@ export class Worker<Tx> implements ClaimDriver {
 
   pause(): void {
     this.#paused = true;
+    this.#laneDrives.giveUp();
     this.#drains.endAll();
     this.#putBackWaiting();
   }
@@ -126,6 +127,7 @@ export class Worker<Tx> implements ClaimDriver {
   drive(lane: LaneId, event: EventId, notDue: () => void): void {
     const lease = this.#inHand.leaseOf(lane);
     if (lease?.event === event) return;
+    if (this.#paused) return notDue();
     this.#laneDrives.add(lane, { event, notDue });
     if (lease === undefined) this.#claimLane(lane);
   }
