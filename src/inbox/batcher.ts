@@ -61,6 +61,8 @@ export interface BatcherOptions {
 
 /** Counts of repeats are written this often at most. */
 const REPEATS_MS = 1_000;
+/** How long a store that does not answer may hold up the end. */
+const CLOSE_MS = 5_000;
 const RETRY_MS = { first: 50, longest: 5_000 } as const;
 
 export class Batcher<Tx> {
@@ -78,6 +80,7 @@ export class Batcher<Tx> {
   #retryMs: number = RETRY_MS.first;
   #repeatTimer: Timer | null = null;
   #idle: (() => void)[] = [];
+  #closed = false;
 
   constructor(store: InboxStore<Tx>, clock: Clock, driver: ClaimDriver, options: BatcherOptions) {
     this.#store = store;
@@ -101,12 +104,14 @@ export class Batcher<Tx> {
 
   /** Settles a claim. A turn that fails is tried again with the same settles until the store answers. */
   settle(settle: Settle<Tx>, done: (result: SettleResult) => void): void {
+    if (this.#closed) return done({ status: "lost" });
     this.#settles.push({ settle, done });
     this.#schedule();
   }
 
   /** Counts duplicates with the next turn, which it starts a second from now at the latest. */
   repeat(repeat: Repeat): void {
+    if (this.#closed) return;
     this.#repeatTimer ??= this.#clock.setTimeout(() => this.poke(), REPEATS_MS);
     const known = this.#repeats.get(repeat.event);
     this.#repeats.set(repeat.event, known ? { ...repeat, count: known.count + repeat.count } : repeat);
@@ -122,6 +127,19 @@ export class Batcher<Tx> {
   idle(): Promise<void> {
     if (!this.#turning && !this.#scheduled) return Promise.resolve();
     return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  /**
+   * Writes what is queued, for 5 s at most. After it nothing is tried again: deliveries are refused, and a claim that was
+   * not settled counts as lost, since the next process claims it when its lease ends.
+   */
+  async close(): Promise<void> {
+    if (this.#repeats.size > 0) this.poke();
+    const written = new AbortController();
+    await Promise.race([this.idle(), sleep(this.#clock, CLOSE_MS, written.signal)]);
+    written.abort();
+    this.#closed = true;
+    this.#repeatTimer?.cancel();
   }
 
   #isFull(): boolean {
@@ -181,9 +199,9 @@ export class Batcher<Tx> {
       for (const queued of accepts) queued.done(error, null);
       for (const queued of quarantines) queued.done(error, null);
       for (const repeat of repeats.values()) this.repeat(repeat);
-      this.#settles.unshift(...settles);
       this.#driver.turnFailed(error);
-      if (settles.length > 0) await this.#pauseAfterFailure();
+      if (this.#closed) for (const queued of settles) queued.done({ status: "lost" });
+      else await this.#tryAgain(settles);
     }
     this.#turning = false;
     this.#continue();
@@ -203,7 +221,9 @@ export class Batcher<Tx> {
     return all;
   }
 
-  async #pauseAfterFailure(): Promise<void> {
+  async #tryAgain(settles: readonly QueuedSettle<Tx>[]): Promise<void> {
+    if (settles.length === 0) return;
+    this.#settles.unshift(...settles);
     await sleep(this.#clock, this.#retryMs);
     this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS.longest);
   }

@@ -19,7 +19,6 @@ import type { ResolvedOptions } from "./options.ts";
 /** Deliveries in one transaction, their bytes, and how many may wait for one. */
 const BATCH = { maxEvents: 256, maxBytes: 4 * 1024 * 1024, maxQueued: 4_096 } as const;
 const QUARANTINE_QUOTA = { maxRows: 1_000, maxBytes: 64 * 1024 * 1024 } as const;
-const STOP_TIMEOUT_MS = 30_000;
 
 /** An event that could not be stored rejects instead. */
 export type StoredAcceptance = Exclude<Acceptance, { outcome: "failed" }>;
@@ -35,6 +34,7 @@ export class Engine<Tx> {
   #registry: HandlerRegistry<Tx>;
   #state: "new" | "open" | "closed" = "new";
   #opening: Promise<void> | null = null;
+  #stopping: Promise<void> | null = null;
 
   constructor(options: ResolvedOptions<Tx>, registry: HandlerRegistry<Tx>, keyringVersion: () => string) {
     const { store, clock, logger, random, concurrency, leaseMs, maxAttempts, onDead, handlerTimeoutMs } = options;
@@ -104,6 +104,7 @@ export class Engine<Tx> {
 
   async start(): Promise<void> {
     this.requireHandlers();
+    this.#registry.freeze();
     await this.open();
     if (this.worker.isStarted) return;
     this.#warnAboutLate();
@@ -113,6 +114,7 @@ export class Engine<Tx> {
 
   async drain(options: DrainOptions): Promise<DrainResult> {
     this.requireHandlers();
+    this.#registry.freeze();
     await this.open();
     this.#housekeeping.workerRan();
     const result = await this.worker.drain(options);
@@ -120,19 +122,30 @@ export class Engine<Tx> {
     return result;
   }
 
-  /** Stops claiming, lets handlers end, keeps accepting until `until` resolves, then closes the store. */
-  async stop(timeoutMs: number = STOP_TIMEOUT_MS, until: Promise<unknown> = Promise.resolve()): Promise<void> {
-    if (this.#state === "closed") return;
+  /** Stops claiming, lets handlers end, keeps accepting until `until` is settled, then closes the store; once, however often it is called. */
+  stop(timeoutMs: number, until: Promise<unknown> = Promise.resolve()): Promise<void> {
+    // A server that failed to close takes no deliveries either. Caught here, since it may reject before it is waited for.
+    this.#stopping ??= this.#stop(
+      timeoutMs,
+      until.catch(() => {}),
+    );
+    return this.#stopping;
+  }
+
+  async #stop(timeoutMs: number, until: Promise<unknown>): Promise<void> {
     await this.#opening?.catch(() => {});
     await this.worker.stop(timeoutMs);
     await until;
-    await this.#batcher.idle();
+    // Deliveries with `ack: "handled"` may have started handlers meanwhile.
+    await this.worker.stop(timeoutMs);
+    await this.#batcher.close();
     this.#state = "closed";
     await this.#housekeeping.stop();
     await this.options.store.close();
   }
 
   accept(event: NewEvent, parsed: WebhookEvent): Promise<StoredAcceptance> {
+    this.#registry.freeze();
     const key = identityKey(event);
     const known = this.#identities.find(key, event.digest);
     if (known !== null) {
@@ -176,7 +189,6 @@ export class Engine<Tx> {
 
   async #open(): Promise<void> {
     const { store, clock, logger, name, firstSequence, tolerance, migrate } = this.options;
-    this.#registry.freeze();
     await store.open({
       clock,
       logger,

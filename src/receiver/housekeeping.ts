@@ -41,6 +41,7 @@ export class Housekeeping {
   }
 
   async stop(): Promise<void> {
+    if (this.#timers.size === 0) return;
     for (const timer of this.#timers.values()) timer.cancel();
     this.#timers.clear();
     await this.#quietly("heartbeat", () => this.beat());
