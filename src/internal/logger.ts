@@ -18,13 +18,57 @@ const nothing = () => {};
 export const silentLogger: Logger = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 
 /** Writes warnings and errors to standard error, one JSON object per line: the default, so that no warning is lost. */
-export const stderrLogger: Logger = {
-  debug: nothing,
-  info: nothing,
-  warn: (fields, message) => write("warn", fields, message),
-  error: (fields, message) => write("error", fields, message),
-};
+export const stderrLogger: Logger = stderrLoggerWith({});
+
+/** The logger, with its exceptions dropped: a log that is full must not turn a stored event into a failed one. */
+export function guardedLogger(logger: Logger): Logger {
+  const guarded = (level: "debug" | "info" | "warn" | "error") => (fields: LogFields, message: string) => {
+    try {
+      logger[level](fields, message);
+    } catch {
+      // Where could it be told?
+    }
+  };
+  return {
+    debug: guarded("debug"),
+    info: guarded("info"),
+    warn: guarded("warn"),
+    error: guarded("error"),
+    child(fields) {
+      try {
+        return guardedLogger(logger.child?.(fields) ?? withFields(logger, fields));
+      } catch {
+        return this;
+      }
+    },
+  };
+}
+
+function withFields(logger: Logger, bound: LogFields): Logger {
+  return {
+    debug: (fields, message) => logger.debug({ ...bound, ...fields }, message),
+    info: (fields, message) => logger.info({ ...bound, ...fields }, message),
+    warn: (fields, message) => logger.warn({ ...bound, ...fields }, message),
+    error: (fields, message) => logger.error({ ...bound, ...fields }, message),
+  };
+}
+
+function stderrLoggerWith(bound: LogFields): Logger {
+  return {
+    debug: nothing,
+    info: nothing,
+    warn: (fields, message) => write("warn", { ...bound, ...fields }, message),
+    error: (fields, message) => write("error", { ...bound, ...fields }, message),
+    child: (fields) => stderrLoggerWith({ ...bound, ...fields }),
+  };
+}
+
+/** JSON leaves these as they are, though some terminals obey them. */
+const CONTROLS = /[\u007f-\u009f\u2028\u2029]/g;
 
 function write(level: string, fields: LogFields, message: string): void {
-  process.stderr.write(`${JSON.stringify({ level, name: "oncehook", message, ...fields })}\n`);
+  const line = JSON.stringify({ level, name: "oncehook", message, ...fields });
+  process.stderr.write(
+    `${line.replace(CONTROLS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`)}\n`,
+  );
 }

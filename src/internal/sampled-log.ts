@@ -17,6 +17,14 @@ export class SampledLog {
   }
 
   warn(fields: LogFields, message: string): void {
+    this.#write("warn", fields, message);
+  }
+
+  error(fields: LogFields, message: string): void {
+    this.#write("error", fields, message);
+  }
+
+  #write(level: "warn" | "error", fields: LogFields, message: string): void {
     const now = this.#clock.monotonic();
     if (now - this.#windowStart >= 1000) {
       this.#windowStart = now;
@@ -27,7 +35,7 @@ export class SampledLog {
       return;
     }
     this.#lines += 1;
-    this.#logger.warn(this.#leftOut > 0 ? { ...fields, leftOut: this.#leftOut } : fields, message);
+    this.#logger[level](this.#leftOut > 0 ? { ...fields, leftOut: this.#leftOut } : fields, message);
     this.#leftOut = 0;
   }
 }

@@ -82,10 +82,7 @@ export class HttpIntake<Tx> {
 
   #checkHeaders(headers: HeaderSource): ReturnType<typeof checkHeaders> {
     const { tolerance, timestampFormat, signatureEncoding, clock } = this.#engine().options;
-    const policy =
-      signatureEncoding === undefined
-        ? { tolerance, timestampFormat }
-        : { tolerance, timestampFormat, encoding: signatureEncoding };
+    const policy = { tolerance, timestampFormat, encoding: signatureEncoding };
     return checkHeaders(headers, policy, clock.now());
   }
 
@@ -131,7 +128,7 @@ export class HttpIntake<Tx> {
     if (options.quarantine === "reject") return answers.UNPROCESSABLE;
     const answer = await this.#engine().quarantine(newQuarantine(reason, bytes, verified));
     if (answer === "full") {
-      options.logger.error(
+      this.#log.error(
         { code: "quarantine_full", slot: verified.match.slot },
         "The quarantine is full: a signed body that is no event was answered with 503.",
       );
@@ -163,7 +160,8 @@ export class HttpIntake<Tx> {
       case "cut":
         return this.#refuse("cut", answers.UNAVAILABLE_UNREAD);
       case "already_parsed":
-        this.#engine().options.logger.error({ code: "raw_body_unavailable" }, RAW_BODY_FIX);
+        this.#count("refused:already_parsed");
+        this.#log.error({ code: "raw_body_unavailable" }, RAW_BODY_FIX);
         return answers.RAW_BODY_UNAVAILABLE;
       default:
         return reason satisfies never;
