@@ -8,8 +8,8 @@ import type { Answer } from "./incoming.ts";
 
 /** Two seconds short of the service's own time-out (DLV-19). */
 const DEADLINE_MS = 8_000;
-/** Deliveries that may wait for one event; beyond them the service's retry asks again. */
-const MOST_WAITING = 4;
+/** Deliveries that may wait for one event: the first and four duplicates; beyond them the service's retry asks again. */
+const MOST_WAITING = 5;
 
 export async function whenHandled<Tx>(engine: Engine<Tx>, acceptance: StoredAcceptance): Promise<Answer> {
   if (acceptance.outcome === "duplicate" && acceptance.conflict) return answers.accepted("duplicate");

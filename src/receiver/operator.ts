@@ -25,7 +25,8 @@ const DEFAULT_LIMIT = 100;
 
 /** What it needs of the receiver around it. */
 export interface OperatorDeps {
-  readonly store: InboxStore<never>;
+  /** Asked for each time: another receiver's inbox may be taken over. */
+  readonly store: () => InboxStore<never>;
   readonly open: () => Promise<void>;
   /** Called after an act, so that what became ready is looked for. */
   readonly acted: () => void;
@@ -43,29 +44,29 @@ export class InboxOperator {
   /** Events that match all filters, newest first; 100 unless `limit` (1 to 1,000) says otherwise. */
   async find(query: Partial<EventQuery> = {}): Promise<Page<EventRecord>> {
     await this.#deps.open();
-    return this.#deps.store.find({ limit: DEFAULT_LIMIT, ...query });
+    return this.#deps.store().find({ limit: DEFAULT_LIMIT, ...query });
   }
 
   async findQuarantined(query: Partial<QuarantineQuery> = {}): Promise<Page<QuarantineRecord>> {
     await this.#deps.open();
-    return this.#deps.store.findQuarantined({ limit: DEFAULT_LIMIT, ...query });
+    return this.#deps.store().findQuarantined({ limit: DEFAULT_LIMIT, ...query });
   }
 
   /** Everything about one message; null when the inbox knows none. */
   async lane(ref: LaneKey | LaneId): Promise<LaneRecord | null> {
     await this.#deps.open();
-    return this.#deps.store.lane(ref);
+    return this.#deps.store().lane(ref);
   }
 
   async stats(): Promise<InboxStats> {
     await this.#deps.open();
-    return this.#deps.store.stats();
+    return this.#deps.store().stats();
   }
 
   /** The newest acts first. */
   async audit(limit: number = DEFAULT_LIMIT): Promise<readonly AuditRecord[]> {
     await this.#deps.open();
-    return this.#deps.store.audit(limit);
+    return this.#deps.store().audit(limit);
   }
 
   /** Hands a settled event to its handlers again, whatever its place: `ctx.replay` is true. */
@@ -96,7 +97,7 @@ export class InboxOperator {
   /** Parses a quarantined body again, as after an upgrade, and accepts it under its real identity. */
   async replayQuarantined(id: number, options?: ActOptions): Promise<ActResult> {
     await this.#deps.open();
-    const page = await this.#deps.store.findQuarantined({ after: id + 1, limit: 1 });
+    const page = await this.#deps.store().findQuarantined({ after: id + 1, limit: 1 });
     const row = page.items.find((item) => item.id === id);
     if (row === undefined) return { ok: false, reason: "not_found" };
     if (row.raw === null) return { ok: false, reason: "body_pruned" };
@@ -119,7 +120,7 @@ export class InboxOperator {
 
   async #act(act: Act, { by = "application" }: ActOptions = {}): Promise<ActResult> {
     await this.#deps.open();
-    const result = await this.#deps.store.act(act, by);
+    const result = await this.#deps.store().act(act, by);
     if (result.ok) this.#deps.acted();
     return result;
   }

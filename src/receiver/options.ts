@@ -6,16 +6,17 @@ import { type GapWait, gapWaitPolicy } from "../inbox/gap-wait.ts";
 import type { OnDead } from "../inbox/record.ts";
 import type { InboxStore } from "../inbox/store.ts";
 import { type Clock, type Random, systemClock, systemRandom } from "../internal/clock.ts";
-import { type Logger, stderrLogger } from "../internal/logger.ts";
+import { guardedLogger, type Logger, stderrLogger } from "../internal/logger.ts";
 import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { SignatureEncoding } from "../signature/candidates.ts";
 import type { Keyring } from "../signature/keyring.ts";
 import type { KeyringProvider } from "../signature/provider.ts";
-import type { TimestampFormat, Tolerance } from "../signature/timestamp.ts";
+import { type TimestampFormat, type Tolerance, timestampFormatOption } from "../signature/timestamp.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const KIB = 1024;
+const SIGNATURE_ENCODINGS = ["auto", "hex", "base64", "base64url"] as const;
 
 export interface ReceiverOptions<Tx = unknown> {
   /** A secret, a set of them, one per webhook kind, or a function that reads them. */
@@ -75,7 +76,7 @@ export interface RetentionOptions {
   readonly otherBodiesMs?: number;
   /** Identities, by which a duplicate is known; never less than the tolerance and a day. Default 30 days. */
   readonly identitiesMs?: number;
-  /** Dead letters and quarantined bodies nobody acted on. Default 90 days. */
+  /** Dead letters and quarantined bodies nobody acted on; never less than the tolerance and a day. Default 90 days. */
   readonly deadMs?: number;
 }
 
@@ -86,7 +87,7 @@ export interface ResolvedOptions<Tx> {
   readonly ack: "stored" | "handled";
   readonly tolerance: Tolerance;
   readonly timestampFormat: TimestampFormat;
-  readonly signatureEncoding: SignatureEncoding | undefined;
+  readonly signatureEncoding: SignatureEncoding;
   readonly gapWaitMs: (event: WebhookEvent) => number;
   readonly firstSequence: number | "any";
   readonly concurrency: number;
@@ -143,8 +144,8 @@ export function resolveOptions<Tx>(options: ReceiverOptions<Tx>): ResolvedOption
     tolerance,
     name: nameOption(options.name),
     ack: ackOption(options.ack, store.capabilities.durable),
-    timestampFormat: options.timestampFormat ?? "auto",
-    signatureEncoding: options.signatureEncoding,
+    timestampFormat: timestampFormat(options.timestampFormat),
+    signatureEncoding: choiceOption("signatureEncoding", options.signatureEncoding, "auto", SIGNATURE_ENCODINGS),
     gapWaitMs: gapWaitPolicy(options.gapWait),
     firstSequence:
       options.firstSequence === "any"
@@ -175,6 +176,11 @@ export function resolveOptions<Tx>(options: ReceiverOptions<Tx>): ResolvedOption
     clock: options.clock ?? systemClock,
     random: options.random ?? systemRandom,
   };
+}
+
+function timestampFormat(value: TimestampFormat = "auto"): TimestampFormat {
+  timestampFormatOption(value);
+  return value;
 }
 
 function toleranceOption(value: ReceiverOptions["toleranceMs"]): Tolerance {
@@ -212,17 +218,20 @@ function retentionOption(value: RetentionOptions | undefined, tolerance: Toleran
     identitiesMs: numberOption("retention.identitiesMs", value?.identitiesMs, 30 * DAY_MS, bounds),
     deadMs: numberOption("retention.deadMs", value?.deadMs, 90 * DAY_MS, bounds),
   };
-  if (retention.identitiesMs >= shortest) return retention;
-  throw invalidOption(
-    "retention.identitiesMs",
-    `must be at least ${shortest} ms (tolerance and a day), or a delivery replayed within the tolerance would be handled again`,
-    retention.identitiesMs,
-  );
+  for (const name of ["identitiesMs", "deadMs"] as const) {
+    if (retention[name] >= shortest) continue;
+    throw invalidOption(
+      `retention.${name}`,
+      `must be at least ${shortest} ms (tolerance and a day), or a delivery replayed within the tolerance would be handled again`,
+      retention[name],
+    );
+  }
+  return retention;
 }
 
 function loggerOption(value: Logger | undefined): Logger {
-  if (value === undefined) return stderrLogger;
-  const complete = (["debug", "info", "warn", "error"] as const).every((level) => typeof value[level] === "function");
-  if (complete) return value;
+  if (value === undefined) return guardedLogger(stderrLogger);
+  const complete = (["debug", "info", "warn", "error"] as const).every((level) => typeof value?.[level] === "function");
+  if (complete) return guardedLogger(value);
   throw invalidOption("logger", "must have debug, info, warn and error methods", value);
 }

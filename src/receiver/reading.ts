@@ -42,12 +42,15 @@ export class ReadingBudget {
 
   begin(maxBytes: number, declaredBytes: number | null): Reading {
     const one: Unfinished = { startedAt: this.#clock.monotonic(), bytes: 0, cut: () => {} };
+    let released = false;
     this.#unfinished.add(one);
     this.#sweep ??= this.#clock.setTimeout(() => this.#cutSlow(), SWEEP_MS);
     return {
       maxBytes,
       declaredBytes,
       received: (bytes) => {
+        // A chunk that still comes after the body was given up is no longer held by anyone.
+        if (released) return;
         one.bytes += bytes;
         this.#held += bytes;
         if (this.#held > BUDGET_BYTES) this.#cutSlowest();
@@ -57,6 +60,7 @@ export class ReadingBudget {
       },
       finish: () => this.#unfinished.delete(one),
       release: () => {
+        released = true;
         this.#unfinished.delete(one);
         this.#held -= one.bytes;
         one.bytes = 0;

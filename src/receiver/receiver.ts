@@ -51,12 +51,12 @@ export class Receiver<Tx = unknown> {
   /** Use `createReceiver`. */
   constructor(options: ReceiverOptions<Tx>) {
     this.#options = resolveOptions(options);
-    const { clock, logger, store, gapWaitMs } = this.#options;
+    const { clock, logger, gapWaitMs } = this.#options;
     this.#keyrings = createKeyringSource(this.#options.secrets, { clock, logger });
     this.#engine = new Engine(this.#options, this.#registry, () => this.#keyrings.version());
     this.#http = new HttpIntake(() => this.#engine, this.#keyrings);
     this.#inbox = new InboxOperator({
-      store,
+      store: () => this.#engine.options.store,
       gapWaitMs,
       open: () => this.#engine.open(),
       acted: () => this.#engine.afterAct(),
@@ -154,8 +154,8 @@ export class Receiver<Tx = unknown> {
   /** Handles what is ready now, without `start()`: after a response, or from a cron. Gaps and backoffs are not waited for. */
   async drain(options: DrainOptions = {}): Promise<DrainResult> {
     refuseUnknownOptions("drain", options, ["budgetMs", "limit"]);
-    for (const name of ["budgetMs", "limit"] as const)
-      numberOption(name, options[name], 1, { min: 1, max: 86_400_000, unit: "" });
+    numberOption("budgetMs", options.budgetMs, 1, { min: 1, max: 86_400_000, unit: "ms" });
+    numberOption("limit", options.limit, 1, { min: 1, max: 86_400_000, unit: "events" });
     return this.#engine.drain(options);
   }
 

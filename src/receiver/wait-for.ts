@@ -4,7 +4,7 @@ import { parseEvent } from "../events/parse.ts";
 import type { KnownEventType, WebhookEvent } from "../events/types.ts";
 import type { EventRecord, LaneTag } from "../inbox/record.ts";
 import { sleep } from "../internal/clock.ts";
-import { numberOption } from "../internal/options.ts";
+import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { Engine } from "./engine.ts";
 
 /** Which message: as `client.messages.send` named it, or an inbound one by its `data.messageId`. */
@@ -37,6 +37,7 @@ export async function waitForEvent<Tx>(
   options: WaitOptions,
 ): Promise<WebhookEvent> {
   const { clock } = engine.options;
+  refuseUnknownOptions("waitFor", options, ["signal", "timeoutMs"]);
   const timeoutMs = numberOption("timeoutMs", options.timeoutMs, 30_000, { min: 0, max: 86_400_000, unit: "ms" });
   const deadline = clock.monotonic() + timeoutMs;
   await engine.open();
