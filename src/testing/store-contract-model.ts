@@ -182,14 +182,15 @@ async function compareLanes(lanes: Iterable<model.ModelLane>, bench: Bench): Pro
   }
 }
 
-/** When a ready lane became so is a store's own business; that it is due is not. */
+/** Since when a ready lane or an expired lease has been due is a store's own business; that it is due is not. */
 function laneView(
   lane: Pick<model.ModelLane, "status" | "cursor" | "readyAt" | "gapSince" | "gaps"> & LaneEvents,
   now: number,
 ) {
   const { status, cursor, readyAt, gapSince, gaps } = lane;
+  const due = (status === "ready" || status === "leased") && readyAt !== null && readyAt <= now;
   return {
-    ...{ status, cursor, readyAt: status === "ready" && readyAt !== null && readyAt <= now ? "due" : readyAt },
+    ...{ status, cursor, readyAt: due ? "due" : readyAt },
     ...{ gapSince: status === "gap" ? gapSince : null, gaps },
     events: lane.events.map(({ id, state, outcome, late, forced, attempts, duplicates, conflict }) => ({
       ...{ id, state, outcome, late, forced, attempts, duplicates, conflict },

@@ -40,6 +40,7 @@ export const settleCases: readonly ContractCase[] = [
       bench.expect(await bench.claim()).toEqual([]);
       await bench.clock.advance(1);
       bench.expect(await bench.claimOne()).toMatchObject({ sequence: 1, attempt: 2 });
+      bench.expect(await bench.at(1)).toMatchObject({ attempts: 2, startedAt: at });
       const attempt = {
         eventId: id,
         attempt: 1,

@@ -114,6 +114,18 @@ describe("memoryStore()", () => {
     expect(await store.nextDue()).toBe(0);
   });
 
+  it("expires the leases of whoever had it open before, who can settle nothing any more (I3)", async () => {
+    const store = memoryStore({ volatile: true });
+    await store.open(context());
+    const claim = { limit: 1, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" } as const;
+    const { leases } = await store.step(turn({ accepts: [event("m", 1)], claim }));
+    await store.close();
+    await store.open(context({ instance: { id: "two", host: "here", pid: 1, pidStartedAt: "1" } }));
+    const complete = { kind: "complete", outcome: "handled", effects: [], lease: leases[0]! } as const;
+    const again = await store.step(turn({ settles: [complete], claim: { ...claim, mode: "recover" } }));
+    expect(again).toMatchObject({ settled: [{ status: "lost" }], leases: [{ event: leases[0]!.event, attempt: 2 }] });
+  });
+
   it("refuses options it does not know", () => {
     expect(() => memoryStore({ maxEvent: 1 } as object)).toThrow(/maxEvents/);
     expect(() => memoryStore({ maxEvents: 0 })).toThrow(/maxEvents/);
