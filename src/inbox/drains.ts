@@ -1,5 +1,7 @@
 /** The drains under way: each handles what is ready now, within its budget, and then resolves. */
 import type { Clock, Timer } from "../internal/clock.ts";
+import type { InHand } from "./in-hand.ts";
+import type { LaneId } from "./record.ts";
 
 export interface DrainOptions {
   /** Start nothing new after this many milliseconds. Default: no bound. */
@@ -18,31 +20,29 @@ export interface DrainResult {
 interface Drain {
   claimed: number;
   remaining: number;
-  over: "no" | "complete" | "cut";
+  /** Lanes that were in hand when a claim found nothing else: what becomes ready in them still belongs to this drain. */
+  lanes: ReadonlySet<LaneId> | null;
   readonly timer: Timer | null;
   readonly resolve: (result: DrainResult) => void;
-  readonly ended: () => void;
 }
 
 export class Drains {
   readonly #clock: Clock;
+  readonly #inHand: InHand;
+  readonly #cut: () => void;
   readonly #all = new Set<Drain>();
 
-  constructor(clock: Clock) {
+  /** @param cut - called when drains were cut off before their limit: what they have not started should go back */
+  constructor(clock: Clock, inHand: InHand, cut: () => void) {
     this.#clock = clock;
+    this.#inHand = inHand;
+    this.#cut = cut;
   }
 
-  begin({ budgetMs, limit }: DrainOptions, ended: () => void): Promise<DrainResult> {
+  begin({ budgetMs, limit }: DrainOptions): Promise<DrainResult> {
     return new Promise((resolve) => {
-      const timer = budgetMs === undefined ? null : this.#clock.setTimeout(() => this.#cut(drain), budgetMs);
-      const drain: Drain = {
-        claimed: 0,
-        remaining: limit ?? Number.POSITIVE_INFINITY,
-        over: "no",
-        timer,
-        resolve,
-        ended,
-      };
+      const timer = budgetMs === undefined ? null : this.#clock.setTimeout(() => this.#end([drain]), budgetMs);
+      const drain: Drain = { claimed: 0, remaining: limit ?? Number.POSITIVE_INFINITY, lanes: null, timer, resolve };
       this.#all.add(drain);
     });
   }
@@ -55,41 +55,55 @@ export class Drains {
   /** How many events the drains together may still start. */
   get remaining(): number {
     let most = 0;
-    for (const drain of this.#all) if (drain.over === "no") most = Math.max(most, drain.remaining);
+    for (const drain of this.#all) most = Math.max(most, drain.remaining);
     return most;
   }
 
   claimed(count: number): void {
-    if (count === 0) return;
     for (const drain of this.#all) {
       drain.claimed += count;
       drain.remaining -= count;
-      if (drain.remaining <= 0) this.#cut(drain);
+      if (drain.remaining <= 0) this.#finish(drain);
     }
   }
 
-  /** A claim found nothing that is due. */
+  /** So many claimed events went back without having been started. */
+  putBack(count: number): void {
+    for (const drain of this.#all) drain.claimed = Math.max(0, drain.claimed - count);
+  }
+
+  /**
+   * A claim found nothing more that is due. What is in hand now may still make the next event of its lane ready; other
+   * lanes that become ready are no longer waited for, so that a drain ends under steady traffic too.
+   */
   nothingReady(): void {
-    for (const drain of this.#all) if (drain.over === "no") drain.over = "complete";
+    for (const drain of this.#all) {
+      const lanes = this.#inHand.lanes().filter((lane) => drain.lanes?.has(lane) ?? true);
+      drain.lanes = new Set(lanes);
+      if (lanes.length > 0) continue;
+      this.#remove(drain);
+      drain.resolve({ claimed: drain.claimed, complete: true });
+    }
   }
 
   endAll(): void {
-    for (const drain of this.#all) this.#cut(drain);
+    if (this.#all.size > 0) this.#end([...this.#all]);
   }
 
-  /** Nothing runs: the drains that are over resolve. */
-  quiet(): void {
-    for (const drain of this.#all) {
-      if (drain.over === "no") continue;
-      this.#all.delete(drain);
-      drain.timer?.cancel();
-      drain.resolve({ claimed: drain.claimed, complete: drain.over === "complete" });
-    }
+  #end(drains: readonly Drain[]): void {
+    for (const drain of drains) drain.remaining = 0;
+    this.#cut();
+    for (const drain of drains) this.#finish(drain);
   }
 
-  #cut(drain: Drain): void {
-    if (drain.over !== "no") return;
-    drain.over = "cut";
-    drain.ended();
+  /** Starts nothing more, and resolves when what is in hand has ended. */
+  #finish(drain: Drain): void {
+    this.#remove(drain);
+    void this.#inHand.untilLetGo().then(() => drain.resolve({ claimed: drain.claimed, complete: false }));
+  }
+
+  #remove(drain: Drain): void {
+    this.#all.delete(drain);
+    drain.timer?.cancel();
   }
 }

@@ -1,16 +1,15 @@
 /** What this process has of each lane, from its claim until the end of that claim is committed. */
-import type { Clock } from "../internal/clock.ts";
 import type { LaneId } from "./record.ts";
 import type { Lease } from "./store.ts";
 
+interface Watch {
+  readonly leases: Set<Lease>;
+  readonly resolve: () => void;
+}
+
 export class InHand {
   readonly #leases = new Map<LaneId, Lease>();
-  readonly #clock: Clock;
-  #waiting: (() => void)[] = [];
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
+  readonly #watches = new Set<Watch>();
 
   get isEmpty(): boolean {
     return this.#leases.size === 0;
@@ -20,27 +19,29 @@ export class InHand {
     return this.#leases.get(lane);
   }
 
+  lanes(): readonly LaneId[] {
+    return [...this.#leases.keys()];
+  }
+
   take(lease: Lease): void {
     this.#leases.set(lease.lane, lease);
   }
 
   /** False when the lane was claimed anew since: that claim stays. */
   letGo(lease: Lease): boolean {
-    if (this.#leases.get(lease.lane) !== lease) return false;
-    this.#leases.delete(lease.lane);
-    if (this.isEmpty) for (const resolve of this.#waiting.splice(0)) resolve();
-    return true;
+    const current = this.#leases.get(lease.lane) === lease;
+    if (current) this.#leases.delete(lease.lane);
+    for (const watch of this.#watches) {
+      if (!watch.leases.delete(lease) || watch.leases.size > 0) continue;
+      this.#watches.delete(watch);
+      watch.resolve();
+    }
+    return current;
   }
 
-  /** Resolves when nothing is in hand, or after `timeoutMs`. */
-  untilEmpty(timeoutMs: number): Promise<void> {
+  /** Resolves when what is in hand now has been let go, whatever is taken meanwhile. */
+  untilLetGo(): Promise<void> {
     if (this.isEmpty) return Promise.resolve();
-    return new Promise((resolve) => {
-      const timer = this.#clock.setTimeout(resolve, timeoutMs);
-      this.#waiting.push(() => {
-        timer.cancel();
-        resolve();
-      });
-    });
+    return new Promise((resolve) => void this.#watches.add({ leases: new Set(this.#leases.values()), resolve }));
   }
 }

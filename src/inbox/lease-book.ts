@@ -29,14 +29,17 @@ const SMOOTHING = 0.1;
 export class LeaseBook {
   readonly #store: Pick<InboxStore, "extend">;
   readonly #options: LeaseBookOptions;
+  readonly #lost: (held: Held) => void;
   readonly #running = new Map<Held, Run | null>();
   #waiting: Held[] = [];
   #averageMs: number | null = null;
   #renewal: Timer | null = null;
 
-  constructor(store: Pick<InboxStore, "extend">, options: LeaseBookOptions) {
+  /** @param lost - told of a lease that was lost before it was started: nobody else will hear of it */
+  constructor(store: Pick<InboxStore, "extend">, options: LeaseBookOptions, lost: (held: Held) => void) {
     this.#store = store;
     this.#options = options;
+    this.#lost = lost;
   }
 
   get size(): number {
@@ -85,6 +88,7 @@ export class LeaseBook {
 
   close(): void {
     this.#renewal?.cancel();
+    this.#renewal = null;
   }
 
   #planRenewal(): Timer {
@@ -108,7 +112,10 @@ export class LeaseBook {
   }
 
   #drop(held: Held): void {
-    this.#waiting = this.#waiting.filter((one) => one !== held);
+    if (this.#waiting.includes(held)) {
+      this.#waiting = this.#waiting.filter((one) => one !== held);
+      return this.#lost(held);
+    }
     this.#running.get(held)?.abort(new LeaseLost("The lease of this event passed to another worker."));
   }
 }

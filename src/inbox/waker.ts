@@ -10,7 +10,9 @@ export class Waker {
   readonly #clock: Clock;
   readonly #wake: () => void;
   #timer: Timer | null = null;
-  #planning = false;
+  /** `asked_again`: the answer under way may be older than what the plan was made for. */
+  #planning: "no" | "soon" | "asked" | "asked_again" = "no";
+  #leastMs = 0;
 
   constructor(store: Pick<InboxStore, "nextDue">, clock: Clock, wake: () => void) {
     this.#store = store;
@@ -20,14 +22,11 @@ export class Waker {
 
   /** Wakes when the next lane is due, `leastMs` from now at the earliest. The store is asked once per round of the event loop. */
   plan(leastMs: number): void {
-    if (this.#planning) return;
-    this.#planning = true;
-    setImmediate(async () => {
-      const dueInMs = await this.#store.nextDue().catch(() => STORE_RETRY_MS);
-      if (!this.#planning) return;
-      this.#planning = false;
-      if (dueInMs !== null) this.wakeIn(Math.max(dueInMs, leastMs));
-    });
+    this.#leastMs = leastMs;
+    if (this.#planning === "asked") this.#planning = "asked_again";
+    if (this.#planning !== "no") return;
+    this.#planning = "soon";
+    setImmediate(() => void this.#ask());
   }
 
   wakeIn(ms: number): void {
@@ -40,7 +39,23 @@ export class Waker {
   }
 
   stop(): void {
-    this.#planning = false;
+    this.#planning = "no";
     this.#timer?.cancel();
+  }
+
+  async #ask(): Promise<void> {
+    if (this.#planning !== "soon") return;
+    this.#planning = "asked";
+    const dueInMs = await this.#store.nextDue().catch(() => STORE_RETRY_MS);
+    const { again, stopped } = this.#answered();
+    if (stopped) return;
+    if (dueInMs !== null) this.wakeIn(Math.max(dueInMs, this.#leastMs));
+    if (again) this.plan(this.#leastMs);
+  }
+
+  #answered(): { readonly again: boolean; readonly stopped: boolean } {
+    const planning = this.#planning;
+    this.#planning = "no";
+    return { again: planning === "asked_again", stopped: planning === "no" };
   }
 }

@@ -1,21 +1,23 @@
 /** Claims lanes, runs their events and settles them; never more than `concurrency` at once, one event of a lane at a time. */
 import type { WebhookEvent } from "../events/types.ts";
-import type { Clock, Random } from "../internal/clock.ts";
+import { type Clock, type Random, sleep } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import type { Batcher, ClaimDriver } from "./batcher.ts";
 import { Breaker, PROBE_MS } from "./breaker.ts";
-import type { EventNotice } from "./dispatch.ts";
+import { Conclusions, type WorkerEvents } from "./conclusions.ts";
 import { type DrainOptions, type DrainResult, Drains } from "./drains.ts";
 import { failureCode } from "./failure.ts";
 import { InHand } from "./in-hand.ts";
 import { LaneDrives } from "./lane-drives.ts";
 import { type Held, LeaseBook } from "./lease-book.ts";
-import type { EventId, EventRecord, LaneId, OnDead } from "./record.ts";
+import type { EventId, LaneId, OnDead } from "./record.ts";
 import { Recovery } from "./recovery.ts";
 import { failed, type Runner, type Verdict } from "./runner.ts";
-import { ENDINGS, type Ending, settleFor } from "./settlement.ts";
-import type { ClaimRequest, InboxStore, Lease, Settle, SettleResult, TurnResult } from "./store.ts";
+import { settleFor } from "./settlement.ts";
+import type { ClaimRequest, InboxStore, Lease, TurnResult } from "./store.ts";
 import { Waker } from "./waker.ts";
+
+export type { WorkerEvents } from "./conclusions.ts";
 
 export interface WorkerOptions {
   /** Handlers that run at once. */
@@ -28,25 +30,18 @@ export interface WorkerOptions {
   readonly logger: Logger;
 }
 
-export interface WorkerEvents {
-  /** A claim ended, and its end is committed. */
-  ended(event: EventId, ending: Ending): void;
-  failed(notice: EventNotice, attempt: number, error: unknown): void;
-  deadLettered(notice: EventNotice, attempts: number, code: string): void;
-}
-
 export class Worker<Tx> implements ClaimDriver {
   readonly #store: InboxStore<Tx>;
   readonly #runner: Runner<Tx>;
   readonly #options: WorkerOptions;
-  readonly #events: WorkerEvents;
+  readonly #conclusions: Conclusions;
   readonly #book: LeaseBook;
   readonly #drains: Drains;
   readonly #waker: Waker;
   readonly #recovery = new Recovery();
   readonly #breaker: Breaker;
   readonly #laneDrives = new LaneDrives();
-  readonly #inHand: InHand;
+  readonly #inHand = new InHand();
   #batcher: Batcher<Tx> | null = null;
   #started = false;
   #paused = false;
@@ -57,11 +52,10 @@ export class Worker<Tx> implements ClaimDriver {
     this.#store = store;
     this.#runner = runner;
     this.#options = options;
-    this.#events = events;
-    this.#book = new LeaseBook(store, options);
-    this.#drains = new Drains(options.clock);
+    this.#conclusions = new Conclusions(events, options.logger);
+    this.#book = new LeaseBook(store, options, (held) => this.#lostUnstarted(held));
+    this.#drains = new Drains(options.clock, this.#inHand, () => this.#afterDrainsWereCut());
     this.#breaker = new Breaker(options.clock, options.logger);
-    this.#inHand = new InHand(options.clock);
     this.#waker = new Waker(store, options.clock, () => this.#poke());
   }
 
@@ -108,13 +102,15 @@ export class Worker<Tx> implements ClaimDriver {
     this.#waker.stop();
     this.#drains.endAll();
     this.#putBackWaiting();
-    await this.#inHand.untilEmpty(timeoutMs);
+    const over = new AbortController();
+    const ended = this.#inHand.untilLetGo().then(() => over.abort());
+    await Promise.race([ended, sleep(this.#options.clock, timeoutMs, over.signal)]);
     this.#book.close();
   }
 
   /** Handles what is ready now: neither gaps nor backoffs are waited for. */
   drain(options: DrainOptions): Promise<DrainResult> {
-    const drained = this.#drains.begin(options, () => this.#afterDrainEnded());
+    const drained = this.#drains.begin(options);
     if (this.#paused) this.#drains.endAll();
     this.#poke();
     return drained;
@@ -133,7 +129,7 @@ export class Worker<Tx> implements ClaimDriver {
   }
 
   nextClaim(): ClaimRequest {
-    const lane = this.#paused ? null : this.#laneDrives.nextClaim();
+    const lane = this.#mayDrive() ? this.#laneDrives.nextClaim() : null;
     const { leaseMs, maxAttempts, onDead } = this.#options;
     const base = { leaseMs, maxAttempts, onDead };
     if (lane !== null) return { ...base, limit: 1, mode: "ordinary", lane };
@@ -142,7 +138,8 @@ export class Worker<Tx> implements ClaimDriver {
   }
 
   claimed(result: TurnResult, request: ClaimRequest, parsed: (acceptIndex: number) => WebhookEvent | null): void {
-    for (const record of result.retired) this.#announceRetired(record);
+    const wanted = this.#areWanted(result.leases.length, request);
+    for (const record of result.retired) this.#conclusions.retired(record);
     for (const lease of result.leases) {
       this.#inHand.take(lease);
       this.#book.add(lease, lease.acceptIndex === null ? null : parsed(lease.acceptIndex));
@@ -150,13 +147,9 @@ export class Worker<Tx> implements ClaimDriver {
     if (request.lane !== undefined) this.#laneDrives.claimed(request.lane, result.leases[0] ?? null);
     this.#drains.claimed(result.leases.length);
     this.#noteRecovery(result, request);
-    this.#startWaiting();
-    if (this.#laneDrives.hasClaims) this.#batcher?.poke();
-    const exhausted = request.limit > 0 && request.lane === undefined && result.leases.length < request.limit;
-    if (exhausted && this.#inHand.isEmpty) this.#drains.nothingReady();
-    if (this.#breaker.isOpen) this.#drains.endAll();
-    if (this.#started && (exhausted || result.leases.length === 0))
-      this.#waker.plan(this.#breaker.isOpen ? PROBE_MS : 0);
+    if (wanted) this.#startWaiting();
+    else this.#putBackWaiting();
+    this.#planNext(result, request);
     this.#whenQuiet();
   }
 
@@ -169,6 +162,23 @@ export class Worker<Tx> implements ClaimDriver {
     this.#laneDrives.giveUp();
     this.#drains.endAll();
     this.#waker.wakeAfterFailure();
+  }
+
+  /** False for what came from a claim that was under way when the worker was paused or stopped, or a drain was cut off. */
+  #areWanted(leases: number, { lane, limit }: ClaimRequest): boolean {
+    if (leases === 0 || this.#paused) return !this.#paused;
+    return lane !== undefined || (this.#isActive() && !(this.#breaker.isOpen && limit > 1));
+  }
+
+  /** Lanes that are due or become due must have a turn, a settle under way or a timer that comes back to them. */
+  #planNext({ leases }: TurnResult, { limit, mode, lane }: ClaimRequest): void {
+    if (this.#laneDrives.hasClaims && this.#mayDrive()) this.#batcher?.poke();
+    // The claim of one lane, or of an expired lease that was gone, says nothing about the others.
+    if (lane !== undefined || (mode === "recover" && leases.length === 0)) this.#poke();
+    const exhausted = mode === "ordinary" && lane === undefined && leases.length < limit;
+    if (exhausted && !this.#recovery.isUnderWay) this.#drains.nothingReady();
+    if (this.#breaker.isOpen) this.#drains.endAll();
+    if (this.#started && (exhausted || this.#breaker.isOpen)) this.#waker.plan(this.#breaker.isOpen ? PROBE_MS : 0);
   }
 
   #freeSlots(): number {
@@ -189,8 +199,11 @@ export class Worker<Tx> implements ClaimDriver {
   #startWaiting(): void {
     if (this.#starting) return;
     this.#starting = true;
-    for (let held = this.#book.next(); held !== null; held = this.#book.next()) this.#run(held);
-    this.#starting = false;
+    try {
+      for (let held = this.#book.next(); held !== null; held = this.#book.next()) this.#run(held);
+    } finally {
+      this.#starting = false;
+    }
   }
 
   #run(held: Held): void {
@@ -216,30 +229,17 @@ export class Worker<Tx> implements ClaimDriver {
         return this.#settle(held, failed(result.error, verdict.event), durationMs);
       }
       this.#letGo(held.lease);
-      this.#conclude(held, settle, result, verdict);
+      if (result.status === "settled") this.#tellBreaker(held.lease.lane, verdict);
+      this.#conclusions.settled(held.lease, settle, result, verdict);
       this.#whenQuiet();
     });
     this.#startWaiting();
   }
 
-  /** The settle is committed, or its lease was lost. */
-  #conclude({ lease }: Held, settle: Settle<Tx>, result: SettleResult, verdict: Verdict<Tx>): void {
-    if (result.status !== "settled") {
-      this.#options.logger.warn(
-        { eventId: lease.event, epoch: lease.epoch },
-        "A lease was lost before its event was settled.",
-      );
-      return this.#events.ended(lease.event, "put_back");
-    }
-    if (verdict.kind === "failed") this.#events.failed(noticeOf(lease), lease.attempt, verdict.error);
-    this.#tellBreaker(lease.lane, verdict);
-    if (settle.kind === "dead") this.#events.deadLettered(noticeOf(lease), lease.attempt, settle.failure.code);
-    this.#events.ended(lease.event, ENDINGS[settle.kind]);
-  }
-
   #tellBreaker(lane: LaneId, verdict: Verdict<Tx>): void {
     if (verdict.kind === "complete") {
-      if (this.#breaker.succeeded()) this.#poke();
+      // An event that no handler takes says nothing about the handlers.
+      if (verdict.outcome === "handled" && this.#breaker.succeeded()) this.#poke();
     } else if (!verdict.permanent && this.#breaker.failed(lane)) {
       this.#putBackWaiting();
       this.#waker.wakeIn(PROBE_MS);
@@ -255,23 +255,27 @@ export class Worker<Tx> implements ClaimDriver {
     if (this.#laneDrives.hasClaims) this.#batcher?.poke();
   }
 
-  #afterDrainEnded(): void {
-    if (!this.#started && !this.#drains.active) this.#putBackWaiting();
-    this.#whenQuiet();
+  #afterDrainsWereCut(): void {
+    if (this.#started || this.#drains.active) return;
+    this.#putBackWaiting();
+    if (this.#laneDrives.hasClaims) this.#batcher?.poke();
   }
 
-  #announceRetired(record: EventRecord): void {
-    const notice = { eventId: record.id, lane: record.lane, sequence: record.sequence, eventType: record.eventType };
-    this.#events.deadLettered(notice, record.attempts, record.errorCode ?? "attempts_exhausted");
-    this.#events.ended(record.id, "dead");
+  #lostUnstarted({ lease }: Held): void {
+    this.#letGo(lease);
+    this.#conclusions.putBack(lease);
+    this.#whenQuiet();
+    this.#poke();
   }
 
   /** Leases that were not started go back with their attempt. */
   #putBackWaiting(): void {
-    for (const { lease } of this.#book.takeWaiting()) {
+    const waiting = this.#book.takeWaiting();
+    this.#drains.putBack(waiting.length);
+    for (const { lease } of waiting) {
       this.#batcher?.settle({ kind: "release", lease, delayMs: 0 }, () => {
         this.#letGo(lease);
-        this.#events.ended(lease.event, "put_back");
+        this.#conclusions.putBack(lease);
         this.#whenQuiet();
       });
     }
@@ -281,17 +285,16 @@ export class Worker<Tx> implements ClaimDriver {
     return (this.#started || this.#drains.active) && !this.#paused;
   }
 
+  /** An expired lease is retried alone: requests that drive a lane wait for its end too. */
+  #mayDrive(): boolean {
+    return !this.#paused && !(this.#recovery.isUnderWay && this.#isActive());
+  }
+
   #poke(): void {
     if (this.#isActive()) this.#batcher?.poke();
   }
 
   #whenQuiet(): void {
-    if (!this.#inHand.isEmpty) return;
-    if (this.#recovery.quiet()) this.#poke();
-    this.#drains.quiet();
+    if (this.#inHand.isEmpty && this.#recovery.quiet()) this.#poke();
   }
-}
-
-function noticeOf(lease: Held["lease"]): EventNotice {
-  return { eventId: lease.event, lane: lease.key, sequence: lease.sequence, eventType: lease.eventType };
 }

@@ -1,0 +1,50 @@
+/** Tells what became of claims, once it is committed: to those who wait, to the application's hooks, and to the log. */
+import type { Logger } from "../internal/logger.ts";
+import type { EventNotice } from "./dispatch.ts";
+import type { EventId, EventRecord } from "./record.ts";
+import type { Verdict } from "./runner.ts";
+import { ENDINGS, type Ending } from "./settlement.ts";
+import type { Lease, Settle, SettleResult } from "./store.ts";
+
+export interface WorkerEvents {
+  /** A claim ended, and its end is committed. */
+  ended(event: EventId, ending: Ending): void;
+  failed(notice: EventNotice, attempt: number, error: unknown): void;
+  deadLettered(notice: EventNotice, attempts: number, code: string): void;
+}
+
+export class Conclusions {
+  readonly #events: WorkerEvents;
+  readonly #logger: Logger;
+
+  constructor(events: WorkerEvents, logger: Logger) {
+    this.#events = events;
+    this.#logger = logger;
+  }
+
+  settled<Tx>(lease: Lease, settle: Settle<Tx>, { status }: SettleResult, verdict: Verdict<Tx>): void {
+    if (status !== "settled") {
+      this.#logger.warn({ eventId: lease.event, epoch: lease.epoch }, "A lease was lost before its event was settled.");
+      return this.putBack(lease);
+    }
+    if (verdict.kind === "failed") this.#events.failed(noticeOf(lease), lease.attempt, verdict.error);
+    if (settle.kind === "dead") this.#events.deadLettered(noticeOf(lease), lease.attempt, settle.failure.code);
+    this.#events.ended(lease.event, ENDINGS[settle.kind]);
+  }
+
+  /** The claim ended without having been started. */
+  putBack(lease: Lease): void {
+    this.#events.ended(lease.event, "put_back");
+  }
+
+  /** The store found that the event's attempts were used up. */
+  retired(record: EventRecord): void {
+    const notice = { eventId: record.id, lane: record.lane, sequence: record.sequence, eventType: record.eventType };
+    this.#events.deadLettered(notice, record.attempts, record.errorCode ?? "attempts_exhausted");
+    this.#events.ended(record.id, "dead");
+  }
+}
+
+function noticeOf(lease: Lease): EventNotice {
+  return { eventId: lease.event, lane: lease.key, sequence: lease.sequence, eventType: lease.eventType };
+}

@@ -1,0 +1,253 @@
+/** A worker and its batcher on a fake clock and a real store, with a recorder between that counts turns and can fail or hold them. */
+import { hash } from "node:crypto";
+import { expect } from "vitest";
+import { parseEvent } from "../../src/events/parse.ts";
+import { Batcher, type BatcherOptions } from "../../src/inbox/batcher.ts";
+import { type EventNotice, HandlerRegistry } from "../../src/inbox/dispatch.ts";
+import type { EventRecord, LaneRecord, NewEvent } from "../../src/inbox/record.ts";
+import { Runner } from "../../src/inbox/runner.ts";
+import type { Ending } from "../../src/inbox/settlement.ts";
+import type { Acceptance, InboxStore, Lease, OpenContext, Turn, TurnResult } from "../../src/inbox/store.ts";
+import { Worker, type WorkerEvents, type WorkerOptions } from "../../src/inbox/worker.ts";
+import type { Logger } from "../../src/internal/logger.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
+
+export interface LogLine {
+  readonly level: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly message: string;
+}
+
+/** A logger that keeps its lines. */
+export function recordingLogger(lines: LogLine[]): Logger {
+  const at = (level: string) => (fields: object, message: string) =>
+    void lines.push({ level, fields: { ...fields }, message });
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}
+
+/** Fails or holds chosen turns of a real store, and keeps account of its leases. */
+export class Recorder<Tx> {
+  readonly turns: Turn<Tx>[] = [];
+  readonly results: TurnResult[] = [];
+  /** Leases handed out and not yet settled, by lane and epoch. */
+  readonly outstanding = new Map<string, Lease>();
+  /** Answers of leases that were settled or lost more than once. */
+  readonly doubled: string[] = [];
+  readonly extended: number[][] = [];
+  failNextTurns = 0;
+  /** The turn happens, and then its answer is lost. */
+  failAfterCommit = 0;
+  failExtends = 0;
+  /** Answers "lost" for these events. */
+  readonly losing = new Set<number>();
+  nextDueCalls = 0;
+  /** Awaited before the next turns. */
+  gate: Promise<void> | null = null;
+  /** Awaited between `nextDue`'s reading and its answer. */
+  nextDueGate: Promise<void> | null = null;
+  readonly store: InboxStore<Tx>;
+  #settledOnce = new Set<string>();
+
+  constructor(inner: InboxStore<Tx>) {
+    this.store = {
+      ...inner,
+      step: (turn) => this.#step(inner, turn),
+      extend: async (leases, leaseMs) => {
+        this.extended.push(leases.map((lease) => lease.event));
+        if (this.failExtends-- > 0) throw new Error("no answer");
+        const kept = await inner.extend(leases, leaseMs);
+        return kept.map((held, index) => held && !this.losing.has(leases[index]?.event ?? 0));
+      },
+      nextDue: async () => {
+        this.nextDueCalls++;
+        const due = await inner.nextDue();
+        await this.nextDueGate;
+        return due;
+      },
+    };
+    this.failExtends = 0;
+  }
+
+  async #step(inner: InboxStore<Tx>, turn: Turn<Tx>): Promise<TurnResult> {
+    this.turns.push(turn);
+    await this.gate;
+    if (this.failNextTurns > 0) {
+      this.failNextTurns--;
+      throw new Error("the disk is on fire");
+    }
+    const result = await inner.step(turn);
+    for (const [index, { lease, kind }] of turn.settles.entries()) {
+      if (result.settled[index]?.status === "effect_failed") continue;
+      const key = `${lease.lane}/${lease.epoch}`;
+      if (this.#settledOnce.has(key)) this.doubled.push(`${key} ${kind}`);
+      this.#settledOnce.add(key);
+      this.outstanding.delete(key);
+    }
+    for (const lease of result.leases) this.outstanding.set(`${lease.lane}/${lease.epoch}`, lease);
+    this.results.push(result);
+    if (this.failAfterCommit > 0) {
+      this.failAfterCommit--;
+      throw new Error("the answer was lost");
+    }
+    return result;
+  }
+}
+
+export interface BenchOptions<Tx> {
+  readonly register?: (registry: HandlerRegistry<Tx>) => void;
+  readonly store?: InboxStore<Tx>;
+  readonly worker?: Partial<WorkerOptions>;
+  readonly batch?: Partial<BatcherOptions>;
+  readonly handlerTimeoutMs?: number;
+  readonly clock?: FakeClock;
+  readonly logger?: Logger;
+}
+
+export type Wish = Partial<Omit<NewEvent, "lane">> & { readonly body?: object };
+
+const ROUNDS = 40;
+
+/** Lets promises and `setImmediate` callbacks settle, without any time passing. */
+export async function rounds(count = ROUNDS): Promise<void> {
+  for (let round = 0; round < count; round++) await new Promise<void>((resolve) => setImmediate(resolve));
+}
+
+/** A promise that a test resolves by hand. */
+export function deferred<T = void>(): { promise: Promise<T>; resolve(value: T): void; reject(error: unknown): void } {
+  let resolve: (value: T) => void = () => {};
+  let reject: (error: unknown) => void = () => {};
+  const promise = new Promise<T>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  return { promise, resolve, reject };
+}
+
+export class Bench<Tx = never> {
+  readonly clock: FakeClock;
+  readonly recorder: Recorder<Tx>;
+  readonly registry = new HandlerRegistry<Tx>();
+  readonly worker: Worker<Tx>;
+  readonly batcher: Batcher<Tx>;
+  readonly lines: LogLine[] = [];
+  readonly endings: [event: number, ending: Ending][] = [];
+  readonly failures: { notice: EventNotice; attempt: number; error: unknown }[] = [];
+  readonly dead: { notice: EventNotice; attempts: number; code: string }[] = [];
+  readonly #inner: InboxStore<Tx>;
+  readonly #logger: Logger;
+
+  constructor(inner: InboxStore<Tx>, options: BenchOptions<Tx>) {
+    this.#inner = inner;
+    this.clock = options.clock ?? createFakeClock();
+    const clock = this.clock;
+    this.recorder = new Recorder(inner);
+    this.#logger = options.logger ?? recordingLogger(this.lines);
+    const logger = this.#logger;
+    options.register?.(this.registry);
+    const runner = new Runner<Tx>({
+      ...{ registry: () => this.registry, clock, logger },
+      ...{ transactional: inner.capabilities.transactional, handlerTimeoutMs: options.handlerTimeoutMs ?? 30_000 },
+    });
+    const standard = { concurrency: 4, leaseMs: 30_000, maxAttempts: 12, onDead: "continue" as const };
+    this.worker = new Worker<Tx>(
+      this.recorder.store,
+      runner,
+      { ...standard, clock, random: () => 1, logger, ...options.worker },
+      this.#events(),
+    );
+    this.batcher = new Batcher<Tx>(this.recorder.store, clock, this.worker, {
+      ...{ maxEvents: 256, maxBytes: 4 * 1024 * 1024, maxQueued: 4_096 },
+      quarantineQuota: { maxRows: 1_000, maxBytes: 64 * 1024 * 1024 },
+      lateEvents: () => (this.registry.takesLate ? "hand_out" : "record"),
+      ...options.batch,
+    });
+    this.worker.connect(this.batcher);
+  }
+
+  async open(): Promise<this> {
+    await this.#inner.open(openContext(this.clock, this.#logger));
+    return this;
+  }
+
+  #events(): WorkerEvents {
+    return {
+      ended: (event, ending) => void this.endings.push([event, ending]),
+      failed: (notice, attempt, error) => void this.failures.push({ notice, attempt, error }),
+      deadLettered: (notice, attempts, code) => void this.dead.push({ notice, attempts, code }),
+    };
+  }
+
+  /** Accepts an event of message `messageId`; resolves after the commit. */
+  accept(messageId: string, sequence = 1, wish: Wish = {}): Promise<Acceptance> {
+    const event = outbound(this.clock, messageId, sequence, wish);
+    const parsed = parseEvent(event.raw);
+    if (!parsed.ok) throw new Error(`The test's body is no event: ${parsed.code}`);
+    return new Promise((resolve, reject) => {
+      this.batcher.accept(event, parsed.event, (error, acceptance) => {
+        if (error !== null || acceptance === null) reject(error);
+        else resolve(acceptance);
+      });
+    });
+  }
+
+  /** Accepts events of `count` messages in one turn. */
+  acceptMany(count: number, prefix = "m"): Promise<Acceptance[]> {
+    return Promise.all(Array.from({ length: count }, (_, index) => this.accept(`${prefix}${index}`)));
+  }
+
+  async lane(messageId: string): Promise<LaneRecord> {
+    const lane = await this.#inner.lane({ apiClientId: "apc_7", tag: "outbound", messageId });
+    if (lane === null) throw new Error(`There is no lane ${messageId}.`);
+    return lane;
+  }
+
+  async events(): Promise<readonly EventRecord[]> {
+    return (await this.#inner.find({ order: "oldest", limit: 1_000 })).items;
+  }
+
+  async states(): Promise<readonly string[]> {
+    return (await this.events()).map((event) => event.outcome ?? event.state);
+  }
+
+  /** No lease is held, none was settled twice, and no lane waits without a moment to go on (I3, I5). */
+  async expectNothingLeaked(): Promise<void> {
+    expect([...this.recorder.outstanding.values()].map((lease) => lease.event)).toEqual([]);
+    expect(this.recorder.doubled).toEqual([]);
+    for (const event of await this.events()) {
+      if (event.state !== "pending") continue;
+      const lane = await this.#inner.lane(event.laneId);
+      expect(lane?.readyAt === null && lane.status !== "blocked").toBe(false);
+    }
+  }
+}
+
+export async function openBench<Tx = never>(options: BenchOptions<Tx> = {}): Promise<Bench<Tx>> {
+  const store: InboxStore<Tx> = options.store ?? memoryStore({ volatile: true });
+  return new Bench<Tx>(store, options).open();
+}
+
+export function openContext(clock: FakeClock, logger: Logger, id = "one"): OpenContext {
+  const instance = { id, host: "here", pid: process.pid, pidStartedAt: "1" };
+  return { clock, logger, name: "default", firstSequence: 1, toleranceMs: 300_000, migrate: "auto", instance };
+}
+
+/** An outbound event as the receiver makes it; `message.sent` unless the wish says otherwise. */
+export function outbound(clock: FakeClock, messageId: string, sequence: number, wish: Wish = {}): NewEvent {
+  const { body, ...rest } = wish;
+  const eventType = wish.eventType ?? "message.sent";
+  const now = clock.now();
+  const data = {
+    ...{ messageId, externalReference: "order-77", sendFrom: "+15550100001", to: "+15550100002" },
+    ...{ status: eventType === "message.failed" ? "failed" : "sent" },
+    error: eventType === "message.failed" ? { code: "PROVIDER_SEND_FAILED", message: "No.", details: {} } : null,
+  };
+  const common = { eventType, direction: "outbound", occurredAt: now, apiClientId: "apc_7", messageId, sequence, data };
+  const raw = Buffer.from(JSON.stringify({ ...common, ...body }));
+  return {
+    lane: { apiClientId: "apc_7", tag: "outbound", messageId },
+    ...{ sequence, eventType, occurredAt: now, signedAt: now, gapWaitMs: 90_000 },
+    ...{ digest: hash("sha256", raw, "buffer"), raw, trace: null, peer: null, externalReference: null },
+    ...rest,
+  };
+}
