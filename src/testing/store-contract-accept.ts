@@ -48,13 +48,15 @@ export const acceptCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "keeps a body of 1 MiB byte for byte",
+    name: "keeps a body of 1 MiB byte for byte, whatever becomes of the buffer it came in",
     async run(bench) {
       const raw = new Uint8Array(1024 * 1024).map((_, index) => (index * 31 + (index >> 8)) & 0xff);
+      const digest = hex(sha256(raw));
       await bench.accept(bench.event(1, { raw }));
+      raw.fill(0);
       const lease = await bench.claimOne();
-      bench.expect(hex(sha256(lease.raw))).toBe(hex(sha256(raw)));
-      bench.expect(hex(sha256((await bench.at(1)).raw ?? bytes("")))).toBe(hex(sha256(raw)));
+      bench.expect(hex(sha256(lease.raw))).toBe(digest);
+      bench.expect(hex(sha256((await bench.at(1)).raw ?? bytes("")))).toBe(digest);
     },
   },
   {

@@ -166,17 +166,47 @@ export const upkeepCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "keeps a lane and its gaps until its last event goes",
+    name: "counts an identity's retention from its end, however long ago it was accepted (I1)",
+    async run(bench) {
+      await witness(bench);
+      await bench.accept(bench.event(2));
+      await days(bench, 40);
+      await bench.settle(bench.complete(await bench.claimOne()));
+      await days(bench, 29);
+      bench.expect(await bench.store.prune(POLICY)).toMatchObject({ bodies: 1, events: 0 });
+      await days(bench, 1);
+      bench.expect(await bench.store.prune(POLICY)).toMatchObject({ events: 1, lanes: 1 });
+    },
+  },
+  {
+    name: "prunes the body of a late event with the other bodies",
     async run(bench) {
       await witness(bench);
       await bench.handle(bench.event(3, { gapWaitMs: 0 }));
+      await bench.step({ accepts: [bench.event(2)], lateEvents: "record" });
+      const policy = { ...POLICY, identitiesMs: 60 * DAY };
+      await days(bench, 29);
+      bench.expect(await bench.store.prune(policy)).toMatchObject({ bodies: 1, events: 0 });
+      bench.expect([(await bench.at(2)).raw === null, (await bench.at(3)).raw]).toEqual([false, null]);
+      await days(bench, 1);
+      bench.expect(await bench.store.prune(policy)).toMatchObject({ bodies: 1, events: 0 });
+    },
+  },
+  {
+    name: "keeps a lane and its gaps until its last event goes, and no attempts of events that went",
+    async run(bench) {
+      await witness(bench);
+      await bench.accept(bench.event(3, { gapWaitMs: 0 }));
+      await bench.settle(bench.retry(await bench.claimOne(), 0));
+      await bench.settle(bench.complete(await bench.claimOne()));
       await days(bench, 20);
       await bench.step({ accepts: [bench.event(2)], lateEvents: "record" });
       await days(bench, 11);
+      bench.expect((await bench.lane()).attempts.length).toBe(1);
       bench.expect(await bench.store.prune(POLICY)).toMatchObject({ events: 1, lanes: 0 });
-      bench
-        .expect(await bench.lane())
-        .toMatchObject({ cursor: 3, events: [{ sequence: 2 }], gaps: [{ from: 1, to: 2 }] });
+      const lane = await bench.lane();
+      bench.expect(lane).toMatchObject({ cursor: 3, events: [{ sequence: 2 }], gaps: [{ from: 1, to: 2 }] });
+      bench.expect(lane.attempts).toEqual([]);
       await days(bench, 20);
       bench.expect(await bench.store.prune(POLICY)).toMatchObject({ events: 1, lanes: 1 });
     },
