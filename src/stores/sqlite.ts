@@ -20,6 +20,8 @@ export interface SqliteStoreOptions<Db extends SqliteDatabase = SqliteDatabase> 
    * transaction of their own; its settings are left alone. Default: effects run on the inbox's connection.
    */
   readonly effects?: Db;
+  /** Called at each open, before anything is handled: the place for the application's own tables, which effects write to. */
+  readonly onOpen?: (db: Db) => unknown;
   /** The constructor that better-sqlite3 exports. Default: loaded at open. */
   readonly driver?: SqliteDriver;
   /** How long another connection's lock is waited for, without blocking the event loop: 0 to 60,000 ms. Default 5,000. */
@@ -30,7 +32,7 @@ export interface SqliteStoreOptions<Db extends SqliteDatabase = SqliteDatabase> 
   readonly maxDatabaseBytes?: number;
 }
 
-const OPTIONS = ["effects", "driver", "busyTimeoutMs", "minFreeBytes", "maxDatabaseBytes"];
+const OPTIONS = ["effects", "onOpen", "driver", "busyTimeoutMs", "minFreeBytes", "maxDatabaseBytes"];
 
 /**
  * Makes an inbox in the SQLite file at `path`, which is made at open, readable by its owner only. What it acknowledged
@@ -39,7 +41,7 @@ const OPTIONS = ["effects", "driver", "busyTimeoutMs", "minFreeBytes", "maxDatab
  *
  * @param path - the file, in a directory that exists, on a local disk
  * @throws SetupError `unsafe_location` or `invalid_option`; `open` also `missing_peer`, `incompatible_peer`,
- *   `inbox_too_new`, `migration_needed`, `wrong_receiver_name`
+ *   `inbox_too_new`, `migration_needed`, `wrong_receiver_name`, and whatever `onOpen` throws
  *
  * @example
  * const store = sqliteStore("inbox.db");
@@ -63,6 +65,7 @@ function readSettings(path: string, options: SqliteStoreOptions): InboxSettings 
     location: `sqlite:${file}`,
     driver: options.driver,
     effects: options.effects,
+    onOpen: options.onOpen,
     busyTimeoutMs: numberOption("busyTimeoutMs", options.busyTimeoutMs, 5000, { min: 0, max: 60_000, unit: "ms" }),
     minFreeBytes: numberOption("minFreeBytes", options.minFreeBytes, 64 * 1024 * 1024, { ...bytes, min: 0 }),
     maxDatabaseBytes: numberOption("maxDatabaseBytes", maxDatabaseBytes, MAX_SAFE_INTEGER, { ...bytes, min: 1 }),

@@ -1,11 +1,20 @@
 /** Takes events into the SQLite inbox, and leases at once those whose lane is due. */
 import { sameContent } from "../../events/content.ts";
-import { type Arming, arm } from "../../inbox/gap.ts";
+import { type Arming, arm, isDue } from "../../inbox/gap.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { Acceptance, ClaimRequest, Repeat, Turn } from "../../inbox/store.ts";
 import { type Claimed, claimLane, recordGap } from "./claim.ts";
 import { KEEP, STATE, STATUS, stateWord, TAG } from "./codes.ts";
-import { applyArming, type Head, headsOf, moveCursor, positionOf, rearm, schedule, writeLane } from "./lanes.ts";
+import {
+  applyArming,
+  type Head,
+  headsOf,
+  moveCursor,
+  positionOf,
+  rearmAfterAccept,
+  schedule,
+  writeLane,
+} from "./lanes.ts";
 import type { LaneRow } from "./statements.ts";
 import type { Work } from "./work.ts";
 
@@ -56,7 +65,7 @@ export function accept(work: Work, incoming: NewEvent, index: number | null, mod
 function acceptAlone(work: Work, placed: Placed, index: number | null, mode: AcceptMode): Acceptance {
   const { incoming, lane, late } = placed;
   const id = work.ledger.peek("next_event");
-  const head: Head = { id, ...candidateOf(incoming, late, work.now) };
+  const head = headOf(id, incoming, late, work.now);
   const position = positionOf(work, lane);
   const arming = late ? arm(position, null, head, work.now) : arm(position, head, null, work.now);
   const leased = arming.status === "ready" && mode.claim !== null && mode.claimed.leases.length < mode.claim.limit;
@@ -82,9 +91,10 @@ function acceptBeside(work: Work, placed: Placed, mode: AcceptMode): Acceptance 
     if (lane.below !== belowBefore) writeLane(work, lane);
     return acceptance;
   }
-  rearm(work, lane);
+  rearmAfterAccept(work, lane, belowBefore);
   const free = mode.claim !== null && mode.claimed.leases.length < mode.claim.limit;
-  if (!free || mode.claim === null || lane.status !== STATUS.ready) return acceptance;
+  const due = lane.readyAt !== null && isDue(lane.readyAt, work.now);
+  if (!free || mode.claim === null || !due) return acceptance;
   claimLane(work, { ...lane, client: placed.client, message: incoming.lane.messageId }, mode.claim, mode.claimed);
   return acceptance;
 }
@@ -148,12 +158,23 @@ function insertEvent(
   const { incoming, lane, kind, late } = placed;
   const { sequence, gapWaitMs, occurredAt, signedAt, digest, trace, raw } = incoming;
   const id = ledger.peek("next_event");
-  const state = recorded ? STATE.late : STATE.pending;
-  const [keep, finished] = recorded ? [KEEP.other, now] : [null, null];
-  const [attempts, started] = leased ? [1, now] : [0, null];
   const { changes } = sql.insertEvent.run(
-    ...[id, lane.id, sequence, kind, state, keep, finished, attempts, started, late ? 1 : 0],
-    ...[gapWaitMs, occurredAt, signedAt, now, digest, trace],
+    id,
+    lane.id,
+    sequence,
+    kind,
+    recorded ? STATE.late : STATE.pending,
+    recorded ? KEEP.other : null,
+    recorded ? now : null,
+    leased ? 1 : 0,
+    leased ? now : null,
+    late ? 1 : 0,
+    gapWaitMs,
+    occurredAt,
+    signedAt,
+    now,
+    digest,
+    trace,
   );
   if (changes === 0) return false;
   ledger.take("next_event");
@@ -168,10 +189,20 @@ function storeLane(work: Work, placed: Placed): void {
     return nameLane(work, placed);
   }
   work.ledger.take("next_lane");
-  const { id, tag, status, readyAt, cursor, gapSince, epoch, holder, leased } = lane;
   work.sql.insertLane.run(
-    ...[id, client, tag, incoming.lane.messageId, status, readyAt, cursor, gapSince, epoch, holder, leased],
-    ...[incoming.peer, incoming.externalReference],
+    lane.id,
+    client,
+    lane.tag,
+    incoming.lane.messageId,
+    lane.status,
+    lane.readyAt,
+    lane.cursor,
+    lane.gapSince,
+    lane.epoch,
+    lane.holder,
+    lane.leased,
+    incoming.peer,
+    incoming.externalReference,
   );
 }
 
@@ -222,14 +253,23 @@ export function countRepeat(work: Work, repeat: Repeat): void {
   if (repeat.signedAt !== event.signedAt) work.ledger.resigned();
 }
 
-function candidateOf(incoming: NewEvent, late: boolean, now: number): Omit<Head, "id"> {
+function headOf(id: number, incoming: NewEvent, late: boolean, now: number): Head {
   const { sequence, gapWaitMs, occurredAt } = incoming;
-  return { sequence, gapWaitMs, occurredAt, acceptedAt: now, late, forced: false };
+  return { id, sequence, gapWaitMs, occurredAt, acceptedAt: now, late, forced: false };
 }
 
 function newLane(id: number, tag: number): LaneRow {
   return {
-    ...{ id, tag, status: STATUS.idle, readyAt: null, cursor: null, gapSince: null, epoch: 0 },
-    ...{ holder: null, leased: null, below: 0, bare: 0 },
+    id,
+    tag,
+    status: STATUS.idle,
+    readyAt: null,
+    cursor: null,
+    gapSince: null,
+    epoch: 0,
+    holder: null,
+    leased: null,
+    below: 0,
+    bare: 0,
   };
 }

@@ -6,7 +6,7 @@ import type { ClaimRequest, Lease } from "../../inbox/store.ts";
 import { KEEP, STATE, STATUS, TAG, tagWord } from "./codes.ts";
 import { applyArming, armingOf, goOnAfterDead, headsOf, moveCursor, rearm, schedule, writeLane } from "./lanes.ts";
 import { readEvent } from "./records.ts";
-import type { ClaimRow, DueLaneRow } from "./statements.ts";
+import { type ClaimRow, type DueLaneRow, LANES_PER_PAGE } from "./statements.ts";
 import type { Work } from "./work.ts";
 
 /** What the scans for due lanes found so far. */
@@ -52,15 +52,14 @@ interface Scan {
 function scan(work: Work, { request, claimed, limit, from, to }: Scan): void {
   const lanes = request.mode === "recover" ? work.sql.expiredLanes : work.sql.dueLanes;
   let [readyAt, id] = [from, 0];
-  for (;;) {
-    const free = limit - claimed.leases.length;
-    if (free <= 0) return;
-    const page = lanes.all(readyAt, to, readyAt, id, free);
+  while (claimed.leases.length < limit) {
+    const page = lanes.all(readyAt, to, readyAt, id);
     for (const lane of page) {
+      if (claimed.leases.length >= limit) return;
       [readyAt, id] = [lane.readyAt ?? from, lane.id];
       claimLane(work, lane, request, claimed);
     }
-    if (page.length < free) return;
+    if (page.length < LANES_PER_PAGE) return;
   }
 }
 

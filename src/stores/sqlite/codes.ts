@@ -3,14 +3,14 @@ import type { EventState, LaneStatus, LaneTag, Outcome, QuarantineRecord } from 
 
 export const TAG = { outbound: 0, inbound: 1, unlaned: 2 } as const satisfies Record<LaneTag, number>;
 
-/** `ready`, `gap` and `backoff` are the statuses of a lane that waits to be claimed (index `oncehook_lane_due`). */
+/** From `ready` on, a lane waits to be claimed (index `oncehook_lane_due`): one comparison, which a list of codes is not. */
 export const STATUS = {
   idle: 0,
-  ready: 1,
-  gap: 2,
-  backoff: 3,
-  leased: 4,
-  blocked: 5,
+  blocked: 1,
+  leased: 2,
+  ready: 3,
+  gap: 4,
+  backoff: 5,
 } as const satisfies Record<LaneStatus, number>;
 
 export const STATE = { pending: 0, done: 1, dead: 2, late: 3, discarded: 4 } as const satisfies Record<

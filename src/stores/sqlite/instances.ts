@@ -23,7 +23,7 @@ export function enterInstance(db: SqliteDatabase, instance: InstanceIdentity, no
   }
   // Whoever held these leases has closed the inbox or died, and can settle nothing any more.
   db.prepare(
-    `update oncehook_lane set ready_at = min(ready_at, ?) where status = 4 and ready_at is not null
+    `update oncehook_lane set ready_at = min(ready_at, ?) where status = 2 and ready_at is not null
      and not exists (select 1 from oncehook_instance where id = holder)`,
   ).run(now);
   const { id, host, pid, pidStartedAt } = instance;

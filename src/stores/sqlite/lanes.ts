@@ -40,6 +40,14 @@ export function rearm(work: Work, lane: LaneRow): void {
   writeLane(work, lane);
 }
 
+/** As `rearm`, for a lane of which nothing but a new event has changed: most stay as they are, and cost no write. */
+export function rearmAfterAccept(work: Work, lane: LaneRow, belowBefore: number): void {
+  const { status, readyAt, gapSince } = lane;
+  applyArming(work, lane, armingOf(work, lane, headsOf(work, lane)));
+  const same = lane.status === status && lane.readyAt === readyAt && lane.gapSince === gapSince;
+  if (!same || lane.below !== belowBefore) writeLane(work, lane);
+}
+
 /** Sets what `arming` says on the row, without storing it. */
 export function applyArming(work: Work, lane: LaneRow, arming: Arming<Head>): void {
   lane.gapSince = arming.gapSince;
@@ -80,5 +88,7 @@ export function goOnAfterDead(work: Work, lane: LaneRow, onDead: OnDead): void {
 }
 
 function toHead(row: HeadRow | undefined, late: boolean): Head | null {
-  return row === undefined ? null : { ...row, late, forced: row.forced === 1 };
+  if (row === undefined) return null;
+  const { id, sequence, gapWaitMs, occurredAt, acceptedAt } = row;
+  return { id, sequence, gapWaitMs, occurredAt, acceptedAt, late, forced: row.forced === 1 };
 }

@@ -27,6 +27,8 @@ export interface InboxSettings extends SpaceLimits {
   readonly driver: SqliteDriver | undefined;
   /** The user's own connection to the same file, for completions with effects. */
   readonly effects: SqliteDatabase | undefined;
+  /** The application's own set-up, on the connection that effects get. */
+  readonly onOpen: ((db: SqliteDatabase) => unknown) | undefined;
 }
 
 export class OpenInbox {
@@ -53,6 +55,7 @@ export class OpenInbox {
       return enterInstance(db, instance, clock.now());
     });
     checkDurable(db);
+    settings.onOpen?.(settings.effects ?? db);
     this.context = context;
     this.session = createSession(db);
     this.facts = { firstSequence, holder, clients: new Interner(), kinds: new Interner() };

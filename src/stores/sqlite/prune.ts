@@ -92,7 +92,7 @@ function pruneEvents(work: Work, policy: PrunePolicy): Batch<PrunableRow> & { re
 }
 
 const REMOVE_LANE = `delete from oncehook_lane where id = ?
-  and not exists (select 1 from oncehook_event where lane = oncehook_lane.id) returning status = 5 as blocked`;
+  and not exists (select 1 from oncehook_event where lane = oncehook_lane.id) returning status = 1 as blocked`;
 
 function removeEmptyLane(work: Work, lane: number): boolean {
   const removed = work.db.prepare(REMOVE_LANE).get(lane) as { readonly blocked: number } | undefined;

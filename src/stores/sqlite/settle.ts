@@ -87,7 +87,8 @@ function completeWith(
   outcome: Outcome,
   effects: readonly Effect<SqliteDatabase>[],
 ): SettleResult {
-  if (heldLane(work, lease) === null) return LOST;
+  const held = work.sql.held.get(lease.lane, lease.epoch, lease.event, work.facts.holder);
+  if (held === undefined) return LOST;
   work.sql.savepoint.run();
   try {
     for (const effect of effects) refusePromise(effect(work.db));

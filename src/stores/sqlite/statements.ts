@@ -65,6 +65,9 @@ export interface KnownRow {
   readonly conflict: number;
 }
 
+/** A constant, because SQLite prepares a statement anew whenever a bound limit changes; small, because often few slots are free. */
+export const LANES_PER_PAGE = 8;
+
 const LANE = `id, tag, status, ready_at as readyAt, cursor, gap_since as gapSince, epoch, holder, leased, below,
   (peer is null or reference is null) as bare`;
 const HEAD = "id, seq as sequence, forced, gap_wait as gapWaitMs, occurred as occurredAt, accepted as acceptedAt";
@@ -82,13 +85,15 @@ export const SQL = {
   nameLane: "update oncehook_lane set peer = coalesce(peer, ?), reference = coalesce(reference, ?) where id = ?",
   // The common end of a lease, decided in one statement: nothing else waits in the lane.
   idleLane: `update oncehook_lane set status = 0, ready_at = null, gap_since = null, holder = null, leased = null
-    where id = ? and epoch = ? and leased = ? and holder = ? and status = 4 and below = 0
+    where id = ? and epoch = ? and leased = ? and holder = ? and status = 2 and below = 0
       and exists (select 1 from oncehook_event where id = oncehook_lane.leased and state = 0)
       and not exists (select 1 from oncehook_event as waiting where waiting.lane = oncehook_lane.id
         and waiting.seq >= coalesce(oncehook_lane.cursor, -9007199254740991) and waiting.state = 0
         and waiting.id <> oncehook_lane.leased)`,
+  held: `select 1 as held from oncehook_lane where id = ? and epoch = ? and leased = ? and holder = ? and status = 2
+    and exists (select 1 from oncehook_event where id = oncehook_lane.leased and state = 0)`,
   extendLease:
-    "update oncehook_lane set ready_at = ? where id = ? and epoch = ? and leased = ? and holder = ? and status = 4",
+    "update oncehook_lane set ready_at = ? where id = ? and epoch = ? and leased = ? and holder = ? and status = 2",
 
   head: `select ${HEAD} from oncehook_event where lane = ? and seq >= ? and state = 0 and late = 0 order by seq, id limit 1`,
   lateHead: `select ${HEAD} from oncehook_event where lane = ? and state = 0 and late = 1 order by seq, id limit 1`,
@@ -103,12 +108,12 @@ export const SQL = {
   insertConflict: "insert or ignore into oncehook_conflict (event, digest, signed, at, raw) values (?, ?, ?, ?, ?)",
   fillGaps: "update oncehook_gap set filled = ? where lane = ? and hi >= ? and lo <= ? and filled is null",
 
-  dueLanes: `select client, message, ${LANE} from oncehook_lane where status in (1, 2, 3) and ready_at >= ? and ready_at <= ?
-    and (ready_at > ? or id > ?) order by ready_at, id limit ?`,
-  expiredLanes: `select client, message, ${LANE} from oncehook_lane where status = 4 and ready_at >= ? and ready_at <= ?
-    and (ready_at > ? or id > ?) order by ready_at, id limit ?`,
-  expiredLease: "select 1 as due from oncehook_lane where status = 4 and (ready_at <= ?) limit 1",
-  farLease: "select 1 as due from oncehook_lane where status = 4 and (ready_at > ?) limit 1",
+  dueLanes: `select client, message, ${LANE} from oncehook_lane where status >= 3 and ready_at >= ? and ready_at <= ?
+    and (ready_at > ? or id > ?) order by ready_at, id limit ${LANES_PER_PAGE}`,
+  expiredLanes: `select client, message, ${LANE} from oncehook_lane where status = 2 and ready_at >= ? and ready_at <= ?
+    and (ready_at > ? or id > ?) order by ready_at, id limit ${LANES_PER_PAGE}`,
+  expiredLease: "select 1 as due from oncehook_lane where status = 2 and (ready_at <= ?) limit 1",
+  farLease: "select 1 as due from oncehook_lane where status = 2 and (ready_at > ?) limit 1",
   claimed: `select e.id, e.seq as sequence, e.kind, e.state, e.late, e.forced, e.attempts, e.accepted as acceptedAt,
     e.signed as signedAt, e.trace, b.raw from oncehook_event e left join oncehook_body b on b.event = e.id where e.id = ?`,
   startEvent: "update oncehook_event set attempts = attempts + 1, started = coalesce(started, ?) where id = ?",
@@ -140,11 +145,11 @@ export const SQL = {
   insertKind: "insert into oncehook_kind (name) values (?)",
 
   soonest: `select min(at) as at from (
-    select min(ready_at) as at from oncehook_lane where status in (1, 2, 3)
-    union all select min(ready_at) from oncehook_lane where status = 4)`,
+    select min(ready_at) as at from oncehook_lane where status >= 3
+    union all select min(ready_at) from oncehook_lane where status = 2)`,
   farthest: `select max(at) as at from (
-    select max(ready_at) as at from oncehook_lane where status in (1, 2, 3)
-    union all select max(ready_at) from oncehook_lane where status = 4)`,
+    select max(ready_at) as at from oncehook_lane where status >= 3
+    union all select max(ready_at) from oncehook_lane where status = 2)`,
 
   savepoint: "savepoint oncehook_row",
   release: "release oncehook_row",
@@ -155,6 +160,7 @@ type Rows = {
   laneByKey: LaneRow;
   laneById: LaneRow;
   dueLaneById: DueLaneRow;
+  held: { readonly held: 1 };
   head: HeadRow;
   lateHead: HeadRow;
   known: KnownRow;

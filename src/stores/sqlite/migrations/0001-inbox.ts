@@ -29,8 +29,8 @@ create table oncehook_lane (
   epoch integer not null, holder integer, leased integer, below integer not null, peer text, reference text
 );
 create unique index oncehook_lane_key on oncehook_lane (client, tag, message);
-create index oncehook_lane_due on oncehook_lane (ready_at) where status in (1, 2, 3);
-create index oncehook_lane_lease on oncehook_lane (ready_at) where status = 4;
+create index oncehook_lane_due on oncehook_lane (ready_at) where status >= 3;
+create index oncehook_lane_lease on oncehook_lane (ready_at) where status = 2;
 
 create table oncehook_event (
   id integer primary key, lane integer not null, seq integer not null, kind integer not null,
