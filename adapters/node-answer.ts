@@ -22,13 +22,15 @@ export function sendAnswer(answer: Answer, request: IncomingMessage, response: S
  * socket closed with bytes unread resets the connection, often before the sender has read the answer.
  */
 function sendAndClose(answer: Answer, request: IncomingMessage, response: ServerResponse): void {
-  response.writeHead(answer.status, { ...answer.headers, connection: "close" });
+  // HTTP/2 has no such header: there only the stream ends.
+  const headers = request.httpVersionMajor > 1 ? answer.headers : { ...answer.headers, connection: "close" };
+  response.writeHead(answer.status, headers);
   if (request.complete) {
     response.end(answer.body);
     return;
   }
   response.write(answer.body);
-  response.flushHeaders();
+  // No `error` listeners from here on: Node keeps the error of a sender that is gone to itself where nobody listens.
   let left = DRAIN_BYTES;
   const finish = () => response.end();
   request.on("data", (chunk: Uint8Array) => {
@@ -36,11 +38,6 @@ function sendAndClose(answer: Answer, request: IncomingMessage, response: Server
     if (left <= 0) finish();
   });
   request.once("end", finish);
-  request.on("error", ignore);
-  response.on("error", ignore);
   response.setTimeout(DRAIN_IDLE_MS, () => request.destroy());
   request.resume();
 }
-
-/** The sender is gone; the answer was all it could have had. */
-function ignore(): void {}

@@ -8,6 +8,7 @@ import { describe, expect, it, test } from "vitest";
 import { captureRawBody, expressVerify, expressWebhook, type VerifiedRequest } from "../../adapters/express.ts";
 import { signPayload } from "../../src/index.ts";
 import { adapterContract, type MakeAdapterServer } from "../../src/testing/adapter-contract.ts";
+import { openConnection, requestBytes } from "../../src/testing/adapter-contract-wire.ts";
 import { memoryReceiver, SECRET, signedEvent } from "./receivers.ts";
 import { serve } from "./serving.ts";
 
@@ -98,6 +99,14 @@ describe.each([
         [401, { error: "unauthorized" }],
         [413, { error: "body_too_large" }],
       ]);
+    });
+
+    it("refuses an unsigned request before its body is sent (RCV-2)", async () => {
+      const server = await serve(verified());
+      const connection = await openConnection(server.port);
+      connection.send(requestBytes({ headers: [["Content-Length", "50"]] }));
+      expect((await connection.answer()).status).toBe(401);
+      await server.close();
     });
 
     it("answers 400 to a signed body that is no event, and 500 to one that was parsed", async () => {

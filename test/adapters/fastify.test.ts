@@ -1,4 +1,5 @@
 /** The Fastify adapter: the contract, and what is its own. */
+import { Readable } from "node:stream";
 import Fastify, { type FastifyInstance } from "fastify";
 import { describe, expect, it, test } from "vitest";
 import { fastifyVerify, fastifyWebhook, leaveBodiesUnread } from "../../adapters/fastify.ts";
@@ -61,6 +62,24 @@ describe("fastifyWebhook()", () => {
     const json = await app.inject({ method: "POST", url: "/json", payload: { a: 1 } });
     const text = await app.inject({ method: "POST", url: "/json", headers: { "content-type": "a/b" }, payload: "x" });
     expect([json.json(), text.statusCode, (await inject(app)).statusCode]).toEqual([{ a: 1 }, 415, 200]);
+  });
+
+  it("does not mind what parsers the application has", async () => {
+    const { receiver } = memoryReceiver();
+    const app = Fastify();
+    for (const type of ["*", "application/octet-stream"]) {
+      app.addContentTypeParser(type, { parseAs: "string" }, (_request, _body, done) => done(null, "parsed"));
+    }
+    await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
+    expect((await inject(app)).statusCode).toBe(200);
+  });
+
+  it("reads the stream that a preParsing hook put in the request's place", async () => {
+    const { receiver } = memoryReceiver();
+    const app = Fastify();
+    app.addHook("preParsing", async (_request, _reply, payload) => Readable.from([await bytesOf(payload)]));
+    await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
+    expect((await inject(app)).statusCode).toBe(200);
   });
 
   it("answers 405 to QUERY too, with and without a Content-Type", async () => {
