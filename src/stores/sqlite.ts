@@ -1,7 +1,7 @@
 /** The inbox in a SQLite file: durable, for one process or several on one machine. */
 import { SetupError } from "../errors.ts";
 import type { InboxStore, Turn } from "../inbox/store.ts";
-import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import { invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { act } from "./sqlite/act.ts";
 import type { SqliteDatabase, SqliteDriver } from "./sqlite/driver.ts";
 import { find, findQuarantined } from "./sqlite/find.ts";
@@ -54,7 +54,7 @@ export function sqliteStore<Db extends SqliteDatabase = SqliteDatabase>(
   return createStore<Db>(readSettings(path, options));
 }
 
-function readSettings(path: string, options: SqliteStoreOptions): InboxSettings {
+function readSettings<Db extends SqliteDatabase>(path: string, options: SqliteStoreOptions<Db>): InboxSettings {
   refuseUnknownOptions("sqliteStore()", options, OPTIONS);
   const file = checkPath(path);
   const { MAX_SAFE_INTEGER } = Number;
@@ -65,11 +65,17 @@ function readSettings(path: string, options: SqliteStoreOptions): InboxSettings 
     location: `sqlite:${file}`,
     driver: options.driver,
     effects: options.effects,
-    onOpen: options.onOpen,
+    // What effects get is a `Db`: the connection given as `effects`, or ours, which is of the default type.
+    onOpen: functionOption(options.onOpen) as InboxSettings["onOpen"],
     busyTimeoutMs: numberOption("busyTimeoutMs", options.busyTimeoutMs, 5000, { min: 0, max: 60_000, unit: "ms" }),
     minFreeBytes: numberOption("minFreeBytes", options.minFreeBytes, 64 * 1024 * 1024, { ...bytes, min: 0 }),
     maxDatabaseBytes: numberOption("maxDatabaseBytes", maxDatabaseBytes, MAX_SAFE_INTEGER, { ...bytes, min: 1 }),
   };
+}
+
+function functionOption<F>(onOpen: F): F {
+  if (onOpen === undefined || typeof onOpen === "function") return onOpen;
+  throw invalidOption("onOpen", "must be a function", onOpen);
 }
 
 function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxStore<Db> {

@@ -1,0 +1,52 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createReceiver } from "../../src/index.ts";
+import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
+import { deliver, fixtures, TEST_SECRET } from "../../src/testing/index.ts";
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "oncehook-on-open-"));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+function receiverWith(onOpen: (db: SqliteDatabase) => unknown) {
+  const store = sqliteStore(join(folder, "inbox.db"), { onOpen });
+  return createReceiver({ secrets: TEST_SECRET, store }).onAny((event, ctx) => {
+    ctx.commit((db) => db.prepare("insert into seen values (?)").run(event.eventType));
+  });
+}
+
+describe("sqliteStore({ onOpen })", () => {
+  it("makes the tables that effects write to, at each open", async () => {
+    const opened: unknown[] = [];
+    for (const round of [1, 2]) {
+      const receiver = receiverWith((db) => {
+        db.exec("create table if not exists seen (type text)");
+        opened.push(db.prepare("select count(*) as count from seen").get());
+      });
+      await deliver(receiver, fixtures.queued({ messageId: `msg_${round}` }));
+      await receiver.stop();
+    }
+    expect(opened).toEqual([{ count: 0 }, { count: 1 }]);
+  });
+
+  it("fails the open with what it throws, and the next open tries again", async () => {
+    const error = new Error("no such extension");
+    let times = 0;
+    const receiver = receiverWith((db) => {
+      times += 1;
+      if (times === 1) throw error;
+      db.exec("create table seen (type text)");
+    });
+    await expect(receiver.start()).rejects.toBe(error);
+    expect((await deliver(receiver, fixtures.queued())).state).toBe("handled");
+    await receiver.stop();
+  });
+
+  it("refuses anything but a function", () => {
+    expect(() => sqliteStore("inbox.db", { onOpen: "create table t" as never })).toThrow(/"onOpen" must be a function/);
+  });
+});
