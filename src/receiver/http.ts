@@ -33,6 +33,8 @@ export class HttpIntake<Tx> {
   readonly #keyrings: KeyringSource;
   readonly #readings: ReadingBudget;
   readonly #log: SampledLog;
+  /** Apart, so that a flood of refused requests hides no failure of ours. */
+  readonly #alerts: SampledLog;
   #inWork = 0;
 
   constructor(engine: () => Engine<Tx>, keyrings: KeyringSource) {
@@ -41,6 +43,7 @@ export class HttpIntake<Tx> {
     this.#keyrings = keyrings;
     this.#readings = new ReadingBudget(clock);
     this.#log = new SampledLog(logger, clock);
+    this.#alerts = new SampledLog(logger, clock);
   }
 
   /** Never rejects: whatever goes wrong has its answer. */
@@ -128,7 +131,7 @@ export class HttpIntake<Tx> {
     if (options.quarantine === "reject") return answers.UNPROCESSABLE;
     const answer = await this.#engine().quarantine(newQuarantine(reason, bytes, verified));
     if (answer === "full") {
-      this.#log.error(
+      this.#alerts.error(
         { code: "quarantine_full", slot: verified.match.slot },
         "The quarantine is full: a signed body that is no event was answered with 503.",
       );
@@ -161,7 +164,7 @@ export class HttpIntake<Tx> {
         return this.#refuse("cut", answers.UNAVAILABLE_UNREAD);
       case "already_parsed":
         this.#count("refused:already_parsed");
-        this.#log.error({ code: "raw_body_unavailable" }, RAW_BODY_FIX);
+        this.#alerts.error({ code: "raw_body_unavailable" }, RAW_BODY_FIX);
         return answers.RAW_BODY_UNAVAILABLE;
       default:
         return reason satisfies never;
@@ -188,7 +191,7 @@ export class HttpIntake<Tx> {
     const message = misconfigured
       ? error.message
       : "A delivery could not be stored; it was answered with 503 and the service retries.";
-    this.#log.warn({ code: failureCode(error), keyring: error instanceof KeyringError }, message);
+    this.#alerts.warn({ code: failureCode(error), keyring: error instanceof KeyringError }, message);
     return misconfigured ? answers.MISCONFIGURED : answers.UNAVAILABLE;
   }
 }

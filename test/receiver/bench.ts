@@ -96,12 +96,21 @@ export function makeBench<Tx>(store: InboxStore<Tx>, options: BenchOptions<Tx> =
 /** Stops even what hangs: the clock moves until the stop is through. */
 export async function stopNow<Tx>(receiver: Receiver<Tx>, clock: FakeClock, store?: FaultyStore<Tx>): Promise<void> {
   store?.faults.clear();
-  let stopped = false;
-  const stopping = receiver.stop({ timeoutMs: 0 }).finally(() => {
-    stopped = true;
-  });
-  while (!stopped) await clock.advance(1_000);
-  await stopping;
+  const failures: unknown[] = [];
+  let stopping = true;
+  const stopped = receiver.stop({ timeoutMs: 0 }).then(
+    () => {
+      stopping = false;
+    },
+    (error: unknown) => {
+      stopping = false;
+      failures.push(error);
+    },
+  );
+  for (let seconds = 0; stopping && seconds < 120; seconds++) await clock.advance(1_000);
+  if (stopping) throw new Error("stop() hangs.");
+  await stopped;
+  if (failures.length > 0) throw failures[0];
 }
 
 export function incoming(body: string | Uint8Array, now: number, wish: Wish = {}): IncomingWebhook {

@@ -1,0 +1,221 @@
+/** Which secret vouches for what: kinds on one URL, scopes, rotation, and keyrings that are read. */
+import { describe, expect, it } from "vitest";
+import type { Keyring, KeyringContext } from "../../src/index.ts";
+import { deferred, HOUR, MINUTE, memoryBench, SECRET, sqliteBench, until } from "./bench.ts";
+import { inbound, outbound } from "./events.ts";
+
+const INBOUND = "the-secret-of-inbound-events-32b";
+const DELIVERY = "the-secret-of-delivery-events-32";
+const OLD = "the-secret-before-the-rotation-3";
+const NEXT = "the-secret-after-the-rotation-32";
+
+describe("kinds on one URL (RCV-8, DLV-9)", () => {
+  const kinds = { inbound: INBOUND, delivery: DELIVERY };
+
+  it("takes each kind by its own secret, and never by the other's (RCV-8)", async () => {
+    const { deliver, receiver } = sqliteBench({ secrets: kinds });
+    const statuses = [
+      (await deliver(inbound(), { secret: INBOUND })).status,
+      (await deliver(inbound({ messageId: "x" }), { secret: DELIVERY })).status,
+      (await deliver(outbound("queued"), { secret: DELIVERY })).status,
+      (await deliver(outbound("sent"), { secret: INBOUND })).status,
+    ];
+    expect(statuses).toEqual([200, 401, 200, 401]);
+    expect(receiver.counters).toEqual({ "slot:current": 2, "refused:out_of_scope": 2 });
+    expect((await receiver.inbox.stats()).counters.accepted).toBe(2);
+  });
+
+  it("takes an unsigned kind, and no unsigned body of the signed kind (RCV-8)", async () => {
+    const { deliver, receiver } = sqliteBench({ secrets: { inbound: "dangerouslyUnsigned", delivery: DELIVERY } });
+    const answers = {
+      unsignedInbound: await deliver(inbound(), { unsigned: true }),
+      unsignedOutbound: await deliver(outbound("queued"), { unsigned: true }),
+      unsignedJunk: await deliver("not json", { unsigned: true }),
+      unsignedWithoutDirection: await deliver('{"eventType":"message.new"}', { unsigned: true }),
+      unsignedUnknownOutbound: await deliver('{"eventType":"x","direction":"outbound"}', { unsigned: true }),
+      signedOutbound: await deliver(outbound("queued"), { secret: DELIVERY }),
+      halfSigned: await deliver(inbound(), { headers: { "x-service-signature": undefined } }),
+      wronglySigned: await deliver(inbound({ messageId: "y" })),
+    };
+    expect(Object.entries(answers).filter(([, answer]) => answer.status === 200)).toHaveLength(2);
+    expect([answers.unsignedInbound.status, answers.signedOutbound.status]).toEqual([200, 200]);
+    expect(answers.unsignedOutbound.body).toBe('{"error":"unauthorized"}');
+    expect((await receiver.inbox.stats()).counters).toMatchObject({ accepted: 2, quarantined: 0 });
+  });
+
+  it("makes an unsigned kind's replay a duplicate too (RCV-6)", async () => {
+    const { deliver, clock } = sqliteBench({ secrets: { inbound: "dangerouslyUnsigned", delivery: DELIVERY } });
+    await deliver(inbound(), { unsigned: true });
+    clock.set(clock.now() + HOUR);
+    expect((await deliver(inbound(), { unsigned: true })).body).toBe('{"outcome":"duplicate"}');
+  });
+
+  it("quarantines junk of either kind's secret", async () => {
+    const { deliver, receiver } = sqliteBench({ secrets: kinds });
+    await deliver("junk 1", { secret: INBOUND });
+    await deliver("junk 2", { secret: DELIVERY });
+    const { items } = await receiver.inbox.findQuarantined();
+    expect(items.map(({ scope }) => scope).sort()).toEqual(["delivery", "inbound"]);
+  });
+});
+
+describe("scoped secrets", () => {
+  const clients = ["apc_a", "apc_b", "apc_c"];
+  const secretOf = (client: string) => `the-secret-of-the-client-${client}`;
+  const secrets = { current: clients.map((apiClientId) => ({ secret: secretOf(apiClientId), apiClientId })) };
+
+  it("sign for their own client alone: the whole matrix (RCV-2)", async () => {
+    const { deliver, receiver } = sqliteBench({ secrets });
+    for (const signer of clients) {
+      for (const client of clients) {
+        const events = [inbound({ apiClientId: client }), outbound("queued", { apiClientId: client })];
+        for (const event of events) {
+          const { status } = await deliver(event, { secret: secretOf(signer) });
+          expect([signer, client, status]).toEqual([signer, client, signer === client ? 200 : 401]);
+        }
+      }
+    }
+    expect((await receiver.inbox.stats()).counters.accepted).toBe(2 * clients.length);
+  });
+});
+
+describe("rotation (RCV-9)", () => {
+  it("takes the previous secret until its end to the millisecond, and counts its use (RCV-9)", async () => {
+    const { clock, deliver, receiver } = sqliteBench({
+      secrets: {
+        current: SECRET,
+        previous: { secret: OLD, validUntil: 1_760_000_000_000 + HOUR },
+        next: NEXT,
+      },
+    });
+    const end = clock.now() + HOUR;
+    const statusAt = async (now: number, secret: string) => {
+      clock.set(now);
+      return (await deliver(inbound({ messageId: `m ${now} ${secret}` }), { secret })).status;
+    };
+    expect(await statusAt(end - 1, OLD)).toBe(200);
+    expect(await statusAt(end, OLD)).toBe(401);
+    expect(await statusAt(end, SECRET)).toBe(200);
+    expect(await statusAt(end, NEXT)).toBe(200);
+    expect(receiver.counters).toEqual({
+      "slot:previous": 1,
+      "slot:current": 1,
+      "slot:next": 1,
+      "refused:signature_mismatch": 1,
+    });
+  });
+
+  it("loses nothing in 50 rotations under load, with a keyring that is read (RCV-9)", async () => {
+    let version = 0;
+    const secretOf = (number: number) => `a-rotating-secret-of-32-bytes-${number}`;
+    const bench = sqliteBench({
+      secrets: (): Keyring => ({
+        current: secretOf(version),
+        ...(version > 0 && { previous: { secret: secretOf(version - 1), validUntil: bench.clock.now() + HOUR } }),
+      }),
+    });
+    let sent = 0;
+    for (; version < 50; version++) {
+      const load = [0, 1, 2, 3].map((index) => {
+        const signer = Math.max(0, version - (index % 2));
+        return bench.deliver(inbound({ messageId: `m ${sent++}` }), { secret: secretOf(signer) });
+      });
+      for (const answer of await Promise.all(load)) expect(answer.status).toBe(200);
+      await bench.clock.advance(10_000);
+    }
+    expect((await bench.receiver.inbox.stats()).counters.accepted).toBe(sent);
+  });
+
+  it("reads the provider at most six times a minute under a flood of forgeries", async () => {
+    let reads = 0;
+    const { deliver, clock } = memoryBench({
+      secrets: () => {
+        reads++;
+        return SECRET;
+      },
+    });
+    for (let second = 0; second < 60; second++) {
+      const flood = Array.from({ length: 20 }, () => deliver(inbound(), { secret: OLD }));
+      for (const answer of await Promise.all(flood)) expect(answer.status).toBe(401);
+      await clock.advance(1_000);
+    }
+    expect(reads).toBeLessThanOrEqual(2 + 6 + 2);
+  });
+});
+
+describe("keyrings that are read", () => {
+  it("asks per tenant and route, and tells nothing unverified else", async () => {
+    const asked: KeyringContext[] = [];
+    const { deliver } = sqliteBench({
+      secrets: async (context) => {
+        asked.push(context);
+        return context.tenant === "a" ? SECRET : undefined;
+      },
+    });
+    expect((await deliver(inbound(), { tenant: "a", route: "/hooks" })).status).toBe(200);
+    expect((await deliver(inbound(), { tenant: "stranger" })).status).toBe(401);
+    expect((await deliver(inbound())).status).toBe(401);
+    expect(asked).toEqual([{ tenant: "a", route: "/hooks" }, { tenant: "stranger" }, {}]);
+  });
+
+  it.each([
+    ["rejects", () => Promise.reject(new Error("vault down: the-secret"))],
+    [
+      "throws",
+      () => {
+        throw new Error("vault down: the-secret");
+      },
+    ],
+    ["gives junk", () => "short" as Keyring],
+  ])("answers 503, never 401, when the provider %s (RCV-4)", async (_, secrets) => {
+    const { deliver, log } = sqliteBench({ secrets });
+    for (const wish of [{}, { secret: OLD }, { unsigned: true }]) {
+      const answer = await deliver(inbound(), wish);
+      expect(answer).toMatchObject({ status: 503, headers: { "retry-after": "30" } });
+    }
+    expect(JSON.stringify(log)).not.toContain("the-secret");
+  });
+
+  it("answers 503 when the provider hangs for 2 s (RCV-4)", async () => {
+    const { deliver, clock } = sqliteBench({ secrets: () => deferred<Keyring>().promise });
+    const answer = deliver(inbound());
+    await until(() => true);
+    await clock.advance(2_000);
+    expect((await answer).status).toBe(503);
+  });
+
+  it("serves the last keyring for 10 minutes, then answers 503, and recovers (RCV-4)", async () => {
+    let works = true;
+    let event = 0;
+    const { deliver, clock } = memoryBench({
+      secrets: async () => {
+        if (!works) throw new Error("down");
+        return SECRET;
+      },
+      ack: "handled",
+    });
+    const status = async () => (await deliver(inbound({ messageId: `m ${event++}` }))).status;
+    await status();
+    works = false;
+    await clock.advance(9 * MINUTE);
+    expect(await status()).toBe(200);
+    await clock.advance(MINUTE);
+    expect(await status()).toBe(503);
+    works = true;
+    await clock.advance(10_000);
+    expect(await status()).toBe(200);
+  });
+
+  it("takes unsigned bodies of a kind that the provider says is unsigned (RCV-8)", async () => {
+    const { deliver } = sqliteBench({ secrets: async () => ({ inbound: "dangerouslyUnsigned", delivery: SECRET }) });
+    expect((await deliver(inbound(), { unsigned: true })).status).toBe(200);
+    expect((await deliver(outbound("queued"), { unsigned: true })).status).toBe(401);
+  });
+
+  it("answers 503 once stopped", async () => {
+    const { deliver, receiver } = sqliteBench({ secrets: async () => SECRET });
+    await deliver(inbound());
+    await receiver.stop();
+    expect((await deliver(inbound())).status).toBe(503);
+  });
+});

@@ -1,0 +1,195 @@
+/** What handlers see of order: sequences, gaps, late events, and events that this version does not know. */
+import { describe, expect, it } from "vitest";
+import type { WebhookEvent } from "../../src/index.ts";
+import { idleTurns, MINUTE, memoryBench, sqliteBench, until } from "./bench.ts";
+import { inbound, outbound } from "./events.ts";
+
+interface Seen {
+  readonly type: string;
+  readonly missing: unknown;
+}
+
+interface Watched {
+  onAny(handler: (event: WebhookEvent, ctx: { readonly missing: unknown }) => unknown): unknown;
+}
+
+/** Notes what each handler is given. */
+function watch({ receiver }: { readonly receiver: Watched }): Seen[] {
+  const seen: Seen[] = [];
+  receiver.onAny((event, ctx) => void seen.push({ type: event.eventType, missing: ctx.missing }));
+  return seen;
+}
+
+const types = (seen: readonly Seen[]) => seen.map(({ type }) => type);
+
+describe.each([
+  ["memory", () => memoryBench({ ack: "handled" })],
+  ["SQLite", () => sqliteBench({ ack: "handled" })],
+] as const)("order with the %s store", (_, makeBench) => {
+  it("hands a message's events out by ascending sequence, in whatever order they come (RCV-7, DLV-10)", async () => {
+    const bench = makeBench();
+    const seen = watch(bench);
+    await bench.receiver.start();
+    expect((await bench.deliver(outbound("delivery"))).status).toBe(503);
+    expect((await bench.deliver(outbound("sent"))).status).toBe(503);
+    expect((await bench.deliver(outbound("queued"))).status).toBe(200);
+    await until(() => seen.length === 3);
+    expect(types(seen)).toEqual(["message.queued", "message.sent", "message.delivery"]);
+    expect(await bench.deliver(outbound("delivery"))).toMatchObject({ status: 200, body: '{"outcome":"duplicate"}' });
+  });
+});
+
+describe("gaps", () => {
+  it("wait 22 minutes, then go on and say what is missing (RCV-7)", async () => {
+    const bench = memoryBench();
+    const seen = watch(bench);
+    await bench.receiver.start();
+    await bench.deliver(outbound("delivery"));
+    await bench.clock.advance(22 * MINUTE - 1_000);
+    expect(seen).toEqual([]);
+    await bench.clock.advance(2_000);
+    expect(seen).toEqual([{ type: "message.delivery", missing: { from: 1, to: 2 } }]);
+    expect((await bench.receiver.inbox.stats()).counters.gapsSkipped).toBe(1);
+  });
+
+  it("before message.failed wait 90 s (EVT-9)", async () => {
+    const bench = memoryBench();
+    const seen = watch(bench);
+    await bench.receiver.start();
+    await bench.deliver(outbound("failed"));
+    await bench.clock.advance(89_000);
+    expect(seen).toEqual([]);
+    await bench.clock.advance(2_000);
+    expect(types(seen)).toEqual(["message.failed"]);
+  });
+
+  it.each([
+    ["strict", 84 * MINUTE, 2 * MINUTE],
+    [() => 5_000, 4_000, 2_000],
+  ] as const)("follow gapWait %s", async (gapWait, before, after) => {
+    const bench = memoryBench({ gapWait });
+    const seen = watch(bench);
+    await bench.receiver.start();
+    await bench.deliver(outbound("sent"));
+    await bench.clock.advance(before);
+    expect(seen).toEqual([]);
+    await bench.clock.advance(after);
+    expect(types(seen)).toEqual(["message.sent"]);
+  });
+
+  it("can be given up by an operator", async () => {
+    const bench = sqliteBench();
+    const seen = watch(bench);
+    await bench.receiver.start();
+    await bench.deliver(outbound("sent"));
+    const lane = await bench.receiver.inbox.lane({ tag: "outbound", apiClientId: "apc_1", messageId: "msg_1" });
+    expect(lane?.status).toBe("gap");
+    expect(await bench.receiver.inbox.releaseGap(lane?.id ?? 0)).toMatchObject({ ok: true });
+    await until(() => seen.length === 1);
+    expect(seen[0]?.missing).toEqual({ from: 1, to: 1 });
+  });
+
+  it("answer 500 when gapWait gives no wait, as a mistake of the set-up", async () => {
+    const { deliver } = sqliteBench({ gapWait: () => Number.NaN });
+    expect((await deliver(outbound("sent"))).status).toBe(500);
+    expect((await deliver(inbound())).status).toBe(200);
+  });
+
+  it('are none with firstSequence: "any", and start where it says else (EVT-8)', async () => {
+    const any = sqliteBench({ firstSequence: "any" });
+    const seen = watch(any);
+    await any.receiver.start();
+    await any.deliver(outbound("delivery"));
+    await until(() => seen.length === 1);
+    expect(seen[0]?.missing).toBeNull();
+  });
+});
+
+describe("late events (RCV-7)", () => {
+  it("are recorded without a handler, and shown, when there is no onLate (RCV-7)", async () => {
+    const bench = sqliteBench({ gapWait: "eager" });
+    const seen = watch(bench);
+    await bench.receiver.start();
+    await bench.deliver(outbound("delivery"));
+    await until(() => seen.length === 1);
+    expect((await bench.deliver(outbound("sent"))).body).toBe('{"outcome":"late"}');
+    await idleTurns();
+    expect(types(seen)).toEqual(["message.delivery"]);
+    const { items } = await bench.receiver.inbox.find({ late: true });
+    expect(items).toMatchObject([{ eventType: "message.sent", state: "late" }]);
+    expect((await bench.deliver(outbound("sent"))).body).toBe('{"outcome":"duplicate"}');
+  });
+
+  it("go to onLate only, marked as out of order (RCV-7)", async () => {
+    const bench = sqliteBench({ gapWait: "eager" });
+    const seen = watch(bench);
+    const late: [string, boolean][] = [];
+    bench.receiver.onLate((event, ctx) => void late.push([event.eventType, ctx.outOfOrder]));
+    await bench.receiver.start();
+    await bench.deliver(outbound("delivery"));
+    await until(() => seen.length === 1);
+    await bench.deliver(outbound("queued"));
+    await until(() => late.length === 1);
+    expect(late).toEqual([["message.queued", true]]);
+    expect(types(seen)).toEqual(["message.delivery"]);
+  });
+
+  it("are warned about at the start, when outbound handlers have no onLate", async () => {
+    const warned = sqliteBench();
+    warned.receiver.on(["message.sent", "message.inbound"], () => {});
+    await warned.receiver.start();
+    expect(warned.log).toMatchObject([{ level: "warn", fields: { code: "no_on_late", types: ["message.sent"] } }]);
+    const quiet = sqliteBench();
+    quiet.receiver.on("message.sent", () => {}).onLate(() => {});
+    await quiet.receiver.start();
+    expect(quiet.codes()).toEqual([]);
+  });
+});
+
+describe("what this version does not know (RCV-11)", () => {
+  it.each([
+    ["an unknown type", '{"eventType":"message.new","anything":[1,{"a":null}]}'],
+    ["an unknown outbound type in its lane", outbound("queued", { extra: { eventType: "message.read" } })],
+    ["odd fields", '{"eventType":"x","apiClientId":5,"direction":"sideways","messageId":[],"sequence":1.5,"data":0}'],
+    ["an odd time", '{"eventType":"x","occurredAt":1e400}'],
+    ["a fraction of a time", '{"eventType":"x","occurredAt":1.5}'],
+    ["an unknown status", outbound("queued", { status: "read_by_customer" })],
+    ["unknown fields", outbound("queued", { extra: { priority: 5, more: { deep: [true] } } })],
+    ["media of any shape", inbound({ media: [1, null, "text", { nested: [{}] }] })],
+  ])("takes %s without a retry, and hands it to onAny (RCV-11, EVT-13)", async (_, body) => {
+    const bench = sqliteBench();
+    const events: WebhookEvent[] = [];
+    bench.receiver.onAny((event) => void events.push(event));
+    await bench.receiver.start();
+    expect(await bench.deliver(body)).toMatchObject({ status: 200, body: '{"outcome":"accepted"}' });
+    await until(() => events.length === 1);
+    expect(events[0]).toEqual(JSON.parse(body));
+    expect((await bench.deliver(body)).body).toBe('{"outcome":"duplicate"}');
+  });
+
+  it("reaches onUnknown, and completes as unhandled without it (RCV-11)", async () => {
+    const taken = sqliteBench();
+    const unknown: string[] = [];
+    taken.receiver.onUnknown((event) => unknown.push(event.eventType)).on("message.inbound", () => {});
+    await taken.receiver.start();
+    await taken.deliver('{"eventType":"message.new"}');
+    await taken.deliver(outbound("queued"));
+    await until(async () => (await taken.receiver.inbox.stats()).counters.unhandled === 1);
+    expect(unknown).toEqual(["message.new"]);
+    expect((await taken.receiver.inbox.find({ outcome: "unhandled" })).items).toMatchObject([
+      { eventType: "message.queued", state: "done" },
+    ]);
+  });
+
+  it("gives inbound events without a sequence or a top-level message id to their handler (RCV-10)", async () => {
+    const bench = sqliteBench();
+    const media: unknown[] = [];
+    bench.receiver.on("message.inbound", (event) => void media.push(event.data.media));
+    await bench.receiver.start();
+    await bench.deliver(inbound({ media: [{ shape: "unknown" }, 7] }));
+    await until(() => media.length === 1);
+    expect(media).toEqual([[{ shape: "unknown" }, 7]]);
+    const lane = await bench.receiver.inbox.lane({ tag: "inbound", apiClientId: "apc_1", messageId: "msg_in_1" });
+    expect(lane?.events).toMatchObject([{ sequence: 0 }]);
+  });
+});

@@ -1,0 +1,139 @@
+/** Signed bodies that are no events: kept once, bounded, and accepted after all when a later version can read them. */
+import { describe, expect, it } from "vitest";
+import { sha256 } from "../../src/events/identity.ts";
+import { OncehookError, type Receiver } from "../../src/index.ts";
+import { type Bench, DAY, memoryBench, sqliteBench, until } from "./bench.ts";
+import { inbound, outbound } from "./events.ts";
+
+const junk = "not json";
+
+describe.each([
+  ["memory", () => memoryBench() as unknown as Bench<unknown>],
+  ["SQLite", () => sqliteBench() as unknown as Bench<unknown>],
+] as const)("quarantine with the %s store", (_, makeBench) => {
+  it("keeps a body once per digest, whatever its timestamp (RCV-4)", async () => {
+    const { deliver, receiver, clock, codes } = makeBench();
+    for (let index = 0; index < 5; index++) {
+      await clock.advance(1_000);
+      expect((await deliver(junk)).body).toBe('{"outcome":"quarantined"}');
+    }
+    const { items } = await receiver.inbox.findQuarantined();
+    expect(items).toMatchObject([{ reason: "invalid_json", slot: "current", scope: "any", state: "held" }]);
+    expect(Buffer.from(items[0]?.raw ?? []).toString()).toBe(junk);
+    expect(codes()).toContain("quarantined");
+  });
+
+  it.each([
+    ["invalid UTF-8", Buffer.from([0x22, 0xff, 0x22]), "invalid_utf8"],
+    ["a byte order mark", Buffer.from("\ufeff{}"), "byte_order_mark"],
+    ["a duplicate key by escapes", Buffer.from('{"eventType":"x","\\u0065ventType":"y"}'), "duplicate_key"],
+    ["__proto__", Buffer.from('{"eventType":"x","__proto__":{}}'), "forbidden_key"],
+    ["100,000 levels", Buffer.from("[".repeat(100_000)), "too_deep"],
+    ["an array", Buffer.from("[]"), "not_an_object"],
+    ["an empty body", Buffer.alloc(0), "invalid_json"],
+    ["a sequence of 10,001", Buffer.from(outbound("sent", { extra: { sequence: 10_001 } })), "invalid_event"],
+    ["two message ids", Buffer.from(outbound("sent", { extra: { messageId: "other" } })), "invalid_event"],
+  ])("keeps %s (RCV-4)", async (_name, body, reason) => {
+    const { deliver, receiver } = makeBench();
+    expect(await deliver(body)).toMatchObject({ status: 200, body: '{"outcome":"quarantined"}' });
+    expect((await receiver.inbox.findQuarantined()).items).toMatchObject([{ reason }]);
+  });
+
+  it("answers 503 when it is full, and is alone in that (RCV-4)", async () => {
+    const { deliver, receiver, log } = makeBench();
+    for (let row = 0; row < 1_000; row += 100) {
+      const answers = Array.from({ length: 100 }, (__, index) => deliver(`junk ${row + index}`));
+      for (const answer of await Promise.all(answers)) expect(answer.status).toBe(200);
+    }
+    expect((await deliver("one more")).status).toBe(503);
+    expect(log.filter(({ fields }) => fields.code === "quarantine_full")).toHaveLength(1);
+    expect((await deliver("junk 0")).status).toBe(200);
+    expect((await deliver(outbound("queued"))).status).not.toBe(401);
+    const [oldest] = (await receiver.inbox.findQuarantined({ limit: 1 })).items;
+    expect(await receiver.inbox.discardQuarantined(oldest?.id ?? 0)).toMatchObject({ ok: true });
+    expect((await deliver("one more")).status).toBe(200);
+  });
+});
+
+describe("quarantine", () => {
+  it('answers 400 and keeps nothing with quarantine: "reject"', async () => {
+    const { deliver, receiver } = sqliteBench({ quarantine: "reject" });
+    expect(await deliver(junk)).toMatchObject({ status: 400, body: '{"error":"invalid_event"}' });
+    expect((await receiver.inbox.stats()).gauges.quarantined).toBe(0);
+  });
+
+  it("counts its quota per slot: a leaked previous secret does not use up the current one's", async () => {
+    const previous = { secret: "the-previous-secret-of-32-bytes-", validUntil: 1_760_000_000_000 + DAY };
+    const { deliver } = sqliteBench({ secrets: { current: "the-current-secret-of-32-bytes-x", previous } });
+    const flood = Array.from({ length: 1_001 }, (_, index) => `junk ${index}`);
+    let full = 0;
+    for (let start = 0; start < flood.length; start += 200) {
+      const some = flood.slice(start, start + 200).map((body) => deliver(body, { secret: previous.secret }));
+      full += (await Promise.all(some)).filter(({ status }) => status === 503).length;
+    }
+    expect(full).toBe(1);
+    expect((await deliver("one more", { secret: "the-current-secret-of-32-bytes-x" })).status).toBe(200);
+  });
+});
+
+describe("inbox.replayQuarantined()", () => {
+  /** As an older version would have left it: a body that this one can read. */
+  async function holdReadable<Tx>({ store, clock, receiver }: Bench<Tx>, body: string): Promise<number> {
+    await receiver.inbox.stats();
+    const raw = Buffer.from(body);
+    await store.step({
+      ...{ settles: [], accepts: [], repeats: [], lateEvents: "record" },
+      quarantines: [
+        {
+          ...{ reason: "invalid_event", slot: "current", scope: "any", signedAt: clock.now(), trace: null },
+          ...{ digest: sha256(raw), raw },
+        },
+      ],
+      quarantineQuota: { maxRows: 10, maxBytes: 10_000 },
+      claim: { limit: 0, leaseMs: 30_000, maxAttempts: 12, onDead: "continue", mode: "ordinary" },
+    });
+    return (await receiver.inbox.findQuarantined()).items[0]?.id ?? 0;
+  }
+
+  const handledOf = async (receiver: Receiver<never>) => (await receiver.inbox.stats()).counters.handled;
+
+  it("accepts the body under its real identity, and hands it out (RCV-6)", async () => {
+    const bench = sqliteBench();
+    const texts: string[] = [];
+    bench.receiver.on("message.inbound", (event) => texts.push(event.data.body));
+    await bench.receiver.start();
+    const id = await holdReadable(bench, inbound());
+    expect(await bench.receiver.inbox.replayQuarantined(id, { by: "tester" })).toMatchObject({ ok: true });
+    await until(() => texts.length === 1);
+    expect((await bench.receiver.inbox.findQuarantined()).items).toMatchObject([{ state: "replayed", replayedAs: 1 }]);
+    expect((await bench.receiver.inbox.audit()).at(0)).toMatchObject({ act: "replay_quarantined", by: "tester" });
+    expect((await bench.deliver(inbound())).body).toBe('{"outcome":"duplicate"}');
+    expect(texts).toEqual(["Yes please"]);
+    expect(await bench.receiver.inbox.replayQuarantined(id)).toEqual({ ok: false, reason: "wrong_state" });
+  });
+
+  it("makes no second event of one that came in the meantime (RCV-6)", async () => {
+    const bench = memoryBench();
+    bench.receiver.onAny(() => {});
+    await bench.receiver.start();
+    const id = await holdReadable(bench, inbound());
+    await bench.deliver(inbound());
+    await bench.receiver.inbox.replayQuarantined(id);
+    await until(async () => (await handledOf(bench.receiver)) === 1);
+    expect((await bench.receiver.inbox.find()).items).toHaveLength(1);
+  });
+
+  it("refuses what is still no event, what is not there, and what is erased", async () => {
+    const { deliver, receiver } = sqliteBench();
+    await deliver('junk of +15550100009"');
+    const [row] = (await receiver.inbox.findQuarantined()).items;
+    const id = row?.id ?? 0;
+    await expect(receiver.inbox.replayQuarantined(id)).rejects.toThrow(OncehookError);
+    await expect(receiver.inbox.replayQuarantined(id)).rejects.not.toThrow(/5550100009/);
+    expect(await receiver.inbox.replayQuarantined(id + 1)).toEqual({ ok: false, reason: "not_found" });
+    expect(await receiver.inbox.replayQuarantined(0)).toEqual({ ok: false, reason: "not_found" });
+    await receiver.inbox.erase({ peer: "+15550100009" });
+    expect(await receiver.inbox.replayQuarantined(id)).toMatchObject({ ok: false });
+    expect(await receiver.inbox.discardQuarantined(99)).toEqual({ ok: false, reason: "not_found" });
+  });
+});

@@ -1,0 +1,146 @@
+/** `ack: "stored"`: a 2xx only after the commit, whatever fails, and one handled event in the end. */
+import { describe, expect, it } from "vitest";
+import { type Answer, SetupError, StoreError } from "../../src/index.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { deferred, idleTurns, makeBench, memoryBench, newInboxFile, sqliteBench, until } from "./bench.ts";
+import { inbound, outbound } from "./events.ts";
+
+const body = inbound();
+const down = () => new StoreError("store_unavailable", "The disk is gone.");
+
+describe('ack: "stored"', () => {
+  it("is the default with a durable store, and answers before any handler has run (RCV-5)", async () => {
+    const { deliver, receiver } = sqliteBench();
+    const never = deferred();
+    let began = 0;
+    receiver.on("message.inbound", () => {
+      began++;
+      return never.promise;
+    });
+    await receiver.start();
+    expect(await deliver(body)).toMatchObject({ status: 200, body: '{"outcome":"accepted"}' });
+    expect((await deliver(inbound({ messageId: "second" }))).status).toBe(200);
+    await until(() => began === 2);
+    never.resolve();
+  });
+
+  it("never answers while the store's step is open (RCV-3)", async () => {
+    const { deliver, store, receiver, clock } = sqliteBench();
+    receiver.onAny(() => {});
+    await receiver.start();
+    await idleTurns();
+    const gate = deferred();
+    store.faults.gate = gate.promise;
+    let answer: Answer | null = null;
+    void deliver(body).then((given) => {
+      answer = given;
+    });
+    await until(() => store.faults.turns.some((turn) => turn.accepts.length === 1));
+    await clock.advance(60_000);
+    expect(answer).toBeNull();
+    gate.resolve();
+    await until(() => answer !== null);
+    expect(answer).toMatchObject({ status: 200 });
+  });
+
+  it.each([
+    ["a body that is no event", "not json"],
+    ["an event", body],
+  ])("answers 503 for %s when the commit fails after it was held open (RCV-3, RCV-4)", async (_, text) => {
+    const { deliver, store } = sqliteBench();
+    const gate = deferred();
+    store.faults.gate = gate.promise;
+    const answer = deliver(text);
+    await until(() => store.faults.turns.length > 0);
+    store.faults.step = down();
+    gate.resolve();
+    expect(await answer).toMatchObject({ status: 503, headers: { "retry-after": "30" } });
+  });
+
+  it.each([
+    ["fails", { step: down() }, 503],
+    ["throws no Error", { step: "a text" as unknown as Error }, 503],
+    ["commits, and loses its answer", { afterStep: new Error("lost") }, 503],
+    ["can not be opened now", { open: down() }, 503],
+    ["is misconfigured until somebody mends it", { open: new SetupError("inbox_too_new", "too new") }, 500],
+  ])("has one handled event in the end when the store %s (RCV-4, RCV-6)", async (_, fault, status) => {
+    const { deliver, store, receiver } = sqliteBench();
+    const handled: string[] = [];
+    receiver.on("message.inbound", (event) => handled.push(event.data.messageId));
+    Object.assign(store.faults, fault);
+    expect((await deliver(body)).status).toBe(status);
+    store.faults.clear();
+    await receiver.start();
+    expect((await deliver(body)).status).toBe(200);
+    expect((await deliver(body)).status).toBe(200);
+    await until(() => handled.length === 1);
+    await idleTurns();
+    expect(handled).toEqual(["msg_in_1"]);
+    expect((await receiver.inbox.stats()).counters).toMatchObject({ accepted: 1, handled: 1 });
+  });
+
+  it("stores the neighbours of a row that fails alone (RCV-4)", async () => {
+    const bench = makeBench(memoryStore({ volatile: true, maxEvents: 1 }), { ack: "handled" });
+    bench.receiver.onAny(() => {});
+    expect((await bench.deliver(body)).status).toBe(200);
+    expect((await bench.deliver(inbound({ messageId: "second" }))).status).toBe(503);
+  });
+
+  it("settles after the store recovered: the handler does not run again (RCV-6)", async () => {
+    const { deliver, store, receiver, clock } = memoryBench();
+    let runs = 0;
+    const gate = deferred();
+    receiver.onAny(() => {
+      runs++;
+      return gate.promise;
+    });
+    await receiver.start();
+    const answer = deliver(body);
+    await until(() => runs === 1);
+    store.faults.step = down();
+    gate.resolve();
+    await clock.advance(3_000);
+    store.faults.step = null;
+    await clock.advance(4_000);
+    expect((await answer).status).toBe(200);
+    expect(runs).toBe(1);
+    expect((await receiver.inbox.stats()).counters.handled).toBe(1);
+  });
+
+  it("commits effects with the completion: a crash before it repeats, none is doubled (RCV-6)", async () => {
+    const { deliver, receiver, clock } = sqliteBench();
+    let runs = 0;
+    receiver.on("message.inbound", (event, ctx) => {
+      runs++;
+      ctx.commit((db) => {
+        db.exec("create table if not exists effect (id text)");
+        db.prepare("insert into effect values (?)").run(event.data.messageId);
+        if (runs === 1) throw new Error("The effect fails once.");
+      });
+    });
+    await receiver.start();
+    await deliver(body);
+    await until(() => runs === 1);
+    await idleTurns();
+    await clock.advance(2_000);
+    await until(async () => (await receiver.inbox.stats()).counters.handled === 1);
+    expect(runs).toBe(2);
+    await receiver.stop();
+  });
+});
+
+describe("an inbox of another receiver", () => {
+  it("is refused with 500 and the reason in the log (wrong_receiver_name)", async () => {
+    const file = newInboxFile();
+    const orders = sqliteBench({ name: "orders" }, file);
+    await orders.deliver(outbound("queued"));
+    await orders.receiver.stop();
+    const billing = sqliteBench({ name: "billing" }, file);
+    billing.receiver.onAny(() => {});
+    expect(await billing.deliver(body)).toMatchObject({ status: 500, body: '{"error":"misconfigured"}' });
+    expect(billing.codes()).toContain("wrong_receiver_name");
+    await expect(billing.receiver.start()).rejects.toMatchObject({ code: "wrong_receiver_name" });
+    const again = sqliteBench({ name: "orders" }, file);
+    expect((await again.deliver(body)).status).toBe(200);
+  });
+});
