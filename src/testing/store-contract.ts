@@ -23,8 +23,8 @@ export interface ContractTestContext {
 }
 
 export interface StoreContractOptions<Tx> {
-  /** Registers a test; the third argument is a time-out in milliseconds. Vitest's and Jest's fit, as does a wrapper of node:test. */
-  readonly test: (name: string, body: (context: ContractTestContext) => Promise<void>, timeoutMs?: number) => unknown;
+  /** Registers a test; the third argument is a time-out in milliseconds. Vitest's and Jest's fit, and node:test's with a wrapper. */
+  readonly test: (name: string, body: (context?: ContractTestContext) => Promise<void>, timeoutMs?: number) => unknown;
   readonly expect: ContractExpect;
   /** Groups the tests. Default: the group's name is put before theirs. */
   readonly describe?: (name: string, body: () => void) => unknown;
@@ -63,7 +63,8 @@ export function storeContract<Tx>(options: StoreContractOptions<Tx>): void {
   const title = (group: string, name: string) => (options.describe === undefined ? `${group}: ${name}` : name);
   for (const [group, cases] of GROUPS) {
     describe(group, () => {
-      for (const one of cases) options.test(title(group, one.name), (context) => runCase(options, one, context));
+      // Rest parameters, because Jest takes a body with a parameter for one that calls back.
+      for (const one of cases) options.test(title(group, one.name), (...given) => runCase(options, one, given[0]));
     });
   }
   const { fastCheck = {} } = options;
@@ -77,13 +78,13 @@ export function storeContract<Tx>(options: StoreContractOptions<Tx>): void {
 async function runCase<Tx>(
   options: StoreContractOptions<Tx>,
   one: ContractCase,
-  context: ContractTestContext,
+  context?: ContractTestContext,
 ): Promise<void> {
   const place = await options.makeStore();
   const bench = new Bench(place, options.expect, one.firstSequence);
   try {
     if (!isWithin(one, place.store.capabilities)) {
-      context.skip?.(`needs a store that is ${one.needs}`);
+      context?.skip?.(`needs a store that is ${one.needs}`);
       return;
     }
     await bench.open();
