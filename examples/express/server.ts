@@ -1,0 +1,29 @@
+/** `npm run example:express`: webhooks in an Express application, stored in a SQLite file and handled in order. */
+import { once } from "node:events";
+import { createReceiver } from "oncehook";
+import { sqliteStore } from "oncehook/sqlite";
+import { endWithOneLine, readEnvironment } from "../shared/environment.ts";
+import { createHandledTable, recordHandled } from "../shared/handled.ts";
+import { announce } from "../shared/listening.ts";
+import { createApp } from "./app.ts";
+
+async function main(): Promise<void> {
+  const { port, secrets, inboxPath } = readEnvironment(process.env);
+  const receiver = createReceiver({ secrets, store: sqliteStore(inboxPath, { onOpen: createHandledTable }) });
+  recordHandled(receiver);
+  await receiver.start();
+
+  const server = createApp(receiver).listen(port, "127.0.0.1");
+  await once(server, "listening");
+  announce(server);
+
+  const stop = async () => {
+    const closed = new Promise((resolve) => server.close(resolve)); // No new connections; open requests are still answered.
+    await receiver.drain({ budgetMs: 10_000 }); // Handles what is ready.
+    await receiver.stop({ until: closed }); // Lets running handlers end, and closes the inbox behind the last request.
+    process.exit(0);
+  };
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, stop);
+}
+
+main().catch(endWithOneLine);

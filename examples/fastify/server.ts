@@ -1,0 +1,37 @@
+/** `npm run example:fastify`: webhooks in a Fastify application, stored in a SQLite file and handled in order. */
+import fastify from "fastify";
+import { createReceiver } from "oncehook";
+import { fastifyWebhook } from "oncehook/fastify";
+import { sqliteStore } from "oncehook/sqlite";
+import { endWithOneLine, readEnvironment } from "../shared/environment.ts";
+import { createHandledTable, recordHandled } from "../shared/handled.ts";
+import { healthStatus } from "../shared/health.ts";
+import { announce } from "../shared/listening.ts";
+
+async function main(): Promise<void> {
+  const { port, secrets, inboxPath } = readEnvironment(process.env);
+  const receiver = createReceiver({ secrets, store: sqliteStore(inboxPath, { onOpen: createHandledTable }) });
+  recordHandled(receiver);
+  await receiver.start();
+
+  // While it closes, deliveries on open connections are still accepted.
+  const app = fastify({ return503OnClosing: false });
+  await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
+  app.post("/api/echo", async (request) => request.body);
+  app.get("/health", async (_request, reply) => {
+    const health = await receiver.health();
+    return reply.code(healthStatus(health)).send(health);
+  });
+  await app.listen({ port, host: "127.0.0.1" });
+  announce(app.server);
+
+  const stop = async () => {
+    const closed = app.close(); // No new connections; open requests are still answered.
+    await receiver.drain({ budgetMs: 10_000 }); // Handles what is ready.
+    await receiver.stop({ until: closed }); // Lets running handlers end, and closes the inbox behind the last request.
+    process.exit(0);
+  };
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, stop);
+}
+
+main().catch(endWithOneLine);

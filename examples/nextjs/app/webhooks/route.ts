@@ -1,0 +1,6 @@
+import { webhooks } from "../../lib/receiver";
+
+export const runtime = "nodejs";
+
+// Every method, so that all but POST and PUT get the receiver's 405.
+export const { GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS } = webhooks;

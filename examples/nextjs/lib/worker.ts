@@ -1,0 +1,17 @@
+/** The worker of a server that keeps running; without it (serverless) requests and the cron on `/api/drain` do its work. */
+import { setTimeout as wait } from "node:timers/promises";
+import { receiver } from "./receiver";
+
+/** `next start` shows nobody its HTTP server, so its end can not be waited for: open requests get this long. */
+const OPEN_REQUESTS_MS = 500;
+
+export async function startWorker(): Promise<void> {
+  await receiver.start();
+  process.once("SIGTERM", async () => {
+    await receiver.drain({ budgetMs: 10_000 });
+    await receiver.stop({ until: wait(OPEN_REQUESTS_MS) });
+    // Set by `npm start`. Without it Next.js closes its server itself, does not wait for handlers, and exits with 143;
+    // an event that was being handled is then handled again at the next start.
+    if (process.env.NEXT_MANUAL_SIG_HANDLE) process.exit(0);
+  });
+}

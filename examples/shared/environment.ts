@@ -1,0 +1,53 @@
+/** What an example reads from its environment, and the one line that says what is missing. */
+
+import { type SecretSet, SetupError } from "oncehook";
+
+export interface Environment {
+  /** 0 picks a free one. */
+  readonly port: number;
+  readonly secrets: SecretSet;
+  /** The SQLite file of the inbox; its directory must exist. */
+  readonly inboxPath: string;
+}
+
+/** A mistake in the environment; the message names the variable and the fix, never its value. */
+class EnvironmentError extends Error {
+  override readonly name = "EnvironmentError";
+}
+
+/**
+ * Reads `PORT` (default 3000), `INBOX_PATH` (default ./inbox.db), `WEBHOOK_SECRET`, and for a rotation
+ * `WEBHOOK_PREVIOUS_SECRET` with `WEBHOOK_PREVIOUS_VALID_UNTIL` (epoch milliseconds).
+ */
+export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
+  return {
+    port: readNumber("PORT", variables.PORT || "3000", 65_535),
+    secrets: readSecrets(variables),
+    inboxPath: variables.INBOX_PATH || "./inbox.db",
+  };
+}
+
+function readSecrets(variables: NodeJS.ProcessEnv): SecretSet {
+  const { WEBHOOK_SECRET: current, WEBHOOK_PREVIOUS_SECRET: previous, WEBHOOK_PREVIOUS_VALID_UNTIL: until } = variables;
+  if (!current) throw new EnvironmentError("WEBHOOK_SECRET is not set: put the webhook's signing secret in it.");
+  if (!previous) return { current };
+  if (!until) {
+    throw new EnvironmentError(
+      "WEBHOOK_PREVIOUS_VALID_UNTIL is not set: put the moment in it at which the previous secret ends, in epoch milliseconds.",
+    );
+  }
+  const validUntil = readNumber("WEBHOOK_PREVIOUS_VALID_UNTIL", until, Number.MAX_SAFE_INTEGER);
+  return { current, previous: { secret: previous, validUntil } };
+}
+
+function readNumber(name: string, text: string, max: number): number {
+  const number = Number(text);
+  if (/^\d+$/.test(text) && number <= max) return number;
+  throw new EnvironmentError(`${name} must be a whole number from 0 to ${max}.`);
+}
+
+/** For `main().catch`: one line for a mistake that a person can mend, the stack for everything else; exit code 1. */
+export function endWithOneLine(error: unknown): void {
+  console.error(error instanceof EnvironmentError || error instanceof SetupError ? error.message : error);
+  process.exit(1); // A worker that runs already would keep the process alive.
+}

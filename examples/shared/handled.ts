@@ -1,0 +1,54 @@
+/** What the examples do with an event: a row in `handled`, committed together with the event's completion, and a line of JSON. */
+import { type HandlerContext, isKnownEvent, type Receiver, type WebhookEvent } from "oncehook";
+import type { SqliteDatabase } from "oncehook/sqlite";
+
+/** Makes the examples' own table; for the `onOpen` option of `sqliteStore`. */
+export function createHandledTable(db: SqliteDatabase): void {
+  db.exec(
+    "create table if not exists handled (id integer primary key autoincrement, message_id text, sequence integer, event_type text)",
+  );
+}
+
+/**
+ * Records and prints every event.
+ *
+ * The row is written exactly once: it commits with the completion of its event, and a message's rows are in ascending
+ * sequence. The line is printed while the handler runs, just before that commit: a crash in between, or a handler registered
+ * after this one that fails, prints it again with the next attempt. So a row without a line does not exist; a line twice can.
+ * A late event is printed only, because the table holds what happened in order.
+ */
+export function recordHandled(receiver: Receiver<SqliteDatabase>): void {
+  receiver.onAny((event, ctx) => {
+    const { messageId, sequence } = placeOf(event);
+    ctx.commit((db) =>
+      db
+        .prepare("insert into handled (message_id, sequence, event_type) values (?, ?, ?)")
+        .run(messageId, sequence, event.eventType),
+    );
+    print(event, ctx);
+  });
+  receiver.onLate(print);
+}
+
+/** Ids and types only: numbers and texts of people do not belong in a log. */
+function print(event: WebhookEvent, ctx: HandlerContext<SqliteDatabase>): void {
+  const { messageId, sequence } = placeOf(event);
+  const line = { handled: ctx.identity, messageId, sequence, eventType: event.eventType, attempt: ctx.attempt };
+  const late = ctx.outOfOrder && !ctx.replay ? { late: true } : {};
+  const replay = ctx.replay ? { replay: true } : {};
+  const missing = ctx.missing === null ? {} : { missing: ctx.missing };
+  console.log(JSON.stringify({ ...line, ...late, ...replay, ...missing }));
+}
+
+/** An inbound message has no sequence: 0. An event of an unknown type has whatever the service put in it. */
+function placeOf(event: WebhookEvent): { messageId: string | null; sequence: number } {
+  if (!isKnownEvent(event)) {
+    const { messageId, sequence } = event;
+    return {
+      messageId: typeof messageId === "string" ? messageId : null,
+      sequence: Number.isSafeInteger(sequence) ? Number(sequence) : 0,
+    };
+  }
+  if (event.direction === "outbound") return { messageId: event.messageId, sequence: event.sequence };
+  return { messageId: event.data.messageId, sequence: 0 };
+}

@@ -1,0 +1,121 @@
+/** An example as a real process in a folder of its own, and deliveries to it. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { createHmac } from "node:crypto";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import Database from "better-sqlite3";
+import { onTestFinished } from "vitest";
+
+export const SECRET = "an-example-secret-of-32-bytes-xx";
+export const PREVIOUS_SECRET = "the-secret-before-it-of-32-bytes";
+
+export type ExampleName = "express" | "fastify";
+
+export interface Exit {
+  readonly code: number | null;
+  readonly output: string;
+  readonly errors: string;
+}
+
+export interface HandledRow {
+  readonly message_id: string | null;
+  readonly sequence: number;
+  readonly event_type: string;
+}
+
+/** Compiled by the tests' global set-up. */
+function programOf(name: ExampleName): string {
+  return fileURLToPath(new URL(`../../.build/examples/${name}/server.js`, import.meta.url));
+}
+
+/** Launches it with `environment` alone, in a folder that goes with the test. */
+export function launch(name: ExampleName, environment: NodeJS.ProcessEnv): { child: ChildProcess; folder: string } {
+  const folder = mkdtempSync(join(tmpdir(), "oncehook-example-"));
+  const { PATH } = process.env;
+  const child = spawn(process.execPath, [programOf(name)], { cwd: folder, env: { PATH, PORT: "0", ...environment } });
+  onTestFinished(async () => {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    }
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return { child, folder };
+}
+
+/** For an example that is expected to end by itself. */
+export async function runToEnd(name: ExampleName, environment: NodeJS.ProcessEnv): Promise<Exit> {
+  const { child } = launch(name, environment);
+  let output = "";
+  let errors = "";
+  child.stdout?.on("data", (chunk) => (output += chunk));
+  child.stderr?.on("data", (chunk) => (errors += chunk));
+  const [code] = (await once(child, "close")) as [number | null];
+  return { code, output, errors };
+}
+
+export class RunningExample {
+  readonly url: string;
+  /** Everything printed after the address. */
+  readonly lines: string[];
+  readonly #child: ChildProcess;
+  readonly #inboxPath: string;
+
+  private constructor(url: string, lines: string[], child: ChildProcess, inboxPath: string) {
+    this.url = url;
+    this.lines = lines;
+    this.#child = child;
+    this.#inboxPath = inboxPath;
+  }
+
+  static async start(name: ExampleName, environment: NodeJS.ProcessEnv = {}): Promise<RunningExample> {
+    const { child, folder } = launch(name, { WEBHOOK_SECRET: SECRET, ...environment });
+    const lines: string[] = [];
+    let errors = "";
+    child.stderr?.on("data", (chunk) => (errors += chunk));
+    const url = await new Promise<string>((resolve, reject) => {
+      child.once("exit", (code) => reject(new Error(`The example ended with ${code}: ${errors}`)));
+      if (child.stdout === null) throw new Error("No standard output.");
+      createInterface({ input: child.stdout }).on("line", (line) => {
+        const { listening } = JSON.parse(line) as { listening?: string };
+        if (listening === undefined) lines.push(line);
+        else resolve(listening);
+      });
+    });
+    return new RunningExample(url, lines, child, join(folder, environment.INBOX_PATH ?? "inbox.db"));
+  }
+
+  deliver(content: object | string, secret = SECRET): Promise<Response> {
+    const body = typeof content === "string" ? content : JSON.stringify(content);
+    const timestamp = String(Date.now());
+    const signature = createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex");
+    return this.post("/webhooks", body, { "x-service-timestamp": timestamp, "x-service-signature": signature });
+  }
+
+  post(path: string, body: string, headers: Record<string, string> = {}): Promise<Response> {
+    const all = { "content-type": "application/json", ...headers };
+    return fetch(`${this.url}${path}`, { method: "POST", body, headers: all });
+  }
+
+  /** The example's table, in the order of handling. */
+  handled(): HandledRow[] {
+    const db = new Database(this.#inboxPath, { readonly: true });
+    try {
+      return db.prepare("select message_id, sequence, event_type from handled order by id").all() as HandledRow[];
+    } finally {
+      db.close();
+    }
+  }
+
+  /** Resolves with the exit code. */
+  async terminate(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {
+    const exited = once(this.#child, "exit");
+    this.#child.kill(signal);
+    const [code] = (await exited) as [number | null];
+    return code;
+  }
+}
