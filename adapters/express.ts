@@ -2,8 +2,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { NextFunction, Request, Response } from "express";
 import type { WebhookEvent } from "../src/index.ts";
-import { convert, nodeWebhook } from "./node.ts";
+import { nodeWebhook } from "./node.ts";
 import { sendAnswer } from "./node-answer.ts";
+import { convert } from "./node-body.ts";
 import { createVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
 import type { WebhookOptions, WebhookReceiver } from "./webhook-options.ts";
 

@@ -1,7 +1,9 @@
 /** The one raw-body reader: the exact bytes of a Node request, or the reason why they cannot be had. */
+import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import getRawBody from "raw-body";
 import type { BodyReading, BodyResult } from "../src/index.ts";
+import type { Conversion } from "./webhook-options.ts";
 
 /** Where a capture hook or a raw parser may have kept the bytes; only a `Uint8Array` is believed. */
 export interface KeptBody {
@@ -13,6 +15,15 @@ const ALREADY_PARSED: BodyResult = { ok: false, reason: "already_parsed" };
 const TOO_LARGE: BodyResult = { ok: false, reason: "too_large" };
 const TRUNCATED: BodyResult = { ok: false, reason: "truncated" };
 const CUT: BodyResult = { ok: false, reason: "cut" };
+
+/** `request` as the receiver takes it. */
+export function convert(request: IncomingMessage & KeptBody): Conversion {
+  return {
+    method: request.method ?? "",
+    headers: request.headers,
+    readBody: (reading) => readBody(request, request, reading),
+  };
+}
 
 /**
  * Reads the exact bytes of `stream`, unless `kept` still has them. Never rejects. A body that the application parsed is

@@ -1,8 +1,8 @@
 /** The adapter for `node:http`. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { sendAnswer } from "./node-answer.ts";
-import { type KeptBody, readBody } from "./node-body.ts";
-import { answerTo, type Conversion, type WebhookOptions, type WebhookReceiver } from "./webhook-options.ts";
+import { convert } from "./node-body.ts";
+import { answerTo, type WebhookOptions, type WebhookReceiver } from "./webhook-options.ts";
 
 export type { WebhookOptions, WebhookReceiver };
 
@@ -21,14 +21,5 @@ export function nodeWebhook<Request extends IncomingMessage = IncomingMessage>(
     const answer = answerTo(receiver, convert(request), { request, options });
     if (answer instanceof Promise) void answer.then((settled) => sendAnswer(settled, request, response));
     else sendAnswer(answer, request, response);
-  };
-}
-
-/** `request` as the receiver takes it. */
-export function convert(request: IncomingMessage & KeptBody): Conversion {
-  return {
-    method: request.method ?? "",
-    headers: request.headers,
-    readBody: (reading) => readBody(request, request, reading),
   };
 }
