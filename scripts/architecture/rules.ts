@@ -15,7 +15,7 @@ export interface Rule {
 }
 
 /** Lowest first. A file imports from a lower level or from its own room; rooms on one level do not import each other. */
-export const LEVELS: readonly (readonly string[])[] = [
+const LEVELS: readonly (readonly string[])[] = [
   ["src/errors.ts"],
   ["src/internal/"],
   ["src/signature/", "src/events/"],

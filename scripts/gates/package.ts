@@ -1,4 +1,5 @@
 /** The gates on what is published: the packed tarball, its listing, its types, and what its entries load. */
+import { existsSync } from "node:fs";
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Project, readProject } from "../architecture/project.ts";
@@ -122,16 +123,21 @@ async function entryLoads(root: string, project: Project): Promise<GateResult> {
 
 /** A lock file that names hosts makes an install elsewhere ask a registry that its user did not choose. */
 async function lockHosts(root: string): Promise<GateResult> {
-  const { packages } = JSON.parse(await readFile(join(root, "package-lock.json"), "utf8")) as {
-    packages: Record<string, { resolved?: string }>;
-  };
-  const problems = Object.entries(packages)
-    .filter(([, { resolved }]) => resolved !== undefined)
-    .map(([path, { resolved }]) => `${path} is resolved to ${resolved}`);
-  return {
-    name: "architecture: the lock file names no host",
-    count: Object.keys(packages).length,
-    unit: "packages",
-    problems,
-  };
+  const files = ["package-lock.json", "bench/package-lock.json", "examples/nextjs/package-lock.json"];
+  const present = files.filter((file) => existsSync(join(root, file)));
+  const locks = await Promise.all(
+    present.map(async (file) => ({ file, packages: await lockedPackages(join(root, file)) })),
+  );
+  const problems = locks.flatMap(({ file, packages }) =>
+    packages
+      .filter(([, { resolved }]) => resolved !== undefined)
+      .map(([path, { resolved }]) => `${file}: ${path} is resolved to ${resolved}`),
+  );
+  const count = locks.reduce((sum, { packages }) => sum + packages.length, 0);
+  return { name: `architecture: no lock file names a host (${locks.length} files)`, count, unit: "packages", problems };
+}
+
+async function lockedPackages(file: string): Promise<[string, { resolved?: string }][]> {
+  const { packages } = JSON.parse(await readFile(file, "utf8")) as { packages: Record<string, { resolved?: string }> };
+  return Object.entries(packages);
 }
