@@ -61,10 +61,7 @@ export async function checkAgainstModel<Tx>(subject: ModelSubject<Tx>, options: 
       await bench.dispose();
     }
   });
-  await fc.assert(property, {
-    numRuns: runs,
-    ...(seed !== undefined && { seed }),
-  });
+  await fc.assert(property, { numRuns: runs, ...(seed !== undefined && { seed }) });
   // A model test passes on nothing as well: see that it did what it says. Rows differ in length, so a few may be short.
   subject.expect(done >= ((runs - 10) * commands) / 2).toBe(true);
 }

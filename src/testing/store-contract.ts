@@ -34,7 +34,8 @@ export interface StoreContractOptions<Tx> {
   readonly fastCheck?: ModelRuns | false;
 }
 
-const MODEL_TIMEOUT_MS = 300_000;
+/** For files on a slow disk; in memory it takes seconds. */
+const MODEL_TIMEOUT_MS = 600_000;
 
 const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
   ["accept", acceptCases],

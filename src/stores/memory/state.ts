@@ -201,9 +201,32 @@ export function noteSigned(state: MemoryState, signedAt: number): void {
   state.newestSignedAt = Math.max(state.newestSignedAt ?? signedAt, signedAt);
 }
 
+/** Field by field: a rest pattern costs ten times as much, and every page of events comes through here. */
 export function toEventRecord(event: MemoryEvent): EventRecord {
-  const { lane, gapWaitMs: _wait, conflictRaw: _conflict, ...facts } = event;
-  return { ...facts, laneId: lane.id, lane: lane.key };
+  return {
+    id: event.id,
+    laneId: event.lane.id,
+    lane: event.lane.key,
+    sequence: event.sequence,
+    eventType: event.eventType,
+    state: event.state,
+    outcome: event.outcome,
+    late: event.late,
+    forced: event.forced,
+    occurredAt: event.occurredAt,
+    signedAt: event.signedAt,
+    acceptedAt: event.acceptedAt,
+    startedAt: event.startedAt,
+    finishedAt: event.finishedAt,
+    attempts: event.attempts,
+    duplicates: event.duplicates,
+    conflict: event.conflict,
+    errorCode: event.errorCode,
+    error: event.error,
+    trace: event.trace,
+    digest: event.digest,
+    raw: event.raw,
+  };
 }
 
 export function toLaneRecord(lane: MemoryLane): LaneRecord {
