@@ -38,6 +38,14 @@ interface QueuedSettle<Tx> {
   readonly done: (result: SettleResult) => void;
 }
 
+/** What goes into one turn. */
+interface Taken<Tx> {
+  readonly accepts: readonly QueuedAccept[];
+  readonly quarantines: readonly QueuedQuarantine[];
+  readonly settles: readonly QueuedSettle<Tx>[];
+  readonly repeats: readonly Repeat[];
+}
+
 /** The worker, as the batcher sees it: it says what to claim, and gets what was claimed. */
 export interface ClaimDriver {
   /** Asked as each turn is made. */
@@ -70,16 +78,17 @@ export class Batcher<Tx> {
   readonly #clock: Clock;
   readonly #driver: ClaimDriver;
   readonly #options: BatcherOptions;
-  #accepts: QueuedAccept[] = [];
-  #quarantines: QueuedQuarantine[] = [];
-  #settles: QueuedSettle<Tx>[] = [];
-  #repeats = new Map<number, Repeat>();
+  readonly #accepts: QueuedAccept[] = [];
+  readonly #quarantines: QueuedQuarantine[] = [];
+  readonly #settles: QueuedSettle<Tx>[] = [];
+  readonly #repeats = new Map<number, Repeat>();
+  #repeatsDue = false;
   #wanted = false;
   #scheduled = false;
   #turning = false;
   #retryMs: number = RETRY_MS.first;
   #repeatTimer: Timer | null = null;
-  #idle: (() => void)[] = [];
+  readonly #idle: (() => void)[] = [];
   #closed = false;
 
   constructor(store: InboxStore<Tx>, clock: Clock, driver: ClaimDriver, options: BatcherOptions) {
@@ -109,12 +118,13 @@ export class Batcher<Tx> {
     this.#schedule();
   }
 
-  /** Counts duplicates with the next turn, which it starts a second from now at the latest. */
+  /** Counts duplicates a second from now, so that a flood of them writes each row once a second. */
   repeat(repeat: Repeat): void {
     if (this.#closed) return;
-    this.#repeatTimer ??= this.#clock.setTimeout(() => this.poke(), REPEATS_MS);
-    const known = this.#repeats.get(repeat.event);
-    this.#repeats.set(repeat.event, known ? { ...repeat, count: known.count + repeat.count } : repeat);
+    this.#repeatTimer ??= this.#clock.setTimeout(() => this.#writeRepeats(), REPEATS_MS);
+    const known = this.#repeats.get(repeat.event) ?? { count: 0, signedAt: 0 };
+    const { event, count, signedAt } = repeat;
+    this.#repeats.set(event, { event, count: known.count + count, signedAt: Math.max(known.signedAt, signedAt) });
   }
 
   /** Asks for a turn, even with nothing to write: the driver wants to claim, or repeats want counting. */
@@ -134,12 +144,17 @@ export class Batcher<Tx> {
    * not settled counts as lost, since the next process claims it when its lease ends.
    */
   async close(): Promise<void> {
-    if (this.#repeats.size > 0) this.poke();
+    if (this.#repeats.size > 0) this.#writeRepeats();
     const written = new AbortController();
     await Promise.race([this.idle(), sleep(this.#clock, CLOSE_MS, written.signal)]);
     written.abort();
     this.#closed = true;
     this.#repeatTimer?.cancel();
+  }
+
+  #writeRepeats(): void {
+    this.#repeatsDue = true;
+    this.poke();
   }
 
   #isFull(): boolean {
@@ -170,55 +185,64 @@ export class Batcher<Tx> {
   async #turn(): Promise<void> {
     this.#turning = true;
     this.#wanted = false;
-    const accepts = this.#takeAccepts();
-    const quarantines = this.#quarantines.splice(0);
-    const settles = this.#settles.splice(0);
-    const repeats = this.#repeats;
-    this.#repeats = new Map();
-    this.#repeatTimer?.cancel();
-    this.#repeatTimer = null;
+    const { maxEvents, maxBytes } = this.#options;
+    const taken: Taken<Tx> = {
+      accepts: takeUpTo(this.#accepts, maxEvents, maxBytes, ({ event }) => event.raw.byteLength),
+      quarantines: takeUpTo(this.#quarantines, maxEvents, maxBytes, ({ quarantine }) => quarantine.raw.byteLength),
+      settles: this.#settles.splice(0),
+      repeats: this.#takeRepeats(),
+    };
     const claim = this.#driver.nextClaim();
+    let result: TurnResult | null = null;
     try {
-      const result = await this.#store.step({
-        settles: settles.map((queued) => queued.settle),
-        accepts: accepts.map((queued) => queued.event),
-        quarantines: quarantines.map((queued) => queued.quarantine),
-        repeats: [...repeats.values()],
-        lateEvents: this.#options.lateEvents(),
-        quarantineQuota: this.#options.quarantineQuota,
-        claim,
-      });
-      this.#retryMs = RETRY_MS.first;
-      for (const [index, queued] of accepts.entries()) queued.done(null, result.accepted[index] ?? null);
-      for (const [index, queued] of quarantines.entries()) queued.done(null, result.quarantined[index] ?? null);
-      for (const [index, queued] of settles.entries()) queued.done(result.settled[index] ?? { status: "lost" });
-      this.#driver.claimed(result, claim, (index) => accepts[index]?.parsed ?? null);
+      result = await this.#step(taken, claim);
     } catch (thrown) {
       const error =
         thrown instanceof Error ? thrown : new StoreError("store_unavailable", "The store failed.", { cause: thrown });
-      for (const queued of accepts) queued.done(error, null);
-      for (const queued of quarantines) queued.done(error, null);
-      for (const repeat of repeats.values()) this.repeat(repeat);
-      this.#driver.turnFailed(error);
-      if (this.#closed) for (const queued of settles) queued.done({ status: "lost" });
-      else await this.#tryAgain(settles);
+      await this.#failed(taken, error);
     }
+    if (result !== null) this.#succeeded(taken, claim, result);
     this.#turning = false;
     this.#continue();
   }
 
-  /** Up to `maxEvents` and `maxBytes`, at least one. */
-  #takeAccepts(): QueuedAccept[] {
-    const { maxEvents, maxBytes } = this.#options;
-    let count = 0;
-    for (let bytes = 0; count < this.#accepts.length && count < maxEvents; count++) {
-      bytes += this.#accepts[count]?.event.raw.byteLength ?? 0;
-      if (bytes > maxBytes && count > 0) break;
-    }
-    if (count < this.#accepts.length) return this.#accepts.splice(0, count);
-    const all = this.#accepts;
-    this.#accepts = [];
-    return all;
+  #step({ accepts, quarantines, settles, repeats }: Taken<Tx>, claim: ClaimRequest): Promise<TurnResult> {
+    return this.#store.step({
+      settles: settles.map((queued) => queued.settle),
+      accepts: accepts.map((queued) => queued.event),
+      quarantines: quarantines.map((queued) => queued.quarantine),
+      repeats,
+      lateEvents: this.#options.lateEvents(),
+      quarantineQuota: this.#options.quarantineQuota,
+      claim,
+    });
+  }
+
+  #succeeded({ accepts, quarantines, settles }: Taken<Tx>, claim: ClaimRequest, result: TurnResult): void {
+    this.#retryMs = RETRY_MS.first;
+    for (const [index, { done }] of accepts.entries()) guard(() => done(null, result.accepted[index] ?? null));
+    for (const [index, { done }] of quarantines.entries()) guard(() => done(null, result.quarantined[index] ?? null));
+    for (const [index, { done }] of settles.entries()) guard(() => done(result.settled[index] ?? { status: "lost" }));
+    guard(() => this.#driver.claimed(result, claim, (index) => accepts[index]?.parsed ?? null));
+  }
+
+  async #failed({ accepts, quarantines, settles, repeats }: Taken<Tx>, error: Error): Promise<void> {
+    for (const { done } of accepts) guard(() => done(error, null));
+    for (const { done } of quarantines) guard(() => done(error, null));
+    for (const repeat of repeats) this.repeat(repeat);
+    guard(() => this.#driver.turnFailed(error));
+    if (!this.#closed) return this.#tryAgain(settles);
+    for (const { done } of settles) guard(() => done({ status: "lost" }));
+  }
+
+  #takeRepeats(): Repeat[] {
+    if (!this.#repeatsDue) return [];
+    this.#repeatsDue = false;
+    this.#repeatTimer?.cancel();
+    this.#repeatTimer = null;
+    const repeats = [...this.#repeats.values()];
+    this.#repeats.clear();
+    return repeats;
   }
 
   async #tryAgain(settles: readonly QueuedSettle<Tx>[]): Promise<void> {
@@ -236,4 +260,27 @@ export class Batcher<Tx> {
 
 function overloaded(): StoreError {
   return new StoreError("overloaded", "More deliveries wait for the inbox than it can store now; the service retries.");
+}
+
+/** Takes from the front of `queue` up to `most` items of `mostBytes` together, at least one. */
+function takeUpTo<T>(queue: T[], most: number, mostBytes: number, bytesOf: (item: T) => number): T[] {
+  let count = 0;
+  let bytes = 0;
+  for (const item of queue) {
+    bytes += bytesOf(item);
+    if (count === most || (bytes > mostBytes && count > 0)) break;
+    count++;
+  }
+  return queue.splice(0, count);
+}
+
+/** What a callback throws, such as a logger of the application's, is not the turn's failure: it is thrown where nobody waits. */
+function guard(callback: () => void): void {
+  try {
+    callback();
+  } catch (thrown) {
+    queueMicrotask(() => {
+      throw thrown;
+    });
+  }
 }

@@ -16,11 +16,14 @@ export function describeFailure(error: unknown, event: WebhookEvent | null, dura
   };
 }
 
-/** A stable label for what was thrown: its `code` when that is a plain word, else its class. */
+/** A stable label for what was thrown: its `code` when that is a plain word, else its `name`. */
 export function failureCode(error: unknown): string {
-  const code = (error as { code?: unknown } | null | undefined)?.code;
-  if (typeof code === "string" && /^[A-Za-z_][A-Za-z0-9_.-]*$/.test(code)) return code.slice(0, LONGEST_CODE);
-  if (error instanceof Error && /^[A-Za-z_$][\w$]*$/.test(error.name)) return error.name.slice(0, LONGEST_CODE);
+  for (const label of [read(error, "code"), read(error, "name")]) {
+    // A label with a phone number in it is none.
+    if (typeof label === "string" && /^[A-Za-z_$][\w$.-]*$/.test(label) && !/\d{7}/.test(label)) {
+      return label.slice(0, LONGEST_CODE);
+    }
+  }
   return "thrown";
 }
 
@@ -31,20 +34,35 @@ export function maskText(message: string, event: WebhookEvent | null): string {
   return maskNumbers(masked).slice(0, LONGEST_MESSAGE).toWellFormed();
 }
 
-/** Every run of seven or more digits, whatever separates them, keeps its last two. */
+/** Every run of seven or more digits, also with spaces, dots, dashes or brackets between them, keeps its last two. */
 export function maskNumbers(message: string): string {
   return message.replace(/\+?\d(?:[\s().-]{0,3}\d){6,}/g, (number) => `…${number.slice(-2)}`);
 }
 
 function messageOf(error: unknown): string {
-  if (error instanceof Error) return error.message;
-  return typeof error === "string" ? error : `A handler threw ${error === null ? "null" : typeof error}.`;
+  const message = typeof error === "string" ? error : read(error, "message");
+  return typeof message === "string" ? message : `A handler threw ${error === null ? "null" : typeof error}.`;
 }
 
-/** What a person wrote: the body of an inbound message, and any `text` or `body` of an unknown event. */
+/** What a handler throws may be anything, even something that throws when it is looked at. */
+function read(thrown: unknown, property: "code" | "message" | "name"): unknown {
+  try {
+    return (thrown as Record<string, unknown> | null | undefined)?.[property];
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * What a person wrote: the body of an inbound message, and any `text` or `body` of an unknown event; also as it stands in
+ * JSON, since errors often quote the event. The longest first, so that no part of one is left by another.
+ */
 function textsOf(event: WebhookEvent | null): string[] {
   const data: unknown = event?.data;
   if (typeof data !== "object" || data === null) return [];
   const { body, text } = data as { body?: unknown; text?: unknown };
-  return [body, text].filter((value): value is string => typeof value === "string" && value.length >= SHORTEST_TEXT);
+  return [body, text]
+    .filter((value): value is string => typeof value === "string" && value.length >= SHORTEST_TEXT)
+    .flatMap((value) => [value, JSON.stringify(value).slice(1, -1)])
+    .sort((a, b) => b.length - a.length);
 }
