@@ -81,7 +81,7 @@ function functionOption<F>(onOpen: F): F {
 function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxStore<Db> {
   let opened: OpenInbox | null = null;
   let opening = false;
-  const inbox = async (): Promise<OpenInbox> => {
+  const inbox = (): OpenInbox => {
     if (opened === null) throw closed();
     return opened;
   };
@@ -100,27 +100,27 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
       }
     },
     // An effect runs on the connection given as `effects`, which is a `Db`, or on ours, which is what `Db` then stands for.
-    step: async (turn) => (await inbox()).step(turn as Turn<SqliteDatabase>),
+    step: async (turn) => inbox().step(turn as Turn<SqliteDatabase>),
     extend: async (leases, leaseMs) =>
-      (await inbox()).write(({ sql, facts, now }) =>
+      inbox().write(({ sql, facts, now }) =>
         leases.map(({ lane, epoch, event }) => {
           return sql.extendLease.run(now + leaseMs, lane, epoch, event, facts.holder).changes === 1;
         }),
       ),
-    nextDue: async () => readNextDue(await inbox()),
+    nextDue: async () => readNextDue(inbox()),
     onWake: (listener) => opened?.wake.add(listener) ?? (() => {}),
-    find: async (query) => find(await inbox(), query),
-    findQuarantined: async (query) => findQuarantined(await inbox(), query),
+    find: async (query) => find(inbox(), query),
+    findQuarantined: async (query) => findQuarantined(inbox(), query),
     lane: async (ref) => {
-      const open = await inbox();
+      const open = inbox();
       return open.during(() => readLane(open.db, ref));
     },
-    act: async (request, by) => act(await inbox(), request, by),
-    audit: async (limit) => readAudit(await inbox(), limit),
-    stats: async () => readStats(await inbox()),
-    prune: async (policy) => prune(await inbox(), policy),
+    act: async (request, by) => act(inbox(), request, by),
+    audit: async (limit) => readAudit(inbox(), limit),
+    stats: async () => readStats(inbox()),
+    prune: async (policy) => prune(inbox(), policy),
     heartbeat: async (heartbeat) => {
-      const open = await inbox();
+      const open = inbox();
       const { instance } = open.context;
       await open.write(({ db, facts, now }) => beat(db, { holder: facts.holder, instance, beat: heartbeat, now }));
     },

@@ -103,11 +103,12 @@ function conditionsOf(query: EventQuery): Condition[] {
 export const LANES_OF_MESSAGE = `select id from oncehook_lane
   where client in (select id from oncehook_client) and tag in (0, 1, 2) and message = ?`;
 
+/** One state alone comes in the order of its index. Several would have to be sorted, bodies and all: slices keep that small. */
 function stateCondition(codes: readonly number[]): Condition {
-  const values = codes.map(() => "?").join(", ");
-  const done = codes.includes(STATE.done);
-  if (done) return { sql: `e.state in (${values})`, values: codes };
-  return { sql: `e.state <> 1 and e.state in (${values})`, values: codes, narrow: true };
+  const wanted = `e.state in (${codes.map(() => "?").join(", ")})`;
+  if (codes.includes(STATE.done)) return { sql: wanted, values: codes };
+  const condition = { sql: `e.state <> 1 and ${wanted}`, values: codes };
+  return codes.length === 1 ? { ...condition, narrow: true } : condition;
 }
 
 export function findQuarantined(inbox: OpenInbox, query: QuarantineQuery): Promise<Page<QuarantineRecord>> {

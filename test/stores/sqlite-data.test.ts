@@ -1,0 +1,205 @@
+import { existsSync, readFileSync } from "node:fs";
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import type { NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
+import type { Lease, Settle } from "../../src/inbox/store.ts";
+import { findSql } from "../../src/stores/sqlite/find.ts";
+import { MIGRATIONS } from "../../src/stores/sqlite/migrate.ts";
+import { PRUNABLE } from "../../src/stores/sqlite/prune.ts";
+import { SQL } from "../../src/stores/sqlite/statements.ts";
+import { OLDEST_PENDING } from "../../src/stores/sqlite/stats.ts";
+import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { makePath, open } from "./sqlite-place.ts";
+import { event, turn } from "./sqlite-turns.ts";
+
+const complete = (lease: Lease): Settle<SqliteDatabase> => ({
+  kind: "complete",
+  lease,
+  outcome: "handled",
+  effects: [],
+});
+
+/** Bytes of the file and of its log. */
+function bytesOf(path: string): Buffer {
+  const files = [path, `${path}-wal`].filter((file) => existsSync(file));
+  return Buffer.concat(files.map((file) => readFileSync(file)));
+}
+
+describe("erased data", () => {
+  const NUMBER = "+15559876543";
+  const TEXT = "meet me at the harbour";
+
+  it.each([
+    ["a short body", ""],
+    ["a body over many pages", "x".repeat(50_000)],
+  ])("is in the bytes of neither file nor log any more: %s", async (_name, filling) => {
+    const path = makePath();
+    const store = await open(sqliteStore(path));
+    const bodyOf = (id: string) => Buffer.from(JSON.stringify({ id, to: NUMBER, text: TEXT, filling }));
+    const about = (id: string, sequence = 1): NewEvent =>
+      event(id, sequence, { raw: bodyOf(id), peer: NUMBER, externalReference: `for ${NUMBER}` });
+    const accepts = [...Array(40).keys()].map((n) => about(`m${n}`));
+    const { leases } = await store.step(turn({ accepts, claim: { limit: 30 } }));
+    const failure = { code: "failed", message: `No route to ${NUMBER}.`, durationMs: 1 };
+    const [first, second, ...others] = leases;
+    await store.step(
+      turn({
+        settles: [
+          ...others.map(complete),
+          { kind: "retry", lease: first!, delayMs: 60_000, failure },
+          { kind: "dead", lease: second!, failure, onDead: "block" },
+        ],
+      }),
+    );
+    const conflict = event("m5", 1, { raw: Buffer.from(`{"other":"${TEXT} for ${NUMBER}"}`) });
+    const raw = Buffer.from(`{"broken": "${NUMBER} ${TEXT}"`);
+    const held: NewQuarantine = {
+      ...{ reason: "invalid_json", slot: "current", scope: "delivery", signedAt: Date.now(), trace: null },
+      ...{ digest: Buffer.alloc(32, 1), raw },
+    };
+    await store.step(turn({ accepts: [conflict], quarantines: [held] }));
+    expect(bytesOf(path).includes(NUMBER)).toBe(true);
+    expect(bytesOf(path).includes(TEXT)).toBe(true);
+
+    expect(await store.act({ kind: "erase", subject: { peer: NUMBER } }, "operator")).toEqual({ ok: true, count: 41 });
+    expect(bytesOf(path).includes(NUMBER)).toBe(false);
+    expect(bytesOf(path).includes(TEXT)).toBe(false);
+    expect((await store.find({ limit: 100 })).items).toHaveLength(40);
+  });
+});
+
+describe("a turn with a row that cannot be stored", () => {
+  it("stores and leases its neighbours, and leaves nothing of the row", async () => {
+    const store = await open(sqliteStore(makePath()));
+    const bad = event("bad", 1, { trace: { not: "a text" } as unknown as string });
+    const accepts = [event("a"), { ...bad, lane: { ...bad.lane, apiClientId: "new client" } }, event("b"), event("b")];
+    const { accepted, leases } = await store.step(turn({ accepts, claim: { limit: 5 } }));
+    expect(accepted.map(({ outcome }) => outcome)).toEqual(["accepted", "failed", "accepted", "duplicate"]);
+    expect(leases.map(({ key, acceptIndex }) => [key.messageId, acceptIndex])).toEqual([
+      ["a", 0],
+      ["b", 2],
+    ]);
+    expect(await store.lane({ ...bad.lane, apiClientId: "new client" })).toBeNull();
+    expect(await store.stats()).toMatchObject({ gauges: { pending: 2 }, counters: { accepted: 2, duplicates: 1 } });
+    const later = await store.step(
+      turn({ accepts: [event("c", 1, { lane: { ...bad.lane, apiClientId: "new client" } })] }),
+    );
+    expect(later.accepted).toMatchObject([{ outcome: "accepted" }]);
+  });
+});
+
+describe("space", () => {
+  it("accepts nothing beyond maxDatabaseBytes, and settles and claims all the same", async () => {
+    const path = makePath();
+    const clock = createFakeClock();
+    const store = await open(sqliteStore(path, { maxDatabaseBytes: 400_000 }), { clock });
+    const filling = Buffer.alloc(300_000, "x");
+    const { leases } = await store.step(
+      turn({ accepts: [event("a", 1, { raw: filling }), event("b")], claim: { limit: 1 } }),
+    );
+    await clock.advance(1_000);
+    const quarantines = [
+      {
+        reason: "r",
+        slot: "current",
+        scope: "s",
+        signedAt: 1,
+        trace: null,
+        digest: Buffer.alloc(32),
+        raw: Buffer.from("?"),
+      },
+    ];
+    const full = turn({ accepts: [event("c")], quarantines, settles: leases.map(complete), claim: { limit: 5 } });
+    expect(await store.step(full)).toMatchObject({
+      accepted: [{ outcome: "failed", error: { code: "store_full" } }],
+      quarantined: ["full"],
+      settled: [{ status: "settled" }],
+      leases: [{ key: { messageId: "b" } }],
+    });
+  });
+
+  it("accepts nothing with less than minFreeBytes on the disk", async () => {
+    const store = await open(sqliteStore(makePath(), { minFreeBytes: Number.MAX_SAFE_INTEGER }));
+    const { accepted } = await store.step(turn({ accepts: [event("m")] }));
+    expect(accepted).toMatchObject([{ outcome: "failed", error: { code: "store_full" } }]);
+  });
+
+  it("answers store_full when SQLite has no page left, and recovers by itself (I2)", async () => {
+    let connection: InstanceType<typeof Database> | undefined;
+    const driver = class extends Database {
+      constructor(...args: ConstructorParameters<typeof Database>) {
+        super(...args);
+        connection = this;
+      }
+    } as never;
+    const store = await open(sqliteStore(makePath(), { driver }));
+    const { leases } = await store.step(turn({ accepts: [event("a")], claim: { limit: 1 } }));
+    const pages = Number(connection?.pragma("page_count", { simple: true }));
+    connection?.pragma(`max_page_count = ${pages}`);
+    const big = event("big", 1, { raw: Buffer.alloc(100_000) });
+    const result = await store.step(turn({ accepts: [big], settles: leases.map(complete) }));
+    expect(result).toMatchObject({
+      accepted: [{ outcome: "failed", error: { code: "store_full" } }],
+      settled: [{ status: "settled" }],
+    });
+    connection?.pragma("max_page_count = 1000000");
+    expect((await store.step(turn({ accepts: [big] }))).accepted).toMatchObject([{ outcome: "accepted" }]);
+  });
+
+  it("gives pruned pages back to the file system", async () => {
+    const path = makePath();
+    const clock = createFakeClock(Date.now());
+    const store = await open(sqliteStore(path), { clock });
+    const accepts = [...Array(50).keys()].map((n) => event(`m${n}`, 1, { raw: Buffer.alloc(20_000, "y") }));
+    const { leases } = await store.step(turn({ accepts, claim: { limit: 50 } }));
+    await store.step(turn({ settles: leases.map(complete) }));
+    await clock.advance(60_000);
+    await store.step(turn({ accepts: [event("new", 1, { signedAt: clock.now() })] }));
+    const db = new Database(path, { readonly: true });
+    const pages = () => Number(db.pragma("page_count", { simple: true }));
+    const before = pages();
+    const ages = { handledBodiesMs: 1_000, otherBodiesMs: 1_000, identitiesMs: 1_000_000, deadMs: 1_000_000 };
+    expect(await store.prune({ ...ages, batch: 100 })).toMatchObject({ bodies: 50, events: 0, more: false });
+    expect(pages()).toBeLessThan(before / 2);
+    db.close();
+  });
+});
+
+describe("query plans", () => {
+  const db = new Database(":memory:");
+  for (const { sql } of MIGRATIONS) db.exec(sql);
+  const plan = (sql: string) => {
+    const values = Array.from({ length: (sql.match(/\?/g) ?? []).length }, () => 1);
+    return (db.prepare(`explain query plan ${sql}`).all(...values) as { detail: string }[]).map(({ detail }) => detail);
+  };
+
+  it("scan no table on the hot path", () => {
+    const statements = Object.values(SQL).filter((sql) => /^(select|update|delete)/.test(sql));
+    expect(statements.length).toBeGreaterThan(30);
+    for (const sql of statements) expect(plan(sql).join("; "), sql).not.toMatch(/\bSCAN\b/);
+  });
+
+  it.each([
+    ["due lanes", SQL.dueLanes, /oncehook_lane_due \(ready_at/],
+    ["expired leases", SQL.expiredLanes, /oncehook_lane_lease \(ready_at/],
+    ["whether one is expired", SQL.expiredLease, /oncehook_lane_lease \(ready_at/],
+    ["the next due time", SQL.soonest, /oncehook_lane_due.*oncehook_lane_lease/],
+    ["a lane's head", SQL.head, /oncehook_event_identity \(lane=\? AND seq>/],
+    ["what waits behind a lease", SQL.idleLane, /oncehook_event_identity \(lane=\? AND seq>/],
+    ["what can be pruned", PRUNABLE, /oncehook_event_keep \(keep=\? AND finished</],
+    ["the oldest pending event", OLDEST_PENDING, /oncehook_event_open \(state=/],
+    [
+      "dead letters, newest first",
+      findSql({ states: ["dead"], limit: 10 }).sql,
+      /oncehook_event_open \(state=\?\)(?!.*TEMP B-TREE)/,
+    ],
+    ["unhandled events", findSql({ outcome: "unhandled", limit: 10 }).sql, /oncehook_event_unhandled/],
+    ["conflicts", findSql({ conflict: true, limit: 10 }).sql, /oncehook_event_conflict/],
+    ["late events", findSql({ late: true, limit: 10 }).sql, /oncehook_event_late/],
+    ["an error", findSql({ errorCode: "x", limit: 10 }).sql, /oncehook_event_error/],
+    ["a message", findSql({ messageId: "x", limit: 10 }).sql, /oncehook_lane_key \(client=\? AND tag=\? AND message=/],
+  ])("use the small index for %s", (_what, sql, index) => {
+    expect(plan(sql).join("; ")).toMatch(index);
+  });
+});

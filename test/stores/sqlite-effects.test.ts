@@ -1,0 +1,131 @@
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import type { Effect, InboxStore, Lease, Settle } from "../../src/inbox/store.ts";
+import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
+import { makePath, open } from "./sqlite-place.ts";
+import { contextOf, event, turn } from "./sqlite-turns.ts";
+
+type Store = InboxStore<SqliteDatabase>;
+
+const write = (text: string) => (db: SqliteDatabase) => {
+  db.prepare("insert into note (text) values (?)").run(text);
+};
+
+function makeNotes(path: string): Database.Database {
+  const db = new Database(path);
+  db.exec("create table note (text text not null unique)");
+  return db;
+}
+
+const notesIn = (db: Database.Database) => db.prepare("select text from note order by rowid").pluck().all();
+
+async function leases(store: Store, ...ids: readonly string[]): Promise<readonly Lease[]> {
+  const accepts = ids.map((id) => event(id));
+  return (await store.step(turn({ accepts, claim: { limit: ids.length } }))).leases;
+}
+
+function complete(lease: Lease, ...effects: readonly Effect<SqliteDatabase>[]): Settle<SqliteDatabase> {
+  return { kind: "complete", lease, outcome: "handled", effects };
+}
+
+describe("effects", () => {
+  it("refuses an effect that returns a promise, and takes back what it wrote before", async () => {
+    const path = makePath();
+    const notes = makeNotes(path);
+    const store = await open(sqliteStore(path));
+    const [lease] = await leases(store, "m");
+    const later = async (db: SqliteDatabase) => write("early")(db);
+    const { settled } = await store.step(turn({ settles: [complete(lease!, later)] }));
+    expect(settled).toMatchObject([{ status: "effect_failed", error: { code: "async_effect" } }]);
+    expect(notesIn(notes)).toEqual([]);
+    notes.close();
+  });
+
+  it("settles the neighbours of an effect that makes SQLite end the transaction", async () => {
+    const path = makePath();
+    const notes = makeNotes(path);
+    notes.exec("insert into note values ('taken')");
+    const store = await open(sqliteStore(path));
+    const [a, b, c] = await leases(store, "a", "b", "c");
+    const fatal = (db: SqliteDatabase) => db.exec("insert or rollback into note values ('taken')");
+    const settles = [complete(a!, write("a")), complete(b!, fatal), complete(c!, write("c"))];
+    const { settled, accepted } = await store.step(turn({ settles, accepts: [event("d")] }));
+    expect(settled.map(({ status }) => status)).toEqual(["settled", "effect_failed", "settled"]);
+    expect(accepted).toMatchObject([{ outcome: "accepted" }]);
+    expect(notesIn(notes)).toEqual(["taken", "a", "c"]);
+    expect((await store.stats()).counters).toMatchObject({ handled: 2, accepted: 4 });
+    notes.close();
+  });
+
+  it("says what an effect that commits by itself does wrong", async () => {
+    const path = makePath();
+    const store = await open(sqliteStore(path));
+    const [lease] = await leases(store, "m");
+    const { settled } = await store.step(turn({ settles: [complete(lease!, (db) => db.exec("commit"))] }));
+    expect(settled).toMatchObject([{ status: "effect_failed", error: { message: expect.stringContaining("COMMIT") } }]);
+  });
+});
+
+describe("effects on the user's own connection", () => {
+  it("run on it, with its settings left alone, and commit with the completion", async () => {
+    const path = makePath();
+    const user = makeNotes(path);
+    user.pragma("synchronous = OFF");
+    user.defaultSafeIntegers(true);
+    const store = await open(sqliteStore(path, { effects: user }));
+    const [lease] = await leases(store as Store, "m");
+    let seen: unknown;
+    const effect = (db: Database.Database) => {
+      seen = db;
+      db.prepare("insert into note values ('m')").run();
+    };
+    const settles: Settle<Database.Database>[] = [
+      { kind: "complete", lease: lease!, outcome: "handled", effects: [effect] },
+    ];
+    expect((await store.step(turn<Database.Database>({ settles }))).settled).toEqual([{ status: "settled" }]);
+    expect(seen).toBe(user);
+    expect(Number(user.pragma("synchronous", { simple: true }))).toBe(0);
+    expect(notesIn(user)).toEqual(["m"]);
+    user.close();
+  });
+
+  it("wait until the user's own transaction is over, and join none", async () => {
+    const path = makePath();
+    const user = makeNotes(path);
+    const store = (await open(sqliteStore(path, { effects: user }))) as Store;
+    const [lease] = await leases(store, "m");
+    user.exec("begin; insert into note values ('mine')");
+    const settling = store.step(turn({ settles: [complete(lease!, write("theirs"))] }));
+    setTimeout(() => user.exec("rollback"), 50);
+    expect((await settling).settled).toEqual([{ status: "settled" }]);
+    expect(notesIn(user)).toEqual(["theirs"]);
+    user.close();
+  });
+
+  it("are not told lost when only the rest of their turn failed", async () => {
+    const path = makePath();
+    const user = makeNotes(path);
+    let locks = 0;
+    const store = (await open(sqliteStore(path, { effects: user, busyTimeoutMs: 20 }))) as Store;
+    const [lease] = await leases(store, "m");
+    const other = new Database(path);
+    const lockAfterwards = () => {
+      locks++;
+      queueMicrotask(() => other.exec("begin immediate"));
+    };
+    const settles = [complete(lease!, write("m"), lockAfterwards)];
+    await expect(store.step(turn({ settles }))).rejects.toMatchObject({ code: "store_unavailable" });
+    other.exec("rollback");
+    expect((await store.step(turn({ settles }))).settled).toEqual([{ status: "settled" }]);
+    expect([locks, notesIn(user)]).toEqual([1, ["m"]]);
+    for (const db of [user, other]) db.close();
+  });
+
+  it("refuses a connection to another file", async () => {
+    const user = new Database(makePath());
+    await expect(sqliteStore(makePath(), { effects: user }).open(contextOf())).rejects.toMatchObject({
+      code: "invalid_option",
+    });
+    user.close();
+  });
+});

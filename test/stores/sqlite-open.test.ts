@@ -1,0 +1,165 @@
+import { chmodSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import { refuseIncompatible } from "../../src/stores/sqlite/driver.ts";
+import { prepareFile } from "../../src/stores/sqlite/location.ts";
+import { type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { makePath, open } from "./sqlite-place.ts";
+import { contextOf, event, turn } from "./sqlite-turns.ts";
+
+/** A driver whose `pragma` answers or ignores as told. */
+function driverThat(ignores: (source: string) => boolean): SqliteDriver {
+  return class extends Database {
+    override pragma(source: string, options?: Database.PragmaOptions): unknown {
+      return ignores(source) ? undefined : super.pragma(source, options);
+    }
+  } as unknown as SqliteDriver;
+}
+
+describe("open()", () => {
+  it("commits with synchronous FULL in WAL mode, on a private file with private side files (I2)", async () => {
+    const path = makePath();
+    const store = await open(sqliteStore(path));
+    await store.step(turn({ accepts: [event("m")] }));
+    for (const file of [path, `${path}-wal`, `${path}-shm`]) expect(statSync(file).mode & 0o777).toBe(0o600);
+    const other = new Database(path);
+    expect(other.pragma("journal_mode", { simple: true })).toBe("wal");
+    expect(other.pragma("auto_vacuum", { simple: true })).toBe(2);
+    other.close();
+  });
+
+  it("refuses a driver that ignores synchronous=FULL (I2)", async () => {
+    const driver = driverThat((source) => source.startsWith("synchronous ="));
+    await expect(sqliteStore(makePath(), { driver }).open(contextOf())).rejects.toMatchObject({ code: "not_durable" });
+  });
+
+  it("refuses a driver that ignores journal_mode=WAL (I2)", async () => {
+    const driver = driverThat((source) => source.startsWith("journal_mode ="));
+    await expect(sqliteStore(makePath(), { driver }).open(contextOf())).rejects.toMatchObject({ code: "not_durable" });
+  });
+
+  it("looks again after the first write and hourly, and accepts nothing more once it is not durable (I2)", async () => {
+    const clock = createFakeClock();
+    let connection: InstanceType<typeof Database> | undefined;
+    const driver = class extends Database {
+      constructor(...args: ConstructorParameters<typeof Database>) {
+        super(...args);
+        connection = this;
+      }
+    } as unknown as SqliteDriver;
+    const store = await open(sqliteStore(makePath(), { driver }), { clock });
+    await store.step(turn({ accepts: [event("a")] }));
+    connection?.pragma("synchronous = NORMAL");
+    await store.step(turn({ accepts: [event("b")] }));
+    await clock.advance(3_600_000);
+    const refused = { code: "not_durable" };
+    await expect(store.step(turn({ accepts: [event("c")] }))).rejects.toMatchObject(refused);
+    await expect(store.step(turn({ accepts: [event("d")] }))).rejects.toMatchObject(refused);
+  });
+
+  it.each(["", ":memory:", "file:inbox.db"])("refuses %j, naming the memory store", (path) => {
+    expect(() => sqliteStore(path)).toThrow(/memoryStore/);
+  });
+
+  it("refuses a directory in which anyone can replace files", async () => {
+    const directory = join(dirname(makePath()), "open");
+    mkdirSync(directory);
+    chmodSync(directory, 0o777);
+    const store = sqliteStore(join(directory, "inbox.db"));
+    await expect(store.open(contextOf())).rejects.toMatchObject({
+      code: "unsafe_location",
+      message: expect.stringContaining("chmod o-w"),
+    });
+    chmodSync(directory, 0o1777);
+    await open(store);
+  });
+
+  it("refuses a directory that is not there", async () => {
+    const store = sqliteStore(join(dirname(makePath()), "missing", "inbox.db"));
+    await expect(store.open(contextOf())).rejects.toMatchObject({ code: "unsafe_location" });
+  });
+
+  it.runIf(process.platform === "linux").each([
+    ["NFS", 0x6969],
+    ["SMB", 0x517b],
+    ["SMB", 0xff534d42],
+    ["SMB", 0xfe534d42 | 0],
+    ["9p", 0x01021997],
+    ["FUSE", 0x65735546],
+  ])("refuses %s (%i), naming the fix", (name, magic) => {
+    expect(() => prepareFile(makePath(), () => magic)).toThrow(new RegExp(`${name}.*local disk`));
+    expect(prepareFile(makePath(), () => 0xef53)).toContain("inbox.db");
+  });
+
+  it.each([
+    ["13.0.0", "20.20.0"],
+    ["11.9.1", "24.0.0"],
+  ])("refuses better-sqlite3 %s on Node %s before it can crash", (driver, node) => {
+    expect(() => refuseIncompatible(driver, node)).toThrow(/npm install better-sqlite3@12/);
+    expect(() => refuseIncompatible("12.11.1", "20.19.0")).not.toThrow();
+    expect(() => refuseIncompatible("13.0.0", "22.0.0")).not.toThrow();
+  });
+
+  it("refuses another receiver's inbox, and a second open", async () => {
+    const path = makePath();
+    const store = await open(sqliteStore(path));
+    await expect(store.open(contextOf())).rejects.toMatchObject({ code: "already_started" });
+    const other = sqliteStore(path).open(contextOf({ name: "other" }));
+    await expect(other).rejects.toMatchObject({ code: "wrong_receiver_name" });
+  });
+
+  it("answers `closed` before open and after close, and closing twice is harmless", async () => {
+    const store = sqliteStore(makePath());
+    await expect(store.step(turn())).rejects.toMatchObject({ code: "closed" });
+    await store.open(contextOf());
+    const last = store.step(turn({ accepts: [event("m")] }));
+    await Promise.all([store.close(), store.close()]);
+    expect((await last).accepted).toMatchObject([{ outcome: "accepted" }]);
+    await expect(store.stats()).rejects.toMatchObject({ code: "closed" });
+  });
+
+  it("refuses a file that is no database", async () => {
+    const path = makePath();
+    writeFileSync(path, "This is a letter, and no database. ".repeat(100));
+    await expect(sqliteStore(path).open(contextOf())).rejects.toMatchObject({ code: "store_unavailable" });
+  });
+});
+
+describe("migrations", () => {
+  it('refuses an inbox without its schema with migrate: "check", and opens it once migrated', async () => {
+    const path = makePath();
+    const check = contextOf({ migrate: "check" });
+    await expect(sqliteStore(path).open(check)).rejects.toMatchObject({ code: "migration_needed" });
+    const store = sqliteStore(path);
+    await store.open(contextOf());
+    await store.close();
+    await open(sqliteStore(path), { migrate: "check" });
+  });
+
+  it("opens an inbox of a newer version that only added to it, and works", async () => {
+    const path = makePath();
+    const store = sqliteStore(path);
+    await store.open(contextOf());
+    await store.close();
+    const db = new Database(path);
+    db.exec("alter table oncehook_event add column tenant text; create table oncehook_tenant (id integer primary key)");
+    db.exec("update oncehook_meta set value = 2 where key = 'schema'");
+    db.close();
+    const older = await open(sqliteStore(path), { migrate: "check" });
+    const { accepted } = await older.step(turn({ accepts: [event("m")] }));
+    expect(accepted).toMatchObject([{ outcome: "accepted" }]);
+  });
+
+  it("refuses an inbox of a newer version that changed it", async () => {
+    const path = makePath();
+    const store = sqliteStore(path);
+    await store.open(contextOf());
+    await store.close();
+    const db = new Database(path);
+    db.exec("update oncehook_meta set value = 2 where key in ('schema', 'min_reader')");
+    db.close();
+    await expect(sqliteStore(path).open(contextOf())).rejects.toMatchObject({ code: "inbox_too_new" });
+  });
+});

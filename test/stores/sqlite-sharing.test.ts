@@ -1,0 +1,113 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { makePath, open } from "./sqlite-place.ts";
+import { event, turn } from "./sqlite-turns.ts";
+
+/** Compiled by the tests' global set-up. */
+const CHILD = fileURLToPath(new URL("../../.build/test/stores/sqlite-child.js", import.meta.url));
+
+/** The longest that the event loop stood still until `stop` was called, in ms. */
+function watchEventLoop(): { stop(): number } {
+  let [last, longest] = [performance.now(), 0];
+  const look = () => {
+    const now = performance.now();
+    longest = Math.max(longest, now - last);
+    last = now;
+  };
+  const timer = setInterval(look, 5);
+  return {
+    stop() {
+      clearInterval(timer);
+      look();
+      return longest;
+    },
+  };
+}
+
+describe("a file that others use too", () => {
+  it("waits a second for another connection's lock without blocking the event loop", async () => {
+    const path = makePath();
+    const store = await open(sqliteStore(path));
+    const other = new Database(path);
+    other.exec("begin immediate");
+    const loop = watchEventLoop();
+    setTimeout(() => other.exec("commit"), 1_000);
+    const start = performance.now();
+    const { accepted } = await store.step(turn({ accepts: [event("m")] }));
+    const waited = performance.now() - start;
+    expect(loop.stop()).toBeLessThan(250);
+    expect(accepted).toMatchObject([{ outcome: "accepted" }]);
+    expect(waited).toBeGreaterThan(900);
+    other.close();
+  });
+
+  it("gives up on a lock that is held for too long, and nothing has happened", async () => {
+    const path = makePath();
+    const store = await open(sqliteStore(path, { busyTimeoutMs: 50 }));
+    const other = new Database(path);
+    other.exec("begin immediate");
+    const refused = { code: "store_unavailable", message: expect.stringContaining("locked") };
+    await expect(store.step(turn({ accepts: [event("m")] }))).rejects.toMatchObject(refused);
+    other.exec("commit");
+    expect((await store.stats()).gauges.pending).toBe(0);
+    other.close();
+  });
+
+  it("notices another process's commit within 100 ms, and no commit of its own", async () => {
+    const path = makePath();
+    const clock = createFakeClock();
+    const [mine, theirs] = [await open(sqliteStore(path), { clock }), await open(sqliteStore(path))];
+    let woken = 0;
+    const stop = mine.onWake?.(() => woken++);
+    await mine.step(turn({ accepts: [event("a")] }));
+    await clock.advance(100);
+    expect(woken).toBe(0);
+    await theirs.step(turn({ accepts: [event("b")] }));
+    await clock.advance(100);
+    expect(woken).toBe(1);
+    stop?.();
+    await theirs.step(turn({ accepts: [event("c")] }));
+    await clock.advance(1_000);
+    expect(woken).toBe(1);
+  });
+
+  it("takes over the lease of a killed process at the next open, attempt kept (I3, I7)", async () => {
+    const path = makePath();
+    const child = spawn(process.execPath, [CHILD, path], { stdio: ["ignore", "pipe", "inherit"] });
+    const [line] = await once(createInterface({ input: child.stdout }), "line");
+    const exited = once(child, "exit");
+    const early = await open(sqliteStore(path));
+    expect(await early.step(turn({ claim: { limit: 5, mode: "recover" } }))).toMatchObject({
+      leases: [],
+      recoveryDue: false,
+    });
+    child.kill("SIGKILL");
+    await exited;
+    const store = await open(sqliteStore(path));
+    expect(await store.step(turn({ claim: { limit: 5 } }))).toMatchObject({ leases: [], recoveryDue: true });
+    const { leases } = await store.step(turn({ claim: { limit: 5, mode: "recover" } }));
+    expect(leases).toMatchObject([{ event: JSON.parse(String(line)), attempt: 2, epoch: 2 }]);
+  });
+
+  it("goes on after the last id, also when the newest events were pruned", async () => {
+    const path = makePath();
+    const clock = createFakeClock(Date.now());
+    const store = await open(sqliteStore(path), { clock });
+    const { leases } = await store.step(turn({ accepts: [event("a")], claim: { limit: 1 } }));
+    const settles = leases.map((lease) => ({ kind: "complete", lease, outcome: "handled", effects: [] }) as const);
+    await store.step(turn({ settles }));
+    await clock.advance(10_000);
+    const later = { signedAt: clock.now() };
+    await store.step(turn({ repeats: [{ event: leases[0]!.event, count: 1, ...later }] }));
+    const ages = { handledBodiesMs: 1, otherBodiesMs: 1, identitiesMs: 1, deadMs: 1 };
+    expect(await store.prune({ ...ages, batch: 10 })).toMatchObject({ events: 1, lanes: 1 });
+    const again = await store.step(turn({ accepts: [event("a")] }));
+    expect(again.accepted).toMatchObject([{ outcome: "accepted", event: 2, lane: 2 }]);
+  });
+});

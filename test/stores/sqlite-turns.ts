@@ -1,0 +1,37 @@
+/** Short words for contexts, events and turns; also for a process of its own, so without the test framework. */
+import { createHash } from "node:crypto";
+import type { NewEvent } from "../../src/inbox/record.ts";
+import type { ClaimRequest, OpenContext, Turn } from "../../src/inbox/store.ts";
+import { systemClock } from "../../src/internal/clock.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { thisInstance } from "../../src/internal/process.ts";
+import type { SqliteDatabase } from "../../src/stores/sqlite.ts";
+
+export function contextOf(overrides: Partial<OpenContext> = {}): OpenContext {
+  const standard = { clock: systemClock, logger: silentLogger, name: "test", firstSequence: 1, toleranceMs: 300_000 };
+  return { ...standard, migrate: "auto", instance: thisInstance(), ...overrides };
+}
+
+export function event(messageId: string, sequence = 1, wish: Partial<NewEvent> = {}): NewEvent {
+  const raw = wish.raw ?? Buffer.from(JSON.stringify({ messageId, sequence }));
+  const now = Date.now();
+  return {
+    lane: { apiClientId: "client", tag: "outbound", messageId },
+    ...{ sequence, eventType: "message.sent", occurredAt: now, signedAt: now, gapWaitMs: 90_000, trace: null },
+    ...{ digest: createHash("sha256").update(raw).digest(), peer: null, externalReference: null },
+    ...wish,
+    raw,
+  };
+}
+
+/** A turn that claims nothing unless asked to. */
+export function turn<Db = SqliteDatabase>(
+  wish: Partial<Omit<Turn<Db>, "claim">> & { readonly claim?: Partial<ClaimRequest> } = {},
+): Turn<Db> {
+  return {
+    ...{ settles: [], accepts: [], quarantines: [], repeats: [], lateEvents: "record" },
+    quarantineQuota: { maxRows: 10, maxBytes: 100_000 },
+    ...wish,
+    claim: { limit: 0, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary", ...wish.claim },
+  };
+}
