@@ -1,7 +1,7 @@
 /** Prints, after a run, how many tests each suite had, and which were skipped and why: a suite that ran nothing is seen. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, relative, sep } from "node:path";
-import type { Reporter, TestModule } from "vitest/node";
+import type { Reporter, TestModule, Vitest } from "vitest/node";
 
 /** What a run leaves behind for scripts/check.ts. */
 export interface RunSummary {
@@ -28,6 +28,12 @@ interface Skipped {
 export const SUMMARY_FILE = ".build/test-summary.json";
 
 export default class SuiteReporter implements Reporter {
+  #vitest: Vitest | undefined;
+
+  onInit(vitest: Vitest): void {
+    this.#vitest = vitest;
+  }
+
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
     const suites = new Map<string, SuiteCounts>();
     const skipped: Skipped[] = [];
@@ -39,7 +45,9 @@ export default class SuiteReporter implements Reporter {
       count(module, suiteOf(suites, module), skipped);
     }
     const rows = [...suites.values()].sort((a, b) => a.suite.localeCompare(b.suite));
-    print(rows, skipped, errors);
+    // What `-t` left out was not skipped by the tests, and would fill the screen.
+    const chosen = this.#vitest?.config.testNamePattern !== undefined;
+    print(rows, chosen ? [] : skipped, errors);
     mkdirSync(dirname(SUMMARY_FILE), { recursive: true });
     writeFileSync(SUMMARY_FILE, JSON.stringify({ finishedAt: Date.now(), suites: rows, errors } satisfies RunSummary));
   }
