@@ -5,7 +5,7 @@ import type { WebhookEvent } from "../src/index.ts";
 import { nodeWebhook } from "./node.ts";
 import { sendAnswer } from "./node-answer.ts";
 import { convert } from "./node-body.ts";
-import { createVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
+import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
 import type { WebhookOptions, WebhookReceiver } from "./webhook-options.ts";
 
 export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
@@ -59,7 +59,7 @@ export function captureRawBody(
 export function expressVerify(
   options: WebhookVerifyOptions<Request>,
 ): (request: Request, response: Response, next: NextFunction) => void {
-  const verify = createVerifier(options);
+  const verify = createRequestVerifier(options);
   return (request, response, next) => {
     void verify(convert(request), request).then((result) => {
       if (!result.ok) return sendAnswer(result.answer, request, response);

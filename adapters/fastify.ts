@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Answer, WebhookEvent } from "../src/index.ts";
 import { sendAnswer } from "./node-answer.ts";
 import { readBody } from "./node-body.ts";
-import { createVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
+import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
 import { answerTo, type Conversion, type WebhookOptions, type WebhookReceiver } from "./webhook-options.ts";
 
 export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
@@ -58,7 +58,7 @@ declare module "fastify" {
 export function fastifyVerify(
   options: WebhookVerifyOptions<FastifyRequest>,
 ): (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
-  const verify = createVerifier(options);
+  const verify = createRequestVerifier(options);
   return async (request, reply) => {
     const result = await verify(convert(request), request);
     if (!result.ok) return send(result.answer, request, reply);

@@ -1,7 +1,7 @@
 /** The adapter for everything that speaks fetch: a `Request` in, a `Response` out. */
 import type { Answer, WebhookEvent } from "../src/index.ts";
 import { readRequestBody } from "./fetch-body.ts";
-import { createVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
+import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
 import { answerTo, type Conversion, type WebhookOptions, type WebhookReceiver } from "./webhook-options.ts";
 
 export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
@@ -37,7 +37,7 @@ export type FetchVerified =
  * if (!delivery.ok) return delivery.response;
  */
 export function fetchVerify(options: WebhookVerifyOptions<Request>): (request: Request) => Promise<FetchVerified> {
-  const verify = createVerifier(options);
+  const verify = createRequestVerifier(options);
   return async (request) => {
     const result = await verify(convert(request), request);
     return result.ok ? result : { ok: false, response: toResponse(result.answer) };

@@ -27,6 +27,12 @@ export type { Answer, BodyReading, BodyResult, IncomingWebhook } from "./receive
 export type { ActOptions, InboxOperator } from "./receiver/operator.ts";
 export type { ReceiverOptions, RetentionOptions } from "./receiver/options.ts";
 export { createReceiver, type Receiver, type StopOptions } from "./receiver/receiver.ts";
+export {
+  createVerifier,
+  type UnverifiedWebhook,
+  type VerifiedWebhook,
+  type VerifierOptions,
+} from "./receiver/verifier.ts";
 export type { MessageRef, WaitOptions, Wanted } from "./receiver/wait-for.ts";
 export type { HeaderSource } from "./signature/headers.ts";
 export { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "./signature/headers.ts";
@@ -34,4 +40,4 @@ export type { Keyring, KindKeyring, PreviousSecret, Secret, SecretSet, Slot } fr
 export type { KeyringContext, KeyringProvider } from "./signature/provider.ts";
 export { type SignatureHeaders, type SignOptions, signPayload } from "./signature/sign.ts";
 export type { TimestampFormat, Tolerance } from "./signature/timestamp.ts";
-export { verifySignature } from "./signature/verify.ts";
+export { type VerifyOptions, type VerifyResult, verifySignature } from "./signature/verify.ts";

@@ -3,7 +3,7 @@ import { KeyringError, SetupError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
 import { failureCode } from "../inbox/failure.ts";
 import { SampledLog } from "../internal/sampled-log.ts";
-import { type HeaderSource, readHeader } from "../signature/headers.ts";
+import type { HeaderSource } from "../signature/headers.ts";
 import type { CompiledKeyring } from "../signature/keyring.ts";
 import {
   type CheckedHeaders,
@@ -18,6 +18,7 @@ import type { KeyringContext, KeyringSource } from "../signature/provider.ts";
 import * as answers from "./answers.ts";
 import type { Engine } from "./engine.ts";
 import { whenHandled } from "./handled.ts";
+import { declaredLength, type HeadRefusal, refuseBody, refuseMethod } from "./head.ts";
 import type { Answer, BodyResult, IncomingWebhook } from "./incoming.ts";
 import { newEvent, newQuarantine, readTrace, type Verified } from "./intake.ts";
 import { type Reading, ReadingBudget } from "./reading.ts";
@@ -26,7 +27,7 @@ import { type Reading, ReadingBudget } from "./reading.ts";
 const MOST_IN_WORK = 256;
 
 /** Why a request was refused, for logs and counters. */
-type Refusal = VerifyFailureCode | "out_of_scope" | "method" | "encoding" | "too_large" | "truncated" | "cut" | "busy";
+type Refusal = VerifyFailureCode | HeadRefusal["reason"] | "out_of_scope" | "truncated" | "cut" | "busy";
 
 export class HttpIntake<Tx> {
   readonly #engine: () => Engine<Tx>;
@@ -57,12 +58,11 @@ export class HttpIntake<Tx> {
 
   async #handle(incoming: IncomingWebhook): Promise<Answer> {
     const { maxBodyBytes } = this.#engine().options;
-    const declared = declaredLength(incoming.headers);
-    const refused = this.#refuseByHead(incoming, declared, maxBodyBytes);
-    if (refused !== null) return refused;
+    const refused = refuseMethod(incoming.method) ?? refuseBody(incoming.headers, maxBodyBytes);
+    if (refused !== null) return this.#refuse(refused.reason, refused.answer);
     const checked = this.#checkHeaders(incoming.headers);
     if (!checked.ok && !(await this.#mayBeUnsigned(incoming))) return this.#unauthorized(checked.code, "unread");
-    const reading = this.#readings.begin(maxBodyBytes, declared);
+    const reading = this.#readings.begin(maxBodyBytes, declaredLength(incoming.headers));
     try {
       const body = await incoming.readBody(reading);
       reading.finish();
@@ -71,16 +71,6 @@ export class HttpIntake<Tx> {
     } finally {
       (reading satisfies Reading).release();
     }
-  }
-
-  #refuseByHead({ method, headers }: IncomingWebhook, declared: number | null, maxBodyBytes: number): Answer | null {
-    if (method !== "POST" && method !== "PUT") return this.#refuse("method", answers.METHOD_NOT_ALLOWED);
-    const encoding = readHeader(headers, "content-encoding");
-    if (encoding !== undefined && encoding.trim().toLowerCase() !== "identity") {
-      return this.#refuse("encoding", answers.UNSUPPORTED_ENCODING);
-    }
-    if (declared !== null && declared > maxBodyBytes) return this.#refuse("too_large", answers.TOO_LARGE);
-    return null;
   }
 
   #checkHeaders(headers: HeaderSource): ReturnType<typeof checkHeaders> {
@@ -202,10 +192,4 @@ const RAW_BODY_FIX =
 
 function contextOf({ route, tenant }: IncomingWebhook): KeyringContext {
   return { ...(route === undefined ? {} : { route }), ...(tenant === undefined ? {} : { tenant }) };
-}
-
-/** Null for an absent or meaningless `Content-Length`: the body is then bounded as it is read. */
-function declaredLength(headers: HeaderSource): number | null {
-  const text = readHeader(headers, "content-length");
-  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : null;
 }

@@ -143,7 +143,7 @@ function claimedFields(body: Uint8Array | string): VouchedFields {
 
 function validate(options: VerifyOptions<Keyring | KeyringProvider>): HeaderPolicy {
   refuseUnknownOptions("verifySignature()", options, OPTIONS);
-  const { headers, body, timestampFormat = "auto" } = options;
+  const { headers, body } = options;
   if (typeof headers !== "object" || headers === null) {
     throw new SetupError("invalid_option", 'Option "headers" must be the headers of the request.', {
       fields: { option: "headers" },
@@ -160,6 +160,18 @@ function validate(options: VerifyOptions<Keyring | KeyringProvider>): HeaderPoli
   if (options.now !== undefined && !Number.isFinite(options.now)) {
     throw invalidOption("now", "must be epoch milliseconds", options.now);
   }
+  return resolvePolicy(options);
+}
+
+/**
+ * Validates and defaults how headers are read.
+ *
+ * @throws SetupError naming the option that is wrong
+ */
+export function resolvePolicy(
+  options: Pick<VerifyOptions, "toleranceMs" | "timestampFormat" | "encoding">,
+): HeaderPolicy {
+  const { timestampFormat = "auto" } = options;
   timestampFormatOption(timestampFormat);
   return {
     tolerance: toleranceOption("toleranceMs", options.toleranceMs, DEFAULT_TOLERANCE),

@@ -92,12 +92,14 @@ describe.each([
       const refused = [
         await post(verified(), { body, headers: old }),
         await post(verified(), { body, headers: forged }),
-        await post(verified({ maxBodyBytes: 10 }), { body, headers }),
+        await post(verified({ maxBodyBytes: 1024 }), { body: `${body}${" ".repeat(1024)}`, headers }),
+        await post(verified(), { body, headers: { ...headers, "content-encoding": "gzip" } }),
       ];
       expect(refused.map(({ status, body }) => [status, body])).toEqual([
         [401, { error: "unauthorized" }],
         [401, { error: "unauthorized" }],
         [413, { error: "body_too_large" }],
+        [415, { error: "unsupported_content_encoding" }],
       ]);
     });
 
