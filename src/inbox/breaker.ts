@@ -2,6 +2,8 @@
 import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import type { LaneId } from "./record.ts";
+import type { Verdict } from "./runner.ts";
+import type { SettleResult } from "./store.ts";
 
 /** While the worker has paused itself, one event is tried this often. */
 export const PROBE_MS = 5_000;
@@ -9,10 +11,15 @@ export const PROBE_MS = 5_000;
 /** Failures in a row, each of another lane: one poisonous message alone stops nobody. */
 const WINDOW = 20;
 
+/** What a verdict changed. */
+export type BreakerChange = "opened" | "closed" | null;
+
 export class Breaker {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #failing = new Set<LaneId>();
+  /** Handlers that returned and whose effects are not committed yet: until then not every handler is known to fail. */
+  #undecided = 0;
   #open = false;
   #nextProbeAt = 0;
 
@@ -26,27 +33,44 @@ export class Breaker {
     return this.#open;
   }
 
-  /** Answers true when this success ends the pause. */
-  succeeded(): boolean {
-    this.#failing.clear();
-    if (!this.#open) return false;
-    this.#open = false;
-    this.#logger.info({ code: "worker_resumed" }, "A probe succeeded: the worker goes on.");
-    return true;
+  /**
+   * The handlers of an event ended. Told before their end is committed, so that of what was claimed ahead no more fails than
+   * must. A `PermanentError` is no failure: it says that the handler works; an event that no handler takes says nothing.
+   */
+  ended<Tx>(lane: LaneId, verdict: Verdict<Tx>): BreakerChange {
+    if (verdict.kind === "failed") return verdict.permanent ? null : this.#failed(lane);
+    if (verdict.outcome !== "handled") return null;
+    if (verdict.effects.length === 0) return this.#succeeded();
+    this.#undecided++;
+    return null;
   }
 
-  /** Answers true when this failure begins the pause. A `PermanentError` is no failure: it says that the handler works. */
-  failed(lane: LaneId): boolean {
-    if (this.#open) return false;
+  /** What `ended` was told is committed, or has failed: an effect that threw is told to `ended` as a failure of its own. */
+  committed<Tx>(verdict: Verdict<Tx>, status: SettleResult["status"]): BreakerChange {
+    if (verdict.kind === "failed" || verdict.effects.length === 0) return null;
+    this.#undecided--;
+    return status === "settled" ? this.#succeeded() : null;
+  }
+
+  #succeeded(): BreakerChange {
+    this.#failing.clear();
+    if (!this.#open) return null;
+    this.#open = false;
+    this.#logger.info({ code: "worker_resumed" }, "A probe succeeded: the worker goes on.");
+    return "closed";
+  }
+
+  #failed(lane: LaneId): BreakerChange {
+    if (this.#open) return null;
     this.#failing.add(lane);
-    if (this.#failing.size < WINDOW) return false;
+    if (this.#failing.size < WINDOW || this.#undecided > 0) return null;
     this.#open = true;
     this.#nextProbeAt = this.#clock.monotonic() + PROBE_MS;
     this.#logger.error(
       { code: "worker_paused", probeMs: PROBE_MS },
       "Every handler failed: the worker paused itself and probes.",
     );
-    return true;
+    return "opened";
   }
 
   /** True when a probe may be claimed now; it is then counted as taken. */

@@ -3,7 +3,7 @@ import type { WebhookEvent } from "../events/types.ts";
 import { type Clock, type Random, sleep } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import type { Batcher, ClaimDriver } from "./batcher.ts";
-import { Breaker, PROBE_MS } from "./breaker.ts";
+import { Breaker, type BreakerChange, PROBE_MS } from "./breaker.ts";
 import { Conclusions, type WorkerEvents } from "./conclusions.ts";
 import { type DrainOptions, type DrainResult, Drains } from "./drains.ts";
 import { failureCode } from "./failure.ts";
@@ -224,26 +224,24 @@ export class Worker<Tx> implements ClaimDriver {
       { number: held.lease.attempt, durationMs, probeDelayMs },
       this.#options,
     );
+    this.#heed(this.#breaker.ended(held.lease.lane, verdict));
     this.#batcher?.settle(settle, (result) => {
+      this.#heed(this.#breaker.committed(verdict, result.status));
       if (result.status === "effect_failed") {
         return this.#settle(held, failed(result.error, verdict.event), durationMs);
       }
       this.#letGo(held.lease);
-      if (result.status === "settled") this.#tellBreaker(held.lease.lane, verdict);
       this.#conclusions.settled(held.lease, settle, result, verdict);
       this.#whenQuiet();
     });
     this.#startWaiting();
   }
 
-  #tellBreaker(lane: LaneId, verdict: Verdict<Tx>): void {
-    if (verdict.kind === "complete") {
-      // An event that no handler takes says nothing about the handlers.
-      if (verdict.outcome === "handled" && this.#breaker.succeeded()) this.#poke();
-    } else if (!verdict.permanent && this.#breaker.failed(lane)) {
-      this.#putBackWaiting();
-      this.#waker.wakeIn(PROBE_MS);
-    }
+  #heed(change: BreakerChange): void {
+    if (change === "closed") this.#poke();
+    if (change !== "opened") return;
+    this.#putBackWaiting();
+    this.#waker.wakeIn(PROBE_MS);
   }
 
   #letGo(lease: Lease): void {

@@ -1,0 +1,255 @@
+import { describe, expect, it } from "vitest";
+import type { NewQuarantine } from "../../src/inbox/record.ts";
+import type { QuarantineAnswer } from "../../src/inbox/store.ts";
+import { type Bench, deferred, openBench, outbound, rounds } from "./bench.ts";
+
+function quarantine(bench: Bench, text: string, bytes = 1): Promise<QuarantineAnswer | null> {
+  const raw = Buffer.from(text.padEnd(bytes));
+  const body: NewQuarantine = {
+    ...{ reason: "invalid_json", slot: "current", scope: "delivery", signedAt: bench.clock.now() },
+    ...{ digest: raw, raw, trace: null },
+  };
+  return new Promise((resolve, reject) => {
+    bench.batcher.quarantine(body, (error, answer) => (error === null ? resolve(answer) : reject(error)));
+  });
+}
+
+/** How many events each turn accepted. */
+const sizes = (bench: Bench) => bench.recorder.turns.map((turn) => turn.accepts.length);
+
+describe("Batcher", () => {
+  it("stores what comes within one tick in one turn", async () => {
+    const bench = await openBench();
+    const accepted = await bench.acceptMany(64);
+    expect(accepted.map((acceptance) => acceptance.outcome)).toEqual(Array(64).fill("accepted"));
+    expect(sizes(bench)).toEqual([64]);
+  });
+
+  it("waits while the queue grows over a round of the event loop", async () => {
+    const bench = await openBench();
+    const growing = ["b", "c", "d"].map((id) => {
+      return new Promise((resolve) => setImmediate(() => resolve(id))).then(() => bench.accept(id));
+    });
+    await Promise.all([bench.accept("a"), ...growing]);
+    expect(sizes(bench)).toEqual([4]);
+  });
+
+  it("builds the next turn while one commits, and runs one at a time", async () => {
+    const bench = await openBench();
+    const gate = deferred();
+    bench.recorder.gate = gate.promise;
+    const early = bench.acceptMany(3, "early");
+    await rounds();
+    const late = [bench.acceptMany(5, "a"), bench.acceptMany(7, "b")];
+    await rounds();
+    expect(sizes(bench)).toEqual([3]);
+    gate.resolve();
+    await Promise.all([early, ...late]);
+    expect(sizes(bench)).toEqual([3, 12]);
+  });
+
+  it("takes maxEvents at most, without waiting for more, and goes on with the rest", async () => {
+    const bench = await openBench({ batch: { maxEvents: 4 } });
+    await bench.acceptMany(10);
+    expect(sizes(bench)).toEqual([4, 4, 2]);
+  });
+
+  it("takes maxBytes at most, but always one", async () => {
+    const one = outbound((await openBench()).clock, "a", 1).raw.byteLength;
+    const bench = await openBench({ batch: { maxBytes: 2 * one + 1 } });
+    await Promise.all(["a", "b", "c", "d"].map((id) => bench.accept(id)));
+    expect(sizes(bench)).toEqual([2, 2]);
+    const small = await openBench({ batch: { maxBytes: 10 } });
+    await small.acceptMany(2);
+    expect(sizes(small)).toEqual([1, 1]);
+  });
+
+  it("bounds quarantined bodies alike", async () => {
+    const bench = await openBench({ batch: { maxBytes: 25 } });
+    const answers = ["a", "b", "c", "b"].map((text) => quarantine(bench, text, 10));
+    expect(await Promise.all(answers)).toEqual(["held", "held", "held", "duplicate"]);
+    expect(bench.recorder.turns.map((turn) => turn.quarantines.length)).toEqual([2, 2]);
+  });
+
+  it("refuses beyond maxQueued at once, events and quarantined bodies, and takes them again later", async () => {
+    const bench = await openBench({ batch: { maxQueued: 2 } });
+    const queued = [bench.accept("a"), quarantine(bench, "b")];
+    await expect(bench.accept("c")).rejects.toMatchObject({ code: "overloaded" });
+    await expect(quarantine(bench, "d")).rejects.toMatchObject({ code: "overloaded" });
+    await Promise.all(queued);
+    expect(await bench.accept("c")).toMatchObject({ outcome: "accepted" });
+  });
+
+  it("rejects every delivery of a turn that fails, and none is left hanging (I2, RCV-3)", async () => {
+    const bench = await openBench();
+    bench.recorder.failNextTurns = 1;
+    const outcomes = await Promise.allSettled([...Array(20).keys()].map((n) => bench.accept(`m${n}`)));
+    const quarantined = await Promise.allSettled([quarantine(bench, "q")]);
+    expect(outcomes.map((outcome) => outcome.status)).toEqual(Array(20).fill("rejected"));
+    expect(quarantined[0]?.status).toBe("fulfilled");
+    expect(await bench.events()).toEqual([]);
+    expect(await bench.accept("m1")).toMatchObject({ outcome: "accepted" });
+  });
+
+  it("rejects quarantined bodies of a failed turn too, with a reason whatever was thrown", async () => {
+    const bench = await openBench();
+    bench.recorder.gate = Promise.reject("no error object");
+    bench.recorder.gate.catch(() => {});
+    await expect(quarantine(bench, "q")).rejects.toMatchObject({ code: "store_unavailable", cause: "no error object" });
+    bench.recorder.gate = null;
+    expect(await quarantine(bench, "q")).toBe("held");
+  });
+
+  it("tries settles of a failed turn again until the store answers, once each (I3)", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
+    bench.worker.start();
+    await bench.acceptMany(3);
+    bench.recorder.failNextTurns = 4;
+    // 50, 100, 200 and 400 ms between the tries.
+    await bench.clock.advance(749);
+    expect(await bench.states()).toEqual(["pending", "pending", "pending"]);
+    await bench.clock.advance(1);
+    expect(await bench.states()).toEqual(["handled", "handled", "handled"]);
+    expect(bench.endings).toHaveLength(3);
+    await bench.expectNothingLeaked();
+  });
+
+  it("tries every 5 s at the longest, and quickly again after a success", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
+    bench.worker.start();
+    await bench.accept("a");
+    bench.recorder.failNextTurns = 20;
+    await bench.clock.advance(120_000);
+    expect(bench.recorder.failNextTurns).toBe(0);
+    expect(bench.recorder.turns.length).toBeLessThan(40);
+    await bench.accept("b");
+    bench.recorder.failNextTurns = 1;
+    await bench.clock.advance(50);
+    expect(await bench.states()).toEqual(["handled", "handled"]);
+  });
+
+  it("settles once only when the answer of a turn was lost after its commit (I3)", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
+    bench.worker.start();
+    await bench.accept("a");
+    bench.recorder.failAfterCommit = 1;
+    await bench.clock.advance(100);
+    expect(await bench.states()).toEqual(["handled"]);
+    expect(bench.endings).toEqual([[1, "put_back"]]);
+    expect((await bench.events())[0]?.attempts).toBe(1);
+  });
+
+  it("counts repeats once a second per event, with the newest timestamp (RCV-6)", async () => {
+    const bench = await openBench();
+    const first = await bench.accept("a");
+    if (first.outcome === "failed") throw first.error;
+    const signedAt = bench.clock.now();
+    for (const offset of [5, 9, 7]) bench.batcher.repeat({ event: first.event, count: 1, signedAt: signedAt + offset });
+    await bench.acceptMany(3, "traffic");
+    await bench.clock.advance(999);
+    expect(bench.recorder.turns.flatMap((turn) => turn.repeats)).toEqual([]);
+    await bench.clock.advance(1);
+    expect(bench.recorder.turns.flatMap((turn) => turn.repeats)).toEqual([
+      { event: first.event, count: 3, signedAt: signedAt + 9 },
+    ]);
+    expect((await bench.events())[0]?.duplicates).toBe(3);
+    bench.batcher.repeat({ event: first.event, count: 1, signedAt });
+    await bench.clock.advance(1_000);
+    expect((await bench.events())[0]?.duplicates).toBe(4);
+  });
+
+  it("keeps the repeats of a failed turn", async () => {
+    const bench = await openBench();
+    await bench.accept("a");
+    bench.batcher.repeat({ event: 1, count: 2, signedAt: bench.clock.now() });
+    bench.recorder.failNextTurns = 1;
+    await bench.clock.advance(1_000);
+    bench.batcher.repeat({ event: 1, count: 1, signedAt: bench.clock.now() });
+    await bench.clock.advance(1_000);
+    expect((await bench.events())[0]?.duplicates).toBe(3);
+  });
+
+  it("goes on after a callback that throws, and the error surfaces", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
+    bench.worker.start();
+    await rounds();
+    const surfaced = nextUncaught();
+    const event = outbound(bench.clock, "a", 1);
+    bench.batcher.accept(event, { eventType: "message.sent" } as never, () => {
+      throw new Error("the application's logger");
+    });
+    const other = bench.accept("b");
+    expect(await surfaced).toMatchObject({ message: "the application's logger" });
+    expect(await other).toMatchObject({ outcome: "accepted" });
+    await rounds();
+    expect(await bench.states()).toEqual(["handled", "handled"]);
+    await bench.expectNothingLeaked();
+  });
+
+  describe("close()", () => {
+    it("writes what is queued and counted", async () => {
+      const bench = await openBench();
+      await bench.accept("a");
+      bench.batcher.repeat({ event: 1, count: 2, signedAt: bench.clock.now() });
+      const last = bench.accept("b");
+      await bench.batcher.close();
+      expect(await last).toMatchObject({ outcome: "accepted" });
+      expect((await bench.events())[0]?.duplicates).toBe(2);
+      bench.batcher.repeat({ event: 1, count: 1, signedAt: bench.clock.now() });
+      await bench.clock.advance(2_000);
+      expect((await bench.events())[0]?.duplicates).toBe(2);
+    });
+
+    it("ends after 5 s with a store that does not answer; claims then count as lost", async () => {
+      const bench = await openBench({ register: (on) => on.onAny(() => {}) });
+      bench.worker.start();
+      await bench.accept("a");
+      bench.recorder.failNextTurns = 1_000;
+      void bench.worker.stop(0);
+      const closed = bench.batcher.close();
+      let over = false;
+      void closed.then(() => {
+        over = true;
+      });
+      await bench.clock.advance(4_999);
+      expect(over).toBe(false);
+      await bench.clock.advance(1);
+      await closed;
+      await bench.clock.advance(10_000);
+      expect(bench.endings).toEqual([[1, "put_back"]]);
+      const turns = bench.recorder.turns.length;
+      await bench.clock.advance(60_000);
+      expect(bench.recorder.turns.length).toBe(turns);
+    });
+
+    it("answers a settle that comes after it", async () => {
+      const bench = await openBench();
+      await bench.batcher.close();
+      const settled = await new Promise((resolve) => {
+        bench.batcher.settle({ kind: "release", lease: { lane: 1, epoch: 1, event: 1 }, delayMs: 0 }, resolve);
+      });
+      expect(settled).toEqual({ status: "lost" });
+    });
+  });
+
+  it("is idle at once with nothing to do, and when the turn under way has ended", async () => {
+    const bench = await openBench();
+    await bench.batcher.idle();
+    const accepted = bench.accept("a");
+    await bench.batcher.idle();
+    expect(sizes(bench)).toEqual([1]);
+    await accepted;
+  });
+});
+
+/** The next uncaught error, kept from failing the test run. */
+function nextUncaught(): Promise<unknown> {
+  const others = process.listeners("uncaughtException");
+  process.removeAllListeners("uncaughtException");
+  return new Promise((resolve) => {
+    process.once("uncaughtException", (error) => {
+      for (const listener of others) process.on("uncaughtException", listener);
+      resolve(error);
+    });
+  });
+}
