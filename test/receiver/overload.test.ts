@@ -1,0 +1,183 @@
+/** Bounds under load: slots, the memory of bodies, slow senders, and how much is logged. */
+import { describe, expect, it } from "vitest";
+import type { Answer, BodyReading, BodyResult } from "../../src/index.ts";
+import { deferred, idleTurns, memoryBench, sqliteBench, until } from "./bench.ts";
+import { inbound } from "./events.ts";
+
+const MIB = 1024 * 1024;
+const body = inbound();
+
+/** Delivers a body that comes in chunks, by hand. */
+function slowly(bench: ReturnType<typeof memoryBench>) {
+  const result = deferred<BodyResult>();
+  const reading = deferred<BodyReading>();
+  let isCut = false;
+  const answer: Promise<Answer> = bench.deliver(body, {
+    readBody(given) {
+      given.onCut(() => {
+        isCut = true;
+        result.resolve({ ok: false, reason: "cut" });
+      });
+      reading.resolve(given);
+      return result.promise;
+    },
+  });
+  return {
+    answer,
+    started: reading.promise,
+    send: async (bytes: number) => (await reading.promise).received(bytes),
+    finish: () => result.resolve({ ok: true, bytes: Buffer.from(body) }),
+    isCut: () => isCut,
+  };
+}
+
+describe("slots", () => {
+  it("are 256: the next verified body gets 503, and an unverified one its 401 (RCV-4)", async () => {
+    const { deliver, store } = sqliteBench();
+    await deliver(body);
+    const gate = deferred();
+    store.faults.gate = gate.promise;
+    const held = Array.from({ length: 256 }, (_, index) => deliver(inbound({ messageId: `m ${index}` })));
+    await idleTurns();
+    expect((await deliver(inbound({ messageId: "one more" }))).status).toBe(503);
+    expect((await deliver(body, { unsigned: true })).status).toBe(401);
+    gate.resolve();
+    for (const answer of await Promise.all(held)) expect(answer.status).toBe(200);
+    expect((await deliver(inbound({ messageId: "one more" }))).status).toBe(200);
+  });
+
+  it("are held by no sender who is still sending", async () => {
+    const bench = memoryBench();
+    bench.receiver.onAny(() => {});
+    const slow = Array.from({ length: 1_000 }, () => slowly(bench));
+    await Promise.all(slow.map(({ started }) => started));
+    expect((await bench.deliver(body)).status).toBe(200);
+    for (const { finish } of slow) finish();
+    const answers = await Promise.all(slow.map(({ answer }) => answer));
+    // All at once they are more than the slots; who got none is told to retry.
+    expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(5);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 503]));
+  });
+});
+
+describe("the byte budget of 64 MiB", () => {
+  it("cuts the slowest unfinished body when it is full, with 503", async () => {
+    const bench = memoryBench({ maxBodyBytes: MIB });
+    bench.receiver.onAny(() => {});
+    const slowest = slowly(bench);
+    await slowest.send(1_000);
+    await bench.clock.advance(900);
+    const others = Array.from({ length: 64 }, () => slowly(bench));
+    for (const other of others) await other.send(MIB - 100);
+    expect(slowest.isCut()).toBe(false);
+    await others[0]?.send(5_401);
+    expect(slowest.isCut()).toBe(true);
+    expect(others.filter((other) => other.isCut())).toEqual([]);
+    expect(await slowest.answer).toMatchObject({ status: 503, close: true });
+    expect(bench.receiver.counters).toEqual({ "refused:cut": 1 });
+    for (const other of others) other.finish();
+    await Promise.all(others.map(({ answer }) => answer));
+    expect((await bench.deliver(body)).status).toBe(200);
+  });
+
+  it("is freed by every ending, so that nothing leaks", async () => {
+    const bench = memoryBench({ maxBodyBytes: MIB });
+    bench.receiver.onAny(() => {});
+    for (let round = 0; round < 200; round++) {
+      const one = slowly(bench);
+      await one.send(MIB);
+      one.finish();
+      await one.answer;
+      // A chunk that an adapter reports late must not stay in the sum.
+      await one.send(MIB);
+    }
+    const last = slowly(bench);
+    await last.send(MIB);
+    expect(last.isCut()).toBe(false);
+    last.finish();
+    expect((await last.answer).status).toBe(200);
+  });
+
+  it("never cuts a body that is complete and in work", async () => {
+    const bench = memoryBench({ maxBodyBytes: MIB });
+    const work = deferred();
+    bench.receiver.onAny(() => work.promise);
+    const first = slowly(bench);
+    await first.send(MIB);
+    first.finish();
+    await idleTurns();
+    const others = Array.from({ length: 64 }, () => slowly(bench));
+    for (const other of others) await other.send(MIB);
+    expect(first.isCut()).toBe(false);
+    expect(others.filter((other) => other.isCut()).length).toBeGreaterThan(0);
+    work.resolve();
+    for (const other of others) other.finish();
+    expect((await first.answer).status).toBe(200);
+  });
+});
+
+describe("slow senders", () => {
+  it("are cut after 10 s, however much they send", async () => {
+    const bench = memoryBench();
+    const sender = slowly(bench);
+    for (let second = 0; second < 10; second++) {
+      await sender.send(2_000);
+      await bench.clock.advance(1_000);
+      expect(sender.isCut()).toBe(false);
+    }
+    await bench.clock.advance(500);
+    expect((await sender.answer).status).toBe(503);
+  });
+
+  it("are cut after 3 s below a byte a millisecond", async () => {
+    const bench = memoryBench();
+    const [slow, silent, quick] = [slowly(bench), slowly(bench), slowly(bench)];
+    await slow.send(2_999);
+    await quick.send(5_000);
+    await bench.clock.advance(3_000);
+    expect([slow.isCut(), silent.isCut()]).toEqual([false, false]);
+    await bench.clock.advance(500);
+    expect([slow.isCut(), silent.isCut(), quick.isCut()]).toEqual([true, true, false]);
+    quick.finish();
+  });
+
+  it("leave no timer behind when all is read", async () => {
+    const bench = memoryBench();
+    bench.receiver.onAny(() => {});
+    await bench.deliver(body);
+    await bench.clock.advance(500);
+    const sender = slowly(bench);
+    await sender.started;
+    await bench.clock.advance(11_000);
+    expect((await sender.answer).status).toBe(503);
+  });
+});
+
+describe("logs of refused requests", () => {
+  it("are 10 a second, and say how many were left out", async () => {
+    const { deliver, log, clock, receiver } = memoryBench();
+    for (let index = 0; index < 100; index++) await deliver(body, { unsigned: true });
+    expect(log).toHaveLength(10);
+    await clock.advance(1_000);
+    await deliver(body, { unsigned: true });
+    expect(log).toHaveLength(11);
+    expect(log[10]?.fields).toEqual({ code: "missing_timestamp", status: 401, leftOut: 90 });
+    expect(receiver.counters).toEqual({ "refused:missing_timestamp": 101 });
+  });
+
+  it("hide neither failures of the store nor each other's", async () => {
+    const { deliver, codes, store } = memoryBench();
+    for (let index = 0; index < 100; index++) await deliver(body, { unsigned: true });
+    store.faults.open = new Error("down");
+    expect((await deliver(body)).status).toBe(503);
+    expect(codes().at(-1)).toBe("Error");
+  });
+
+  it("are as few when bodies come parsed, before anything is verified", async () => {
+    const { deliver, log, receiver } = memoryBench();
+    const readBody = () => ({ ok: false, reason: "already_parsed" }) as const;
+    for (let index = 0; index < 100; index++) await deliver(body, { readBody });
+    expect(log).toHaveLength(10);
+    await until(() => receiver.counters["refused:already_parsed"] === 100);
+  });
+});

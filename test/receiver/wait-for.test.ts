@@ -1,0 +1,153 @@
+/** `receiver.waitFor()`: by any process, before or after, and every way in which it ends otherwise. */
+import { describe, expect, it } from "vitest";
+import { PermanentError, StoreError, type WebhookEvent } from "../../src/index.ts";
+import { deferred, idleTurns, memoryBench, newInboxFile, sqliteBench, until } from "./bench.ts";
+import { inbound, outbound } from "./events.ts";
+
+const message = { apiClientId: "apc_1", messageId: "msg_1" };
+
+describe("waitFor()", () => {
+  it("resolves with an event that was handled already", async () => {
+    const { deliver, receiver } = memoryBench();
+    receiver.onAny(() => {});
+    await deliver(outbound("queued"));
+    await deliver(inbound());
+    expect(await receiver.waitFor(message, "message.queued")).toMatchObject({ sequence: 1 });
+    const wanted = (event: WebhookEvent) => event.eventType === "message.inbound";
+    const found = await receiver.waitFor({ apiClientId: "apc_1", messageId: "msg_in_1" }, wanted);
+    expect(found).toMatchObject({ data: { body: "Yes please" } });
+  });
+
+  it("waits for what is handled later, not merely accepted", async () => {
+    const { deliver, receiver, clock } = memoryBench();
+    const work = deferred();
+    receiver.on("message.queued", () => work.promise);
+    await receiver.start();
+    let found: WebhookEvent | null = null;
+    void receiver.waitFor(message, "message.queued").then((event) => {
+      found = event;
+    });
+    const answer = deliver(outbound("queued"));
+    await clock.advance(5_000);
+    expect(found).toBeNull();
+    work.resolve();
+    await answer;
+    await clock.advance(100);
+    expect(found).toMatchObject({ eventType: "message.queued" });
+  });
+
+  it("resolves for what another process handled on the same file", async () => {
+    const file = newInboxFile();
+    const web = sqliteBench({}, file);
+    const worker = sqliteBench({ clock: web.clock }, file);
+    worker.receiver.onAny(() => {});
+    const waiting = web.receiver.waitFor(message, "message.queued", { timeoutMs: 60_000 });
+    expect((await web.deliver(outbound("queued"))).status).toBe(200);
+    await worker.receiver.start();
+    let found = false;
+    void waiting.then(() => {
+      found = true;
+    });
+    for (let step = 0; step < 100 && !found; step++) await web.clock.advance(100);
+    expect(await waiting).toMatchObject({ messageId: "msg_1" });
+  });
+
+  it.each([
+    ["a dead letter", new PermanentError("never"), "dead"],
+    ["a discarded event", null, "discarded"],
+  ])("rejects on %s, without its error's text", async (_, error, state) => {
+    const { deliver, receiver } = sqliteBench({ maxAttempts: 1 });
+    receiver.on("message.queued", () => {
+      if (error !== null) throw error;
+    });
+    await deliver(outbound("queued"));
+    if (error === null) await receiver.inbox.discard(1);
+    else await receiver.drain();
+    const waiting = receiver.waitFor(message, "message.queued");
+    await expect(waiting).rejects.toMatchObject({ code: "dead_lettered", fields: { state, eventId: 1 } });
+    await expect(waiting).rejects.not.toThrow(/never/);
+  });
+
+  it("rejects on a late event without a handler", async () => {
+    const { deliver, receiver } = memoryBench({ gapWait: "eager" });
+    receiver.onAny(() => {});
+    await deliver(outbound("delivery"));
+    await deliver(outbound("sent"));
+    await expect(receiver.waitFor(message, "message.sent")).rejects.toMatchObject({ fields: { state: "late" } });
+  });
+
+  it("rejects when its time is over, after one look at least", async () => {
+    const { receiver, clock, deliver } = memoryBench();
+    receiver.on("message.sent", () => {});
+    await expect(receiver.waitFor(message, "message.sent", { timeoutMs: 0 })).rejects.toMatchObject({
+      code: "wait_timeout",
+      fields: { messageId: "msg_1" },
+    });
+    let code: unknown = null;
+    receiver.waitFor(message, "message.sent").catch((error) => {
+      code = error.code;
+    });
+    await idleTurns();
+    await clock.advance(29_999);
+    expect(code).toBeNull();
+    await clock.advance(1);
+    expect(code).toBe("wait_timeout");
+    await deliver(outbound("queued"));
+    await expect(receiver.waitFor(message, "message.queued", { timeoutMs: 0 })).resolves.toBeDefined();
+  });
+
+  it("rejects with the signal's reason, at once, before and while it waits", async () => {
+    const { receiver } = memoryBench();
+    const reason = new Error("No longer wanted.");
+    await expect(receiver.waitFor(message, "x", { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    const controller = new AbortController();
+    const waiting = receiver.waitFor(message, "x", { signal: controller.signal });
+    const rejected = expect(waiting).rejects.toBe(reason);
+    await idleTurns();
+    controller.abort(reason);
+    await rejected;
+  });
+
+  it("rejects when the receiver stops", async () => {
+    const { receiver, clock } = memoryBench();
+    const rejected = expect(receiver.waitFor(message, "x")).rejects.toBeInstanceOf(StoreError);
+    await idleTurns();
+    await receiver.stop();
+    await clock.advance(100);
+    await rejected;
+  });
+
+  it("passes over what it can not read any more: pruned bodies and other types", async () => {
+    const { deliver, receiver, clock } = memoryBench({ retention: { handledBodiesMs: 0 } });
+    receiver.onAny(() => {});
+    await deliver(outbound("queued"));
+    clock.set(clock.now() + 60_000);
+    await deliver(outbound("sent"));
+    await receiver.drain();
+    await expect(receiver.waitFor(message, "message.queued", { timeoutMs: 0 })).rejects.toThrow("was not handled");
+    await expect(receiver.waitFor(message, "message.sent", { timeoutMs: 0 })).resolves.toBeDefined();
+    await expect(receiver.waitFor(message, () => false, { timeoutMs: 0 })).rejects.toThrow("was not handled");
+  });
+
+  it.each([{ timeoutMs: -1 }, { timeoutMs: 86_400_001 }, { timeoutMs: Number.NaN }, { timeout: 5 }])(
+    "refuses %j",
+    async (options) => {
+      const { receiver } = memoryBench();
+      await expect(receiver.waitFor(message, "x", options)).rejects.toMatchObject({ code: "invalid_option" });
+    },
+  );
+
+  it("waits for an event that arrives while the handler of one before it runs", async () => {
+    const { deliver, receiver, clock } = memoryBench();
+    receiver.onAny(() => {});
+    const waiting = receiver.waitFor(message, "message.sent");
+    await deliver(outbound("queued"));
+    await deliver(outbound("sent"));
+    let found = false;
+    void waiting.then(() => {
+      found = true;
+    });
+    await clock.advance(100);
+    await until(() => found);
+  });
+});
