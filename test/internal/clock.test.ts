@@ -1,0 +1,59 @@
+/** The real clock, and waits on a fake one. */
+import { describe, expect, it } from "vitest";
+import { sleep, systemClock, systemRandom } from "../../src/internal/clock.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+
+describe("systemClock", () => {
+  it("tells epoch milliseconds and a time that only grows", () => {
+    expect(systemClock.now()).toBeGreaterThan(1_700_000_000_000);
+    const first = systemClock.monotonic();
+    expect(systemClock.monotonic()).toBeGreaterThanOrEqual(first);
+  });
+
+  it.each([0, -5])("fires a timer of %d ms", async (ms) => {
+    await new Promise<void>((resolve) => systemClock.setTimeout(resolve, ms));
+  });
+
+  it("never fires a cancelled timer, nor one beyond the longest at once", async () => {
+    let fired = 0;
+    const timers = [0, 2 ** 31, Number.MAX_SAFE_INTEGER].map((ms) => systemClock.setTimeout(() => fired++, ms));
+    timers[0]?.cancel();
+    await new Promise<void>((resolve) => systemClock.setTimeout(resolve, 5));
+    expect(fired).toBe(0);
+    for (const timer of timers) timer.cancel();
+    timers[0]?.cancel();
+  });
+});
+
+describe("sleep()", () => {
+  it("ends after its time, and not before", async () => {
+    const clock = createFakeClock();
+    let over = false;
+    void sleep(clock, 100).then(() => {
+      over = true;
+    });
+    await clock.advance(99);
+    expect(over).toBe(false);
+    await clock.advance(1);
+    expect(over).toBe(true);
+  });
+
+  it("ends as soon as the signal aborts, and leaves neither timer nor listener", async () => {
+    const clock = createFakeClock();
+    const controller = new AbortController();
+    const slept = sleep(clock, 1_000, controller.signal);
+    controller.abort();
+    await slept;
+    await sleep(clock, 1_000, controller.signal);
+    await clock.advance(2_000);
+  });
+});
+
+describe("systemRandom()", () => {
+  it("gives numbers from 0 to below 1", () => {
+    for (let index = 0; index < 100; index++) {
+      const number = systemRandom();
+      expect(number >= 0 && number < 1).toBe(true);
+    }
+  });
+});

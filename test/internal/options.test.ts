@@ -1,0 +1,93 @@
+/** The checks that every option goes through. */
+import { describe, expect, it } from "vitest";
+import { SetupError } from "../../src/errors.ts";
+import {
+  choiceOption,
+  invalidOption,
+  numberOption,
+  refuseUnknownOptions,
+  suggestion,
+} from "../../src/internal/options.ts";
+
+const bounds = { min: 1, max: 10, unit: "ms" };
+
+function thrownBy(run: () => unknown): SetupError {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof SetupError) return error;
+  }
+  throw new Error("No SetupError was thrown.");
+}
+
+describe("refuseUnknownOptions()", () => {
+  it("passes over known ones, also when they are undefined", () => {
+    expect(() => refuseUnknownOptions("make", { a: undefined, b: 1 }, ["a", "b"])).not.toThrow();
+    expect(() => refuseUnknownOptions("make", {}, [])).not.toThrow();
+  });
+
+  it.each([null, undefined, 5, "text", [], ["a"]])("refuses %j as options", (value) => {
+    expect(thrownBy(() => refuseUnknownOptions("make", value, ["a"])).message).toBe("make takes an options object.");
+  });
+
+  it("names the likely option, whatever the case", () => {
+    const error = thrownBy(() => refuseUnknownOptions("make", { TIMEOUTms: 1 }, ["retries", "timeoutMs"]));
+    expect(error.message).toBe('make has no option "TIMEOUTms". Did you mean "timeoutMs"?');
+    expect(error).toMatchObject({ code: "invalid_option", fields: { option: "TIMEOUTms" } });
+  });
+});
+
+describe("suggestion()", () => {
+  it.each([
+    ["secret", 'Did you mean "secrets"?'],
+    ["scerets", 'Did you mean "secrets"?'],
+    ["stor", 'Did you mean "store"?'],
+    ["zzzzzz", "Known: secrets, store."],
+    ["", "Known: secrets, store."],
+  ])("for %j says %s", (word, said) => {
+    expect(suggestion(word, ["secrets", "store"])).toBe(said);
+  });
+
+  it("takes the closest of several", () => {
+    expect(suggestion("batchs", ["batch", "bath", "batches"])).toBe('Did you mean "batch"?');
+  });
+});
+
+describe("numberOption()", () => {
+  it("gives the value within its bounds, and the default for undefined alone", () => {
+    expect([1, 10, undefined].map((value) => numberOption("n", value, 3, bounds))).toEqual([1, 10, 3]);
+  });
+
+  it.each([0, 11, 1.5, Number.NaN, Number.POSITIVE_INFINITY, "5", null, true, 5n])("refuses %s", (value) => {
+    const error = thrownBy(() => numberOption("n", value, 3, bounds));
+    expect(error.message).toMatch(/^Option "n" must be a whole number from 1 to 10 ms; it is /);
+  });
+
+  it("takes fractions where they are allowed", () => {
+    expect(numberOption("n", 1.5, 3, { ...bounds, integer: false })).toBe(1.5);
+    expect(thrownBy(() => numberOption("n", 0.5, 3, { ...bounds, integer: false })).message).toContain("a number from");
+  });
+});
+
+describe("choiceOption()", () => {
+  it("gives a choice or the default, and names the choices else", () => {
+    expect(choiceOption("c", "b", "a", ["a", "b"])).toBe("b");
+    expect(choiceOption("c", undefined, "a", ["a", "b"])).toBe("a");
+    const error = thrownBy(() => choiceOption("c", "the-secret", "a", ["a", "b"]));
+    expect(error.message).toBe('Option "c" must be one of "a", "b"; it is string.');
+  });
+});
+
+describe("invalidOption()", () => {
+  it.each([
+    [5, "5"],
+    [false, "false"],
+    [null, "null"],
+    [undefined, "undefined"],
+    ["a text that may be a secret", "string"],
+    [{ secret: 1 }, "object"],
+    [() => 1, "function"],
+  ])("shows %s as %s: never a text", (value, shown) => {
+    expect(invalidOption("o", "is wrong", value).message).toBe(`Option "o" is wrong; it is ${shown}.`);
+  });
+});

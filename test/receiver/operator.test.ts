@@ -1,0 +1,245 @@
+/** What an operator sees and does: `receiver.inbox`, `health()`, the hooks and the counters. */
+import { describe, expect, it } from "vitest";
+import {
+  type DeadLetterNotice,
+  type FailureNotice,
+  LeaseLost,
+  PermanentError,
+  RetryAfter,
+  SetupError,
+} from "../../src/index.ts";
+import { deferred, idleTurns, memoryBench, sqliteBench, until } from "./bench.ts";
+import { inbound, outbound } from "./events.ts";
+
+const body = inbound();
+
+describe("receiver.inbox", () => {
+  it("opens the inbox by itself", async () => {
+    const { receiver } = sqliteBench();
+    expect(await receiver.inbox.find()).toEqual({ items: [], next: null });
+    expect(await receiver.inbox.findQuarantined()).toEqual({ items: [], next: null });
+    expect(await receiver.inbox.lane(1)).toBeNull();
+    expect(await receiver.inbox.audit()).toEqual([]);
+    expect((await receiver.inbox.stats()).counters.accepted).toBe(0);
+  });
+
+  it("gives 100 rows unless asked for others", async () => {
+    const { receiver, deliver } = sqliteBench();
+    const all = Array.from({ length: 101 }, (_, index) => deliver(inbound({ messageId: `m ${index}` })));
+    await Promise.all(all);
+    const page = await receiver.inbox.find();
+    expect(page.items).toHaveLength(100);
+    expect((await receiver.inbox.find({ after: page.next ?? 0 })).items).toHaveLength(1);
+    expect((await receiver.inbox.find({ limit: 5, messageId: "m 7" })).items).toHaveLength(1);
+  });
+
+  it("replays a dead letter to its handlers, as a replay, and writes who did it", async () => {
+    const { receiver, deliver } = sqliteBench();
+    const replays: boolean[] = [];
+    receiver.onAny((_, ctx) => {
+      replays.push(ctx.replay);
+      if (!ctx.replay) throw new PermanentError("first");
+    });
+    await receiver.start();
+    await deliver(body);
+    await until(async () => (await receiver.inbox.stats()).gauges.dead === 1);
+    expect((await receiver.health()).reasons).toEqual(["dead_letters"]);
+    expect(await receiver.inbox.replay(1, { by: "ann" })).toMatchObject({ ok: true });
+    await until(async () => (await receiver.inbox.stats()).counters.handled === 1);
+    expect(replays).toEqual([false, true]);
+    expect(await receiver.inbox.audit(5)).toMatchObject([{ act: "replay", by: "ann" }]);
+    expect(await receiver.health()).toEqual({ status: "ok", reasons: [] });
+    expect(await receiver.inbox.replay(99)).toEqual({ ok: false, reason: "not_found" });
+  });
+
+  it("unblocks a message that waits behind its dead letter", async () => {
+    const { receiver, deliver } = sqliteBench({ onDead: "block" });
+    const seen: string[] = [];
+    receiver.onAny((event) => {
+      seen.push(event.eventType);
+      if (event.eventType === "message.queued") throw new PermanentError("no");
+    });
+    await receiver.start();
+    await deliver(outbound("queued"));
+    await deliver(outbound("sent"));
+    await until(async () => (await receiver.inbox.stats()).gauges.blockedLanes === 1);
+    expect((await receiver.health()).reasons).toEqual(["dead_letters", "blocked_lanes"]);
+    expect(await receiver.inbox.unblock(1)).toMatchObject({ ok: true });
+    await until(() => seen.length === 2);
+    expect(seen).toEqual(["message.queued", "message.sent"]);
+  });
+
+  it("erases a person's data; a repeat is still known (RCV-6)", async () => {
+    const { receiver, deliver } = sqliteBench();
+    await deliver(body);
+    expect(await receiver.inbox.erase({ messageId: "msg_in_1" }, { by: "ann" })).toMatchObject({ ok: true, count: 1 });
+    expect((await receiver.inbox.find()).items).toMatchObject([{ raw: null, state: "discarded" }]);
+    expect((await deliver(body)).body).toBe('{"outcome":"duplicate"}');
+    expect((await receiver.inbox.audit())[0]).toMatchObject({ act: "erase", by: "ann" });
+  });
+});
+
+describe("health()", () => {
+  it("is ok for a started receiver, and tells of pauses and quarantined bodies", async () => {
+    const { receiver, deliver } = memoryBench();
+    receiver.onAny(() => {});
+    await receiver.start();
+    expect(await receiver.health()).toEqual({ status: "ok", reasons: [] });
+    receiver.pause();
+    await deliver("junk");
+    expect(await receiver.health()).toEqual({ status: "degraded", reasons: ["worker_paused", "quarantined"] });
+    receiver.resume();
+    expect((await receiver.health()).reasons).toEqual(["quarantined"]);
+  });
+
+  it("tells of a store that does not answer or open", async () => {
+    const { receiver, store } = memoryBench();
+    store.faults.open = new Error("down");
+    expect((await receiver.health()).reasons).toEqual(["store_unavailable"]);
+    store.faults.open = null;
+    store.faults.reads = new Error("down");
+    expect((await receiver.health()).reasons).toEqual(["store_unavailable"]);
+    store.faults.reads = null;
+    expect((await receiver.health()).status).toBe("ok");
+  });
+
+  it("tells when every handler failed and the worker paused itself, and when that is over", async () => {
+    const { receiver, deliver, clock, codes } = sqliteBench({ concurrency: 4 });
+    let works = false;
+    receiver.onAny(() => {
+      if (!works) throw new Error("The database is down.");
+    });
+    await receiver.start();
+    await Promise.all(Array.from({ length: 25 }, (_, index) => deliver(inbound({ messageId: `m ${index}` }))));
+    await until(() => codes().includes("worker_paused"));
+    expect((await receiver.health()).reasons).toEqual(["worker_paused"]);
+    works = true;
+    await clock.advance(40_000);
+    await until(async () => (await receiver.inbox.stats()).counters.handled === 25);
+    expect(await receiver.health()).toEqual({ status: "ok", reasons: [] });
+  });
+});
+
+describe("hooks", () => {
+  it("tell of failures and dead letters; those that throw change nothing", async () => {
+    const { receiver, deliver, clock, log } = memoryBench({ maxAttempts: 2 });
+    const failures: FailureNotice[] = [];
+    const dead: DeadLetterNotice[] = [];
+    const error = new RetryAfter(10);
+    receiver
+      .onError((notice) => failures.push(notice))
+      .onError(() => {
+        throw new Error("hook");
+      })
+      .onDeadLetter((notice) => dead.push(notice))
+      .onDeadLetter(() => Promise.reject(new Error("hook")))
+      .onAny(() => {
+        throw error;
+      });
+    await receiver.start();
+    expect((await deliver(body)).status).toBe(503);
+    await clock.advance(1_000);
+    expect(failures.map(({ attempt, error: thrown }) => [attempt, thrown])).toEqual([
+      [1, error],
+      [2, error],
+    ]);
+    expect(dead).toMatchObject([{ eventId: 1, attempts: 2, code: "retry_after" }]);
+    expect(log.filter(({ message }) => message === "A hook threw.")).toHaveLength(3);
+  });
+});
+
+describe("handlers' context", () => {
+  it("refuses commit with a store that has no transactions, naming the one that has", async () => {
+    const { receiver, deliver } = memoryBench({ maxAttempts: 1 });
+    const errors: unknown[] = [];
+    receiver.on("message.inbound", (_, ctx) => {
+      try {
+        ctx.commit(() => {});
+      } catch (error) {
+        errors.push(error);
+      }
+    });
+    expect((await deliver(body)).status).toBe(200);
+    expect(errors[0]).toBeInstanceOf(SetupError);
+    expect((errors[0] as Error).message).toContain("sqliteStore");
+  });
+
+  it("refuses commit once the event is settled", async () => {
+    const { receiver, deliver } = sqliteBench();
+    const after = deferred<unknown>();
+    receiver.on("message.inbound", (_, ctx) => {
+      setImmediate(() => {
+        try {
+          ctx.commit(() => {});
+        } catch (error) {
+          after.resolve(error);
+        }
+      });
+    });
+    await receiver.start();
+    await deliver(body);
+    expect(await after.promise).toBeInstanceOf(LeaseLost);
+  });
+
+  it("logs with the event's ids", async () => {
+    const { receiver, deliver, log } = memoryBench();
+    receiver.onAny((_, ctx) => ctx.log.info({ mine: 1 }, "Seen."));
+    await deliver(outbound("queued"));
+    expect(log.find(({ message }) => message === "Seen.")?.fields).toEqual({
+      ...{ eventId: 1, eventType: "message.queued", sequence: 1, messageId: "msg_1", mine: 1 },
+    });
+  });
+
+  it("runs several handlers in order, from the first again after a failure", async () => {
+    const { receiver, deliver, clock } = memoryBench();
+    const ran: string[] = [];
+    receiver.on("message.inbound", async () => ran.push("first"));
+    receiver.on("message.inbound", () => {
+      ran.push("second");
+      if (ran.length === 2) throw new Error("once");
+    });
+    await receiver.start();
+    await deliver(body);
+    await clock.advance(2_000);
+    expect(ran).toEqual(["first", "second", "first", "second"]);
+  });
+});
+
+describe("counters and heartbeats", () => {
+  it("are written every 10 s with the keyring's name, and at stop", async () => {
+    const { receiver, deliver, clock } = sqliteBench();
+    await deliver(body);
+    await deliver(body, { unsigned: true });
+    await clock.advance(10_000);
+    const [instance] = (await receiver.inbox.stats()).instances;
+    expect(instance).toMatchObject({
+      pid: process.pid,
+      counters: { "slot:current": 1, "refused:missing_timestamp": 1 },
+    });
+    expect(instance?.keyringVersion).toMatch(/^[0-9a-f]{16}$/);
+  });
+
+  it("come from closed sets, whatever is sent", async () => {
+    const { receiver, deliver } = sqliteBench();
+    for (let index = 0; index < 50; index++) {
+      await deliver(`{"eventType":"type ${index}"}`, { tenant: `tenant ${index}` });
+      await deliver(body, { method: `METHOD${index}` });
+      await deliver(body, { headers: { "content-encoding": `gzip${index}` } });
+    }
+    expect(receiver.counters).toEqual({ "slot:current": 50, "refused:method": 50, "refused:encoding": 50 });
+  });
+
+  it("survive a store that fails for a while: tried again, and said", async () => {
+    const { receiver, clock, store, codes } = memoryBench();
+    await receiver.health();
+    await idleTurns();
+    store.faults.reads = new Error("down");
+    await clock.advance(600_000);
+    expect(codes().length).toBeGreaterThan(50);
+    store.faults.reads = null;
+    const before = codes().length;
+    await clock.advance(60_000);
+    expect(codes()).toHaveLength(before);
+    expect((await receiver.inbox.stats()).instances).toHaveLength(1);
+  });
+});
