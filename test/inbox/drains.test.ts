@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { deferred, openBench, rounds } from "./bench.ts";
+import { type Bench, deferred, openBench, rounds } from "./bench.ts";
 
 describe("Worker.drain()", () => {
   it("handles what is ready now and says that nothing is left", async () => {
@@ -42,4 +42,159 @@ describe("Worker.drain()", () => {
     expect(await bench.states()).toEqual(["handled", "handled", "pending", "pending", "pending"]);
     await bench.expectNothingLeaked();
   });
+
+  it("gives back what it had taken ahead, and does not count it", async () => {
+    const slow = deferred();
+    let quick = true;
+    const register = (on: Bench["registry"]) => on.onAny(() => (quick ? undefined : slow.promise));
+    const bench = await openBench({ register, worker: { concurrency: 1 } });
+    await bench.acceptMany(10, "quick");
+    await bench.worker.drain({});
+    quick = false;
+    await bench.acceptMany(5, "slow");
+    const drained = bench.worker.drain({ budgetMs: 1_000 });
+    await rounds();
+    expect(bench.recorder.outstanding.size).toBe(5);
+    await bench.clock.advance(1_000);
+    expect(bench.recorder.outstanding.size).toBe(1);
+    slow.resolve();
+    expect(await drained).toEqual({ claimed: 1, complete: false });
+    expect((await bench.events()).map((event) => event.attempts)).toEqual([...Array(11).fill(1), 0, 0, 0, 0]);
+    await bench.expectNothingLeaked();
+  });
+
+  it("starts nothing that a turn under way claimed when its budget ended", async () => {
+    const gate = deferred();
+    let ran = 0;
+    const bench = await openBench({ register: (on) => on.onAny(() => void ran++) });
+    await bench.acceptMany(3);
+    bench.recorder.gate = gate.promise;
+    const drained = bench.worker.drain({ budgetMs: 10 });
+    await bench.clock.advance(10);
+    bench.recorder.gate = null;
+    gate.resolve();
+    expect(await drained).toMatchObject({ complete: false });
+    await rounds();
+    expect(ran).toBe(0);
+    await bench.expectNothingLeaked();
+  });
+
+  it("waits neither for gaps nor for backoffs", async () => {
+    const register = (on: Bench["registry"]) =>
+      on.onAny(() => {
+        throw new Error("down");
+      });
+    const bench = await openBench({ register });
+    await Promise.all([bench.accept("a", 1), bench.accept("b", 2)]);
+    expect(await bench.worker.drain({})).toEqual({ claimed: 1, complete: true });
+    expect([(await bench.lane("a")).status, (await bench.lane("b")).status]).toEqual(["backoff", "gap"]);
+    await bench.clock.advance(1_000);
+    expect(await bench.worker.drain({})).toEqual({ claimed: 1, complete: true });
+  });
+
+  it("handles what becomes ready behind an event that it handled", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(async () => {}) });
+    await Promise.all([1, 2, 3, 4].map((sequence) => bench.accept("a", sequence)));
+    expect(await bench.worker.drain({})).toEqual({ claimed: 4, complete: true });
+  });
+
+  it("resolves at once with nothing to do, with a paused worker, and with a stopped one", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
+    expect(await bench.worker.drain({})).toEqual({ claimed: 0, complete: true });
+    await bench.accept("a");
+    bench.worker.pause();
+    expect(await bench.worker.drain({})).toEqual({ claimed: 0, complete: false });
+    bench.worker.resume();
+    expect(await bench.worker.drain({})).toEqual({ claimed: 1, complete: true });
+  });
+
+  it("is cut off by a pause, and resolves when what runs has ended", async () => {
+    const slow = deferred();
+    const bench = await openBench({ register: (on) => on.onAny(() => slow.promise), worker: { concurrency: 1 } });
+    await bench.acceptMany(3);
+    const drained = bench.worker.drain({});
+    await rounds();
+    bench.worker.pause();
+    slow.resolve();
+    expect(await drained).toEqual({ claimed: 1, complete: false });
+    await bench.expectNothingLeaked();
+  });
+
+  it("resolves when the store fails, with nothing in hand", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
+    await bench.acceptMany(3);
+    bench.recorder.failNextTurns = 1;
+    expect(await bench.worker.drain({})).toEqual({ claimed: 0, complete: false });
+    expect(await bench.worker.drain({})).toEqual({ claimed: 3, complete: true });
+  });
+
+  it("resolves after a settle that failed was written at last", async () => {
+    const fail = () => {
+      bench.recorder.failNextTurns = 3;
+    };
+    const bench: Bench = await openBench({ register: (on) => on.onAny(() => fail()) });
+    await bench.accept("a");
+    const drained = bench.worker.drain({});
+    await bench.clock.advance(60_000);
+    expect(await drained).toEqual({ claimed: 1, complete: false });
+    expect(await bench.states()).toEqual(["handled"]);
+  });
+
+  it("joins others: each ends by its own bounds, and all see the same work", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(async () => {}), worker: { concurrency: 2 } });
+    await bench.acceptMany(9);
+    const drains = [bench.worker.drain({ limit: 2 }), bench.worker.drain({}), bench.worker.drain({ budgetMs: 60_000 })];
+    const results = await Promise.all(drains);
+    expect(results).toEqual([
+      { claimed: 2, complete: false },
+      { claimed: 9, complete: true },
+      { claimed: 9, complete: true },
+    ]);
+    await bench.expectNothingLeaked();
+  });
+
+  it("joins a running worker, idle or at work", async () => {
+    const slow = deferred();
+    const bench = await openBench({ register: (on) => on.onAny(() => slow.promise) });
+    bench.worker.start();
+    expect(await bench.worker.drain({})).toEqual({ claimed: 0, complete: true });
+    await bench.accept("a", 1);
+    await bench.accept("a", 2);
+    const drained = bench.worker.drain({});
+    slow.resolve();
+    expect(await drained).toEqual({ claimed: 1, complete: true });
+    expect(await bench.states()).toEqual(["handled", "handled"]);
+  });
+
+  it("ends under steady traffic that never lets the worker rest", async () => {
+    const bench: Bench = await openBench({ register: (on) => on.onAny(() => sleepFor(bench, 100)) });
+    let over = 0;
+    await bench.accept("first");
+    void bench.worker.drain({}).then(() => over++);
+    for (let round = 0; round < 40; round++) {
+      await bench.accept(`traffic${round}`);
+      void bench.worker.drain({}).then(() => over++);
+      await bench.clock.advance(50);
+    }
+    expect(over).toBeGreaterThan(30);
+  });
+
+  it("with a budget ends under steady traffic to a running worker", async () => {
+    const bench: Bench = await openBench({
+      register: (on) => on.onAny(() => sleepFor(bench, 100)),
+      worker: { concurrency: 1 },
+    });
+    bench.worker.start();
+    await bench.acceptMany(1_000);
+    let result: unknown = null;
+    void bench.worker.drain({ budgetMs: 1_000 }).then((drained) => {
+      result = drained;
+    });
+    await bench.clock.advance(1_100);
+    expect(result).toMatchObject({ complete: false });
+  });
 });
+
+function sleepFor(bench: Bench, ms: number): Promise<void> {
+  return new Promise((resolve) => bench.clock.setTimeout(resolve, ms));
+}

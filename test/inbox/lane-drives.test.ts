@@ -1,0 +1,165 @@
+import { describe, expect, it } from "vitest";
+import type { Acceptance } from "../../src/inbox/store.ts";
+import { type Bench, deferred, openBench, rounds } from "./bench.ts";
+
+/** Drives the lane of what was accepted, and tells how often it was said not to be due. */
+function drive(bench: Bench, acceptance: Acceptance): { refused: number } {
+  if (acceptance.outcome === "failed") throw acceptance.error;
+  const told = { refused: 0 };
+  bench.worker.drive(acceptance.lane, acceptance.event, () => told.refused++);
+  return told;
+}
+
+describe("Worker.drive()", () => {
+  it("handles the lane's event though the worker was never started (RCV-3)", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
+    const [a] = await Promise.all([bench.accept("a"), bench.accept("b")]);
+    const told = drive(bench, a);
+    await rounds();
+    expect(await bench.states()).toEqual(["handled", "pending"]);
+    expect(bench.endings).toEqual([[1, "done"]]);
+    expect(told.refused).toBe(0);
+    await bench.expectNothingLeaked();
+  });
+
+  it("handles what is before the event in its lane first (I4)", async () => {
+    const seen: number[] = [];
+    const bench = await openBench({ register: (on) => on.onAny((_, ctx) => void seen.push(ctx.meta.eventId)) });
+    await bench.accept("a", 1);
+    const told = drive(bench, await bench.accept("a", 2));
+    await rounds();
+    expect(seen).toEqual([1, 2]);
+    expect(told.refused).toBe(0);
+  });
+
+  it("says so when the event waits for a gap, for a backoff, or is done", async () => {
+    const register = (on: Bench["registry"]) =>
+      on.onAny((_, ctx) => {
+        if (ctx.meta.lane.messageId === "b") throw new Error("down");
+      });
+    const bench = await openBench({ register });
+    const gap = drive(bench, await bench.accept("a", 2));
+    const failing = await bench.accept("b");
+    const first = drive(bench, failing);
+    await rounds();
+    expect([gap.refused, first.refused]).toEqual([1, 0]);
+    expect(bench.endings).toEqual([[2, "retry"]]);
+    const backoff = drive(bench, failing);
+    await rounds();
+    expect(backoff.refused).toBe(1);
+    const done = await bench.accept("c");
+    drive(bench, done);
+    await rounds();
+    const again = drive(bench, done);
+    await rounds();
+    expect(again.refused).toBe(1);
+  });
+
+  it("says so when the event before it fails", async () => {
+    const register = (on: Bench["registry"]) =>
+      on.onAny(() => {
+        throw new Error("down");
+      });
+    const bench = await openBench({ register });
+    await bench.accept("a", 1);
+    const told = drive(bench, await bench.accept("a", 2));
+    await rounds();
+    expect(told.refused).toBe(1);
+  });
+
+  it("joins what runs already, and waits behind it for a later event", async () => {
+    const gate = deferred();
+    const seen: number[] = [];
+    const register = (on: Bench["registry"]) =>
+      on.onAny(async (_, ctx) => {
+        seen.push(ctx.meta.eventId);
+        await gate.promise;
+      });
+    const bench = await openBench({ register });
+    const first = await bench.accept("a", 1);
+    const told = [drive(bench, first)];
+    await rounds();
+    told.push(drive(bench, first));
+    const second = await bench.accept("a", 2);
+    told.push(drive(bench, second), drive(bench, second));
+    await rounds();
+    expect(seen).toEqual([1]);
+    gate.resolve();
+    await rounds();
+    expect(seen).toEqual([1, 2]);
+    expect(told.map(({ refused }) => refused)).toEqual([0, 0, 0, 0]);
+    expect(bench.endings).toEqual([
+      [1, "done"],
+      [2, "done"],
+    ]);
+  });
+
+  it("says so when the turn fails, and at once while paused", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
+    const acceptance = await bench.accept("a");
+    bench.recorder.failNextTurns = 1;
+    const failed = drive(bench, acceptance);
+    await rounds();
+    expect(failed.refused).toBe(1);
+    const queued = drive(bench, acceptance);
+    bench.worker.pause();
+    expect(queued.refused).toBe(1);
+    const paused = drive(bench, acceptance);
+    expect(paused.refused).toBe(1);
+    const turns = bench.recorder.turns.length;
+    await rounds(100);
+    expect(bench.recorder.turns.length - turns).toBeLessThan(3);
+    bench.worker.resume();
+    drive(bench, acceptance);
+    await rounds();
+    expect(await bench.states()).toEqual(["handled"]);
+  });
+
+  it("handles many lanes, more than there are places", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(async () => {}), worker: { concurrency: 2 } });
+    for (const acceptance of await bench.acceptMany(10)) drive(bench, acceptance);
+    await rounds(200);
+    expect(await bench.states()).toEqual(Array(10).fill("handled"));
+    await bench.expectNothingLeaked();
+  });
+
+  it("does not keep a running worker from other lanes", async () => {
+    const slow = deferred();
+    const seen: string[] = [];
+    const register = (on: Bench["registry"]) =>
+      on.onAny((_, ctx) => {
+        seen.push(ctx.meta.lane.messageId);
+        return ctx.meta.lane.messageId === "driven" ? slow.promise : undefined;
+      });
+    const bench = await openBench({ register });
+    const driven = await bench.accept("driven");
+    drive(bench, driven);
+    await bench.accept("other");
+    bench.worker.start();
+    await rounds();
+    expect(seen.toSorted()).toEqual(["driven", "other"]);
+  });
+
+  it("does not keep a drain from ending", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
+    const gap = await bench.accept("gap", 2);
+    await bench.accept("other");
+    const drained = bench.worker.drain({});
+    drive(bench, gap);
+    expect(await drained).toEqual({ claimed: 1, complete: true });
+  });
+
+  it("notices a lane of another message accepted in the same turn", async () => {
+    const slow = deferred();
+    const register = (on: Bench["registry"]) =>
+      on.onAny((_, ctx) => (ctx.meta.lane.messageId === "driven" ? slow.promise : undefined));
+    const bench = await openBench({ register });
+    const driven = await bench.accept("driven");
+    bench.worker.start();
+    // One turn claims the driven lane, accepts the other, and may not lease it.
+    drive(bench, driven);
+    await Promise.all([bench.accept("other")]);
+    await rounds();
+    expect((await bench.lane("other")).events[0]?.outcome).toBe("handled");
+  });
+});
