@@ -74,6 +74,7 @@ describe("effects on the user's own connection", () => {
     user.defaultSafeIntegers(true);
     const store = await open(sqliteStore(path, { effects: user }));
     const [lease] = await leases(store as Store, "m");
+    await store.step(turn<Database.Database>({ accepts: [event("m", 2)] }));
     let seen: unknown;
     const effect = (db: Database.Database) => {
       seen = db;
@@ -89,18 +90,21 @@ describe("effects on the user's own connection", () => {
     user.close();
   });
 
-  it("wait until the user's own transaction is over, and join none", async () => {
-    const path = makePath();
-    const user = makeNotes(path);
-    const store = (await open(sqliteStore(path, { effects: user }))) as Store;
-    const [lease] = await leases(store, "m");
-    user.exec("begin; insert into note values ('mine')");
-    const settling = store.step(turn({ settles: [complete(lease!, write("theirs"))] }));
-    setTimeout(() => user.exec("rollback"), 50);
-    expect((await settling).settled).toEqual([{ status: "settled" }]);
-    expect(notesIn(user)).toEqual(["theirs"]);
-    user.close();
-  });
+  it.each(["", "insert into note values ('mine')"])(
+    "wait until the user's own transaction is over: %j",
+    async (sql) => {
+      const path = makePath();
+      const user = makeNotes(path);
+      const store = (await open(sqliteStore(path, { effects: user }))) as Store;
+      const [lease] = await leases(store, "m");
+      user.exec(`begin; ${sql}`);
+      const settling = store.step(turn({ settles: [complete(lease!, write("theirs"))] }));
+      setTimeout(() => user.exec("rollback"), 50);
+      expect((await settling).settled).toEqual([{ status: "settled" }]);
+      expect(notesIn(user)).toEqual(["theirs"]);
+      user.close();
+    },
+  );
 
   it("are not told lost when only the rest of their turn failed", async () => {
     const path = makePath();
