@@ -1,5 +1,5 @@
 /** What the demo makes of a run: one story per message, and the checks that decide about its exit code. */
-import type { EventKey, Load } from "./load.ts";
+import { type Load, nameOf } from "./load.ts";
 import type { DemoState, StoredEvent } from "./receiver.ts";
 import type { Sent } from "./sender.ts";
 
@@ -16,7 +16,7 @@ export interface Run {
   readonly state: DemoState;
   /** In the order of handling. */
   readonly handled: readonly HandledRow[];
-  /** How many accepted events were not handled yet at the moment of the kill. */
+  /** How many acknowledged events the killed process had not handled. */
   readonly waitingAtKill: number;
   readonly exitCode: number | null;
 }
@@ -66,7 +66,7 @@ function noteOf(load: Load, messageId: string, events: readonly StoredEvent[]): 
 export function checksOf(run: Run, stories: readonly Story[]): Check[] {
   const { load, sent, state, handled, exitCode, waitingAtKill } = run;
   const acknowledged = new Set(
-    sent.flatMap(({ delivery, status }) => (status === 200 && nameOf(delivery.event)) || []),
+    sent.flatMap(({ delivery, status }) => (status === 200 && delivery.event && nameOf(delivery.event)) || []),
   );
   const times = countBy(
     handled.map((row) => nameOf({ messageId: row.message_id, sequence: row.sequence, eventType: row.event_type })),
@@ -88,7 +88,7 @@ export function checksOf(run: Run, stories: readonly Story[]): Check[] {
     ...(["current", "previous"] as const).map((slot) => acceptedBy(run, slot)),
     ...(["forged", "stale", "malformed"] as const).map((kind) => refusedWith401(run, kind)),
     quarantined(run, state),
-    check(waitingAtKill > 0, `accepted events survived the kill unhandled: ${waitingAtKill}`),
+    check(waitingAtKill > 0, `acknowledged events that the kill found unhandled: ${waitingAtKill}`),
     check(exitCode === 0, "SIGTERM ended the receiver with exit code 0"),
   ];
 }
@@ -126,10 +126,6 @@ function quarantined({ sent }: Run, state: DemoState): Check {
 
 function check(ok: boolean, text: string): Check {
   return { ok, text };
-}
-
-function nameOf(event: EventKey | undefined): string {
-  return event === undefined ? "" : `${event.messageId}/${event.sequence}/${event.eventType}`;
 }
 
 function countBy(names: readonly string[]): Map<string, number> {

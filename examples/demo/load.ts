@@ -26,12 +26,19 @@ export interface EventKey {
   readonly eventType: string;
 }
 
+/** The same for the sender, the receiver's output and its table. */
+export function nameOf({ messageId, sequence, eventType }: EventKey): string {
+  return `${messageId}/${sequence}/${eventType}`;
+}
+
 export interface Load {
   /** In the order of sending. */
   readonly deliveries: readonly Delivery[];
   readonly events: readonly EventKey[];
   /** Messages whose handler fails twice for each of their events. */
   readonly failsTwice: readonly string[];
+  /** Once these are acknowledged the receiver is killed: half of the load is over, and their handler still has to fail twice. */
+  readonly killAt: readonly EventKey[];
   /** Messages that end with `message.failed`. */
   readonly endsFailed: ReadonlySet<string>;
 }
@@ -54,10 +61,13 @@ export function createLoad(seed: number, now: number): Load {
   const duplicates = shuffled(originals, random)
     .slice(0, 60)
     .map((original): Delivery => ({ ...original, kind: "duplicate" }));
+  const keys = originals.flatMap(({ event }) => event ?? []);
+  const failsTwice = ids.filter((_, index) => index % 20 === 11);
   return {
     deliveries: interleaved([originals, duplicates, ...refused(random, now)], random),
-    events: originals.flatMap(({ event }) => event ?? []),
-    failsTwice: ids.filter((_, index) => index % 20 === 11),
+    events: keys,
+    failsTwice,
+    killAt: keys.filter(({ messageId }) => messageId === failsTwice[Math.floor(failsTwice.length / 2)]),
     endsFailed,
   };
 }

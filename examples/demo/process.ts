@@ -3,13 +3,14 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { type EventKey, nameOf } from "./load.ts";
 import type { DemoState } from "./receiver.ts";
 
 /** Compiled, it lies beside this file. */
 const PROGRAM = fileURLToPath(new URL("./receiver.js", import.meta.url));
 
 export class ReceiverProcess {
-  /** Identities of the events whose handler ran to its end, as the process printed them. */
+  /** Names of the events whose handlers ran to their end, as the process printed them. */
   readonly handled = new Set<string>();
   /** Its warnings and errors: refusals and failures that the demo provokes. */
   readonly log: string[] = [];
@@ -33,13 +34,18 @@ export class ReceiverProcess {
     return this.#listening;
   }
 
-  /** Kills it without warning and starts another one on the same inbox; whoever asks for `url` meanwhile waits. */
-  async killAndRestart(): Promise<void> {
+  /**
+   * Kills it without warning and starts another one on the same inbox; whoever asks for `url` meanwhile waits.
+   * Resolves with what the killed one had handled.
+   */
+  async killAndRestart(): Promise<ReadonlySet<string>> {
     const { port } = new URL(await this.#listening);
     const exited = this.#exited();
-    this.#listening = exited.then(() => this.#launch(port));
+    const handled = exited.then(() => new Set(this.handled));
+    this.#listening = handled.then(() => this.#launch(port));
     this.#child?.kill("SIGKILL");
     await this.#listening;
+    return handled;
   }
 
   #launch(port: string): Promise<string> {
@@ -54,9 +60,9 @@ export class ReceiverProcess {
         reject(new Error(`The receiver ended with ${code} before it listened: ${this.log.at(-1)}`)),
       );
       createInterface({ input: child.stdout }).on("line", (text) => {
-        const line = JSON.parse(text) as { listening?: string; handled?: string };
-        if (line.listening !== undefined) resolve(line.listening);
-        if (line.handled !== undefined) this.handled.add(line.handled);
+        const line = JSON.parse(text) as { listening: string } | EventKey;
+        if ("listening" in line) resolve(line.listening);
+        else this.handled.add(nameOf(line));
       });
     });
   }
@@ -75,7 +81,8 @@ export class ReceiverProcess {
 
   async #exited(): Promise<number | null> {
     if (this.#child === undefined || this.#child.exitCode !== null || this.#child.signalCode !== null) return null;
-    const [code] = (await once(this.#child, "exit")) as [number | null];
+    // "close" comes behind the last line that it printed.
+    const [code] = (await once(this.#child, "close")) as [number | null];
     return code;
   }
 }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { checksOf, type HandledRow, type Run, storiesOf } from "./findings.ts";
-import { createLoad, type Load } from "./load.ts";
+import { createLoad, type Load, nameOf } from "./load.ts";
 import { ReceiverProcess } from "./process.ts";
 import { printChecks, printCounts, printGuarantee, printStories, say, title } from "./report.ts";
 import { type Secrets, type Sent, sendAll } from "./sender.ts";
@@ -66,27 +66,31 @@ async function perform(receiver: ReceiverProcess, { load, secrets, inboxPath }: 
   title(`${load.deliveries.length} deliveries over HTTP: ${load.events.length} events, shuffled, repeated and forged`);
   say(`receiver   ${await receiver.start()}`);
   say(`inbox      ${inboxPath}`);
-  const killAfter = Math.floor(load.deliveries.length / 2);
-  const accepted = new Set<string>();
+  const acknowledged = new Set<string>();
+  const killAt = load.killAt.map(nameOf);
   let answers = 0;
-  let waitingAtKill = 0;
-  let restarted: Promise<void> | undefined;
-  const onAnswer = ({ delivery, outcome }: Sent) => {
-    if (outcome === "accepted") accepted.add(delivery.body);
+  let restart: Promise<number> | undefined;
+  const onAnswer = ({ delivery, status }: Sent) => {
     answers += 1;
-    if (answers !== killAfter) return;
-    const killedAt = performance.now();
-    restarted = receiver.killAndRestart().then(() => {
-      say(`restarted  on the same inbox, ready again after ${Math.round(performance.now() - killedAt)} ms`);
-    });
-    waitingAtKill = accepted.size - receiver.handled.size;
-    say(`killed     SIGKILL after ${answers} answers; ${waitingAtKill} accepted events are not handled yet`);
+    if (restart !== undefined) return;
+    if (status === 200 && delivery.event !== undefined) acknowledged.add(nameOf(delivery.event));
+    if (killAt.every((name) => acknowledged.has(name))) restart = killAndRestart(receiver, answers, acknowledged);
   };
   const sent = await sendAll(load.deliveries, { secrets, parallel: PARALLEL, url: () => receiver.url, onAnswer });
-  await restarted;
+  const waitingAtKill = (await restart) ?? 0;
   const state = await settled(receiver);
   const exitCode = await receiver.stop();
   return { load, sent, state, handled: readHandled(inboxPath), waitingAtKill, exitCode };
+}
+
+/** Resolves with the number of acknowledged events that the killed process had not handled. */
+async function killAndRestart(receiver: ReceiverProcess, answers: number, acknowledged: ReadonlySet<string>) {
+  const killedAt = performance.now();
+  const handled = await receiver.killAndRestart();
+  const waiting = [...acknowledged].filter((name) => !handled.has(name)).length;
+  say(`killed     SIGKILL after ${answers} answers; ${waiting} acknowledged events were not handled yet`);
+  say(`restarted  on the same inbox, ready again after ${Math.round(performance.now() - killedAt)} ms`);
+  return waiting;
 }
 
 /** Resolves once nothing waits in the inbox any more. */

@@ -99,7 +99,7 @@ async function torture(folder: string) {
   let running = launch(inboxPath);
   const load = new Load(SEED, SECRET, async () => (await running).ready.port);
   const sending = load.run();
-  let lost = 0;
+  const lost = new Set<string>();
   for (let kill = 0; kill < KILLS; kill++) {
     const { child } = await running;
     await wait(60 + random() * 300);
@@ -112,7 +112,7 @@ async function torture(folder: string) {
     await exited;
     const acknowledged = [...load.acknowledged];
     const stored = await storedIdentities(inboxPath, folder);
-    lost += acknowledged.filter((identity) => !stored.has(identity)).length;
+    for (const identity of acknowledged) if (!stored.has(identity)) lost.add(identity);
     const next = launch(inboxPath);
     settle(next);
     recoveries.push((await next).ready);
@@ -124,7 +124,7 @@ async function torture(folder: string) {
   child.kill("SIGTERM");
   const [code] = await exited;
   expect(code).toBe(0);
-  return { kills: KILLS, lost, ...verdictOf(inboxPath, load), ...times(recoveries) };
+  return { kills: KILLS, lost: lost.size, ...verdictOf(inboxPath, load), ...times(recoveries) };
 }
 
 function verdictOf(inboxPath: string, load: Load) {
