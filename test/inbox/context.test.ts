@@ -1,0 +1,79 @@
+import { hash } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { LeaseLost, SetupError } from "../../src/errors.ts";
+import { LeaseContext } from "../../src/inbox/context.ts";
+import type { Lease } from "../../src/inbox/store.ts";
+import { type Logger, silentLogger } from "../../src/internal/logger.ts";
+
+const lease: Lease = {
+  ...{ lane: 7, epoch: 3, event: 11, sequence: 4, eventType: "message.failed", attempt: 2 },
+  key: { apiClientId: "apc_7", tag: "outbound", messageId: "msg_1" },
+  ...{ acceptedAt: 1_000, signedAt: 900, late: false, forced: true, outOfOrder: true },
+  missing: { from: 2, to: 3 },
+  ...{ trace: "00-trace", raw: Buffer.from("{}"), acceptIndex: null },
+};
+
+describe("LeaseContext", () => {
+  it("shows what the lease says", () => {
+    const context = new LeaseContext<never>(lease, silentLogger, true);
+    expect(context).toMatchObject({
+      ...{ attempt: 2, receivedAt: 1_000, timestamp: 900, missing: { from: 2, to: 3 }, replay: true, outOfOrder: true },
+      meta: { eventId: 11, laneId: 7, lane: lease.key, traceparent: "00-trace" },
+    });
+    expect(context.rawBody).toBe(lease.raw);
+  });
+
+  it("names the event by the hash of its identity, the same for each attempt (EVT-12)", () => {
+    const context = new LeaseContext<never>(lease, silentLogger, true);
+    const identity = hash("sha256", '["o","apc_7","msg_1",4,"message.failed"]');
+    expect([context.identity, context.identity]).toEqual([identity, identity]);
+    expect(new LeaseContext<never>({ ...lease, attempt: 9, epoch: 9 }, silentLogger, true).identity).toBe(identity);
+  });
+
+  it("makes a logger, a signal and an identity only when they are asked for", () => {
+    const children: object[] = [];
+    const logger: Logger = {
+      ...silentLogger,
+      child(fields) {
+        children.push(fields);
+        return silentLogger;
+      },
+    };
+    const context = new LeaseContext<never>(lease, logger, true);
+    expect(context.aborted).toBe(false);
+    context.commit(() => {});
+    expect(children).toEqual([]);
+    expect(context.log).toBe(silentLogger);
+    expect(children[0]).toMatchObject({ eventId: 11, eventType: "message.failed", sequence: 4 });
+    expect(context.signal).toBe(context.signal);
+  });
+
+  it("aborts a signal that was asked for, or is asked for later", () => {
+    const early = new LeaseContext<never>(lease, silentLogger, true);
+    const { signal } = early;
+    const late = new LeaseContext<never>(lease, silentLogger, true);
+    const reason = new LeaseLost();
+    for (const context of [early, late]) context.abort(reason);
+    expect([signal.aborted, signal.reason]).toEqual([true, reason]);
+    expect([late.signal.aborted, late.signal.reason, late.aborted]).toEqual([true, reason, true]);
+  });
+
+  it("collects effects in order, and refuses them once the event is settled or aborted", () => {
+    const context = new LeaseContext<string>(lease, silentLogger, true);
+    const [first, second] = [() => 1, () => 2];
+    context.commit(first);
+    context.commit(second);
+    context.close();
+    expect(() => context.commit(first)).toThrow(LeaseLost);
+    expect(context.effects).toEqual([first, second]);
+    const aborted = new LeaseContext<string>(lease, silentLogger, true);
+    aborted.abort(new Error("time"));
+    expect(() => aborted.commit(first)).toThrow(LeaseLost);
+  });
+
+  it("names sqliteStore where the store has no transactions", () => {
+    const context = new LeaseContext<never>(lease, silentLogger, false);
+    expect(() => context.commit(() => {})).toThrow(SetupError);
+    expect(() => context.commit(() => {})).toThrow(/sqliteStore from oncehook\/sqlite/);
+  });
+});

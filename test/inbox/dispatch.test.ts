@@ -1,0 +1,104 @@
+import { describe, expect, it } from "vitest";
+import { HandlerRegistry } from "../../src/inbox/dispatch.ts";
+
+const nothing = () => {};
+
+describe("HandlerRegistry", () => {
+  it("gives an event to its handlers in order of registration, whatever the kind", () => {
+    const registry = new HandlerRegistry<never>();
+    const [first, second, third, fourth] = [() => 1, () => 2, () => 3, () => 4];
+    registry.onAny(first);
+    registry.on("message.sent", second);
+    registry.on(["message.sent", "message.failed"], third);
+    registry.on("message.sent", fourth);
+    for (let round = 0; round < 2; round++) {
+      expect(registry.handlersFor("message.sent", false)).toEqual([first, second, third, fourth]);
+      expect(registry.handlersFor("message.failed", false)).toEqual([first, third]);
+      expect(registry.handlersFor("message.inbound", false)).toEqual([first]);
+      registry.freeze();
+    }
+    expect(registry.handlersFor("message.sent", false)).toBe(registry.handlersFor("message.sent", false));
+  });
+
+  it("gives unknown types to onUnknown and onAny only (RCV-11)", () => {
+    const registry = new HandlerRegistry<never>();
+    const [known, unknown, any] = [() => 1, () => 2, () => 3];
+    registry.on("message.sent", known);
+    registry.onUnknown(unknown);
+    registry.onAny(any);
+    registry.freeze();
+    expect(registry.handlersFor("message.read", false)).toEqual([unknown, any]);
+    expect(registry.handlersFor("message.sent", false)).toEqual([known, any]);
+    expect(registry.handlersFor("constructor", false)).toEqual([unknown, any]);
+  });
+
+  it("gives late events to onLate only (RCV-7)", () => {
+    const registry = new HandlerRegistry<never>();
+    const [any, late] = [() => 1, () => 2];
+    registry.onAny(any);
+    expect(registry.takesLate).toBe(false);
+    expect(registry.handlersFor("message.sent", true)).toEqual([]);
+    registry.onLate(late);
+    expect(registry.takesLate).toBe(true);
+    expect(registry.handlersFor("message.sent", true)).toEqual([late]);
+    expect(registry.handlersFor("message.sent", false)).toEqual([any]);
+  });
+
+  it("knows whether there is any handler, and which outbound types have one", () => {
+    const registry = new HandlerRegistry<never>();
+    expect(registry.isEmpty).toBe(true);
+    registry.addHook("error", nothing);
+    expect(registry.isEmpty).toBe(true);
+    registry.onLate(nothing);
+    expect(registry.isEmpty).toBe(false);
+    registry.on(["message.inbound", "message.sent"], nothing);
+    registry.on("message.sent", nothing);
+    expect(registry.outboundTypes).toEqual(["message.sent"]);
+  });
+
+  it("keeps hooks in order", () => {
+    const registry = new HandlerRegistry<never>();
+    const [first, second] = [() => 1, () => 2];
+    registry.addHook("deadLetter", first);
+    registry.addHook("deadLetter", second);
+    registry.addHook("conflict", first);
+    expect(registry.hooks).toEqual({ conflict: [first], error: [], deadLetter: [first, second] });
+  });
+
+  it.each<[string, (registry: HandlerRegistry<never>) => void]>([
+    ["on", (registry) => registry.on("message.sent", nothing)],
+    ["onAny", (registry) => registry.onAny(nothing)],
+    ["onUnknown", (registry) => registry.onUnknown(nothing)],
+    ["onLate", (registry) => registry.onLate(nothing)],
+    ["addHook", (registry) => registry.addHook("error", nothing)],
+  ])("refuses %s() once it is frozen", (_, register) => {
+    const registry = new HandlerRegistry<never>();
+    register(registry);
+    registry.freeze();
+    expect(() => register(registry)).toThrow(expect.objectContaining({ code: "already_started" }));
+  });
+
+  it("names the likely type for a misspelled one, and says where later types go", () => {
+    const registry = new HandlerRegistry<never>();
+    const misspelled = "message.delivered" as "message.delivery";
+    expect(() => registry.on(misspelled, nothing)).toThrow(
+      'on() knows no event type "message.delivered". Did you mean "message.delivery"? Types that the service adds later reach onUnknown().',
+    );
+    expect(() => registry.on(["message.sent", "nonsense" as "message.sent"], nothing)).toThrow(/Known: message.queued/);
+    expect(registry.isEmpty).toBe(true);
+  });
+
+  it.each([
+    [null, "null"],
+    [undefined, "undefined"],
+    ["text", "string"],
+    [{}, "object"],
+  ])("refuses %j for a handler", (wrong, shown) => {
+    const registry = new HandlerRegistry<never>();
+    const handler = wrong as unknown as () => void;
+    const message = `A handler must be a function, not ${shown}.`;
+    expect(() => registry.on("message.sent", handler)).toThrow(message);
+    expect(() => registry.onLate(handler)).toThrow(message);
+    expect(() => registry.addHook("error", handler)).toThrow(message);
+  });
+});

@@ -1,0 +1,49 @@
+import { describe, expect, it } from "vitest";
+import { PermanentError, RetryAfter } from "../../src/errors.ts";
+import { failed, type Verdict } from "../../src/inbox/runner.ts";
+import { settleFor } from "../../src/inbox/settlement.ts";
+
+const lease = { lane: 1, epoch: 2, event: 3 };
+const policy = { maxAttempts: 3, onDead: "block" as const, random: () => 0 };
+const attempt = { number: 1, durationMs: 5, probeDelayMs: null };
+const verdict = (error: unknown): Verdict<never> => failed(error, null);
+
+describe("settleFor()", () => {
+  it("completes with the outcome and the effects", () => {
+    const effects = [() => {}];
+    const handled = { kind: "complete", outcome: "handled", effects, event: {} as never } as const;
+    expect(settleFor(lease, handled, attempt, policy)).toEqual({
+      kind: "complete",
+      lease,
+      outcome: "handled",
+      effects,
+    });
+  });
+
+  it.each([
+    [1, "retry", 500],
+    [2, "retry", 2_500],
+    [3, "dead", undefined],
+    [4, "dead", undefined],
+  ])("after attempt %d of 3 is %s (I7)", (number, kind, delayMs) => {
+    const settle = settleFor(lease, verdict(new Error("x")), { ...attempt, number }, policy);
+    expect(settle).toMatchObject({ kind, lease, failure: { code: "Error", message: "x", durationMs: 5 } });
+    expect(settle).toMatchObject(kind === "dead" ? { onDead: "block" } : { delayMs });
+  });
+
+  it("waits as RetryAfter says, but not beyond the last attempt", () => {
+    const later = verdict(new RetryAfter(86_400_000));
+    expect(settleFor(lease, later, attempt, policy)).toMatchObject({ kind: "retry", delayMs: 86_400_000 });
+    expect(settleFor(lease, later, { ...attempt, number: 3 }, policy)).toMatchObject({ kind: "dead" });
+  });
+
+  it("gives a failed probe back with its attempt, even its last; a PermanentError is final all the same", () => {
+    const probe = { ...attempt, number: 3, probeDelayMs: 5_000 };
+    expect(settleFor(lease, verdict(new Error("x")), probe, policy)).toEqual({
+      kind: "release",
+      lease,
+      delayMs: 5_000,
+    });
+    expect(settleFor(lease, verdict(new PermanentError("x")), probe, policy)).toMatchObject({ kind: "dead" });
+  });
+});
