@@ -102,6 +102,12 @@ describe("an expired lease", () => {
     await bench.expectNothingLeaked();
   });
 
+  it("is all that is ready, and a drain handles it", async () => {
+    const bench = await openBench({ ...(await afterCrash(["a"])), register: (on) => on.onAny(() => {}) });
+    expect(await bench.worker.drain({})).toEqual({ claimed: 1, complete: true });
+    expect(await bench.states()).toEqual(["handled"]);
+  });
+
   it("whose attempts are used up becomes a dead letter, and a drain goes on with the rest (I7)", async () => {
     const crashed = await afterCrash(["a"], 3);
     const bench = await openBench({ ...crashed, register: (on) => on.onAny(() => {}), worker: { maxAttempts: 3 } });
