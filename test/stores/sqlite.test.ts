@@ -20,7 +20,8 @@ async function makeStore(shareConnection: boolean): Promise<StoreUnderTest<Sqlit
   const path = join(directory, "inbox.db");
   const user = new Database(path);
   user.exec("create table note (id integer primary key, text text)");
-  const own = shareConnection ? { effects: user } : {};
+  // A file system in memory is often small.
+  const own = { minFreeBytes: 0, ...(shareConnection && { effects: user }) };
   const { id: _id, ...running } = thisInstance();
   return {
     store: sqliteStore(path, own),
