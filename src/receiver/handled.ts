@@ -12,7 +12,6 @@ const DEADLINE_MS = 8_000;
 const MOST_WAITING = 5;
 
 export async function whenHandled<Tx>(engine: Engine<Tx>, acceptance: StoredAcceptance): Promise<Answer> {
-  if (acceptance.outcome === "duplicate" && acceptance.conflict) return answers.accepted("duplicate");
   const durable = engine.options.store.capabilities.durable;
   if (acceptance.outcome === "duplicate" && acceptance.state !== "pending") {
     return acceptance.state === "dead" && !durable ? answers.UNAVAILABLE : answers.accepted("duplicate");

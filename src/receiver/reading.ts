@@ -22,6 +22,7 @@ export interface Reading extends BodyReading {
 interface Unfinished {
   readonly startedAt: number;
   bytes: number;
+  isCut: boolean;
   cut: () => void;
 }
 
@@ -35,13 +36,8 @@ export class ReadingBudget {
     this.#clock = clock;
   }
 
-  /** Bytes held now. */
-  get heldBytes(): number {
-    return this.#held;
-  }
-
   begin(maxBytes: number, declaredBytes: number | null): Reading {
-    const one: Unfinished = { startedAt: this.#clock.monotonic(), bytes: 0, cut: () => {} };
+    const one: Unfinished = { startedAt: this.#clock.monotonic(), bytes: 0, isCut: false, cut: () => {} };
     let released = false;
     this.#unfinished.add(one);
     this.#sweep ??= this.#clock.setTimeout(() => this.#cutSlow(), SWEEP_MS);
@@ -57,6 +53,8 @@ export class ReadingBudget {
       },
       onCut: (cut) => {
         one.cut = cut;
+        // It may come to that before the adapter can be told.
+        if (one.isCut) cut();
       },
       finish: () => this.#unfinished.delete(one),
       release: () => {
@@ -95,6 +93,7 @@ export class ReadingBudget {
 
   #cut(one: Unfinished): void {
     this.#unfinished.delete(one);
+    one.isCut = true;
     one.cut();
   }
 }

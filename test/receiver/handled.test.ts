@@ -164,6 +164,21 @@ describe.each([
     expect(runs).toBe(1);
   });
 
+  it("answers a conflict of an event that is not handled yet by that event's end (RCV-3)", async () => {
+    const { deliver, receiver, clock } = makeBench();
+    const texts: string[] = [];
+    receiver.on("message.inbound", (event) => {
+      texts.push(event.data.body);
+      if (texts.length === 1) throw new Error("once");
+    });
+    expect((await deliver(body)).status).toBe(503);
+    // A 2xx here would end the service's retries, and with them the only drive of the event.
+    expect((await deliver(inbound({ text: "other" }))).status).toBe(503);
+    await clock.advance(MINUTE);
+    expect((await deliver(inbound({ text: "other" }))).body).toBe('{"outcome":"handled"}');
+    expect(texts).toEqual(["Yes please", "Yes please"]);
+  });
+
   it("completes what no handler takes as unhandled, with 200 (RCV-11)", async () => {
     const { deliver, receiver } = makeBench();
     receiver.on("message.sent", () => {});

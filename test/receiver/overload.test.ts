@@ -141,6 +141,19 @@ describe("slow senders", () => {
     quick.finish();
   });
 
+  it("are cut also when the adapter was not yet ready to be told", async () => {
+    const bench = memoryBench();
+    const answer = bench.deliver(body, {
+      async readBody(reading) {
+        await bench.clock.advance(20_000);
+        return await new Promise<BodyResult>((resolve) => {
+          reading.onCut(() => resolve({ ok: false, reason: "cut" }));
+        });
+      },
+    });
+    expect((await answer).status).toBe(503);
+  });
+
   it("leave no timer behind when all is read", async () => {
     const bench = memoryBench();
     bench.receiver.onAny(() => {});

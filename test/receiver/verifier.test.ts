@@ -1,0 +1,61 @@
+/** Verification alone, without an inbox: the same checks in the same order, and an answer for everything. */
+import { describe, expect, it } from "vitest";
+import { type Keyring, SetupError } from "../../src/index.ts";
+import { createVerifier } from "../../src/receiver/verifier.ts";
+import { incoming, SECRET, type Wish } from "./bench.ts";
+import { inbound } from "./events.ts";
+
+const body = inbound();
+const MINUTE = 60_000;
+
+function verify(wish: Wish = {}, options: Partial<Parameters<typeof createVerifier>[0]> = {}, text = body) {
+  return createVerifier({ secrets: SECRET, ...options })(incoming(text, Date.now(), wish));
+}
+
+async function statusOf(wish: Wish, options = {}, text = body): Promise<number> {
+  const result = await verify(wish, options, text);
+  return result.ok ? 200 : result.answer.status;
+}
+
+describe("createVerifier()", () => {
+  it("gives the event and the exact bytes (RCV-1)", async () => {
+    const result = await verify();
+    expect(result).toMatchObject({ ok: true, event: { eventType: "message.inbound" } });
+    expect(result.ok && Buffer.from(result.bytes).toString()).toBe(body);
+  });
+
+  it.each([
+    ["an unsigned body", { unsigned: true }, 401],
+    ["another secret", { secret: "some-other-secret-of-32-bytes-xx" }, 401],
+    ["6 minutes of age", { at: Date.now() - 6 * MINUTE }, 401],
+    ["an encoding", { headers: { "content-encoding": "gzip" } }, 415],
+    ["a declared length over the limit", { headers: { "content-length": "262145" } }, 413],
+    ["a body over the limit", { readBody: () => ({ ok: false, reason: "too_large" }) as const }, 413],
+    ["a body cut short", { readBody: () => ({ ok: false, reason: "truncated" }) as const }, 400],
+    ["a read that was cut", { readBody: () => ({ ok: false, reason: "cut" }) as const }, 503],
+    ["a parsed body", { readBody: () => ({ ok: false, reason: "already_parsed" }) as const }, 500],
+    ["a reader that throws", { readBody: () => Promise.reject(new Error("gone")) }, 500],
+  ] satisfies [string, Wish, number][])("answers %s (RCV-2)", async (_, wish, status) => {
+    expect(await statusOf(wish)).toBe(status);
+  });
+
+  it("answers a signed body that is no event with 400", async () => {
+    expect(await statusOf({}, {}, "not json")).toBe(400);
+  });
+
+  it("reads a keyring per tenant, and answers 503 when it can not (RCV-9)", async () => {
+    const secrets = async ({ tenant }: { tenant?: string }): Promise<Keyring | undefined> => {
+      if (tenant === "broken") throw new Error("down");
+      return tenant === "known" ? SECRET : undefined;
+    };
+    expect(await statusOf({ tenant: "known" }, { secrets })).toBe(200);
+    expect(await statusOf({ tenant: "stranger" }, { secrets })).toBe(401);
+    expect(await statusOf({}, { secrets })).toBe(401);
+    expect(await statusOf({ tenant: "broken" }, { secrets })).toBe(503);
+  });
+
+  it("refuses wrong options when it is made", () => {
+    const wrong = [{ secrets: "short" }, { maxBodyBytes: 1 }, { toleranceMs: 0 }, { timestampFormat: "x" as never }];
+    for (const options of wrong) expect(() => createVerifier({ secrets: SECRET, ...options })).toThrow(SetupError);
+  });
+});
