@@ -1,0 +1,78 @@
+/**
+ * The load generator, a process of its own: a fixed number of requests over keep-alive connections, one at a time on each.
+ * Plain sockets and ready-made bytes, because on two cores a client that costs as much as the server halves every figure.
+ */
+import { connect, type Socket } from "node:net";
+import { answerParent } from "./child.ts";
+import { requests } from "./deliveries.ts";
+
+export const CONNECTIONS = 64;
+
+export type LoadQuestion =
+  | { readonly make: number; readonly lifecycles: boolean }
+  /** Sends what was made last; servers that are compared get the same bytes. */
+  | { readonly sendTo: number };
+
+export interface LoadResult {
+  readonly perSecond: number;
+  /** Milliseconds that one request in a hundred took longer than. */
+  readonly p99Ms: number;
+}
+
+let made: Buffer[] = [];
+
+answerParent<LoadQuestion>(async (question) => {
+  if ("sendTo" in question) return send(question.sendTo);
+  made = requests(question.make, question.lifecycles);
+  return made.length;
+});
+
+async function send(port: number): Promise<LoadResult> {
+  const sockets = await Promise.all(Array.from({ length: CONNECTIONS }, () => open(port)));
+  const waits = new Float64Array(made.length);
+  let next = 0;
+  const start = performance.now();
+  await Promise.all(sockets.map((socket) => inTurn(socket, () => (next < made.length ? next++ : null), waits)));
+  const seconds = (performance.now() - start) / 1000;
+  for (const socket of sockets) socket.destroy();
+  return { perSecond: made.length / seconds, p99Ms: waits.sort()[Math.floor(made.length * 0.99)] ?? 0 };
+}
+
+function open(port: number): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: "127.0.0.1", noDelay: true }, () => resolve(socket));
+    socket.once("error", reject);
+  });
+}
+
+/** Sends on one connection until there is no more; every answer must be a 200. */
+function inTurn(socket: Socket, take: () => number | null, waits: Float64Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let index: number | null = null;
+    let sentAt = 0;
+    let received = "";
+    const sendNext = () => {
+      index = take();
+      if (index === null) return resolve();
+      sentAt = performance.now();
+      socket.write(made[index] ?? "");
+    };
+    socket.on("data", (chunk) => {
+      received += chunk.toString("latin1");
+      if (!isComplete(received)) return;
+      if (!received.startsWith("HTTP/1.1 200 ")) return reject(new Error(received.slice(0, received.indexOf("\r\n"))));
+      received = "";
+      waits[index ?? 0] = performance.now() - sentAt;
+      sendNext();
+    });
+    socket.once("close", () => reject(new Error("The server closed a connection.")));
+    sendNext();
+  });
+}
+
+const LENGTH = /\r\ncontent-length: (\d+)\r\n/i;
+
+function isComplete(answer: string): boolean {
+  const head = answer.indexOf("\r\n\r\n");
+  return head >= 0 && answer.length >= head + 4 + Number(LENGTH.exec(answer)?.[1] ?? 0);
+}

@@ -1,0 +1,104 @@
+/** The verification libraries that are compared with, from this folder's own package.json. */
+import { spawnSync } from "node:child_process";
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { SECRET } from "./deliveries.ts";
+
+/** Signs `body` as its service would, and returns what the receiving side then has to do for each request. */
+export type Peer = (body: Buffer) => () => unknown;
+
+export interface Peers {
+  readonly bare: Peer;
+  readonly stripe: Peer;
+  readonly standardwebhooks: Peer;
+  readonly svix: Peer;
+  /** Its verification gives a promise. */
+  readonly octokit: (body: Buffer) => () => Promise<boolean>;
+}
+
+// The program runs from .build/bench; the package.json lies beside its source.
+const HOME = join(import.meta.dirname, "..", "..", "bench");
+
+/** The few functions of each library that are called here. */
+interface Stripe {
+  new (
+    key: string,
+  ): {
+    readonly webhooks: {
+      constructEvent(body: Buffer, header: string, secret: string): unknown;
+      generateTestHeaderString(options: { payload: string; secret: string }): string;
+    };
+  };
+}
+interface StandardWebhook {
+  new (
+    secret: string,
+  ): {
+    sign(id: string, timestamp: Date, body: string): string;
+    verify(body: Buffer, headers: Record<string, string>): unknown;
+  };
+}
+interface Octokit {
+  sign(secret: string, body: string): Promise<string>;
+  verify(secret: string, body: string, signature: string): Promise<boolean>;
+}
+
+export async function loadPeers(): Promise<Peers> {
+  install();
+  const require = createRequire(join(HOME, "package.json"));
+  const octokitFile = join(HOME, "node_modules/@octokit/webhooks-methods/dist-node/index.js");
+  const octokit: Octokit = await import(pathToFileURL(octokitFile).href);
+  return {
+    bare,
+    stripe: stripePeer(require("stripe")),
+    standardwebhooks: standardPeer(require("standardwebhooks").Webhook, "webhook"),
+    svix: standardPeer(require("svix").Webhook, "svix"),
+    octokit: (body) => {
+      const text = body.toString();
+      const signature = `sha256=${createHmac("sha256", SECRET).update(body).digest("hex")}`;
+      return () => octokit.verify(SECRET, text, signature);
+    },
+  };
+}
+
+function install(): void {
+  if (existsSync(join(HOME, "node_modules"))) return;
+  console.log("Installing the libraries to compare with …");
+  const arguments_ = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
+  const { status } = spawnSync("npm", arguments_, { cwd: HOME, stdio: ["ignore", "ignore", "inherit"] });
+  if (status !== 0) throw new Error(`npm ci in bench/ ended with ${status}.`);
+}
+
+/** The least that verifies this service's signature: no header is checked, and no age. */
+const bare: Peer = (body) => {
+  const timestamp = `${Date.now()}`;
+  const signature = createHmac("sha256", SECRET).update(`${timestamp}.`).update(body).digest("hex");
+  return () => {
+    const expected = createHmac("sha256", SECRET).update(`${timestamp}.`).update(body).digest();
+    return timingSafeEqual(expected, Buffer.from(signature, "hex"));
+  };
+};
+
+function stripePeer(Stripe: Stripe): Peer {
+  const { webhooks } = new Stripe("sk_test_none");
+  return (body) => {
+    const header = webhooks.generateTestHeaderString({ payload: body.toString(), secret: SECRET });
+    return () => webhooks.constructEvent(body, header, SECRET);
+  };
+}
+
+function standardPeer(Webhook: StandardWebhook, prefix: string): Peer {
+  const webhook = new Webhook(`whsec_${Buffer.from(SECRET).toString("base64")}`);
+  return (body) => {
+    const now = new Date();
+    const headers = {
+      [`${prefix}-id`]: "msg_1",
+      [`${prefix}-timestamp`]: `${Math.floor(now.getTime() / 1000)}`,
+      [`${prefix}-signature`]: webhook.sign("msg_1", now, body.toString()),
+    };
+    return () => webhook.verify(body, headers);
+  };
+}

@@ -1,0 +1,51 @@
+/** What a benchmark finds: rows that say a figure, its limit and whether it holds. */
+
+/** One comparison. `ratio` is the figure itself where nothing is compared, such as events a second. */
+export interface Row {
+  readonly name: string;
+  readonly ratio: number;
+  readonly target: number;
+  /** On which side of `target` the figure must lie. */
+  readonly bound: "at most" | "at least";
+  readonly unit: "times" | "events/s" | "ms" | "MiB";
+  readonly ok: boolean;
+  /** The two figures behind a ratio, for people. */
+  readonly detail: string;
+}
+
+/** Rows that are measured together, as one takes its turns with the next. */
+export interface Group {
+  /** The names of its rows, so that one can be asked for without running the others. */
+  readonly names: readonly string[];
+  /** Measures the rows in `wanted`. */
+  run(wanted: ReadonlySet<string>): Promise<readonly Row[]>;
+}
+
+export interface Limit {
+  readonly name: string;
+  readonly target: number;
+  readonly bound: Row["bound"];
+  readonly unit?: Row["unit"];
+}
+
+export function row({ name, target, bound, unit = "times" }: Limit, figure: number, detail: string): Row {
+  const ratio = Number(figure.toPrecision(4));
+  return { name, ratio, target, bound, unit, ok: bound === "at most" ? ratio <= target : ratio >= target, detail };
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+}
+
+/** The median of what each round says: a moment in which the machine was busy spoils one round, not the ratio. */
+export function ratioOf(numerators: readonly number[], denominators: readonly number[]): number {
+  return median(numerators.map((value, round) => value / (denominators[round] ?? Number.NaN)));
+}
+
+/** `12,345` */
+export function grouped(value: number): string {
+  return Math.round(value).toLocaleString("en-GB");
+}

@@ -1,0 +1,60 @@
+/** The SQLite store by itself, as the core drives it. */
+import { hash } from "node:crypto";
+import type { NewEvent } from "../src/inbox/record.ts";
+import type { Turn } from "../src/inbox/store.ts";
+import { systemClock } from "../src/internal/clock.ts";
+import { silentLogger } from "../src/internal/logger.ts";
+import { thisInstance } from "../src/internal/process.ts";
+import { type SqliteDatabase, sqliteStore } from "../src/stores/sqlite.ts";
+import { bodyOf, nextMessageId, randomMessageId } from "./deliveries.ts";
+
+export async function openStore(path: string) {
+  const store = sqliteStore(path);
+  await store.open({
+    clock: systemClock,
+    logger: silentLogger,
+    name: "default",
+    firstSequence: 1,
+    toleranceMs: 300_000,
+    migrate: "auto",
+    instance: thisInstance(),
+  });
+  return store;
+}
+
+export function turnOf(turn: Partial<Turn<SqliteDatabase>>, limit: number): Turn<SqliteDatabase> {
+  return {
+    settles: [],
+    accepts: [],
+    quarantines: [],
+    repeats: [],
+    lateEvents: "hand_out",
+    quarantineQuota: { maxRows: 1_000, maxBytes: 2 ** 26 },
+    claim: { limit, leaseMs: 60_000, maxAttempts: 12, onDead: "continue", mode: "ordinary" },
+    ...turn,
+  };
+}
+
+/** A new message's event, by how its id relates to the ids before it. */
+export const MESSAGES = {
+  ordered: { event: (sequence: number) => eventOf(nextMessageId(), sequence) },
+  random: { event: (sequence: number) => eventOf(randomMessageId(), sequence) },
+};
+
+function eventOf(messageId: string, sequence: number): NewEvent {
+  const raw = bodyOf(messageId, sequence);
+  const now = Date.now();
+  return {
+    lane: { apiClientId: "apc_1", tag: "outbound", messageId },
+    sequence,
+    eventType: "message.queued",
+    occurredAt: now,
+    signedAt: now,
+    gapWaitMs: 80_000_000,
+    digest: hash("sha256", raw, "buffer"),
+    raw,
+    trace: null,
+    peer: "+14155550101",
+    externalReference: `order-${messageId.slice(-8)}`,
+  };
+}
