@@ -92,7 +92,7 @@ describe.each([
       const refused = [
         await post(verified(), { body, headers: old }),
         await post(verified(), { body, headers: forged }),
-        await post(verified({ maxBodyBytes: 1024 }), { body: `${body}${" ".repeat(1024)}`, headers }),
+        await post(verified({ maxBodyBytes: 1024 }), { body: Buffer.concat([body, Buffer.alloc(1024, " ")]), headers }),
         await post(verified(), { body, headers: { ...headers, "content-encoding": "gzip" } }),
       ];
       expect(refused.map(({ status, body }) => [status, body])).toEqual([
