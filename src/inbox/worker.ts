@@ -129,10 +129,10 @@ export class Worker<Tx> implements ClaimDriver {
   }
 
   nextClaim(): ClaimRequest {
-    const lane = this.#mayDrive() ? this.#laneDrives.nextClaim() : null;
+    const driven = this.#mayDrive() ? this.#laneDrives.nextClaim() : null;
     const { leaseMs, maxAttempts, onDead } = this.#options;
     const base = { leaseMs, maxAttempts, onDead };
-    if (lane !== null) return { ...base, limit: 1, mode: "ordinary", lane };
+    if (driven !== null) return { ...base, limit: 1, ...driven };
     if (this.#recovery.wantsClaim && this.#isActive()) return { ...base, limit: 1, mode: "recover" };
     return { ...base, limit: this.#freeSlots(), mode: "ordinary" };
   }
@@ -144,7 +144,7 @@ export class Worker<Tx> implements ClaimDriver {
       this.#inHand.take(lease);
       this.#book.add(lease, lease.acceptIndex === null ? null : parsed(lease.acceptIndex));
     }
-    if (request.lane !== undefined) this.#laneDrives.claimed(request.lane, result.leases[0] ?? null);
+    if (request.lane !== undefined) this.#laneDrives.claimCame(request.lane, request, result, this.#isActive());
     this.#drains.claimed(result.leases.length);
     this.#noteRecovery(result, request);
     if (wanted) this.#startWaiting();
@@ -158,7 +158,6 @@ export class Worker<Tx> implements ClaimDriver {
       { code: failureCode(error) },
       "The inbox could not be written; what was not stored is answered with 503.",
     );
-    this.#recovery.turnFailed();
     this.#laneDrives.giveUp();
     this.#drains.endAll();
     this.#waker.wakeAfterFailure();
@@ -189,7 +188,8 @@ export class Worker<Tx> implements ClaimDriver {
   }
 
   #noteRecovery(result: TurnResult, request: ClaimRequest): void {
-    if (request.mode === "recover") return this.#recovery.claimed(result.leases.length > 0);
+    if (request.mode === "recover" && request.lane === undefined)
+      return this.#recovery.claimed(result.leases.length > 0);
     if (!result.recoveryDue || this.#recovery.isUnderWay || !this.#isActive()) return;
     this.#recovery.begin();
     this.#putBackWaiting();

@@ -181,6 +181,8 @@ export interface Faults {
   step: Error | null;
   /** The next step commits, and then rejects with it. */
   afterStep: Error | null;
+  /** The next step that claims one lane commits, and then rejects with it. */
+  afterClaim: Error | null;
   open: Error | null;
   /** Everything an operator or a health route asks. */
   reads: Error | null;
@@ -197,12 +199,14 @@ function faultyStore<Tx>(store: InboxStore<Tx>): FaultyStore<Tx> {
     turns,
     step: null,
     afterStep: null,
+    afterClaim: null,
     open: null,
     reads: null,
     gate: null,
     writes: () =>
       turns.filter((turn) => turn.accepts.length + turn.quarantines.length + turn.settles.length > 0).length,
-    clear: () => Object.assign(faults, { step: null, afterStep: null, open: null, reads: null, gate: null }),
+    clear: () =>
+      Object.assign(faults, { step: null, afterStep: null, afterClaim: null, open: null, reads: null, gate: null }),
   };
   const reading = <T>(read: () => Promise<T>) => (faults.reads === null ? read() : Promise.reject(faults.reads));
   return {
@@ -217,6 +221,11 @@ function faultyStore<Tx>(store: InboxStore<Tx>): FaultyStore<Tx> {
       const { afterStep } = faults;
       faults.afterStep = null;
       if (afterStep !== null) throw afterStep;
+      const { afterClaim } = faults;
+      if (afterClaim !== null && turn.claim.lane !== undefined) {
+        faults.afterClaim = null;
+        throw afterClaim;
+      }
       return result;
     },
     stats: () => reading(() => store.stats()),

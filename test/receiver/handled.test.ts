@@ -248,4 +248,21 @@ describe.each([
     for (const answer of await Promise.all(answers)) expect(answer.body).toBe('{"outcome":"handled"}');
     expect([...runs.values()]).toEqual(Array.from({ length: 50 }, () => 1));
   });
+
+  it("drives on an event whose lease nobody holds any more, without a worker (RCV-4, RCV-6)", async () => {
+    const { deliver, receiver, store, clock } = makeBench();
+    let runs = 0;
+    receiver.onAny(() => void runs++);
+    await deliver(inbound({ messageId: "opens the store" }));
+    runs = 0;
+    // The claim is committed, and the process never learns of it: as after a crash.
+    const lost = inbound({ messageId: "its claim is lost" });
+    store.faults.afterClaim = new Error("lost");
+    expect((await deliver(lost)).status).toBe(503);
+    expect(runs).toBe(0);
+    expect((await deliver(lost)).status).toBe(503);
+    await clock.advance(31_000);
+    expect((await deliver(lost)).body).toBe('{"outcome":"handled"}');
+    expect(runs).toBe(1);
+  });
 });
