@@ -1,5 +1,7 @@
 /** The few methods of better-sqlite3 that the store uses, declared structurally, and its lazy, version-checked loading. */
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { SetupError } from "../../errors.ts";
 
 /** A prepared statement of better-sqlite3. */
@@ -24,15 +26,14 @@ export interface SqliteDatabase {
 /** The constructor that better-sqlite3 exports. */
 export type SqliteDriver = new (path: string, options: { timeout: number; fileMustExist: boolean }) => SqliteDatabase;
 
+const PACKAGE = "better-sqlite3";
 const INSTALL = "npm install better-sqlite3@12";
 
 /** Loads better-sqlite3 after reading its version: 13 on Node 20 ends the process with a segmentation fault at open. */
 export async function loadDriver(): Promise<SqliteDriver> {
   refuseIncompatible(installedVersion(), process.versions.node);
   try {
-    // A variable keeps type checkers and bundlers of those who use another store from looking for it.
-    const name = "better-sqlite3";
-    const loaded = (await import(name)) as { readonly default: SqliteDriver };
+    const loaded = await import("better-sqlite3");
     return loaded.default;
   } catch (cause) {
     throw new SetupError(
@@ -57,11 +58,17 @@ export function refuseIncompatible(driverVersion: string, nodeVersion: string): 
 function installedVersion(): string {
   const require = createRequire(import.meta.url);
   try {
-    const manifest = require("better-sqlite3/package.json") as { readonly version: string };
-    return manifest.version;
+    const manifest = JSON.parse(readFileSync(manifestOf(require.resolve(PACKAGE)), "utf8"));
+    return String(manifest.version);
   } catch (cause) {
     throw new SetupError("missing_peer", `sqliteStore() needs the package better-sqlite3: run "${INSTALL}".`, {
       cause,
     });
   }
+}
+
+/** Found from the package's main file: a later version may no longer export its manifest. */
+function manifestOf(mainFile: string): string {
+  const folder = mainFile.slice(0, mainFile.lastIndexOf(PACKAGE) + PACKAGE.length);
+  return join(folder, "package.json");
 }
