@@ -3,6 +3,8 @@ import type { NextConfig } from "next";
 const config: NextConfig = {
   // Loaded by Node.js and not bundled: all routes then share one copy, and with it one inbox and one worker.
   serverExternalPackages: ["oncehook", "better-sqlite3"],
+  // This folder, although the repository around it has a lockfile too.
+  turbopack: { root: import.meta.dirname },
 };
 
 export default config;

@@ -27,16 +27,24 @@ export interface HandledRow {
   readonly event_type: string;
 }
 
-/** Compiled by the tests' global set-up. */
-function programOf(name: ExampleName): string {
-  return fileURLToPath(new URL(`../../.build/examples/${name}/server.js`, import.meta.url));
+/** The example itself, compiled by the tests' global set-up. */
+function directly(name: ExampleName): string[] {
+  return [process.execPath, fileURLToPath(new URL(`../../.build/examples/${name}/server.js`, import.meta.url))];
 }
 
-/** Launches it with `environment` alone, in a folder that goes with the test. */
-export function launch(name: ExampleName, environment: NodeJS.ProcessEnv): { child: ChildProcess; folder: string } {
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+/** Launches `command` with `environment` alone; its inbox lies in a folder that goes with the test. */
+function launch(
+  command: readonly string[],
+  environment: NodeJS.ProcessEnv,
+): { child: ChildProcess; inboxPath: string } {
   const folder = mkdtempSync(join(tmpdir(), "oncehook-example-"));
-  const { PATH } = process.env;
-  const child = spawn(process.execPath, [programOf(name)], { cwd: folder, env: { PATH, PORT: "0", ...environment } });
+  const inboxPath = join(folder, "inbox.db");
+  const { PATH, HOME } = process.env;
+  const [program = "", ...args] = command;
+  const env = { PATH, HOME, PORT: "0", INBOX_PATH: inboxPath, ...environment };
+  const child = spawn(program, args, { cwd: ROOT, env });
   onTestFinished(async () => {
     if (child.exitCode === null && child.signalCode === null) {
       child.kill("SIGKILL");
@@ -44,12 +52,12 @@ export function launch(name: ExampleName, environment: NodeJS.ProcessEnv): { chi
     }
     rmSync(folder, { recursive: true, force: true });
   });
-  return { child, folder };
+  return { child, inboxPath };
 }
 
 /** For an example that is expected to end by itself. */
 export async function runToEnd(name: ExampleName, environment: NodeJS.ProcessEnv): Promise<Exit> {
-  const { child } = launch(name, environment);
+  const { child } = launch(directly(name), environment);
   let output = "";
   let errors = "";
   child.stdout?.on("data", (chunk) => (output += chunk));
@@ -72,8 +80,12 @@ export class RunningExample {
     this.#inboxPath = inboxPath;
   }
 
-  static async start(name: ExampleName, environment: NodeJS.ProcessEnv = {}): Promise<RunningExample> {
-    const { child, folder } = launch(name, { WEBHOOK_SECRET: SECRET, ...environment });
+  static async start(
+    name: ExampleName,
+    environment: NodeJS.ProcessEnv = {},
+    command: readonly string[] = directly(name),
+  ): Promise<RunningExample> {
+    const { child, inboxPath } = launch(command, { WEBHOOK_SECRET: SECRET, ...environment });
     const lines: string[] = [];
     let errors = "";
     child.stderr?.on("data", (chunk) => (errors += chunk));
@@ -86,7 +98,7 @@ export class RunningExample {
         else resolve(listening);
       });
     });
-    return new RunningExample(url, lines, child, join(folder, environment.INBOX_PATH ?? "inbox.db"));
+    return new RunningExample(url, lines, child, inboxPath);
   }
 
   deliver(content: object | string, secret = SECRET): Promise<Response> {

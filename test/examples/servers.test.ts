@@ -4,6 +4,8 @@ import { fixtures, lifecycle, seededRandom, shuffled } from "../../src/testing/i
 import { opensslHmac } from "../signature/openssl.ts";
 import { PREVIOUS_SECRET, RunningExample, runToEnd, SECRET } from "./running.ts";
 
+/** As long as a busy machine may need. */
+const eventually = (read: () => number) => expect.poll(read, { timeout: 15_000 });
 const event = () => fixtures.queued({ occurredAt: Date.now() });
 
 describe.each(["express", "fastify"] as const)("examples/%s", (name) => {
@@ -41,11 +43,11 @@ describe.each(["express", "fastify"] as const)("examples/%s", (name) => {
     const [queued, sent, delivery] = lifecycle({ occurredAt: Date.now() });
     for (const content of [delivery, queued, delivery, sent])
       expect((await example.deliver(content!)).status).toBe(200);
-    await expect.poll(() => example.handled().length).toBe(3);
+    await eventually(() => example.handled().length).toBe(3);
     expect((await example.deliver(fixtures.inbound(), PREVIOUS_SECRET)).status).toBe(200);
-    await expect.poll(() => example.handled().length).toBe(4);
+    await eventually(() => example.handled().length).toBe(4);
     expect((await example.deliver(fixtures.unknown({ eventType: "message.read" }))).status).toBe(200);
-    await expect.poll(() => example.handled().length).toBe(5);
+    await eventually(() => example.handled().length).toBe(5);
     expect(example.handled()).toEqual([
       { message_id: "msg_000001", sequence: 1, event_type: "message.queued" },
       { message_id: "msg_000001", sequence: 2, event_type: "message.sent" },
@@ -67,16 +69,16 @@ describe.each(["express", "fastify"] as const)("examples/%s", (name) => {
   it("prints a late event, and leaves it out of the table (RCV-7)", async () => {
     const example = await RunningExample.start(name);
     for (const content of lifecycle({ occurredAt: Date.now() })) await example.deliver(content);
-    await expect.poll(() => example.handled().length).toBe(3);
+    await eventually(() => example.handled().length).toBe(3);
     const late = await example.deliver(fixtures.failed({ occurredAt: Date.now(), sequence: 2 }));
     expect([late.status, await late.json()]).toEqual([200, { outcome: "late" }]);
-    await expect.poll(() => example.lines.length).toBe(4);
+    await eventually(() => example.lines.length).toBe(4);
     expect(JSON.parse(example.lines.at(-1)!)).toMatchObject({ eventType: "message.failed", sequence: 2, late: true });
     expect(example.handled()).toHaveLength(3);
   });
 
   it("on SIGTERM handles what is ready, and ends with 0", async () => {
-    const example = await RunningExample.start(name, { INBOX_PATH: "own.db" });
+    const example = await RunningExample.start(name);
     const random = seededRandom(3);
     const events = Array.from({ length: 20 }, (_, index) =>
       lifecycle({ messageId: `msg_${index}`, occurredAt: Date.now() }),
@@ -91,6 +93,15 @@ describe.each(["express", "fastify"] as const)("examples/%s", (name) => {
       expect(own.map(({ sequence }) => sequence)).toEqual([1, 2, 3]);
     }
   });
+
+  it(`is stopped through npm run example:${name}`, async () => {
+    // The script replaces its shell: npm would signal that one alone, and leave the server behind.
+    const example = await RunningExample.start(name, {}, ["npm", "run", "--silent", `example:${name}`]);
+    expect((await example.deliver(event())).status).toBe(200);
+    expect(await example.terminate()).toBe(0);
+    expect(example.handled()).toHaveLength(1);
+    await expect(fetch(example.url)).rejects.toThrow();
+  }, 60_000);
 
   it.each([
     ["no secret", {}, /^WEBHOOK_SECRET is not set: put .* in it\.\n$/],

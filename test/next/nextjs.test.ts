@@ -100,7 +100,7 @@ describe("examples/nextjs", () => {
     expect(await server.end()).toBe(0);
     for (let index = 0; index < 10; index++) expect(sequencesOf(`msg_term_${index}`)).toEqual([1, 2, 3]);
     expect(JSON.parse(readFileSync(join(application.folder, "package.json"), "utf8")).scripts.start).toBe(
-      "NEXT_MANUAL_SIG_HANDLE=1 next start",
+      "NEXT_MANUAL_SIG_HANDLE=1 exec next start",
     );
   });
 
@@ -117,7 +117,10 @@ describe("examples/nextjs", () => {
     await expect.poll(() => sequencesOf("msg_dev_1"), { timeout: 20_000 }).toEqual([1]);
     const file = join(application.folder, "lib/receiver.ts");
     for (const version of [1, 2]) {
-      writeFileSync(file, `${readFileSync(file, "utf8")}\nreceiver.onAny(() => console.log("reloaded ${version}"));\n`);
+      // Before `nextWebhook` takes the handlers over, as the example does.
+      const registration = `receiver.onAny(() => console.log("reloaded ${version}"));`;
+      const [head, tail] = readFileSync(file, "utf8").split("receiver.onLate(print);");
+      writeFileSync(file, `${head}${registration}\nreceiver.onLate(print);${tail}`);
       let attempt = 0;
       // The reload takes its time: deliveries go on until one meets the new handler.
       await expect

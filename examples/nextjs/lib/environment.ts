@@ -18,5 +18,5 @@ export function readSecret(name: "WEBHOOK_SECRET" | "CRON_SECRET"): string {
   const secret = process.env[name];
   if (secret) return secret;
   if (building) return randomBytes(32).toString("hex");
-  throw new Error(`${name} is not set.`);
+  throw new Error(`${name} is not set: put the secret in it.`);
 }

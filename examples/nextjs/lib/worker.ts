@@ -1,12 +1,24 @@
 /** The worker of a server that keeps running; without it (serverless) requests and the cron on `/api/drain` do its work. */
 import { setTimeout as wait } from "node:timers/promises";
-import { receiver } from "./receiver";
+import type { Receiver } from "oncehook";
+import type { SqliteDatabase } from "oncehook/sqlite";
 
 /** `next start` shows nobody its HTTP server, so its end can not be waited for: open requests get this long. */
 const OPEN_REQUESTS_MS = 500;
 
 export async function startWorker(): Promise<void> {
-  await receiver.start();
+  try {
+    const { receiver } = await import("./receiver");
+    await receiver.start();
+    stopOnSignal(receiver);
+  } catch (error) {
+    // A missing secret, most likely. Next.js would stay up, and answer 500 to everything.
+    console.error(error instanceof Error ? error.message : error);
+    process.exit(1);
+  }
+}
+
+function stopOnSignal(receiver: Receiver<SqliteDatabase>): void {
   process.once("SIGTERM", async () => {
     await receiver.drain({ budgetMs: 10_000 });
     await receiver.stop({ until: wait(OPEN_REQUESTS_MS) });
