@@ -23,10 +23,6 @@ export class Recovery {
     this.#state = found ? "running" : "none";
   }
 
-  turnFailed(): void {
-    if (this.#state === "claiming") this.#state = "waiting";
-  }
-
   /** Nothing runs. Answers whether there is something new to claim. */
   quiet(): boolean {
     if (this.#state === "waiting") this.#state = "claiming";

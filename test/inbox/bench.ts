@@ -251,3 +251,26 @@ export function outbound(clock: FakeClock, messageId: string, sequence: number, 
     ...rest,
   };
 }
+
+/** A handler that each test ends by hand: `running` counts, `ends` lets the oldest go. */
+export function slowHandlers() {
+  const gates: ReturnType<typeof deferred<void>>[] = [];
+  let most = 0;
+  let now = 0;
+  const handler = async () => {
+    most = Math.max(most, ++now);
+    const gate = deferred();
+    gates.push(gate);
+    await gate.promise;
+    now--;
+  };
+  return {
+    handler,
+    running: () => now,
+    most: () => most,
+    endOne: () => gates.shift()?.resolve(),
+    endAll: () => {
+      for (const gate of gates.splice(0)) gate.resolve();
+    },
+  };
+}

@@ -85,6 +85,7 @@ describe("an expired lease", () => {
     await bench.clock.advance(1_000);
     await bench.accept("notices");
     await rounds();
+    expect(bench.recorder.outstanding.size).toBe(1);
     gate.resolve();
     await bench.clock.advance(5_000);
     await bench.clock.advance(5_000);

@@ -1,0 +1,129 @@
+import { describe, expect, it } from "vitest";
+import { LeaseLost } from "../../src/errors.ts";
+import { deferred, openBench, rounds, slowHandlers } from "./bench.ts";
+
+describe("leases of the worker", () => {
+  it("are renewed at a third of their time, also those taken ahead of a free place", async () => {
+    const slow = slowHandlers();
+    let quick = true;
+    const bench = await openBench({
+      register: (on) => on.onAny(() => (quick ? undefined : slow.handler())),
+      worker: { concurrency: 2 },
+      handlerTimeoutMs: 600_000,
+    });
+    bench.worker.start();
+    await bench.acceptMany(20, "quick");
+    await bench.clock.advance(0);
+    quick = false;
+    await bench.acceptMany(20, "slow");
+    await rounds();
+    expect(slow.running()).toBe(2);
+    expect(bench.recorder.outstanding.size).toBe(20);
+    await bench.clock.advance(10_000);
+    expect(bench.recorder.extended.at(-1)?.toSorted((a, b) => a - b)).toEqual([...Array(20).keys()].map((n) => n + 21));
+    await bench.clock.advance(300_000);
+    expect(slow.most()).toBe(2);
+    for (let round = 0; round < 20; round++) {
+      slow.endAll();
+      await rounds();
+    }
+    expect(await bench.states()).toEqual(Array(40).fill("handled"));
+    await bench.expectNothingLeaked();
+  });
+
+  it("that are lost abort their handler, whose effects and completion do not happen (I3)", async () => {
+    const gate = deferred();
+    let reason: unknown;
+    const bench = await openBench({
+      register: (on) =>
+        on.onAny(async (_, ctx) => {
+          ctx.signal.addEventListener("abort", () => {
+            reason = ctx.signal.reason;
+          });
+          await gate.promise;
+        }),
+    });
+    bench.worker.start();
+    await bench.accept("a");
+    await rounds();
+    const lease = [...bench.recorder.outstanding.values()][0];
+    if (lease === undefined) throw new Error("no lease");
+    bench.recorder.losing.add(lease.event);
+    await bench.clock.advance(10_000);
+    expect(reason).toBeInstanceOf(LeaseLost);
+    gate.resolve();
+    await rounds();
+    expect(bench.endings).toHaveLength(1);
+  });
+
+  it("that are lost before they were started are forgotten: drains, stop and requests go on", async () => {
+    const slow = slowHandlers();
+    let quick = true;
+    const bench = await openBench({
+      register: (on) => on.onAny(() => (quick ? undefined : slow.handler())),
+      ...{ worker: { concurrency: 1 }, handlerTimeoutMs: 600_000 },
+    });
+    bench.worker.start();
+    await bench.acceptMany(10, "quick");
+    await bench.clock.advance(0);
+    quick = false;
+    await bench.acceptMany(2, "slow");
+    await rounds();
+    expect(bench.recorder.outstanding.size).toBe(2);
+    bench.recorder.losing.add(12);
+    await bench.clock.advance(10_000);
+    expect(bench.endings.at(-1)).toEqual([12, "put_back"]);
+    slow.endOne();
+    await rounds();
+    let stopped = false;
+    void bench.worker.stop(60_000).then(() => {
+      stopped = true;
+    });
+    await rounds();
+    expect(stopped).toBe(true);
+  });
+
+  it("are renewed again after a renewal that failed", async () => {
+    const slow = slowHandlers();
+    const bench = await openBench({ register: (on) => on.onAny(slow.handler), handlerTimeoutMs: 600_000 });
+    bench.worker.start();
+    await bench.accept("a");
+    bench.recorder.failExtends = 1;
+    await bench.clock.advance(60_000);
+    expect(slow.most()).toBe(1);
+    expect(bench.lines.filter((line) => line.message.includes("could not be renewed"))).toHaveLength(1);
+    slow.endAll();
+    await rounds();
+    expect(await bench.states()).toEqual(["handled"]);
+    await bench.clock.advance(60_000);
+    const renewals = bench.recorder.extended.length;
+    await bench.clock.advance(60_000);
+    expect(bench.recorder.extended.length).toBe(renewals);
+  });
+
+  it("that wait for a place are started though the store does not answer", async () => {
+    const slow = slowHandlers();
+    let quick = true;
+    const bench = await openBench({
+      register: (on) => on.onAny(() => (quick ? undefined : slow.handler())),
+      worker: { concurrency: 1 },
+    });
+    bench.worker.start();
+    await bench.acceptMany(10, "quick");
+    await bench.clock.advance(0);
+    quick = false;
+    await bench.acceptMany(3, "slow");
+    await rounds();
+    bench.recorder.failNextTurns = 1_000;
+    slow.endOne();
+    await rounds();
+    expect(slow.running()).toBe(1);
+    bench.recorder.failNextTurns = 0;
+    for (let round = 0; round < 3; round++) {
+      slow.endOne();
+      await bench.clock.advance(5_000);
+    }
+    expect(await bench.states()).toEqual(Array(13).fill("handled"));
+    await bench.expectNothingLeaked();
+  });
+});
