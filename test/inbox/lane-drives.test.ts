@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Acceptance } from "../../src/inbox/store.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { type Bench, deferred, openBench, rounds } from "./bench.ts";
 
 /** Drives the lane of what was accepted, and tells how often it was said not to be due. */
@@ -161,5 +163,25 @@ describe("Worker.drive()", () => {
     await Promise.all([bench.accept("other")]);
     await rounds();
     expect((await bench.lane("other")).events[0]?.outcome).toBe("handled");
+  });
+
+  it("claims a lane whose lease expired when nothing else would, and only that lane (RCV-3)", async () => {
+    const hung = new Promise(() => {});
+    const clock = createFakeClock();
+    const store = memoryStore({ volatile: true });
+    const before = await openBench({ store, clock, register: (on) => on.onAny(() => hung) });
+    const [crashed] = await Promise.all([before.accept("crashed"), before.accept("crashed too")]);
+    for (const acceptance of await Promise.all([crashed, before.accept("crashed too")])) drive(before, acceptance);
+    await rounds();
+    await store.close();
+    const bench = await openBench({ store, clock, register: (on) => on.onAny(() => {}) });
+    const told = drive(bench, crashed);
+    await rounds();
+    expect(told.refused).toBe(0);
+    expect(await bench.states()).toEqual(["handled", "pending"]);
+    const gap = drive(bench, await bench.accept("gap", 2));
+    await rounds();
+    expect(gap.refused).toBe(1);
+    expect(bench.recorder.outstanding.size).toBe(0);
   });
 });
