@@ -22,7 +22,7 @@ import { type MessageRef, type WaitOptions, type Wanted, waitForEvent } from "./
 export interface StopOptions {
   /** How long running handlers may take, milliseconds, 0 to 3,600,000; what is left then is claimed again later. Default 30,000. */
   readonly timeoutMs?: number;
-  /** Resolves when the HTTP server has closed: until then deliveries are still accepted. Default: now. */
+  /** Settles when the HTTP server has closed: until then deliveries are still accepted. Default: now. */
   readonly until?: Promise<unknown>;
 }
 
@@ -143,7 +143,10 @@ export class Receiver<Tx = unknown> {
     return this.#engine.start();
   }
 
-  /** Stops claiming, lets running handlers end, and closes the store once `until` has resolved. Safe to call twice. */
+  /**
+   * Stops claiming, lets running handlers end, and closes the store once `until` is settled. A second call waits for the
+   * first one's end. A store that does not answer holds it up for 5 s at most.
+   */
   async stop(options: StopOptions = {}): Promise<void> {
     refuseUnknownOptions("stop", options, ["timeoutMs", "until"]);
     const timeoutMs = numberOption("timeoutMs", options.timeoutMs, 30_000, { min: 0, max: 3_600_000, unit: "ms" });

@@ -94,6 +94,16 @@ describe("receiver.handle(): answers", () => {
     expect((await receiver.inbox.stats()).counters.accepted).toBe(0);
   });
 
+  it("takes the headers of fetch as well as those of node, in any case", async () => {
+    const { receiver, clock } = sqliteBench();
+    const request = incoming(body, clock.now());
+    const shouted = Object.entries(request.headers).map(([name, value]) => [name.toUpperCase(), String(value)]);
+    const fetched = new Headers(shouted as [string, string][]);
+    expect((await receiver.handle({ ...request, headers: Object.fromEntries(shouted) })).status).toBe(200);
+    expect((await receiver.handle({ ...request, headers: fetched })).status).toBe(200);
+    expect((await receiver.handle({ ...request, headers: new Headers() })).status).toBe(401);
+  });
+
   it("never looks at the content type", async () => {
     const { deliver } = sqliteBench();
     for (const type of [undefined, "text/plain", "multipart/form-data", "junk"]) {

@@ -1,5 +1,5 @@
 /** Verification alone, without an inbox: the same checks in the same order, and an answer for everything. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { type Keyring, SetupError } from "../../src/index.ts";
 import { createVerifier } from "../../src/receiver/verifier.ts";
 import { incoming, SECRET, type Wish } from "./bench.ts";
@@ -48,10 +48,13 @@ describe("createVerifier()", () => {
       if (tenant === "broken") throw new Error("down");
       return tenant === "known" ? SECRET : undefined;
     };
+    const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+    onTestFinished(() => write.mockRestore());
     expect(await statusOf({ tenant: "known" }, { secrets })).toBe(200);
     expect(await statusOf({ tenant: "stranger" }, { secrets })).toBe(401);
     expect(await statusOf({}, { secrets })).toBe(401);
     expect(await statusOf({ tenant: "broken" }, { secrets })).toBe(503);
+    expect(write).toHaveBeenCalledOnce();
   });
 
   it("refuses wrong options when it is made", () => {
