@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { type Answer, SetupError, StoreError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { deferred, idleTurns, makeBench, memoryBench, newInboxFile, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
@@ -79,11 +80,34 @@ describe('ack: "stored"', () => {
     expect((await receiver.inbox.stats()).counters).toMatchObject({ accepted: 1, handled: 1 });
   });
 
-  it("stores the neighbours of a row that fails alone (RCV-4)", async () => {
+  it("answers 503 for the one row that could not be stored, and 200 for its neighbours (RCV-4)", async () => {
+    const real = sqliteStore(newInboxFile());
+    const full = new StoreError("store_full", "The disk is full.");
+    let isFull = true;
+    const store: typeof real = {
+      ...real,
+      async step(turn) {
+        const fails = turn.accepts.map(({ lane }) => isFull && lane.messageId === "b");
+        const result = await real.step({ ...turn, accepts: turn.accepts.filter((_, index) => !fails[index]) });
+        const rest = [...result.accepted];
+        const failed = { outcome: "failed", error: full } as const;
+        return { ...result, accepted: fails.map((fail) => (fail ? failed : (rest.shift() ?? failed))) };
+      },
+    };
+    const { deliver, receiver } = makeBench(store);
+    const answers = ["a", "b", "c"].map((messageId) => deliver(inbound({ messageId })));
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 503, 200]);
+    isFull = false;
+    expect((await deliver(inbound({ messageId: "b" }))).body).toBe('{"outcome":"accepted"}');
+    expect((await receiver.inbox.stats()).counters.accepted).toBe(3);
+  });
+
+  it("answers 503 when a store in memory is full, and keeps what it has (RCV-4)", async () => {
     const bench = makeBench(memoryStore({ volatile: true, maxEvents: 1 }), { ack: "handled" });
     bench.receiver.onAny(() => {});
     expect((await bench.deliver(body)).status).toBe(200);
     expect((await bench.deliver(inbound({ messageId: "second" }))).status).toBe(503);
+    expect((await bench.deliver(body)).body).toBe('{"outcome":"duplicate"}');
   });
 
   it("settles after the store recovered: the handler does not run again (RCV-6)", async () => {
