@@ -1,0 +1,107 @@
+/** Connections of others that hold locks while deliveries come: nothing is lost and the event loop goes on. */
+import { setTimeout as sleep } from "node:timers/promises";
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import { fixtures } from "../../src/testing/index.ts";
+import { type Child, until, withFamily } from "./family.ts";
+import { FLAWLESS, verdictOf } from "./verdict.ts";
+
+const LOCK_MS = 2_000;
+const STALL_MS = 250;
+
+interface Load {
+  readonly statuses: number[];
+  readonly longestMs: number;
+}
+
+/** A delivery every 10 ms for `ms`, each sent again when it is answered 503, as the service does. */
+async function load(child: Child, name: string, ms: number): Promise<Load> {
+  const statuses: number[] = [];
+  let longestMs = 0;
+  const deliver = async (index: number) => {
+    const event = fixtures.queued({ messageId: `${name}-${index}`, occurredAt: Date.now() });
+    for (let status: number | undefined = 503; status !== 200; ) {
+      const startedAt = performance.now();
+      status = (await child.deliver(event)).status ?? 0;
+      longestMs = Math.max(longestMs, performance.now() - startedAt);
+      statuses.push(status);
+      if (status !== 200) await sleep(100);
+    }
+  };
+  const under: Promise<void>[] = [];
+  for (let index = 0; index * 10 < ms; index++) {
+    under.push(deliver(index));
+    await sleep(10);
+  }
+  await Promise.all(under);
+  return { statuses, longestMs: Math.round(longestMs) };
+}
+
+const count = (statuses: readonly number[], status: number) => statuses.filter((one) => one === status).length;
+
+describe("another connection's write transaction", () => {
+  it.each([
+    ["waited for", 5_000, 0],
+    ["answered 503 after busyTimeoutMs", 300, 1],
+  ])(
+    "of 2 s during load is %s; the event loop stands still 250 ms at most, and nothing is lost (I2)",
+    { timeout: 40_000 },
+    (_, busyTimeoutMs, leastRefused) =>
+      withFamily(async (family) => {
+        const child = await family.add({ store: { busyTimeoutMs } });
+        await load(child, "warm", 200);
+        const other = new Database(family.path);
+        await child.stallMs();
+        const loading = load(child, "m", LOCK_MS + 300);
+        await sleep(150);
+        other.exec("begin immediate");
+        await sleep(LOCK_MS);
+        other.exec("commit");
+        other.close();
+        const { statuses, longestMs } = await loading;
+        const stallMs = await child.stallMs();
+        const report = {
+          busyTimeoutMs,
+          stallMs,
+          longestMs,
+          accepted: count(statuses, 200),
+          refused: count(statuses, 503),
+        };
+        console.log(` foreign lock: ${JSON.stringify(report)}`);
+        expect(report.accepted + report.refused).toBe(statuses.length);
+        expect(report.refused).toBeGreaterThanOrEqual(leastRefused);
+        expect(report.refused === 0).toBe(leastRefused === 0);
+        // Otherwise the lock was in nobody's way.
+        expect(longestMs).toBeGreaterThan(leastRefused === 0 ? LOCK_MS / 2 : busyTimeoutMs / 2);
+        expect(stallMs).toBeLessThanOrEqual(STALL_MS);
+        await until(
+          "all are handled",
+          () => family.number("select count(*) from oncehook_event where state = 0") === 0,
+        );
+        await family.stop();
+        expect(verdictOf(family)).toEqual(FLAWLESS);
+        expect(family.number("select count(*) from handled where message like 'm-%'")).toBe(report.accepted);
+      }),
+  );
+});
+
+describe("another connection's read transaction", () => {
+  it("is in nobody's way, however long it is held", () =>
+    withFamily(async (family) => {
+      const child = await family.add();
+      await load(child, "warm", 200);
+      const other = new Database(family.path, { readonly: true });
+      other.exec("begin");
+      const before = other.prepare("select count(*) from handled").pluck().get();
+      const { statuses, longestMs } = await load(child, "m", 1_000);
+      await until("all are handled", () => family.number("select count(*) from oncehook_event where state = 0") === 0);
+      expect(other.prepare("select count(*) from handled").pluck().get()).toBe(before);
+      other.exec("commit");
+      other.close();
+      console.log(` foreign reader: ${JSON.stringify({ longestMs, accepted: statuses.length })}`);
+      expect(count(statuses, 200)).toBe(statuses.length);
+      expect(longestMs).toBeLessThan(1_000);
+      await family.stop();
+      expect(verdictOf(family)).toEqual(FLAWLESS);
+    }));
+});

@@ -1,0 +1,61 @@
+/** Processes that stand still past their leases, and go on: fencing keeps what they did out. */
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { fixtures } from "../../src/testing/index.ts";
+import { type Child, type Family, until, withFamily } from "./family.ts";
+import { FLAWLESS, runsOf, verdictOf } from "./verdict.ts";
+
+const RECEIVER = { leaseMs: 1_000 };
+const ROUNDS = 5;
+
+/** `T` in the process table. Its handler stops it, so that it stands still within a lease and in no transaction. */
+function standsStill({ pid }: Child): boolean {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  return stat[stat.lastIndexOf(")") + 2] === "T";
+}
+
+/** `stopped` stops the process that has it first; with `slow` it goes on while its successor is at work, else after that. */
+async function round(family: Family, zombie: Child, messageId: string): Promise<void> {
+  const effects = () => family.number("select count(*) from handled where message = ?", messageId);
+  const attempts = () =>
+    family.number(
+      `select max(attempts) from oncehook_event where lane = (select id from oncehook_lane where message = ?)`,
+      messageId,
+    );
+  const delivered = zombie.deliver(fixtures.queued({ messageId, occurredAt: Date.now() }));
+  await until("the zombie stands still", () => standsStill(zombie));
+  await until("another has its event", () => attempts() === 2);
+  if (!messageId.includes("slow")) await until("another has handled it", () => effects() === 1);
+  zombie.process.kill("SIGCONT");
+  expect((await delivered).status).toBe(200);
+  await until("it is handled", () => effects() >= 1);
+  // What the zombie accepts and handles now comes after its attempt to settle.
+  const next = messageId.replace("stopped", "awake");
+  const after = await zombie.deliver(fixtures.queued({ messageId: next, occurredAt: Date.now() }));
+  expect(after.status).toBe(200);
+  await until("the zombie goes on", () => family.number("select count(*) from handled where message = ?", next) === 1);
+  const rows = family.db.prepare("select attempt, pid = ? as own from handled where message = ?");
+  expect(rows.all(zombie.pid, messageId)).toEqual([{ attempt: 2, own: 0 }]);
+}
+
+describe("a process that stands still past its lease", () => {
+  it.skipIf(process.platform !== "linux")(
+    `commits no effect when it goes on, ${2 * ROUNDS} times, while its successor works or has finished (I3) [skipped without /proc]`,
+    { timeout: 60_000 },
+    () =>
+      withFamily(async (family) => {
+        const [first, second] = await Promise.all([1, 2, 3].map(() => family.add({ receiver: RECEIVER })));
+        const stopAgainAndAgain = async (zombie: Child, kind: string) => {
+          for (let index = 0; index < ROUNDS; index++) {
+            await round(family, zombie, index % 2 === 0 ? `${kind}-slow-${index}` : `${kind}-${index}`);
+          }
+        };
+        await Promise.all([stopAgainAndAgain(first!, "stopped"), stopAgainAndAgain(second!, "stopped-noticing")]);
+        await family.stop();
+        // A handler that stood still overlaps its successor by nature; nothing else may.
+        const { overlaps: _overlaps, ...verdict } = verdictOf(family);
+        expect({ ...verdict, overlaps: 0 }).toEqual(FLAWLESS);
+        expect(runsOf(family).filter(({ attempt }) => attempt === 2)).toHaveLength(2 * ROUNDS);
+      }),
+  );
+});
