@@ -10,12 +10,14 @@ import type { WebhookOptions, WebhookReceiver } from "./webhook-options.ts";
 
 export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
 
-/** A request that `expressVerify` let pass. */
-export interface VerifiedRequest extends Request {
-  /** What was signed, parsed. */
-  webhookEvent: WebhookEvent;
-  /** The exact bytes. */
-  rawBody: Uint8Array;
+declare global {
+  // The way to add to Express's own request type, as its typings provide for.
+  namespace Express {
+    interface Request {
+      /** Set by `expressVerify`: what was signed, parsed. */
+      webhookEvent?: WebhookEvent;
+    }
+  }
 }
 
 /**
