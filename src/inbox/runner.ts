@@ -10,7 +10,7 @@ import type { Outcome } from "./record.ts";
 import type { Effect, Lease } from "./store.ts";
 
 /** How long a lane stays leased after its handler ran out of time, for the handler to notice. */
-export const TIMEOUT_GRACE_MS = 30_000;
+const TIMEOUT_GRACE_MS = 30_000;
 
 export type Verdict<Tx> =
   | {

@@ -6,7 +6,7 @@ import { choiceOption } from "../internal/options.ts";
 export type SignatureEncoding = "auto" | "hex" | "base64" | "base64url";
 
 /** More signatures than this in one delivery are refused: each costs a comparison. */
-export const MAX_CANDIDATES = 5;
+const MAX_CANDIDATES = 5;
 
 const SIGNATURE_BYTES = 32;
 /** Five of the longest form (`sha256=` and 64 digits) with room for separators. */

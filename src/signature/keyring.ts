@@ -7,7 +7,7 @@ import { flattenKeyring, type KeyringEntry } from "./keyring-entries.ts";
 import type { Direction, PreviousSecret, Secret } from "./secret.ts";
 
 export type { Grant, ScopeName, Slot } from "./grant.ts";
-export type { Direction, PreviousSecret, ScopedSecret, Secret, SecretEncoding } from "./secret.ts";
+export type { Direction, PreviousSecret, Secret } from "./secret.ts";
 
 /** The secrets of a webhook kind, or of both: the one in use, the one it replaced, and one installed ahead of its use. */
 export interface SecretSet {

@@ -5,7 +5,7 @@ import type { Acceptance, Lease, Settle, TurnResult } from "../inbox/store.ts";
 import type { Bench } from "./store-contract-bench.ts";
 import * as model from "./store-model.ts";
 
-export const MAX_ATTEMPTS = 3;
+const MAX_ATTEMPTS = 3;
 
 /** Lanes that the commands play with; few, so that they meet. */
 export const LANES: readonly (readonly [LaneTag, string])[] = [

@@ -44,7 +44,7 @@ export function newLane(ordered: boolean): ModelLane {
 }
 
 /** Pending events in the order of their turns: those on time first, then by sequence, then by arrival. */
-export function pendingOf(lane: ModelLane): ModelEvent[] {
+function pendingOf(lane: ModelLane): ModelEvent[] {
   const pending = lane.events.filter((event) => event.state === "pending");
   return pending.sort((a, b) => Number(a.late) - Number(b.late) || a.sequence - b.sequence || a.id - b.id);
 }

@@ -13,7 +13,7 @@ export class EffectAborted extends Error {
 }
 
 /** SQLite's result code of a driver's error, such as `SQLITE_BUSY_SNAPSHOT`; empty for other errors. */
-export function sqliteCode(error: unknown): string {
+function sqliteCode(error: unknown): string {
   const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
   return typeof code === "string" && code.startsWith("SQLITE_") ? code : "";
 }

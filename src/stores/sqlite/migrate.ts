@@ -14,7 +14,7 @@ interface Migration {
 export const MIGRATIONS: readonly Migration[] = [{ sql: inbox, minReader: 1 }];
 
 /** What `meta` says of the schema; 0 when there is no inbox in the file yet. */
-export function schemaOf(db: SqliteDatabase): { readonly schema: number; readonly minReader: number } {
+function schemaOf(db: SqliteDatabase): { readonly schema: number; readonly minReader: number } {
   const table = db.prepare("select 1 from sqlite_master where type = 'table' and name = 'oncehook_meta'").get();
   if (table === undefined) return { schema: 0, minReader: 0 };
   return { schema: Number(readMeta(db, "schema") ?? 0), minReader: Number(readMeta(db, "min_reader") ?? 0) };
