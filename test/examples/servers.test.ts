@@ -55,6 +55,7 @@ describe.each(["express", "fastify"] as const)("examples/%s", (name) => {
       { message_id: "msg_in_000001", sequence: 0, event_type: "message.inbound" },
       { message_id: null, sequence: 0, event_type: "message.read" },
     ]);
+    await eventually(() => example.lines.length).toBe(5);
     const lines = example.lines.map((line) => JSON.parse(line));
     expect(lines.map(({ sequence, eventType, attempt }) => [sequence, eventType, attempt])).toEqual([
       [1, "message.queued", 1],

@@ -2,7 +2,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
@@ -40,7 +40,18 @@ export class Application {
     const manifest = JSON.parse(readFileSync(join(this.folder, "package.json"), "utf8"));
     manifest.dependencies.oncehook = `file:${stdout.trim()}`;
     writeFileSync(join(this.folder, "package.json"), JSON.stringify(manifest, null, 2));
-    await this.#run("npm", ["install", "--no-audit", "--no-fund"]);
+    await this.#run("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts"]);
+    await this.#buildDriver();
+  }
+
+  /** Compiling better-sqlite3 takes minutes: what the repository compiled of the same version for this Node.js will do. */
+  async #buildDriver(): Promise<void> {
+    const own = join(this.folder, "node_modules/better-sqlite3");
+    const repository = join(ROOT, "node_modules/better-sqlite3");
+    const compiled = join(repository, "build/Release/better_sqlite3.node");
+    if (existsSync(compiled) && versionOf(own) === versionOf(repository)) {
+      cpSync(compiled, join(own, "build/Release/better_sqlite3.node"));
+    } else await this.#run("npm", ["rebuild", "better-sqlite3"]);
   }
 
   build(): Promise<string> {
@@ -97,6 +108,10 @@ export class Application {
     const { stdout } = await run(command, args, { cwd: this.folder, env: bare() });
     return stdout;
   }
+}
+
+function versionOf(folder: string): string {
+  return JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).version;
 }
 
 /** What vitest sets would put Next.js in another mode. */

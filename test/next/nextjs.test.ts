@@ -13,7 +13,7 @@ let buildOutput = "";
 beforeAll(async () => {
   await application.install();
   buildOutput = await application.build();
-}, 600_000);
+}, 900_000);
 afterAll(() => application.dispose());
 
 const sequencesOf = (messageId: string) =>
