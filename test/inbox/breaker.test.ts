@@ -150,4 +150,21 @@ describe("the pause of a worker whose handlers all fail", () => {
     expect(runs).toHaveLength(20);
     await bench.expectNothingLeaked();
   });
+
+  it("counts anew after an event that was handled", async () => {
+    const register = (on: Bench["registry"]) =>
+      on.onAny((_, ctx) => {
+        if (ctx.meta.lane.messageId !== "good") throw new Error("database down");
+      });
+    const bench = await openBench({ register });
+    bench.worker.start();
+    await bench.acceptMany(19, "before");
+    await bench.accept("good");
+    await bench.acceptMany(19, "after");
+    await rounds();
+    expect(bench.worker.isTripped).toBe(false);
+    await bench.accept("twentieth");
+    await rounds();
+    expect(bench.worker.isTripped).toBe(true);
+  });
 });
