@@ -67,8 +67,9 @@ export class Engine<Tx> {
     return this.#registry.takesLate ? "hand_out" : "record";
   }
 
-  get isWorkerIdle(): boolean {
-    return this.#housekeeping.isWorkerIdle;
+  /** Something is due, and no worker has run for a minute. */
+  isWorkLeft(): Promise<boolean> {
+    return this.#housekeeping.isWorkLeft();
   }
 
   get counters(): Housekeeping["counters"] {

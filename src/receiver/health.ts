@@ -4,7 +4,7 @@ import type { Engine } from "./engine.ts";
 /**
  * - `stopped`: `stop()` was called.
  * - `store_unavailable`: the inbox does not answer; deliveries get 503.
- * - `worker_not_running`: neither `start()` nor `drain()` ran for a minute.
+ * - `worker_not_running`: an event is due, and neither `start()` nor `drain()` ran for a minute.
  * - `worker_paused`: every handler failed, or `pause()` was called.
  * - `dead_letters`, `blocked_lanes`, `quarantined`: something waits for an operator.
  */
@@ -26,7 +26,6 @@ export async function healthOf<Tx>(engine: Engine<Tx>): Promise<Health> {
   const reasons: HealthReason[] = [];
   if (engine.isStopped) reasons.push("stopped");
   else {
-    if (engine.isWorkerIdle) reasons.push("worker_not_running");
     if (engine.worker.isTripped || engine.worker.isPaused) reasons.push("worker_paused");
     reasons.push(...(await inboxReasons(engine)));
   }
@@ -38,6 +37,7 @@ async function inboxReasons<Tx>(engine: Engine<Tx>): Promise<HealthReason[]> {
     await engine.open();
     const { gauges } = await engine.options.store.stats();
     const reasons: HealthReason[] = [];
+    if (await engine.isWorkLeft()) reasons.push("worker_not_running");
     if (gauges.dead > 0) reasons.push("dead_letters");
     if (gauges.blockedLanes > 0) reasons.push("blocked_lanes");
     if (gauges.quarantined > 0) reasons.push("quarantined");

@@ -52,9 +52,11 @@ export class Housekeeping {
     this.#workerRanAt = this.#options.clock.monotonic();
   }
 
-  /** No worker has run for a minute. */
-  get isWorkerIdle(): boolean {
-    return !this.#worker.isStarted && this.#options.clock.monotonic() - this.#workerRanAt >= IDLE_WORKER_MS;
+  /** Something is due, and no worker has run for a minute. */
+  async isWorkLeft(): Promise<boolean> {
+    const { clock, store } = this.#options;
+    if (this.#worker.isStarted || clock.monotonic() - this.#workerRanAt < IDLE_WORKER_MS) return false;
+    return (await store.nextDue()) === 0;
   }
 
   async prune(): Promise<void> {
@@ -73,7 +75,7 @@ export class Housekeeping {
 
   /** An accepted event that is due and that nobody works on is the likeliest mistake of a new user. */
   async #warnAboutIdleWorker(): Promise<void> {
-    if (!this.isWorkerIdle || (await this.#options.store.nextDue()) !== 0) return;
+    if (!(await this.isWorkLeft())) return;
     this.#options.logger.error(
       { code: "worker_not_running" },
       "Events wait and nothing handles them: call receiver.start() once at start-up, or receiver.drain() after responses or from a cron.",

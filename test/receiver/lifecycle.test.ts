@@ -105,11 +105,12 @@ describe("worker_not_running", () => {
     expect(await receiver.health()).toEqual({ status: "ok", reasons: [] });
   });
 
-  it("is not logged when nothing is due", async () => {
+  it("is neither logged nor a reason of health when nothing is due", async () => {
     const { receiver, clock, codes } = memoryBench();
     await receiver.health();
     await clock.advance(200_000);
     expect(codes()).toEqual([]);
+    expect(await receiver.health()).toEqual({ status: "ok", reasons: [] });
   });
 
   it("is not logged by who drains now and then", async () => {
