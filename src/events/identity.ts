@@ -28,7 +28,7 @@ export const MAX_IDENTITY_TEXT = 512;
  * would be stored as U+FFFD, so that two identities became one.
  */
 export function isIdentityText(value: unknown): value is string {
-  return typeof value === "string" && value.length > 0 && value.length <= MAX_IDENTITY_TEXT && !/\p{Cs}/u.test(value);
+  return typeof value === "string" && value.length > 0 && value.length <= MAX_IDENTITY_TEXT && value.isWellFormed();
 }
 
 /** SHA-256, 32 bytes. */

@@ -24,21 +24,6 @@ import {
   toleranceOption,
 } from "./timestamp.ts";
 
-export type { SignatureEncoding } from "./candidates.ts";
-export {
-  type CheckedHeaders,
-  checkHeaders,
-  type HeaderPolicy,
-  type Match,
-  matchSignature,
-  matchUnsigned,
-  type VerifyFailure,
-  type VerifyFailureCode,
-  type VouchedFields,
-  vouchesFor,
-  vouchingMatch,
-} from "./match.ts";
-
 /** Options of `verifySignature`. */
 export interface VerifyOptions<Secrets = Keyring> {
   /** `request.headers` of fetch or of node. */
@@ -70,6 +55,7 @@ export type VerifyResult =
     }
   | VerifyFailure;
 
+const DEFAULT_POLICY: HeaderPolicy = { tolerance: DEFAULT_TOLERANCE, timestampFormat: "auto", encoding: "auto" };
 const OPTIONS = ["headers", "body", "secrets", "toleranceMs", "timestampFormat", "encoding", "now", "tenant"];
 
 /**
@@ -125,7 +111,7 @@ function verdict(
   if (match === null) {
     return { ok: false, code: keyring.keys.some((key) => key.validUntil > now) ? "signature_mismatch" : "no_secret" };
   }
-  const vouched = vouchingMatch(match, match.scope === "any" ? {} : claimedFields(body));
+  const vouched = match.scope === "any" ? match : vouchingMatch(match, claimedFields(body));
   if (vouched === null) return { ok: false, code: "signature_mismatch" };
   const { slot, scope, index } = vouched;
   return { ok: true, timestamp: checked.timestamp, matched: { slot, scope, index } };
@@ -172,6 +158,9 @@ export function resolvePolicy(
   options: Pick<VerifyOptions, "toleranceMs" | "timestampFormat" | "encoding">,
 ): HeaderPolicy {
   const { timestampFormat = "auto" } = options;
+  if (options.toleranceMs === undefined && timestampFormat === "auto" && options.encoding === undefined) {
+    return DEFAULT_POLICY;
+  }
   timestampFormatOption(timestampFormat);
   return {
     tolerance: toleranceOption("toleranceMs", options.toleranceMs, DEFAULT_TOLERANCE),
