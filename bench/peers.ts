@@ -4,7 +4,6 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { SECRET } from "./deliveries.ts";
 
 /** Signs `body` as its service would, and returns what the receiving side then has to do for each request. */
@@ -15,8 +14,6 @@ export interface Peers {
   readonly stripe: Peer;
   readonly standardwebhooks: Peer;
   readonly svix: Peer;
-  /** Its verification gives a promise. */
-  readonly octokit: (body: Buffer) => () => Promise<boolean>;
 }
 
 // The program runs from .build/bench; the package.json lies beside its source.
@@ -41,26 +38,15 @@ interface StandardWebhook {
     verify(body: Buffer, headers: Record<string, string>): unknown;
   };
 }
-interface Octokit {
-  sign(secret: string, body: string): Promise<string>;
-  verify(secret: string, body: string, signature: string): Promise<boolean>;
-}
 
-export async function loadPeers(): Promise<Peers> {
+export function loadPeers(): Peers {
   install();
   const require = createRequire(join(HOME, "package.json"));
-  const octokitFile = join(HOME, "node_modules/@octokit/webhooks-methods/dist-node/index.js");
-  const octokit: Octokit = await import(pathToFileURL(octokitFile).href);
   return {
     bare,
     stripe: stripePeer(require("stripe")),
     standardwebhooks: standardPeer(require("standardwebhooks").Webhook, "webhook"),
     svix: standardPeer(require("svix").Webhook, "svix"),
-    octokit: (body) => {
-      const text = body.toString();
-      const signature = `sha256=${createHmac("sha256", SECRET).update(body).digest("hex")}`;
-      return () => octokit.verify(SECRET, text, signature);
-    },
   };
 }
 
