@@ -26,10 +26,12 @@ interface Ready {
 }
 
 async function launch(inboxPath: string): Promise<{ child: ChildProcess; ready: Ready }> {
-  const child = spawn(process.execPath, [CHILD, inboxPath, SECRET], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, [CHILD, inboxPath, SECRET], { stdio: ["ignore", "pipe", "pipe"] });
+  let errors = "";
+  child.stderr.on("data", (chunk) => (errors += chunk));
   const [line] = await Promise.race([
     once(createInterface({ input: child.stdout }), "line"),
-    once(child, "exit").then(([code]) => Promise.reject(new Error(`The child ended with ${code} before it listened.`))),
+    once(child, "close").then(([code]) => Promise.reject(new Error(`The child ended with ${code}: ${errors}`))),
   ]);
   return { child, ready: JSON.parse(String(line)) };
 }
@@ -99,6 +101,7 @@ async function torture(folder: string) {
   let running = launch(inboxPath);
   const load = new Load(SEED, SECRET, async () => (await running).ready.port);
   const sending = load.run();
+  sending.catch(() => {}); // It fails with the launch that it waits for, which the loop below reports.
   const lost = new Set<string>();
   for (let kill = 0; kill < KILLS; kill++) {
     const { child } = await running;

@@ -10,7 +10,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-export const SECRET = "a-webhook-secret-of-32-bytes-xxx";
+const SECRET = "a-webhook-secret-of-32-bytes-xxx";
 export const PREVIOUS_SECRET = "the-secret-before-it-of-32-bytes";
 export const CRON_SECRET = "a-cron-secret-of-32-bytes-xxxxxx";
 
