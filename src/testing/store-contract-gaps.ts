@@ -186,4 +186,26 @@ export const gapCases: readonly ContractCase[] = [
       bench.expect(await bench.claimOne()).toMatchObject({ sequence: 2, missing: { from: 1, to: 1 } });
     },
   },
+  {
+    name: "hands out what is ready after the clock was set back an hour; what waits goes on waiting (I5, I6)",
+    async run(bench) {
+      await bench.accept(bench.of("ready", 1), bench.of("waits", 2));
+      bench.clock.set(bench.clock.now() - 60 * MINUTE);
+      bench.expect(await bench.store.nextDue()).toBe(0);
+      bench.expect((await bench.claim()).map(({ key }) => key.messageId)).toEqual(["ready"]);
+      bench.expect(await bench.store.nextDue()).toBe(30_000);
+    },
+  },
+  {
+    name: "hands out what is ready after the clock was set back while the inbox was closed (I5)",
+    needs: "durable",
+    async run(bench) {
+      await bench.accept(bench.event(1));
+      await bench.store.close();
+      bench.clock.set(bench.clock.now() - 60 * MINUTE);
+      bench.store = await bench.another();
+      bench.expect(await bench.store.nextDue()).toBe(0);
+      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 1, missing: null });
+    },
+  },
 ];

@@ -193,8 +193,9 @@ export function isOrdered(lane: MemoryLane): boolean {
   return lane.key.tag === "outbound";
 }
 
+/** A lane that is ready is due whatever its time: the clock may have been set back since. */
 export function laneIsDue(lane: MemoryLane, now: number): boolean {
-  return lane.readyAt !== null && isDue(lane.readyAt, now);
+  return lane.status === "ready" || (lane.readyAt !== null && isDue(lane.readyAt, now));
 }
 
 export function noteSigned(state: MemoryState, signedAt: number): void {

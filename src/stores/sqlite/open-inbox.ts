@@ -4,6 +4,7 @@ import { SetupError, StoreError } from "../../errors.ts";
 import type { OpenContext, Turn, TurnResult } from "../../inbox/store.ts";
 import { AheadSettles } from "./ahead.ts";
 import { Checkpoints } from "./checkpoints.ts";
+import { ClockSteps, latestWrittenAt } from "./clock-steps.ts";
 import { checkDurable, openConnection } from "./connection.ts";
 import { loadDriver, type SqliteDatabase, type SqliteDriver } from "./driver.ts";
 import { asStoreError } from "./failures.ts";
@@ -37,6 +38,7 @@ export class OpenInbox {
   readonly facts: Facts;
   readonly wake: Wake;
   readonly patience: Patience;
+  readonly clockSteps: ClockSteps;
   readonly #file: string;
   readonly #space: Space;
   readonly #checkpoints: Checkpoints;
@@ -49,10 +51,10 @@ export class OpenInbox {
 
   constructor(file: string, settings: InboxSettings, context: OpenContext, db: SqliteDatabase) {
     const { clock, firstSequence, instance } = context;
-    const holder = immediately(db, () => {
+    const { holder, latest } = immediately(db, () => {
       migrate(db, context.migrate);
       claimName(db, context);
-      return enterInstance(db, instance, clock.now());
+      return { latest: latestWrittenAt(db), holder: enterInstance(db, instance, clock.now()) };
     });
     checkDurable(db);
     settings.onOpen?.(settings.effects ?? db);
@@ -60,6 +62,7 @@ export class OpenInbox {
     this.session = createSession(db);
     this.facts = { firstSequence, holder, clients: new Interner(), kinds: new Interner() };
     this.wake = new Wake(db, clock);
+    this.clockSteps = new ClockSteps(latest);
     this.patience = { clock, busyTimeoutMs: settings.busyTimeoutMs, location: settings.location };
     this.#file = file;
     this.#space = new Space(settings, clock);
@@ -116,12 +119,19 @@ export class OpenInbox {
 
   async #commit<T>(operation: (work: Work) => T): Promise<T> {
     if (this.#broken !== null) throw this.#broken;
-    const { clock } = this.context;
-    const result = await untilFree(this.patience, () =>
-      inTransaction(this.session, this.facts, clock.now(), operation),
-    );
+    const result = await untilFree(this.patience, () => this.#try(operation));
     this.#checkpoints.wrote();
     this.#checkNowAndThen();
+    return result;
+  }
+
+  #try<T>(operation: (work: Work) => T): T {
+    const now = this.context.clock.now();
+    const result = inTransaction(this.session, this.facts, now, (work) => {
+      this.clockSteps.makeReadyLanesDue(work.sql, now);
+      return operation(work);
+    });
+    this.clockSteps.committed(now);
     return result;
   }
 

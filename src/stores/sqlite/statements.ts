@@ -147,6 +147,7 @@ export const SQL = {
   soonest: `select min(at) as at from (
     select min(ready_at) as at from oncehook_lane where status >= 3
     union all select min(ready_at) from oncehook_lane where status = 2)`,
+  readyNow: "update oncehook_lane set ready_at = ? where status >= 3 and ready_at > ? and status = 3",
   farthest: `select max(at) as at from (
     select max(ready_at) as at from oncehook_lane where status >= 3
     union all select max(ready_at) from oncehook_lane where status = 2)`,

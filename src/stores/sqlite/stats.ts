@@ -54,6 +54,7 @@ export function readNextDue(inbox: OpenInbox): Promise<number | null> {
     const now = inbox.context.clock.now();
     const soonest = sql.soonest.get()?.at ?? null;
     if (soonest === null) return null;
+    if (inbox.clockSteps.wentBack(now)) return 0;
     const farthest = sql.farthest.get()?.at ?? soonest;
     return isDue(soonest, now) || farthest > now + LONGEST_WAIT_MS ? 0 : soonest - now;
   });
