@@ -19,11 +19,12 @@ export async function startWorker(): Promise<void> {
 }
 
 function stopOnSignal(receiver: Receiver<SqliteDatabase>): void {
-  process.once("SIGTERM", async () => {
+  const stop = async () => {
     await receiver.drain({ budgetMs: 10_000 });
     await receiver.stop({ until: wait(OPEN_REQUESTS_MS) });
     // Set by `npm start`. Without it Next.js closes its server itself, does not wait for handlers, and exits with 143;
     // an event that was being handled is then handled again at the next start.
     if (process.env.NEXT_MANUAL_SIG_HANDLE) process.exit(0);
-  });
+  };
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, stop);
 }
