@@ -78,10 +78,9 @@ describe("memoryStore()", () => {
     const complete = { kind: "complete", outcome: "handled", effects: [] } as const;
     await store.step(turn({ settles: leases.map((lease) => ({ ...complete, lease })) }));
     await clock.advance(1_000);
-    const quarantine = { reason: "invalid_json", slot: "current", scope: "inbound", trace: null } as const;
-    const raw = Buffer.from("?");
-    // Pruning follows the service's own timestamps: without a newer one nothing is old.
-    await store.step(turn({ quarantines: [{ ...quarantine, signedAt: clock.now(), digest: raw, raw }] }));
+    // Pruning follows the service's own timestamps, and that of a refused delivery is one of them.
+    const refused = await store.step(turn({ accepts: [event("new", 1)] }));
+    expect(refused.accepted[0]).toMatchObject({ outcome: "failed" });
     const ages = { handledBodiesMs: 500, otherBodiesMs: 500, identitiesMs: 500, deadMs: 500_000 };
     expect(await store.prune({ ...ages, batch: 100 })).toMatchObject({ events: 1, lanes: 1 });
     const { accepted } = await store.step(turn({ accepts: [event("new", 1)] }));

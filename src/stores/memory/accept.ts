@@ -24,12 +24,13 @@ export function accept(moment: Moment, incoming: NewEvent, lateEvents: LateEvent
   const known = laneByKey(state, incoming.lane);
   const first = known?.events.find((e) => e.sequence === incoming.sequence && e.eventType === incoming.eventType);
   if (first !== undefined) return countDuplicate(moment, first, incoming);
+  // Also of a delivery that is refused: pruning goes by the newest timestamp, and must go on to make room.
+  noteSigned(state, incoming.signedAt);
   if (state.events.size >= state.maxEvents) return { outcome: "failed", error: storeFull(state.maxEvents) };
 
   const lane = known ?? addLane(state, incoming);
   const late = isOrdered(lane) && lane.cursor !== null && incoming.sequence < lane.cursor;
   const event = addEvent(moment, lane, incoming, late);
-  noteSigned(state, incoming.signedAt);
   state.counters.accepted++;
   if (late) noteLate(moment, event);
   if (late && lateEvents === "record") finish(event, "late", moment.now);

@@ -60,9 +60,18 @@ export function amend(plan: Plan, turn: Turn<SqliteDatabase>, error: unknown): b
 
 function acceptAll(work: Work, turn: Turn<SqliteDatabase>, plan: Plan, mode: AcceptMode): Acceptance[] {
   const { refusal } = plan;
-  if (refusal !== null) return turn.accepts.map(() => ({ outcome: "failed", error: refusal }));
+  if (refusal !== null) return turn.accepts.map(({ signedAt }) => refuse(work, signedAt, refusal));
   if (!plan.careful) return turn.accepts.map((incoming, index) => accept(work, incoming, index, mode));
   return turn.accepts.map((incoming, index) => acceptCarefully(work, mode, () => accept(work, incoming, index, mode)));
+}
+
+/**
+ * Pruning goes by the newest verified timestamp: if those of refused deliveries did not count, an inbox that is full would
+ * never be pruned again. A disk that is full takes not even that.
+ */
+function refuse(work: Work, signedAt: number, refusal: Error): Acceptance {
+  if (!isFull(refusal.cause)) work.ledger.signed(signedAt);
+  return { outcome: "failed", error: refusal };
 }
 
 /** A row that cannot be stored leaves nothing behind, and fails none of its neighbours. */
