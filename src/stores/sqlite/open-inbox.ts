@@ -39,7 +39,6 @@ export class OpenInbox {
   readonly wake: Wake;
   readonly patience: Patience;
   readonly clockSteps: ClockSteps;
-  readonly #file: string;
   readonly #space: Space;
   readonly #checkpoints: Checkpoints;
   readonly #ahead: AheadSettles | null;
@@ -64,8 +63,7 @@ export class OpenInbox {
     this.wake = new Wake(db, clock);
     this.clockSteps = new ClockSteps(latest);
     this.patience = { clock, busyTimeoutMs: settings.busyTimeoutMs, location: settings.location };
-    this.#file = file;
-    this.#space = new Space(settings, clock);
+    this.#space = new Space(file, settings, clock);
     this.#checkpoints = new Checkpoints(db, clock);
     const { effects } = settings;
     this.#ahead = effects === undefined ? null : new AheadSettles(createSession(effects), db, this.patience);
@@ -78,7 +76,7 @@ export class OpenInbox {
   async step(turn: Turn<SqliteDatabase>): Promise<TurnResult> {
     return this.during(async () => {
       const plan = createPlan();
-      if (turn.accepts.length + turn.quarantines.length > 0) plan.refusal = this.#space.refusal(this.db, this.#file);
+      if (turn.accepts.length + turn.quarantines.length > 0) plan.refusal = this.#space.refusal(this.db);
       if (this.#ahead !== null) await this.#ahead.run(turn, plan, this.facts);
       try {
         for (;;) {
