@@ -6,7 +6,6 @@ import { fixtures } from "../../src/testing/index.ts";
 import { type Child, until, withFamily } from "./family.ts";
 import { FLAWLESS, verdictOf } from "./verdict.ts";
 
-const LOCK_MS = 2_000;
 const STALL_MS = 250;
 
 interface Load {
@@ -41,21 +40,21 @@ const count = (statuses: readonly number[], status: number) => statuses.filter((
 
 describe("another connection's write transaction", () => {
   it.each([
-    ["waited for", 5_000, 0],
-    ["answered 503 after busyTimeoutMs", 300, 1],
+    ["2 s", "waited for", 2_000, 5_000],
+    ["1 s", "answered with 503", 1_000, 300],
   ])(
-    "of 2 s during load is %s; the event loop stands still 250 ms at most, and nothing is lost (I2)",
+    "of %s during load is %s; the event loop stands still 250 ms at most, and nothing is lost (I2)",
     { timeout: 40_000 },
-    (_, busyTimeoutMs, leastRefused) =>
+    (_time, _answer, lockMs, busyTimeoutMs) =>
       withFamily(async (family) => {
         const child = await family.add({ store: { busyTimeoutMs } });
         await load(child, "warm", 200);
         const other = new Database(family.path);
         await child.stallMs();
-        const loading = load(child, "m", LOCK_MS + 300);
+        const loading = load(child, "m", lockMs + 300);
         await sleep(150);
         other.exec("begin immediate");
-        await sleep(LOCK_MS);
+        await sleep(lockMs);
         other.exec("commit");
         other.close();
         const { statuses, longestMs } = await loading;
@@ -69,10 +68,9 @@ describe("another connection's write transaction", () => {
         };
         console.log(` foreign lock: ${JSON.stringify(report)}`);
         expect(report.accepted + report.refused).toBe(statuses.length);
-        expect(report.refused).toBeGreaterThanOrEqual(leastRefused);
-        expect(report.refused === 0).toBe(leastRefused === 0);
+        expect(report.refused > 0).toBe(busyTimeoutMs < lockMs);
         // Otherwise the lock was in nobody's way.
-        expect(longestMs).toBeGreaterThan(leastRefused === 0 ? LOCK_MS / 2 : busyTimeoutMs / 2);
+        expect(longestMs).toBeGreaterThan(Math.min(lockMs, busyTimeoutMs) / 2);
         expect(stallMs).toBeLessThanOrEqual(STALL_MS);
         await until(
           "all are handled",
@@ -93,7 +91,7 @@ describe("another connection's read transaction", () => {
       const other = new Database(family.path, { readonly: true });
       other.exec("begin");
       const before = other.prepare("select count(*) from handled").pluck().get();
-      const { statuses, longestMs } = await load(child, "m", 1_000);
+      const { statuses, longestMs } = await load(child, "m", 500);
       await until("all are handled", () => family.number("select count(*) from oncehook_event where state = 0") === 0);
       expect(other.prepare("select count(*) from handled").pluck().get()).toBe(before);
       other.exec("commit");

@@ -7,7 +7,7 @@ import { FLAWLESS, runsOf, verdictOf } from "./verdict.ts";
 
 const MAX_ATTEMPTS = 3;
 const WISH = { receiver: { maxAttempts: MAX_ATTEMPTS, concurrency: 8, leaseMs: 2_000 } };
-const NEIGHBOURS = 16;
+const NEIGHBOURS = 10;
 
 /** Restarts whoever is killed, as a supervisor would. */
 class Supervisor {

@@ -26,7 +26,7 @@ const allHandled = (family: Family) =>
 describe("a file that has reached maxDatabaseBytes", () => {
   it("takes no new events, lets those it has be handled, and takes more once it was pruned (I2, I10)", () =>
     withFamily(async (family) => {
-      const child = await family.add({ store: { maxDatabaseBytes: 900_000 }, receiver: { concurrency: 1 } });
+      const child = await family.add({ store: { maxDatabaseBytes: 900_000 }, receiver: { concurrency: 2 } });
       const accepted = await deliverUntil(child, "slow", 503);
       const handledThen = family.number("select count(*) from handled");
       await allHandled(family);

@@ -6,7 +6,9 @@ import { type Child, type Family, until, withFamily } from "./family.ts";
 import { FLAWLESS, runsOf, verdictOf } from "./verdict.ts";
 
 const RECEIVER = { leaseMs: 1_000 };
-const ROUNDS = 5;
+const KINDS = ["stopped", "stopped-noticing"] as const;
+const ZOMBIES = 4;
+const ROUNDS = 3;
 
 /** `T` in the process table. Its handler stops it, so that it stands still within a lease and in no transaction. */
 function standsStill({ pid }: Child): boolean {
@@ -42,22 +44,27 @@ async function round(family: Family, zombie: Child, messageId: string): Promise<
 
 describe("a process that stands still past its lease", () => {
   it.skipIf(process.platform !== "linux")(
-    `commits no effect when it goes on, ${2 * ROUNDS} times, while its successor works or has finished (I3) [skipped without /proc]`,
+    `commits no effect when it goes on, ${ZOMBIES * ROUNDS} times, while its successor works or has finished (I3) [skipped without /proc]`,
     { timeout: 60_000 },
     () =>
       withFamily(async (family) => {
-        const [first, second] = await Promise.all([1, 2, 3].map(() => family.add({ receiver: RECEIVER })));
-        const stopAgainAndAgain = async (zombie: Child, kind: string) => {
+        const children = await Promise.all(
+          Array.from({ length: ZOMBIES + 1 }, () => family.add({ receiver: RECEIVER })),
+        );
+        const stopAgainAndAgain = async (zombie: Child, place: number) => {
           for (let index = 0; index < ROUNDS; index++) {
-            await round(family, zombie, index % 2 === 0 ? `${kind}-slow-${index}` : `${kind}-${index}`);
+            const name = `${KINDS[place % 2]}-${index % 2 === 0 ? "slow-" : ""}${place}-${index}`;
+            await round(family, zombie, name);
           }
         };
-        await Promise.all([stopAgainAndAgain(first!, "stopped"), stopAgainAndAgain(second!, "stopped-noticing")]);
+        // The last one is never stopped.
+        await Promise.all(children.slice(0, ZOMBIES).map(stopAgainAndAgain));
         await family.stop();
         // A handler that stood still overlaps its successor by nature; nothing else may.
         const { overlaps: _overlaps, ...verdict } = verdictOf(family);
         expect({ ...verdict, overlaps: 0 }).toEqual(FLAWLESS);
-        expect(runsOf(family).filter(({ attempt }) => attempt === 2)).toHaveLength(2 * ROUNDS);
+        const second = runsOf(family).filter(({ attempt }) => attempt === 2);
+        expect(second).toHaveLength(ZOMBIES * ROUNDS);
       }),
   );
 });
