@@ -116,9 +116,13 @@ export async function takeTurn(mirror: Mirror, bench: Bench, command: TurnComman
     result.settled.map((one) => one.status),
     settled,
   );
-  const scanned = result.leases.filter((lease) => lease.acceptIndex === null);
+  // An accept can also make a lane due for a late event that stood in backoff: then no accepted event is the one leased.
+  const due = new Set([...mirror.lanes.values()].filter((lane) => model.isDue(lane, now)).map((lane) => lane.id));
+  const scanned = result.leases.filter((lease) => lease.acceptIndex === null && due.has(lease.lane));
+  const atAccept = result.leases.filter((lease) => !scanned.includes(lease));
   if (only === undefined) checkScan(mirror, bench, command, { result, leases: scanned });
-  const leased = acceptAll(mirror, bench, command, { result, free: only === undefined ? limit - scanned.length : 0 });
+  const free = only === undefined ? limit - scanned.length : 0;
+  const leased = acceptAll(mirror, bench, command, { result, atAccept, free });
   if (only === undefined) agree(bench, result.leases.length - scanned.length, leased);
   else checkScan(mirror, bench, command, { result, leases: result.leases, only });
   agree(bench, result.recoveryDue, recoveryDue(mirror, now));
@@ -227,7 +231,7 @@ function acceptAll(
   mirror: Mirror,
   bench: Bench,
   command: TurnCommand,
-  of: { result: TurnResult; free: number },
+  of: { result: TurnResult; atAccept: readonly Lease[]; free: number },
 ): number {
   const now = bench.clock.now();
   const mayLease = command.mode === "ordinary" && !recoveryDue(mirror, now);
@@ -251,7 +255,7 @@ function acceptAll(
     const late = model.accept(lane, newEvent(wish, acceptance.event, now), command.lateEvents, now);
     agree(bench, acceptance.outcome, late ? "late" : "accepted");
     if (!mayLease || leased >= of.free || lane.status === "leased" || !model.isDue(lane, now)) continue;
-    const lease = of.result.leases.find((one) => one.acceptIndex === index);
+    const lease = of.atAccept.find((one) => one.lane === lane.id && (one.acceptIndex ?? index) === index);
     if (lease === undefined) throw new Error(`Event ${index} was due and a slot free, but it was not leased.`);
     checkLease(mirror, bench, lane, lease);
     leased++;
