@@ -64,6 +64,7 @@ async function handle(event: WebhookEvent, ctx: HandlerContext<SqliteDatabase>):
     if (words.includes("stopped") && ctx.attempt === 1) process.kill(process.pid, "SIGSTOP");
     if (words.includes("noticing") && ctx.attempt === 1) await sleep(100);
     if (words.includes("slow")) await sleep(200);
+    if (words.includes("slower") && ctx.attempt > 1) await sleep(300);
     if (words.includes("poison") && sequenceOf(event) === 2) process.kill(process.pid, "SIGKILL");
     if (words.includes("dead") && sequenceOf(event) === 2) throw new PermanentError("This one can not be mended.");
     // A number that hangs on the attempt alone, so that a seed repeats its failures whoever has the event.

@@ -38,7 +38,8 @@ describe("a file that has reached maxDatabaseBytes", () => {
       const pruner = sqliteStore(family.path);
       await pruner.open(contextOf({ name: "default" }));
       const days = { identitiesMs: 30 * 86_400_000, deadMs: 90 * 86_400_000 };
-      await pruner.prune({ handledBodiesMs: 0, otherBodiesMs: 0, ...days, batch: 500 });
+      const pruned = await pruner.prune({ handledBodiesMs: 0, otherBodiesMs: 0, ...days, batch: 500 });
+      expect(pruned.bodies).toBe(accepted);
       await pruner.close();
       await deliverUntil(child, "after", 200);
       await allHandled(family);
