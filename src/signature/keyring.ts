@@ -1,8 +1,10 @@
 /** Validates a keyring and compiles it into the keys that a delivery's signature is tried against. */
-import { createHash, createHmac, createSecretKey, type KeyObject } from "node:crypto";
+import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
 import { SetupError } from "../errors.ts";
 import { invalidOption } from "../internal/options.ts";
 import type { Grant, Slot } from "./grant.ts";
+import { HmacKey } from "./hmac.ts";
 import { flattenKeyring, type KeyringEntry } from "./keyring-entries.ts";
 import type { Direction, PreviousSecret, Secret } from "./secret.ts";
 
@@ -30,8 +32,7 @@ export interface Voucher {
 
 /** A distinct secret, with every grant under which the keyring lists it. */
 export interface CompiledKey extends Voucher {
-  /** A `KeyObject` shows no bytes when it is logged by accident. */
-  readonly secretKey: KeyObject;
+  readonly hmac: HmacKey;
   /** The last moment of the longest grant, epoch ms; `Infinity` when it has no end. */
   readonly validUntil: number;
   /** True when some grant ends before another: the live ones are then picked per request. */
@@ -109,7 +110,7 @@ function mergeEqualSecrets(entries: readonly KeyringEntry[]): readonly CompiledK
   return [...byBytes.values()].map((same) => {
     const ends = same.map(({ grant }) => grant.validUntil);
     return {
-      secretKey: createSecretKey(same[0]?.bytes ?? new Uint8Array()),
+      hmac: new HmacKey(same[0]?.bytes ?? new Uint8Array()),
       grants: same.map(({ grant }) => grant),
       validUntil: Math.max(...ends),
       mixedValidity: Math.min(...ends) !== Math.max(...ends),
@@ -132,10 +133,9 @@ function sharingWarnings(keys: readonly CompiledKey[]): readonly string[] {
 
 /** Each key signs its own place in the set, so the digest can be compared but gives nothing to read. */
 function digest(keys: readonly CompiledKey[], unsigned: ReadonlySet<Direction>): string {
-  const lines = keys.map(({ secretKey, grants }) =>
-    createHmac("sha256", secretKey)
-      .update(JSON.stringify(["oncehook keyring", grants]))
-      .digest("hex"),
+  const nothing = Buffer.alloc(0);
+  const lines = keys.map(({ hmac, grants }) =>
+    hmac.digest(JSON.stringify(["oncehook keyring", grants]), nothing).toString("hex"),
   );
   return createHash("sha256")
     .update([...lines, ...[...unsigned].sort()].join("\n"))

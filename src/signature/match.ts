@@ -1,6 +1,6 @@
 /** The steps of a verification: headers and age first, then the HMAC against each key, then the scope of the key that matched. */
 import { Buffer } from "node:buffer";
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import { parseCandidates, type SignatureEncoding } from "./candidates.ts";
 import { type HeaderSource, readHeader, SIGNATURE_HEADER, TIMESTAMP_HEADER } from "./headers.ts";
 import type { CompiledKey, CompiledKeyring, Direction, Grant, ScopeName, Slot, Voucher } from "./keyring.ts";
@@ -77,11 +77,10 @@ export function matchSignature(
   now: number,
 ): Match | null {
   const signedText = `${checked.timestampText}.`;
+  const bytes = typeof body === "string" ? Buffer.from(body) : body;
   for (const key of keyring.keys) {
     if (key.validUntil <= now) continue;
-    // By way of a string the 32 bytes arrive a tenth sooner than as a Buffer that the native side allocates.
-    const digest = createHmac("sha256", key.secretKey).update(signedText).update(body).digest("binary");
-    const expected = Buffer.from(digest, "binary");
+    const expected = key.hmac.digest(signedText, bytes);
     for (const candidate of checked.candidates) {
       if (timingSafeEqual(expected, candidate)) return matchOf(liveVoucher(key, now));
     }

@@ -1,4 +1,5 @@
 /** Verifies one delivery's signature: the low-level entry, usable without a receiver or a store. */
+import { isUint8Array } from "node:util/types";
 import { SetupError } from "../errors.ts";
 import { systemClock } from "../internal/clock.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
@@ -135,7 +136,7 @@ function validate(options: VerifyOptions<Keyring | KeyringProvider>): HeaderPoli
       fields: { option: "headers" },
     });
   }
-  if (typeof body !== "string" && !ArrayBuffer.isView(body)) {
+  if (typeof body !== "string" && !isUint8Array(body)) {
     throw new SetupError(
       "raw_body_unavailable",
       'Option "body" must be the bytes exactly as received. It is something else, most likely the parsed JSON: verify before any body parser, or keep the raw bytes.',
