@@ -52,7 +52,10 @@ export class Child {
   #lastId = 0;
 
   constructor(options: ChildOptions) {
-    this.process = fork(PROGRAM, [JSON.stringify(options)], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+    this.process = fork(PROGRAM, [JSON.stringify(options)], {
+      execArgv: [],
+      stdio: ["ignore", "inherit", "inherit", "ipc"],
+    });
     this.ready = Promise.race([once(this.process, "message"), once(this.process, "exit").then(endedEarly)]);
     this.ready.catch(() => {});
     this.process.on("message", (answered: Answered) => {
