@@ -6,6 +6,7 @@ import { StoreError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import { type Clock, sleep, type Timer } from "../internal/clock.ts";
 import type { NewEvent, NewQuarantine } from "./record.ts";
+import { Repeats } from "./repeats.ts";
 import type {
   Acceptance,
   ClaimRequest,
@@ -67,8 +68,6 @@ export interface BatcherOptions {
   readonly lateEvents: () => Turn<unknown>["lateEvents"];
 }
 
-/** Counts of repeats are written this often at most. */
-const REPEATS_MS = 1_000;
 /** How long a store that does not answer may hold up the end. */
 const CLOSE_MS = 5_000;
 const RETRY_MS = { first: 50, longest: 5_000 } as const;
@@ -81,13 +80,14 @@ export class Batcher<Tx> {
   readonly #accepts: QueuedAccept[] = [];
   readonly #quarantines: QueuedQuarantine[] = [];
   readonly #settles: QueuedSettle<Tx>[] = [];
-  readonly #repeats = new Map<number, Repeat>();
-  #repeatsDue = false;
+  /** Settles of a turn that failed, until the next try: deliveries need not wait for that. */
+  readonly #postponed: QueuedSettle<Tx>[] = [];
+  readonly #repeats: Repeats;
   #wanted = false;
   #scheduled = false;
   #turning = false;
   #retryMs: number = RETRY_MS.first;
-  #repeatTimer: Timer | null = null;
+  #retryTimer: Timer | null = null;
   readonly #idle: (() => void)[] = [];
   #closed = false;
 
@@ -96,6 +96,7 @@ export class Batcher<Tx> {
     this.#clock = clock;
     this.#driver = driver;
     this.#options = options;
+    this.#repeats = new Repeats(clock, () => this.poke());
   }
 
   /** Stores an event; `done` is called after the commit. */
@@ -118,13 +119,9 @@ export class Batcher<Tx> {
     this.#schedule();
   }
 
-  /** Counts duplicates a second from now, so that a flood of them writes each row once a second. */
+  /** Counts duplicates that were answered without the store. */
   repeat(repeat: Repeat): void {
-    if (this.#closed) return;
-    this.#repeatTimer ??= this.#clock.setTimeout(() => this.#writeRepeats(), REPEATS_MS);
-    const known = this.#repeats.get(repeat.event) ?? { count: 0, signedAt: 0 };
-    const { event, count, signedAt } = repeat;
-    this.#repeats.set(event, { event, count: known.count + count, signedAt: Math.max(known.signedAt, signedAt) });
+    if (!this.#closed) this.#repeats.add(repeat);
   }
 
   /** Asks for a turn, even with nothing to write: the driver wants to claim, or repeats want counting. */
@@ -135,7 +132,7 @@ export class Batcher<Tx> {
 
   /** Resolves when nothing is queued and no turn is under way. */
   idle(): Promise<void> {
-    if (!this.#turning && !this.#scheduled) return Promise.resolve();
+    if (!this.#turning && !this.#scheduled && this.#postponed.length === 0) return Promise.resolve();
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
@@ -144,17 +141,14 @@ export class Batcher<Tx> {
    * not settled counts as lost, since the next process claims it when its lease ends.
    */
   async close(): Promise<void> {
-    if (this.#repeats.size > 0) this.#writeRepeats();
+    this.#repeats.writeNow();
     const written = new AbortController();
     await Promise.race([this.idle(), sleep(this.#clock, CLOSE_MS, written.signal)]);
     written.abort();
     this.#closed = true;
-    this.#repeatTimer?.cancel();
-  }
-
-  #writeRepeats(): void {
-    this.#repeatsDue = true;
-    this.poke();
+    this.#repeats.stop();
+    this.#retryTimer?.cancel();
+    for (const { done } of this.#postponed.splice(0)) guard(() => done({ status: "lost" }));
   }
 
   #isFull(): boolean {
@@ -190,7 +184,7 @@ export class Batcher<Tx> {
       accepts: takeUpTo(this.#accepts, maxEvents, maxBytes, ({ event }) => event.raw.byteLength),
       quarantines: takeUpTo(this.#quarantines, maxEvents, maxBytes, ({ quarantine }) => quarantine.raw.byteLength),
       settles: this.#settles.splice(0),
-      repeats: this.#takeRepeats(),
+      repeats: this.#repeats.take(),
     };
     const claim = this.#driver.nextClaim();
     let result: TurnResult | null = null;
@@ -199,7 +193,7 @@ export class Batcher<Tx> {
     } catch (thrown) {
       const error =
         thrown instanceof Error ? thrown : new StoreError("store_unavailable", "The store failed.", { cause: thrown });
-      await this.#failed(taken, error);
+      this.#failed(taken, error);
     }
     if (result !== null) this.#succeeded(taken, claim, result);
     this.#turning = false;
@@ -220,40 +214,42 @@ export class Batcher<Tx> {
 
   #succeeded({ accepts, quarantines, settles }: Taken<Tx>, claim: ClaimRequest, result: TurnResult): void {
     this.#retryMs = RETRY_MS.first;
+    this.#bringBack();
     for (const [index, { done }] of accepts.entries()) guard(() => done(null, result.accepted[index] ?? null));
     for (const [index, { done }] of quarantines.entries()) guard(() => done(null, result.quarantined[index] ?? null));
     for (const [index, { done }] of settles.entries()) guard(() => done(result.settled[index] ?? { status: "lost" }));
     guard(() => this.#driver.claimed(result, claim, (index) => accepts[index]?.parsed ?? null));
   }
 
-  async #failed({ accepts, quarantines, settles, repeats }: Taken<Tx>, error: Error): Promise<void> {
+  #failed({ accepts, quarantines, settles, repeats }: Taken<Tx>, error: Error): void {
     for (const { done } of accepts) guard(() => done(error, null));
     for (const { done } of quarantines) guard(() => done(error, null));
     for (const repeat of repeats) this.repeat(repeat);
     guard(() => this.#driver.turnFailed(error));
-    if (!this.#closed) return this.#tryAgain(settles);
+    if (!this.#closed) return this.#postpone(settles);
     for (const { done } of settles) guard(() => done({ status: "lost" }));
   }
 
-  #takeRepeats(): Repeat[] {
-    if (!this.#repeatsDue) return [];
-    this.#repeatsDue = false;
-    this.#repeatTimer?.cancel();
-    this.#repeatTimer = null;
-    const repeats = [...this.#repeats.values()];
-    this.#repeats.clear();
-    return repeats;
+  #postpone(settles: readonly QueuedSettle<Tx>[]): void {
+    if (settles.length === 0) return;
+    this.#postponed.push(...settles);
+    this.#retryTimer ??= this.#clock.setTimeout(() => {
+      this.#bringBack();
+      this.#schedule();
+    }, this.#retryMs);
+    this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS.longest);
   }
 
-  async #tryAgain(settles: readonly QueuedSettle<Tx>[]): Promise<void> {
-    if (settles.length === 0) return;
-    this.#settles.unshift(...settles);
-    await sleep(this.#clock, this.#retryMs);
-    this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS.longest);
+  /** The postponed settles join the next turn: it is time to try again, or the store has answered meanwhile. */
+  #bringBack(): void {
+    this.#retryTimer?.cancel();
+    this.#retryTimer = null;
+    this.#settles.unshift(...this.#postponed.splice(0));
   }
 
   #continue(): void {
     if (this.#wanted || this.#queued() > 0) return this.#schedule();
+    if (this.#postponed.length > 0) return;
     for (const resolve of this.#idle.splice(0)) resolve();
   }
 }

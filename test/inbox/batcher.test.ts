@@ -128,6 +128,20 @@ describe("Batcher", () => {
     expect(await bench.states()).toEqual(["handled", "handled"]);
   });
 
+  it("lets no delivery wait for the next try of a settle, and tries at once when the store answers again (RCV-5)", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
+    bench.worker.start();
+    await bench.accept("a");
+    bench.recorder.failNextTurns = 9;
+    await bench.clock.advance(10_000);
+    await expect(bench.accept("b")).rejects.toThrow("on fire");
+    bench.recorder.failNextTurns = 0;
+    expect(await bench.accept("c")).toMatchObject({ outcome: "accepted" });
+    await rounds();
+    expect(await bench.states()).toEqual(["handled", "handled"]);
+    await bench.expectNothingLeaked();
+  });
+
   it("settles once only when the answer of a turn was lost after its commit (I3)", async () => {
     const bench = await openBench({ register: (on) => on.onAny(() => {}) });
     bench.worker.start();
