@@ -132,7 +132,7 @@ describe("Batcher", () => {
     const bench = await openBench({ register: (on) => on.onAny(() => {}) });
     bench.worker.start();
     await bench.accept("a");
-    bench.recorder.failNextTurns = 9;
+    bench.recorder.failNextTurns = 1_000;
     await bench.clock.advance(10_000);
     await expect(bench.accept("b")).rejects.toThrow("on fire");
     bench.recorder.failNextTurns = 0;
