@@ -20,7 +20,7 @@ export interface LogLine {
 }
 
 /** A logger that keeps its lines. */
-export function recordingLogger(lines: LogLine[]): Logger {
+function recordingLogger(lines: LogLine[]): Logger {
   const at = (level: string) => (fields: object, message: string) =>
     void lines.push({ level, fields: { ...fields }, message });
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };

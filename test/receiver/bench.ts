@@ -94,7 +94,7 @@ export function makeBench<Tx>(store: InboxStore<Tx>, options: BenchOptions<Tx> =
 }
 
 /** Stops even what hangs: the clock moves until the stop is through. */
-export async function stopNow<Tx>(receiver: Receiver<Tx>, clock: FakeClock, store?: FaultyStore<Tx>): Promise<void> {
+async function stopNow<Tx>(receiver: Receiver<Tx>, clock: FakeClock, store?: FaultyStore<Tx>): Promise<void> {
   store?.faults.clear();
   const failures: unknown[] = [];
   let stopping = true;
