@@ -8,6 +8,7 @@ import {
   HandlerRegistry,
 } from "../inbox/dispatch.ts";
 import type { DrainOptions, DrainResult } from "../inbox/drains.ts";
+import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { createKeyringSource, type KeyringSource } from "../signature/provider.ts";
@@ -66,6 +67,11 @@ export class Receiver<Tx = unknown> {
 
   get logger(): Logger {
     return this.#options.logger;
+  }
+
+  /** The clock it was made with: the system's, unless a test gave its own. */
+  get clock(): Clock {
+    return this.#options.clock;
   }
 
   /** Names receiver and inbox: `default@sqlite:/data/inbox.db`. */

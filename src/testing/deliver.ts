@@ -2,16 +2,16 @@
 import { OncehookError } from "../errors.ts";
 import { placeOf, sha256 } from "../events/identity.ts";
 import { parseEvent } from "../events/parse.ts";
-import type { EventRecord, LaneStatus } from "../inbox/record.ts";
+import type { EventRecord, LaneRecord, LaneStatus } from "../inbox/record.ts";
 import { sleep, systemClock } from "../internal/clock.ts";
 import type { Answer } from "../receiver/incoming.ts";
 import type { Receiver } from "../receiver/receiver.ts";
-import { incomingOf, type SignedRequest, type SignedRequestOptions, signedRequest } from "./signed-request.ts";
+import { incomingOf, type SignedRequestOptions, signedRequest } from "./signed-request.ts";
 
 /**
  * - `handled`, `unhandled`, `dead`, `late`, `discarded`: how the event ended.
  * - `retrying`: its handler failed and it is tried again later; advance the clock and `receiver.drain()`.
- * - `waiting`: it waits for a missing sequence, or behind another event of its message.
+ * - `waiting`: it waits behind another event of its message, or, with `gaps: "wait"`, for a missing sequence.
  * - `quarantined`: the body is no event.
  */
 export type DeliveredState =
@@ -35,6 +35,11 @@ export interface Delivered {
 export interface DeliverOptions extends SignedRequestOptions {
   /** How long to wait for a receiver that was started, milliseconds. Default 5,000. */
   readonly timeoutMs?: number;
+  /**
+   * `"release"` (default): the event is handled although earlier ones of its message never came; `ctx.missing` names them.
+   * `"wait"`: it waits for them, as it would in production.
+   */
+  readonly gaps?: "release" | "wait";
 }
 
 const POLL_MS = 5;
@@ -46,40 +51,44 @@ const POLL_MS = 5;
  * @example
  * const receiver = createReceiver({ secrets: TEST_SECRET, store: memoryStore({ volatile: true }) });
  * receiver.on("message.delivery", handler);
- * const { state } = await deliver(receiver, fixtures.delivery({ sequence: 1 }));
+ * const { state } = await deliver(receiver, fixtures.delivery());
  */
 export async function deliver<Tx>(
   receiver: Receiver<Tx>,
   content: object | string | Uint8Array,
   options: DeliverOptions = {},
 ): Promise<Delivered> {
-  const { timeoutMs = 5_000, ...signing } = options;
-  const request = signedRequest(content, signing);
+  const { timeoutMs = 5_000, gaps = "release", ...signing } = options;
+  const request = signedRequest(content, { timestamp: receiver.clock.now(), ...signing });
   const answer = await receiver.handle(incomingOf(request));
   if (answer.status !== 200 && answer.status !== 503) throw refused(answer);
-  if (!receiver.running) await receiver.drain();
   const deadline = systemClock.monotonic() + timeoutMs;
   for (;;) {
-    const delivered = await look(receiver, request, answer);
-    if (delivered !== null) return delivered;
-    if (systemClock.monotonic() > deadline)
-      throw new OncehookError("wait_timeout", `The event was not settled within ${timeoutMs} ms.`);
-    await sleep(systemClock, POLL_MS);
+    if (!receiver.running) await receiver.drain();
+    const { lane, record } = await look(receiver, request.body);
+    if (lane === "quarantined") return { state: "quarantined", answer, record: null };
+    if (lane === null || record === null) throw notStored(answer);
+    const state = stateOf(record, lane.status);
+    if (state === "waiting" && lane.status === "gap" && gaps === "release")
+      await receiver.inbox.releaseGap(lane.id, { by: "deliver()" });
+    else if (state !== null) return { state, answer, record };
+    else if (systemClock.monotonic() > deadline) throw notSettled(timeoutMs);
+    else await sleep(systemClock, POLL_MS);
   }
 }
 
-/** Null while a worker has the event, or will have it at once. */
-async function look<Tx>(receiver: Receiver<Tx>, request: SignedRequest, answer: Answer): Promise<Delivered | null> {
-  const parsed = parseEvent(request.body);
-  if (!parsed.ok) return { state: "quarantined", answer, record: null };
-  const { lane: key, sequence } = placeOf(parsed.event, () => sha256(request.body).toString("hex"));
+/** The stored event and its lane. */
+async function look<Tx>(
+  receiver: Receiver<Tx>,
+  body: Uint8Array,
+): Promise<{ lane: LaneRecord | null | "quarantined"; record: EventRecord | null }> {
+  const parsed = parseEvent(body);
+  if (!parsed.ok) return { lane: "quarantined", record: null };
+  const { event } = parsed;
+  const { lane: key, sequence } = placeOf(event, () => sha256(body).toString("hex"));
   const lane = await receiver.inbox.lane(key);
-  const record = lane?.events.find(
-    (event) => event.sequence === sequence && event.eventType === parsed.event.eventType,
-  );
-  if (lane === null || record === undefined) throw notStored(answer);
-  const state = stateOf(record, lane.status);
-  return state === null ? null : { state, answer, record };
+  const record = lane?.events.find((one) => one.sequence === sequence && one.eventType === event.eventType);
+  return { lane, record: record ?? null };
 }
 
 function stateOf(record: EventRecord, lane: LaneStatus): DeliveredState | null {
@@ -92,6 +101,10 @@ function stateOf(record: EventRecord, lane: LaneStatus): DeliveredState | null {
 function refused({ status, body }: Answer): OncehookError {
   const hint = status === 401 ? " Give the receiver TEST_SECRET, or pass { secret } to deliver()." : "";
   return new OncehookError("invalid_option", `The receiver answered ${status} ${body}.${hint}`);
+}
+
+function notSettled(timeoutMs: number): OncehookError {
+  return new OncehookError("wait_timeout", `The event was not settled within ${timeoutMs} ms.`);
 }
 
 function notStored({ status, body }: Answer): OncehookError {

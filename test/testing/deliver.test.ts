@@ -2,7 +2,15 @@ import { describe, expect, it } from "vitest";
 import { createReceiver, PermanentError, verifySignature } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { deliver, fixtures, incomingOf, signedRequest, TEST_SECRET, tampered } from "../../src/testing/index.ts";
+import {
+  createFakeClock,
+  deliver,
+  fixtures,
+  incomingOf,
+  signedRequest,
+  TEST_SECRET,
+  tampered,
+} from "../../src/testing/index.ts";
 
 function receiverWith(onDelivery: () => unknown) {
   const store = memoryStore({ volatile: true });
@@ -17,10 +25,20 @@ describe("deliver()", () => {
     expect([state, answer.status, seen]).toEqual(["handled", 200, ["delivered"]]);
   });
 
+  it("handles an event alone, whatever its place in the message's life, and names what is missing", async () => {
+    const missing: unknown[] = [];
+    const clock = createFakeClock();
+    const store = memoryStore({ volatile: true });
+    const receiver = createReceiver({ secrets: TEST_SECRET, store, clock, logger: silentLogger });
+    receiver.on("message.delivery", (_event, ctx) => missing.push(ctx.missing));
+    expect((await deliver(receiver, fixtures.delivery())).state).toBe("handled");
+    expect(missing).toEqual([{ from: 1, to: 2 }]);
+  });
+
   it("resolves with a started receiver too", async () => {
     const receiver = receiverWith(async () => {});
     await receiver.start();
-    expect((await deliver(receiver, fixtures.delivery({ sequence: 1 }))).state).toBe("handled");
+    expect((await deliver(receiver, fixtures.delivery())).state).toBe("handled");
     await receiver.stop();
   });
 
@@ -28,14 +46,15 @@ describe("deliver()", () => {
     const failing = receiverWith(() => {
       throw new Error("no");
     });
-    expect((await deliver(failing, fixtures.delivery({ sequence: 1 }))).state).toBe("retrying");
+    expect((await deliver(failing, fixtures.delivery())).state).toBe("retrying");
     const hopeless = receiverWith(() => {
       throw new PermanentError("never");
     });
-    expect((await deliver(hopeless, fixtures.delivery({ sequence: 1 }))).state).toBe("dead");
+    expect((await deliver(hopeless, fixtures.delivery())).state).toBe("dead");
     const receiver = receiverWith(() => {});
     expect((await deliver(receiver, fixtures.inbound())).state).toBe("unhandled");
-    expect((await deliver(receiver, fixtures.delivery({ sequence: 3 }))).state).toBe("waiting");
+    const alone = await deliver(receiver, fixtures.delivery({ messageId: "alone" }), { gaps: "wait" });
+    expect(alone.state).toBe("waiting");
     expect(await deliver(receiver, "{}")).toMatchObject({ state: "quarantined", record: null });
   });
 
