@@ -4,6 +4,8 @@
 export interface Timer {
   /** Stops the timer; harmless when it already fired. */
   cancel(): void;
+  /** The process stays while the timer runs: for a timer that somebody awaits. */
+  keepAlive(): void;
 }
 
 /** Time as oncehook sees it. Waits use the monotonic clock; stored times use the wall clock. */
@@ -12,7 +14,7 @@ export interface Clock {
   now(): number;
   /** Milliseconds that only ever grow, from an arbitrary start. */
   monotonic(): number;
-  /** Calls `callback` once after `ms` milliseconds; never keeps the process alive by itself. */
+  /** Calls `callback` once after `ms` milliseconds; keeps the process alive only when the timer is told to. */
   setTimeout(callback: () => void, ms: number): Timer;
 }
 
@@ -25,7 +27,7 @@ export const systemClock: Clock = {
   setTimeout(callback, ms) {
     const handle = setTimeout(callback, Math.min(Math.max(0, ms), LONGEST_TIMER_MS));
     handle.unref();
-    return { cancel: () => clearTimeout(handle) };
+    return { cancel: () => clearTimeout(handle), keepAlive: () => void handle.ref() };
   },
 };
 
@@ -34,7 +36,7 @@ export type Random = () => number;
 
 export const systemRandom: Random = Math.random;
 
-/** Resolves after `ms` on `clock`, or as soon as `signal` aborts. */
+/** Resolves after `ms` on `clock`, or as soon as `signal` aborts; until then the process stays, since somebody awaits it. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();
@@ -44,6 +46,7 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
       resolve();
     };
     const timer = clock.setTimeout(wake, ms);
+    timer.keepAlive();
     signal?.addEventListener("abort", wake, { once: true });
   });
 }

@@ -49,7 +49,8 @@ export function createFakeClock(start = 1_760_000_000_000): FakeClock {
     setTimeout(callback, ms) {
       const timer = { dueAt: monotonic + Math.max(0, ms), callback };
       timers.add(timer);
-      return { cancel: () => void timers.delete(timer) };
+      // A test moves the clock, so no process waits for it.
+      return { cancel: () => void timers.delete(timer), keepAlive: () => {} };
     },
     async advance(ms) {
       if (!(ms >= 0)) throw new SetupError("invalid_option", `advance() takes milliseconds from 0 up, not ${ms}.`);
