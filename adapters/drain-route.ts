@@ -1,6 +1,6 @@
 /** A route that drains the inbox when a cron calls it, for deployments without a running worker. */
 import { createHash, timingSafeEqual } from "node:crypto";
-import { type DrainResult, type Receiver, SetupError } from "../src/index.ts";
+import { type DrainResult, type Receiver, refuseUnknownOptions, SetupError } from "../src/index.ts";
 
 const SHORTEST_SECRET_BYTES = 16;
 
@@ -18,14 +18,17 @@ export interface DrainRouteOptions {
  * call of this process is still at it, 401 without the secret, 503 when the store fails. Retries and gaps are as
  * punctual as the cron.
  *
- * @throws SetupError `invalid_secret` when the secret is missing, blank or shorter than 16 bytes
+ * @throws SetupError `invalid_secret` when the secret is missing, blank or shorter than 16 bytes, `invalid_option` for an
+ *   unknown option
  * @example
  * export const { GET, POST } = drainRoute(receiver, { secret: process.env.CRON_SECRET });
  */
 export function drainRoute(
   receiver: Pick<Receiver, "drain" | "logger">,
-  { secret, ...limits }: DrainRouteOptions,
+  options: DrainRouteOptions,
 ): Readonly<Record<"GET" | "POST", (request: Request) => Promise<Response>>> {
+  refuseUnknownOptions("drainRoute()", options, ["secret", "budgetMs", "limit"]);
+  const { secret, ...limits } = options;
   const expected = digest(`Bearer ${checked(secret)}`);
   let draining: Promise<DrainResult> | undefined;
   const route = async (request: Request): Promise<Response> => {

@@ -6,7 +6,7 @@ import { nodeWebhook } from "./node.ts";
 import { sendAnswer } from "./node-answer.ts";
 import { convert } from "./node-body.ts";
 import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
-import type { WebhookOptions, WebhookReceiver } from "./webhook-options.ts";
+import { checkWebhookOptions, type WebhookOptions, type WebhookReceiver } from "./webhook-options.ts";
 
 export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
 
@@ -24,6 +24,7 @@ declare global {
  * Makes the Express handler for one receiver. Mount it with `app.all`, so that other methods get their 405, and before any
  * body parser. It answers every request itself, and never calls `next`: Express 4 leaves a rejected handler hanging.
  *
+ * @throws SetupError `invalid_option` for an unknown option
  * @example
  * app.all("/webhooks", expressWebhook(receiver));
  */
@@ -31,6 +32,7 @@ export function expressWebhook(
   receiver: WebhookReceiver,
   options: WebhookOptions<Request> = {},
 ): (request: Request, response: Response) => void {
+  checkWebhookOptions("expressWebhook()", options);
   return nodeWebhook<Request>(receiver, options);
 }
 
@@ -61,7 +63,7 @@ export function captureRawBody(
 export function expressVerify(
   options: WebhookVerifyOptions<Request>,
 ): (request: Request, response: Response, next: NextFunction) => void {
-  const verify = createRequestVerifier(options);
+  const verify = createRequestVerifier("expressVerify()", options);
   return (request, response, next) => {
     void verify(convert(request), request).then((result) => {
       if (!result.ok) return sendAnswer(result.answer, request, response);

@@ -5,7 +5,13 @@ import type { Answer, WebhookEvent } from "../src/index.ts";
 import { sendAnswer } from "./node-answer.ts";
 import { readBody } from "./node-body.ts";
 import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
-import { answerTo, type Conversion, type WebhookOptions, type WebhookReceiver } from "./webhook-options.ts";
+import {
+  answerTo,
+  type Conversion,
+  checkWebhookOptions,
+  type WebhookOptions,
+  type WebhookReceiver,
+} from "./webhook-options.ts";
 
 export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
 
@@ -15,16 +21,21 @@ export interface FastifyWebhookOptions extends WebhookOptions<FastifyRequest> {
   readonly path: string;
 }
 
+/** What is in a plugin's options beside its own: Fastify's, and what this plugin adds to the common ones. */
+const OTHER_OPTIONS = ["receiver", "path", "prefix", "logLevel", "logSerializers"];
+
 /**
  * The Fastify plugin. It registers `path` for all methods in a scope of its own, so that the application's parsers stay as
  * they are. Hooks of the surrounding scope run as on any route. The body reaches the receiver unread: `bodyLimit` does not
  * apply, and a malformed Content-Type is no reason for a 415. A refusal that ends the connection is written past `onSend`,
  * because Fastify has no way to answer a request whose body is not read; `onResponse` and the log see it.
  *
+ * @throws SetupError (as a rejection of the registration) `invalid_option` for an unknown option
  * @example
  * await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
  */
 export async function fastifyWebhook(app: FastifyInstance, options: FastifyWebhookOptions): Promise<void> {
+  checkWebhookOptions("fastifyWebhook()", options, OTHER_OPTIONS);
   // This scope is not wrapped in fastify-plugin, even if this plugin is: the raw parser must not leak to other routes.
   await app.register(async (scope) => {
     leaveBodiesUnread(scope);
@@ -58,7 +69,7 @@ declare module "fastify" {
 export function fastifyVerify(
   options: WebhookVerifyOptions<FastifyRequest>,
 ): (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
-  const verify = createRequestVerifier(options);
+  const verify = createRequestVerifier("fastifyVerify()", options);
   return async (request, reply) => {
     const result = await verify(convert(request), request);
     if (!result.ok) return send(result.answer, request, reply);

@@ -2,7 +2,13 @@
 import type { Answer, WebhookEvent } from "../src/index.ts";
 import { readRequestBody } from "./fetch-body.ts";
 import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
-import { answerTo, type Conversion, type WebhookOptions, type WebhookReceiver } from "./webhook-options.ts";
+import {
+  answerTo,
+  type Conversion,
+  checkWebhookOptions,
+  type WebhookOptions,
+  type WebhookReceiver,
+} from "./webhook-options.ts";
 
 export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
 
@@ -10,6 +16,7 @@ export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
  * Makes a fetch handler, for Hono and others. It answers every request itself and never rejects; the body is read from
  * `request.body` with a running limit. Connections are the host's: what it does with an unread body is its affair.
  *
+ * @throws SetupError `invalid_option` for an unknown option
  * @example
  * app.all("/webhooks", (context) => handle(context.req.raw));   // const handle = fetchWebhook(receiver)
  */
@@ -17,6 +24,7 @@ export function fetchWebhook(
   receiver: WebhookReceiver,
   options: WebhookOptions<Request> = {},
 ): (request: Request) => Promise<Response> {
+  checkWebhookOptions("fetchWebhook()", options);
   return async (request) => {
     return toResponse(await answerTo(receiver, convert(request), { request, options }));
   };
@@ -37,7 +45,7 @@ export type FetchVerified =
  * if (!delivery.ok) return delivery.response;
  */
 export function fetchVerify(options: WebhookVerifyOptions<Request>): (request: Request) => Promise<FetchVerified> {
-  const verify = createRequestVerifier(options);
+  const verify = createRequestVerifier("fetchVerify()", options);
   return async (request) => {
     const result = await verify(convert(request), request);
     return result.ok ? result : { ok: false, response: toResponse(result.answer) };

@@ -4,7 +4,7 @@ import { type Receiver, SetupError } from "../src/index.ts";
 import { fetchWebhook } from "./fetch.ts";
 import { keepAcrossReloads } from "./next-reload.ts";
 import { nodeWebhook } from "./node.ts";
-import type { WebhookOptions } from "./webhook-options.ts";
+import { checkWebhookOptions, type WebhookOptions } from "./webhook-options.ts";
 
 export { type DrainRouteOptions, drainRoute } from "./drain-route.ts";
 export type { WebhookOptions };
@@ -25,7 +25,7 @@ export type NextRoute = (request: Request) => Promise<Response>;
  * receiver's 405. The file must also hold `export const runtime = "nodejs"`. Register the receiver's handlers first: on a
  * reload in development it goes on with the inbox and the worker of its predecessor of the same name and store.
  *
- * @throws SetupError `invalid_option` for an unknown `drain`
+ * @throws SetupError `invalid_option` for an unknown option or an unknown `drain`
  * @example
  * export const { GET, POST, PUT } = nextWebhook(receiver);
  */
@@ -33,6 +33,7 @@ export function nextWebhook<Tx>(
   receiver: Receiver<Tx>,
   options: NextWebhookOptions = {},
 ): Readonly<Record<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS", NextRoute>> {
+  checkWebhookOptions("nextWebhook()", options, ["drain"]);
   const { drain = "after", ...names } = options;
   if (drain !== "after" && drain !== "off")
     throw new SetupError("invalid_option", 'Option "drain" must be "after" or "off".');
@@ -67,6 +68,7 @@ async function drainAfterResponse<Tx>(receiver: Receiver<Tx>): Promise<void> {
  * file Next.js parses the body first, and every request gets 500 `raw_body_unavailable`. It does not drain: start the
  * receiver, or point a cron at `drainRoute`.
  *
+ * @throws SetupError `invalid_option` for an unknown option
  * @example
  * export const config = { api: { bodyParser: false } };
  * export default nextPagesWebhook(receiver);
@@ -75,6 +77,7 @@ export function nextPagesWebhook<Tx, Request extends IncomingMessage = IncomingM
   receiver: Receiver<Tx>,
   options: WebhookOptions<Request> = {},
 ): (request: Request, response: ServerResponse) => Promise<void> {
+  checkWebhookOptions("nextPagesWebhook()", options);
   keepAcrossReloads(receiver);
   const listener = nodeWebhook(receiver, options);
   // Next.js takes the end of the promise for the end of the request.

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { sendAnswer } from "./node-answer.ts";
 import { convert } from "./node-body.ts";
-import { answerTo, type WebhookOptions, type WebhookReceiver } from "./webhook-options.ts";
+import { answerTo, checkWebhookOptions, type WebhookOptions, type WebhookReceiver } from "./webhook-options.ts";
 
 export type { WebhookOptions, WebhookReceiver };
 
@@ -10,6 +10,7 @@ export type { WebhookOptions, WebhookReceiver };
  * Makes the listener for `http.createServer`. It answers every request itself and never throws. The exact bytes come from
  * the request's stream, or from a `Uint8Array` in `request.rawBody` or `request.body` if something else read them first.
  *
+ * @throws SetupError `invalid_option` for an unknown option
  * @example
  * const server = createServer(nodeWebhook(receiver));
  */
@@ -17,6 +18,7 @@ export function nodeWebhook<Request extends IncomingMessage = IncomingMessage>(
   receiver: WebhookReceiver,
   options: WebhookOptions<Request> = {},
 ): (request: Request, response: ServerResponse) => void {
+  checkWebhookOptions("nodeWebhook()", options);
   return (request, response) => {
     const answer = answerTo(receiver, convert(request), { request, options });
     if (answer instanceof Promise) void answer.then((settled) => sendAnswer(settled, request, response));

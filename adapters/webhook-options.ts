@@ -1,5 +1,5 @@
 /** What every adapter takes: a receiver, and the options that name whose secrets a request is to be checked with. */
-import { type Answer, answers, type IncomingWebhook, type Receiver } from "../src/index.ts";
+import { type Answer, answers, type IncomingWebhook, type Receiver, refuseUnknownOptions } from "../src/index.ts";
 
 /** What an adapter needs of a receiver. */
 export type WebhookReceiver = Pick<Receiver, "handle" | "logger">;
@@ -17,6 +17,17 @@ export interface WebhookOptions<Request> {
 
 /** What an adapter knows of one request. */
 export type Conversion = Pick<IncomingWebhook, "method" | "headers" | "readBody">;
+
+const OPTIONS = ["tenant", "route"];
+
+/**
+ * Checks the options of the adapter `owner`; `others` are those that are its own.
+ *
+ * @throws SetupError `invalid_option` for any other, naming the likely one
+ */
+export function checkWebhookOptions(owner: string, options: unknown, others: readonly string[] = []): void {
+  refuseUnknownOptions(owner, options, [...OPTIONS, ...others]);
+}
 
 /** Gives a request to the receiver. Neither throws nor rejects, whatever the application's `tenant` does. */
 export function answerTo<Request>(

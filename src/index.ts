@@ -21,6 +21,8 @@ export type * from "./inbox/record.ts";
 export type * from "./inbox/store.ts";
 export type { Clock, Random, Timer } from "./internal/clock.ts";
 export type { LogFields, Logger } from "./internal/logger.ts";
+/** For adapters, which see nothing of this package but this entry: how every function here treats its options. */
+export { type Bounds, numberOption, refuseUnknownOptions } from "./internal/options.ts";
 export * as answers from "./receiver/answers.ts";
 export type { Health, HealthReason } from "./receiver/health.ts";
 export type { Answer, BodyReading, BodyResult, IncomingWebhook } from "./receiver/incoming.ts";
