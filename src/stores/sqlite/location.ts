@@ -51,7 +51,7 @@ export function prepareFile(path: string, typeOf: FileSystemType = fileSystemTyp
   const fileSystem = process.platform === "linux" ? UNSAFE_FILE_SYSTEMS.get(typeOf(directory) >>> 0) : undefined;
   if (fileSystem !== undefined) {
     throw unsafe(
-      `${directory} is on ${fileSystem}, where SQLite's locks cannot be trusted: put the inbox on a local disk, or use postgresStore().`,
+      `${directory} is on ${fileSystem}, where SQLite's locks cannot be trusted: put the inbox on a local disk.`,
     );
   }
   const file = join(directory, basename(path));

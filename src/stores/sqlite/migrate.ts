@@ -39,7 +39,7 @@ export function migrate(db: SqliteDatabase, mode: OpenContext["migrate"]): void 
   }
   if (schema >= newest) return;
   if (mode === "check") {
-    const message = `The inbox has schema ${schema} and needs ${newest}: run "oncehook inbox migrate", or open it with migrate: "auto".`;
+    const message = `The inbox has schema ${schema} and needs ${newest}: open it once with migrate: "auto".`;
     throw new SetupError("migration_needed", message, { fields: { schema, newest } });
   }
   for (const migration of MIGRATIONS.slice(schema)) db.exec(migration.sql);
