@@ -45,8 +45,9 @@ export interface InboxStore<Tx = unknown> {
   open(context: OpenContext): Promise<void>;
 
   /**
-   * One write transaction: settles, then accepts and quarantines, then claims into the free slots. Everything in it is
-   * durable when the promise resolves. A rejection means that nothing of it happened.
+   * One write transaction: settles and counts repeats, claims what is due into the free slots, then accepts (leasing at
+   * once what is due, while slots are free) and quarantines; with `claim.lane` it claims last. Everything in it is durable
+   * when the promise resolves. A rejection means that nothing of it happened.
    */
   step(turn: Turn<Tx>): Promise<TurnResult>;
 
