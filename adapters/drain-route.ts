@@ -1,25 +1,26 @@
 /** A route that drains the inbox when a cron calls it, for deployments without a running worker. */
 import { createHash, timingSafeEqual } from "node:crypto";
-import { type DrainResult, type Receiver, refuseUnknownOptions, SetupError } from "../src/index.ts";
+import { checkDrainOptions, type DrainResult, type Receiver, refuseUnknownOptions, SetupError } from "../src/index.ts";
+import { logDrainFailure } from "./drain-failure.ts";
 
 const SHORTEST_SECRET_BYTES = 16;
 
 export interface DrainRouteOptions {
   /** What the cron sends as `Authorization: Bearer <secret>`. At least 16 bytes; a variable that is not set is refused. */
   readonly secret: string | undefined;
-  /** Passed to `receiver.drain`: milliseconds after which no further event is begun. */
+  /** Passed to `receiver.drain`: milliseconds after which no further event is begun. 1 to 86,400,000. */
   readonly budgetMs?: number;
-  /** Passed to `receiver.drain`: events handled at most. */
+  /** Passed to `receiver.drain`: events handled at most. 1 to 86,400,000. */
   readonly limit?: number;
 }
 
 /**
  * Makes the exports of an app route that a cron calls. It answers 200 with what was drained, 202 `busy` while an earlier
- * call of this process is still at it, 401 without the secret, 503 when the store fails. Retries and gaps are as
- * punctual as the cron.
+ * call of this process is still at it, 401 without the secret, 503 when the store fails, 500 for a mistake in the set-up,
+ * such as no handlers; the log says which. Retries and gaps are as punctual as the cron.
  *
- * @throws SetupError `invalid_secret` when the secret is missing, blank or shorter than 16 bytes, `invalid_option` for an
- *   unknown option
+ * @throws SetupError `invalid_secret` when the secret is missing, blank or shorter than 16 bytes
+ * @throws SetupError `invalid_option` for an unknown option, or one beyond its bounds
  * @example
  * export const { GET, POST } = drainRoute(receiver, { secret: process.env.CRON_SECRET });
  */
@@ -29,6 +30,7 @@ export function drainRoute(
 ): Readonly<Record<"GET" | "POST", (request: Request) => Promise<Response>>> {
   refuseUnknownOptions("drainRoute()", options, ["secret", "budgetMs", "limit"]);
   const { secret, ...limits } = options;
+  checkDrainOptions(limits);
   const expected = digest(`Bearer ${checked(secret)}`);
   let draining: Promise<DrainResult> | undefined;
   const route = async (request: Request): Promise<Response> => {
@@ -39,9 +41,8 @@ export function drainRoute(
       draining = receiver.drain(limits);
       return json(200, { outcome: "drained", ...(await draining) });
     } catch (error) {
-      const reason = error instanceof Error ? error.name : typeof error;
-      receiver.logger.error({ reason }, "drainRoute could not drain; the next call tries again.");
-      return json(503, { error: "unavailable" });
+      logDrainFailure(receiver.logger, error, "drainRoute could not drain; accepted events wait for the next call.");
+      return error instanceof SetupError ? json(500, { error: "misconfigured" }) : json(503, { error: "unavailable" });
     } finally {
       draining = undefined;
     }

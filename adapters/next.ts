@@ -1,6 +1,7 @@
 /** The adapter for Next.js: app routes, pages API routes, and what a development reload needs. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Receiver, SetupError } from "../src/index.ts";
+import { logDrainFailure } from "./drain-failure.ts";
 import { fetchWebhook } from "./fetch.ts";
 import { keepAcrossReloads } from "./next-reload.ts";
 import { nodeWebhook } from "./node.ts";
@@ -49,19 +50,18 @@ export function nextWebhook<Tx>(
 
 /** The event is stored already, so a failure here costs only time: the next request or cron drains it. */
 async function drainAfterResponse<Tx>(receiver: Receiver<Tx>): Promise<void> {
-  const failed = (error: unknown) =>
-    receiver.logger.error(
-      { reason: error instanceof Error ? error.name : typeof error },
-      'Draining after the response failed; accepted events wait for the next drain. Needs after() of Next.js 15.1 or later; else set drain: "off" and use drainRoute.',
-    );
+  const failed = (message: string) => (error: unknown) => logDrainFailure(receiver.logger, error, message);
   try {
     // Loaded inside the call, so that this file also loads where Next.js is not, as in a unit test.
     const { after } = await import("next/server");
-    after(() => receiver.drain().then(() => undefined, failed));
+    after(() => receiver.drain().then(() => undefined, failed(NOT_DRAINED)));
   } catch (error) {
-    failed(error);
+    failed(NO_AFTER)(error);
   }
 }
+
+const NOT_DRAINED = "Draining after the response failed; accepted events wait for the next drain.";
+const NO_AFTER = `${NOT_DRAINED} It needs after() of Next.js 15.1 or later; else set drain: "off" and use drainRoute.`;
 
 /**
  * Makes a pages API route (`pages/api/webhooks.ts`). Without `export const config = { api: { bodyParser: false } }` in that

@@ -15,14 +15,14 @@ export { type ParseFailureCode, type ParseResult, parseEvent } from "./events/pa
 export * from "./events/types.ts";
 export type { HandlerContext, HandlerMeta } from "./inbox/context.ts";
 export type { ConflictNotice, DeadLetterNotice, EventNotice, FailureNotice, Handler } from "./inbox/dispatch.ts";
-export type { DrainOptions, DrainResult } from "./inbox/drains.ts";
+export { checkDrainOptions, type DrainOptions, type DrainResult } from "./inbox/drains.ts";
 export type { GapWait } from "./inbox/gap-wait.ts";
 export type * from "./inbox/record.ts";
 export type * from "./inbox/store.ts";
 export type { Clock, Random, Timer } from "./internal/clock.ts";
 export type { LogFields, Logger } from "./internal/logger.ts";
 /** For adapters, which see nothing of this package but this entry: how every function here treats its options. */
-export { type Bounds, numberOption, refuseUnknownOptions } from "./internal/options.ts";
+export { refuseUnknownOptions } from "./internal/options.ts";
 export * as answers from "./receiver/answers.ts";
 export type { Health, HealthReason } from "./receiver/health.ts";
 export type { Answer, BodyReading, BodyResult, IncomingWebhook } from "./receiver/incoming.ts";

@@ -1,12 +1,13 @@
 /** The drains under way: each handles what is ready now, within its budget, and then resolves. */
 import type { Clock, Timer } from "../internal/clock.ts";
+import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { InHand } from "./in-hand.ts";
 import type { LaneId } from "./record.ts";
 
 export interface DrainOptions {
-  /** Start nothing new after this many milliseconds. Default: no bound. */
+  /** Start nothing new after this many milliseconds, 1 to 86,400,000. Default: no bound. */
   readonly budgetMs?: number;
-  /** Start at most this many events. Default: no bound. */
+  /** Start at most this many events, 1 to 86,400,000. Default: no bound. */
   readonly limit?: number;
 }
 
@@ -15,6 +16,13 @@ export interface DrainResult {
   readonly claimed: number;
   /** Nothing is left that is ready now; false when the budget or the limit ended the drain. */
   readonly complete: boolean;
+}
+
+/** Throws a `SetupError` for an unknown option or one beyond its bounds. */
+export function checkDrainOptions(options: DrainOptions): void {
+  refuseUnknownOptions("drain", options, ["budgetMs", "limit"]);
+  numberOption("budgetMs", options.budgetMs, 1, { min: 1, max: 86_400_000, unit: "ms" });
+  numberOption("limit", options.limit, 1, { min: 1, max: 86_400_000, unit: "events" });
 }
 
 interface Drain {

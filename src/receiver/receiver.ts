@@ -7,7 +7,7 @@ import {
   type Handler,
   HandlerRegistry,
 } from "../inbox/dispatch.ts";
-import type { DrainOptions, DrainResult } from "../inbox/drains.ts";
+import { checkDrainOptions, type DrainOptions, type DrainResult } from "../inbox/drains.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
@@ -162,9 +162,7 @@ export class Receiver<Tx = unknown> {
 
   /** Handles what is ready now, without `start()`: after a response, or from a cron. Gaps and backoffs are not waited for. */
   async drain(options: DrainOptions = {}): Promise<DrainResult> {
-    refuseUnknownOptions("drain", options, ["budgetMs", "limit"]);
-    numberOption("budgetMs", options.budgetMs, 1, { min: 1, max: 86_400_000, unit: "ms" });
-    numberOption("limit", options.limit, 1, { min: 1, max: 86_400_000, unit: "events" });
+    checkDrainOptions(options);
     return this.#engine.drain(options);
   }
 

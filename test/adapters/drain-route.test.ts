@@ -1,8 +1,9 @@
 /** The route that a cron calls. */
 import { describe, expect, it } from "vitest";
 import { drainRoute } from "../../adapters/next.ts";
-import { SetupError } from "../../src/index.ts";
-import { memoryReceiver } from "./receivers.ts";
+import { createReceiver, SetupError, StoreError } from "../../src/index.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { memoryReceiver, recordingLogger, SECRET } from "./receivers.ts";
 
 const secret = "cron_secret_0123456789";
 const bearer = (text: string) => new Request("http://a.example/cron", { headers: { authorization: `Bearer ${text}` } });
@@ -68,6 +69,32 @@ describe("drainRoute()", () => {
     receiver.drain = drain;
     expect((await GET(bearer(secret))).status).toBe(200);
   });
+
+  it("answers 500 to a mistake that no later call mends, and logs what it is", async () => {
+    const { logger, lines } = recordingLogger();
+    const receiver = createReceiver({ secrets: SECRET, store: memoryStore({ volatile: true }), logger });
+    const answer = await drainRoute(receiver, { secret }).GET(bearer(secret));
+    expect([answer.status, await answer.json()]).toEqual([500, { error: "misconfigured" }]);
+    expect(lines).toMatchObject([{ level: "error", fields: { code: "no_handlers" } }]);
+    expect(lines[0]?.message).toContain("handler");
+  });
+
+  it("logs the code and the message of an error of ours", async () => {
+    const { receiver, lines } = memoryReceiver();
+    receiver.drain = () => Promise.reject(new StoreError("store_full", "The disk is full."));
+    const answer = await drainRoute(receiver, { secret }).GET(bearer(secret));
+    expect(answer.status).toBe(503);
+    expect(lines.at(-1)).toMatchObject({ fields: { code: "store_full" } });
+    expect(lines.at(-1)?.message).toContain("The disk is full.");
+  });
+
+  it.each([{ budgetMs: 0 }, { budgetMs: 86_400_001 }, { limit: 0.5 }, { limit: "10" as unknown as number }])(
+    "refuses %j at construction",
+    (limits) => {
+      const { receiver } = memoryReceiver();
+      expect(() => drainRoute(receiver, { secret, ...limits })).toThrow(`Option "${Object.keys(limits)[0]}"`);
+    },
+  );
 
   it.each([undefined, "", "    ".repeat(8), "fifteen bytes !"])("refuses the secret %j at construction", (wrong) => {
     const { receiver } = memoryReceiver();

@@ -1,7 +1,7 @@
 /** The Next.js adapter without Next.js: the contract for both routers, draining, and module reloads. */
 import { afterEach, describe, expect, it, test, vi } from "vitest";
 import { nextPagesWebhook, nextWebhook } from "../../adapters/next.ts";
-import type { InboxStore } from "../../src/index.ts";
+import { type InboxStore, SetupError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { adapterContract, type MakeAdapterServer } from "../../src/testing/adapter-contract.ts";
 import { bridge } from "./fetch-bridge.ts";
@@ -94,6 +94,16 @@ describe("nextWebhook()", () => {
     await nextWebhook(receiver).POST(post());
     await after.mock.calls[0]?.[0]();
     expect(lines.at(-1)?.fields).toEqual({ reason: "Error" });
+    expect(JSON.stringify(lines)).not.toContain("disk");
+  });
+
+  it("logs what is wrong when the drain finds a mistake in the set-up", async () => {
+    const { receiver, lines } = memoryReceiver();
+    receiver.drain = () => Promise.reject(new SetupError("no_handlers", "Register a handler."));
+    await nextWebhook(receiver).POST(post());
+    await after.mock.calls[0]?.[0]();
+    expect(lines.at(-1)?.fields).toEqual({ code: "no_handlers" });
+    expect(lines.at(-1)?.message).toContain("Register a handler.");
   });
 
   it("refuses an unknown drain", () => {

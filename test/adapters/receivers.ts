@@ -15,7 +15,7 @@ export interface LogLine {
 }
 
 /** A logger that keeps its lines. */
-function recordingLogger(): { logger: Logger; lines: LogLine[] } {
+export function recordingLogger(): { logger: Logger; lines: LogLine[] } {
   const lines: LogLine[] = [];
   const keep = (level: LogLine["level"]) => (fields: LogFields, message: string) =>
     void lines.push({ level, fields, message });
