@@ -233,7 +233,13 @@ export type Acceptance =
   /** This row alone could not be stored; its neighbours were. */
   | { readonly outcome: "failed"; readonly error: unknown };
 
-export type QuarantineAnswer = "held" | "duplicate" | "full";
+/** `full`: the quota of its slot is used up. */
+export type QuarantineAnswer =
+  | "held"
+  | "duplicate"
+  | "full"
+  /** The store could not take it now, as when the disk is full; the quarantine itself may have room. */
+  | { readonly outcome: "failed"; readonly error: unknown };
 
 export interface TurnResult {
   /** As `turn.settles`. */

@@ -173,10 +173,11 @@ export class Engine<Tx> {
     });
   }
 
-  quarantine(quarantine: NewQuarantine): Promise<QuarantineAnswer> {
+  quarantine(quarantine: NewQuarantine): Promise<Extract<QuarantineAnswer, string>> {
     return new Promise((resolve, reject) => {
       this.#batcher.quarantine(quarantine, (error, answer) => {
         if (error !== null || answer === null) return reject(error ?? unanswered());
+        if (typeof answer === "object") return reject(answer.error);
         resolve(answer);
       });
     });

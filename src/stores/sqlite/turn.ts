@@ -34,7 +34,8 @@ export function runTurn(work: Work, turn: Turn<SqliteDatabase>, plan: Plan): Tur
   const mode: AcceptMode = { lateEvents: turn.lateEvents, claim: leaseAtAccept ? claim : null, claimed };
   const accepted = acceptAll(work, turn, plan, mode);
   const quarantined = turn.quarantines.map(
-    (body): QuarantineAnswer => (plan.refusal === null ? quarantine(work, body, turn.quarantineQuota) : "full"),
+    (body): QuarantineAnswer =>
+      plan.refusal === null ? quarantine(work, body, turn.quarantineQuota) : refuse(work, body.signedAt, plan.refusal),
   );
   if (claim.lane !== undefined) claimDue(work, claim, claimed);
   return { settled, accepted, quarantined, ...indexed(claimed, accepted), recoveryDue: recoveryDue(work) };
@@ -69,7 +70,7 @@ function acceptAll(work: Work, turn: Turn<SqliteDatabase>, plan: Plan, mode: Acc
  * Pruning goes by the newest verified timestamp: if those of refused deliveries did not count, an inbox that is full would
  * never be pruned again. A disk that is full takes not even that.
  */
-function refuse(work: Work, signedAt: number, refusal: Error): Acceptance {
+function refuse(work: Work, signedAt: number, refusal: Error): { outcome: "failed"; error: Error } {
   if (!isFull(refusal.cause)) work.ledger.signed(signedAt);
   return { outcome: "failed", error: refusal };
 }
