@@ -14,12 +14,12 @@ import {
   type VerifyFailureCode,
   vouchingMatch,
 } from "../signature/match.ts";
-import type { KeyringContext, KeyringSource } from "../signature/provider.ts";
+import { type KeyringSource, keyringContext } from "../signature/provider.ts";
 import * as answers from "./answers.ts";
 import type { Engine } from "./engine.ts";
 import { whenHandled } from "./handled.ts";
 import { declaredLength, type HeadRefusal, refuseBody, refuseMethod } from "./head.ts";
-import type { Answer, BodyResult, IncomingWebhook } from "./incoming.ts";
+import { type Answer, type BodyResult, type IncomingWebhook, RAW_BODY_FIX } from "./incoming.ts";
 import { newEvent, newQuarantine, readTrace, type Verified } from "./intake.ts";
 import { type Reading, ReadingBudget } from "./reading.ts";
 
@@ -80,7 +80,7 @@ export class HttpIntake<Tx> {
   }
 
   async #mayBeUnsigned(incoming: IncomingWebhook): Promise<boolean> {
-    return matchUnsigned(incoming.headers, await this.#keyrings.read(contextOf(incoming))) !== null;
+    return matchUnsigned(incoming.headers, await this.#keyrings.read(keyringContext(incoming))) !== null;
   }
 
   /** Verify, parse, accept: from here on the bytes are complete. */
@@ -104,7 +104,7 @@ export class HttpIntake<Tx> {
   }
 
   async #match(incoming: IncomingWebhook, checked: CheckedHeaders | null, bytes: Uint8Array): Promise<Match | null> {
-    const context = contextOf(incoming);
+    const context = keyringContext(incoming);
     const read = this.#keyrings.read(context);
     const keyring = read instanceof Promise ? await read : read;
     if (checked === null) return matchUnsigned(incoming.headers, keyring);
@@ -184,12 +184,4 @@ export class HttpIntake<Tx> {
     this.#alerts.warn({ code: failureCode(error), keyring: error instanceof KeyringError }, message);
     return misconfigured ? answers.MISCONFIGURED : answers.UNAVAILABLE;
   }
-}
-
-const RAW_BODY_FIX =
-  "The body was parsed before the receiver saw it, so its exact bytes are gone. Mount the receiver before express.json() and other " +
-  "body parsers, or keep the bytes: express.json({ verify: captureRawBody }).";
-
-function contextOf({ route, tenant }: IncomingWebhook): KeyringContext {
-  return { ...(route === undefined ? {} : { route }), ...(tenant === undefined ? {} : { tenant }) };
 }

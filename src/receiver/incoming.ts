@@ -34,6 +34,11 @@ export type BodyResult =
       readonly reason: "too_large" | "truncated" | "cut" | "already_parsed";
     };
 
+/** What to tell whoever runs the application when a body was `already_parsed`. */
+export const RAW_BODY_FIX =
+  "The body was parsed before the receiver saw it, so its exact bytes are gone. Mount the receiver before express.json() and other " +
+  "body parsers, or keep the bytes: express.json({ verify: captureRawBody }).";
+
 /** What to send. Never a redirect, never the payload, never which check failed. */
 export interface Answer {
   readonly status: 200 | 400 | 401 | 405 | 413 | 415 | 500 | 503;

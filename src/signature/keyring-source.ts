@@ -9,6 +9,17 @@ export interface KeyringContext {
   readonly tenant?: string;
 }
 
+/** Only what was given: a provider may look at which keys there are. */
+export function keyringContext({
+  route,
+  tenant,
+}: {
+  route?: string | undefined;
+  tenant?: string | undefined;
+}): KeyringContext {
+  return { ...(route === undefined ? {} : { route }), ...(tenant === undefined ? {} : { tenant }) };
+}
+
 /** Reads the keyring of a tenant; undefined for a tenant it does not know. It has 2 seconds. */
 export type KeyringProvider = (context: KeyringContext) => Promise<Keyring | undefined> | Keyring | undefined;
 
@@ -27,7 +38,8 @@ export interface KeyringSource {
   read(context: KeyringContext): CompiledKeyring | Promise<CompiledKeyring>;
   /**
    * After a mismatch: a keyring other than `seen`, or null when there is none or none may be read now (one such read in
-   * flight in all, at most one per 10 s and tenant). Never rejects.
+   * flight in all, at most one per 10 s and tenant). Rejects with `KeyringError` while the provider fails: nobody can then
+   * tell a forgery from a delivery signed with a newer secret.
    */
   reread(context: KeyringContext, seen: CompiledKeyring): Promise<CompiledKeyring | null>;
   /** Names the secrets in use, as `CompiledKeyring.version` does; for many tenants, all that are cached. */

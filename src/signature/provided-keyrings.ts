@@ -31,6 +31,10 @@ const SERVE_LAST_MS = 600_000;
 /** Spares a failing provider; far below the service's first retry after a minute. */
 const FAILURE_PAUSE_MS = 5_000;
 
+const CLOSED = "The receiver is closed, and its keyrings with it.";
+const UNDECIDED =
+  "A signature fits none of the secrets at hand, and the keyring provider, which may know a newer one, fails: such deliveries are answered with 503 until it works again.";
+
 /** Keyrings read from a provider. Reads happen because of requests, never by a timer, so an idle process is idle. */
 export class ProvidedKeyrings implements KeyringSource {
   readonly #provider: KeyringProvider;
@@ -50,7 +54,7 @@ export class ProvidedKeyrings implements KeyringSource {
   }
 
   read(context: KeyringContext): CompiledKeyring | Promise<CompiledKeyring> {
-    if (this.#closed) return Promise.reject(new KeyringError("The receiver is closed, and its keyrings with it."));
+    if (this.#closed) return Promise.reject(new KeyringError(CLOSED));
     const key = keyOf(context);
     const entry = this.#find(key);
     if (entry === undefined) return this.#readFirst(key, context);
@@ -63,6 +67,15 @@ export class ProvidedKeyrings implements KeyringSource {
   }
 
   async reread(context: KeyringContext, seen: CompiledKeyring): Promise<CompiledKeyring | null> {
+    const fresher = await this.#fresherThan(seen, context);
+    if (fresher !== null) return fresher;
+    const failure = this.#find(keyOf(context))?.failure;
+    if (this.#closed) throw new KeyringError(CLOSED);
+    if (failure !== undefined) throw new KeyringError(UNDECIDED, { cause: failure.cause });
+    return null;
+  }
+
+  async #fresherThan(seen: CompiledKeyring, context: KeyringContext): Promise<CompiledKeyring | null> {
     const key = keyOf(context);
     // Whatever is being read already may bring the fresher keyring; only then is a read of our own worth its place.
     for (const underWay of [() => null, () => this.#reading.get(key) ?? null, () => this.#rereading]) {

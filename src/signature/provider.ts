@@ -3,7 +3,13 @@ import { compileKeyring, type Keyring } from "./keyring.ts";
 import type { KeyringProvider, KeyringSource, KeyringSourceDeps } from "./keyring-source.ts";
 import { logWarnings, ProvidedKeyrings } from "./provided-keyrings.ts";
 
-export type { KeyringContext, KeyringProvider, KeyringSource, KeyringSourceDeps } from "./keyring-source.ts";
+export {
+  type KeyringContext,
+  type KeyringProvider,
+  type KeyringSource,
+  type KeyringSourceDeps,
+  keyringContext,
+} from "./keyring-source.ts";
 
 /**
  * Makes a source. A value is compiled at once and never changes. The warnings of a keyring are logged here: once for a

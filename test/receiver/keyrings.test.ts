@@ -206,6 +206,26 @@ describe("keyrings that are read", () => {
     expect(await status()).toBe(200);
   });
 
+  it("answers 503, never 401, to a signature of a secret that a failing provider may know by now (RCV-4, RCV-9)", async () => {
+    let works = true;
+    const { deliver, clock } = sqliteBench({
+      secrets: async () => {
+        if (!works) throw new Error("down");
+        return SECRET;
+      },
+    });
+    expect((await deliver(inbound())).status).toBe(200);
+    works = false;
+    for (let second = 0; second < 20; second++) {
+      expect((await deliver(inbound({ messageId: "new" }), { secret: NEXT })).status).toBe(503);
+      expect((await deliver(inbound({ messageId: `m ${second}` }))).status).toBe(200);
+      await clock.advance(1_000);
+    }
+    works = true;
+    await clock.advance(10_000);
+    expect((await deliver(inbound({ messageId: "new" }), { secret: NEXT })).status).toBe(401);
+  });
+
   it("takes unsigned bodies of a kind that the provider says is unsigned (RCV-8)", async () => {
     const { deliver } = sqliteBench({ secrets: async () => ({ inbound: "dangerouslyUnsigned", delivery: SECRET }) });
     expect((await deliver(inbound(), { unsigned: true })).status).toBe(200);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { KeyringError } from "../../src/errors.ts";
 import { OTHER_SECRET, SECRET } from "./openssl.ts";
 import { atHand, MINUTE, pending, settle, setUp } from "./provider-setup.ts";
 
@@ -78,16 +79,41 @@ describe("reread()", () => {
     expect(await reread).not.toBeNull();
   });
 
-  it("gives up after 2 s and answers null, keeping the last keyring", async () => {
+  it("rejects after 2 s when the provider hangs, keeping the last keyring (RCV-4)", async () => {
     const { answer } = pending();
     let hold = false;
     const { source, clock } = setUp(() => (hold ? answer() : SECRET));
     const seen = await source.read({});
     hold = true;
-    const reread = source.reread({}, seen);
+    const rejected = expect(source.reread({}, seen)).rejects.toBeInstanceOf(KeyringError);
     await clock.advance(2_000);
-    expect(await reread).toBeNull();
+    await rejected;
     expect(atHand(source.read({}))).toBe(seen);
+  });
+
+  it("rejects while the provider fails, also when it may not be asked again yet (RCV-4)", async () => {
+    let works = true;
+    const { source, clock, reads } = setUp(() => {
+      if (!works) throw new Error("down");
+      return SECRET;
+    });
+    const seen = await source.read({});
+    works = false;
+    for (let second = 0; second < 5; second++) {
+      await expect(source.reread({}, seen)).rejects.toBeInstanceOf(KeyringError);
+      await clock.advance(1_000);
+    }
+    expect(reads).toHaveLength(2);
+    works = true;
+    await clock.advance(10_000);
+    expect(await source.reread({}, seen)).toBeNull();
+  });
+
+  it("rejects once it is closed", async () => {
+    const { source } = setUp(() => SECRET);
+    const seen = await source.read({});
+    source.close();
+    await expect(source.reread({}, seen)).rejects.toBeInstanceOf(KeyringError);
   });
 
   it("answers null for a tenant it never read", async () => {
