@@ -16,7 +16,7 @@ import {
   type VouchedFields,
   vouchingMatch,
 } from "./match.ts";
-import type { KeyringProvider } from "./provider.ts";
+import { type KeyringContext, type KeyringProvider, type KeyringSource, keyringContext } from "./provider.ts";
 import {
   DEFAULT_TOLERANCE,
   type TimestampFormat,
@@ -43,6 +43,8 @@ export interface VerifyOptions<Secrets = Keyring> {
   now?: number;
   /** Given to `secrets` when that is a function. */
   tenant?: string;
+  /** Given to `secrets` when that is a function. */
+  route?: string;
 }
 
 /** The verdict. `code` is for logs; tell the sender nothing but 401. */
@@ -57,7 +59,7 @@ export type VerifyResult =
   | VerifyFailure;
 
 const DEFAULT_POLICY: HeaderPolicy = { tolerance: DEFAULT_TOLERANCE, timestampFormat: "auto", encoding: "auto" };
-const OPTIONS = ["headers", "body", "secrets", "toleranceMs", "timestampFormat", "encoding", "now", "tenant"];
+const OPTIONS = ["headers", "body", "secrets", "toleranceMs", "timestampFormat", "encoding", "now", "tenant", "route"];
 
 /**
  * Verifies that a delivery was signed with one of `secrets` (RCV-1, RCV-2): HMAC-SHA256 over the timestamp header's text, a
@@ -88,14 +90,29 @@ export function verifySignature(
 }
 
 async function verifyWithProvider(
-  { headers, body, tenant }: VerifyOptions<Keyring | KeyringProvider>,
+  { headers, body, tenant, route }: VerifyOptions<Keyring | KeyringProvider>,
   provider: KeyringProvider,
   { policy, now }: { policy: HeaderPolicy; now: number },
 ): Promise<VerifyResult> {
   const checked = checkHeaders(headers, policy, now);
   if (!checked.ok) return checked;
-  const source = keyringSource(provider);
-  const context = tenant === undefined ? {} : { tenant };
+  return verifyFrom(keyringSource(provider), { checked, body, context: keyringContext({ tenant, route }), now });
+}
+
+/** What one verification against a source of keyrings is about. */
+interface CheckedDelivery {
+  readonly checked: CheckedHeaders;
+  readonly body: Uint8Array | string;
+  readonly context: KeyringContext;
+  /** Epoch milliseconds. */
+  readonly now: number;
+}
+
+/** Verifies against the keyring at hand, and once more against a fresher one. @throws KeyringError when neither can be had now */
+export async function verifyFrom(
+  source: KeyringSource,
+  { checked, body, context, now }: CheckedDelivery,
+): Promise<VerifyResult> {
   const keyring = await source.read(context);
   const first = verdict(checked, body, { keyring, now });
   if (first.ok) return first;

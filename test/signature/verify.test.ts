@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { KeyringError, SetupError } from "../../src/errors.ts";
+import { SetupError } from "../../src/errors.ts";
 import type { Keyring } from "../../src/signature/keyring.ts";
 import { signPayload } from "../../src/signature/sign.ts";
 import { type VerifyOptions, type VerifyResult, verifySignature } from "../../src/signature/verify.ts";
@@ -229,34 +229,6 @@ describe("verifySignature()", () => {
       expect(code(verify({ secrets, headers: signPayload({ body, secret: secrets, timestamp: NOW }) }))).toBe("ok");
       expect(code(verify({ secrets }))).toBe("signature_mismatch");
     }
-  });
-});
-
-describe("verifySignature() with a provider", () => {
-  it("answers with a promise, and gives the provider the tenant", async () => {
-    const tenants: unknown[] = [];
-    const secrets = async ({ tenant }: { tenant?: string }) => {
-      tenants.push(tenant);
-      return tenant === "a" ? SECRET : undefined;
-    };
-    const options = { headers, body, secrets, now: NOW };
-    expect(code(await verifySignature({ ...options, tenant: "a" }))).toBe("ok");
-    expect(code(await verifySignature({ ...options, tenant: "b" }))).toBe("no_secret");
-    expect(code(await verifySignature({ ...options, headers: {} }))).toBe("missing_timestamp");
-    expect(tenants).toEqual(["a", "b"]);
-  });
-
-  it("reads once more on a mismatch, so that a rotation loses nothing (RCV-9)", async () => {
-    let reads = 0;
-    const secrets = () => (reads++ === 0 ? OTHER_SECRET : SECRET);
-    expect(code(await verifySignature({ headers, body, secrets, now: NOW }))).toBe("ok");
-    expect(code(await verifySignature({ headers, body: "x", secrets, now: NOW }))).toBe("signature_mismatch");
-    expect(reads).toBe(2);
-  });
-
-  it("rejects with KeyringError when the provider fails, which is not a 401", async () => {
-    const secrets = () => Promise.reject(new Error("no database"));
-    await expect(verifySignature({ headers, body, secrets, now: NOW })).rejects.toThrow(KeyringError);
   });
 });
 
