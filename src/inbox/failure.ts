@@ -1,4 +1,5 @@
 /** Turns what a handler threw into what the inbox keeps of it: a code and a masked message. */
+import { KeyringError, SetupError, StoreError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import type { Failure } from "./store.ts";
 
@@ -25,6 +26,12 @@ export function failureCode(error: unknown): string {
     }
   }
   return "thrown";
+}
+
+/** `sentence`, and what happened and what to do about it where that is a text of ours; any other error's may hold anything. */
+export function explained(sentence: string, error: unknown): string {
+  const isOurs = error instanceof StoreError || error instanceof SetupError || error instanceof KeyringError;
+  return isOurs ? `${sentence} ${error.message}` : sentence;
 }
 
 /** Masks numbers to their last two digits and takes out the message's own text, then cuts to 500 characters. */

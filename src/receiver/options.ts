@@ -229,7 +229,8 @@ function retentionOption(value: RetentionOptions | undefined, tolerance: Toleran
   return retention;
 }
 
-function loggerOption(value: Logger | undefined): Logger {
+/** Guarded, so that it never throws. */
+export function loggerOption(value: Logger | undefined): Logger {
   if (value === undefined) return guardedLogger(stderrLogger);
   const complete = (["debug", "info", "warn", "error"] as const).every((level) => typeof value?.[level] === "function");
   if (complete) return guardedLogger(value);

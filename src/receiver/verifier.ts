@@ -2,21 +2,27 @@
 import { KeyringError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
 import type { WebhookEvent } from "../events/types.ts";
+import { explained, failureCode } from "../inbox/failure.ts";
 import { systemClock } from "../internal/clock.ts";
-import { numberOption } from "../internal/options.ts";
+import type { Logger } from "../internal/logger.ts";
+import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import { SampledLog } from "../internal/sampled-log.ts";
 import type { Keyring } from "../signature/keyring.ts";
 import { checkHeaders } from "../signature/match.ts";
-import type { KeyringProvider } from "../signature/provider.ts";
-import { resolvePolicy, type VerifyOptions, verifySignature } from "../signature/verify.ts";
+import { createKeyringSource, type KeyringProvider, keyringContext } from "../signature/provider.ts";
+import { resolvePolicy, type VerifyOptions, verifyFrom } from "../signature/verify.ts";
 import * as answers from "./answers.ts";
 import { refuseBody } from "./head.ts";
-import type { Answer, BodyReading, IncomingWebhook } from "./incoming.ts";
+import { type Answer, type BodyReading, type BodyResult, type IncomingWebhook, RAW_BODY_FIX } from "./incoming.ts";
+import { loggerOption } from "./options.ts";
 
 export interface VerifierOptions extends Pick<VerifyOptions, "toleranceMs" | "timestampFormat" | "encoding"> {
   /** A keyring, or a function that reads one. */
   readonly secrets: Keyring | KeyringProvider;
   /** Bytes of a body at most. 1,024 to 1,048,576 (1 MiB). Default 262,144 (256 KiB). */
   readonly maxBodyBytes?: number;
+  /** Told of mistakes in the set-up, 10 lines a second at most. Default: standard error, one JSON object per line. */
+  readonly logger?: Logger;
 }
 
 /** A delivery whose signature fits, or the answer to one that is refused. */
@@ -25,9 +31,17 @@ export type VerifiedWebhook =
   | { readonly ok: false; readonly answer: Answer };
 
 /** Any method will do: the application chose its route. */
-export type UnverifiedWebhook = Pick<IncomingWebhook, "headers" | "readBody" | "tenant">;
+export type UnverifiedWebhook = Pick<IncomingWebhook, "headers" | "readBody" | "tenant" | "route">;
 
 const DEFAULT_MAX_BODY_BYTES = 262_144;
+const OPTIONS = [
+  "secrets",
+  "maxBodyBytes",
+  "logger",
+  "toleranceMs",
+  "timestampFormat",
+  "encoding",
+] as const satisfies readonly (keyof VerifierOptions)[];
 
 /**
  * Makes a function that verifies and parses one request, and keeps nothing: retries and replays within the tolerance (5
@@ -36,34 +50,34 @@ const DEFAULT_MAX_BODY_BYTES = 262_144;
  * @throws SetupError for a wrong option or secret, when it is made
  */
 export function createVerifier(options: VerifierOptions): (incoming: UnverifiedWebhook) => Promise<VerifiedWebhook> {
-  const { secrets, maxBodyBytes: limit, ...policy } = options;
-  const maxBodyBytes = numberOption("maxBodyBytes", limit, DEFAULT_MAX_BODY_BYTES, {
+  refuseUnknownOptions("createVerifier", options, OPTIONS);
+  const maxBodyBytes = numberOption("maxBodyBytes", options.maxBodyBytes, DEFAULT_MAX_BODY_BYTES, {
     min: 1024,
     max: 1024 * 1024,
     unit: "bytes",
   });
-  const headerPolicy = resolvePolicy(policy);
-  // One verification of nothing, so that a wrong secret is found now and not by the first delivery.
-  if (typeof secrets !== "function") verifySignature({ ...policy, headers: {}, body: "", secrets });
+  const policy = resolvePolicy(options);
+  const logger = loggerOption(options.logger);
+  const log = new SampledLog(logger, systemClock);
+  const source = createKeyringSource(options.secrets, { clock: systemClock, logger });
 
-  const verify = async ({ headers, readBody, tenant }: UnverifiedWebhook): Promise<VerifiedWebhook> => {
+  const verify = async (incoming: UnverifiedWebhook): Promise<VerifiedWebhook> => {
+    const { headers } = incoming;
     const refused = refuseBody(headers, maxBodyBytes);
     if (refused !== null) return refuse(refused.answer);
-    if (!checkHeaders(headers, headerPolicy, systemClock.now()).ok) return refuse(answers.UNAUTHORIZED_UNREAD);
-    const body = await readBody(readingOf(maxBodyBytes));
-    if (!body.ok) return refuse(BODY_ANSWERS[body.reason]);
-    const delivery = { ...policy, headers, body: body.bytes, ...(tenant === undefined ? {} : { tenant }) };
-    const result = await (typeof secrets === "function"
-      ? verifySignature({ ...delivery, secrets })
-      : verifySignature({ ...delivery, secrets }));
+    if (!checkHeaders(headers, policy, systemClock.now()).ok) return refuse(answers.UNAUTHORIZED_UNREAD);
+    const body = await incoming.readBody(readingOf(maxBodyBytes));
+    if (!body.ok) return refuse(answerTo(body.reason, log));
+    const now = systemClock.now();
+    // Once more: a body may come so slowly that its timestamp has become too old.
+    const checked = checkHeaders(headers, policy, now);
+    if (!checked.ok) return refuse(answers.UNAUTHORIZED);
+    const result = await verifyFrom(source, { checked, body: body.bytes, context: keyringContext(incoming), now });
     if (!result.ok) return refuse(answers.UNAUTHORIZED);
     const parsed = parseEvent(body.bytes);
     return parsed.ok ? { ok: true, event: parsed.event, bytes: body.bytes } : refuse(answers.UNPROCESSABLE);
   };
-  return (incoming) =>
-    verify(incoming).catch((error: unknown) =>
-      refuse(error instanceof KeyringError ? answers.UNAVAILABLE : answers.MISCONFIGURED),
-    );
+  return (incoming) => verify(incoming).catch((error: unknown) => refuse(answerToFailure(error, log)));
 }
 
 const BODY_ANSWERS = {
@@ -72,6 +86,21 @@ const BODY_ANSWERS = {
   cut: answers.UNAVAILABLE_UNREAD,
   already_parsed: answers.RAW_BODY_UNAVAILABLE,
 } as const;
+
+function answerTo(reason: Exclude<BodyResult, { ok: true }>["reason"], log: SampledLog): Answer {
+  if (reason === "already_parsed") log.error({ code: "raw_body_unavailable" }, RAW_BODY_FIX);
+  return BODY_ANSWERS[reason];
+}
+
+function answerToFailure(error: unknown, log: SampledLog): Answer {
+  const code = failureCode(error);
+  if (error instanceof KeyringError) {
+    log.warn({ code }, explained("A delivery could not be verified; it was answered with 503.", error));
+    return answers.UNAVAILABLE;
+  }
+  log.error({ code }, explained("A delivery could not be verified; it was answered with 500.", error));
+  return answers.MISCONFIGURED;
+}
 
 /** No budget is shared here, and nothing cuts a read: the server's own time-outs bound it. */
 function readingOf(maxBytes: number): BodyReading {

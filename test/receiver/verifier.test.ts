@@ -1,8 +1,8 @@
 /** Verification alone, without an inbox: the same checks in the same order, and an answer for everything. */
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { type Keyring, SetupError } from "../../src/index.ts";
+import { type Keyring, type KeyringContext, SetupError } from "../../src/index.ts";
 import { createVerifier } from "../../src/receiver/verifier.ts";
-import { incoming, SECRET, type Wish } from "./bench.ts";
+import { incoming, recordedLog, SECRET, type Wish } from "./bench.ts";
 import { inbound } from "./events.ts";
 
 const body = inbound();
@@ -54,7 +54,67 @@ describe("createVerifier()", () => {
     expect(await statusOf({ tenant: "stranger" }, { secrets })).toBe(401);
     expect(await statusOf({}, { secrets })).toBe(401);
     expect(await statusOf({ tenant: "broken" }, { secrets })).toBe(503);
-    expect(write).toHaveBeenCalledOnce();
+    const lines = write.mock.calls.map(([line]) => JSON.parse(`${line}`));
+    expect(lines).toMatchObject([
+      { level: "error", code: "keyring_unavailable" },
+      { level: "warn", code: "keyring_unavailable" },
+    ]);
+  });
+
+  it("tells the provider the route too", async () => {
+    const asked: KeyringContext[] = [];
+    const secrets = (context: KeyringContext) => {
+      asked.push(context);
+      return SECRET;
+    };
+    expect(await statusOf({ tenant: "a", route: "/hooks" }, { secrets })).toBe(200);
+    expect(asked).toEqual([{ tenant: "a", route: "/hooks" }]);
+  });
+
+  it.each([
+    [
+      "raw_body_unavailable",
+      "captureRawBody",
+      { readBody: () => ({ ok: false, reason: "already_parsed" }) as const },
+      {},
+    ],
+    ["Error", "could not be verified", { readBody: () => Promise.reject(new Error("a text of somebody's")) }, {}],
+    [
+      "keyring_unavailable",
+      "keyring provider",
+      {},
+      { secrets: () => Promise.reject(new Error("vault down: password")) },
+    ],
+  ] satisfies [string, string, Wish, object][])(
+    "logs %s with what to do, and nothing else's text",
+    async (code, says, wish, options) => {
+      const { log, logger } = recordedLog();
+      const result = await verify(wish, { logger, ...options });
+      expect(result.ok).toBe(false);
+      expect(log.at(-1)).toMatchObject({ fields: { code }, message: expect.stringContaining(says) });
+      expect(JSON.stringify(log)).not.toMatch(/somebody|password/);
+    },
+  );
+
+  it("logs 10 lines a second at most, and none for a refused delivery", async () => {
+    const { log, logger } = recordedLog();
+    const verifyOne = createVerifier({ secrets: SECRET, logger });
+    const readBody = () => ({ ok: false, reason: "already_parsed" }) as const;
+    for (let index = 0; index < 30; index++) {
+      await verifyOne(incoming(body, Date.now(), { readBody }));
+      await verifyOne(incoming(body, Date.now(), { unsigned: true }));
+    }
+    expect(log.length).toBeGreaterThanOrEqual(10);
+    expect(log.length).toBeLessThanOrEqual(20);
+  });
+
+  it("names itself and the likely option when one is misspelt", () => {
+    const misspelt = { secrets: SECRET, maxBodyByte: 2_048 };
+    expect(() => createVerifier(misspelt)).toThrow(
+      'createVerifier has no option "maxBodyByte". Did you mean "maxBodyBytes"?',
+    );
+    const wrong = { secrets: SECRET, logger: {} as never };
+    expect(() => createVerifier(wrong)).toThrow('Option "logger"');
   });
 
   it("refuses wrong options when it is made", () => {
