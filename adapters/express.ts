@@ -54,7 +54,7 @@ export function captureRawBody(
 /**
  * Makes a middleware that verifies and parses, and keeps nothing: it sets `req.webhookEvent` and `req.rawBody` and calls
  * `next()`, or answers itself (401, 413, 415, 400, 500, 503). Every retry and replay within the tolerance (5 minutes by
- * default) passes again, and nothing is ordered: a receiver does that.
+ * default) passes again, and nothing is ordered: a receiver does that. What is wrong with the set-up goes to `logger`.
  *
  * @throws SetupError for a wrong option or secret
  * @example

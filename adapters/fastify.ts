@@ -57,7 +57,8 @@ declare module "fastify" {
 /**
  * Makes a preHandler that verifies and parses, and keeps nothing: it sets `request.webhookEvent` and leaves the bytes in
  * `request.body`, or answers itself. It needs the body unread: call `leaveBodiesUnread` in the scope of its routes.
- * Retries and replays within the tolerance (5 minutes by default) pass again, and nothing is ordered.
+ * Retries and replays within the tolerance (5 minutes by default) pass again, and nothing is ordered. What is wrong with
+ * the set-up goes to `logger`, not to Fastify's log: give it `app.log` to have it there.
  *
  * @throws SetupError for a wrong option or secret
  * @example

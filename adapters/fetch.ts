@@ -37,7 +37,7 @@ export type FetchVerified =
 
 /**
  * Makes a function that verifies and parses a request, and keeps nothing: retries and replays within the tolerance (5
- * minutes by default) pass again, and nothing is ordered. It never rejects.
+ * minutes by default) pass again, and nothing is ordered. It never rejects; what is wrong with the set-up goes to `logger`.
  *
  * @throws SetupError for a wrong option or secret
  * @example

@@ -3,6 +3,7 @@ import {
   answers,
   createVerifier,
   refuseUnknownOptions,
+  SetupError,
   type VerifiedWebhook,
   type VerifierOptions,
 } from "../src/index.ts";
@@ -21,6 +22,7 @@ const OPTIONS: Readonly<Record<keyof WebhookVerifyOptions<never>, true>> = {
   timestampFormat: true,
   encoding: true,
   maxBodyBytes: true,
+  logger: true,
   tenant: true,
 };
 
@@ -34,11 +36,20 @@ export function createRequestVerifier<Request>(owner: string, options: WebhookVe
   const { tenant: tenantOf, ...policy } = options;
   const verify = createVerifier(policy);
   return async (incoming: Conversion, request: Request): Promise<VerifiedWebhook> => {
+    let tenant: string | undefined;
     try {
-      const tenant = tenantOf?.(request);
-      return await verify(tenant === undefined ? incoming : { ...incoming, tenant });
-    } catch {
-      return { ok: false, answer: answers.unread(answers.MISCONFIGURED) };
+      tenant = tenantOf?.(request);
+    } catch (error) {
+      // The verifier answers and logs it as any other mistake in the set-up, for requests whose headers are in order.
+      const result = await verify({ ...incoming, readBody: () => Promise.reject(tenantThrew(owner, error)) });
+      return result.ok ? result : { ok: false, answer: answers.unread(result.answer) };
     }
+    return verify(tenant === undefined ? incoming : { ...incoming, tenant });
   };
+}
+
+/** Its own message may hold anything of the request. */
+function tenantThrew(owner: string, error: unknown): SetupError {
+  const kind = error instanceof Error ? error.name : typeof error;
+  return new SetupError("invalid_option", `Option "tenant" of ${owner} threw (${kind}).`, { cause: error });
 }

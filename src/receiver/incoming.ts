@@ -37,7 +37,8 @@ export type BodyResult =
 /** What to tell whoever runs the application when a body was `already_parsed`. */
 export const RAW_BODY_FIX =
   "The body was parsed before the receiver saw it, so its exact bytes are gone. Mount the receiver before express.json() and other " +
-  "body parsers, or keep the bytes: express.json({ verify: captureRawBody }).";
+  "body parsers, or keep the bytes: express.json({ verify: captureRawBody }). For fastifyVerify call leaveBodiesUnread(scope) in the " +
+  "scope of its routes. A Next.js pages route needs: export const config = { api: { bodyParser: false } }.";
 
 /** What to send. Never a redirect, never the payload, never which check failed. */
 export interface Answer {

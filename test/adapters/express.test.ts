@@ -9,7 +9,7 @@ import { captureRawBody, expressVerify, expressWebhook } from "../../adapters/ex
 import { signPayload } from "../../src/index.ts";
 import { adapterContract, type MakeAdapterServer } from "../../src/testing/adapter-contract.ts";
 import { openConnection, requestBytes } from "../../src/testing/adapter-contract-wire.ts";
-import { memoryReceiver, SECRET, signedEvent } from "./receivers.ts";
+import { memoryReceiver, recordingLogger, SECRET, signedEvent } from "./receivers.ts";
 import { serve } from "./serving.ts";
 
 const echo: RequestHandler = (request, response) => void response.json(request.body);
@@ -127,6 +127,18 @@ describe.each([
         { error: "unavailable" },
         true,
       ]);
+    });
+
+    it("answers 500 when the tenant option throws, and logs no more than the kind of error", async () => {
+      const { logger, lines } = recordingLogger();
+      const tenant = () => {
+        throw new TypeError("of +15550000001");
+      };
+      const answer = await post(verified({ tenant, logger }));
+      expect([answer.status, answer.body]).toEqual([500, { error: "misconfigured" }]);
+      expect(lines).toMatchObject([{ level: "error", fields: { code: "invalid_option" } }]);
+      expect(lines[0]?.message).toMatch(/"tenant" of expressVerify\(\).*TypeError/);
+      expect(JSON.stringify(lines)).not.toContain("+1555");
     });
 
     it("finds a mistake when it is made", () => {

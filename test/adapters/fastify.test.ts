@@ -4,7 +4,7 @@ import Fastify, { type FastifyInstance } from "fastify";
 import { describe, expect, it, test } from "vitest";
 import { fastifyVerify, fastifyWebhook, leaveBodiesUnread } from "../../adapters/fastify.ts";
 import { adapterContract, type MakeAdapterServer } from "../../src/testing/adapter-contract.ts";
-import { memoryReceiver, SECRET, signedEvent } from "./receivers.ts";
+import { memoryReceiver, recordingLogger, SECRET, signedEvent } from "./receivers.ts";
 import { bytesOf } from "./serving.ts";
 
 const makeServer: MakeAdapterServer = async ({ receiver, bodyState }) => {
@@ -158,11 +158,14 @@ describe("fastifyVerify()", () => {
     expect(answer.json()).toEqual({ a: 1 });
   });
 
-  it("answers 500 where the body was parsed, because nobody called leaveBodiesUnread", async () => {
+  it("answers 500 where the body was parsed, because nobody called leaveBodiesUnread, and logs that", async () => {
+    const { logger, lines } = recordingLogger();
     const app = Fastify();
-    app.post("/webhooks", { preHandler: fastifyVerify({ secrets: SECRET }) }, () => "never");
+    app.post("/webhooks", { preHandler: fastifyVerify({ secrets: SECRET, logger }) }, () => "never");
     const answer = await inject500(app);
     expect([answer.statusCode, answer.json()]).toEqual([500, { error: "raw_body_unavailable" }]);
+    expect(lines.at(-1)).toMatchObject({ level: "error", fields: { code: "raw_body_unavailable" } });
+    expect(lines.at(-1)?.message).toContain("leaveBodiesUnread(scope)");
   });
 });
 
