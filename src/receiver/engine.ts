@@ -114,12 +114,13 @@ export class Engine<Tx> {
   }
 
   async drain(options: DrainOptions): Promise<DrainResult> {
+    const deadline = this.options.clock.monotonic() + (options.budgetMs ?? Number.POSITIVE_INFINITY);
     this.requireHandlers();
     this.#registry.freeze();
     await this.open();
     this.#housekeeping.workerRan();
     const result = await this.worker.drain(options);
-    await this.#housekeeping.prune();
+    await this.#housekeeping.pruneSome(deadline);
     return result;
   }
 

@@ -35,7 +35,7 @@ export class Housekeeping {
 
   start(): void {
     this.#every("heartbeat", HEARTBEAT_MS, () => this.beat());
-    this.#every("prune", PRUNE_MS, () => this.prune());
+    this.#every("prune", PRUNE_MS, () => this.#pruneAll());
     this.#every("idle worker", IDLE_WORKER_MS, () => this.#warnAboutIdleWorker());
     void this.#quietly("heartbeat", () => this.beat());
   }
@@ -59,14 +59,28 @@ export class Housekeeping {
     return (await store.nextDue()) === 0;
   }
 
-  async prune(): Promise<void> {
-    const { store, retention } = this.#options;
-    await this.#quietly("prune", async () => {
-      for (let round = 0; round < PRUNE_ROUNDS; round++) {
-        const { more } = await store.prune({ ...retention, batch: PRUNE_BATCH });
-        if (!more) return;
+  /** At the end of a drain: a bounded part of what is past its retention, and none after `deadline` (monotonic ms). */
+  pruneSome(deadline: number): Promise<void> {
+    const { clock } = this.#options;
+    return this.#quietly("prune", async () => {
+      for (let round = 0; round < PRUNE_ROUNDS && clock.monotonic() < deadline; round++) {
+        if (!(await this.#pruneBatch())) return;
       }
     });
+  }
+
+  /** All that is past its retention, however much a busy inbox has of it; other work comes in between two batches. */
+  async #pruneAll(): Promise<void> {
+    while (this.#timers.size > 0 && (await this.#pruneBatch())) {
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+  }
+
+  /** True when there is more to prune. */
+  async #pruneBatch(): Promise<boolean> {
+    const { store, retention } = this.#options;
+    const { more } = await store.prune({ ...retention, batch: PRUNE_BATCH });
+    return more;
   }
 
   async beat(): Promise<void> {
