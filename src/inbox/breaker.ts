@@ -12,7 +12,7 @@ export const PROBE_MS = 5_000;
 const WINDOW = 20;
 
 /** What a verdict changed. */
-export type BreakerChange = "opened" | "closed" | null;
+export type BreakerChange = "opened" | "closed" | "probe_again" | null;
 
 export class Breaker {
   readonly #clock: Clock;
@@ -35,21 +35,33 @@ export class Breaker {
 
   /**
    * The handlers of an event ended. Told before their end is committed, so that of what was claimed ahead no more fails than
-   * must. A `PermanentError` is no failure: it says that the handler works; an event that no handler takes says nothing.
+   * must. A `PermanentError` is no failure: it says that the handler works.
    */
   ended<Tx>(lane: LaneId, verdict: Verdict<Tx>): BreakerChange {
-    if (verdict.kind === "failed") return verdict.permanent ? null : this.#failed(lane);
+    if (verdict.kind === "failed" && verdict.permanent) return this.#open ? this.#succeeded() : null;
+    if (verdict.kind === "failed") return this.#failed(lane);
     if (verdict.outcome !== "handled") return null;
     if (verdict.effects.length === 0) return this.#succeeded();
     this.#undecided++;
     return null;
   }
 
-  /** What `ended` was told is committed, or has failed: an effect that threw is told to `ended` as a failure of its own. */
+  /**
+   * What `ended` was told is committed, or has failed: an effect that threw is told to `ended` as a failure of its own. A
+   * probe of an event that no handler takes says nothing, so that the next one need not wait.
+   */
   committed<Tx>(verdict: Verdict<Tx>, status: SettleResult["status"]): BreakerChange {
-    if (verdict.kind === "failed" || verdict.effects.length === 0) return null;
+    if (verdict.kind === "failed") return null;
+    if (verdict.outcome !== "handled") return this.#probeAgain();
+    if (verdict.effects.length === 0) return null;
     this.#undecided--;
     return status === "settled" ? this.#succeeded() : null;
+  }
+
+  #probeAgain(): BreakerChange {
+    if (!this.#open) return null;
+    this.#nextProbeAt = this.#clock.monotonic();
+    return "probe_again";
   }
 
   #succeeded(): BreakerChange {

@@ -238,7 +238,7 @@ export class Worker<Tx> implements ClaimDriver {
   }
 
   #heed(change: BreakerChange): void {
-    if (change === "closed") this.#poke();
+    if (change === "closed" || change === "probe_again") this.#poke();
     if (change !== "opened") return;
     this.#putBackWaiting();
     this.#waker.wakeIn(PROBE_MS);

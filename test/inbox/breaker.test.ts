@@ -49,6 +49,36 @@ describe("the pause of a worker whose handlers all fail", () => {
     );
   });
 
+  it("passes over events that nobody handles, and ends with the first that is handled (I9)", async () => {
+    const { bench, state } = await tripped();
+    for (let n = 0; n < 200; n++) await bench.accept(`nobody's ${n}`, 1, { eventType: "message.queued" });
+    state.broken = false;
+    // The failed lanes are due again after their probes' delay, behind all that nobody handles.
+    await bench.clock.advance(PROBE_MS);
+    await rounds(2_000);
+    await bench.clock.advance(60_000);
+    await rounds(2_000);
+    expect(bench.worker.isTripped).toBe(false);
+    expect((await bench.states()).filter((one) => one === "pending")).toEqual([]);
+  });
+
+  it("ends with a PermanentError too: the handler works", async () => {
+    let thrown: Error = new Error("database down");
+    const bench = await openBench({
+      register: (on) =>
+        on.onAny(() => {
+          throw thrown;
+        }),
+    });
+    bench.worker.start();
+    await bench.acceptMany(20);
+    await rounds(200);
+    expect(bench.worker.isTripped).toBe(true);
+    thrown = new PermanentError("no");
+    await bench.clock.advance(PROBE_MS);
+    expect(bench.worker.isTripped).toBe(false);
+  });
+
   it("is not begun by PermanentErrors", async () => {
     const bench = await openBench({
       register: (on) =>
