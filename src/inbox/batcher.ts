@@ -162,7 +162,9 @@ export class Batcher<Tx> {
   #schedule(): void {
     if (this.#scheduled || this.#turning) return;
     this.#scheduled = true;
-    this.#whenSettled(-1);
+    // Never at once: who was just answered may want its event driven, and must be heard before the next claim.
+    const queued = this.#queued();
+    setImmediate(() => this.#whenSettled(queued));
   }
 
   /** Starts the turn once no more has come in over one round of the event loop, or once it is full. */

@@ -54,6 +54,14 @@ describe("Batcher", () => {
     expect(sizes(bench)).toEqual([4, 4, 2]);
   });
 
+  it("hears who was just answered before the next claim, though the next turn is full already", async () => {
+    const bench = await openBench({ batch: { maxEvents: 2 } });
+    const turnsWhenAnswered = bench.accept("first").then(() => bench.recorder.turns.length);
+    const others = bench.acceptMany(5);
+    expect(await turnsWhenAnswered).toBe(1);
+    await others;
+  });
+
   it("takes maxBytes at most, but always one", async () => {
     const one = outbound((await openBench()).clock, "a", 1).raw.byteLength;
     const bench = await openBench({ batch: { maxBytes: 2 * one + 1 } });
