@@ -51,10 +51,12 @@ export function drainRoute(
 }
 
 function checked(secret: unknown): string {
-  if (typeof secret === "string" && Buffer.byteLength(secret.trim()) >= SHORTEST_SECRET_BYTES) return secret;
+  // Header values arrive trimmed: a secret read with a newline at its end could never match.
+  if (typeof secret === "string" && secret === secret.trim() && Buffer.byteLength(secret) >= SHORTEST_SECRET_BYTES)
+    return secret;
   throw new SetupError(
     "invalid_secret",
-    `Option "secret" of drainRoute() must be a text of at least ${SHORTEST_SECRET_BYTES} bytes.`,
+    `Option "secret" of drainRoute() must be a text of at least ${SHORTEST_SECRET_BYTES} bytes without white space around it.`,
   );
 }
 

@@ -83,6 +83,8 @@ export function nextPagesWebhook<Tx, Request extends IncomingMessage = IncomingM
   // Next.js takes the end of the promise for the end of the request.
   return (request, response) =>
     new Promise((resolve) => {
+      // Whoever asked may be gone before the route runs; then "close" has been, and does not come again.
+      if (response.destroyed) return resolve();
       response.once("close", resolve);
       listener(request, response);
     });

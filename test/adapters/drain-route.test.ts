@@ -96,8 +96,11 @@ describe("drainRoute()", () => {
     },
   );
 
-  it.each([undefined, "", "    ".repeat(8), "fifteen bytes !"])("refuses the secret %j at construction", (wrong) => {
-    const { receiver } = memoryReceiver();
-    expect(() => drainRoute(receiver, { secret: wrong })).toThrow(SetupError);
-  });
+  it.each([undefined, "", "    ".repeat(8), "fifteen bytes !", "read_with_its_line_break\n"])(
+    "refuses the secret %j at construction",
+    (wrong) => {
+      const { receiver } = memoryReceiver();
+      expect(() => drainRoute(receiver, { secret: wrong })).toThrow(SetupError);
+    },
+  );
 });

@@ -1,4 +1,5 @@
 /** The Next.js adapter without Next.js: the contract for both routers, draining, and module reloads. */
+import { once } from "node:events";
 import { afterEach, describe, expect, it, test, vi } from "vitest";
 import { nextPagesWebhook, nextWebhook } from "../../adapters/next.ts";
 import { type InboxStore, SetupError } from "../../src/index.ts";
@@ -129,6 +130,21 @@ describe("nextPagesWebhook()", () => {
     await fetch(`http://127.0.0.1:${server.port}/`, { method: "POST", ...signedEvent() });
     await server.close();
     expect(order).toEqual(["closed", "resolved"]);
+  });
+});
+
+describe("nextPagesWebhook() with a client that has gone", () => {
+  it("resolves although the response closed before the route ran", async () => {
+    const webhook = nextPagesWebhook(memoryReceiver().receiver);
+    const resolved = new Promise<string>((resolve) => {
+      void serve(async (request, response) => {
+        response.destroy();
+        await once(response, "close");
+        await webhook(request, response);
+        resolve("resolved");
+      }).then(({ port }) => fetch(`http://127.0.0.1:${port}/`, { method: "POST", ...signedEvent() }).catch(() => {}));
+    });
+    expect(await resolved).toBe("resolved");
   });
 });
 
