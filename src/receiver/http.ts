@@ -1,7 +1,7 @@
 /** The way of a delivery from its headers to its answer; the order of the checks is the order of their cost. */
 import { KeyringError, SetupError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
-import { failureCode } from "../inbox/failure.ts";
+import { explained, failureCode } from "../inbox/failure.ts";
 import { SampledLog } from "../internal/sampled-log.ts";
 import type { HeaderSource } from "../signature/headers.ts";
 import type { CompiledKeyring } from "../signature/keyring.ts";
@@ -178,10 +178,11 @@ export class HttpIntake<Tx> {
 
   #answerFailure(error: unknown): Answer {
     const misconfigured = error instanceof SetupError;
-    const message = misconfigured
-      ? error.message
-      : "A delivery could not be stored; it was answered with 503 and the service retries.";
-    this.#alerts.warn({ code: failureCode(error), keyring: error instanceof KeyringError }, message);
+    const sentence = misconfigured
+      ? "A delivery was answered with 500."
+      : "A delivery was answered with 503; the service retries.";
+    const fields = { code: failureCode(error), keyring: error instanceof KeyringError };
+    this.#alerts.warn(fields, explained(sentence, error));
     return misconfigured ? answers.MISCONFIGURED : answers.UNAVAILABLE;
   }
 }

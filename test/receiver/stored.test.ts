@@ -25,6 +25,23 @@ describe('ack: "stored"', () => {
     never.resolve();
   });
 
+  it("logs why it can not store, in the store's words, and no other error's text", async () => {
+    const { deliver, store, log, clock } = sqliteBench();
+    const messages = () => log.filter(({ fields }) => fields.code !== "keyring_warning").map(({ message }) => message);
+    store.faults.step = new StoreError("store_unavailable", "The inbox was moved: put it back.");
+    await deliver(body);
+    expect(messages()).toEqual([
+      "The inbox could not be written; what was not stored is answered with 503. The inbox was moved: put it back.",
+      "A delivery was answered with 503; the service retries. The inbox was moved: put it back.",
+    ]);
+    log.length = 0;
+    await clock.advance(1_000);
+    store.faults.step = new Error("somebody's text");
+    await deliver(body);
+    expect(messages().length).toBeGreaterThan(0);
+    expect(JSON.stringify(log)).not.toContain("somebody");
+  });
+
   it("never answers while the store's step is open (RCV-3)", async () => {
     const { deliver, store, receiver, clock } = sqliteBench();
     receiver.onAny(() => {});
