@@ -54,7 +54,7 @@ export class HandlerRegistry<Tx> {
   readonly hooks: Hooks = { conflict: [], error: [], deadLetter: [] };
   readonly #handlers: Registration<Tx>[] = [];
   readonly #late: AnyHandler<Tx>[] = [];
-  readonly #types = new Set<KnownEventType>();
+  readonly #outbound = new Set<KnownEventType | "any" | "unknown">();
   readonly #byType = new Map<string, readonly AnyHandler<Tx>[]>();
   #frozen = false;
 
@@ -62,17 +62,19 @@ export class HandlerRegistry<Tx> {
     const wanted: readonly string[] = typeof types === "string" ? [types] : types;
     for (const type of wanted) {
       if (!isKnownEventType(type)) throw unknownType(type);
-      this.#types.add(type);
+      if (type !== "message.inbound") this.#outbound.add(type);
     }
     this.#add((event) => wanted.includes(event.eventType), handler as AnyHandler<Tx>);
   }
 
   onAny(handler: AnyHandler<Tx>): void {
     this.#add(() => true, handler);
+    this.#outbound.add("any");
   }
 
   onUnknown(handler: Handler<UnknownEvent, Tx>): void {
     this.#add((event) => !isKnownEventType(event.eventType), handler as AnyHandler<Tx>);
+    this.#outbound.add("unknown");
   }
 
   onLate(handler: AnyHandler<Tx>): void {
@@ -98,9 +100,9 @@ export class HandlerRegistry<Tx> {
     return this.#late.length > 0;
   }
 
-  /** Outbound types with a handler, for the start-up warning when there is no `onLate`. */
-  get outboundTypes(): readonly KnownEventType[] {
-    return [...this.#types].filter((type) => type !== "message.inbound");
+  /** Outbound types with a handler, for the warning when there is no `onLate`; `any` and `unknown` are onAny's and onUnknown's. */
+  get outboundTypes(): readonly string[] {
+    return [...this.#outbound];
   }
 
   /** A late event goes to `onLate` only, unless an operator replays it. */

@@ -54,6 +54,10 @@ describe("HandlerRegistry", () => {
     registry.on(["message.inbound", "message.sent"], nothing);
     registry.on("message.sent", nothing);
     expect(registry.outboundTypes).toEqual(["message.sent"]);
+    registry.onAny(nothing);
+    registry.onUnknown(nothing);
+    registry.onAny(nothing);
+    expect(registry.outboundTypes).toEqual(["message.sent", "any", "unknown"]);
   });
 
   it("keeps hooks in order", () => {

@@ -90,7 +90,7 @@ describe("start() and drain()", () => {
 describe("worker_not_running", () => {
   it("is logged once a minute while something waits and nobody works (once only when due)", async () => {
     const { receiver, deliver, clock, codes } = sqliteBench();
-    receiver.onAny(() => {});
+    receiver.onAny(() => {}).onLate(() => {});
     await deliver(body);
     await clock.advance(59_000);
     expect(codes()).toEqual([]);
@@ -115,7 +115,7 @@ describe("worker_not_running", () => {
 
   it("is not logged by who drains now and then", async () => {
     const { receiver, deliver, clock, codes } = sqliteBench();
-    receiver.onAny(() => {});
+    receiver.onAny(() => {}).onLate(() => {});
     for (let minute = 0; minute < 4; minute++) {
       await deliver(inbound({ messageId: `m ${minute}` }));
       await clock.advance(45_000);
