@@ -95,7 +95,10 @@ export interface OpenContext {
   readonly name: string;
   /** The sequence a message begins with; with `"any"` the first arrival is taken for the first. */
   readonly firstSequence: number | "any";
-  /** Past tolerance of timestamps in milliseconds; stored, so that pruning elsewhere follows the same rule. */
+  /**
+   * Past and future tolerance of timestamps together, in milliseconds: how long a delivery can be replayed. Stored, so that
+   * pruning elsewhere follows the same rule: no identity goes before this and a day.
+   */
   readonly toleranceMs: number;
   /** `"check"` refuses an inbox that needs a migration instead of migrating it. */
   readonly migrate: "auto" | "check";

@@ -4,6 +4,7 @@ import type { WebhookEvent } from "../events/types.ts";
 import { Batcher } from "../inbox/batcher.ts";
 import type { HandlerRegistry } from "../inbox/dispatch.ts";
 import type { DrainOptions, DrainResult } from "../inbox/drains.ts";
+import { failureCode } from "../inbox/failure.ts";
 import type { EventId, NewEvent, NewQuarantine } from "../inbox/record.ts";
 import { Runner } from "../inbox/runner.ts";
 import type { Acceptance, QuarantineAnswer, Turn } from "../inbox/store.ts";
@@ -35,6 +36,8 @@ export class Engine<Tx> {
   #state: "new" | "open" | "closed" = "new";
   #opening: Promise<void> | null = null;
   #stopping: Promise<void> | null = null;
+  #acceptFailure: string | null = null;
+  #warnedAboutLate = false;
 
   constructor(options: ResolvedOptions<Tx>, registry: HandlerRegistry<Tx>, keyringVersion: () => string) {
     const { store, clock, logger, random, concurrency, leaseMs, maxAttempts, onDead, handlerTimeoutMs } = options;
@@ -70,6 +73,11 @@ export class Engine<Tx> {
   /** Something is due, and no worker has run for a minute. */
   isWorkLeft(): Promise<boolean> {
     return this.#housekeeping.isWorkLeft();
+  }
+
+  /** Why the last delivery that was to be stored was not; null once one is. */
+  get acceptFailure(): string | null {
+    return this.#acceptFailure;
   }
 
   get counters(): Housekeeping["counters"] {
@@ -108,7 +116,7 @@ export class Engine<Tx> {
     this.#registry.freeze();
     await this.open();
     if (this.worker.isStarted) return;
-    this.#warnAboutLate();
+    this.#warnAboutLateOnce();
     this.worker.start();
     this.#housekeeping.workerRan();
   }
@@ -118,6 +126,7 @@ export class Engine<Tx> {
     this.requireHandlers();
     this.#registry.freeze();
     await this.open();
+    this.#warnAboutLateOnce();
     this.#housekeeping.workerRan();
     const result = await this.worker.drain(options);
     await this.#housekeeping.pruneSome(deadline);
@@ -165,8 +174,9 @@ export class Engine<Tx> {
     }
     return new Promise((resolve, reject) => {
       this.#batcher.accept(event, parsed, (error, acceptance) => {
-        if (error !== null || acceptance === null) return reject(error ?? unanswered());
-        if (acceptance.outcome === "failed") return reject(acceptance.error);
+        if (error !== null || acceptance === null) return reject(this.#notStored(error));
+        if (acceptance.outcome === "failed") return reject(this.#notStored(acceptance.error));
+        this.#acceptFailure = null;
         this.#remember(key, event, acceptance);
         if (acceptance.outcome === "duplicate" && acceptance.conflict) this.#announceConflict(event, acceptance.event);
         resolve(acceptance);
@@ -174,11 +184,11 @@ export class Engine<Tx> {
     });
   }
 
-  quarantine(quarantine: NewQuarantine): Promise<Extract<QuarantineAnswer, string>> {
+  quarantine(quarantine: NewQuarantine): Promise<QuarantineAnswer> {
     return new Promise((resolve, reject) => {
       this.#batcher.quarantine(quarantine, (error, answer) => {
-        if (error !== null || answer === null) return reject(error ?? unanswered());
-        if (typeof answer === "object") return reject(answer.error);
+        if (error !== null || answer === null) return reject(this.#notStored(error));
+        this.#acceptFailure = null;
         resolve(answer);
       });
     });
@@ -197,7 +207,8 @@ export class Engine<Tx> {
       logger,
       name,
       firstSequence,
-      toleranceMs: tolerance.pastMs,
+      // From the oldest to the farthest timestamp that is taken: a replay of one delivery is verified for so long.
+      toleranceMs: tolerance.pastMs + tolerance.futureMs,
       migrate,
       instance: thisInstance(),
     });
@@ -220,16 +231,19 @@ export class Engine<Tx> {
     this.#announcer.conflict({ eventId, lane, sequence, eventType });
   }
 
-  #warnAboutLate(): void {
+  #notStored(thrown: unknown): unknown {
+    const error = thrown ?? new StoreError("store_unavailable", "The store did not answer for this delivery.");
+    this.#acceptFailure = failureCode(error);
+    return error;
+  }
+
+  #warnAboutLateOnce(): void {
     const types = this.#registry.outboundTypes;
-    if (types.length === 0 || this.#registry.takesLate) return;
+    if (this.#warnedAboutLate || types.length === 0 || this.#registry.takesLate) return;
+    this.#warnedAboutLate = true;
     this.options.logger.warn(
       { code: "no_on_late", types },
       "Outbound handlers are registered without onLate: late events will only be recorded.",
     );
   }
-}
-
-function unanswered(): StoreError {
-  return new StoreError("store_unavailable", "The store did not answer for this delivery.");
 }

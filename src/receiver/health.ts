@@ -3,7 +3,7 @@ import type { Engine } from "./engine.ts";
 
 /**
  * - `stopped`: `stop()` was called.
- * - `store_unavailable`: the inbox does not answer; deliveries get 503.
+ * - `store_unavailable`: the inbox does not answer, or the last delivery could not be stored; deliveries get 503.
  * - `worker_not_running`: an event is due, and neither `start()` nor `drain()` ran for a minute.
  * - `worker_paused`: every handler failed, or `pause()` was called.
  * - `dead_letters`, `blocked_lanes`, `quarantined`: something waits for an operator.
@@ -37,6 +37,8 @@ async function inboxReasons<Tx>(engine: Engine<Tx>): Promise<HealthReason[]> {
     await engine.open();
     const { gauges } = await engine.options.store.stats();
     const reasons: HealthReason[] = [];
+    // A full disk can still be read.
+    if (engine.acceptFailure !== null) reasons.push("store_unavailable");
     if (await engine.isWorkLeft()) reasons.push("worker_not_running");
     if (gauges.dead > 0) reasons.push("dead_letters");
     if (gauges.blockedLanes > 0) reasons.push("blocked_lanes");

@@ -7,6 +7,7 @@ import {
   PermanentError,
   RetryAfter,
   SetupError,
+  StoreError,
 } from "../../src/index.ts";
 import { deferred, idleTurns, memoryBench, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
@@ -101,6 +102,20 @@ describe("health()", () => {
     expect((await receiver.health()).reasons).toEqual(["store_unavailable"]);
     store.faults.reads = null;
     expect((await receiver.health()).status).toBe("ok");
+  });
+
+  it("tells that deliveries get 503, until one is stored again", async () => {
+    const { receiver, deliver, store } = sqliteBench();
+    const reasons = async () => (await receiver.health()).reasons;
+    for (const text of [body, "junk"]) {
+      store.faults.step = new StoreError("store_full", "The disk is full.");
+      expect((await deliver(text)).status).toBe(503);
+      expect(await reasons()).toContain("store_unavailable");
+      store.faults.step = null;
+      expect(await reasons()).toContain("store_unavailable");
+      expect((await deliver(text)).status).toBe(200);
+      expect(await reasons()).not.toContain("store_unavailable");
+    }
   });
 
   it("tells when every handler failed and the worker paused itself, and when that is over", async () => {

@@ -1,4 +1,5 @@
 /** How old a delivery may be, and that a replay inside of it has one effect. */
+import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { signPayload } from "../../src/index.ts";
 import { opensslHmac } from "../signature/openssl.ts";
@@ -41,6 +42,17 @@ describe.each([
     for (const wish of wishes) statuses.push((await deliver(body, wish)).status);
     expect(statuses).toEqual([200, 401, 200, 401]);
     expect(receiver.counters).toMatchObject({ "refused:timestamp_too_old": 1, "refused:timestamp_in_future": 1 });
+  });
+});
+
+describe("the tolerance that an inbox records", () => {
+  it("is past and future together, as the shortest retention is", async () => {
+    const { receiver, file } = sqliteBench({ toleranceMs: { past: 60 * MINUTE, future: 7 * MINUTE } });
+    await receiver.inbox.stats();
+    const db = new Database(file, { readonly: true });
+    const row = db.prepare("select value from oncehook_meta where key = 'tolerance_ms'").get();
+    db.close();
+    expect(row).toEqual({ value: 67 * MINUTE });
   });
 });
 
