@@ -184,11 +184,12 @@ export class Engine<Tx> {
     });
   }
 
-  quarantine(quarantine: NewQuarantine): Promise<QuarantineAnswer> {
+  quarantine(quarantine: NewQuarantine): Promise<Extract<QuarantineAnswer, string>> {
     return new Promise((resolve, reject) => {
       this.#batcher.quarantine(quarantine, (error, answer) => {
         if (error !== null || answer === null) return reject(this.#notStored(error));
         this.#acceptFailure = null;
+        if (typeof answer === "object") return reject(this.#notStored(answer.error));
         resolve(answer);
       });
     });
