@@ -48,7 +48,13 @@ export type Act =
   | { readonly kind: "unblock"; readonly lane: LaneId }
   /** The gap before the lane's head is given up now. */
   | { readonly kind: "release_gap"; readonly lane: LaneId }
-  /** Removes bodies, numbers, references and error texts; what identifies an event stays. */
+  /**
+   * Removes bodies, numbers, references and error texts; what identifies an event stays. Of events whose lane does not tell
+   * the number or the message, and of the quarantine, it takes the bodies that name it: as one of their strings if they are
+   * JSON, else as text between characters that belong to no word (`createMentionTest` in src/inbox/mention.ts). The text has
+   * three characters or more. With `in_progress` nothing was erased, unless a store that erases in several transactions met
+   * the lease only later: then its audit row tells how much was, and the act is repeated for the rest.
+   */
   | { readonly kind: "erase"; readonly subject: { readonly peer: string } | { readonly messageId: string } }
   /** Accepts a quarantined body as `event`, and marks the row with it. */
   | {

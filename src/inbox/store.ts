@@ -65,7 +65,7 @@ export interface InboxStore<Tx = unknown> {
   findQuarantined(query: QuarantineQuery): Promise<Page<QuarantineRecord>>;
   /** One lane with everything in it; null when there is none. */
   lane(ref: LaneKey | LaneId): Promise<LaneRecord | null>;
-  /** Does what an operator asks, and writes an audit row in the same transaction. */
+  /** Does what an operator asks, and writes an audit row in the same transaction; in the last one if erasing takes several. */
   act(act: Act, by: string): Promise<ActResult>;
   /** The newest `limit` audit rows, newest first. */
   audit(limit: number): Promise<readonly AuditRecord[]>;

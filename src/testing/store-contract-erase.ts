@@ -1,7 +1,20 @@
 /** The store contract on erasing a person's data: what goes, and what stays to tell events apart. */
-import { type Bench, type ContractCase, hex } from "./store-contract-bench.ts";
+import type { NewEvent } from "../inbox/record.ts";
+import { type Bench, bytes, type ContractCase, hex, sha256 } from "./store-contract-bench.ts";
 
 const PEER = "+15550001";
+
+/** An event of an unknown type, whose lane tells neither the number nor the message. */
+function unlaned(bench: Bench, body: object | string): NewEvent {
+  const raw = bytes(typeof body === "string" ? body : JSON.stringify(body));
+  const lane = { tag: "unlaned", messageId: hex(sha256(raw)) ?? "" } as const;
+  return bench.event(0, { eventType: "message.read", lane, raw });
+}
+
+/** Which of the events of unknown types still have their bodies, in the order they were accepted. */
+async function kept(bench: Bench): Promise<readonly boolean[]> {
+  return (await bench.find({ eventType: "message.read" })).map((event) => event.raw !== null);
+}
 
 /** Everything a store shows that could hold a person's data, as text. */
 async function shown(bench: Bench): Promise<string> {
@@ -97,6 +110,64 @@ export const eraseCases: readonly ContractCase[] = [
       ]);
       const { gauges } = await bench.store.stats();
       bench.expect(gauges).toMatchObject({ quarantined: 1, quarantinedBytes: "{of no interest".length });
+    },
+  },
+  {
+    name: "erases events of unknown types whose bodies name the number or the message id (I10)",
+    async run(bench) {
+      await bench.accept(
+        unlaned(bench, { data: { from: PEER } }),
+        unlaned(bench, { data: { to: `${PEER}2` } }),
+        unlaned(bench, { data: { messageId: "msg_1" } }),
+        unlaned(bench, { data: { messageId: "msg_10" } }),
+        unlaned(bench, '{"data":{"to":"\\u002b15550001"}}'),
+        // Its place is told, so that it has its message's lane, but not the number.
+        bench.of("read", 5, { eventType: "message.read", raw: bytes(`{"data":{"to":"${PEER}"}}`) }),
+      );
+      bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 3 });
+      bench.expect(await kept(bench)).toEqual([false, true, true, true, false, false]);
+      const request = { kind: "erase", subject: { messageId: "msg_1" } } as const;
+      bench.expect(await bench.act(request)).toEqual({ ok: true, count: 1 });
+      bench.expect(await kept(bench)).toEqual([false, true, false, true, false, false]);
+      bench.expect((await bench.store.stats()).counters.discarded).toBe(4);
+      bench.expect((await bench.claim()).length).toBe(2);
+    },
+  },
+  {
+    name: "erases no event whose body names the number while it is being handled",
+    async run(bench) {
+      await bench.accept(unlaned(bench, { from: PEER }));
+      const lease = await bench.claimOne();
+      await bench.accept(bench.of("a", 1, { peer: PEER }));
+      const request = { kind: "erase", subject: { peer: PEER } } as const;
+      bench.expect(await bench.act(request)).toEqual({ ok: false, reason: "in_progress" });
+      bench.expect((await bench.find()).map((event) => event.raw === null)).toEqual([false, false]);
+      await bench.settle(bench.complete(lease));
+      bench.expect(await bench.act(request)).toEqual({ ok: true, count: 2 });
+    },
+  },
+  {
+    name: "tells a message id in a quarantined body from a longer one, whether the body is JSON or not",
+    async run(bench) {
+      const bodies = ['{"id":"msg_10"}', '["msg_1"]', '["msg\\u005f1"]', "{msg_10", "{msg_1,"];
+      await bench.step({ quarantines: bodies.map((body) => bench.quarantine(body)) });
+      const request = { kind: "erase", subject: { messageId: "msg_1" } } as const;
+      bench.expect(await bench.act(request)).toEqual({ ok: true, count: 3 });
+      const { items } = await bench.store.findQuarantined({ limit: 10 });
+      bench.expect(items.toReversed().map((row) => row.raw === null)).toEqual([false, true, true, false, true]);
+      bench.expect((await bench.store.stats()).gauges.quarantined).toBe(2);
+    },
+  },
+  {
+    name: "erases a number from many lanes, with one audit row",
+    async run(bench) {
+      const ids = Array.from({ length: 700 }, (_, index) => `m${index}`);
+      await bench.accept(...ids.map((id) => bench.of(id, 1, { peer: PEER })));
+      await bench.accept(bench.of("other", 1, { peer: "+15550002" }), unlaned(bench, { from: PEER }));
+      bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 701 });
+      bench.expect((await bench.find({ states: ["pending"] })).length).toBe(1);
+      bench.expect(await bench.store.audit(10)).toMatchObject([{ act: "erase", detail: "701 rows" }]);
+      bench.expect((await bench.store.stats()).gauges.pending).toBe(1);
     },
   },
 ];

@@ -1,4 +1,5 @@
 /** Removes a person's data from the memory store; what identifies an event stays. */
+import { createMentionTest } from "../../inbox/mention.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { rearm } from "./lanes.ts";
 import { finish, headOf, type MemoryEvent, type MemoryLane, type Moment } from "./state.ts";
@@ -7,8 +8,9 @@ type Subject = Extract<Act, { kind: "erase" }>["subject"];
 
 export function erase(moment: Moment, subject: Subject): ActResult {
   const { state } = moment;
-  const lanes = [...state.lanes.values()].filter((lane) =>
-    "peer" in subject ? lane.peer === subject.peer : lane.key.messageId === subject.messageId,
+  const isNamedIn = createMentionTest("peer" in subject ? subject.peer : subject.messageId);
+  const lanes = [...state.lanes.values()].filter(
+    (lane) => isTold(lane, subject) || (isSilent(lane, subject) && bodiesOf(lane).some(isNamedIn)),
   );
   if (lanes.some((lane) => lane.leased !== null)) return { ok: false, reason: "in_progress" };
   let count = 0;
@@ -16,14 +18,26 @@ export function erase(moment: Moment, subject: Subject): ActResult {
     count += lane.events.length;
     eraseLane(moment, lane);
   }
-  const text = Buffer.from("peer" in subject ? subject.peer : subject.messageId);
   for (const row of state.quarantine.values()) {
-    if (row.raw === null || !Buffer.from(row.raw).includes(text)) continue;
+    if (row.raw === null || !isNamedIn(row.raw)) continue;
     row.raw = null;
     row.state = "discarded";
     count++;
   }
   return { ok: true, count };
+}
+
+function isTold(lane: MemoryLane, subject: Subject): boolean {
+  return "peer" in subject ? lane.peer === subject.peer : lane.key.messageId === subject.messageId;
+}
+
+/** Whether only the bodies of a lane can tell: its events are of types that are not known. */
+function isSilent(lane: MemoryLane, subject: Subject): boolean {
+  return lane.key.tag === "unlaned" || ("peer" in subject && lane.peer === null);
+}
+
+function bodiesOf(lane: MemoryLane): Uint8Array[] {
+  return lane.events.flatMap(({ raw, conflictRaw }) => [raw, conflictRaw]).filter((body) => body !== null);
 }
 
 function eraseLane(moment: Moment, lane: MemoryLane): void {

@@ -4,7 +4,7 @@ import type { EventId, LaneId } from "../../inbox/record.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { accept } from "./accept.ts";
 import { HELD, KEEP, STATE, STATUS, TAG } from "./codes.ts";
-import { emptyLog, erase } from "./erase.ts";
+import { erase } from "./erase.ts";
 import { headsOf, moveCursor, rearm } from "./lanes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { LaneRow } from "./statements.ts";
@@ -13,13 +13,14 @@ import type { Work } from "./work.ts";
 type Refusal = Extract<ActResult, { ok: false }>;
 
 export async function act(inbox: OpenInbox, request: Act, by: string): Promise<ActResult> {
-  const result = await inbox.write((work) => {
+  if (request.kind === "erase") {
+    return erase(inbox, request.subject, (work, count) => audit(work, request, by, count));
+  }
+  return inbox.write((work) => {
     const done = perform(work, request);
     if (done.ok) audit(work, request, by, done.count);
     return done;
   });
-  if (request.kind === "erase" && result.ok) await inbox.during(() => emptyLog(inbox));
-  return result;
 }
 
 function audit(work: Work, request: Act, by: string, count: number): void {
@@ -34,7 +35,7 @@ function describe(request: Act, count: number): string {
   return request.kind === "erase" ? `${count} rows` : `event ${request.event}`;
 }
 
-function perform(work: Work, request: Act): ActResult {
+function perform(work: Work, request: Exclude<Act, { kind: "erase" }>): ActResult {
   switch (request.kind) {
     case "replay":
       return replay(work, request.event);
@@ -44,8 +45,6 @@ function perform(work: Work, request: Act): ActResult {
       return unblock(work, request.lane);
     case "release_gap":
       return releaseGap(work, request.lane);
-    case "erase":
-      return erase(work, request.subject);
     case "replay_quarantined":
       return replayQuarantined(work, request);
     case "discard_quarantined": {

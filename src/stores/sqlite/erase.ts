@@ -1,37 +1,99 @@
 /** Removes a person's data from the SQLite inbox and from its file; what identifies an event stays. */
-
-import type { Act, ActResult } from "../../inbox/store.ts";
+import { setImmediate } from "node:timers/promises";
+import type { ActResult } from "../../inbox/store.ts";
 import { sleep } from "../../internal/clock.ts";
 import { checkpoint } from "./checkpoints.ts";
 import { HELD, KEEP, STATE, STATUS } from "./codes.ts";
-import { LANES_OF_MESSAGE } from "./find.ts";
+import { EraseSearch, type Subject } from "./erase-search.ts";
 import { rearm } from "./lanes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
-import type { LaneRow } from "./statements.ts";
+import { Pace } from "./pace.ts";
 import type { Work } from "./work.ts";
 
-type Subject = Extract<Act, { kind: "erase" }>["subject"];
-
 const PAUSE_MS = 25;
-const EVENTS_OF_LANE = "select id from oncehook_event where lane = ?";
 
-export function erase(work: Work, subject: Subject): ActResult {
+/** What is still to be erased. */
+interface Rest {
+  readonly lanes: Set<number>;
+  readonly quarantined: Set<number>;
+}
+
+/**
+ * Erases in as many transactions as it takes to leave the event loop free in between: the act can be repeated, so that
+ * nothing is wrong after some of them. Nothing at all happens if one of the events is being handled at the start; if one
+ * comes to be handled later, what was erased by then stays erased.
+ *
+ * @param audit - writes the audit row, in the last of the transactions
+ */
+export async function erase(
+  inbox: OpenInbox,
+  subject: Subject,
+  audit: (work: Work, count: number) => void,
+): Promise<ActResult> {
+  const search = new EraseSearch(inbox, subject);
+  const rest: Rest = { lanes: await search.lanes(), quarantined: new Set(await search.quarantined()) };
+  const pace = new Pace(inbox.patience.clock);
+  for (let count = 0; ; ) {
+    const { busy, lanes, quarantined, erased } = await pace.take((size) =>
+      inbox.write((work) => {
+        const batch = eraseBatch(work, rest, size);
+        const sum = count + batch.erased;
+        if (batch.busy ? sum > 0 : isLast(rest, batch)) audit(work, sum);
+        return batch;
+      }),
+    );
+    count += erased;
+    for (const id of lanes) rest.lanes.delete(id);
+    for (const id of quarantined) rest.quarantined.delete(id);
+    if (busy || rest.lanes.size + rest.quarantined.size === 0) {
+      if (!busy || count > 0) await inbox.during(() => emptyLog(inbox));
+      return busy ? { ok: false, reason: "in_progress" } : { ok: true, count };
+    }
+    // The log is copied bit by bit, or one commit would have to copy all of it.
+    await inbox.during(() => checkpoint(inbox.db, "PASSIVE"));
+    await setImmediate();
+  }
+}
+
+interface Batch {
+  /** One of the events is being handled: nothing was erased. */
+  readonly busy: boolean;
+  readonly lanes: readonly number[];
+  readonly quarantined: readonly number[];
+  /** Events and quarantined bodies. */
+  readonly erased: number;
+}
+
+function isLast(rest: Rest, { lanes, quarantined }: Batch): boolean {
+  return lanes.length === rest.lanes.size && quarantined.length === rest.quarantined.size;
+}
+
+function eraseBatch(work: Work, rest: Rest, size: number): Batch {
+  const { db } = work;
+  const leased = db.prepare("select id from oncehook_lane where status = 2").all() as { readonly id: number }[];
+  if (leased.some(({ id }) => rest.lanes.has(id))) return { busy: true, lanes: [], quarantined: [], erased: 0 };
+  const lanes = [...take(rest.lanes, size)];
+  const quarantined = [...take(rest.quarantined, size - lanes.length)];
   // Freed space is overwritten even where that costs writes.
-  work.db.pragma("secure_delete = ON");
+  db.pragma("secure_delete = ON");
   try {
-    const lanes = lanesOf(work, subject);
-    if (lanes.some((lane) => lane.leased !== null)) return { ok: false, reason: "in_progress" };
-    let count = 0;
-    for (const lane of lanes) count += eraseLane(work, lane);
-    count += eraseQuarantined(work, "peer" in subject ? subject.peer : subject.messageId);
-    return { ok: true, count };
+    const erased = eraseLanes(work, lanes) + eraseQuarantined(work, quarantined);
+    return { busy: false, lanes, quarantined, erased };
   } finally {
-    work.db.pragma("secure_delete = FAST");
+    db.pragma("secure_delete = FAST");
+  }
+}
+
+function* take(ids: Iterable<number>, size: number): Iterable<number> {
+  let taken = 0;
+  for (const id of ids) {
+    if (taken++ >= size) return;
+    yield id;
   }
 }
 
 /** Takes the erased data out of the write-ahead log, as soon as no other connection reads it. */
-export async function emptyLog(inbox: OpenInbox): Promise<void> {
+async function emptyLog(inbox: OpenInbox): Promise<void> {
   const { clock, busyTimeoutMs } = inbox.patience;
   const deadline = clock.monotonic() + busyTimeoutMs;
   while (!checkpoint(inbox.db, "TRUNCATE")) {
@@ -43,45 +105,49 @@ export async function emptyLog(inbox: OpenInbox): Promise<void> {
   }
 }
 
-function lanesOf(work: Work, subject: Subject): LaneRow[] {
-  const [ids, value] =
-    "peer" in subject
-      ? ["select id from oncehook_lane where peer = ?", subject.peer]
-      : [LANES_OF_MESSAGE, subject.messageId];
-  const rows = work.db.prepare(ids).all(value) as { readonly id: number }[];
-  return rows.flatMap(({ id }) => work.sql.laneById.get(id) ?? []);
-}
+const OF_LANE = "event in (select id from oncehook_event where lane = ?)";
 
-function eraseLane(work: Work, lane: LaneRow): number {
-  const { db, ledger, now } = work;
-  const of = lane.id;
-  db.prepare(`delete from oncehook_body where event in (${EVENTS_OF_LANE})`).run(of);
-  db.prepare(`delete from oncehook_conflict where event in (${EVENTS_OF_LANE})`).run(of);
-  db.prepare(`update oncehook_attempt set error = '' where event in (${EVENTS_OF_LANE})`).run(of);
-  const { changes: discarded } = db
-    .prepare(`update oncehook_event set state = ?, keep = ?, finished = ? where lane = ? and state = 0`)
-    .run(STATE.discarded, KEEP.identity, now, of);
-  ledger.add("discarded", discarded);
-  ledger.add("pending", -discarded);
-  const { changes: events } = db
-    .prepare("update oncehook_event set error = null, keep = iif(state = 2, keep, ?) where lane = ?")
-    .run(KEEP.identity, of);
-  db.prepare("update oncehook_lane set peer = null, reference = null where id = ?").run(of);
-  // Nothing is pending in it any more; a blocked one stays parked behind its dead letter.
-  if (lane.status !== STATUS.blocked) rearm(work, lane);
+/** Returns the number of events in the lanes. */
+function eraseLanes(work: Work, ids: readonly number[]): number {
+  const { db, sql, ledger, now } = work;
+  const clears = [
+    `delete from oncehook_body where ${OF_LANE}`,
+    `delete from oncehook_conflict where ${OF_LANE}`,
+    `update oncehook_attempt set error = '' where ${OF_LANE}`,
+    "update oncehook_lane set peer = null, reference = null where id = ?",
+  ].map((text) => db.prepare(text));
+  const discard = db.prepare(
+    "update oncehook_event set state = ?, keep = ?, finished = ? where lane = ? and state = 0",
+  );
+  const strip = db.prepare("update oncehook_event set error = null, keep = iif(state = 2, keep, ?) where lane = ?");
+  let events = 0;
+  for (const id of ids) {
+    const lane = sql.laneById.get(id);
+    if (lane === undefined) continue;
+    for (const clear of clears) clear.run(id);
+    const { changes: discarded } = discard.run(STATE.discarded, KEEP.identity, now, id);
+    ledger.add("discarded", discarded);
+    ledger.add("pending", -discarded);
+    events += strip.run(KEEP.identity, id).changes;
+    // Nothing is pending in it any more; a blocked one stays parked behind its dead letter.
+    if (lane.status !== STATUS.blocked) rearm(work, lane);
+  }
   return events;
 }
 
-function eraseQuarantined(work: Work, text: string): number {
-  const rows = work.db
-    .prepare("select id, state, bytes from oncehook_quarantine where raw is not null and instr(raw, ?) > 0")
-    .all(Buffer.from(text)) as { readonly id: number; readonly state: number; readonly bytes: number }[];
+/** Returns the number of bodies that were still there. */
+function eraseQuarantined(work: Work, ids: readonly number[]): number {
+  const select = work.db.prepare("select state, bytes from oncehook_quarantine where id = ? and raw is not null");
   const clear = work.db.prepare("update oncehook_quarantine set raw = null, state = ? where id = ?");
-  for (const { id, state, bytes } of rows) {
+  let count = 0;
+  for (const id of ids) {
+    const row = select.get(id) as { readonly state: number; readonly bytes: number } | undefined;
+    if (row === undefined) continue;
+    count++;
     clear.run(HELD.discarded, id);
-    if (state !== HELD.held) continue;
+    if (row.state !== HELD.held) continue;
     work.ledger.add("held", -1);
-    work.ledger.add("held_bytes", -bytes);
+    work.ledger.add("held_bytes", -row.bytes);
   }
-  return rows.length;
+  return count;
 }

@@ -1,0 +1,45 @@
+import { describe, expect, it } from "vitest";
+import { createMentionTest } from "../../src/inbox/mention.ts";
+
+const names = (text: string, body: string | Uint8Array) => createMentionTest(text)(Buffer.from(body));
+
+describe("createMentionTest()", () => {
+  it.each([
+    ["a value", "msg_1", '{"data":{"messageId":"msg_1"}}'],
+    ["a key", "msg_1", '{"msg_1":1}'],
+    ["an element", "msg_1", '["msg_0", "msg_1"]'],
+    ["the first of two equal keys", "msg_1", '{"id":"msg_1","id":"msg_2"}'],
+    ["an escaped value", "+15550001", String.raw`{"to":"\u002b1555\u0030001"}`],
+    ["an escaped slash", "a/b", String.raw`{"id":"a\/b"}`],
+    ["a text with a quotation mark", 'say "a"', JSON.stringify({ id: 'say "a"' })],
+    ["a text with a line break and an emoji", "a\n😀", JSON.stringify({ id: "a\n😀" })],
+    ["another script, escaped by its writer", "Zoë", String.raw`["Zo\u00eb"]`],
+    ["a broken body", "+15550001", '{"to":"+15550001'],
+    ["a broken body with escapes", "+15550001", String.raw`{"to":"n\n\u002B15550001`],
+    ["no JSON at all", "+15550001", "to=+15550001&from=0"],
+    ["a later place", "msg_1", "msg_10 msg_1"],
+  ])("finds %s", (_what, text, body) => {
+    expect(names(text, body)).toBe(true);
+  });
+
+  it.each([
+    ["a longer id", "msg_1", '{"id":"msg_10"}'],
+    ["a longer id, escaped", "msg_1", String.raw`{"id":"msg\u005f10"}`],
+    ["a part of a text", "msg_1", '{"body":"about msg_1 and others"}'],
+    ["a string inside a string", "msg_1", String.raw`{"body":"{\"id\":\"msg_1\"}"}`],
+    ["the space between two strings", "msg_1", '{"a":"b"}'],
+    ["a longer id in a broken body", "msg_1", "{msg_10"],
+    ["a longer number in a broken body", "+15550001", "{+155500012"],
+    ["a word that ends so", "id7", "{myid7"],
+    ["a body of bytes", "msg_1", Buffer.from([0xff, 0x5c, 0xfe])],
+  ])("does not find %s", (_what, text, body) => {
+    expect(names(text, body)).toBe(false);
+  });
+
+  it("takes time in proportion to a body of a mebibyte", () => {
+    const quotes = `["${'\\"'.repeat(500_000)}"]`;
+    expect(names("msg_1", quotes)).toBe(false);
+    expect(names("msg_1", `[${JSON.stringify("\\".repeat(400_000))},"msg_1"]`)).toBe(true);
+    expect(names("msg_1", `${"msg_10".repeat(150_000)}`)).toBe(false);
+  });
+});
