@@ -1,4 +1,5 @@
 /** Removes what is past its retention, in bounded batches, and gives the space back. */
+import { setImmediate } from "node:timers/promises";
 import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
 import { HELD, KEEP } from "./codes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
@@ -28,9 +29,13 @@ interface Batch<Row> {
 }
 
 export async function prune(inbox: OpenInbox, policy: PrunePolicy): Promise<PruneResult> {
+  // Each part takes a while, and whoever prunes batch after batch may not wait for anything else.
   const bodies = await inbox.write((work) => pruneBodies(work, policy));
+  await setImmediate();
   const events = await inbox.write((work) => pruneEvents(work, policy));
+  await setImmediate();
   const quarantined = await inbox.write((work) => pruneQuarantined(work, policy));
+  await setImmediate();
   await inbox.during(() =>
     untilFree(inbox.patience, () => inbox.db.exec(`pragma incremental_vacuum(${VACUUM_PAGES})`)),
   );
