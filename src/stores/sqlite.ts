@@ -37,7 +37,8 @@ const OPTIONS = ["effects", "onOpen", "driver", "busyTimeoutMs", "minFreeBytes",
 /**
  * Makes an inbox in the SQLite file at `path`, which is made at open, readable by its owner only. What it acknowledged
  * survives a power cut: it commits with `synchronous=FULL` and checks that. Several processes of one machine can share it.
- * Needs the package better-sqlite3 12 (13 from Node 22 on).
+ * A warning at open tells of a file that lies where a restart may empty it (`ephemeral_disk`), or that others can open
+ * (`file_mode`). Needs the package better-sqlite3 12 (13 from Node 22 on).
  *
  * @param path - the file, in a directory that exists, on a local disk
  * @throws SetupError `unsafe_location` or `invalid_option`; `open` also `missing_peer`, `incompatible_peer`,

@@ -1,9 +1,10 @@
-import { chmodSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { silentLogger } from "../../src/internal/logger.ts";
 import { refuseIncompatible } from "../../src/stores/sqlite/driver.ts";
-import { prepareFile } from "../../src/stores/sqlite/location.ts";
+import { cautionsAbout, prepareFile } from "../../src/stores/sqlite/location.ts";
 import { type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { makePath, open } from "./sqlite-place.ts";
@@ -16,6 +17,12 @@ function driverThat(ignores: (source: string) => boolean): SqliteDriver {
       return ignores(source) ? undefined : super.pragma(source, options);
     }
   } as unknown as SqliteDriver;
+}
+
+/** A logger, and the fields of the warnings it was given. */
+function warningsOf() {
+  const warnings: unknown[] = [];
+  return { warnings, logger: { ...silentLogger, warn: (fields: object) => void warnings.push(fields) } };
 }
 
 describe("open()", () => {
@@ -93,6 +100,44 @@ describe("open()", () => {
       new RegExp(`${name}.*put the inbox on a local disk\\.$`),
     );
     expect(prepareFile(makePath(), () => 0xef53)).toContain("inbox.db");
+  });
+
+  it.runIf(process.platform === "linux").each([
+    ["tmpfs", 0x01021994],
+    ["ramfs", 0x858458f6],
+    ["ramfs", 0x858458f6 | 0],
+    ["overlayfs", 0x794c7630],
+  ])("warns about %s (%i), which a restart may empty, naming the fix (I2)", (name, magic) => {
+    const path = prepareFile(makePath());
+    const message = expect.stringMatching(new RegExp(`${name}.*volume`));
+    expect(cautionsAbout(path, () => magic)).toEqual([{ code: "ephemeral_disk", message }]);
+    expect(cautionsAbout(path, () => 0xef53)).toEqual([]);
+  });
+
+  it.runIf(existsSync("/dev/shm"))("tells the logger of a file in memory at each open (I2)", async () => {
+    const directory = mkdtempSync("/dev/shm/oncehook-");
+    const { warnings, logger } = warningsOf();
+    try {
+      const store = sqliteStore(join(directory, "inbox.db"));
+      await store.open(contextOf({ logger }));
+      await store.close();
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
+    expect(warnings).toEqual([{ code: "ephemeral_disk", location: `sqlite:${join(directory, "inbox.db")}` }]);
+  });
+
+  it.skipIf(process.platform === "win32")("warns about a file that others can read, and only then", async () => {
+    const path = makePath();
+    writeFileSync(path, "", { mode: 0o640 });
+    const { warnings, logger } = warningsOf();
+    await open(sqliteStore(path), { logger });
+    expect(warnings).toContainEqual({ code: "file_mode", location: `sqlite:${path}`, mode: "640" });
+    expect(cautionsAbout(path, () => 0xef53)).toMatchObject([
+      { message: expect.stringContaining(`chmod 600 ${path}*`) },
+    ]);
+    chmodSync(path, 0o400);
+    expect(cautionsAbout(path, () => 0xef53)).toEqual([]);
   });
 
   it.each([

@@ -13,10 +13,23 @@ const UNSAFE_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
   [0x65735546, "FUSE"],
 ]);
 
-/** The type of the file system a directory lies on. */
-export type FileSystemType = (directory: string) => number;
+/** What is on them ends with the machine, or with the container whose own layer it is. */
+const EPHEMERAL_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
+  [0x01021994, "tmpfs"],
+  [0x858458f6, "ramfs"],
+  [0x794c7630, "overlayfs"],
+]);
 
-const fileSystemType: FileSystemType = (directory) => statfsSync(directory).type;
+/** The type of the file system a path lies on. */
+export type FileSystemType = (path: string) => number;
+
+const fileSystemType: FileSystemType = (path) => statfsSync(path).type;
+
+/** Looks a path's file system up; only Linux has these numbers. */
+function lookUp(names: ReadonlyMap<number, string>, path: string, typeOf: FileSystemType): string | undefined {
+  // Some systems give the number as a signed one.
+  return process.platform === "linux" ? names.get(typeOf(path) >>> 0) : undefined;
+}
 
 /** Checks that `path` names a file; absolute, so that nothing takes it for a URI. */
 export function checkPath(path: unknown): string {
@@ -47,8 +60,7 @@ export function prepareFile(path: string, typeOf: FileSystemType = fileSystemTyp
   if (process.platform !== "win32" && (mode & 0o002) !== 0 && (mode & 0o1000) === 0) {
     throw unsafe(`Anyone can replace files in ${directory}: run "chmod o-w ${directory}", or use another directory.`);
   }
-  // Some systems give the number as a signed one.
-  const fileSystem = process.platform === "linux" ? UNSAFE_FILE_SYSTEMS.get(typeOf(directory) >>> 0) : undefined;
+  const fileSystem = lookUp(UNSAFE_FILE_SYSTEMS, directory, typeOf);
   if (fileSystem !== undefined) {
     throw unsafe(
       `${directory} is on ${fileSystem}, where SQLite's locks cannot be trusted: put the inbox on a local disk.`,
@@ -57,6 +69,30 @@ export function prepareFile(path: string, typeOf: FileSystemType = fileSystemTyp
   const file = join(directory, basename(path));
   createPrivately(file);
   return realpathSync(file);
+}
+
+/** Something about the file that the application may mean so, but should hear of at open. */
+export interface Caution {
+  readonly code: "ephemeral_disk" | "file_mode";
+  readonly message: string;
+  /** Octal. */
+  readonly mode?: string;
+}
+
+/** What to warn of. `file` exists, with links resolved. */
+export function cautionsAbout(file: string, typeOf: FileSystemType = fileSystemType): Caution[] {
+  const cautions: Caution[] = [];
+  const fileSystem = lookUp(EPHEMERAL_FILE_SYSTEMS, file, typeOf);
+  if (fileSystem !== undefined) {
+    const message = `The inbox ${file} is on ${fileSystem}, which a restart or a new container may empty, accepted events and all: put it on a disk that stays, such as a mounted volume.`;
+    cautions.push({ code: "ephemeral_disk", message });
+  }
+  const mode = statSync(file).mode & 0o777;
+  if (process.platform !== "win32" && (mode & 0o077) !== 0) {
+    const message = `Others than its owner may open the inbox ${file}, with its texts and numbers: run "chmod 600 ${file}*".`;
+    cautions.push({ code: "file_mode", mode: mode.toString(8), message });
+  }
+  return cautions;
 }
 
 function realDirectory(directory: string): string {

@@ -10,7 +10,7 @@ import { loadDriver, type SqliteDatabase, type SqliteDriver } from "./driver.ts"
 import { asStoreError } from "./failures.ts";
 import { enterInstance, leaveInstance } from "./instances.ts";
 import { Interner } from "./interner.ts";
-import { prepareFile } from "./location.ts";
+import { cautionsAbout, prepareFile } from "./location.ts";
 import { claimName, migrate } from "./migrate.ts";
 import { Space, type SpaceLimits } from "./space.ts";
 import { amend, createPlan, runTurn } from "./turn.ts";
@@ -164,6 +164,9 @@ export async function openInbox(settings: InboxSettings, context: OpenContext): 
   const driver = settings.driver ?? (await loadDriver());
   const file = prepareFile(settings.path);
   checkEffects(settings.effects, file);
+  for (const { message, ...fields } of cautionsAbout(file)) {
+    context.logger.warn({ ...fields, location: settings.location }, message);
+  }
   const patience = { ...settings, clock: context.clock };
   try {
     return await untilFree(patience, () => {
