@@ -20,7 +20,11 @@ export interface SqliteStoreOptions<Db extends SqliteDatabase = SqliteDatabase> 
    * transaction of their own; its settings are left alone. Default: effects run on the inbox's connection.
    */
   readonly effects?: Db;
-  /** Called at each open, before anything is handled: the place for the application's own tables, which effects write to. */
+  /**
+   * Called at each open, before anything is handled: the place for the application's own tables, which effects write to. What
+   * it throws fails the open as it is (SQLite's own errors as the cause of a `StoreError`), and the next open calls it again:
+   * write `create table if not exists`. It must work synchronously; a promise is refused (`invalid_option`).
+   */
   readonly onOpen?: (db: Db) => unknown;
   /** The constructor that better-sqlite3 exports. Default: loaded at open. */
   readonly driver?: SqliteDriver;

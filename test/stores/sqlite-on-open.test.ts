@@ -46,6 +46,16 @@ describe("sqliteStore({ onOpen })", () => {
     await receiver.stop();
   });
 
+  it.each([
+    ["resolves", async () => {}],
+    ["rejects", () => Promise.reject(new Error("too late"))],
+  ])("refuses a promise, which nothing would wait for, also one that %s", async (_what, onOpen) => {
+    const receiver = receiverWith(onOpen);
+    const refused = { name: "SetupError", code: "invalid_option", message: expect.stringMatching(/"onOpen".*promise/) };
+    await expect(receiver.start()).rejects.toMatchObject(refused);
+    await receiver.stop();
+  });
+
   it("refuses anything but a function", () => {
     expect(() => sqliteStore("inbox.db", { onOpen: "create table t" as never })).toThrow(/"onOpen" must be a function/);
   });

@@ -13,6 +13,7 @@ import { Interner } from "./interner.ts";
 import { cautionsAbout, prepareFile } from "./location.ts";
 import { claimName, migrate } from "./migrate.ts";
 import { Space, type SpaceLimits } from "./space.ts";
+import { refusePromise } from "./synchronous.ts";
 import { amend, createPlan, runTurn } from "./turn.ts";
 import { Wake } from "./wake.ts";
 import { createSession, type Facts, type Session, type Work } from "./work.ts";
@@ -56,7 +57,7 @@ export class OpenInbox {
       return { latest: latestWrittenAt(db), holder: enterInstance(db, instance, clock.now()) };
     });
     checkDurable(db);
-    settings.onOpen?.(settings.effects ?? db);
+    refusePromise(settings.onOpen?.(settings.effects ?? db), asyncOnOpen);
     this.context = context;
     this.session = createSession(db);
     this.facts = { firstSequence, holder, clients: new Interner(), kinds: new Interner() };
@@ -181,6 +182,11 @@ export async function openInbox(settings: InboxSettings, context: OpenContext): 
   } catch (error) {
     throw asStoreError(error, settings.location);
   }
+}
+
+function asyncOnOpen(): SetupError {
+  const message = `Option "onOpen" returned a promise, but events are handled before it would settle: work synchronously in it.`;
+  return new SetupError("invalid_option", message, { fields: { option: "onOpen" } });
 }
 
 function checkEffects(effects: SqliteDatabase | undefined, file: string): void {

@@ -7,6 +7,7 @@ import type { SqliteDatabase } from "./driver.ts";
 import { EffectAborted } from "./failures.ts";
 import { goOnAfterDead, rearm, schedule, writeLane } from "./lanes.ts";
 import type { LaneRow } from "./statements.ts";
+import { refusePromise } from "./synchronous.ts";
 import type { Work } from "./work.ts";
 
 /** The user's own type of connection is not known here: effects get the connection that the completion is written on. */
@@ -91,7 +92,7 @@ function completeWith(
   if (held === undefined) return LOST;
   work.sql.savepoint.run();
   try {
-    for (const effect of effects) refusePromise(effect(work.db));
+    for (const effect of effects) refusePromise(effect(work.db), asyncEffect);
   } catch (error) {
     // SQLite ends the whole transaction by itself on some errors, such as a full disk or `raise(rollback)`.
     if (!work.db.inTransaction) throw new EffectAborted(lease, error);
@@ -104,11 +105,8 @@ function completeWith(
   return complete(work, lease, outcome);
 }
 
-function refusePromise(answer: unknown): void {
-  if (typeof answer !== "object" || answer === null || !("then" in answer) || typeof answer.then !== "function") return;
-  // Its outcome is not waited for, and must not become an unhandled rejection.
-  answer.then(undefined, () => {});
-  throw new SetupError(
+function asyncEffect(): SetupError {
+  return new SetupError(
     "async_effect",
     "An effect of ctx.commit returned a promise, but SQLite's transaction ends before it would settle: write synchronously.",
   );
