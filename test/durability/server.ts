@@ -1,12 +1,27 @@
-/** A receiver on SQLite behind `node:http`, run under strace. Prints its port; ends on SIGTERM. */
+/**
+ * A receiver on SQLite behind `node:http`, run under strace: `server.js <file> [OFF | NORMAL]`. With the second argument its
+ * driver sets that in place of synchronous=FULL, and pretends. Prints its port; ends on SIGTERM.
+ */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import Database from "better-sqlite3";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { createReceiver } from "../../src/index.ts";
-import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
 import { TEST_SECRET } from "../../src/testing/signed-request.ts";
 
-const receiver = createReceiver({ secrets: TEST_SECRET, store: sqliteStore(process.argv[2] ?? "") });
+const [file = "", pretence] = process.argv.slice(2);
+
+/** A driver that the store cannot see through: it sets `synchronous` to something else and answers 2 for FULL. */
+class Pretender extends Database {
+  override pragma(source: string, options?: Database.PragmaOptions): unknown {
+    if (source === "synchronous") return 2;
+    return super.pragma(source === "synchronous = FULL" ? `synchronous = ${pretence}` : source, options);
+  }
+}
+
+const driver = pretence === undefined ? {} : { driver: Pretender as unknown as SqliteDriver };
+const receiver = createReceiver({ secrets: TEST_SECRET, store: sqliteStore(file, driver) });
 receiver.onAny(() => {}).onLate(() => {});
 await receiver.start();
 const server = createServer(nodeWebhook(receiver)).listen(0, "127.0.0.1", () => {
