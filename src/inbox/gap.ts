@@ -12,6 +12,8 @@ export interface LanePosition {
   readonly cursor: number | null;
   readonly gapSince: number | null;
   readonly firstSequence: number | "any";
+  /** The inbox has finished an event at this sequence, as by a replay or a discard: nothing is missing there. */
+  isSettled(sequence: number): boolean;
 }
 
 /** What the decision needs to know of a pending event. */
@@ -70,7 +72,9 @@ export function isDue(readyAt: number, now: number): boolean {
 function gapBefore(lane: LanePosition, head: Candidate): Missing | null {
   const expected = expectedSequence(lane);
   if (!lane.ordered || expected === null || head.sequence <= expected) return null;
-  return { from: expected, to: head.sequence - 1 };
+  let from = expected;
+  while (from < head.sequence && lane.isSettled(from)) from++;
+  return from === head.sequence ? null : { from, to: head.sequence - 1 };
 }
 
 /** A missing event is not retried after `LAST_RETRY_MS`, unless the head itself came later: then a backlog brings everything late. */

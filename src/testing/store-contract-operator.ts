@@ -44,6 +44,18 @@ export const operatorCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "waits for no sequence that was discarded ahead of its turn: it can not come any more (I6)",
+    async run(bench) {
+      await bench.handle(bench.event(1));
+      await bench.accept(bench.event(3));
+      await discard(bench, 3);
+      await bench.accept(bench.event(2), bench.event(4));
+      await bench.settle(bench.complete(await bench.claimOne()));
+      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 4, missing: null });
+      bench.expect((await bench.lane()).gaps).toEqual([]);
+    },
+  },
+  {
     name: "refuses to discard a leased event, a finished one and none (I8)",
     async run(bench) {
       await bench.accept(bench.event(1));

@@ -26,6 +26,17 @@ async function replayedThen(bench: Bench, replayed: number, next: number): Promi
 
 export const replayCases: readonly ContractCase[] = [
   {
+    name: "misses no sequence that a replay handed out: the next follows at once (I4, I6)",
+    async run(bench) {
+      await bench.accept(bench.event(1), bench.event(2), bench.event(3));
+      await bench.settle(bench.dead(await bench.claimOne(), "block"));
+      await replay(bench, 2);
+      await bench.settle(bench.complete(await bench.claimOne()));
+      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 3, forced: false, missing: null });
+      bench.expect((await bench.lane()).gaps).toEqual([]);
+    },
+  },
+  {
     name: "replays a done event: flagged, attempts anew, the cursor left (I4, I8)",
     async run(bench) {
       const event = bench.event(1);

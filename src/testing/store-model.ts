@@ -49,13 +49,20 @@ function pendingOf(lane: ModelLane): ModelEvent[] {
   return pending.sort((a, b) => Number(a.late) - Number(b.late) || a.sequence - b.sequence || a.id - b.id);
 }
 
-const expectedOf = (lane: ModelLane) => (lane.cursor === null ? 1 : lane.cursor + 1);
+const expectedOf = (lane: ModelLane) => (lane.cursor ?? 0) + 1;
+
+/** The lowest sequence before `sequence` that never came; what was replayed or discarded is not missing. */
+function missingBefore(lane: ModelLane, sequence: number): number | null {
+  const finished = new Set(lane.events.filter((event) => event.state !== "pending").map((event) => event.sequence));
+  for (let next = expectedOf(lane); next < sequence; next++) if (!finished.has(next)) return next;
+  return null;
+}
 
 /** Whose turn it is: an event, perhaps behind a gap that is given up; or until when the lane waits; or nobody's. */
 export function turnOf(lane: ModelLane, now: number): { event?: ModelEvent; gaveUp?: boolean; waitsUntil?: number } {
   const pending = pendingOf(lane);
   const [head] = pending;
-  const waits = head !== undefined && lane.ordered && !head.late && head.sequence > expectedOf(lane);
+  const waits = head !== undefined && lane.ordered && !head.late && missingBefore(lane, head.sequence) !== null;
   if (!waits && !head?.forced) lane.gapSince = null;
   if (head === undefined) return {};
   if (!waits || head.forced) return { event: head };
@@ -102,7 +109,8 @@ export function accept(lane: ModelLane, event: ModelEvent, lateEvents: "hand_out
 
 /** Leases `event`, whose turn it is. */
 export function lease(lane: ModelLane, event: ModelEvent, until: number, gaveUp: boolean): void {
-  if (gaveUp) lane.gaps.push({ from: expectedOf(lane), to: event.sequence - 1, filled: false });
+  const from = gaveUp ? missingBefore(lane, event.sequence) : null;
+  if (from !== null) lane.gaps.push({ from, to: event.sequence - 1, filled: false });
   if (!event.late && !event.forced) moveCursor(lane, event.sequence);
   event.attempts++;
   Object.assign(lane, { leased: event, status: "leased", readyAt: until });

@@ -15,7 +15,7 @@ const NOW = 1_760_000_000_000;
 const MINUTE = 60_000;
 
 const lane = (wish: Partial<LanePosition> = {}): LanePosition => ({
-  ...{ ordered: true, cursor: null, gapSince: null, firstSequence: 1, ...wish },
+  ...{ ordered: true, cursor: null, gapSince: null, firstSequence: 1, isSettled: () => false, ...wish },
 });
 const event = (sequence: number, wish: Partial<Candidate> = {}): Candidate => ({
   ...{ sequence, late: false, forced: false, gapWaitMs: 90_000, occurredAt: NOW, acceptedAt: NOW, ...wish },
@@ -117,6 +117,14 @@ describe("arm()", () => {
     });
   });
 
+  it("does not miss what was replayed or discarded, and misses from the first that never came", () => {
+    const settled = (...sequences: number[]) => lane({ cursor: 1, isSettled: (one) => sequences.includes(one) });
+    expect(arm(settled(2, 3), event(4), null, NOW)).toMatchObject({ status: "ready", missing: null, gapSince: null });
+    const from3 = { from: 3, to: 4 };
+    expect(arm(settled(2, 4), event(5, { gapWaitMs: 0 }), null, NOW)).toMatchObject({ missing: from3 });
+    expect(arm(settled(3), event(4), null, NOW)).toMatchObject({ status: "gap" });
+  });
+
   it("takes the head before a late event once its gap is over, or without one", () => {
     const late = event(1, { late: true });
     expect(arm(lane({ cursor: 2, gapSince: NOW - 90_000 }), event(4), late, NOW)).toMatchObject({ head: event(4) });
@@ -170,6 +178,7 @@ const anyLane: fc.Arbitrary<LanePosition> = fc.record({
   cursor: fc.option(fc.integer({ min: 0, max: 12 })),
   gapSince: fc.option(instant),
   firstSequence: fc.constantFrom<number | "any">(0, 1, 5, "any"),
+  isSettled: fc.constant(() => false),
 });
 const anyArming = [anyLane, fc.option(anyCandidate), fc.option(anyLate), instant] as const;
 

@@ -17,7 +17,15 @@ const EXHAUSTED = "Its attempts were used up without being settled: its process 
 
 function armingOf(moment: Moment, lane: MemoryLane): Arming<MemoryEvent> {
   const { cursor, gapSince } = lane;
-  const position = { ordered: isOrdered(lane), cursor, gapSince, firstSequence: moment.context.firstSequence };
+  const isSettled = (sequence: number) =>
+    lane.events.some((event) => event.sequence === sequence && event.state !== "pending");
+  const position = {
+    ordered: isOrdered(lane),
+    cursor,
+    gapSince,
+    firstSequence: moment.context.firstSequence,
+    isSettled,
+  };
   return arm(position, lowestPending(lane, false), lowestPending(lane, true), moment.now);
 }
 

@@ -29,9 +29,10 @@ export function armingOf(work: Work, lane: LaneRow, heads: Heads): Arming<Head> 
   return arm(positionOf(work, lane), heads.head, heads.late, work.now);
 }
 
-export function positionOf(work: Work, lane: Pick<LaneRow, "tag" | "cursor" | "gapSince">): LanePosition {
+export function positionOf(work: Work, lane: Pick<LaneRow, "id" | "tag" | "cursor" | "gapSince">): LanePosition {
   const { cursor, gapSince } = lane;
-  return { ordered: lane.tag === TAG.outbound, cursor, gapSince, firstSequence: work.facts.firstSequence };
+  const isSettled = (sequence: number) => work.sql.settledAt.get(lane.id, sequence) !== undefined;
+  return { ordered: lane.tag === TAG.outbound, cursor, gapSince, firstSequence: work.facts.firstSequence, isSettled };
 }
 
 /** Decides anew what a lane does next, and stores it. A lane that was ready keeps its place among the ready ones. */

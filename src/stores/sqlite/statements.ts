@@ -97,6 +97,7 @@ export const SQL = {
 
   head: `select ${HEAD} from oncehook_event where lane = ? and seq >= ? and state = 0 and late = 0 order by seq, id limit 1`,
   lateHead: `select ${HEAD} from oncehook_event where lane = ? and state = 0 and late = 1 order by seq, id limit 1`,
+  settledAt: "select 1 as settled from oncehook_event where lane = ? and seq = ? and state <> 0 limit 1",
   insertEvent: `insert into oncehook_event (id, lane, seq, kind, state, outcome, keep, finished, attempts, started, late, forced,
     duplicates, conflict, gap_wait, occurred, signed, accepted, digest, trace)
     values (?, ?, ?, ?, ?, null, ?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
@@ -164,6 +165,7 @@ type Rows = {
   held: { readonly held: 1 };
   head: HeadRow;
   lateHead: HeadRow;
+  settledAt: { readonly settled: 1 };
   known: KnownRow;
   body: { readonly raw: Buffer };
   countDuplicates: { readonly signedAt: number };
