@@ -37,3 +37,9 @@ export function boundedWait(name: string, ms: unknown): number {
   if (typeof ms === "number" && ms >= 0 && ms <= LONGEST_WAIT_MS) return Math.round(ms);
   throw invalidOption(name, `must give 0 to ${LONGEST_WAIT_MS} ms (24 h)`, ms);
 }
+
+/** What a store keeps of an event that is retired at claim, since a claim would be one attempt too many. */
+export const ATTEMPTS_EXHAUSTED = {
+  code: "attempts_exhausted",
+  message: "Its attempts were used up without being settled: its process died or lost the lease each time.",
+} as const;

@@ -63,6 +63,7 @@ export interface NewQuarantine {
   readonly reason: string;
   /** Which secret vouched for it: `current`, `previous`, `next`, or `unsigned`. Quotas count per slot. */
   readonly slot: string;
+  /** What that secret may vouch for, such as `any` or `inbound`; an API client is named by a digest. Kept as it is given. */
   readonly scope: string;
   /** Epoch milliseconds: the verified timestamp of the delivery. */
   readonly signedAt: number;

@@ -179,6 +179,18 @@ export const upkeepCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "prunes the body of a discarded event with the other bodies, before its identity",
+    async run(bench) {
+      await witness(bench);
+      await bench.accept(bench.of("set aside", 1));
+      await bench.act({ kind: "discard", event: (await bench.at(1, "set aside")).id });
+      const policy = { ...POLICY, otherBodiesMs: DAY };
+      await days(bench, 2);
+      bench.expect(await bench.store.prune(policy)).toMatchObject({ bodies: 1, events: 0 });
+      bench.expect(await bench.at(1, "set aside")).toMatchObject({ state: "discarded", raw: null });
+    },
+  },
+  {
     name: "prunes the body of a late event with the other bodies",
     async run(bench) {
       await witness(bench);

@@ -57,11 +57,11 @@ describe("effects", () => {
     notes.close();
   });
 
-  it("says what an effect that commits by itself does wrong", async () => {
+  it.each(["commit", "commit; begin"])("says what an effect that runs %j does wrong", async (sql) => {
     const path = makePath();
     const store = await open(sqliteStore(path));
     const [lease] = await leases(store, "m");
-    const { settled } = await store.step(turn({ settles: [complete(lease!, (db) => db.exec("commit"))] }));
+    const { settled } = await store.step(turn({ settles: [complete(lease!, (db) => db.exec(sql))] }));
     expect(settled).toMatchObject([{ status: "effect_failed", error: { message: expect.stringContaining("COMMIT") } }]);
   });
 });

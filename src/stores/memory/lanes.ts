@@ -1,4 +1,5 @@
 /** Arms and claims lanes of the memory store. */
+import { ATTEMPTS_EXHAUSTED } from "../../inbox/backoff.ts";
 import { type Arming, arm } from "../../inbox/gap.ts";
 import type { OnDead } from "../../inbox/record.ts";
 import type { ClaimRequest, Lease } from "../../inbox/store.ts";
@@ -12,8 +13,6 @@ import {
   type Moment,
   schedule,
 } from "./state.ts";
-
-const EXHAUSTED = "Its attempts were used up without being settled: its process died or lost the lease each time.";
 
 function armingOf(moment: Moment, lane: MemoryLane): Arming<MemoryEvent> {
   const { cursor, gapSince } = lane;
@@ -117,8 +116,8 @@ function lease(moment: Moment, event: MemoryEvent, leaseMs: number): Lease {
 
 function retire(moment: Moment, event: MemoryEvent, onDead: OnDead): MemoryEvent {
   finish(event, "dead", moment.now);
-  event.errorCode = "attempts_exhausted";
-  event.error = EXHAUSTED;
+  event.errorCode = ATTEMPTS_EXHAUSTED.code;
+  event.error = ATTEMPTS_EXHAUSTED.message;
   moment.state.counters.deadLettered++;
   goOnAfterDead(moment, event.lane, onDead);
   return event;

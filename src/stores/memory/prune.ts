@@ -36,7 +36,7 @@ export function prune(moment: Moment, policy: PrunePolicy): PruneResult {
 
 function hasOldBody(event: MemoryEvent, policy: PrunePolicy, cutOff: number): boolean {
   if (event.raw === null || event.finishedAt === null) return false;
-  if (event.state === "late") return event.finishedAt < cutOff - policy.otherBodiesMs;
+  if (event.state === "late" || event.state === "discarded") return event.finishedAt < cutOff - policy.otherBodiesMs;
   if (event.state !== "done") return false;
   const age = event.outcome === "handled" ? policy.handledBodiesMs : policy.otherBodiesMs;
   return event.finishedAt < cutOff - age;

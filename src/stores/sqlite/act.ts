@@ -107,7 +107,7 @@ function discard(work: Work, id: EventId): ActResult {
   const { event, lane } = found;
   if (event.state !== STATE.pending && event.state !== STATE.dead) return refuse("wrong_state");
   const headBefore = headId(work, lane);
-  work.sql.finishEvent.run(STATE.discarded, KEEP.identity, work.now, id);
+  work.sql.finishEvent.run(STATE.discarded, KEEP.other, work.now, id);
   work.ledger.add("discarded");
   work.ledger.add(event.state === STATE.dead ? "dead" : "pending", -1);
   const expected = expectedSequence({ cursor: lane.cursor, firstSequence: work.facts.firstSequence });

@@ -1,4 +1,5 @@
 /** Claims due lanes: leases their heads, retires what used up its attempts, records gaps that are given up. */
+import { ATTEMPTS_EXHAUSTED } from "../../inbox/backoff.ts";
 import type { Missing } from "../../inbox/gap.ts";
 import { isDue, LONGEST_WAIT_MS } from "../../inbox/gap.ts";
 import type { EventRecord } from "../../inbox/record.ts";
@@ -15,7 +16,6 @@ export interface Claimed {
   readonly retired: EventRecord[];
 }
 
-const EXHAUSTED = "Its attempts were used up without being settled: its process died or lost the lease each time.";
 const END = Number.MAX_SAFE_INTEGER;
 
 /** Claims what `request` asks for. With `recover` it is one expired lease, else due lanes, oldest first. */
@@ -144,7 +144,7 @@ function missingBefore(work: Work, lane: DueLaneRow, sequence: number, cursor: n
 }
 
 function retire(work: Work, { lane, event, request, claimed }: Taking): void {
-  work.sql.failEvent.run("attempts_exhausted", EXHAUSTED, event.id);
+  work.sql.failEvent.run(ATTEMPTS_EXHAUSTED.code, ATTEMPTS_EXHAUSTED.message, event.id);
   work.sql.finishEvent.run(STATE.dead, KEEP.dead, work.now, event.id);
   work.ledger.add("pending", -1);
   work.ledger.add("dead");

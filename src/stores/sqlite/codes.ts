@@ -24,7 +24,7 @@ export const OUTCOME = { handled: 1, unhandled: 2 } as const satisfies Record<Ou
 export const KEEP = {
   /** Body and identity; it was handled. */
   handled: 1,
-  /** Body and identity; it was late or unhandled. */
+  /** Body and identity; it was late, unhandled or discarded. */
   other: 2,
   /** The identity alone. */
   identity: 3,

@@ -13,19 +13,27 @@ const SLICE = 20_000;
 interface Condition {
   readonly sql: string;
   readonly values: readonly unknown[];
-  /** It is answered by a small index, so that the whole inbox need not be looked through. */
-  readonly narrow?: true;
+  /** `lane`: it names a few events. `index`: an index has them in order, but they may be many, for another filter to sift. */
+  readonly narrow?: "lane" | "index";
 }
 
 export function find(inbox: OpenInbox, query: EventQuery): Promise<Page<EventRecord>> {
   return inbox.during(async () => {
     const conditions = conditionsOf(query);
     const wanted = query.limit + 1;
-    const narrow = conditions.some((condition) => condition.narrow);
-    const rows = narrow ? read(inbox, query, conditions, wanted) : await readInSlices(inbox, query, conditions, wanted);
+    const rows = isQuick(conditions)
+      ? read(inbox, query, conditions, wanted)
+      : await readInSlices(inbox, query, conditions, wanted);
     const items = rows.slice(0, query.limit).map(toEvent);
     return { items, next: rows.length > items.length ? (items.at(-1)?.id ?? null) : null };
   });
+}
+
+/** One look will do, and takes no longer than its page. */
+function isQuick(conditions: readonly Condition[]): boolean {
+  return (
+    conditions.some(({ narrow }) => narrow === "lane") || (conditions.length === 1 && conditions[0]?.narrow === "index")
+  );
 }
 
 /** The SQL of one look, for the test of query plans. */
@@ -78,22 +86,23 @@ function conditionsOf(query: EventQuery): Condition[] {
   const add = (value: unknown, sql: string, values: readonly unknown[] = [value]) => {
     if (value !== undefined) all.push({ sql, values });
   };
-  const narrow = (value: unknown, sql: string, values: readonly unknown[] = [value]) => {
-    if (value !== undefined) all.push({ sql, values, narrow: true });
+  const narrow = (value: unknown, sql: string, by: "lane" | "index") => {
+    const values = typeof value === "string" ? [value] : [];
+    if (value !== undefined) all.push({ sql, values, narrow: by });
   };
   if (query.states !== undefined) all.push(stateCondition(query.states.map((state) => STATE[state])));
-  if (query.outcome === "unhandled") narrow(true, "e.outcome = 2", []);
+  if (query.outcome === "unhandled") narrow(true, "e.outcome = 2", "index");
   else if (query.outcome !== undefined) add(true, "e.outcome = ?", [OUTCOME[query.outcome]]);
-  if (query.late === true) narrow(true, "e.late = 1", []);
+  if (query.late === true) narrow(true, "e.late = 1", "index");
   else if (query.late === false) add(true, "e.late = 0", []);
-  if (query.conflict === true) narrow(true, "e.conflict = 1", []);
+  if (query.conflict === true) narrow(true, "e.conflict = 1", "index");
   else if (query.conflict === false) add(true, "e.conflict = 0", []);
-  narrow(query.errorCode, "e.error_code is not null and e.error_code = ?");
+  narrow(query.errorCode, "e.error_code is not null and e.error_code = ?", "index");
   add(query.eventType, "e.kind = (select id from oncehook_kind where name = ?)");
   add(query.apiClientId, "l.client = (select id from oncehook_client where name = ?)");
-  narrow(query.messageId, `e.lane in (${LANES_OF_MESSAGE})`);
-  narrow(query.externalReference, "e.lane in (select id from oncehook_lane where reference = ?)");
-  narrow(query.peer, "e.lane in (select id from oncehook_lane where peer = ?)");
+  narrow(query.messageId, `e.lane in (${LANES_OF_MESSAGE})`, "lane");
+  narrow(query.externalReference, "e.lane in (select id from oncehook_lane where reference = ?)", "lane");
+  narrow(query.peer, "e.lane in (select id from oncehook_lane where peer = ?)", "lane");
   add(query.acceptedFrom, "e.accepted >= ?");
   add(query.acceptedTo, "e.accepted <= ?");
   return all;
@@ -108,7 +117,7 @@ function stateCondition(codes: readonly number[]): Condition {
   const wanted = `e.state in (${codes.map(() => "?").join(", ")})`;
   if (codes.includes(STATE.done)) return { sql: wanted, values: codes };
   const condition = { sql: `e.state <> 1 and ${wanted}`, values: codes };
-  return codes.length === 1 ? { ...condition, narrow: true } : condition;
+  return codes.length === 1 ? { ...condition, narrow: "index" } : condition;
 }
 
 export function findQuarantined(inbox: OpenInbox, query: QuarantineQuery): Promise<Page<QuarantineRecord>> {

@@ -78,8 +78,8 @@ export class OpenInbox {
     return this.during(async () => {
       const plan = createPlan();
       if (turn.accepts.length + turn.quarantines.length > 0) plan.refusal = this.#space.refusal(this.db);
-      if (this.#ahead !== null) await this.#ahead.run(turn, plan, this.facts);
       try {
+        if (this.#ahead !== null) await this.#ahead.run(turn, plan, this.facts);
         for (;;) {
           try {
             return await this.#commit((work) => runTurn(work, turn, plan));

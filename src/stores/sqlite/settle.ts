@@ -101,7 +101,12 @@ function completeWith(
     return { status: "effect_failed", error };
   }
   if (!work.db.inTransaction) throw new EffectAborted(lease, effectEndedTransaction());
-  work.sql.release.run();
+  try {
+    work.sql.release.run();
+  } catch {
+    // It began another transaction after ending ours: our savepoint is gone.
+    throw new EffectAborted(lease, effectEndedTransaction());
+  }
   return complete(work, lease, outcome);
 }
 
