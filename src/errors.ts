@@ -89,7 +89,7 @@ export class PermanentError extends OncehookError {
   }
 }
 
-/** `waitFor` saw its event become a dead letter. */
+/** `waitFor` saw its event end without having been handled: `fields.state` is `dead`, `discarded`, `late` or `unhandled`. */
 export class DeadLettered extends OncehookError {
   constructor(message: string, options: OncehookErrorOptions = {}) {
     super("dead_lettered", message, options);

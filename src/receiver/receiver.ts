@@ -33,7 +33,7 @@ export interface StopOptions {
  *
  * @throws SetupError for every mistake in the options, naming the option and the fix
  * @example
- * const receiver = createReceiver({ secrets: process.env.WEBHOOK_SECRET, store: sqliteStore("inbox.db") });
+ * const receiver = createReceiver({ secrets: process.env.WEBHOOK_SECRET ?? "", store: sqliteStore("inbox.db") });
  * receiver.on("message.delivery", (event, ctx) => ctx.commit((db) => markDelivered(db, event.messageId)));
  * await receiver.start();
  */
@@ -175,7 +175,12 @@ export class Receiver<Tx = unknown> {
     this.#engine.worker.resume();
   }
 
-  /** Resolves with the event once it was handled, by any process; also when it already was. */
+  /**
+   * Resolves with the event once it was handled, by any process; also when it already was.
+   *
+   * @throws DeadLettered when it ended otherwise: as a dead letter, discarded, recorded as late, or without any handler
+   * @throws OncehookError `wait_timeout`
+   */
   waitFor(ref: MessageRef, wanted: Wanted, options: WaitOptions = {}): Promise<WebhookEvent> {
     return waitForEvent(this.#engine, ref, wanted, options);
   }

@@ -1,4 +1,4 @@
-/** Waits until an event is handled by any process: asks the store, and is told of what this process handles. */
+/** Waits until an event is handled, by whatever process: asks the store again and again. */
 import { DeadLettered, OncehookError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
 import type { KnownEventType, WebhookEvent } from "../events/types.ts";
@@ -21,12 +21,13 @@ export interface WaitOptions {
 
 export type Wanted = KnownEventType | (string & Record<never, never>) | ((event: WebhookEvent) => boolean);
 
-/** How often the store is asked; what this process handles is noticed at the same pace. */
+/** How often the store is asked; also for what this process handles, so that there is one way to know. */
 const POLL_MS = 100;
 const TAGS: readonly LaneTag[] = ["outbound", "inbound"];
 
 /**
- * @throws DeadLettered when the event ended as a dead letter, was discarded, or came late without a handler
+ * @throws DeadLettered when the event ended without having been handled; `fields.state` says how: `dead`, `discarded` by an
+ * operator, recorded as `late` because no `onLate` took it, or `unhandled` because no handler did
  * @throws OncehookError `wait_timeout`
  * @throws the signal's reason when it aborts
  */
@@ -60,9 +61,10 @@ async function settledEvent<Tx>(engine: Engine<Tx>, ref: MessageRef, wanted: Wan
     for (const record of lane?.events ?? []) {
       const event = matching(record, wanted);
       if (event === null || record.state === "pending") continue;
-      if (record.state === "done") return event;
-      throw new DeadLettered(`The event waited for ended as "${record.state}" (${record.errorCode ?? "no error"}).`, {
-        fields: { eventId: record.id, state: record.state, code: record.errorCode },
+      if (record.outcome === "handled") return event;
+      const state = record.outcome ?? record.state;
+      throw new DeadLettered(`The event waited for ended as "${state}" (${record.errorCode ?? "no error"}).`, {
+        fields: { eventId: record.id, state, code: record.errorCode },
       });
     }
   }

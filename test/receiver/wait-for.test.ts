@@ -76,9 +76,19 @@ describe("waitFor()", () => {
     await expect(receiver.waitFor(message, "message.sent")).rejects.toMatchObject({ fields: { state: "late" } });
   });
 
+  it("rejects on an event that no handler took", async () => {
+    const { deliver, receiver } = memoryBench();
+    receiver.on("message.inbound", () => {});
+    await deliver(outbound("queued"));
+    await expect(receiver.waitFor(message, "message.queued")).rejects.toMatchObject({
+      code: "dead_lettered",
+      fields: { state: "unhandled", eventId: 1 },
+    });
+  });
+
   it("rejects when its time is over, after one look at least", async () => {
     const { receiver, clock, deliver } = memoryBench();
-    receiver.on("message.sent", () => {});
+    receiver.on(["message.queued", "message.sent"], () => {});
     await expect(receiver.waitFor(message, "message.sent", { timeoutMs: 0 })).rejects.toMatchObject({
       code: "wait_timeout",
       fields: { messageId: "msg_1" },
