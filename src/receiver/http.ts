@@ -2,11 +2,13 @@
 import { KeyringError, SetupError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
 import { explained, failureCode } from "../inbox/failure.ts";
+import type { LogFields } from "../internal/logger.ts";
 import { SampledLog } from "../internal/sampled-log.ts";
 import type { HeaderSource } from "../signature/headers.ts";
 import type { CompiledKeyring } from "../signature/keyring.ts";
 import {
   type CheckedHeaders,
+  carriesNeitherHeader,
   checkHeaders,
   type Match,
   matchSignature,
@@ -27,7 +29,14 @@ import { type Reading, ReadingBudget } from "./reading.ts";
 const MOST_IN_WORK = 256;
 
 /** Why a request was refused, for logs and counters. */
-type Refusal = VerifyFailureCode | HeadRefusal["reason"] | "out_of_scope" | "truncated" | "cut" | "busy";
+type Refusal =
+  | VerifyFailureCode
+  | HeadRefusal["reason"]
+  | "out_of_scope"
+  | "truncated"
+  | "cut"
+  | "busy"
+  | "invalid_event";
 
 export class HttpIntake<Tx> {
   readonly #engine: () => Engine<Tx>;
@@ -79,7 +88,9 @@ export class HttpIntake<Tx> {
     return checkHeaders(headers, policy, clock.now());
   }
 
+  /** Asks the provider only when nothing in the request speaks against it. */
   async #mayBeUnsigned(incoming: IncomingWebhook): Promise<boolean> {
+    if (!carriesNeitherHeader(incoming.headers)) return false;
     return matchUnsigned(incoming.headers, await this.#keyrings.read(keyringContext(incoming))) !== null;
   }
 
@@ -118,7 +129,7 @@ export class HttpIntake<Tx> {
 
   async #quarantine(reason: string, bytes: Uint8Array, verified: Verified): Promise<Answer> {
     const { options } = this.#engine();
-    if (options.quarantine === "reject") return answers.UNPROCESSABLE;
+    if (options.quarantine === "reject") return this.#refuse("invalid_event", answers.UNPROCESSABLE, { reason });
     const answer = await this.#engine().quarantine(newQuarantine(reason, bytes, verified));
     if (answer === "full") {
       this.#alerts.error(
@@ -165,9 +176,9 @@ export class HttpIntake<Tx> {
     return this.#refuse(reason, body === "read" ? answers.UNAUTHORIZED : answers.UNAUTHORIZED_UNREAD);
   }
 
-  #refuse(reason: Refusal, answer: Answer): Answer {
+  #refuse(reason: Refusal, answer: Answer, more: LogFields = {}): Answer {
     this.#count(`refused:${reason}`);
-    this.#log.warn({ code: reason, status: answer.status }, "A delivery was refused.");
+    this.#log.warn({ code: reason, status: answer.status, ...more }, "A delivery was refused.");
     return answer;
   }
 

@@ -88,14 +88,17 @@ export function matchSignature(
   return null;
 }
 
+/** Only such a delivery can be one of an unsigned kind: a half of a signature is a broken one. */
+export function carriesNeitherHeader(headers: HeaderSource): boolean {
+  return readHeader(headers, TIMESTAMP_HEADER) === undefined && readHeader(headers, SIGNATURE_HEADER) === undefined;
+}
+
 /**
  * The voucher of a delivery that carries neither header, when the keyring accepts some kind unsigned; else null. It vouches
  * only for events that state a direction of such a kind, so an unsigned body of a signed kind is still refused.
  */
 export function matchUnsigned(headers: HeaderSource, keyring: CompiledKeyring): Match | null {
-  if (keyring.unsigned.size === 0) return null;
-  if (readHeader(headers, TIMESTAMP_HEADER) !== undefined) return null;
-  if (readHeader(headers, SIGNATURE_HEADER) !== undefined) return null;
+  if (keyring.unsigned.size === 0 || !carriesNeitherHeader(headers)) return null;
   return matchOf({ grants: [...keyring.unsigned].map(unsignedGrant) });
 }
 
@@ -110,7 +113,7 @@ export interface VouchedFields {
  * cover is to be answered like a wrong signature.
  */
 export function vouchesFor(key: Voucher, event: VouchedFields): boolean {
-  return key.grants.some((grant) => covers(grant, event));
+  return key.grants.some((grant) => isBasisOf(grant, event));
 }
 
 /**
@@ -118,15 +121,20 @@ export function vouchesFor(key: Voucher, event: VouchedFields): boolean {
  * current one of a kind and the previous one of the other: only the event tells which of them was used (RCV-9).
  */
 export function vouchingMatch(match: Match, event: VouchedFields): Match | null {
-  const grant = match.key.grants.find((each) => covers(each, event));
+  const grant = match.key.grants.find((each) => isBasisOf(each, event));
   return grant === undefined ? null : { slot: grant.slot, scope: grant.scope, index: grant.index, key: match.key };
 }
 
-function covers(grant: Grant, event: VouchedFields): boolean {
-  if (grant.slot === "unsigned") return event.direction === grant.direction;
+/** Without a signature there is only the direction to go by, so the event must state it. */
+function isBasisOf(grant: Grant, event: VouchedFields): boolean {
+  return grant.slot === "unsigned" ? event.direction === grant.direction : covers(grant, event);
+}
+
+/** Does what a secret is limited to allow this event? A limit says nothing about a field that the event does not carry. */
+export function covers(limit: Pick<Grant, "direction" | "apiClientId">, event: VouchedFields): boolean {
   const { apiClientId, direction } = event;
-  if (grant.apiClientId !== undefined && apiClientId !== undefined && apiClientId !== grant.apiClientId) return false;
-  return grant.direction === undefined || direction === undefined || direction === grant.direction;
+  if (limit.apiClientId !== undefined && apiClientId !== undefined && apiClientId !== limit.apiClientId) return false;
+  return limit.direction === undefined || direction === undefined || direction === limit.direction;
 }
 
 /** A grant that has ended must not vouch just because the same secret has another one. */

@@ -158,6 +158,27 @@ describe("keyrings that are read", () => {
     expect(asked).toEqual([{ tenant: "a", route: "/hooks" }, { tenant: "stranger" }, {}]);
   });
 
+  it("does not ask for a request whose headers are malformed, or half missing", async () => {
+    let asked = 0;
+    const { deliver } = sqliteBench({
+      secrets: async (): Promise<Keyring> => {
+        asked++;
+        return { inbound: "dangerouslyUnsigned", delivery: SECRET };
+      },
+    });
+    const malformed = [
+      { "x-service-timestamp": undefined },
+      { "x-service-signature": undefined },
+      { "x-service-timestamp": "yesterday" },
+      { "x-service-signature": "junk" },
+    ];
+    for (const headers of malformed) expect((await deliver(inbound(), { headers })).status).toBe(401);
+    expect((await deliver(inbound(), { at: 1_000_000_000_000 })).status).toBe(401);
+    expect(asked).toBe(0);
+    expect((await deliver(inbound(), { unsigned: true })).status).toBe(200);
+    expect(asked).toBe(1);
+  });
+
   it.each([
     ["rejects", () => Promise.reject(new Error("vault down: the-secret"))],
     [
