@@ -5,6 +5,7 @@ import { isKnownEvent, type WebhookEvent } from "../events/types.ts";
 import type { NewEvent, NewQuarantine } from "../inbox/record.ts";
 import { type HeaderSource, readHeader } from "../signature/headers.ts";
 import type { Match } from "../signature/match.ts";
+import { scopeOf } from "../signature/scope.ts";
 
 /** Strict W3C `traceparent`, version 00, neither id all zeros. */
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
@@ -46,7 +47,7 @@ export function newEvent(
 }
 
 export function newQuarantine(reason: string, raw: Uint8Array, { match, signedAt, trace }: Verified): NewQuarantine {
-  return { reason, slot: match.slot, scope: match.scope, signedAt, digest: sha256(raw), raw, trace };
+  return { reason, slot: match.slot, scope: scopeOf(match.key), signedAt, digest: sha256(raw), raw, trace };
 }
 
 /** Names an event's identity for the cache of committed ones; the parts cannot run into each other. */

@@ -13,15 +13,15 @@ import type {
   QuarantineRecord,
 } from "../inbox/record.ts";
 import type { Act, InboxStore, Turn } from "../inbox/store.ts";
+import { scopeCovers } from "../signature/scope.ts";
 import { newEvent } from "./intake.ts";
+import { auditLimit, checkSubject, eventQuery, quarantineQuery, type Subject } from "./queries.ts";
 
 /** Who acts, for the audit; a name or an id, never more. */
 export interface ActOptions {
   /** Default `"application"`. */
   readonly by?: string;
 }
-
-const DEFAULT_LIMIT = 100;
 
 /** What it needs of the receiver around it. */
 export interface OperatorDeps {
@@ -43,13 +43,15 @@ export class InboxOperator {
 
   /** Events that match all filters, newest first; 100 unless `limit` (1 to 1,000) says otherwise. */
   async find(query: Partial<EventQuery> = {}): Promise<Page<EventRecord>> {
+    const asked = eventQuery(query);
     await this.#deps.open();
-    return this.#deps.store().find({ limit: DEFAULT_LIMIT, ...query });
+    return this.#deps.store().find(asked);
   }
 
   async findQuarantined(query: Partial<QuarantineQuery> = {}): Promise<Page<QuarantineRecord>> {
+    const asked = quarantineQuery(query);
     await this.#deps.open();
-    return this.#deps.store().findQuarantined({ limit: DEFAULT_LIMIT, ...query });
+    return this.#deps.store().findQuarantined(asked);
   }
 
   /** Everything about one message; null when the inbox knows none. */
@@ -63,10 +65,11 @@ export class InboxOperator {
     return this.#deps.store().stats();
   }
 
-  /** The newest acts first. */
-  async audit(limit: number = DEFAULT_LIMIT): Promise<readonly AuditRecord[]> {
+  /** The newest acts first; 100 unless `limit` (1 to 1,000) says otherwise. */
+  async audit(limit?: number): Promise<readonly AuditRecord[]> {
+    const rows = auditLimit(limit);
     await this.#deps.open();
-    return this.#deps.store().audit(limit);
+    return this.#deps.store().audit(rows);
   }
 
   /** Hands a settled event to its handlers again, whatever its place: `ctx.replay` is true. */
@@ -90,11 +93,16 @@ export class InboxOperator {
   }
 
   /** Removes a person's data: bodies, numbers, references and error texts. What identifies an event stays, so that a repeat is still known. */
-  erase(subject: { readonly peer: string } | { readonly messageId: string }, options?: ActOptions): Promise<ActResult> {
+  async erase(subject: Subject, options?: ActOptions): Promise<ActResult> {
+    checkSubject(subject);
     return this.#act({ kind: "erase", subject }, options);
   }
 
-  /** Parses a quarantined body again, as after an upgrade, and accepts it under its real identity. */
+  /**
+   * Parses a quarantined body again, as after an upgrade, and accepts it under its real identity.
+   *
+   * @throws OncehookError `invalid_event` when it is still no event, or not one that the secret which signed it vouches for
+   */
   async replayQuarantined(id: number, options?: ActOptions): Promise<ActResult> {
     await this.#deps.open();
     const page = await this.#deps.store().findQuarantined({ after: id + 1, limit: 1 });
@@ -106,6 +114,11 @@ export class InboxOperator {
       throw new OncehookError(
         "invalid_event",
         `The body is still no event to this version of oncehook (${parsed.code}).`,
+      );
+    if (!scopeCovers(row.scope, parsed.event))
+      throw new OncehookError(
+        "invalid_event",
+        "The secret that signed this body does not vouch for the event in it: it covers another direction or API client.",
       );
     const event = newEvent(parsed.event, row.raw, row, this.#deps.gapWaitMs);
     return this.#act(

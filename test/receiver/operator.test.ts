@@ -34,6 +34,44 @@ describe("receiver.inbox", () => {
     expect((await receiver.inbox.find({ limit: 5, messageId: "m 7" })).items).toHaveLength(1);
   });
 
+  it("refuses misspelt filters and limits out of bounds, before it asks the store", async () => {
+    const { inbox } = memoryBench().receiver;
+    for (const limit of [0, 1_001, 1.5, -1, Number.NaN, "5" as never]) {
+      for (const asked of [
+        () => inbox.find({ limit }),
+        () => inbox.findQuarantined({ limit }),
+        () => inbox.audit(limit),
+      ]) {
+        await expect(asked()).rejects.toMatchObject({ code: "invalid_option", fields: { option: "limit" } });
+      }
+    }
+    await expect(inbox.find({ mesageId: "m" } as object)).rejects.toThrow('Did you mean "messageId"?');
+    await expect(inbox.findQuarantined({ state: ["held"] } as object)).rejects.toThrow('Did you mean "states"?');
+    await expect(inbox.find({ limit: undefined } as object)).resolves.toMatchObject({ items: [] });
+    await expect(inbox.find({ limit: 1_000 })).resolves.toMatchObject({ items: [] });
+  });
+
+  it.each([
+    {},
+    { peer: "" },
+    { peer: "+1" },
+    { messageId: "  " },
+    { peer: 15550100002 },
+    { per: "+15550100002" },
+    "+15550100002",
+    null,
+  ])("erases nothing for the subject %j", async (subject) => {
+    const { receiver, deliver } = sqliteBench();
+    await deliver(body);
+    await deliver("junk");
+    const refused = receiver.inbox.erase(subject as never);
+    await expect(refused).rejects.toMatchObject({ code: "invalid_option" });
+    await expect(refused).rejects.not.toThrow(/5550100002/);
+    const both = { peer: "+15550100002", messageId: "msg_in_1" };
+    await expect(receiver.inbox.erase(both)).rejects.toMatchObject({ code: "invalid_option" });
+    expect(await receiver.inbox.audit()).toEqual([]);
+  });
+
   it("replays a dead letter to its handlers, as a replay, and writes who did it", async () => {
     const { receiver, deliver } = sqliteBench();
     const replays: boolean[] = [];

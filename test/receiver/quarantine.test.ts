@@ -1,8 +1,8 @@
 /** Signed bodies that are no events: kept once, bounded, and accepted after all when a later version can read them. */
 import { describe, expect, it } from "vitest";
 import { sha256 } from "../../src/events/identity.ts";
-import { OncehookError, type Receiver } from "../../src/index.ts";
-import { type Bench, DAY, memoryBench, sqliteBench, until } from "./bench.ts";
+import { type Keyring, OncehookError, type Receiver } from "../../src/index.ts";
+import { type Bench, DAY, memoryBench, SECRET, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 const junk = "not json";
@@ -57,9 +57,15 @@ describe.each([
 
 describe("quarantine", () => {
   it('answers 400 and keeps nothing with quarantine: "reject"', async () => {
-    const { deliver, receiver } = sqliteBench({ quarantine: "reject" });
-    expect(await deliver(junk)).toMatchObject({ status: 400, body: '{"error":"invalid_event"}' });
+    const { deliver, receiver, log } = sqliteBench({ quarantine: "reject" });
+    for (let index = 0; index < 15; index++) {
+      expect(await deliver(junk)).toMatchObject({ status: 400, body: '{"error":"invalid_event"}' });
+    }
     expect((await receiver.inbox.stats()).gauges.quarantined).toBe(0);
+    expect(receiver.counters).toEqual({ "slot:current": 15, "refused:invalid_event": 15 });
+    const fields = { code: "invalid_event", status: 400, reason: "invalid_json" };
+    expect(log.filter((line) => line.fields.code === "invalid_event")).toHaveLength(10);
+    expect(log[0]).toMatchObject({ level: "warn", fields });
   });
 
   it("counts its quota per slot: a leaked previous secret does not use up the current one's", async () => {
@@ -78,14 +84,14 @@ describe("quarantine", () => {
 
 describe("inbox.replayQuarantined()", () => {
   /** As an older version would have left it: a body that this one can read. */
-  async function holdReadable<Tx>({ store, clock, receiver }: Bench<Tx>, body: string): Promise<number> {
+  async function holdReadable<Tx>({ store, clock, receiver }: Bench<Tx>, body: string, scope = "any"): Promise<number> {
     await receiver.inbox.stats();
     const raw = Buffer.from(body);
     await store.step({
       ...{ settles: [], accepts: [], repeats: [], lateEvents: "record" },
       quarantines: [
         {
-          ...{ reason: "invalid_event", slot: "current", scope: "any", signedAt: clock.now(), trace: null },
+          ...{ reason: "invalid_event", slot: "current", scope, signedAt: clock.now(), trace: null },
           ...{ digest: sha256(raw), raw },
         },
       ],
@@ -110,6 +116,55 @@ describe("inbox.replayQuarantined()", () => {
     expect((await bench.deliver(inbound())).body).toBe('{"outcome":"duplicate"}');
     expect(texts).toEqual(["Yes please"]);
     expect(await bench.receiver.inbox.replayQuarantined(id)).toEqual({ ok: false, reason: "wrong_state" });
+  });
+
+  const client = (apiClientId: string) => ({ secret: `the-secret-of-the-client-${apiClientId}`, apiClientId });
+  const both = "the-secret-of-both-kinds-of-32-b";
+
+  it.each([
+    [
+      "a client's",
+      { current: [client("apc_a"), client("apc_b")] },
+      client("apc_a").secret,
+      ["inbound apc_a", "outbound apc_a"],
+    ],
+    ["the inbound kind's", { inbound: SECRET, delivery: both }, SECRET, ["inbound apc_a", "inbound apc_b"]],
+    ["the delivery kind's", { inbound: both, delivery: SECRET }, SECRET, ["outbound apc_a", "outbound apc_b"]],
+    ["a client's of one kind", { inbound: client("apc_b"), delivery: both }, client("apc_b").secret, ["inbound apc_b"]],
+    [
+      "both kinds' equal",
+      { inbound: client("apc_a"), delivery: { secret: client("apc_a").secret, apiClientId: "apc_b" } },
+      client("apc_a").secret,
+      ["inbound apc_a", "outbound apc_b"],
+    ],
+  ] satisfies [string, Keyring, string, string[]][])(
+    "makes of a body of %s secret only what that secret vouches for (RCV-2)",
+    async (_, secrets, secret, expected) => {
+      const source = sqliteBench({ secrets });
+      expect((await source.deliver(junk, { secret })).status).toBe(200);
+      const [row] = (await source.receiver.inbox.findQuarantined()).items;
+      expect(row?.scope).not.toMatch(/apc_/);
+      const made: string[] = [];
+      for (const apiClientId of ["apc_a", "apc_b"]) {
+        for (const [direction, event] of [
+          ["inbound", inbound({ apiClientId })],
+          ["outbound", outbound("queued", { apiClientId })],
+        ] as const) {
+          const bench = sqliteBench();
+          const id = await holdReadable(bench, event, row?.scope);
+          const result = await bench.receiver.inbox.replayQuarantined(id).catch((error: OncehookError) => error.code);
+          if (result === "invalid_event") expect((await bench.receiver.inbox.find()).items).toEqual([]);
+          else made.push(`${direction} ${apiClientId}`);
+        }
+      }
+      expect(made.toSorted()).toEqual(expected);
+    },
+  );
+
+  it.each(["client", "", "everything", "any:junk"])("makes nothing of a body whose scope is %j", async (scope) => {
+    const bench = sqliteBench();
+    const id = await holdReadable(bench, inbound(), scope);
+    await expect(bench.receiver.inbox.replayQuarantined(id)).rejects.toThrow("does not vouch");
   });
 
   it("makes no second event of one that came in the meantime (RCV-6)", async () => {
