@@ -200,7 +200,8 @@ describe("receiver.handle(): the order of checks", () => {
     expect((await deliver("not json", { secret: "some-other-secret-of-32-bytes-xx" })).status).toBe(401);
     expect((await deliver("not json")).status).toBe(400);
     expect(store.faults.turns).toEqual([]);
-    expect(receiver.counters).toEqual({ "refused:signature_mismatch": 1, "slot:current": 1 });
+    const refused = { "refused:signature_mismatch": 1, "refused:invalid_event": 1 };
+    expect(receiver.counters).toEqual({ ...refused, "slot:current": 1 });
   });
 
   it("does not open the inbox for a request that is not verified", async () => {
