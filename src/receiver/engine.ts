@@ -144,13 +144,17 @@ export class Engine<Tx> {
   }
 
   async #stop(timeoutMs: number, until: Promise<unknown>): Promise<void> {
+    const { clock } = this.options;
+    const deadline = clock.monotonic() + timeoutMs;
     await this.#opening?.catch(() => {});
     await this.worker.stop(timeoutMs);
     await until;
-    // Deliveries with `ack: "handled"` may have started handlers meanwhile.
-    await this.worker.stop(timeoutMs);
-    await this.#batcher.close();
     this.#state = "closed";
+    // The first delivery may have come meanwhile: what has begun to open is closed below.
+    await this.#opening?.catch(() => {});
+    // Deliveries with `ack: "handled"` may have started handlers meanwhile.
+    await this.worker.stop(Math.max(0, deadline - clock.monotonic()));
+    await this.#batcher.close();
     await this.#housekeeping.stop();
     await this.options.store.close();
   }
@@ -213,6 +217,7 @@ export class Engine<Tx> {
       migrate,
       instance: thisInstance(),
     });
+    if (this.#state === "closed") return;
     this.#state = "open";
     this.#housekeeping.start();
   }

@@ -183,6 +183,39 @@ describe("stop()", () => {
     expect(codes().filter((code) => code === "closed")).toEqual([]);
   });
 
+  it("takes timeoutMs once, however long the server takes to close", async () => {
+    const { receiver, deliver, clock } = sqliteBench();
+    receiver.onAny(() => new Promise(() => {}));
+    await receiver.start();
+    await deliver(body);
+    await idleTurns();
+    const closed = deferred();
+    let stopped = false;
+    const stopping = receiver.stop({ timeoutMs: 5_000, until: closed.promise }).then(() => {
+      stopped = true;
+    });
+    await clock.advance(5_000);
+    closed.resolve();
+    await idleTurns();
+    await clock.advance(1);
+    await until(() => stopped);
+    await stopping;
+  });
+
+  it("closes an inbox that the first delivery was opening as the server closed", async () => {
+    const { receiver, deliver } = sqliteBench();
+    receiver.onAny(() => {});
+    const closed = deferred();
+    const stopping = receiver.stop({ until: closed.promise });
+    await idleTurns();
+    const answer = deliver(body);
+    closed.resolve();
+    await stopping;
+    await answer;
+    expect((await receiver.health()).reasons).toEqual(["stopped"]);
+    expect((await deliver(body)).status).toBe(503);
+  });
+
   it("ends even when the store fails for good", async () => {
     const { receiver, deliver, clock, store } = memoryBench();
     const work = deferred();
