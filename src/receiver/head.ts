@@ -19,8 +19,8 @@ export function refuseMethod(method: string): HeadRefusal | null {
 
 /** A compressed body has other bytes than the ones that were signed, and a declared length says what is coming. */
 export function refuseBody(headers: HeaderSource, maxBodyBytes: number): HeadRefusal | null {
-  const encoding = readHeader(headers, "content-encoding");
-  if (encoding !== undefined && encoding.trim().toLowerCase() !== "identity") return ENCODING;
+  const encoding = readHeader(headers, "content-encoding")?.trim().toLowerCase() ?? "";
+  if (encoding !== "" && encoding !== "identity") return ENCODING;
   const declared = declaredLength(headers);
   return declared !== null && declared > maxBodyBytes ? TOO_LARGE : null;
 }

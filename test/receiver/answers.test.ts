@@ -111,7 +111,7 @@ describe("receiver.handle(): answers", () => {
     }
   });
 
-  it.each([" Identity ", "identity"])("takes the content encoding %j", async (encoding) => {
+  it.each([" Identity ", "identity", ""])("takes the content encoding %j", async (encoding) => {
     const { deliver } = sqliteBench();
     expect((await deliver(body, { headers: { "content-encoding": encoding } })).status).toBe(200);
   });

@@ -1,0 +1,177 @@
+/** stop(): what a receiver still does, and what it leaves. */
+import { describe, expect, it } from "vitest";
+import { type Answer, StoreError } from "../../src/index.ts";
+import { deferred, idleTurns, memoryBench, sqliteBench, until } from "./bench.ts";
+import { inbound } from "./events.ts";
+
+const body = inbound();
+
+describe("stop()", () => {
+  it("keeps accepting until `until` resolves, then answers 503", async () => {
+    const { receiver, deliver } = sqliteBench();
+    receiver.onAny(() => {});
+    await receiver.start();
+    const closed = deferred();
+    const stopped = receiver.stop({ until: closed.promise });
+    await idleTurns();
+    expect(receiver.running).toBe(false);
+    expect((await deliver(body)).status).toBe(200);
+    closed.resolve();
+    await stopped;
+    expect(await deliver(inbound({ messageId: "after" }))).toMatchObject({ status: 503 });
+    expect(await receiver.health()).toEqual({ status: "degraded", reasons: ["stopped"] });
+    await expect(receiver.start()).rejects.toBeInstanceOf(StoreError);
+  });
+
+  it("lets running handlers end, and starts none", async () => {
+    const { receiver, deliver } = sqliteBench({ concurrency: 1 });
+    const work = deferred();
+    const began: string[] = [];
+    receiver.on("message.inbound", async (event) => {
+      began.push(event.data.messageId);
+      await work.promise;
+    });
+    await receiver.start();
+    await deliver(inbound({ messageId: "a" }));
+    await deliver(inbound({ messageId: "b" }));
+    await until(() => began.length === 1);
+    let stopped = false;
+    const stopping = receiver.stop().then(() => {
+      stopped = true;
+    });
+    await idleTurns();
+    expect(stopped).toBe(false);
+    work.resolve();
+    await stopping;
+    expect(began).toHaveLength(1);
+  });
+
+  it("gives up on handlers that do not end in time, quietly from then on", async () => {
+    const { receiver, deliver, clock, codes, store } = sqliteBench();
+    const work = deferred();
+    receiver.onAny(() => work.promise);
+    await receiver.start();
+    await deliver(body);
+    await idleTurns();
+    const stopping = receiver.stop({ timeoutMs: 5_000 });
+    await clock.advance(10_000);
+    await stopping;
+    work.resolve();
+    await idleTurns();
+    const turns = store.faults.turns.length;
+    await clock.advance(600_000);
+    expect(store.faults.turns).toHaveLength(turns);
+    expect(codes().filter((code) => code === "closed")).toEqual([]);
+  });
+
+  it("takes timeoutMs once, however long the server takes to close", async () => {
+    const { receiver, deliver, clock } = sqliteBench();
+    receiver.onAny(() => new Promise(() => {}));
+    await receiver.start();
+    await deliver(body);
+    await idleTurns();
+    const closed = deferred();
+    let stopped = false;
+    const stopping = receiver.stop({ timeoutMs: 5_000, until: closed.promise }).then(() => {
+      stopped = true;
+    });
+    await clock.advance(5_000);
+    closed.resolve();
+    await idleTurns();
+    await clock.advance(1);
+    await until(() => stopped);
+    await stopping;
+  });
+
+  it("closes an inbox that the first delivery was opening as the server closed", async () => {
+    const { receiver, deliver } = sqliteBench();
+    receiver.onAny(() => {});
+    const closed = deferred();
+    const stopping = receiver.stop({ until: closed.promise });
+    await idleTurns();
+    const answer = deliver(body);
+    closed.resolve();
+    await stopping;
+    await answer;
+    expect((await receiver.health()).reasons).toEqual(["stopped"]);
+    expect((await deliver(body)).status).toBe(503);
+  });
+
+  it("ends even when the store fails for good", async () => {
+    const { receiver, deliver, clock, store } = memoryBench();
+    const work = deferred();
+    receiver.onAny(() => work.promise);
+    await receiver.start();
+    const answer = deliver(body);
+    await idleTurns();
+    store.faults.step = new StoreError("store_unavailable", "down");
+    work.resolve();
+    await idleTurns();
+    const stopping = receiver.stop({ timeoutMs: 1_000 });
+    await clock.advance(20_000);
+    await stopping;
+    expect((await answer).status).toBe(503);
+    const turns = store.faults.turns.length;
+    await clock.advance(600_000);
+    expect(store.faults.turns.length - turns).toBeLessThan(3);
+  });
+
+  it("waits for a handler that a delivery started while the server closed", async () => {
+    const { receiver, deliver } = memoryBench();
+    const work = deferred();
+    let runs = 0;
+    receiver.onAny(() => {
+      runs++;
+      return work.promise;
+    });
+    const closed = deferred();
+    const stopping = receiver.stop({ until: closed.promise });
+    await idleTurns();
+    const answer = deliver(body);
+    await until(() => runs === 1);
+    closed.resolve();
+    await idleTurns();
+    work.resolve();
+    expect((await answer).body).toBe('{"outcome":"handled"}');
+    await stopping;
+  });
+
+  it("is harmless twice, and joins the first", async () => {
+    const { receiver, deliver } = sqliteBench();
+    receiver.onAny(() => {});
+    await receiver.start();
+    const closed = deferred();
+    const first = receiver.stop({ until: closed.promise });
+    let ended = false;
+    const second = receiver.stop().then(() => {
+      ended = true;
+    });
+    await idleTurns();
+    expect(ended).toBe(false);
+    expect((await deliver(body)).status).toBe(200);
+    closed.resolve();
+    await Promise.all([first, second]);
+    await receiver.stop();
+  });
+
+  it("closes the store although the server failed to close", async () => {
+    const { receiver, deliver } = sqliteBench();
+    await deliver(body);
+    await receiver.stop({ until: Promise.reject(new Error("ERR_SERVER_NOT_RUNNING")) });
+    expect((await deliver(body)).status).toBe(503);
+  });
+
+  it("says nothing when the inbox was never opened", async () => {
+    const { receiver, log } = memoryBench();
+    await receiver.stop();
+    expect(log).toEqual([]);
+  });
+
+  it("waits for an open under way, also for one that fails", async () => {
+    const { receiver, deliver, store } = sqliteBench();
+    store.faults.open = new StoreError("store_unavailable", "down");
+    const answer: Promise<Answer> = deliver(body);
+    await receiver.stop();
+    expect((await answer).status).toBe(503);
+  });
+});
