@@ -62,11 +62,15 @@ function heldLane(work: Work, ref: LeaseRef): LaneRow | null {
 }
 
 function complete(work: Work, lease: LeaseRef, outcome: Outcome): SettleResult {
-  const { sql, facts } = work;
-  if (sql.idleLane.run(lease.lane, lease.epoch, lease.event, facts.holder).changes === 1) {
-    finishDone(work, lease.event, outcome);
-    return SETTLED;
-  }
+  return makeIdle(work, lease) ? finishDone(work, lease.event, outcome) : completeAndRearm(work, lease, outcome);
+}
+
+/** The common end of a lease, guard and all, in one statement: false when it is lost, or when more waits in its lane. */
+function makeIdle({ sql, facts }: Work, { lane, epoch, event }: LeaseRef): boolean {
+  return sql.idleLane.run(lane, epoch, event, facts.holder).changes === 1;
+}
+
+function completeAndRearm(work: Work, lease: LeaseRef, outcome: Outcome): SettleResult {
   const lane = heldLane(work, lease);
   if (lane === null) return LOST;
   finishDone(work, lease.event, outcome);
@@ -74,11 +78,12 @@ function complete(work: Work, lease: LeaseRef, outcome: Outcome): SettleResult {
   return SETTLED;
 }
 
-function finishDone(work: Work, event: number, outcome: Outcome): void {
+function finishDone(work: Work, event: number, outcome: Outcome): SettleResult {
   const keep = outcome === "handled" ? KEEP.handled : KEEP.other;
   work.sql.completeEvent.run(OUTCOME[outcome], keep, work.now, event);
   work.ledger.add(outcome);
   work.ledger.add("pending", -1);
+  return SETTLED;
 }
 
 /** Guard first: a lost lease runs no effect. An effect that throws takes back its neighbours and the completion. */
@@ -88,9 +93,12 @@ function completeWith(
   outcome: Outcome,
   effects: readonly Effect<SqliteDatabase>[],
 ): SettleResult {
-  const held = work.sql.held.get(lease.lane, lease.epoch, lease.event, work.facts.holder);
-  if (held === undefined) return LOST;
   work.sql.savepoint.run();
+  const idle = makeIdle(work, lease);
+  if (!idle && heldLane(work, lease) === null) {
+    work.sql.release.run();
+    return LOST;
+  }
   try {
     for (const effect of effects) refusePromise(effect(work.db), asyncEffect);
   } catch (error) {
@@ -107,7 +115,7 @@ function completeWith(
     // It began another transaction after ending ours: our savepoint is gone.
     throw new EffectAborted(lease, effectEndedTransaction());
   }
-  return complete(work, lease, outcome);
+  return idle ? finishDone(work, lease.event, outcome) : completeAndRearm(work, lease, outcome);
 }
 
 function asyncEffect(): SetupError {

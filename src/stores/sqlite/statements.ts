@@ -90,8 +90,6 @@ export const SQL = {
       and not exists (select 1 from oncehook_event as waiting where waiting.lane = oncehook_lane.id
         and waiting.seq >= coalesce(oncehook_lane.cursor, -9007199254740991) and waiting.state = 0
         and waiting.id <> oncehook_lane.leased)`,
-  held: `select 1 as held from oncehook_lane where id = ? and epoch = ? and leased = ? and holder = ? and status = 2
-    and exists (select 1 from oncehook_event where id = oncehook_lane.leased and state = 0)`,
   extendLease:
     "update oncehook_lane set ready_at = ? where id = ? and epoch = ? and leased = ? and holder = ? and status = 2",
 
@@ -162,7 +160,6 @@ type Rows = {
   laneByKey: LaneRow;
   laneById: LaneRow;
   dueLaneById: DueLaneRow;
-  held: { readonly held: 1 };
   head: HeadRow;
   lateHead: HeadRow;
   settledAt: { readonly settled: 1 };
