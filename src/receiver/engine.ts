@@ -10,6 +10,7 @@ import { Runner } from "../inbox/runner.ts";
 import type { Acceptance, QuarantineAnswer, Turn } from "../inbox/store.ts";
 import { Waiters } from "../inbox/waiters.ts";
 import { Worker } from "../inbox/worker.ts";
+import type { Timer } from "../internal/clock.ts";
 import { thisInstance } from "../internal/process.ts";
 import { Announcer } from "./announcements.ts";
 import { CommittedIdentities } from "./duplicates.ts";
@@ -20,6 +21,9 @@ import type { ResolvedOptions } from "./options.ts";
 /** Deliveries in one transaction, their bytes, and how many may wait for one. */
 const BATCH = { maxEvents: 256, maxBytes: 4 * 1024 * 1024, maxQueued: 4_096 } as const;
 const QUARANTINE_QUOTA = { maxRows: 1_000, maxBytes: 64 * 1024 * 1024 } as const;
+
+/** Any time will do: the timer is there to be there. */
+const HOLD_MS = 86_400_000;
 
 /** An event that could not be stored rejects instead. */
 export type StoredAcceptance = Exclude<Acceptance, { outcome: "failed" }>;
@@ -36,6 +40,7 @@ export class Engine<Tx> {
   #state: "new" | "open" | "closed" = "new";
   #opening: Promise<void> | null = null;
   #stopping: Promise<void> | null = null;
+  #hold: Timer | null = null;
   #acceptFailure: string | null = null;
   #warnedAboutLate = false;
 
@@ -118,6 +123,7 @@ export class Engine<Tx> {
     if (this.worker.isStarted) return;
     this.#warnAboutLateOnce();
     this.worker.start();
+    this.#holdProcess();
     this.#housekeeping.workerRan();
   }
 
@@ -144,6 +150,7 @@ export class Engine<Tx> {
   }
 
   async #stop(timeoutMs: number, until: Promise<unknown>): Promise<void> {
+    this.#hold?.cancel();
     const { clock } = this.options;
     const deadline = clock.monotonic() + timeoutMs;
     await this.#opening?.catch(() => {});
@@ -220,6 +227,12 @@ export class Engine<Tx> {
     if (this.#state === "closed") return;
     this.#state = "open";
     this.#housekeeping.start();
+  }
+
+  /** A started worker keeps its process, as a server does, also where there is no server beside it. */
+  #holdProcess(): void {
+    this.#hold = this.options.clock.setTimeout(() => this.#holdProcess(), HOLD_MS);
+    this.#hold.keepAlive();
   }
 
   /** With `ack: "handled"` a repeat must know how its event ended: only settled identities are remembered, by their waiters. */

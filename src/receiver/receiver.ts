@@ -142,7 +142,7 @@ export class Receiver<Tx = unknown> {
   }
 
   /**
-   * Opens the inbox and starts the worker.
+   * Opens the inbox and starts the worker, which keeps the process alive until `stop()`.
    * @throws SetupError without any handler, or when the inbox can not be opened as configured
    */
   start(): Promise<void> {

@@ -6,7 +6,12 @@ const [mode = "", path = ""] = process.argv.slice(2);
 
 const receiver = createReceiver({ secrets: "a-webhook-signing-secret-of-32-b", store: sqliteStore(path) });
 receiver.onAny(() => {});
-if (mode === "start") {
+if (mode === "work") {
+  await receiver.start();
+  process.stdout.write("started");
+  // Fires only in a process that stays by itself.
+  setTimeout(() => receiver.stop().then(() => process.stdout.write(", stopped")), 300).unref();
+} else if (mode === "start") {
   await receiver.start();
   process.stdout.write("started");
   await receiver.stop();

@@ -10,7 +10,7 @@ import { newInboxFile, sqliteBench } from "./bench.ts";
 const CHILD = fileURLToPath(new URL("../../.build/test/receiver/awaiting-child.js", import.meta.url));
 const LOCKED_MS = 1_500;
 
-async function run(mode: "start" | "waitFor", file: string): Promise<{ code: unknown; said: string }> {
+async function run(mode: "start" | "waitFor" | "work", file: string): Promise<{ code: unknown; said: string }> {
   const child = spawn(process.execPath, [CHILD, mode, file], { stdio: ["ignore", "pipe", "inherit"] });
   let said = "";
   child.stdout.on("data", (chunk) => {
@@ -31,6 +31,10 @@ describe("a process that only awaits", () => {
     expect(await run("start", file)).toEqual({ code: 0, said: "started" });
     expect(performance.now() - start).toBeGreaterThan(LOCKED_MS - 100);
     other.close();
+  });
+
+  it("a started worker stays without a server beside it, until it is stopped", async () => {
+    expect(await run("work", newInboxFile())).toEqual({ code: 0, said: "started, stopped" });
   });
 
   it("waitFor() rejects when its time is over", async () => {
