@@ -23,6 +23,8 @@ export default defineConfig({
     exclude: ["**/node_modules/**", "test/next/**", "test/consumers/**"],
     globalSetup: ["test/setup/build.ts"],
     reporters: ["default", "./test/setup/suite-reporter.ts"],
+    // By default one core is left idle, which on two cores is half of them.
+    maxWorkers: "100%",
     testTimeout: 30_000,
     hookTimeout: 30_000,
     coverage: {
