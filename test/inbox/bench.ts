@@ -274,3 +274,18 @@ export function slowHandlers() {
     },
   };
 }
+
+/** A started worker whose quick handlers made it take leases ahead, then deliveries whose handlers the test ends. */
+export async function takenAhead(counts: { quick: number; slow: number }, options: BenchOptions<never>) {
+  const slow = slowHandlers();
+  let quick = true;
+  const register = (on: HandlerRegistry<never>) => on.onAny(() => (quick ? undefined : slow.handler()));
+  const bench = await openBench({ ...options, register });
+  bench.worker.start();
+  await bench.acceptMany(counts.quick, "quick");
+  await bench.clock.advance(0);
+  quick = false;
+  await bench.acceptMany(counts.slow, "slow");
+  await rounds();
+  return { bench, slow };
+}

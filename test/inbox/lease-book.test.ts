@@ -1,22 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { LeaseLost } from "../../src/errors.ts";
-import { deferred, openBench, rounds, slowHandlers } from "./bench.ts";
+import { deferred, openBench, rounds, slowHandlers, takenAhead } from "./bench.ts";
 
 describe("leases of the worker", () => {
   it("are renewed at a third of their time, also those taken ahead of a free place", async () => {
-    const slow = slowHandlers();
-    let quick = true;
-    const bench = await openBench({
-      register: (on) => on.onAny(() => (quick ? undefined : slow.handler())),
-      worker: { concurrency: 2 },
-      handlerTimeoutMs: 600_000,
-    });
-    bench.worker.start();
-    await bench.acceptMany(20, "quick");
-    await bench.clock.advance(0);
-    quick = false;
-    await bench.acceptMany(20, "slow");
-    await rounds();
+    const { bench, slow } = await takenAhead(
+      { quick: 20, slow: 20 },
+      { worker: { concurrency: 2 }, handlerTimeoutMs: 600_000 },
+    );
     expect(slow.running()).toBe(2);
     expect(bench.recorder.outstanding.size).toBe(20);
     await bench.clock.advance(10_000);
@@ -57,18 +48,10 @@ describe("leases of the worker", () => {
   });
 
   it("that are lost before they were started are forgotten: drains, stop and requests go on", async () => {
-    const slow = slowHandlers();
-    let quick = true;
-    const bench = await openBench({
-      register: (on) => on.onAny(() => (quick ? undefined : slow.handler())),
-      ...{ worker: { concurrency: 1 }, handlerTimeoutMs: 600_000 },
-    });
-    bench.worker.start();
-    await bench.acceptMany(10, "quick");
-    await bench.clock.advance(0);
-    quick = false;
-    await bench.acceptMany(2, "slow");
-    await rounds();
+    const { bench, slow } = await takenAhead(
+      { quick: 10, slow: 2 },
+      { worker: { concurrency: 1 }, handlerTimeoutMs: 600_000 },
+    );
     expect(bench.recorder.outstanding.size).toBe(2);
     bench.recorder.losing.add(12);
     await bench.clock.advance(10_000);
@@ -102,18 +85,7 @@ describe("leases of the worker", () => {
   });
 
   it("that wait for a place are started though the store does not answer", async () => {
-    const slow = slowHandlers();
-    let quick = true;
-    const bench = await openBench({
-      register: (on) => on.onAny(() => (quick ? undefined : slow.handler())),
-      worker: { concurrency: 1 },
-    });
-    bench.worker.start();
-    await bench.acceptMany(10, "quick");
-    await bench.clock.advance(0);
-    quick = false;
-    await bench.acceptMany(3, "slow");
-    await rounds();
+    const { bench, slow } = await takenAhead({ quick: 10, slow: 3 }, { worker: { concurrency: 1 } });
     bench.recorder.failNextTurns = 1_000;
     slow.endOne();
     await rounds();

@@ -1,20 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { deferred, openBench, rounds, slowHandlers } from "./bench.ts";
+import { deferred, openBench, rounds, slowHandlers, takenAhead } from "./bench.ts";
 
 describe("Worker.pause() and resume()", () => {
   it("claims nothing, gives back what has not started, and goes on later", async () => {
-    const slow = slowHandlers();
-    let quick = true;
-    const bench = await openBench({
-      register: (on) => on.onAny(() => (quick ? undefined : slow.handler())),
-      worker: { concurrency: 1 },
-    });
-    bench.worker.start();
-    await bench.acceptMany(10, "quick");
-    await bench.clock.advance(0);
-    quick = false;
-    await bench.acceptMany(3, "slow");
-    await rounds();
+    const { bench, slow } = await takenAhead({ quick: 10, slow: 3 }, { worker: { concurrency: 1 } });
     expect(bench.recorder.outstanding.size).toBe(3);
     bench.worker.pause();
     expect(bench.worker.isPaused).toBe(true);
@@ -60,18 +49,7 @@ describe("Worker.pause() and resume()", () => {
 
 describe("Worker.stop()", () => {
   it("waits for running handlers, gives the others back with their attempt, and claims nothing more", async () => {
-    const slow = slowHandlers();
-    let quick = true;
-    const bench = await openBench({
-      register: (on) => on.onAny(() => (quick ? undefined : slow.handler())),
-      worker: { concurrency: 2 },
-    });
-    bench.worker.start();
-    await bench.acceptMany(10, "quick");
-    await bench.clock.advance(0);
-    quick = false;
-    await bench.acceptMany(6, "slow");
-    await rounds();
+    const { bench, slow } = await takenAhead({ quick: 10, slow: 6 }, { worker: { concurrency: 2 } });
     let stopped = false;
     const stop = bench.worker.stop(30_000).then(() => {
       stopped = true;
