@@ -38,7 +38,7 @@ export interface HandlerContext<Tx = unknown> {
 }
 
 export interface HandlerMeta {
-  /** The inbox's number for the event, as the command line shows it. */
+  /** The inbox's number for the event, as `receiver.inbox` takes it. */
   readonly eventId: number;
   readonly laneId: number;
   readonly lane: LaneKey;

@@ -23,7 +23,7 @@ import { whenHandled } from "./handled.ts";
 import { declaredLength, type HeadRefusal, refuseBody, refuseMethod } from "./head.ts";
 import { type Answer, type BodyResult, type IncomingWebhook, RAW_BODY_FIX } from "./incoming.ts";
 import { newEvent, newQuarantine, readTrace, type Verified } from "./intake.ts";
-import { type Reading, ReadingBudget } from "./reading.ts";
+import { ReadingBudget } from "./reading.ts";
 
 /** Verified bodies in work at once; taken after the body is read, so that slow senders hold none. */
 const MOST_IN_WORK = 256;
@@ -78,7 +78,7 @@ export class HttpIntake<Tx> {
       if (!body.ok) return this.#refuseBody(body.reason);
       return await this.#inSlot(() => this.#receive(incoming, checked.ok ? checked : null, body.bytes));
     } finally {
-      (reading satisfies Reading).release();
+      reading.release();
     }
   }
 
