@@ -1,10 +1,12 @@
 /** An inbox in memory, for tests and for the first minutes: nothing outlives the process. */
+
 import { SetupError, StoreError } from "../errors.ts";
+import { auditDetail } from "../inbox/audit-detail.ts";
 import type { InboxStore, InstanceRecord, Lease, OpenContext, Turn, TurnResult } from "../inbox/store.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { accept, countRepeat, quarantine } from "./memory/accept.ts";
 import { type Claimed, claimDue, claimLane, recoveryDue } from "./memory/lanes.ts";
-import { act, describeAct } from "./memory/operator.ts";
+import { act } from "./memory/operator.ts";
 import { prune } from "./memory/prune.ts";
 import { find, findQuarantined, stats } from "./memory/reading.ts";
 import { extend, settle } from "./memory/settle.ts";
@@ -58,7 +60,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
       inMoment((moment) => {
         const result = act(moment, request);
         if (!result.ok) return result;
-        const detail = describeAct(request, result.count);
+        const detail = auditDetail(request, result.count);
         state.audit.push({ id: state.audit.length + 1, at: moment.now, by, act: request.kind, detail });
         return result;
       }),

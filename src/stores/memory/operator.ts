@@ -35,13 +35,6 @@ export function act(moment: Moment, request: Act): ActResult {
   }
 }
 
-/** Ids and counts for the audit row; never a number or a text. */
-export function describeAct(request: Act, count: number): string {
-  if ("quarantine" in request) return `quarantine ${request.quarantine}`;
-  if ("lane" in request) return `lane ${request.lane}`;
-  return request.kind === "erase" ? `${count} rows` : `event ${request.event}`;
-}
-
 function replay(moment: Moment, id: EventId): ActResult {
   const event = moment.state.events.get(id);
   if (event === undefined) return refuse("not_found");

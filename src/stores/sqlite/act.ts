@@ -1,4 +1,5 @@
 /** Does to the SQLite inbox what an operator asks, with its audit row in the same transaction. */
+import { auditDetail } from "../../inbox/audit-detail.ts";
 import { expectedSequence } from "../../inbox/gap.ts";
 import type { EventId, LaneId } from "../../inbox/record.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
@@ -25,16 +26,10 @@ export async function act(inbox: OpenInbox, request: Act, by: string): Promise<A
 
 function audit(work: Work, request: Act, by: string, count: number): void {
   const insert = work.db.prepare("insert into oncehook_audit (at, by, act, detail) values (?, ?, ?, ?)");
-  insert.run(work.now, by, request.kind, describe(request, count));
+  insert.run(work.now, by, request.kind, auditDetail(request, count));
 }
 
 /** Ids and counts for the audit row; never a number or a text. */
-function describe(request: Act, count: number): string {
-  if ("quarantine" in request) return `quarantine ${request.quarantine}`;
-  if ("lane" in request) return `lane ${request.lane}`;
-  return request.kind === "erase" ? `${count} rows` : `event ${request.event}`;
-}
-
 function perform(work: Work, request: Exclude<Act, { kind: "erase" }>): ActResult {
   switch (request.kind) {
     case "replay":
