@@ -1,9 +1,9 @@
 /** The inbox in a SQLite file: durable, for one process or several on one machine. */
 import { SetupError } from "../errors.ts";
 import type { InboxStore, Turn } from "../inbox/store.ts";
+import type { SqliteDatabase, SqliteDriver } from "../internal/better-sqlite3.ts";
 import { invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { act } from "./sqlite/act.ts";
-import type { SqliteDatabase, SqliteDriver } from "./sqlite/driver.ts";
 import { find, findQuarantined } from "./sqlite/find.ts";
 import { beat } from "./sqlite/instances.ts";
 import { checkPath } from "./sqlite/location.ts";
@@ -12,7 +12,7 @@ import { prune } from "./sqlite/prune.ts";
 import { readLane } from "./sqlite/records.ts";
 import { readAudit, readNextDue, readStats } from "./sqlite/stats.ts";
 
-export type { SqliteDatabase, SqliteDriver, SqliteStatement } from "./sqlite/driver.ts";
+export type { SqliteDatabase, SqliteDriver, SqliteStatement } from "../internal/better-sqlite3.ts";
 
 export interface SqliteStoreOptions<Db extends SqliteDatabase = SqliteDatabase> {
   /**

@@ -2,8 +2,8 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeF
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { refuseIncompatible } from "../../src/internal/better-sqlite3.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { refuseIncompatible } from "../../src/stores/sqlite/driver.ts";
 import { cautionsAbout, prepareFile } from "../../src/stores/sqlite/location.ts";
 import { type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";

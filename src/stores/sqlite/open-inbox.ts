@@ -2,11 +2,11 @@
 import { realpathSync } from "node:fs";
 import { SetupError, StoreError } from "../../errors.ts";
 import type { OpenContext, Turn, TurnResult } from "../../inbox/store.ts";
+import { loadDriver, type SqliteDatabase, type SqliteDriver } from "../../internal/better-sqlite3.ts";
 import { AheadSettles } from "./ahead.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { ClockSteps, latestWrittenAt } from "./clock-steps.ts";
 import { checkDurable, openConnection } from "./connection.ts";
-import { loadDriver, type SqliteDatabase, type SqliteDriver } from "./driver.ts";
 import { asStoreError } from "./failures.ts";
 import { enterInstance, leaveInstance } from "./instances.ts";
 import { Interner } from "./interner.ts";

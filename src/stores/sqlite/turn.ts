@@ -1,8 +1,8 @@
 /** One write transaction of the core's: settles, repeats, due lanes, then what is accepted. */
 import type { Acceptance, Lease, QuarantineAnswer, SettleResult, Turn, TurnResult } from "../../inbox/store.ts";
+import type { SqliteDatabase } from "../../internal/better-sqlite3.ts";
 import { type AcceptMode, accept, countRepeat } from "./accept.ts";
 import { type Claimed, claimDue, recoveryDue } from "./claim.ts";
-import type { SqliteDatabase } from "./driver.ts";
 import { EffectAborted, isFull, isRowFault, storeFull } from "./failures.ts";
 import { quarantine } from "./quarantine.ts";
 import { settle } from "./settle.ts";

@@ -1,8 +1,8 @@
-/** The few methods of better-sqlite3 that the store uses, declared structurally, and its lazy, version-checked loading. */
+/** The few methods of better-sqlite3 that oncehook uses, declared structurally, and its lazy, version-checked loading. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { SetupError } from "../../errors.ts";
+import { SetupError } from "../errors.ts";
 
 /** A prepared statement of better-sqlite3. */
 export interface SqliteStatement {
@@ -61,7 +61,7 @@ function installedVersion(): string {
     const manifest = JSON.parse(readFileSync(manifestOf(require.resolve(PACKAGE)), "utf8"));
     return String(manifest.version);
   } catch (cause) {
-    throw new SetupError("missing_peer", `sqliteStore() needs the package better-sqlite3: run "${INSTALL}".`, {
+    throw new SetupError("missing_peer", `SQLite needs the package better-sqlite3: run "${INSTALL}".`, {
       cause,
     });
   }
