@@ -1,0 +1,41 @@
+/** The emulator's time: standing still, or running with the real one at some speed, and moved ahead on request. */
+import type { Clock } from "../internal/clock.ts";
+import { invalidOption } from "../internal/options.ts";
+
+/** `"virtual"` moves only by `advance`; `"real"` also runs with the real clock, `"x60"` sixty times as fast (1 to 100,000). */
+export type ClockMode = "real" | "virtual" | `x${number}`;
+
+/** Time as the emulator sees it, in epoch milliseconds. It never goes back. */
+export interface EmulatorTime {
+  /** Emulator milliseconds per real one; 0 while time moves only on request. */
+  readonly rate: number;
+  now(): number;
+  /** The wall clock behind it: what a receiver on the same clock reads. */
+  realNow(): number;
+  /** Makes `now()` at least `instant`. */
+  raiseTo(instant: number): void;
+}
+
+/** Time that starts at `startAt`, or where the wall clock stands. */
+export function createTime(clock: Clock, mode: ClockMode, startAt: number = clock.now()): EmulatorTime {
+  const rate = rateOf(mode);
+  const begun = clock.monotonic();
+  let offset = startAt;
+  const now = () => Math.floor(offset + rate * (clock.monotonic() - begun));
+  return {
+    rate,
+    now,
+    realNow: () => clock.now(),
+    raiseTo(instant) {
+      offset += Math.max(0, instant - now());
+    },
+  };
+}
+
+function rateOf(mode: ClockMode): number {
+  if (mode === "virtual") return 0;
+  if (mode === "real") return 1;
+  const rate = /^x\d{1,6}$/.test(mode) ? Number(mode.slice(1)) : 0;
+  if (rate >= 1 && rate <= 100_000) return rate;
+  throw invalidOption("clock", 'must be "real", "virtual" or a speed from "x1" to "x100000"', mode);
+}

@@ -1,0 +1,81 @@
+/** The emulator's own controls, for programs; the control API serves the same over HTTP. */
+import type { JournalEntry } from "../journal.ts";
+import type { Faults, Service, TriggerInput } from "../service.ts";
+import type {
+  Account,
+  Attempt,
+  Client,
+  Delivery,
+  EventRecord,
+  InboundMessage,
+  Message,
+  PhoneNumber,
+  RequestRecord,
+} from "../state/records.ts";
+
+/** A whole state as JSON. It holds secrets. */
+export interface StateExport {
+  readonly version: 1;
+  /** Per table, its records by id. */
+  readonly tables: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+}
+
+/** What a list is narrowed to; all given fields must fit. */
+export interface Filter {
+  readonly messageId?: string;
+  readonly eventType?: string;
+  /** Epoch ms: only what happened at or after it. */
+  readonly since?: number;
+  /** At most so many, the newest ones, 1 to 10,000. Default 1,000. Lists are oldest first. */
+  readonly limit?: number;
+}
+
+/** Calls that name something unknown throw a `ControlError` with `fields.status` 404; a bad argument one with 400. */
+export interface Control {
+  /** A customer's message to one of our numbers, named by its E.164 or its number id; sends `message.inbound`. */
+  inbound(message: { to: string; from: string; body: string; media?: readonly unknown[] }): InboundMessage;
+  messages(filter?: Filter): readonly (Message | InboundMessage)[];
+  requests(filter?: Pick<Filter, "since" | "limit">): readonly RequestRecord[];
+  events(filter?: Filter): readonly EventRecord[];
+  /** Deliveries with their attempts. */
+  deliveries(filter?: Filter & { state?: Delivery["state"] }): readonly Delivery[];
+  /** All attempts, oldest first. */
+  attempts(filter?: Filter): readonly (Attempt & { readonly deliveryId: string; readonly eventId: string })[];
+  /** One extra attempt of a delivery; no retry follows. */
+  redeliver(deliveryId: string): Promise<Delivery>;
+  /** One extra attempt of everything since `since` (epoch ms) that was not delivered. */
+  recover(since: number): Promise<readonly Delivery[]>;
+  /** The next step of a message happens now. */
+  advanceMessage(messageId: string): Message;
+  failMessage(messageId: string, error?: { code: string; message: string }): Message;
+  /** Any event, as if the service had sent it. */
+  trigger(event: TriggerInput): EventRecord;
+  readonly faults: Omit<Faults, "forCall" | "forEvent" | "forAttempt">;
+  clients(): readonly (Client & { readonly accountStatus: Account["status"] })[];
+  updateClient(
+    apiClientId: string,
+    fields: Partial<Pick<Client, "status" | "capabilities" | "clientSecret">> & { accountStatus?: Account["status"] },
+  ): Client;
+  numbers(): readonly PhoneNumber[];
+  updateNumber(numberId: string, fields: Partial<Omit<PhoneNumber, "numberId">>): PhoneNumber;
+  /** Makes all tokens unknown, or those of one client; returns how many. */
+  revokeTokens(apiClientId?: string): number;
+  exportState(): StateExport;
+  importState(state: StateExport): void;
+  /** Back to the seed data: nothing happened yet. The clock stays where it is. */
+  reset(): void;
+  /** Calls `listener` for all that happens from now on; the returned function ends that. */
+  watch(listener: (entry: JournalEntry) => void): () => void;
+}
+
+/** What the controls need of the emulator as a whole. */
+export interface Whole {
+  /** Empties the state and seeds it again. */
+  reset(): void;
+  /** Puts another state in the place of this one, and takes up what it left pending. */
+  load(tables: StateExport["tables"]): void;
+}
+
+export function createControl(_service: Service, _whole: Whole): Control {
+  throw new Error("not yet");
+}

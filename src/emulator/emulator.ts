@@ -1,0 +1,196 @@
+/** `createEmulator()`: the whole service on one port, or behind `handle` alone. */
+
+import { numberOption } from "../internal/options.ts";
+import { createTime } from "./clock.ts";
+import { createControlApi } from "./control/api.ts";
+import { type Control, createControl, type Whole } from "./control/control.ts";
+import { createDeliveries } from "./delivery/deliveries.ts";
+import { createFaults } from "./faults/faults.ts";
+import { handleApi } from "./http/api.ts";
+import { type FetchHandler, listen } from "./http/listener.ts";
+import { Router } from "./http/route.ts";
+import { createJournal } from "./journal.ts";
+import { createMessages } from "./messages/messages.ts";
+import { type EmulatorOptions, type Settings, settingsFrom } from "./options.ts";
+import { seededFraction } from "./random.ts";
+import { ROUTES } from "./routes/table.ts";
+import { Scheduler } from "./scheduler.ts";
+import { type Fixtures, fixturesOf, seedState } from "./seed.ts";
+import type { Ground, Service } from "./service.ts";
+import { openKeeper } from "./state/keeper.ts";
+import { createState, type State, TABLE_NAMES } from "./state/state.ts";
+import type { Table } from "./state/table.ts";
+
+/** A running emulator of the service. */
+export interface Emulator {
+  /** The base address, without a slash at its end: `http://127.0.0.1:4010`. */
+  readonly url: string;
+  /** The main client's. */
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** The secret that `inboundUrl` and `deliveryUrl` are signed with. */
+  readonly webhookSecret: string;
+  readonly fixtures: Fixtures;
+  /** Answers a request without a socket. A connection that breaks is `Response.error()`. */
+  handle(request: Request): Promise<Response>;
+  readonly clock: {
+    /** The emulator's time, epoch ms. */
+    now(): number;
+    /** Moves time on by `ms` (0 to ten years); resolves when all that came due has happened and every attempt has ended. */
+    advance(ms: number): Promise<void>;
+    /** Resolves when nothing is due and no attempt is under way. */
+    idle(): Promise<void>;
+  };
+  readonly control: Control;
+  /** Ends the listener and what is under way, and keeps the state. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** The least time from an attempt to anything it brings about: its first retry (DLV-6). */
+const FIRST_RETRY_MS = 60_000;
+/** Ten years. */
+const LONGEST_ADVANCE_MS = 315_576_000_000;
+
+/**
+ * Starts an emulator. Each test can have its own: one is ready in milliseconds.
+ *
+ * @throws SetupError for a set-up mistake, a port in use, or a state file that is none
+ * @example
+ * const emulator = await createEmulator({ deliveryUrl: "http://127.0.0.1:3000/webhooks" });
+ * emulator.control.inbound({ to: emulator.fixtures.numbers.full, from: "+14155550123", body: "hello" });
+ * await emulator.clock.advance(60_000);
+ * await emulator.close();
+ */
+export async function createEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
+  const settings = settingsFrom(options);
+  const keeper = await openKeeper(settings);
+  const state = createState(keeper.onChange);
+  const loaded = keeper.load(state);
+  if (!loaded) seedState(state, settings);
+  const service = assemble(settings, state);
+  const commit = () => keeper.commit(state, service.time.now());
+  const control = createControl(service, wholeOf(service));
+  const handle = handlerOf(service, control, commit);
+  commitSoonAfter(service, commit);
+  if (loaded) resume(service);
+  const listener = settings.port === null ? null : await listen(handle, settings.port, settings.host);
+  const close = async () => {
+    await listener?.close();
+    await service.scheduler.close();
+    commit();
+    keeper.close();
+  };
+  return publish(service, { handle, control, close, port: listener?.port });
+}
+
+function assemble(settings: Settings, state: State): Service {
+  const keptAt = state.meta.get("now") ?? 0;
+  const time = createTime(settings.systemClock, settings.clock, settings.startAt);
+  time.raiseTo(keptAt);
+  const ground: Ground = {
+    settings,
+    state,
+    time,
+    scheduler: new Scheduler(settings.systemClock, time, FIRST_RETRY_MS),
+    journal: createJournal(),
+    chance: (purpose) => seededFraction(settings.seed, purpose),
+  };
+  const faults = createFaults(ground);
+  const deliveries = createDeliveries(ground, faults);
+  return { ...ground, faults, deliveries, messages: createMessages(ground, deliveries, faults) };
+}
+
+/** Every answer comes after its state was kept. */
+function handlerOf(service: Service, control: Control, commit: () => void): FetchHandler {
+  const router = new Router(ROUTES);
+  const controlApi = createControlApi(service, control);
+  const { basePath } = service.settings;
+  return async (request) => {
+    const { pathname } = new URL(request.url);
+    const inside = pathname === basePath || pathname.startsWith(`${basePath}/`);
+    const path = inside ? pathname.slice(basePath.length) : pathname;
+    const isControl = inside && (path === "/_emulator" || path.startsWith("/_emulator/"));
+    const response = isControl
+      ? await controlApi(request, path)
+      : await handleApi(service, router, request, inside ? path : null);
+    commit();
+    return response;
+  };
+}
+
+/** What happens without a call, such as an attempt, is kept in the same turn. */
+function commitSoonAfter({ journal }: Service, commit: () => void): void {
+  let planned = false;
+  journal.watch(() => {
+    if (planned) return;
+    planned = true;
+    queueMicrotask(() => {
+      planned = false;
+      commit();
+    });
+  });
+}
+
+function wholeOf(service: Service): Whole {
+  const { state, scheduler, settings, time, journal, faults } = service;
+  const empty = () => {
+    scheduler.clear();
+    for (const name of TABLE_NAMES) state[name].clear();
+  };
+  return {
+    reset() {
+      empty();
+      seedState(state, settings);
+      faults.clear();
+      for (const rule of settings.faults) faults.add(rule);
+      journal.tell({ type: "reset" });
+    },
+    load(tables) {
+      empty();
+      for (const name of TABLE_NAMES) {
+        const table = state[name] as Table<unknown>;
+        for (const [id, record] of Object.entries(tables[name] ?? {})) table.put(id, record);
+      }
+      time.raiseTo(state.meta.get("now") ?? 0);
+      journal.tell({ type: "reset" });
+      resume(service);
+    },
+  };
+}
+
+function resume({ messages, deliveries }: Service): void {
+  messages.resume();
+  deliveries.resume();
+}
+
+interface Published {
+  readonly handle: FetchHandler;
+  readonly control: Control;
+  readonly close: () => Promise<void>;
+  readonly port: number | undefined;
+}
+
+function publish({ settings, time, scheduler }: Service, { handle, control, close, port }: Published): Emulator {
+  return {
+    url: `http://${hostName(settings.host)}${port === undefined ? "" : `:${port}`}${settings.basePath}`,
+    clientId: settings.clientId,
+    clientSecret: settings.clientSecret,
+    webhookSecret: settings.webhookSecret,
+    fixtures: fixturesOf(settings),
+    handle,
+    clock: {
+      now: () => time.now(),
+      advance: (ms) => scheduler.advance(numberOption("ms", ms, 0, { min: 0, max: LONGEST_ADVANCE_MS, unit: "ms" })),
+      idle: () => scheduler.idle(),
+    },
+    control,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** An address to connect to, for one to listen on; an IPv6 one goes in brackets. */
+function hostName(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}

@@ -1,0 +1,53 @@
+/** What a route says: a reply, or a refusal in the core error wrapper (GEN-2) or the OAuth shape (GEN-3). */
+import type { ApiAction } from "../faults/rule.ts";
+
+/** The codes of the core error wrapper and their usual statuses. */
+export const CORE_ERRORS = {
+  INVALID_REQUEST: 400,
+  UNAUTHORIZED: 401,
+  FORBIDDEN: 403,
+  NOT_FOUND: 404,
+  CONFLICT: 409,
+  SERVER_ERROR: 500,
+  UPSTREAM_ERROR: 502,
+} as const;
+
+export type CoreErrorCode = keyof typeof CORE_ERRORS;
+
+export interface Reply {
+  readonly kind: "reply";
+  readonly status: number;
+  /** The exact JSON text. */
+  readonly text: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Faults to play on this answer, as a magic recipient asks for them. */
+  readonly play?: readonly ApiAction[];
+}
+
+export interface Refusal {
+  readonly kind: "refusal";
+  readonly status: number;
+  /** One of `CoreErrorCode`, or what a fault rule says (GEN-11). */
+  readonly code: string;
+  readonly message: string;
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** What stands between caller and service instead of an answer: a connection that breaks, or a proxy's error page. */
+export interface Broken {
+  readonly kind: "reset" | "badGateway";
+}
+
+export type Answer = Reply | Refusal | Broken;
+
+/** A success. */
+export function reply(status: number, body: unknown, headers?: Readonly<Record<string, string>>): Reply {
+  const text = JSON.stringify(body);
+  return headers === undefined ? { kind: "reply", status, text } : { kind: "reply", status, text, headers };
+}
+
+/** A refusal with its code's usual status. The message holds nothing that the caller sent. */
+export function refuse(code: CoreErrorCode, message: string, details: Readonly<Record<string, unknown>> = {}): Refusal {
+  return { kind: "refusal", status: CORE_ERRORS[code], code, message, details };
+}

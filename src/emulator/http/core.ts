@@ -1,0 +1,69 @@
+/** A call under `/api/core`: caller, route, headers, body, handler, in the order in which their errors go before each other (AUT-8). */
+import { callerOf } from "../routes/bearer.ts";
+import type { Service } from "../service.ts";
+import type { Client } from "../state/records.ts";
+import { type Answer, refuse } from "./answers.ts";
+import { parseJsonObject, schemaRefusal, unknownFields } from "./body.ts";
+import type { CoreRoute } from "./route.ts";
+
+export interface CoreCall {
+  readonly now: number;
+  readonly headers: Headers;
+  /** Null when it was longer than the limit. */
+  readonly rawBody: Uint8Array | null;
+  /** Undefined where no route matches (GEN-7). */
+  readonly found: { readonly route: CoreRoute; readonly params: Readonly<Record<string, string>> } | undefined;
+  warn(text: string): void;
+  /** Told who calls, for the request log. */
+  authenticated(client: Client): void;
+}
+
+export async function handleCore(service: Service, call: CoreCall): Promise<Answer> {
+  const { now, headers, found } = call;
+  const client = callerOf(service, headers, now);
+  if (client === null) return refuse("UNAUTHORIZED", "A valid bearer token is required.");
+  call.authenticated(client);
+  if (found === undefined) return refuse("NOT_FOUND", "There is no such route.");
+  const { route, params } = found;
+  if (lacksCapability(service, route, client)) {
+    return refuse("FORBIDDEN", `This client lacks the capability ${route.capability}.`);
+  }
+  const early = route.checkHeaders?.(headers) ?? null;
+  if (early !== null) return early;
+  if (call.rawBody === null) return refuse("INVALID_REQUEST", "The body is longer than 1 MiB.");
+  const body = bodyOf(service, route, call.rawBody, call.warn);
+  if (!body.ok) return body.refusal;
+  return route.handle({
+    service,
+    now,
+    client,
+    params,
+    headers,
+    body: body.value,
+    rawBody: call.rawBody,
+    warn: call.warn,
+  });
+}
+
+function lacksCapability(service: Service, route: CoreRoute, client: Client): boolean {
+  if (!service.settings.readings["capabilities.enforce"] || route.capability === undefined) return false;
+  return !client.capabilities.includes(route.capability);
+}
+
+type Body = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly refusal: Answer };
+
+function bodyOf(service: Service, route: CoreRoute, rawBody: Uint8Array, warn: (text: string) => void): Body {
+  if (route.body === undefined) return { ok: true, value: undefined };
+  const parsed = parseJsonObject(rawBody);
+  if (!parsed.ok) return parsed;
+  const unknown = unknownFields(route.body, parsed.value);
+  if (unknown.length > 0 && service.settings.readings.unknownFields === "reject") {
+    return {
+      ok: false,
+      refusal: refuse("INVALID_REQUEST", "The body has unknown fields.", { unknownFields: unknown }),
+    };
+  }
+  for (const name of unknown) warn(route.lookalikes?.[name] ?? `unknown field "${name}" was ignored`);
+  const fitted = route.body.safeParse(parsed.value);
+  return fitted.success ? { ok: true, value: fitted.data } : { ok: false, refusal: schemaRefusal(fitted.error) };
+}

@@ -1,0 +1,114 @@
+/** One route of the API: what the router matches, the OpenAPI document describes, and the tests go through. */
+import type { z } from "zod";
+import type { Service } from "../service.ts";
+import type { Client } from "../state/records.ts";
+import type { Answer } from "./answers.ts";
+
+export type Method = "GET" | "POST" | "PATCH";
+
+/** A call of a route, with everything decided that comes before it: route, caller, and whether the body fits. */
+export interface Call<Body> {
+  readonly service: Service;
+  /** The emulator's time when it came in, epoch ms. */
+  readonly now: number;
+  /** The authenticated client. */
+  readonly client: Client;
+  /** Path parameters, percent-decoded once. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly headers: Headers;
+  readonly body: Body;
+  /** The body as it came, for what compares bytes. */
+  readonly rawBody: Uint8Array;
+  /** Puts a warning into the request log. */
+  warn(text: string): void;
+}
+
+interface Described {
+  readonly method: Method;
+  /** With parameters in braces: `/api/core/numbers/{numberId}`. */
+  readonly path: string;
+  readonly operationId: string;
+  readonly summary: string;
+  /** The 2xx answer. */
+  readonly success: { readonly status: number; readonly description: string; readonly schema: z.ZodType };
+  /** Statuses of its error answers, besides 401 and 500 which every core route has. */
+  readonly errors: readonly number[];
+}
+
+/** A route under `/api/core`. */
+export interface CoreRoute<Body = unknown> extends Described {
+  readonly kind: "core";
+  /** Asked for with `capabilities.enforce` (AUT-10). */
+  readonly capability?: string;
+  /** Headers it needs, checked by `checkHeaders`. */
+  readonly requiredHeaders?: readonly { readonly name: string; readonly description: string }[];
+  /** What comes before the body in the order of errors (SND-27): a refusal, or null. */
+  checkHeaders?(headers: Headers): Answer | null;
+  /** Absent: the route takes no body, and ignores one. */
+  readonly body?: z.ZodType<Body>;
+  /** What the body says with a field name that only looks right (UPD-7). */
+  readonly lookalikes?: Readonly<Record<string, string>>;
+  handle(call: Call<Body>): Answer | Promise<Answer>;
+}
+
+/** Keeps the body's type between the schema and the handler. */
+export function coreRoute<Body>(route: Omit<CoreRoute<Body>, "kind">): CoreRoute {
+  return { ...route, kind: "core" } as CoreRoute;
+}
+
+/** A call of the token route, which reads its own body: a form or JSON (TOK-2). */
+export interface TokenCall {
+  readonly service: Service;
+  readonly now: number;
+  readonly headers: Headers;
+  /** Null when it was longer than the limit (GEN-10). */
+  readonly rawBody: Uint8Array | null;
+}
+
+/** The token route; its errors have the OAuth shape. */
+export interface TokenRoute extends Described {
+  readonly kind: "token";
+  /** For the OpenAPI document. */
+  readonly body: z.ZodType;
+  handle(call: TokenCall): Answer | Promise<Answer>;
+}
+
+export type Route = CoreRoute | TokenRoute;
+
+/** Matches a path against routes; parameters are percent-decoded once (UPD-16). */
+export class Router<R extends { readonly method: string; readonly path: string }> {
+  readonly #fixed = new Map<string, R>();
+  readonly #patterns: { readonly route: R; readonly pattern: RegExp; readonly names: readonly string[] }[] = [];
+
+  constructor(routes: readonly R[]) {
+    for (const route of routes) {
+      if (!route.path.includes("{")) this.#fixed.set(`${route.method} ${route.path}`, route);
+      else this.#patterns.push({ route, ...patternOf(route.path) });
+    }
+  }
+
+  match(method: string, path: string): { route: R; params: Readonly<Record<string, string>> } | undefined {
+    const route = this.#fixed.get(`${method} ${path}`);
+    if (route !== undefined) return { route, params: {} };
+    for (const { route, pattern, names } of this.#patterns) {
+      const values = route.method === method ? pattern.exec(path)?.slice(1).map(decoded) : undefined;
+      if (values === undefined || values.includes(undefined)) continue;
+      return { route, params: Object.fromEntries(names.map((name, i) => [name, values[i] ?? ""])) };
+    }
+    return undefined;
+  }
+}
+
+function patternOf(path: string): { pattern: RegExp; names: string[] } {
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? "");
+  const source = path.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{\w+\}/g, "([^/]+)");
+  return { pattern: new RegExp(`^${source}$`), names };
+}
+
+function decoded(value: string): string | undefined {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,28 @@
+/** Tells whoever watches what happens: the event stream of the control API, and tests. */
+import type { Delivery, EventRecord, RequestRecord } from "./state/records.ts";
+
+/** One thing that happened, in the order it happened. */
+export type JournalEntry =
+  | { readonly type: "request"; readonly request: RequestRecord }
+  | { readonly type: "event"; readonly event: EventRecord }
+  | { readonly type: "delivery"; readonly delivery: Delivery }
+  | { readonly type: "reset" };
+
+export interface Journal {
+  tell(entry: JournalEntry): void;
+  /** Calls `listener` for each entry from now on; the returned function ends that. */
+  watch(listener: (entry: JournalEntry) => void): () => void;
+}
+
+export function createJournal(): Journal {
+  const listeners = new Set<(entry: JournalEntry) => void>();
+  return {
+    tell(entry) {
+      for (const listener of listeners) listener(entry);
+    },
+    watch(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}

@@ -1,0 +1,224 @@
+/** Options of `createEmulator()`: validate, then default. */
+import { type Clock, systemClock } from "../internal/clock.ts";
+import { type Logger, stderrLogger } from "../internal/logger.ts";
+import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import type { ClockMode } from "./clock.ts";
+import { type FaultRule, faultRuleSchema, type ParsedFaultRule } from "./faults/rule.ts";
+import { PROFILE_NAMES, PROFILES, type Profile, type ProfileName } from "./profiles.ts";
+import { seededHex } from "./random.ts";
+import { type Readings, readingsFrom } from "./unspecified.ts";
+
+export type Lifecycle = "instant" | "realistic" | "manual";
+
+export interface EmulatorOptions {
+  /** TCP port, 0 to 65,535; 0 picks a free one, `null` opens none: then only `handle` serves. Default 0. */
+  readonly port?: number | null;
+  /** Address to listen on. Beyond loopback a `controlToken` is required. Default `"127.0.0.1"`. */
+  readonly host?: string;
+  /** A path before every route, such as `"/sms"` (GEN-13). Default none. */
+  readonly basePath?: string;
+  /** Decides every id, secret and chance: the same seed and the same calls repeat exactly. Default `"oncehook"`. */
+  readonly seed?: string;
+  /** How time goes. Default `"virtual"`: it moves by `clock.advance()` only. */
+  readonly clock?: ClockMode;
+  /** Where the emulator's time starts, epoch ms. Default: 1 January 2026 for a virtual clock, otherwise now. */
+  readonly startAt?: number;
+  /** The real clock behind it. Default: the system's. */
+  readonly systemClock?: Clock;
+  /**
+   * Whose time signatures carry. `"real"`: the real clock's, less the age that a frozen signature has on the emulator's, so that
+   * receivers on the real clock accept them however far the emulator's time was moved. `"emulator"`: the emulator's. Default `"real"`.
+   */
+  readonly timestampClock?: "emulator" | "real";
+  /** A SQLite file that keeps the state, made when absent; needs better-sqlite3. Default: in memory. */
+  readonly state?: string;
+  /** Ended messages kept, with their events, and API calls logged: 1 to 10,000,000. Default 100,000. */
+  readonly keep?: number;
+  /** Default `"default"`. */
+  readonly profile?: ProfileName;
+  /** Other readings of what the specification does not show; see docs/emulator.md. They go before the profile's. */
+  readonly unspecified?: Partial<Readings>;
+  /** `"realistic"`: sent within 2 s, ended within 10 s. `"instant"`: all at once. `"manual"`: by the control API. Default `"realistic"`. */
+  readonly lifecycle?: Lifecycle;
+  /** Whether the magic recipients behave as documented. Default true. */
+  readonly magic?: boolean;
+  /** Fault rules, besides the profile's. */
+  readonly faults?: readonly FaultRule[];
+  /** The main client's own id and secret. Default: `"client_main"`, and a secret that the seed decides. */
+  readonly clientId?: string;
+  readonly clientSecret?: string;
+  /** Default webhook targets of the main client, enabled and signed from the start. */
+  readonly inboundUrl?: string;
+  readonly deliveryUrl?: string;
+  /** The secret they are signed with. Default: one that the seed decides. */
+  readonly webhookSecret?: string;
+  /** Asked for by the control API as `Authorization: Bearer …`. Default: none on loopback. */
+  readonly controlToken?: string;
+  /** Private networks in CIDR notation that webhooks may reach, besides loopback. Default none. */
+  readonly allowPrivateTargets?: readonly string[];
+  /** Let webhooks reach public addresses. Default false. */
+  readonly allowPublicTargets?: boolean;
+  /** Real milliseconds an attempt may take, 1 to 600,000. Default 10,000 (DLV-19). */
+  readonly attemptTimeoutMs?: number;
+  /** Default: warnings and errors to standard error. */
+  readonly logger?: Logger;
+}
+
+/** Options, checked and complete. */
+export interface Settings {
+  readonly port: number | null;
+  readonly host: string;
+  readonly basePath: string;
+  readonly seed: string;
+  readonly clock: ClockMode;
+  readonly startAt: number | undefined;
+  readonly systemClock: Clock;
+  readonly timestampClock: "emulator" | "real";
+  readonly state: string | undefined;
+  readonly keep: number;
+  readonly readings: Readings;
+  readonly lifecycle: Lifecycle;
+  readonly magic: boolean;
+  readonly faults: readonly ParsedFaultRule[];
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly inboundUrl: string | undefined;
+  readonly deliveryUrl: string | undefined;
+  readonly webhookSecret: string;
+  readonly controlToken: string | undefined;
+  readonly allowPrivateTargets: readonly string[];
+  readonly allowPublicTargets: boolean;
+  readonly attemptTimeoutMs: number;
+  readonly logger: Logger;
+}
+
+const NAMES: readonly (keyof EmulatorOptions)[] = [
+  "port",
+  "host",
+  "basePath",
+  "seed",
+  "clock",
+  "startAt",
+  "systemClock",
+  "timestampClock",
+  "state",
+  "keep",
+  "profile",
+  "unspecified",
+  "lifecycle",
+  "magic",
+  "faults",
+  "clientId",
+  "clientSecret",
+  "inboundUrl",
+  "deliveryUrl",
+  "webhookSecret",
+  "controlToken",
+  "allowPrivateTargets",
+  "allowPublicTargets",
+  "attemptTimeoutMs",
+  "logger",
+];
+
+/** 2026-01-01T00:00:00Z. */
+const VIRTUAL_START = 1_767_225_600_000;
+const LATEST_START = 8_640_000_000_000_000;
+
+/** @throws SetupError for a set-up mistake, with the fix in its message */
+export function settingsFrom(options: EmulatorOptions): Settings {
+  refuseUnknownOptions("createEmulator()", options, NAMES);
+  const profile: Profile = PROFILES[choiceOption("profile", options.profile, "default", PROFILE_NAMES)];
+  const seed = textOption("seed", options.seed) ?? "oncehook";
+  const clock = options.clock ?? "virtual";
+  return {
+    ...listening(options),
+    seed,
+    clock,
+    startAt:
+      options.startAt === undefined
+        ? clock === "virtual"
+          ? VIRTUAL_START
+          : undefined
+        : numberOption("startAt", options.startAt, 0, { min: 0, max: LATEST_START, unit: "ms" }),
+    systemClock: options.systemClock ?? systemClock,
+    timestampClock: choiceOption("timestampClock", options.timestampClock, "real", ["emulator", "real"]),
+    state: textOption("state", options.state),
+    keep: numberOption("keep", options.keep, 100_000, { min: 1, max: 10_000_000, unit: "messages" }),
+    readings: readingsFrom(options.unspecified, profile.unspecified),
+    lifecycle: choiceOption("lifecycle", options.lifecycle, "realistic", ["instant", "realistic", "manual"]),
+    magic: flagOption("magic", options.magic, true),
+    faults: [...profile.faults, ...(options.faults ?? [])].map(faultOption),
+    clientId: textOption("clientId", options.clientId) ?? "client_main",
+    clientSecret: textOption("clientSecret", options.clientSecret) ?? seededHex(seed, "client secret: main", 24),
+    inboundUrl: urlOption("inboundUrl", options.inboundUrl),
+    deliveryUrl: urlOption("deliveryUrl", options.deliveryUrl),
+    webhookSecret: textOption("webhookSecret", options.webhookSecret) ?? seededHex(seed, "webhook secret", 32),
+    allowPrivateTargets: options.allowPrivateTargets ?? [],
+    allowPublicTargets: flagOption("allowPublicTargets", options.allowPublicTargets, false),
+    attemptTimeoutMs: numberOption("attemptTimeoutMs", options.attemptTimeoutMs, 10_000, {
+      min: 1,
+      max: 600_000,
+      unit: "ms",
+    }),
+    logger: options.logger ?? stderrLogger,
+  };
+}
+
+function listening(options: EmulatorOptions): Pick<Settings, "port" | "host" | "basePath" | "controlToken"> {
+  const host = textOption("host", options.host) ?? "127.0.0.1";
+  const controlToken = textOption("controlToken", options.controlToken);
+  if (!isLoopback(host) && controlToken === undefined) {
+    throw invalidOption(
+      "controlToken",
+      "is required when the emulator listens beyond loopback: its state holds secrets",
+    );
+  }
+  return {
+    port:
+      options.port === null
+        ? null
+        : numberOption("port", options.port, 0, { min: 0, max: 65_535, unit: "as a TCP port" }),
+    host,
+    basePath: basePathOption(options.basePath),
+    controlToken,
+  };
+}
+
+/** Whether an address or name to listen on is this machine's own. */
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+function basePathOption(value: string | undefined): string {
+  const path = value?.replace(/\/+$/, "") ?? "";
+  if (path === "" || /^(?:\/[\w.~-]+)+$/.test(path)) return path;
+  throw invalidOption("basePath", 'must be a path such as "/sms"', value);
+}
+
+function textOption(name: string, value: unknown): string | undefined {
+  if (value === undefined || (typeof value === "string" && value !== "")) return value;
+  throw invalidOption(name, "must be a text that is not empty", value);
+}
+
+function flagOption(name: string, value: unknown, fallback: boolean): boolean {
+  if (value === undefined) return fallback;
+  if (typeof value === "boolean") return value;
+  throw invalidOption(name, "must be true or false", value);
+}
+
+function urlOption(name: string, value: unknown): string | undefined {
+  if (value === undefined || isHttpUrl(value)) return value;
+  throw invalidOption(name, "must be an http or https URL", value);
+}
+
+/** Whether a value is a text that parses as an http or https URL (WHK-25, UPD-15). */
+export function isHttpUrl(value: unknown): value is string {
+  return typeof value === "string" && /^https?:\/\//i.test(value) && URL.canParse(value);
+}
+
+function faultOption(rule: unknown): ParsedFaultRule {
+  const parsed = faultRuleSchema.safeParse(rule);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw invalidOption("faults", `has a rule that does not fit: ${issue?.path.join(".")} ${issue?.message}`, rule);
+}

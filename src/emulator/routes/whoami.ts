@@ -1,0 +1,41 @@
+/** `GET /api/core/whoami`: who a client is and what it has. */
+import { z } from "zod";
+import { reply } from "../http/answers.ts";
+import { coreRoute } from "../http/route.ts";
+
+const whoamiSchema = z.looseObject({
+  apiClientId: z.string(),
+  apiClientName: z.string(),
+  apiClientStatus: z.string().describe("ACTIVE is the value for a usable client"),
+  capabilities: z.array(z.string()),
+  assignedNumbers: z.looseObject({ total: z.int(), smsEnabledCount: z.int(), mmsEnabledCount: z.int() }),
+  inboundWebhookConfigured: z.boolean(),
+  deliveryWebhookConfigured: z.boolean(),
+});
+
+export const whoami = coreRoute({
+  method: "GET",
+  path: "/api/core/whoami",
+  operationId: "whoami",
+  summary: "The identity, capabilities and numbers of the calling client",
+  success: { status: 200, description: "Who calls", schema: whoamiSchema },
+  errors: [],
+  handle({ service, client }) {
+    const numbers = [...service.state.numbers.values()].filter(({ apiClientId }) => apiClientId === client.apiClientId);
+    return reply(200, {
+      apiClientId: client.apiClientId,
+      apiClientName: client.name,
+      apiClientStatus: client.status,
+      capabilities: client.capabilities,
+      // Flags are counted whatever the number's status (WHO-3).
+      assignedNumbers: {
+        total: numbers.length,
+        smsEnabledCount: numbers.filter(({ smsEnabled }) => smsEnabled).length,
+        mmsEnabledCount: numbers.filter(({ mmsEnabled }) => mmsEnabled).length,
+      },
+      // Overrides of numbers only: a default alone makes neither true (WHO-6).
+      inboundWebhookConfigured: numbers.some(({ webhookInboundOverride }) => webhookInboundOverride !== null),
+      deliveryWebhookConfigured: numbers.some(({ webhookDeliveryOverride }) => webhookDeliveryOverride !== null),
+    });
+  },
+});

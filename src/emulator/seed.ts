@@ -1,0 +1,134 @@
+/** What a new emulator holds: clients for every way to be refused, and a number for every rule of sending. */
+
+import type { Settings } from "./options.ts";
+import { seededHex } from "./random.ts";
+import { type Client, type Kind, type PhoneNumber, webhookId } from "./state/records.ts";
+import type { State } from "./state/state.ts";
+
+export interface Credentials {
+  readonly clientId: string;
+  readonly clientSecret: string;
+}
+
+/** Where a test finds what it needs. */
+export interface Fixtures {
+  readonly clients: {
+    /** The usable one, owner of all numbers but `foreign`. */
+    readonly main: Credentials;
+    /** Usable as well; owner of `foreign`. */
+    readonly other: Credentials;
+    readonly inactive: Credentials;
+    /** Active, in an inactive account. */
+    readonly inactiveAccount: Credentials;
+  };
+  /** Number ids. */
+  readonly numbers: {
+    /** Active, with campaign, SMS and MMS. */
+    readonly full: string;
+    readonly noCampaign: string;
+    readonly smsOff: string;
+    readonly mmsOff: string;
+    readonly inactive: string;
+    /** Complete, but the other client's. */
+    readonly foreign: string;
+  };
+}
+
+const CAPABILITIES = ["numbers:read", "numbers:search", "numbers:update"];
+
+/** Fills an empty state. */
+export function seedState(state: State, settings: Settings): void {
+  state.accounts.put("acct_main", { accountId: "acct_main", status: "ACTIVE" });
+  state.accounts.put("acct_other", { accountId: "acct_other", status: "ACTIVE" });
+  state.accounts.put("acct_inactive", { accountId: "acct_inactive", status: "INACTIVE" });
+  const { clients } = fixturesOf(settings);
+  addClient(state, { apiClientId: "ac_main", name: "Main client", accountId: "acct_main", ...clients.main });
+  addClient(state, { apiClientId: "ac_other", name: "Other client", accountId: "acct_other", ...clients.other });
+  addClient(state, {
+    apiClientId: "ac_inactive",
+    name: "Inactive client",
+    accountId: "acct_main",
+    status: "INACTIVE",
+    ...clients.inactive,
+  });
+  addClient(state, {
+    apiClientId: "ac_inactive_account",
+    name: "Client of an inactive account",
+    accountId: "acct_inactive",
+    ...clients.inactiveAccount,
+  });
+  addNumber(state, "+12065550101", {});
+  addNumber(state, "+12065550102", { campaignRegId: null });
+  addNumber(state, "+12065550103", { smsEnabled: false });
+  addNumber(state, "+12065550104", { mmsEnabled: false });
+  addNumber(state, "+12065550105", { status: "INACTIVE" });
+  addNumber(state, "+14155550106", { apiClientId: "ac_other" });
+  configure(state, settings, "inbound", settings.inboundUrl);
+  configure(state, settings, "delivery", settings.deliveryUrl);
+}
+
+/** The same for the same settings, whatever happened since. */
+export function fixturesOf({ seed, clientId, clientSecret }: Settings): Fixtures {
+  const secret = (name: string) => seededHex(seed, `client secret: ${name}`, 24);
+  return {
+    clients: {
+      main: { clientId, clientSecret },
+      other: { clientId: "client_other", clientSecret: secret("other") },
+      inactive: { clientId: "client_inactive", clientSecret: secret("inactive") },
+      inactiveAccount: { clientId: "client_inactive_account", clientSecret: secret("inactiveAccount") },
+    },
+    numbers: {
+      full: "num_000001",
+      noCampaign: "num_000002",
+      smsOff: "num_000003",
+      mmsOff: "num_000004",
+      inactive: "num_000005",
+      foreign: "num_000006",
+    },
+  };
+}
+
+function addClient(state: State, client: Omit<Client, "status" | "capabilities"> & Partial<Client>): void {
+  const { apiClientId } = client;
+  state.clients.put(apiClientId, { status: "ACTIVE", capabilities: CAPABILITIES, ...client });
+  for (const kind of ["inbound", "delivery"] as const) {
+    // Nothing is configured at first (WHK-17).
+    state.webhooks.put(webhookId(apiClientId, kind), {
+      apiClientId,
+      kind,
+      endpointUrl: null,
+      enabled: false,
+      signingEnabled: false,
+      currentSecret: null,
+      previousSecret: null,
+      previousValidUntil: null,
+      rotatedAt: null,
+    });
+  }
+}
+
+function addNumber(state: State, e164: string, differences: Partial<PhoneNumber>): void {
+  const numberId = state.nextId("num");
+  state.numbers.put(numberId, {
+    numberId,
+    e164,
+    status: "ACTIVE",
+    campaignRegId: "C000001",
+    smsEnabled: true,
+    mmsEnabled: true,
+    webhookInboundOverride: null,
+    webhookDeliveryOverride: null,
+    apiClientId: "ac_main",
+    ...differences,
+  });
+}
+
+function configure(state: State, { webhookSecret }: Settings, kind: Kind, endpointUrl: string | undefined): void {
+  if (endpointUrl === undefined) return;
+  state.webhooks.update(webhookId("ac_main", kind), {
+    endpointUrl,
+    enabled: true,
+    signingEnabled: true,
+    currentSecret: webhookSecret,
+  });
+}

@@ -1,0 +1,98 @@
+/** The parts of a running emulator that its rooms share, and what each room offers the others. */
+import type { EmulatorTime } from "./clock.ts";
+import type { ApiAction, AttemptAction, EventAction, FaultRule, ParsedFaultRule } from "./faults/rule.ts";
+import type { Journal } from "./journal.ts";
+import type { Settings } from "./options.ts";
+import type { Scheduler } from "./scheduler.ts";
+import type { Client, Delivery, EventRecord, InboundMessage, Kind, Message, PhoneNumber } from "./state/records.ts";
+import type { State } from "./state/state.ts";
+
+/** What every room stands on. */
+export interface Ground {
+  readonly settings: Settings;
+  readonly state: State;
+  readonly time: EmulatorTime;
+  readonly scheduler: Scheduler;
+  readonly journal: Journal;
+  /** A number in [0, 1) for a purpose; the same seed and purpose give the same number. */
+  chance(purpose: string): number;
+}
+
+/** The whole service, assembled. */
+export interface Service extends Ground {
+  readonly faults: Faults;
+  readonly deliveries: Deliveries;
+  readonly messages: Messages;
+}
+
+/** The rules of what goes wrong (faults/). */
+export interface Faults {
+  /** Adds a rule and returns its id: `fault_000001`. */
+  add(rule: FaultRule): string;
+  remove(id: string): boolean;
+  clear(): void;
+  list(): readonly { readonly id: string; readonly rule: ParsedFaultRule; readonly played: number }[];
+  /** What goes wrong with a call of this route; counts as played. */
+  forCall(route: string): readonly ApiAction[];
+  /** What goes wrong with an event as a whole. */
+  forEvent(event: Pick<EventRecord, "eventId" | "eventType" | "messageId">): readonly EventAction[];
+  /** What goes wrong with one attempt. */
+  forAttempt(event: Pick<EventRecord, "eventId" | "eventType" | "messageId">): readonly AttemptAction[];
+}
+
+/** Handing over events (delivery/). */
+export interface Deliveries {
+  /**
+   * Queues an event for its target: one delivery per copy, each with its attempts (DLV-6). The first is due `delayMs` after
+   * `at`. Without a target the delivery is kept as `no_target` and never tried (DLV-2).
+   */
+  queue(event: EventRecord, options: { at: number; delayMs: number; copies: number }): readonly Delivery[];
+  /** One extra attempt now; no retry follows. Resolves when it ended; undefined for an unknown id. */
+  redeliver(deliveryId: string, trigger?: "redelivery" | "recovery"): Promise<Delivery | undefined>;
+  /** One extra attempt for each delivery since `since` (epoch ms) that was not delivered. Resolves when they ended. */
+  recover(since: number): Promise<readonly Delivery[]>;
+  /** Takes up what a loaded state left pending. */
+  resume(): void;
+}
+
+export interface SendInput {
+  readonly client: Client;
+  readonly number: PhoneNumber;
+  readonly to: string;
+  readonly messageType: "SMS" | "MMS";
+  readonly text: string | null;
+  readonly externalReference: string;
+}
+
+export interface InboundInput {
+  readonly number: PhoneNumber;
+  readonly from: string;
+  readonly body: string;
+  readonly media: readonly unknown[];
+}
+
+/** Messages and their lifecycles (messages/). */
+export interface Messages {
+  /** Takes an outbound message up: its queued event happens at once, the rest as its lifecycle says. */
+  accept(input: SendInput): Message;
+  /** A customer's message arrives. */
+  receive(input: InboundInput): InboundMessage;
+  /** The next step of a message happens now; undefined when there is none. For the manual lifecycle. */
+  advance(messageId: string): Message | undefined;
+  /** The message fails now, whatever was planned; undefined when it has ended or does not exist. */
+  fail(messageId: string, error?: { code: string; message: string }): Message | undefined;
+  /** Any event of a message, as the control API asks for it. */
+  trigger(event: TriggerInput): EventRecord;
+  /** Takes up what a loaded state left planned. */
+  resume(): void;
+}
+
+export interface TriggerInput {
+  readonly kind: Kind;
+  readonly eventType: string;
+  readonly apiClientId: string;
+  readonly numberId: string;
+  readonly messageId: string;
+  readonly sequence: number | null;
+  readonly data: Readonly<Record<string, unknown>>;
+}

@@ -1,0 +1,202 @@
+/** What the emulator knows, as plain records: everything here goes into an export of the state and comes back from it. */
+
+export interface Account {
+  readonly accountId: string;
+  readonly status: "ACTIVE" | "INACTIVE";
+}
+
+/** An API client: a machine account of an account. */
+export interface Client {
+  readonly apiClientId: string;
+  readonly name: string;
+  readonly status: "ACTIVE" | "INACTIVE";
+  readonly accountId: string;
+  /** The OAuth client identifier. */
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly capabilities: readonly string[];
+}
+
+/** The two kinds of webhooks; each has a default configuration and a number-level override. */
+export type Kind = "inbound" | "delivery";
+
+/** A client's default configuration of one kind; its id in the table is `webhookId(apiClientId, kind)`. */
+export interface WebhookConfig {
+  readonly apiClientId: string;
+  readonly kind: Kind;
+  readonly endpointUrl: string | null;
+  readonly enabled: boolean;
+  readonly signingEnabled: boolean;
+  readonly currentSecret: string | null;
+  readonly previousSecret: string | null;
+  /** Epoch ms; the previous secret counts as gone from then on (WHK-26). */
+  readonly previousValidUntil: number | null;
+  readonly rotatedAt: number | null;
+}
+
+export interface PhoneNumber {
+  readonly numberId: string;
+  readonly e164: string;
+  readonly status: "ACTIVE" | "INACTIVE";
+  readonly campaignRegId: string | null;
+  readonly smsEnabled: boolean;
+  readonly mmsEnabled: boolean;
+  readonly webhookInboundOverride: string | null;
+  readonly webhookDeliveryOverride: string | null;
+  readonly apiClientId: string;
+}
+
+export interface Token {
+  readonly accessToken: string;
+  readonly apiClientId: string;
+  /** Epoch ms; at that very moment it is expired (AUT-11). */
+  readonly expiresAt: number;
+}
+
+/** A send request's answer, kept for its key (SND-17, SND-30). Only what was answered 202 is kept (SND-29). */
+export interface IdempotencyRecord {
+  /** `idempotencyId(apiClientId, key)`. */
+  readonly id: string;
+  /** What is compared with a repeated send's payload. */
+  readonly fingerprint: string;
+  readonly status: number;
+  /** The answer's exact text. */
+  readonly body: string;
+  readonly createdAt: number;
+}
+
+/** One thing that will happen to an outbound message. */
+export interface Step {
+  /** Epoch ms on the emulator's clock. */
+  readonly at: number;
+  readonly eventType: "message.queued" | "message.sent" | "message.delivery" | "message.failed" | "message.inbound";
+  /** Null for an inbound answer. */
+  readonly sequence: number | null;
+  /** Milliseconds from the step to the event's first attempt: how an event comes late or out of order. */
+  readonly attemptDelayMs: number;
+  /** Deliveries of the same event: 2 for a recipient whose events come twice. */
+  readonly copies: number;
+}
+
+/** An outbound message: one per accepted recipient (SND-19). */
+export interface Message {
+  readonly messageId: string;
+  readonly direction: "outbound";
+  readonly apiClientId: string;
+  readonly numberId: string;
+  /** The sending number in E.164. */
+  readonly from: string;
+  readonly to: string;
+  readonly messageType: "SMS" | "MMS";
+  readonly text: string | null;
+  readonly externalReference: string;
+  readonly status: "QUEUED" | "sent" | "delivered" | "failed";
+  /** The sequence of its newest event. */
+  readonly sequence: number;
+  readonly createdAt: number;
+  /** Still to come, by `at`. */
+  readonly steps: readonly Step[];
+}
+
+/** A customer's message to a number of ours. */
+export interface InboundMessage {
+  readonly messageId: string;
+  readonly direction: "inbound";
+  readonly apiClientId: string;
+  readonly numberId: string;
+  readonly conversationId: string;
+  readonly from: string;
+  readonly to: string;
+  readonly text: string;
+  readonly media: readonly unknown[];
+  readonly createdAt: number;
+}
+
+/** An event, as its body says it. */
+export interface EventRecord {
+  /** The emulator's own name for it; never on the wire (EVT-12). */
+  readonly eventId: string;
+  readonly kind: Kind;
+  readonly eventType: string;
+  readonly apiClientId: string;
+  readonly numberId: string;
+  readonly messageId: string;
+  readonly sequence: number | null;
+  readonly occurredAt: number;
+  /** The exact text of the body. */
+  readonly body: string;
+}
+
+/** Where an event goes and how it is signed, looked up for one attempt or, with `resolveTarget: "event"`, for all. */
+export interface Target {
+  readonly url: string;
+  /** Null: unsigned. More than one secret: a signature of each. */
+  readonly secrets: readonly string[] | null;
+}
+
+/** What a frozen signature keeps from the first attempt (DLV-17). */
+export interface FrozenSignature {
+  /** Epoch ms on the emulator's clock. */
+  readonly signedAt: number;
+  readonly secrets: readonly string[];
+}
+
+/**
+ * The handing over of one event to its target, with all its attempts. The specification's word is delivery as well; the
+ * receiver's side calls each attempt one.
+ */
+export interface Delivery {
+  readonly deliveryId: string;
+  readonly eventId: string;
+  readonly messageId: string;
+  readonly eventType: string;
+  readonly state: "pending" | "delivered" | "failed" | "no_target" | "dropped";
+  readonly createdAt: number;
+  /** When the next scheduled attempt is due; null when none is. */
+  readonly nextAttemptAt: number | null;
+  /** Scheduled attempts made so far, 0 to 5. Redeliveries do not count (they schedule nothing). */
+  readonly scheduledAttempts: number;
+  readonly attempts: readonly Attempt[];
+  readonly target: Target | null;
+  readonly frozen: FrozenSignature | null;
+}
+
+export interface Attempt {
+  readonly trigger: "schedule" | "redelivery" | "recovery";
+  /** Epoch ms on the emulator's clock. */
+  readonly at: number;
+  /** On the emulator's clock: 0 while it stands still. */
+  readonly durationMs: number;
+  /** Null when there was no target any more. */
+  readonly url: string | null;
+  readonly requestHeaders: Readonly<Record<string, string>>;
+  /** The answer's status; null when none came. */
+  readonly status: number | null;
+  /** Why no answer came: `timeout`, `reset`, `refused`, `blocked`, `NO_TARGET`, …; null when one came. */
+  readonly error: string | null;
+  readonly responseHeaders: Readonly<Record<string, string>>;
+  /** At most 16 KiB of the answer. */
+  readonly responseBody: string;
+  /** Faults that were played on it. */
+  readonly faults: readonly string[];
+}
+
+/** One API call, with secrets taken out. */
+export interface RequestRecord {
+  readonly number: number;
+  readonly at: number;
+  readonly method: string;
+  readonly path: string;
+  readonly apiClientId: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Parsed JSON or form fields, secrets replaced; a text when neither parsed. */
+  readonly body: unknown;
+  /** 0 when the connection was reset instead of an answer. */
+  readonly status: number;
+  readonly responseBody: unknown;
+  readonly warnings: readonly string[];
+  readonly faults: readonly string[];
+}
+
+export const webhookId = (apiClientId: string, kind: Kind): string => `${apiClientId}/${kind}`;
+export const idempotencyId = (apiClientId: string, key: string): string => JSON.stringify([apiClientId, key]);
