@@ -96,7 +96,10 @@ function assemble(settings: Settings, state: State): Service {
     journal: createJournal(),
     chance: (purpose) => seededFraction(settings.seed, purpose),
   };
-  const faults = createFaults(ground);
+  const faults = createFaults(
+    ground,
+    ROUTES.map(({ method, path }) => `${method} ${path}`),
+  );
   const deliveries = createDeliveries(ground, faults);
   return { ...ground, faults, deliveries, messages: createMessages(ground, deliveries, faults) };
 }

@@ -44,11 +44,13 @@ export interface Faults {
 export interface Deliveries {
   /**
    * Queues an event for its target: one delivery per copy, each with its attempts (DLV-6). The first is due `delayMs` after
-   * `at`. Without a target the delivery is kept as `no_target` and never tried (DLV-2).
+   * `at`. Without a target the delivery is kept as `no_target` and never tried (DLV-2); with no copies as `dropped`.
    */
   queue(event: EventRecord, options: { at: number; delayMs: number; copies: number }): readonly Delivery[];
   /** One extra attempt now; no retry follows. Resolves when it ended; undefined for an unknown id. */
   redeliver(deliveryId: string, trigger?: "redelivery" | "recovery"): Promise<Delivery | undefined>;
+  /** Resolves when the next attempt of a delivery ended; at once when none is planned. */
+  nextAttempt(deliveryId: string): Promise<void>;
   /** One extra attempt for each delivery since `since` (epoch ms) that was not delivered. Resolves when they ended. */
   recover(since: number): Promise<readonly Delivery[]>;
   /** Takes up what a loaded state left pending. */
@@ -75,6 +77,8 @@ export interface InboundInput {
 export interface Messages {
   /** Takes an outbound message up: its queued event happens at once, the rest as its lifecycle says. */
   accept(input: SendInput): Message;
+  /** Resolves when the answer to the send may go out: at once, but after the first attempt with the fault `beforeAnswer` (DLV-20). */
+  answerable(messageId: string): Promise<void>;
   /** A customer's message arrives. */
   receive(input: InboundInput): InboundMessage;
   /** The next step of a message happens now; undefined when there is none. For the manual lifecycle. */

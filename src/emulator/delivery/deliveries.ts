@@ -2,5 +2,11 @@
 import type { Deliveries, Faults, Ground } from "../service.ts";
 
 export function createDeliveries(_ground: Ground, _faults: Faults): Deliveries {
-  return { queue: () => [], redeliver: async () => undefined, recover: async () => [], resume: () => {} };
+  return {
+    queue: () => [],
+    redeliver: async () => undefined,
+    nextAttempt: async () => {},
+    recover: async () => [],
+    resume: () => {},
+  };
 }
