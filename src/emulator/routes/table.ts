@@ -1,5 +1,6 @@
 /** Every route of the API, once: for the router, the OpenAPI document and the tests. */
 import type { Route } from "../http/route.ts";
+import { token } from "./token.ts";
 import { whoami } from "./whoami.ts";
 
-export const ROUTES: readonly Route[] = [whoami];
+export const ROUTES: readonly Route[] = [token, whoami];
