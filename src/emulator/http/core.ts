@@ -23,7 +23,9 @@ export async function handleCore(service: Service, call: CoreCall): Promise<Answ
   const client = callerOf(service, headers, now);
   if (client === null) return refuse("UNAUTHORIZED", "A valid bearer token is required.");
   call.authenticated(client);
-  if (found === undefined) return refuse("NOT_FOUND", "There is no such route.");
+  if (found === undefined || found.route.exists?.(service.settings.readings) === false) {
+    return refuse("NOT_FOUND", "There is no such route.");
+  }
   const { route, params } = found;
   if (lacksCapability(service, route, client)) {
     return refuse("FORBIDDEN", `This client lacks the capability ${route.capability}.`);

@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import type { Service } from "../service.ts";
 import type { Client } from "../state/records.ts";
+import type { Readings } from "../unspecified.ts";
 import type { Answer } from "./answers.ts";
 
 export type Method = "GET" | "POST" | "PATCH";
@@ -38,6 +39,8 @@ interface Described {
 /** A route under `/api/core`. */
 export interface CoreRoute<Body = unknown> extends Described {
   readonly kind: "core";
+  /** Whether these readings have the route at all (WHK-27). Absent: all have. */
+  exists?(readings: Readings): boolean;
   /** Asked for with `capabilities.enforce` (AUT-10). */
   readonly capability?: string;
   /** Headers it needs, checked by `checkHeaders`. */

@@ -15,7 +15,7 @@ import type {
 import { type ChangeListener, Table } from "./table.ts";
 
 /** What the ids of each thing begin with: `msg_000001`. */
-export type IdPrefix = "req" | "msg" | "evt" | "dlv" | "conv" | "num" | "provider" | "log" | "tok" | "fault";
+export type IdPrefix = "req" | "msg" | "evt" | "dlv" | "conv" | "num" | "provider" | "log" | "tok" | "fault" | "secret";
 
 export interface Tables {
   readonly accounts: Table<Account>;
