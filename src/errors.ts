@@ -27,7 +27,9 @@ export type OncehookErrorCode =
   | "dead_lettered"
   | "wait_timeout"
   | "invalid_event"
-  | "raw_body_unavailable";
+  | "raw_body_unavailable"
+  | "unknown_id"
+  | "message_ended";
 
 export interface OncehookErrorOptions extends ErrorOptions {
   /** Data for programs; never a secret, signature, phone number or body text. */

@@ -3,7 +3,8 @@
 import { numberOption } from "../internal/options.ts";
 import { createTime } from "./clock.ts";
 import { createControlApi } from "./control/api.ts";
-import { type Control, createControl, type Whole } from "./control/control.ts";
+import type { Control, Whole } from "./control/control.ts";
+import { createControl } from "./control/create-control.ts";
 import { createDeliveries } from "./delivery/deliveries.ts";
 import { createFaults } from "./faults/faults.ts";
 import { handleApi } from "./http/api.ts";

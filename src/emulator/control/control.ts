@@ -1,6 +1,6 @@
 /** The emulator's own controls, for programs; the control API serves the same over HTTP. */
 import type { JournalEntry } from "../journal.ts";
-import type { Faults, Service, TriggerInput } from "../service.ts";
+import type { Faults, TriggerInput } from "../service.ts";
 import type {
   Account,
   Attempt,
@@ -30,11 +30,22 @@ export interface Filter {
   readonly limit?: number;
 }
 
-/** Calls that name something unknown throw a `ControlError` with `fields.status` 404; a bad argument one with 400. */
+/** A client with what decides about it. */
+export type ControlledClient = Client & { readonly accountStatus: Account["status"] };
+
+/** What of a client can be changed. */
+export type ClientFields = Partial<
+  Pick<ControlledClient, "status" | "capabilities" | "clientSecret" | "accountStatus">
+>;
+
+/**
+ * The controls. A call that names something unknown throws an `OncehookError` with code `unknown_id`, a step of a message that
+ * has none left one with `message_ended`, and an argument that does not fit a `SetupError` with `invalid_option`.
+ */
 export interface Control {
   /** A customer's message to one of our numbers, named by its E.164 or its number id; sends `message.inbound`. */
   inbound(message: { to: string; from: string; body: string; media?: readonly unknown[] }): InboundMessage;
-  messages(filter?: Filter): readonly (Message | InboundMessage)[];
+  messages(filter?: Omit<Filter, "eventType">): readonly (Message | InboundMessage)[];
   requests(filter?: Pick<Filter, "since" | "limit">): readonly RequestRecord[];
   events(filter?: Filter): readonly EventRecord[];
   /** Deliveries with their attempts. */
@@ -51,11 +62,9 @@ export interface Control {
   /** Any event, as if the service had sent it. */
   trigger(event: TriggerInput): EventRecord;
   readonly faults: Omit<Faults, "forCall" | "forEvent" | "forAttempt">;
-  clients(): readonly (Client & { readonly accountStatus: Account["status"] })[];
-  updateClient(
-    apiClientId: string,
-    fields: Partial<Pick<Client, "status" | "capabilities" | "clientSecret">> & { accountStatus?: Account["status"] },
-  ): Client;
+  clients(): readonly ControlledClient[];
+  /** `accountStatus` is its account's, which other clients can share. */
+  updateClient(apiClientId: string, fields: ClientFields): ControlledClient;
   numbers(): readonly PhoneNumber[];
   updateNumber(numberId: string, fields: Partial<Omit<PhoneNumber, "numberId">>): PhoneNumber;
   /** Makes all tokens unknown, or those of one client; returns how many. */
@@ -74,8 +83,4 @@ export interface Whole {
   reset(): void;
   /** Puts another state in the place of this one, and takes up what it left pending. */
   load(tables: StateExport["tables"]): void;
-}
-
-export function createControl(_service: Service, _whole: Whole): Control {
-  throw new Error("not yet");
 }

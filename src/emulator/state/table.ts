@@ -17,6 +17,10 @@ export class Table<T> {
     return this.#records.size;
   }
 
+  has(id: string): boolean {
+    return this.#records.has(id);
+  }
+
   get(id: string): T | undefined {
     return this.#records.get(id);
   }

@@ -1,0 +1,140 @@
+/** `createControl()`: the controls over the assembled service, with every argument checked. */
+import { z } from "zod";
+import { OncehookError } from "../../errors.ts";
+import type { Service } from "../service.ts";
+import type { Client, PhoneNumber } from "../state/records.ts";
+import type { Control, ControlledClient, Whole } from "./control.ts";
+import {
+  clientFieldsSchema,
+  errorSchema,
+  fitted,
+  given,
+  inboundSchema,
+  numberFieldsSchema,
+  sinceSchema,
+  triggerSchema,
+} from "./inputs.ts";
+import { createLists } from "./lists.ts";
+import { exportState, tablesOf } from "./transfer.ts";
+
+export function createControl(service: Service, whole: Whole): Control {
+  const { state, journal, faults } = service;
+  return {
+    ...createLists(state),
+    ...messageControls(service),
+    ...deliveryControls(service),
+    ...clientControls(service),
+    ...numberControls(service),
+    faults: {
+      add: (rule) => faults.add(rule),
+      remove: (id) => faults.remove(id),
+      clear: () => faults.clear(),
+      list: () => faults.list(),
+    },
+    exportState() {
+      state.meta.put("now", service.time.now());
+      return exportState(state);
+    },
+    importState: (exported) => whole.load(tablesOf(exported)),
+    reset: () => whole.reset(),
+    watch: (listener) => journal.watch(listener),
+  };
+}
+
+type MessageControls = Pick<Control, "inbound" | "advanceMessage" | "failMessage" | "trigger">;
+
+function messageControls({ state, messages }: Service): MessageControls {
+  const step = <T>(messageId: string, result: T | undefined): T => {
+    if (!state.messages.has(messageId)) throw unknownId("message");
+    if (result !== undefined) return result;
+    throw new OncehookError("message_ended", "The message has ended: nothing more can happen to it.", {
+      fields: { messageId },
+    });
+  };
+  return {
+    inbound(message) {
+      const { to, from, body, media = [] } = fitted("inbound()", inboundSchema, message);
+      const number = numberNamed(state.numbers.values(), to);
+      if (number === undefined) throw unknownId("number");
+      return messages.receive({ number, from, body, media });
+    },
+    advanceMessage: (messageId) => step(messageId, messages.advance(messageId)),
+    failMessage(messageId, error) {
+      const reason = fitted("failMessage()", errorSchema.optional(), error);
+      return step(messageId, messages.fail(messageId, reason));
+    },
+    trigger(event) {
+      const input = fitted("trigger()", triggerSchema, event);
+      if (state.clients.get(input.apiClientId) === undefined) throw unknownId("client");
+      if (state.numbers.get(input.numberId) === undefined) throw unknownId("number");
+      return messages.trigger(input);
+    },
+  };
+}
+
+function deliveryControls({ deliveries }: Service): Pick<Control, "redeliver" | "recover"> {
+  return {
+    async redeliver(deliveryId) {
+      const delivery = await deliveries.redeliver(deliveryId);
+      if (delivery === undefined) throw unknownId("delivery");
+      return delivery;
+    },
+    recover: async (since) => deliveries.recover(fitted("recover()", sinceSchema, since)),
+  };
+}
+
+function clientControls({ state }: Service): Pick<Control, "clients" | "updateClient" | "revokeTokens"> {
+  const controlled = (client: Client): ControlledClient => ({
+    ...client,
+    accountStatus: state.accounts.get(client.accountId)?.status ?? "INACTIVE",
+  });
+  const known = (apiClientId: string): Client => {
+    const client = state.clients.get(apiClientId);
+    if (client === undefined) throw unknownId("client");
+    return client;
+  };
+  return {
+    clients: () => [...state.clients.values()].map(controlled),
+    updateClient(apiClientId, changes) {
+      const { accountId } = known(apiClientId);
+      const { accountStatus, ...fields } = fitted("updateClient()", clientFieldsSchema, changes);
+      if (accountStatus !== undefined) state.accounts.update(accountId, { status: accountStatus });
+      state.clients.update(apiClientId, given(fields));
+      return controlled(known(apiClientId));
+    },
+    revokeTokens(apiClientId) {
+      if (apiClientId !== undefined) known(fitted("revokeTokens()", z.string(), apiClientId));
+      const revoked = [...state.tokens.values()].filter(
+        (token) => (apiClientId ?? token.apiClientId) === token.apiClientId,
+      );
+      for (const { accessToken } of revoked) state.tokens.remove(accessToken);
+      return revoked.length;
+    },
+  };
+}
+
+function numberControls({ state }: Service): Pick<Control, "numbers" | "updateNumber"> {
+  return {
+    numbers: () => [...state.numbers.values()],
+    updateNumber(numberId, changes) {
+      const number = state.numbers.get(numberId);
+      if (number === undefined) throw unknownId("number");
+      const fields = given(fitted("updateNumber()", numberFieldsSchema, changes));
+      if (fields.apiClientId !== undefined && state.clients.get(fields.apiClientId) === undefined) {
+        throw unknownId("client");
+      }
+      const updated = { ...number, ...fields };
+      state.numbers.put(numberId, updated);
+      return updated;
+    },
+  };
+}
+
+function numberNamed(numbers: Iterable<PhoneNumber>, name: string): PhoneNumber | undefined {
+  for (const number of numbers) if (number.numberId === name || number.e164 === name) return number;
+  return undefined;
+}
+
+function unknownId(thing: "client" | "delivery" | "message" | "number"): OncehookError {
+  return new OncehookError("unknown_id", `There is no such ${thing}.`, { fields: { thing } });
+}

@@ -1,0 +1,95 @@
+/** What the controls take, once: checked for calls of a program, and as bodies and query parameters of the control API. */
+import { z } from "zod";
+import { SetupError } from "../../errors.ts";
+import { isHttpUrl } from "../options.ts";
+import { deliverySchema } from "../state/schemas.ts";
+
+const text = z.string().min(1);
+const instant = z.int().min(0);
+const activity = z.enum(["ACTIVE", "INACTIVE"]);
+const override = z.string().refine(isHttpUrl, "must be an http or https URL").nullable();
+
+export const inboundSchema = z.strictObject({
+  /** One of our numbers: its E.164 or its number id. */
+  to: text,
+  from: text,
+  body: z.string(),
+  media: z.array(z.json()).optional(),
+});
+
+export const errorSchema = z.strictObject({ code: text, message: z.string() });
+
+export const triggerSchema = z.strictObject({
+  kind: z.enum(["inbound", "delivery"]),
+  eventType: text,
+  apiClientId: text,
+  numberId: text,
+  messageId: text,
+  sequence: z.int().nullable(),
+  data: z.record(z.string(), z.json()),
+});
+
+export const clientFieldsSchema = z
+  .strictObject({
+    status: activity,
+    capabilities: z.array(text),
+    clientSecret: text,
+    accountStatus: activity,
+  })
+  .partial();
+
+export const numberFieldsSchema = z
+  .strictObject({
+    e164: z.string().regex(/^\+[1-9]\d{1,14}$/, "must be an E.164 number"),
+    status: activity,
+    campaignRegId: text.nullable(),
+    smsEnabled: z.boolean(),
+    mmsEnabled: z.boolean(),
+    webhookInboundOverride: override,
+    webhookDeliveryOverride: override,
+    apiClientId: text,
+  })
+  .partial();
+
+export const sinceSchema = instant;
+
+const narrowing = { since: instant.optional(), limit: z.int().min(1).max(10_000).optional() };
+
+/** By what each list can be narrowed. */
+export const filters = {
+  requests: z.strictObject(narrowing),
+  messages: z.strictObject({ messageId: text.optional(), ...narrowing }),
+  events: z.strictObject({ messageId: text.optional(), eventType: text.optional(), ...narrowing }),
+  deliveries: z.strictObject({
+    messageId: text.optional(),
+    eventType: text.optional(),
+    state: deliverySchema.shape.state.optional(),
+    ...narrowing,
+  }),
+} as const;
+
+/**
+ * The value as its schema says, for a call of a program.
+ *
+ * @throws SetupError when it does not fit; the message names fields and types, none of its values
+ */
+export function fitted<T>(call: string, schema: z.ZodType<T>, value: unknown): T {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new SetupError("invalid_option", `control.${call} does not take this: ${problemOf(parsed.error)}.`, {
+    fields: { call },
+  });
+}
+
+/** The fields that have a value: one that is given as undefined changes nothing. */
+export function given<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> };
+}
+
+/** Where a value does not fit, in a few words: `"to": Invalid input: expected string, received number`. */
+export function problemOf(error: z.ZodError): string {
+  const [issue] = error.issues;
+  const path = issue?.path.join(".") ?? "";
+  return path === "" ? `${issue?.message}` : `"${path}": ${issue?.message}`;
+}

@@ -1,0 +1,54 @@
+/** The whole state as JSON and back, checked record by record before anything of it is taken. */
+import { z } from "zod";
+import { SetupError } from "../../errors.ts";
+import { RECORD_SCHEMAS } from "../state/schemas.ts";
+import { type State, TABLE_NAMES, type Tables } from "../state/state.ts";
+import type { StateExport } from "./control.ts";
+import { problemOf } from "./inputs.ts";
+
+const tablesSchema = z
+  .strictObject(
+    Object.fromEntries(TABLE_NAMES.map((name) => [name, z.record(z.string(), RECORD_SCHEMAS[name] as z.ZodType)])),
+  )
+  .partial();
+
+const stateSchema = z.strictObject({ version: z.literal(1), tables: tablesSchema });
+
+export function exportState(state: State): StateExport {
+  const tables = TABLE_NAMES.map((name) => [name, Object.fromEntries(state[name].entries())]);
+  return { version: 1, tables: Object.fromEntries(tables) };
+}
+
+/**
+ * The tables of an export, when all of it fits.
+ *
+ * @throws SetupError when it is no export of this version, or names what it does not hold
+ */
+export function tablesOf(exported: unknown): StateExport["tables"] {
+  const parsed = stateSchema.safeParse(exported);
+  if (!parsed.success) throw unfit(problemOf(parsed.error));
+  const tables = parsed.data.tables as StateExport["tables"];
+  for (const { table, field, to } of REFERENCES) {
+    for (const [id, record] of Object.entries(tables[table] ?? {})) {
+      const target = (record as Readonly<Record<string, string>>)[field] ?? "";
+      if (!Object.hasOwn(tables[to] ?? {}, target)) throw unfit(`"${table}.${id}.${field}" names no record of ${to}`);
+    }
+  }
+  return tables;
+}
+
+/** What would leave a message without its sender, or a delivery without its body. A removed record's own log may stay. */
+const REFERENCES: readonly { readonly table: keyof Tables; readonly field: string; readonly to: keyof Tables }[] = [
+  { table: "clients", field: "accountId", to: "accounts" },
+  { table: "webhooks", field: "apiClientId", to: "clients" },
+  { table: "numbers", field: "apiClientId", to: "clients" },
+  { table: "tokens", field: "apiClientId", to: "clients" },
+  { table: "messages", field: "apiClientId", to: "clients" },
+  { table: "messages", field: "numberId", to: "numbers" },
+  { table: "inboundMessages", field: "numberId", to: "numbers" },
+  { table: "deliveries", field: "eventId", to: "events" },
+];
+
+function unfit(problem: string): SetupError {
+  return new SetupError("invalid_option", `This is no state that the emulator exported: ${problem}.`);
+}

@@ -1,0 +1,183 @@
+/** The records of `records.ts` as schemas, one per table: what an imported state must fit, and what the control API answers with. */
+import { z } from "zod";
+import type {
+  Account,
+  Attempt,
+  Client,
+  Delivery,
+  EventRecord,
+  IdempotencyRecord,
+  InboundMessage,
+  Message,
+  PhoneNumber,
+  RequestRecord,
+  Token,
+  WebhookConfig,
+} from "./records.ts";
+import type { Tables } from "./state.ts";
+
+const id = z.string().min(1);
+/** Epoch ms. */
+const instant = z.int().min(0);
+const count = z.int().min(0);
+const activity = z.enum(["ACTIVE", "INACTIVE"]);
+const kind = z.enum(["inbound", "delivery"]);
+const headers = z.record(z.string(), z.string());
+const texts = z.array(z.string());
+
+export const accountSchema = z.strictObject({ accountId: id, status: activity }) satisfies z.ZodType<Account>;
+
+export const clientSchema = z.strictObject({
+  apiClientId: id,
+  name: z.string(),
+  status: activity,
+  accountId: id,
+  clientId: id,
+  clientSecret: id,
+  capabilities: texts,
+}) satisfies z.ZodType<Client>;
+
+const webhookSchema = z.strictObject({
+  apiClientId: id,
+  kind,
+  endpointUrl: z.string().nullable(),
+  enabled: z.boolean(),
+  signingEnabled: z.boolean(),
+  currentSecret: z.string().nullable(),
+  previousSecret: z.string().nullable(),
+  previousValidUntil: instant.nullable(),
+  rotatedAt: instant.nullable(),
+}) satisfies z.ZodType<WebhookConfig>;
+
+export const phoneNumberSchema = z.strictObject({
+  numberId: id,
+  e164: z.string(),
+  status: activity,
+  campaignRegId: z.string().nullable(),
+  smsEnabled: z.boolean(),
+  mmsEnabled: z.boolean(),
+  webhookInboundOverride: z.string().nullable(),
+  webhookDeliveryOverride: z.string().nullable(),
+  apiClientId: id,
+}) satisfies z.ZodType<PhoneNumber>;
+
+const tokenSchema = z.strictObject({
+  accessToken: id,
+  apiClientId: id,
+  expiresAt: instant,
+}) satisfies z.ZodType<Token>;
+
+const idempotencySchema = z.strictObject({
+  id,
+  fingerprint: z.string(),
+  status: z.int(),
+  body: z.string(),
+  createdAt: instant,
+}) satisfies z.ZodType<IdempotencyRecord>;
+
+const stepSchema = z.strictObject({
+  at: instant,
+  eventType: z.enum(["message.queued", "message.sent", "message.delivery", "message.failed", "message.inbound"]),
+  sequence: count.nullable(),
+  attemptDelayMs: count,
+  copies: count,
+});
+
+export const messageSchema = z.strictObject({
+  messageId: id,
+  direction: z.literal("outbound"),
+  apiClientId: id,
+  numberId: id,
+  from: z.string(),
+  to: z.string(),
+  messageType: z.enum(["SMS", "MMS"]),
+  text: z.string().nullable(),
+  externalReference: z.string(),
+  status: z.enum(["QUEUED", "sent", "delivered", "failed"]),
+  sequence: count,
+  createdAt: instant,
+  steps: z.array(stepSchema),
+}) satisfies z.ZodType<Message>;
+
+export const inboundMessageSchema = z.strictObject({
+  messageId: id,
+  direction: z.literal("inbound"),
+  apiClientId: id,
+  numberId: id,
+  conversationId: id,
+  from: z.string(),
+  to: z.string(),
+  text: z.string(),
+  media: z.array(z.unknown()),
+  createdAt: instant,
+}) satisfies z.ZodType<InboundMessage>;
+
+export const eventSchema = z.strictObject({
+  eventId: id,
+  kind,
+  eventType: z.string(),
+  apiClientId: id,
+  numberId: id,
+  messageId: id,
+  sequence: z.int().nullable(),
+  occurredAt: instant,
+  body: z.string(),
+}) satisfies z.ZodType<EventRecord>;
+
+export const attemptSchema = z.strictObject({
+  trigger: z.enum(["schedule", "redelivery", "recovery"]),
+  at: instant,
+  durationMs: z.number().min(0),
+  url: z.string().nullable(),
+  requestHeaders: headers,
+  status: z.int().nullable(),
+  error: z.string().nullable(),
+  responseHeaders: headers,
+  responseBody: z.string(),
+  faults: texts,
+}) satisfies z.ZodType<Attempt>;
+
+export const deliverySchema = z.strictObject({
+  deliveryId: id,
+  eventId: id,
+  messageId: id,
+  eventType: z.string(),
+  state: z.enum(["pending", "delivered", "failed", "no_target", "dropped"]),
+  createdAt: instant,
+  nextAttemptAt: instant.nullable(),
+  scheduledAttempts: count,
+  attempts: z.array(attemptSchema),
+  target: z.strictObject({ url: z.string(), secrets: texts.nullable() }).nullable(),
+  frozen: z.strictObject({ signedAt: instant, secrets: texts }).nullable(),
+}) satisfies z.ZodType<Delivery>;
+
+export const requestSchema = z.strictObject({
+  number: count,
+  at: instant,
+  method: z.string(),
+  path: z.string(),
+  apiClientId: z.string().nullable(),
+  headers,
+  body: z.unknown(),
+  status: z.int(),
+  responseBody: z.unknown(),
+  warnings: texts,
+  faults: texts,
+}) satisfies z.ZodType<RequestRecord>;
+
+/** What each table holds. */
+export const RECORD_SCHEMAS = {
+  accounts: accountSchema,
+  clients: clientSchema,
+  webhooks: webhookSchema,
+  numbers: phoneNumberSchema,
+  tokens: tokenSchema,
+  idempotency: idempotencySchema,
+  messages: messageSchema,
+  inboundMessages: inboundMessageSchema,
+  events: eventSchema,
+  deliveries: deliverySchema,
+  requests: requestSchema,
+  counters: count,
+  meta: instant,
+} as const satisfies Record<keyof Tables, z.ZodType>;
