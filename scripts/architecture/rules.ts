@@ -167,7 +167,7 @@ const entriesExist: Rule = {
     const paths = new Set(project.files.map(({ path }) => path));
     const missing = [...sources]
       .filter((source) => !paths.has(source))
-      .map((source) => `${source} is exported but missing`);
+      .map((source) => `${source} is an entry but missing`);
     return { count: sources.size, unit: "entries", problems: missing };
   },
 };
@@ -231,11 +231,10 @@ export function entriesOf(project: Pick<Project, "manifest">): string[] {
 }
 
 function entryTargets(project: Project): Set<string> {
-  return new Set(
-    Object.values(project.manifest.exports).flatMap((target) =>
-      typeof target === "string" ? [] : [target.default.replace("./dist/", "").replace(/\.js$/, ".ts")],
-    ),
-  );
+  const { exports, bin = {} } = project.manifest;
+  const modules = Object.values(exports).flatMap((target) => (typeof target === "string" ? [] : [target.default]));
+  const targets = [...modules, ...Object.values(bin)];
+  return new Set(targets.map((target) => target.replace(/^(?:\.\/)?dist\//, "").replace(/\.js$/, ".ts")));
 }
 
 function roomOf(path: string): { room: string; level: number } | undefined {

@@ -75,6 +75,7 @@ const breaches: Record<
       },
       says: /src\/x.ts/,
     },
+    { rest: { manifest: { ...manifest, bin: { x: "dist/src/cli/x.js" } } }, says: /src\/cli\/x.ts/ },
   ],
   "every entry is documented in the README": [
     { rest: { readme: "oncehook without code marks" }, says: /oncehook is not in/ },
