@@ -1,5 +1,6 @@
 /** `createEmulator()`: the whole service on one port, or behind `handle` alone. */
 
+import { guardedLogger } from "../internal/logger.ts";
 import { numberOption } from "../internal/options.ts";
 import { createTime } from "./clock.ts";
 import { createControlApi } from "./control/api.ts";
@@ -79,6 +80,7 @@ export async function createEmulator(options: EmulatorOptions = {}): Promise<Emu
   const close = async () => {
     await listener?.close();
     await service.scheduler.close();
+    service.deliveries.close();
     commit();
     keeper.close();
   };
@@ -93,7 +95,7 @@ function assemble(settings: Settings, state: State): Service {
     settings,
     state,
     time,
-    scheduler: new Scheduler(settings.systemClock, time, FIRST_RETRY_MS),
+    scheduler: new Scheduler(settings.systemClock, time, { horizonMs: FIRST_RETRY_MS, onFailure: reporter(settings) }),
     journal: createJournal(),
     chance: (purpose) => seededFraction(settings.seed, purpose),
   };
@@ -103,6 +105,14 @@ function assemble(settings: Settings, state: State): Service {
   );
   const deliveries = createDeliveries(ground, faults);
   return { ...ground, faults, deliveries, messages: createMessages(ground, deliveries, faults) };
+}
+
+/** Tells the log of a failure of the emulator's own that no caller can be told of. */
+function reporter({ logger }: Settings): (error: unknown) => void {
+  return (error) => {
+    const reason = error instanceof Error ? error.message : String(error);
+    guardedLogger(logger).error({ reason }, "The emulator failed in something that was due.");
+  };
 }
 
 /** Every answer comes after its state was kept. */

@@ -16,6 +16,11 @@ export class Heap<T> {
     return this.#items[0];
   }
 
+  /** Empties the heap; what was in it, in no particular order. */
+  drain(): T[] {
+    return this.#items.splice(0);
+  }
+
   push(item: T): void {
     this.#items.push(item);
     for (let i = this.#items.length - 1; i > 0; ) {

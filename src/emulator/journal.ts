@@ -18,7 +18,16 @@ export function createJournal(): Journal {
   const listeners = new Set<(entry: JournalEntry) => void>();
   return {
     tell(entry) {
-      for (const listener of listeners) listener(entry);
+      for (const listener of listeners) {
+        try {
+          listener(entry);
+        } catch (error) {
+          // A watcher's mistake is its own, as with an EventTarget: it must not break what is being told.
+          queueMicrotask(() => {
+            throw error;
+          });
+        }
+      }
     },
     watch(listener) {
       listeners.add(listener);

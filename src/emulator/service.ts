@@ -55,6 +55,8 @@ export interface Deliveries {
   recover(since: number): Promise<readonly Delivery[]>;
   /** Takes up what a loaded state left pending. */
   resume(): void;
+  /** Ends the connections it keeps open. */
+  close(): void;
 }
 
 export interface SendInput {

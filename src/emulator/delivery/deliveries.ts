@@ -8,5 +8,6 @@ export function createDeliveries(_ground: Ground, _faults: Faults): Deliveries {
     nextAttempt: async () => {},
     recover: async () => [],
     resume: () => {},
+    close: () => {},
   };
 }
