@@ -1,0 +1,60 @@
+/** A command run beside the emulator, through the shell and in a process group of its own, which is ended as a whole. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { type Clock, sleep, systemClock } from "../internal/clock.ts";
+import { codeOf } from "./signals.ts";
+
+/** How long what is left of the group may take to end by itself after SIGTERM. */
+const GRACE_MS = 5_000;
+const LOOK_EVERY_MS = 20;
+
+export interface Companion {
+  /** Resolves with its exit code (128 + the number of the signal that ended it) once nothing of its group runs any more. */
+  readonly ended: Promise<number>;
+  /** Sends a signal to the whole group; harmless when it is gone. */
+  signal(signal: NodeJS.Signals): void;
+}
+
+/** Starts `command` with `environment` added to this process's own, on this process's standard streams. */
+export function startCompanion(
+  command: string,
+  environment: Readonly<Record<string, string>>,
+  clock: Clock = systemClock,
+): Companion {
+  const child = spawn(command, {
+    shell: true,
+    // A group of its own: the shell may have started others, and a signal to the shell alone would leave them.
+    detached: true,
+    stdio: "inherit",
+    env: { ...process.env, ...environment },
+  });
+  const { pid } = child;
+  const signal = (name: NodeJS.Signals | 0) => pid !== undefined && signalGroup(pid, name);
+  // However this process ends; only its own SIGKILL leaves the group running.
+  const atExit = () => signal("SIGKILL");
+  process.once("exit", atExit);
+  const ended = async () => {
+    const [code, name] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
+    await endRest(signal, clock);
+    process.off("exit", atExit);
+    return name === null ? (code ?? 0) : codeOf(name);
+  };
+  return { ended: ended(), signal };
+}
+
+/** Ends what the shell left behind. */
+async function endRest(signal: (name: NodeJS.Signals | 0) => boolean, clock: Clock): Promise<void> {
+  signal("SIGTERM");
+  const limit = clock.monotonic() + GRACE_MS;
+  while (signal(0) && clock.monotonic() < limit) await sleep(clock, LOOK_EVERY_MS);
+  signal("SIGKILL");
+}
+
+/** Signals a process group; false when nothing of it is left. 0 only asks. */
+function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(-pid, signal);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,34 @@
+#!/usr/bin/env node
+/** The command `oncehook`. A new command is a file that makes it, and its line in `COMMANDS`. */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { Command } from "commander";
+import { emulatorCommand } from "./emulator.ts";
+import { endingOf } from "./failure.ts";
+
+const COMMANDS: readonly (() => Command)[] = [emulatorCommand];
+
+try {
+  await program().parseAsync();
+} catch (error) {
+  const { text, exitCode } = endingOf(error);
+  process.stderr.write(text);
+  process.exitCode = exitCode;
+}
+
+function program(): Command {
+  const program = new Command("oncehook")
+    .description("The messaging service's webhooks, received and sent.")
+    .version(version())
+    .exitOverride();
+  for (const make of COMMANDS) program.addCommand(make().copyInheritedSettings(program));
+  return program;
+}
+
+/** Of the package that this file is in, wherever it was installed or compiled to. */
+function version(): string {
+  const manifest: { version: string } = JSON.parse(
+    readFileSync(fileURLToPath(import.meta.resolve("oncehook/package.json")), "utf8"),
+  );
+  return manifest.version;
+}

@@ -1,0 +1,132 @@
+/** What the flags of `oncehook emulator` mean, as a table. */
+import { Command } from "commander";
+import { describe, expect, it, vi } from "vitest";
+import { addEmulatorFlags, type EmulatorInput, emulatorInput, FLAGS, flagOf } from "../../src/cli/emulator-options.ts";
+import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
+import { settingsFrom } from "../../src/emulator/options.ts";
+import { SetupError } from "../../src/errors.ts";
+
+function read(...argv: string[]): EmulatorInput {
+  const command = addEmulatorFlags(new Command("emulator"))
+    .exitOverride()
+    .configureOutput({ writeErr: () => {} });
+  return emulatorInput(command.parse(argv, { from: "user" }));
+}
+
+const DUPLICATE = { match: { webhook: true }, action: { type: "duplicate" } } as const;
+const GATEWAY = { match: { route: "GET /api/core/numbers" }, action: { type: "badGateway" }, times: 2 } as const;
+
+const TABLE: readonly (readonly [argv: string, options: EmulatorOptions])[] = [
+  ["--port 0", { port: 0 }],
+  ["--port=8080 --host 0.0.0.0 --control-token t", { port: 8080, host: "0.0.0.0", controlToken: "t" }],
+  ["--base-path /sms", { basePath: "/sms" }],
+  ["--seed x", { seed: "x" }],
+  ["--state file.sqlite --keep 10000", { state: "file.sqlite", keep: 10_000 }],
+  ["--clock virtual", { clock: "virtual" }],
+  ["--clock x60", { clock: "x60" }],
+  ["--start-at 1767225600000", { startAt: 1_767_225_600_000 }],
+  ["--start-at 2026-01-01T00:00:00Z", { startAt: 1_767_225_600_000 }],
+  ["--start-at 2026-01-01T01:00+01:00", { startAt: 1_767_225_600_000 }],
+  ["--timestamp-clock emulator", { timestampClock: "emulator" }],
+  ["--inbound-url http://127.0.0.1:3000/in", { inboundUrl: "http://127.0.0.1:3000/in" }],
+  ["--delivery-url http://127.0.0.1:3000/out", { deliveryUrl: "http://127.0.0.1:3000/out" }],
+  ["--secret s", { webhookSecret: "s" }],
+  ["--client-id me --client-secret s", { clientId: "me", clientSecret: "s" }],
+  ["--profile hostile", { profile: "hostile" }],
+  ["--lifecycle manual", { lifecycle: "manual" }],
+  ["--no-magic", { magic: false }],
+  [`--fault ${JSON.stringify(DUPLICATE)}`, { faults: [DUPLICATE] }],
+  [
+    `--fault ${JSON.stringify(DUPLICATE)} --fault ${JSON.stringify(GATEWAY).replaceAll(" ", "\\u0020")}`,
+    { faults: [DUPLICATE, GATEWAY] },
+  ],
+  ["--unspecified timestampUnit=s", { unspecified: { timestampUnit: "s" } }],
+  [
+    "--unspecified overlapMs=5 --unspecified sameSequence=true --unspecified webhooks.contentType=text/x;a=b",
+    { unspecified: { overlapMs: 5, sameSequence: true, "webhooks.contentType": "text/x;a=b" } },
+  ],
+  [
+    "--allow-private-targets 10.0.0.0/8 --allow-private-targets 172.16.0.0/12",
+    { allowPrivateTargets: ["10.0.0.0/8", "172.16.0.0/12"] },
+  ],
+  ["--allow-public-targets", { allowPublicTargets: true }],
+  ["--attempt-timeout 500", { attemptTimeoutMs: 500 }],
+];
+
+describe("emulatorInput()", () => {
+  it("listens on port 4010 and runs with the real clock unless told otherwise", () => {
+    expect(read()).toEqual({ options: { port: 4010, clock: "real" }, json: false, exec: undefined });
+  });
+
+  it.each(TABLE)("reads %s", (argv, expected) => {
+    const { options } = read(...argv.split(" "));
+    expect(options).toEqual({ port: 4010, clock: "real", ...expected });
+    expect(() => settingsFrom(options)).not.toThrow();
+  });
+
+  it("reads the command's own flags", () => {
+    expect(read("--json", "--exec", "node app.js")).toMatchObject({ json: true, exec: "node app.js" });
+  });
+
+  it.each([
+    ["--port http", /^--port takes a whole number, not "http"\.$/],
+    ["--port -1", /^--port takes a whole number, not "-1"/],
+    ["--keep 1e3", /^--keep takes a whole number/],
+    ["--attempt-timeout 10s", /^--attempt-timeout takes a whole number/],
+    ["--start-at yesterday", /^--start-at takes epoch milliseconds or a time/],
+    ["--start-at 2026-13-01T00:00:00Z", /^--start-at takes/],
+    ["--fault {", /^--fault takes a rule as JSON/],
+    ["--unspecified timestampUnit", /^--unspecified takes name=value/],
+    ["--unspecified =s", /^--unspecified takes name=value/],
+    ["--unspecified timestampUnits=s", /Did you mean "timestampUnit"/],
+  ])("refuses %s with what to write instead", (argv, message) => {
+    let thrown: unknown;
+    try {
+      read(...argv.split(" "));
+    } catch (error) {
+      thrown = error;
+    }
+    expect(thrown).toBeInstanceOf(SetupError);
+    expect((thrown as SetupError).message).toMatch(message);
+  });
+
+  it("takes secrets from the environment, and from flags before it", () => {
+    vi.stubEnv("ONCEHOOK_CLIENT_SECRET", "env-client");
+    vi.stubEnv("ONCEHOOK_WEBHOOK_SECRET", "env-webhook");
+    vi.stubEnv("ONCEHOOK_CONTROL_TOKEN", "env-token");
+    try {
+      expect(read().options).toMatchObject({
+        clientSecret: "env-client",
+        webhookSecret: "env-webhook",
+        controlToken: "env-token",
+      });
+      expect(read("--secret", "flag").options).toMatchObject({ clientSecret: "env-client", webhookSecret: "flag" });
+    } finally {
+      vi.unstubAllEnvs();
+    }
+  });
+});
+
+describe("FLAGS", () => {
+  it("has a flag for every option of createEmulator() that is no code", async () => {
+    const error: unknown = await createEmulator({ qqqqqqqqqqqqqqqqqqqqqqqqqqqq: 1 } as EmulatorOptions).catch((e) => e);
+    const known = /Known: (.*)\.$/.exec((error as Error).message)?.[1]?.split(", ") ?? [];
+    expect(known.length).toBeGreaterThan(20);
+    const code = ["systemClock", "logger"];
+    expect(Object.keys(FLAGS).sort()).toEqual(known.filter((name) => !code.includes(name)).sort());
+  });
+
+  it("is covered by the table above", () => {
+    const read = new Set(TABLE.flatMap(([, options]) => Object.keys(options)));
+    expect(Object.keys(FLAGS).filter((name) => !read.has(name))).toEqual([]);
+  });
+
+  it("names the flag of an option", () => {
+    expect([flagOf("webhookSecret"), flagOf("startAt"), flagOf("magic"), flagOf("logger")]).toEqual([
+      "--secret",
+      "--start-at",
+      "--no-magic",
+      undefined,
+    ]);
+  });
+});

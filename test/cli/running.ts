@@ -1,0 +1,127 @@
+/** The built command as a real process, in an empty folder and with nothing but a path in its environment. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+import type { Fixtures } from "../../src/emulator/index.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const MANIFEST: { version: string; bin: { oncehook: string } } = JSON.parse(
+  readFileSync(join(ROOT, "package.json"), "utf8"),
+);
+
+export const VERSION = MANIFEST.version;
+/** Compiled by the tests' global set-up. */
+export const COMMAND = join(ROOT, MANIFEST.bin.oncehook);
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly output: string;
+  readonly errors: string;
+}
+
+/** The first line with `--json`. */
+export interface Announced {
+  readonly url: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly webhookSecret: string;
+  readonly fixtures: Fixtures;
+}
+
+export class Running {
+  readonly #child: ChildProcess;
+  readonly #exit: Promise<Exit>;
+  #output = "";
+  #errors = "";
+  #look: () => void = () => {};
+
+  /** `oncehook` with these arguments; killed with the test if it still runs. */
+  constructor(args: readonly string[], environment: NodeJS.ProcessEnv = {}) {
+    const folder = mkdtempSync(join(tmpdir(), "oncehook-command-"));
+    const { PATH, HOME } = process.env;
+    this.#child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder, env: { PATH, HOME, ...environment } });
+    this.#child.stdout?.on("data", (chunk) => {
+      this.#output += chunk;
+      this.#look();
+    });
+    this.#child.stderr?.on("data", (chunk) => (this.#errors += chunk));
+    this.#exit = once(this.#child, "close").then(([code, signal]) => {
+      this.#look();
+      return { code, signal, output: this.#output, errors: this.#errors };
+    });
+    onTestFinished(async () => {
+      if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill("SIGKILL");
+      await this.#exit;
+      rmSync(folder, { recursive: true, force: true });
+    });
+  }
+
+  get output(): string {
+    return this.#output;
+  }
+
+  /** How it ended, once it has. */
+  get exit(): Promise<Exit> {
+    return this.#exit;
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
+  /** Resolves with what `pattern` finds in the output, as soon as it does. */
+  async printed(pattern: RegExp): Promise<RegExpExecArray> {
+    for (;;) {
+      const found = pattern.exec(this.#output);
+      if (found !== null) return found;
+      if (this.#child.exitCode !== null || this.#child.signalCode !== null)
+        throw new Error(`It ended without ${pattern}: ${this.#output}${this.#errors}`);
+      await new Promise<void>((resolve) => {
+        this.#look = resolve;
+      });
+    }
+  }
+
+  /** The first line, parsed. */
+  async announced(): Promise<Announced> {
+    const [, line = ""] = await this.printed(/^(.*)\n/);
+    return JSON.parse(line);
+  }
+}
+
+/** `oncehook` with these arguments, to its end. */
+export function runToEnd(args: readonly string[], environment: NodeJS.ProcessEnv = {}): Promise<Exit> {
+  return new Running(args, environment).exit;
+}
+
+/** The status of a token request with these credentials. */
+export async function tokenStatus(url: string, clientId: string, clientSecret: string): Promise<number> {
+  const body = new URLSearchParams({
+    grant_type: "client_credentials",
+    client_id: clientId,
+    client_secret: clientSecret,
+  });
+  const response = await fetch(`${url}/api/auth/token`, { method: "POST", body });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+/** Whether a process runs. */
+export function runs(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+  // A dead one that nobody has reaped yet does not.
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return process.platform !== "linux";
+  }
+}
