@@ -1,33 +1,64 @@
 /** One HTTP request to a receiver: guarded, timed, never redirected. */
+import type { Socket } from "node:net";
 import type { Settings } from "../options.ts";
+import { createAgents, guardedLookup, type Resolve, systemResolve } from "./connections.ts";
+import { createEgressGuard, type EgressSettings } from "./egress.ts";
+import { exchange, type Outgoing } from "./exchange.ts";
+import { failure, type Outcome } from "./outcome.ts";
 
-/** A request as it goes over the wire. */
-export interface Outgoing {
-  readonly url: string;
-  readonly method: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
-  /** Send the body in pieces over so many real milliseconds; null: at once. */
-  readonly dribbleMs: number | null;
-}
-
-/** What came of it. */
-export interface Outcome {
-  /** Null when no answer came. */
-  readonly status: number | null;
-  /** `timeout`, `reset`, `refused`, `blocked` (by the egress guard), `unresolved`, `failed`; null when an answer came. */
-  readonly error: "timeout" | "reset" | "refused" | "blocked" | "unresolved" | "failed" | null;
-  readonly headers: Readonly<Record<string, string>>;
-  /** At most 16 KiB of the answer's body, as UTF-8 text. */
-  readonly body: string;
-}
+export type { Outgoing } from "./exchange.ts";
+export type { Outcome } from "./outcome.ts";
 
 export interface Transport {
   /** Never rejects. */
   send(outgoing: Outgoing): Promise<Outcome>;
+  /** Ends idle connections, and what is under way as `failed`; what comes later fails as well. */
   close(): void;
 }
 
-export function createTransport(_settings: Settings): Transport {
-  throw new Error("not yet");
+export type TransportSettings = EgressSettings & Pick<Settings, "attemptTimeoutMs" | "systemClock">;
+
+/**
+ * A transport with connections of its own. `resolve` looks names up; the system does by default.
+ *
+ * @throws SetupError for a range in `allowPrivateTargets` that is none, or is not private
+ */
+export function createTransport(
+  settings: TransportSettings,
+  { resolve = systemResolve }: { readonly resolve?: Resolve } = {},
+): Transport {
+  const { systemClock: clock, attemptTimeoutMs } = settings;
+  const guard = createEgressGuard(settings);
+  const wire = { clock, lookup: guardedLookup(guard, resolve), lastUse: new WeakMap<Socket, number>() };
+  const kept = createAgents(guard, "kept");
+  const fresh = createAgents(guard, "fresh");
+  const running = new Set<AbortController>();
+  let closed = false;
+
+  async function send(outgoing: Outgoing): Promise<Outcome> {
+    if (closed) return failure("failed");
+    if (guard.refusalOf(outgoing.url) !== null) return failure("blocked");
+    const controller = new AbortController();
+    const { signal } = controller;
+    running.add(controller);
+    const timer = clock.setTimeout(() => controller.abort("timeout"), attemptTimeoutMs);
+    timer.keepAlive();
+    try {
+      const first = await exchange(outgoing, { ...wire, agents: kept, signal });
+      return first.isStale ? (await exchange(outgoing, { ...wire, agents: fresh, signal })).outcome : first.outcome;
+    } catch {
+      return failure("failed"); // A method or header that no request can have.
+    } finally {
+      timer.cancel();
+      running.delete(controller);
+    }
+  }
+
+  function close(): void {
+    closed = true;
+    for (const controller of running) controller.abort("failed");
+    for (const agent of [...Object.values(kept), ...Object.values(fresh)]) agent.destroy();
+  }
+
+  return { send, close };
 }

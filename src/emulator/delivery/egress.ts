@@ -1,0 +1,135 @@
+/** The egress guard: which addresses webhooks may reach. This machine alone by default; link-local and metadata addresses never. */
+import { isIP } from "node:net";
+import ipaddr from "ipaddr.js";
+import { SetupError } from "../../errors.ts";
+import { invalidOption } from "../../internal/options.ts";
+import type { Settings } from "../options.ts";
+
+export type EgressSettings = Pick<Settings, "allowPrivateTargets" | "allowPublicTargets">;
+
+export interface EgressGuard {
+  /** Whether a connection to this IP address is allowed. Anything but an address is not. */
+  isAddressAllowed(address: string): boolean;
+  /**
+   * Why a URL is refused as it is written, or null. Null for a name does not allow it: its addresses are checked when it is
+   * looked up. Pure, so it can also warn when a target is configured.
+   */
+  refusalOf(url: string): string | null;
+}
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+type Range = readonly [Address, number];
+
+/**
+ * Reached by no setting: where clouds hand out credentials to whoever asks from inside. All of IPv4 and IPv6 link-local; Alibaba;
+ * Azure's host, which has a public address; Oracle; and the unique local ones of AWS, Google and Scaleway.
+ */
+const NEVER = [
+  "169.254.0.0/16",
+  "100.100.100.200/32",
+  "168.63.129.16/32",
+  "192.0.0.192/32",
+  "fe80::/10",
+  "fd00:ec2::/32",
+  "fd20:ce::254/128",
+  "fd00:42::42/128",
+].map((cidr) => ipaddr.parseCIDR(cidr));
+
+/** What `allowPrivateTargets` can open, whole or in part; the fourth is shared address space (RFC 6598). */
+const PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"];
+const PRIVATE_RANGES = PRIVATE.map((cidr) => ipaddr.parseCIDR(cidr));
+
+/** @throws SetupError for a range that is none, or that is not private */
+export function createEgressGuard({ allowPrivateTargets, allowPublicTargets }: EgressSettings): EgressGuard {
+  const allowed = privateRanges(allowPrivateTargets);
+
+  function isAddressAllowed(text: string): boolean {
+    if (isIP(text) === 0) return false;
+    const address = ipaddr.process(text); // An IPv4-mapped address is the IPv4 one: the connection is the same.
+    if (isIn(address, NEVER)) return false;
+    if (address.range() === "loopback") return true;
+    if (isIn(address, PRIVATE_RANGES)) return isIn(address, allowed);
+    return allowPublicTargets && isPublic(address);
+  }
+
+  function refusalOf(text: string): string | null {
+    if (!URL.canParse(text)) return "is not a URL";
+    const url = new URL(text);
+    if (url.protocol !== "http:" && url.protocol !== "https:") return "is not an http or https URL";
+    // The service shows no such authentication, and `http://127.0.0.1@elsewhere/` exists to be misread.
+    if (url.username !== "" || url.password !== "") return "holds credentials";
+    const host = hostOf(url);
+    if (isIP(host) === 0 || isAddressAllowed(host)) return null;
+    return isIn(ipaddr.process(host), NEVER)
+      ? "is a link-local or metadata address, which webhooks never reach"
+      : "lies beyond this machine and what allowPrivateTargets and allowPublicTargets open";
+  }
+
+  return { isAddressAllowed, refusalOf };
+}
+
+/** A URL's host as a socket takes it: an IPv6 address without its brackets. */
+function hostOf({ hostname }: URL): string {
+  return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
+}
+
+/**
+ * A public unicast address, or one that carries a public IPv4 address in NAT64 or 6to4 form. Every other special range of the
+ * registries (unspecified, multicast, broadcast, reserved, documentation, Teredo, …) is not.
+ */
+function isPublic(address: Address): boolean {
+  if (address instanceof ipaddr.IPv4) return address.range() === "unicast";
+  if (isIn(address, IPV4_COMPATIBLE)) return false;
+  const carried = carriedBy(address);
+  if (carried !== null) return !isIn(carried, NEVER) && carried.range() === "unicast";
+  return address.range() === "unicast";
+}
+
+/** Deprecated, and read as IPv4 by some systems (RFC 4291, 2.5.5.1); ipaddr.js counts them as unicast. */
+const IPV4_COMPATIBLE = [ipaddr.parseCIDR("::/96")];
+/** The well-known prefix of RFC 6052 alone: where a network's own prefix carries the IPv4 address, its length decides. */
+const NAT64 = [ipaddr.parseCIDR("64:ff9b::/96")];
+const SIX_TO_FOUR = [ipaddr.parseCIDR("2002::/16")];
+
+function carriedBy(address: ipaddr.IPv6): ipaddr.IPv4 | null {
+  const bytes = address.toByteArray();
+  if (isIn(address, NAT64)) return new ipaddr.IPv4(bytes.slice(12, 16));
+  if (isIn(address, SIX_TO_FOUR)) return new ipaddr.IPv4(bytes.slice(2, 6));
+  return null;
+}
+
+function isIn(address: Address, ranges: readonly Range[]): boolean {
+  return ranges.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits));
+}
+
+function privateRanges(option: unknown): Range[] {
+  if (!Array.isArray(option)) throw invalidOption("allowPrivateTargets", "must be a list of networks", option);
+  return option.map(privateRange);
+}
+
+function privateRange(text: unknown): Range {
+  if (typeof text !== "string") throw invalidOption("allowPrivateTargets", "must be a list of texts", text);
+  if (isIP(text) !== 0) throw badRange(`is an address: write "${text}/${isIP(text) === 4 ? 32 : 128}"`, text);
+  const [address = "", prefix = "", ...rest] = text.split("/");
+  if (isIP(address) === 0 || !/^\d{1,3}$/.test(prefix) || rest.length > 0 || !ipaddr.isValidCIDR(text)) {
+    throw badRange('is no network in CIDR notation, such as "10.0.0.0/8"', text);
+  }
+  const range = ipaddr.parseCIDR(text);
+  const [network, bits] = range;
+  if (
+    isIn(
+      network,
+      PRIVATE_RANGES.filter(([, least]) => bits >= least),
+    )
+  )
+    return range;
+  if (isIn(network, NEVER)) throw badRange("is link-local or a metadata address, which webhooks never reach", text);
+  if (network.range() === "loopback") throw badRange("is loopback, which is always allowed: leave it out", text);
+  throw badRange(`is not private: name a part of ${PRIVATE.join(", ")}, or set allowPublicTargets`, text);
+}
+
+function badRange(problem: string, range: string): SetupError {
+  return new SetupError("invalid_option", `Option "allowPrivateTargets": "${range}" ${problem}.`, {
+    fields: { option: "allowPrivateTargets", range },
+  });
+}
