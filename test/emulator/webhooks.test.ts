@@ -1,0 +1,201 @@
+/** `GET /api/core/webhooks` and both updates: what is shown, what is taken, and that no secret comes back. */
+import { describe, expect, it } from "vitest";
+import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
+import type { WebhookConfig } from "../../src/emulator/state/records.ts";
+import { checkedCall, verdict } from "./checked-call.ts";
+import { call, start, tokenOf } from "./support.ts";
+
+const INITIAL = {
+  scope: "API_CLIENT_DEFAULT",
+  enabled: false,
+  signingEnabled: false,
+  hasCurrentSecret: false,
+  hasPreviousSecret: false,
+};
+const ROUTES = ["inbound", "delivery"] as const;
+
+const read = (emulator: Emulator) => checkedCall(emulator, "GET", "/api/core/webhooks");
+const patch = (emulator: Emulator, body: unknown, kind: (typeof ROUTES)[number] = "delivery") =>
+  checkedCall(emulator, "PATCH", `/api/core/webhooks/${kind}`, { body });
+/** What the service keeps, secrets included. */
+const kept = (emulator: Emulator, kind = "delivery") =>
+  emulator.control.exportState().tables.webhooks?.[`ac_main/${kind}`] as WebhookConfig;
+
+describe("GET /api/core/webhooks", () => {
+  it("shows both kinds, with nothing configured at first (WHK-1, WHK-2, WHK-3, WHK-15, WHK-16, WHK-17)", async () => {
+    const { body } = await read(await start());
+    expect(body).toEqual({
+      defaults: {
+        inbound: { eventClass: "INBOUND", ...INITIAL },
+        delivery: { eventClass: "DELIVERY", ...INITIAL },
+      },
+      overridesSummary: { inboundOverrideCount: 0, deliveryOverrideCount: 0 },
+    });
+  });
+
+  it("counts the client's own numbers with an override (WHK-6)", async () => {
+    const emulator = await start();
+    const { full, noCampaign, foreign } = emulator.fixtures.numbers;
+    const url = "http://127.0.0.1:1/hook";
+    emulator.control.updateNumber(full, { webhookInboundOverride: url, webhookDeliveryOverride: url });
+    emulator.control.updateNumber(noCampaign, { webhookDeliveryOverride: url });
+    emulator.control.updateNumber(foreign, { webhookInboundOverride: url });
+    const { body } = await read(emulator);
+    expect(body.overridesSummary).toEqual({ inboundOverrideCount: 1, deliveryOverrideCount: 2 });
+  });
+
+  it("never shows a secret, supplied or generated (WHK-5)", async () => {
+    const emulator = await start();
+    await patch(emulator, { signingEnabled: true, secret: "supplied-secret" }, "inbound");
+    const { body } = await patch(emulator, { signingEnabled: true });
+    expect(body.generatedSecret).toMatch(/^[0-9a-f]{64}$/);
+    const { text } = await read(emulator);
+    expect(text).not.toContain("supplied-secret");
+    expect(text).not.toContain(body.generatedSecret);
+    expect(text).not.toContain("generatedSecret");
+  });
+
+  it("shows another client nothing of ours", async () => {
+    const emulator = await start();
+    await patch(emulator, { signingEnabled: true, enabled: true });
+    const token = await tokenOf(emulator, emulator.fixtures.clients.other);
+    const { body } = await checkedCall(emulator, "GET", "/api/core/webhooks", { token });
+    expect(body.defaults.delivery).toEqual({ eventClass: "DELIVERY", ...INITIAL });
+  });
+});
+
+describe("PATCH /api/core/webhooks/{kind}", () => {
+  it("answers with the configuration of that kind, and leaves the other (WHK-7, WHK-12)", async () => {
+    const emulator = await start();
+    for (const kind of ROUTES) {
+      const secret = `secret-${kind}`;
+      const { body } = await patch(emulator, { signingEnabled: true, enabled: kind === "inbound", secret }, kind);
+      expect(body).toEqual({
+        ...INITIAL,
+        eventClass: kind.toUpperCase(),
+        enabled: kind === "inbound",
+        signingEnabled: true,
+        hasCurrentSecret: true,
+      });
+    }
+    expect((await read(emulator)).body.defaults).toMatchObject({
+      inbound: { enabled: true },
+      delivery: { enabled: false },
+    });
+    expect([kept(emulator, "inbound").currentSecret, kept(emulator).currentSecret]).toEqual([
+      "secret-inbound",
+      "secret-delivery",
+    ]);
+  });
+
+  it.each([
+    ["no signingEnabled (WHK-8)", { enabled: true }],
+    ["signingEnabled as a text (WHK-8)", { signingEnabled: "true" }],
+    ["signingEnabled null (WHK-8)", { signingEnabled: null }],
+    ["enabled null (WHK-10)", { signingEnabled: true, enabled: null }],
+    ["enabled as a number (WHK-10)", { signingEnabled: true, enabled: 1 }],
+    ["a URL as a number (WHK-9)", { signingEnabled: true, endpointUrl: 5 }],
+    ["a URL that is none (WHK-25)", { signingEnabled: true, endpointUrl: "example" }],
+    ["an empty URL (WHK-25)", { signingEnabled: true, endpointUrl: "" }],
+    ["an ftp URL (WHK-25)", { signingEnabled: true, endpointUrl: "ftp://127.0.0.1/hook" }],
+    ["an empty secret (WHK-24)", { signingEnabled: true, secret: "" }],
+    ["a secret that is null (WHK-11)", { signingEnabled: true, secret: null }],
+    ["a secret that is no text (WHK-11)", { signingEnabled: true, secret: 12_345 }],
+    ["an array", []],
+  ])("refuses %s with 400, and changes nothing", async (_, body) => {
+    const emulator = await start({ deliveryUrl: "http://127.0.0.1:1/hook" });
+    const before = kept(emulator);
+    expect(verdict(await patch(emulator, body))).toBe("400 INVALID_REQUEST");
+    expect(kept(emulator)).toEqual(before);
+  });
+
+  it("keeps an absent URL, sets one, clears it with null (WHK-9)", async () => {
+    const emulator = await start({ unspecified: { "webhooks.exposeEndpointUrl": true } });
+    const url = "https://example.com/hook?a=b";
+    const shown = async (body: object) => (await patch(emulator, { signingEnabled: false, ...body })).body.endpointUrl;
+    expect(await shown({ endpointUrl: url })).toBe(url);
+    expect(await shown({ enabled: true })).toBe(url);
+    expect(await shown({ endpointUrl: null })).toBeNull();
+  });
+
+  it("keeps an absent enabled, and takes enabled without a URL (WHK-10, WHK-25)", async () => {
+    const emulator = await start();
+    expect((await patch(emulator, { signingEnabled: false, enabled: true })).body.enabled).toBe(true);
+    expect((await patch(emulator, { signingEnabled: false })).body.enabled).toBe(true);
+    expect(kept(emulator)).toMatchObject({ enabled: true, endpointUrl: null });
+  });
+
+  it("shows the URL only by a reading (WHK-14)", async () => {
+    const endpointUrl = "http://127.0.0.1:1/hook";
+    const silent = await start();
+    expect((await patch(silent, { signingEnabled: false, endpointUrl })).body).not.toHaveProperty("endpointUrl");
+    expect((await read(silent)).text).not.toContain("endpointUrl");
+    const open = await start({ unspecified: { "webhooks.exposeEndpointUrl": true } });
+    await patch(open, { signingEnabled: false, endpointUrl });
+    expect((await read(open)).body.defaults).toMatchObject({
+      delivery: { endpointUrl },
+      inbound: { endpointUrl: null },
+    });
+  });
+
+  it.each([
+    ["omit", undefined],
+    ["null", null],
+    ["zero", 0],
+  ] as const)("writes absent timestamps by the reading %s (WHK-16)", async (absentTimestamps, expected) => {
+    const emulator = await start({ unspecified: { absentTimestamps } });
+    const { inbound } = (await read(emulator)).body.defaults;
+    expect([inbound.previousSecretValidUntil, inbound.rotatedAt]).toEqual([expected, expected]);
+    expect("rotatedAt" in inbound).toBe(absentTimestamps !== "omit");
+  });
+
+  it("turns signing off and keeps the secret (WHK-23)", async () => {
+    const emulator = await start();
+    await patch(emulator, { signingEnabled: true, secret: "first" });
+    const { body } = await patch(emulator, { signingEnabled: false });
+    expect(body).toMatchObject({ signingEnabled: false, hasCurrentSecret: true });
+    expect((await patch(emulator, { signingEnabled: true })).body).not.toHaveProperty("generatedSecret");
+    expect(kept(emulator).currentSecret).toBe("first");
+  });
+});
+
+describe("webhooks.routes", () => {
+  it('"404": the routes do not exist, whatever the body; 401 goes before (WHK-27)', async () => {
+    const emulator = await start({ unspecified: { "webhooks.routes": "404" } });
+    expect(verdict(await read(emulator))).toBe("404 NOT_FOUND");
+    for (const kind of ROUTES) {
+      expect(verdict(await patch(emulator, { signingEnabled: true, enabled: true }, kind))).toBe("404 NOT_FOUND");
+      expect(verdict(await patch(emulator, "no JSON", kind))).toBe("404 NOT_FOUND");
+    }
+    expect(kept(emulator).enabled).toBe(false);
+    expect(verdict(await call(emulator, "GET", "/api/core/webhooks"))).toBe("401 UNAUTHORIZED");
+  });
+
+  it("asks for a token", async () => {
+    const emulator = await start();
+    for (const kind of ROUTES) {
+      const called = await call(emulator, "PATCH", `/api/core/webhooks/${kind}`, { body: { signingEnabled: true } });
+      expect(verdict(called)).toBe("401 UNAUTHORIZED");
+    }
+  });
+});
+
+describe("state and log", () => {
+  it("log neither supplied nor generated secrets (TOK-22)", async () => {
+    const emulator = await start();
+    const { body } = await patch(emulator, { signingEnabled: true });
+    await patch(emulator, { signingEnabled: true, secret: "supplied-secret" });
+    const log = JSON.stringify(emulator.control.requests());
+    expect(log).toContain("/api/core/webhooks/delivery");
+    expect(log).not.toContain(body.generatedSecret);
+    expect(log).not.toContain("supplied-secret");
+  });
+
+  it("come back from an export", async () => {
+    const emulator = await start();
+    await patch(emulator, { signingEnabled: true, secret: "first" });
+    await using copy = await createEmulator({ port: null });
+    copy.control.importState(emulator.control.exportState());
+    expect((await read(copy)).body).toEqual((await read(emulator)).body);
+  });
+});
