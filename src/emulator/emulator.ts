@@ -71,10 +71,10 @@ export async function createEmulator(options: EmulatorOptions = {}): Promise<Emu
   const loaded = keeper.load(state);
   if (!loaded) seedState(state, settings);
   const service = assemble(settings, state);
-  const commit = () => keeper.commit(state, service.time.now());
+  const commit = () => keeper.commit();
   const control = createControl(service, wholeOf(service));
   const handle = handlerOf(service, control, commit);
-  commitSoonAfter(service, commit);
+  keeper.start(state, service.time);
   if (loaded) resume(service);
   const listener = settings.port === null ? null : await listen(handle, settings.port, settings.host);
   const close = async () => {
@@ -131,19 +131,6 @@ function handlerOf(service: Service, control: Control, commit: () => void): Fetc
     commit();
     return response;
   };
-}
-
-/** What happens without a call, such as an attempt, is kept in the same turn. */
-function commitSoonAfter({ journal }: Service, commit: () => void): void {
-  let planned = false;
-  journal.watch(() => {
-    if (planned) return;
-    planned = true;
-    queueMicrotask(() => {
-      planned = false;
-      commit();
-    });
-  });
 }
 
 function wholeOf(service: Service): Whole {

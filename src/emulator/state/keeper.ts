@@ -1,19 +1,106 @@
 /** Keeps the state: within its bounds (`keep`), and in a file when there is one (`state`). */
+import { SetupError } from "../../errors.ts";
+import type { EmulatorTime } from "../clock.ts";
 import type { Settings } from "../options.ts";
-import type { State } from "./state.ts";
-import type { ChangeListener } from "./table.ts";
+import { Changes } from "./changes.ts";
+import { Retention } from "./retention.ts";
+import { RECORD_SCHEMAS } from "./schemas.ts";
+import type { State, Tables } from "./state.ts";
+import { openStateFile, type StateFile } from "./state-file.ts";
+import type { Change, Table } from "./table.ts";
 
-export interface Keeper {
-  /** Hears of every change of the state. */
-  readonly onChange: ChangeListener;
-  /** Fills an empty state from the file; false when there is no file, or nothing in it. */
-  load(state: State): boolean;
-  /** Drops what is over the bounds and writes what changed, all or nothing. `now`: the emulator's time. */
-  commit(state: State, now: number): void;
-  close(): void;
+export class Keeper {
+  readonly #logger: Settings["logger"];
+  readonly #retention: Retention;
+  readonly #file: StateFile | null;
+  readonly #changes = new Changes();
+  #kept: { readonly state: State; readonly time: EmulatorTime } | null = null;
+  #isLoading = false;
+  #isPlanned = false;
+
+  constructor({ keep, logger }: Settings, file: StateFile | null) {
+    this.#logger = logger;
+    this.#retention = new Retention(keep);
+    this.#file = file;
+  }
+
+  /** Hears of every change of the state; once started, it commits in the turn of the change. */
+  readonly onChange = (change: Change): void => {
+    this.#retention.onChange(change);
+    if (this.#file !== null && !this.#isLoading) this.#changes.add(change);
+    if (this.#isPlanned || this.#kept === null) return;
+    this.#isPlanned = true;
+    queueMicrotask(() => this.#commitPlanned());
+  };
+
+  /** Fills an empty state from the file; false when there is none, or nothing in it. */
+  load(state: State): boolean {
+    if (this.#file === null) return false;
+    this.#isLoading = true;
+    let count = 0;
+    for (const { name, id, json } of this.#file.read()) {
+      (tableNamed(state, name) as Table<unknown>).put(id, parsed(name, json));
+      count += 1;
+    }
+    this.#isLoading = false;
+    return count > 0;
+  }
+
+  /** From now on, all that changes is kept. */
+  start(state: State, time: EmulatorTime): void {
+    this.#kept = { state, time };
+    this.commit();
+  }
+
+  /** Drops what is over the bounds and writes what changed, all or nothing. What could not be written is tried again next time. */
+  commit(): void {
+    if (this.#kept === null) return;
+    const { state, time } = this.#kept;
+    const now = time.now();
+    this.#retention.enforce(state, now);
+    if (this.#file === null) return;
+    if (state.meta.get("now") !== now) state.meta.put("now", now);
+    if (this.#changes.isEmpty) return;
+    this.#file.write(this.#changes);
+    this.#changes.clear();
+  }
+
+  /** Keeps nothing more. */
+  close(): void {
+    this.#kept = null;
+    this.#file?.close();
+  }
+
+  #commitPlanned(): void {
+    try {
+      this.commit();
+    } catch (error) {
+      this.#logger.error({ reason: (error as Error).message }, "The state could not be kept in its file.");
+    }
+    this.#isPlanned = false;
+  }
 }
 
 /** @throws SetupError when the file cannot be opened or is none of the emulator's */
-export async function openKeeper(_settings: Settings): Promise<Keeper> {
-  return { onChange: () => {}, load: () => false, commit: () => {}, close: () => {} };
+export async function openKeeper(settings: Settings): Promise<Keeper> {
+  return new Keeper(settings, settings.state === undefined ? null : await openStateFile(settings.state));
+}
+
+function tableNamed(state: State, name: string): Tables[keyof Tables] {
+  if (!Object.hasOwn(RECORD_SCHEMAS, name)) throw damaged(name);
+  return state[name as keyof Tables];
+}
+
+/** What the emulator wrote fits; what somebody edited must as well, or calls would fail later without a reason. */
+function parsed(name: string, json: string): unknown {
+  try {
+    return RECORD_SCHEMAS[name as keyof Tables].parse(JSON.parse(json));
+  } catch (cause) {
+    throw damaged(name, cause);
+  }
+}
+
+function damaged(name: string, cause?: unknown): SetupError {
+  const message = `The file of the option "state" is damaged: a record of ${name} does not fit. Remove the file.`;
+  return new SetupError("invalid_option", message, { cause, fields: { option: "state" } });
 }

@@ -76,7 +76,7 @@ const idempotencySchema = z.strictObject({
 }) satisfies z.ZodType<IdempotencyRecord>;
 
 const stepSchema = z.strictObject({
-  at: instant,
+  at: instant.nullable(),
   eventType: z.enum(["message.queued", "message.sent", "message.delivery", "message.failed", "message.inbound"]),
   sequence: count.nullable(),
   attemptDelayMs: count,
@@ -96,8 +96,9 @@ export const messageSchema = z.strictObject({
   status: z.enum(["QUEUED", "sent", "delivered", "failed"]),
   sequence: count,
   createdAt: instant,
+  providerMessageRef: z.string().optional(),
   steps: z.array(stepSchema),
-}) satisfies z.ZodType<Message>;
+}) satisfies z.ZodType<Omit<Message, "providerMessageRef">>;
 
 export const inboundMessageSchema = z.strictObject({
   messageId: id,

@@ -1,16 +1,29 @@
 /** A table of records by id, in insertion order, that tells a listener of each change. Records are replaced, never changed. */
 
-/** Called after each change; `record` is undefined for a removal. */
-export type ChangeListener = (table: string, id: string, record: unknown) => void;
+/** One change of a table: a new record has no `previous`, a removed one no `record`. */
+export interface Change {
+  readonly table: string;
+  readonly id: string;
+  readonly record: unknown;
+  readonly previous: unknown;
+}
+
+/** Called after each change. */
+export type ChangeListener = (change: Change) => void;
 
 export class Table<T> {
   readonly name: string;
   readonly #records = new Map<string, T>();
   readonly #onChange: ChangeListener;
+  /** Walks on from the oldest record: a walk that began anew each time would pass by all that was removed before. */
+  #walk: MapIterator<[string, T]>;
+  /** Where the walk stands: the oldest id, unless it was not asked for yet. */
+  #oldestId: string | undefined;
 
   constructor(name: string, onChange: ChangeListener) {
     this.name = name;
     this.#onChange = onChange;
+    this.#walk = this.#records.entries();
   }
 
   get size(): number {
@@ -26,8 +39,9 @@ export class Table<T> {
   }
 
   put(id: string, record: T): void {
+    const previous = this.#records.get(id);
     this.#records.set(id, record);
-    this.#onChange(this.name, id, record);
+    this.#onChange({ table: this.name, id, record, previous });
   }
 
   /** Replaces some fields of a record; a record that is gone stays gone. */
@@ -37,7 +51,10 @@ export class Table<T> {
   }
 
   remove(id: string): void {
-    if (this.#records.delete(id)) this.#onChange(this.name, id, undefined);
+    const previous = this.#records.get(id);
+    if (!this.#records.delete(id)) return;
+    if (id === this.#oldestId) this.#oldestId = undefined;
+    this.#onChange({ table: this.name, id, record: undefined, previous });
   }
 
   clear(): void {
@@ -54,6 +71,16 @@ export class Table<T> {
 
   /** The record that has been there longest. */
   oldest(): [string, T] | undefined {
-    return this.#records.entries().next().value;
+    if (this.#oldestId === undefined) this.#oldestId = this.#nextOldest();
+    const id = this.#oldestId;
+    return id === undefined ? undefined : [id, this.#records.get(id) as T];
+  }
+
+  #nextOldest(): string | undefined {
+    const next = this.#walk.next();
+    if (!next.done) return next.value[0];
+    // A walk that reached the end never goes on, not even over what came later.
+    this.#walk = this.#records.entries();
+    return this.#walk.next().value?.[0];
   }
 }

@@ -1,0 +1,99 @@
+/**
+ * Keeps the state within its bounds: what has ended goes, the oldest first; what is still under way never does. Tokens are
+ * bounded where they are issued.
+ */
+import type { Delivery, EventRecord, Message } from "./records.ts";
+import type { State } from "./state.ts";
+import { type Change, Table } from "./table.ts";
+
+/** A message with all that belongs to it, or the events of a message that there is no record of. */
+interface Group {
+  /** Whether the message itself has more to come. */
+  open: boolean;
+  /** Deliveries that have not ended. */
+  pending: number;
+  readonly events: string[];
+  readonly deliveries: string[];
+}
+
+/** SND-30. */
+const IDEMPOTENCY_MS = 86_400_000;
+
+/** It hears of every change, so that no bound is found by looking through tables: each change costs the same at any size. */
+export class Retention {
+  readonly #keep: number;
+  readonly #groups = new Map<string, Group>();
+  /** Ids of messages that have ended, in that order. */
+  readonly #ended = new Table<true>("ended", () => {});
+
+  constructor(keep: number) {
+    this.#keep = keep;
+  }
+
+  onChange({ table, id, record, previous }: Change): void {
+    switch (table) {
+      case "messages":
+        return this.#change(id, record, (group) => {
+          group.open = !hasEnded(record as Message);
+        });
+      case "inboundMessages":
+        return this.#change(id, record, () => {});
+      case "events":
+        return this.#change((record ?? previous) as EventRecord, record, (group) => {
+          if (previous === undefined) group.events.push(id);
+        });
+      case "deliveries":
+        return this.#change((record ?? previous) as Delivery, record, (group) => {
+          if (previous === undefined) group.deliveries.push(id);
+          group.pending += pendingOf(record) - pendingOf(previous);
+        });
+    }
+  }
+
+  /** Removes what is over the bounds. `now`: the emulator's time. */
+  enforce(state: State, now: number): void {
+    while (this.#ended.size > this.#keep) this.#evict(state, this.#ended.oldest()?.[0] ?? "");
+    const { requests, idempotency } = state;
+    removeOldest(requests, () => requests.size > this.#keep);
+    removeOldest(idempotency, ({ createdAt }) => idempotency.size > this.#keep || createdAt + IDEMPOTENCY_MS <= now);
+  }
+
+  #change(owner: string | { readonly messageId: string }, record: unknown, apply: (group: Group) => void): void {
+    const messageId = typeof owner === "string" ? owner : owner.messageId;
+    if (record === undefined) {
+      // Besides `#evict`, only a reset or an import removes any of this, and then all of it.
+      this.#groups.delete(messageId);
+      this.#ended.remove(messageId);
+      return;
+    }
+    const group = this.#groups.get(messageId) ?? { open: false, pending: 0, events: [], deliveries: [] };
+    this.#groups.set(messageId, group);
+    apply(group);
+    if (group.open || group.pending > 0) this.#ended.remove(messageId);
+    else this.#ended.put(messageId, true);
+  }
+
+  #evict(state: State, messageId: string): void {
+    const group = this.#groups.get(messageId);
+    this.#ended.remove(messageId);
+    this.#groups.delete(messageId);
+    for (const id of group?.deliveries ?? []) state.deliveries.remove(id);
+    for (const id of group?.events ?? []) state.events.remove(id);
+    state.messages.remove(messageId);
+    state.inboundMessages.remove(messageId);
+  }
+}
+
+function hasEnded({ status, steps }: Message): boolean {
+  return steps.length === 0 && (status === "delivered" || status === "failed");
+}
+
+function pendingOf(delivery: unknown): 0 | 1 {
+  return (delivery as Delivery | undefined)?.state === "pending" ? 1 : 0;
+}
+
+function removeOldest<T>(table: Table<T>, isOver: (record: T) => boolean): void {
+  for (let oldest = table.oldest(); oldest !== undefined && isOver(oldest[1]); oldest = table.oldest()) {
+    table.remove(oldest[0]);
+  }
+}

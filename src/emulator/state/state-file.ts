@@ -1,0 +1,129 @@
+/** The state in a SQLite file: a row per record, one transaction per commit, one emulator at a time. */
+import { closeSync, openSync } from "node:fs";
+import { resolve } from "node:path";
+import { SetupError } from "../../errors.ts";
+import { loadDriver, type SqliteDatabase, type SqliteDriver } from "../../internal/better-sqlite3.ts";
+import type { Changes } from "./changes.ts";
+
+/** A row: one record of one table, as JSON. */
+export interface StoredRecord {
+  readonly name: string;
+  readonly id: string;
+  readonly json: string;
+}
+
+export interface StateFile {
+  /** All records; those of one table in the order in which they were first put. */
+  read(): Iterable<StoredRecord>;
+  /** All or nothing. */
+  write(changes: Changes): void;
+  close(): void;
+}
+
+/** "ohem": how a file says that it is the emulator's. */
+const APPLICATION_ID = 0x6f68656d;
+const SCHEMA = 1;
+/** For the process that was just killed, and whose lock is about to go. */
+const LOCK_TIMEOUT_MS = 1_000;
+
+const CREATE = `
+  CREATE TABLE records (
+    position INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    id TEXT NOT NULL,
+    json TEXT NOT NULL,
+    UNIQUE (name, id)
+  ) STRICT;
+  PRAGMA application_id = ${APPLICATION_ID};
+  PRAGMA user_version = ${SCHEMA};`;
+
+/** @throws SetupError when the file cannot be opened, is another program's, a newer version's, or in use */
+export async function openStateFile(path: string): Promise<StateFile> {
+  const Driver = await loadDriver();
+  const file = resolve(path);
+  const db = openDatabase(Driver, file);
+  try {
+    prepare(db, file);
+  } catch (error) {
+    db.close();
+    throw error instanceof SetupError ? error : unusable(file, error);
+  }
+  return stateFile(db);
+}
+
+function openDatabase(Driver: SqliteDriver, file: string): SqliteDatabase {
+  try {
+    // It holds secrets, so only its owner may read it; SQLite gives its companions the same mode.
+    closeSync(openSync(file, "a", 0o600));
+    return new Driver(file, { timeout: LOCK_TIMEOUT_MS, fileMustExist: true });
+  } catch (cause) {
+    throw unusable(file, cause);
+  }
+}
+
+function prepare(db: SqliteDatabase, file: string): void {
+  // Taken with the first read and kept until the process ends, however it ends.
+  db.pragma("locking_mode = EXCLUSIVE");
+  const tables = db.prepare("SELECT count(*) AS count FROM sqlite_schema").get() as { count: number };
+  if (tables.count > 0) refuseForeign(db, file);
+  db.pragma("journal_mode = WAL");
+  // A killed process loses nothing by it; a lost power supply may take the last moments, but never the file.
+  db.pragma("synchronous = NORMAL");
+  inTransaction(db, () => {
+    if (tables.count === 0) db.exec(CREATE);
+  });
+}
+
+function refuseForeign(db: SqliteDatabase, file: string): void {
+  if (db.pragma("application_id", { simple: true }) !== APPLICATION_ID) {
+    throw refusal(`is another program's database: choose another file than ${file}`);
+  }
+  const schema = Number(db.pragma("user_version", { simple: true }));
+  if (schema > SCHEMA) throw refusal(`was written by a newer version of oncehook: upgrade, or remove ${file}`);
+}
+
+function unusable(file: string, cause: unknown): SetupError {
+  const { code = "" } = cause as { code?: string };
+  if (code.startsWith("SQLITE_BUSY")) {
+    return refusal(`is in use by another emulator: close that one, or choose another file than ${file}`, cause);
+  }
+  if (code === "SQLITE_NOTADB") return refusal(`is no SQLite database: choose another file than ${file}`, cause);
+  return refusal(`cannot be opened: check that ${file} can be written and that its directory exists`, cause);
+}
+
+function refusal(problem: string, cause?: unknown): SetupError {
+  return new SetupError("invalid_option", `The file of the option "state" ${problem}.`, {
+    cause,
+    fields: { option: "state" },
+  });
+}
+
+function stateFile(db: SqliteDatabase): StateFile {
+  const insert = db.prepare("INSERT INTO records (name, id, json) VALUES (?, ?, ?)");
+  const update = db.prepare("UPDATE records SET json = ? WHERE name = ? AND id = ?");
+  const remove = db.prepare("DELETE FROM records WHERE name = ? AND id = ?");
+  return {
+    read: () => db.prepare("SELECT name, id, json FROM records ORDER BY position").all() as StoredRecord[],
+    write: (changes) =>
+      inTransaction(db, () => {
+        for (const [name, id, write] of changes) {
+          if (write.kind === "remove" || write.kind === "move") remove.run(name, id);
+          if (write.kind === "insert" || write.kind === "move") insert.run(name, id, JSON.stringify(write.record));
+          if (write.kind === "update") update.run(JSON.stringify(write.record), name, id);
+        }
+      }),
+    close: () => db.close(),
+  };
+}
+
+function inTransaction(db: SqliteDatabase, work: () => void): void {
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    work();
+    db.exec("COMMIT");
+  } catch (error) {
+    // A full disk may have rolled it back already.
+    if (db.inTransaction) db.exec("ROLLBACK");
+    throw error;
+  }
+}
