@@ -1,5 +1,7 @@
 /** Every route of the API, once: for the router, the OpenAPI document and the tests. */
 import type { Route } from "../http/route.ts";
+import { listNumbers, updateNumber } from "./numbers.ts";
+import { searchNumbers } from "./search.ts";
 import { sendMessages } from "./send.ts";
 import { token } from "./token.ts";
 import { getWebhooks, updateDeliveryWebhook, updateInboundWebhook } from "./webhooks.ts";
@@ -11,5 +13,8 @@ export const ROUTES: readonly Route[] = [
   getWebhooks,
   updateInboundWebhook,
   updateDeliveryWebhook,
+  listNumbers,
+  searchNumbers,
+  updateNumber,
   sendMessages,
 ];
