@@ -67,8 +67,8 @@ export interface IdempotencyRecord {
 
 /** One thing that will happen to an outbound message. */
 export interface Step {
-  /** Epoch ms on the emulator's clock. */
-  readonly at: number;
+  /** Epoch ms on the emulator's clock; null: when somebody asks for it, as in the manual lifecycle. */
+  readonly at: number | null;
   readonly eventType: "message.queued" | "message.sent" | "message.delivery" | "message.failed" | "message.inbound";
   /** Null for an inbound answer. */
   readonly sequence: number | null;
@@ -94,6 +94,8 @@ export interface Message {
   /** The sequence of its newest event. */
   readonly sequence: number;
   readonly createdAt: number;
+  /** The provider's name for it, once a `message.delivery` told it. */
+  readonly providerMessageRef?: string;
   /** Still to come, by `at`. */
   readonly steps: readonly Step[];
 }
