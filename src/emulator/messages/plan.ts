@@ -1,0 +1,116 @@
+/** What will happen to a message, and when: decided in full when it is accepted. */
+import type { Lifecycle } from "../options.ts";
+import type { Step } from "../state/records.ts";
+import type { Behaviour } from "./magic.ts";
+
+export interface PlanInput {
+  /** When the message was accepted, epoch ms. */
+  readonly at: number;
+  readonly lifecycle: Lifecycle;
+  readonly behaviour: Behaviour | null;
+  /** Whether message.delivery is told twice with one sequence (EVT-12). */
+  readonly sameSequence: boolean;
+  /** A number in [0, 1) for a purpose within this message. */
+  chance(purpose: string): number;
+}
+
+type Stage = Pick<Step, "eventType" | "sequence">;
+
+const QUEUED: Stage = { eventType: "message.queued", sequence: 1 };
+const SENT: Stage = { eventType: "message.sent", sequence: 2 };
+const DELIVERY: Stage = { eventType: "message.delivery", sequence: 3 };
+const ANSWER: Stage = { eventType: "message.inbound", sequence: null };
+
+const SENT_EARLIEST_MS = 200;
+const SENT_LATEST_MS = 2_000;
+/** The least time from sent to the end. */
+const END_AFTER_SENT_MS = 500;
+/** Whatever happens to a message in the realistic lifecycle has happened by then. */
+export const END_LATEST_MS = 10_000;
+const ANSWER_EARLIEST_MS = 1_000;
+const ANSWER_LATEST_MS = 3_000;
+const LATE_MS = 90 * 60_000;
+/** Between the first attempts of events in reversed order. */
+const REVERSED_SPACING_MS = 1_000;
+
+/** The steps of a message in the order in which they happen; the first is its queued event, at once. */
+export function planSteps(input: PlanInput): readonly Step[] {
+  const stages = stagesOf(input);
+  const times = timesOf(input, stages);
+  const steps = stages.map((stage, i) => ({
+    ...stage,
+    at: times[i] ?? null,
+    attemptDelayMs: handoverOf(input.behaviour).attemptDelayMs,
+    copies: handoverOf(input.behaviour).copies,
+  }));
+  return input.behaviour === "reversed" ? reversed(steps, input.at) : steps;
+}
+
+/** How every event of such a message is handed over, those that nobody planned as well. */
+export function handoverOf(behaviour: Behaviour | null): Pick<Step, "attemptDelayMs" | "copies"> {
+  return { attemptDelayMs: behaviour === "late" ? LATE_MS : 0, copies: behaviour === "twice" ? 2 : 1 };
+}
+
+/** Sequences 1, 2 and 3 are the usual ones (EVT-8); a failure ends the lifecycle, with or without a gap before it (EVT-9). */
+function stagesOf({ behaviour, sameSequence }: PlanInput): readonly Stage[] {
+  switch (behaviour) {
+    case "failAfterQueued":
+      return [QUEUED, failed(2)];
+    case "failAfterSent":
+      return [QUEUED, SENT, failed(3)];
+    case "failWithGap":
+      return [QUEUED, SENT, failed(4)];
+    case "stayQueued":
+      return [QUEUED];
+    default: {
+      const delivery = sameSequence ? [DELIVERY, DELIVERY] : [DELIVERY];
+      return [QUEUED, SENT, ...delivery, ...(behaviour === "answer" ? [ANSWER] : [])];
+    }
+  }
+}
+
+function failed(sequence: number): Stage {
+  return { eventType: "message.failed", sequence };
+}
+
+function timesOf({ at, lifecycle, chance }: PlanInput, stages: readonly Stage[]): readonly (number | null)[] {
+  switch (lifecycle) {
+    case "instant":
+      return stages.map(() => at);
+    case "manual":
+      return stages.map((_, i) => (i === 0 ? at : null));
+    case "realistic":
+      return realisticTimes(at, chance, stages);
+    default:
+      return lifecycle satisfies never;
+  }
+}
+
+/** Sent, or failed instead, within 2 s; ended within 10 s; a customer's answer 1 to 3 s after that. */
+function realisticTimes(at: number, chance: PlanInput["chance"], stages: readonly Stage[]): readonly number[] {
+  const sentAfter = between(SENT_EARLIEST_MS, SENT_LATEST_MS, chance("sent"));
+  const endAfter = between(sentAfter + END_AFTER_SENT_MS, END_LATEST_MS, chance("end"));
+  const answerAfter = endAfter + between(ANSWER_EARLIEST_MS, ANSWER_LATEST_MS, chance("answer"));
+  return stages.map((stage, i) => {
+    if (i === 0) return at;
+    if (i === 1) return at + sentAfter;
+    if (stage === ANSWER) return at + answerAfter;
+    // Of two message.delivery events the first comes between sent and the end.
+    return stages[i + 1] === DELIVERY ? at + Math.floor((sentAfter + endAfter) / 2) : at + endAfter;
+  });
+}
+
+/** A whole number from `least` to `most`, both included. */
+function between(least: number, most: number, fraction: number): number {
+  return least + Math.floor(fraction * (most - least + 1));
+}
+
+/** The last event is tried first, when it happens, and the others after it one by one. */
+function reversed(steps: readonly Step[], acceptedAt: number): readonly Step[] {
+  const happens = (step: Step | undefined) => step?.at ?? acceptedAt;
+  const end = happens(steps.at(-1));
+  return steps.map((step, i) => ({
+    ...step,
+    attemptDelayMs: end - happens(step) + (steps.length - 1 - i) * REVERSED_SPACING_MS,
+  }));
+}
