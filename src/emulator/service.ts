@@ -36,8 +36,11 @@ export interface Faults {
   forCall(route: string): readonly ApiAction[];
   /** What goes wrong with an event as a whole. */
   forEvent(event: Pick<EventRecord, "eventId" | "eventType" | "messageId">): readonly EventAction[];
-  /** What goes wrong with one attempt. */
-  forAttempt(event: Pick<EventRecord, "eventId" | "eventType" | "messageId">): readonly AttemptAction[];
+  /** What goes wrong with one attempt, which `attempt` names the same way in every run: `"dlv_000001/2"`. */
+  forAttempt(
+    event: Pick<EventRecord, "eventId" | "eventType" | "messageId">,
+    attempt: string,
+  ): readonly AttemptAction[];
 }
 
 /** Handing over events (delivery/). */
