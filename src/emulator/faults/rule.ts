@@ -1,5 +1,7 @@
 /** A fault rule as users write it, in options, on the command line and over the control API: what it matches, what it does, how often. */
 import { z } from "zod";
+import { SetupError } from "../../errors.ts";
+import { suggestion } from "../../internal/options.ts";
 
 /** What goes wrong with an API call. */
 const apiActions = [
@@ -67,6 +69,12 @@ const webhookFaultSchema = z.strictObject({
 
 export const faultRuleSchema = z.union([apiFaultSchema, webhookFaultSchema]);
 
+type Schemas = readonly { readonly shape: { readonly type: z.ZodLiteral<string> } }[];
+const typesOf = (schemas: Schemas): readonly string[] => schemas.map(({ shape }) => shape.type.value);
+const API_TYPES = typesOf(apiActions);
+const EVENT_TYPES = typesOf(eventActions);
+const WEBHOOK_TYPES = [...EVENT_TYPES, ...typesOf(attemptActions)];
+
 /** A rule, complete: what parsing gives. */
 export type ParsedFaultRule = z.output<typeof faultRuleSchema>;
 /** A rule as users write it. */
@@ -74,3 +82,41 @@ export type FaultRule = z.input<typeof faultRuleSchema>;
 export type ApiAction = z.output<(typeof apiActions)[number]>;
 export type EventAction = z.output<(typeof eventActions)[number]>;
 export type AttemptAction = z.output<(typeof attemptActions)[number]>;
+
+/** Whether a webhook's action concerns the event as a whole, rather than one attempt. */
+export function isEventAction(action: EventAction | AttemptAction): action is EventAction {
+  return EVENT_TYPES.includes(action.type);
+}
+
+/**
+ * Reads a rule.
+ *
+ * @throws SetupError that names the field at fault
+ */
+export function faultRuleFrom(value: unknown): ParsedFaultRule {
+  const fields = z
+    .looseObject({ match: z.looseObject({}), action: z.looseObject({ type: z.string() }) })
+    .safeParse(value);
+  if (!fields.success) {
+    throw badRule(
+      'takes { match: { route } or { webhook: true, … }, action: { type, … } }, and "times" or "probability"',
+    );
+  }
+  const { match, action } = fields.data;
+  const isForCalls = "route" in match;
+  const types = isForCalls ? API_TYPES : WEBHOOK_TYPES;
+  if (!types.includes(action.type)) {
+    const known = suggestion(action.type, types);
+    throw badRule(`has no action "${action.type}" for ${isForCalls ? "API calls" : "webhooks"}. ${known}`);
+  }
+  const parsed = (isForCalls ? apiFaultSchema : webhookFaultSchema).safeParse(value);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw badRule(`does not fit at "${issue?.path.join(".")}": ${issue?.message}`);
+}
+
+function badRule(problem: string): SetupError {
+  return new SetupError("invalid_option", `A fault rule ${problem.replace(/\.$/, "")}.`, {
+    fields: { option: "faults" },
+  });
+}
