@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "../internal/clock.ts";
 import { type Logger, stderrLogger } from "../internal/logger.ts";
 import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { ClockMode } from "./clock.ts";
-import { type FaultRule, faultRuleSchema, type ParsedFaultRule } from "./faults/rule.ts";
+import { type FaultRule, faultRuleFrom, type ParsedFaultRule } from "./faults/rule.ts";
 import { PROFILE_NAMES, PROFILES, type Profile, type ProfileName } from "./profiles.ts";
 import { seededHex } from "./random.ts";
 import { type Readings, readingsFrom } from "./unspecified.ts";
@@ -147,7 +147,7 @@ export function settingsFrom(options: EmulatorOptions): Settings {
     readings: readingsFrom(options.unspecified, profile.unspecified),
     lifecycle: choiceOption("lifecycle", options.lifecycle, "realistic", ["instant", "realistic", "manual"]),
     magic: flagOption("magic", options.magic, true),
-    faults: [...profile.faults, ...(options.faults ?? [])].map(faultOption),
+    faults: [...profile.faults, ...(options.faults ?? [])].map((rule) => faultRuleFrom(rule)),
     clientId: textOption("clientId", options.clientId) ?? "client_main",
     clientSecret: textOption("clientSecret", options.clientSecret) ?? seededHex(seed, "client secret: main", 24),
     inboundUrl: urlOption("inboundUrl", options.inboundUrl),
@@ -214,11 +214,4 @@ function urlOption(name: string, value: unknown): string | undefined {
 /** Whether a value is a text that parses as an http or https URL (WHK-25, UPD-15). */
 export function isHttpUrl(value: unknown): value is string {
   return typeof value === "string" && /^https?:\/\//i.test(value) && URL.canParse(value);
-}
-
-function faultOption(rule: unknown): ParsedFaultRule {
-  const parsed = faultRuleSchema.safeParse(rule);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw invalidOption("faults", `has a rule that does not fit: ${issue?.path.join(".")} ${issue?.message}`, rule);
 }
