@@ -1,13 +1,113 @@
 /** Handing over events: a delivery per event and target, attempts by the plan, and the extra ones that somebody asks for. */
 import type { Deliveries, Faults, Ground } from "../service.ts";
+import type { Delivery, EventRecord, Target } from "../state/records.ts";
+import { withoutTarget } from "./attempt.ts";
+import { createAttempts } from "./attempts.ts";
+import { withoutSecrets } from "./shown.ts";
+import { targetOf } from "./target.ts";
+import { createTransport, type Transport } from "./transport.ts";
 
-export function createDeliveries(_ground: Ground, _faults: Faults): Deliveries {
+export function createDeliveries(
+  ground: Ground,
+  faults: Faults,
+  transport: Transport = createTransport(ground.settings),
+): Deliveries {
+  const { state, scheduler, time, settings } = ground;
+  const attempts = createAttempts(ground, faults, transport);
+  const waiters = createWaiters();
+
+  /** Retries keep the first attempt's place, so that their order does not depend on which attempt ended first. */
+  function schedule({ deliveryId, messageId, nextAttemptAt: dueAt }: Delivery, place: number): void {
+    if (dueAt === null) return;
+    const current = () => {
+      const delivery = state.deliveries.get(deliveryId);
+      return delivery?.nextAttemptAt === dueAt ? delivery : undefined;
+    };
+    const ended = (left: Delivery | undefined) => {
+      if (left !== undefined) schedule(left, place);
+      waiters.wake(deliveryId);
+    };
+    attempts.plan({ deliveryId, messageId, trigger: "schedule", dueAt, place, current, ended });
+  }
+
+  const redeliver: Deliveries["redeliver"] = (deliveryId, trigger = "redelivery") => {
+    const delivery = state.deliveries.get(deliveryId);
+    if (delivery === undefined) return Promise.resolve(undefined);
+    const { messageId } = delivery;
+    return new Promise((resolve) => {
+      const current = () => state.deliveries.get(deliveryId);
+      const ended = (left: Delivery | undefined) => {
+        waiters.wake(deliveryId);
+        resolve(left && withoutSecrets(left));
+      };
+      const place = scheduler.nextPlace();
+      attempts.plan({ deliveryId, messageId, trigger, dueAt: time.now(), place, current, ended });
+    });
+  };
+
   return {
-    queue: () => [],
-    redeliver: async () => undefined,
-    nextAttempt: async () => {},
-    recover: async () => [],
-    resume: () => {},
-    close: () => {},
+    queue(event, options) {
+      const target = targetOf(ground, event, options.at);
+      return Array.from({ length: Math.max(1, options.copies) }, () => {
+        const begun = begin(event, target, options);
+        const kept = settings.readings.resolveTarget === "event" ? target : null;
+        const delivery = { ...begun, deliveryId: state.nextId("dlv"), target: kept };
+        attempts.put(delivery);
+        schedule(delivery, scheduler.nextPlace());
+        return delivery;
+      });
+    },
+    redeliver,
+    async recover(since) {
+      const lost = [...state.deliveries.values()].filter(
+        (delivery) => delivery.createdAt >= since && delivery.state !== "delivered",
+      );
+      const tried = await Promise.all(lost.map(({ deliveryId }) => redeliver(deliveryId, "recovery")));
+      return tried.filter((delivery) => delivery !== undefined);
+    },
+    nextAttempt(deliveryId) {
+      const isPlanned = (state.deliveries.get(deliveryId)?.nextAttemptAt ?? null) !== null;
+      return isPlanned ? waiters.wait(deliveryId) : Promise.resolve();
+    },
+    resume() {
+      for (const delivery of state.deliveries.values()) schedule(delivery, scheduler.nextPlace());
+    },
+    close: () => transport.close(),
+  };
+}
+
+/** How the handing over of an event begins: planned, or ended at once. */
+function begin(
+  { eventId, messageId, eventType }: EventRecord,
+  target: Target | null,
+  { at, delayMs, copies }: { at: number; delayMs: number; copies: number },
+): Omit<Delivery, "deliveryId" | "target"> {
+  const state = copies === 0 ? "dropped" : target === null ? "no_target" : "pending";
+  return {
+    eventId,
+    messageId,
+    eventType,
+    state,
+    createdAt: at,
+    nextAttemptAt: state === "pending" ? at + delayMs : null,
+    scheduledAttempts: 0,
+    attempts: state === "no_target" ? [withoutTarget("schedule", at)] : [],
+    frozen: null,
+  };
+}
+
+/** Who waits for an attempt of a delivery. */
+function createWaiters() {
+  const waiters = new Map<string, (() => void)[]>();
+  return {
+    wait: (deliveryId: string) =>
+      new Promise<void>((resolve) => {
+        waiters.set(deliveryId, [...(waiters.get(deliveryId) ?? []), resolve]);
+      }),
+    wake(deliveryId: string) {
+      const woken = waiters.get(deliveryId) ?? [];
+      waiters.delete(deliveryId);
+      for (const wake of woken) wake();
+    },
   };
 }

@@ -1,0 +1,116 @@
+/** One attempt: the request as the readings and faults want it, sent, and what came of it. */
+import { afterSigning, beforeSigning } from "../faults/attempt-faults.ts";
+import type { AttemptAction } from "../faults/rule.ts";
+import type { Ground } from "../service.ts";
+import type { Attempt, Delivery, EventRecord, FrozenSignature, Target } from "../state/records.ts";
+import { reserialised } from "./reserialise.ts";
+import { signatureHeaders } from "./signature.ts";
+import type { Outgoing, Transport } from "./transport.ts";
+
+export interface AttemptInput {
+  readonly delivery: Delivery;
+  readonly event: EventRecord;
+  /** Null when there is none any more. */
+  readonly target: Target | null;
+  readonly trigger: Attempt["trigger"];
+  /** Epoch ms on the emulator's clock. */
+  readonly at: number;
+  readonly actions: readonly AttemptAction[];
+}
+
+export interface AttemptMade {
+  readonly attempt: Attempt;
+  /** What the delivery keeps for its retries (DLV-17). */
+  readonly frozen: FrozenSignature | null;
+}
+
+/** Never rejects for what a receiver does. */
+export async function makeAttempt(ground: Ground, transport: Transport, input: AttemptInput): Promise<AttemptMade> {
+  const { delivery, target, trigger, at, actions } = input;
+  if (target === null) return { attempt: withoutTarget(trigger, at), frozen: delivery.frozen };
+  const { systemClock } = ground.settings;
+  const { outgoing, frozen } = outgoingFor(ground, input, target);
+  const begun = systemClock.monotonic();
+  const outcome = await transport.send(outgoing);
+  const attempt = {
+    trigger,
+    at,
+    durationMs: Math.round((systemClock.monotonic() - begun) * ground.time.rate),
+    url: outgoing.url,
+    requestHeaders: outgoing.headers,
+    status: outcome.status,
+    error: outcome.error,
+    responseHeaders: outcome.headers,
+    responseBody: outcome.body,
+    faults: actions.map(({ type }) => type),
+  };
+  return { attempt, frozen };
+}
+
+/** How a missing target shows in the log (DLV-2). */
+export function withoutTarget(trigger: Attempt["trigger"], at: number): Attempt {
+  return {
+    trigger,
+    at,
+    durationMs: 0,
+    url: null,
+    requestHeaders: {},
+    status: null,
+    error: "NO_TARGET",
+    responseHeaders: {},
+    responseBody: "",
+    faults: [],
+  };
+}
+
+function outgoingFor(ground: Ground, input: AttemptInput, target: Target): { outgoing: Outgoing } & Frozen {
+  const { readings } = ground.settings;
+  const { signedAt, secrets, frozen } = signatureOf(input, target, readings);
+  const timestamp = timestampOf(ground, input.at, signedAt);
+  const signing = beforeSigning({ body: bodyOf(input, readings.retryBody), timestamp, secrets }, input.actions);
+  const outgoing = {
+    url: target.url,
+    method: readings["webhooks.method"],
+    headers: { "content-type": readings["webhooks.contentType"], ...signatureHeaders(signing, readings) },
+    body: signing.body,
+    dribbleMs: null,
+  };
+  return { outgoing: afterSigning(outgoing, input.actions), frozen };
+}
+
+interface Frozen {
+  readonly frozen: FrozenSignature | null;
+}
+
+/** An attempt that somebody asked for is no retry: it is signed anew whatever the retries do. */
+function signatureOf(
+  { delivery, trigger, at }: AttemptInput,
+  target: Target,
+  { retrySignature, overlapSigning }: Ground["settings"]["readings"],
+): FrozenSignature & Frozen {
+  const fresh = { signedAt: at, secrets: inTurn(delivery, target.secrets ?? [], overlapSigning) };
+  if (retrySignature === "fresh" || trigger !== "schedule") return { ...fresh, frozen: delivery.frozen };
+  const frozen = delivery.frozen ?? fresh;
+  return { ...frozen, frozen };
+}
+
+/** With "alternate", the deliveries begin in turn as well: else a frozen signature would always be the current secret's. */
+function inTurn(
+  { deliveryId, attempts }: Delivery,
+  secrets: readonly string[],
+  overlapSigning: Ground["settings"]["readings"]["overlapSigning"],
+): readonly string[] {
+  if (overlapSigning !== "alternate" || secrets.length < 2) return secrets;
+  const number = Number(/\d+$/.exec(deliveryId)?.[0] ?? 1);
+  return secrets.slice((number - 1 + attempts.length) % secrets.length).slice(0, 1);
+}
+
+/** On the real clock, an old signature is as old as it is on the emulator's. */
+function timestampOf({ settings, time }: Ground, at: number, signedAt: number): number {
+  return settings.timestampClock === "real" ? time.realNow() - (at - signedAt) : signedAt;
+}
+
+function bodyOf({ delivery, event }: AttemptInput, retryBody: "same" | "reserialised"): Buffer {
+  const sent = delivery.attempts.filter(({ url }) => url !== null).length;
+  return Buffer.from(sent === 0 || retryBody === "same" ? event.body : reserialised(event.body, sent));
+}

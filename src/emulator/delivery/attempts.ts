@@ -1,0 +1,95 @@
+/** Attempts in their time: planned with the scheduler, made if they are still wanted, and kept in their delivery. */
+import type { AttemptAction } from "../faults/rule.ts";
+import type { Faults, Ground } from "../service.ts";
+import type { Attempt, Delivery, EventRecord, Target } from "../state/records.ts";
+import { makeAttempt } from "./attempt.ts";
+import { afterAttempt } from "./plan.ts";
+import { withoutSecrets } from "./shown.ts";
+import { targetOf } from "./target.ts";
+import type { Transport } from "./transport.ts";
+
+/** An attempt to be made. */
+export interface Planned {
+  readonly deliveryId: string;
+  readonly messageId: string;
+  readonly trigger: Attempt["trigger"];
+  readonly dueAt: number;
+  readonly place: number;
+  /** The delivery, while the attempt is still wanted. */
+  current(): Delivery | undefined;
+  /** Called once. `delivery`: as the attempt left it; undefined when it was not made, or the delivery is gone. */
+  ended(delivery: Delivery | undefined): void;
+}
+
+export interface Attempts {
+  /** Attempts of one message never overlap. */
+  plan(planned: Planned): void;
+  /** Keeps a delivery and tells of it. */
+  put(delivery: Delivery): void;
+}
+
+type Now = Pick<Planned, "trigger"> & { readonly at: number };
+
+export function createAttempts(ground: Ground, faults: Faults, transport: Transport): Attempts {
+  const { state, scheduler, journal, time, settings } = ground;
+
+  function plan(planned: Planned): void {
+    const { messageId: lane, trigger, dueAt, place } = planned;
+    let actions: readonly AttemptAction[] = [];
+    scheduler.add({
+      dueAt,
+      place,
+      lane,
+      prepare() {
+        const found = withEvent(planned.current());
+        if (found === undefined || targetFor(found, { trigger, at: time.now() }) === null) return;
+        const { deliveryId, attempts } = found.delivery;
+        actions = faults.forAttempt(found.event, `${deliveryId}/${attempts.length + 1}`);
+      },
+      async run(at) {
+        let left: Delivery | undefined;
+        try {
+          left = await make(planned.current(), { trigger, at, actions });
+        } finally {
+          planned.ended(left);
+        }
+      },
+      dropped: () => planned.ended(undefined),
+    });
+  }
+
+  async function make(
+    delivery: Delivery | undefined,
+    now: Now & { readonly actions: readonly AttemptAction[] },
+  ): Promise<Delivery | undefined> {
+    const found = withEvent(delivery);
+    if (found === undefined) return undefined;
+    const made = await makeAttempt(ground, transport, { ...found, ...now, target: targetFor(found, now) });
+    // Only attempts of its own message, which wait for each other, replace a delivery: another one here is another state's.
+    if (state.deliveries.get(found.delivery.deliveryId) !== found.delivery) return undefined;
+    const left = { ...afterAttempt(found.delivery, made.attempt, settings.readings), frozen: made.frozen };
+    put(left);
+    return left;
+  }
+
+  function put(delivery: Delivery): void {
+    state.deliveries.put(delivery.deliveryId, delivery);
+    journal.tell({ type: "delivery", delivery: withoutSecrets(delivery) });
+  }
+
+  function withEvent(delivery: Delivery | undefined): { delivery: Delivery; event: EventRecord } | undefined {
+    const event = delivery && state.events.get(delivery.eventId);
+    return delivery === undefined || event === undefined ? undefined : { delivery, event };
+  }
+
+  /** What somebody asks for goes where the event would go now, whatever was looked up for it (DLV-18). */
+  function targetFor(
+    { delivery, event }: { delivery: Delivery; event: EventRecord },
+    { trigger, at }: Now,
+  ): Target | null {
+    const asked = trigger !== "schedule" || settings.readings.resolveTarget === "attempt";
+    return asked ? targetOf(ground, event, at) : delivery.target;
+  }
+
+  return { plan, put };
+}

@@ -1,0 +1,34 @@
+/** What an attempt makes of its delivery: delivered, due again, or failed for good (DLV-6, DLV-7). */
+import type { Attempt, Delivery } from "../state/records.ts";
+import type { Readings } from "../unspecified.ts";
+
+/** From a failed attempt to the retry after it. */
+const RETRY_DELAYS_MS = [60_000, 300_000, 900_000, 3_600_000] as const;
+
+/** The delivery after an attempt. Only scheduled attempts move its plan; any successful one ends it. */
+export function afterAttempt(
+  delivery: Delivery,
+  attempt: Attempt,
+  { retryFrom }: Pick<Readings, "retryFrom">,
+): Delivery {
+  const attempts = [...delivery.attempts, attempt];
+  const scheduledAttempts = delivery.scheduledAttempts + (attempt.trigger === "schedule" ? 1 : 0);
+  const counted = { ...delivery, attempts, scheduledAttempts };
+  if (succeeded(attempt)) return { ...counted, state: "delivered", nextAttemptAt: null };
+  if (attempt.trigger !== "schedule") return counted;
+  const nextAttemptAt = retryAt(counted, retryFrom);
+  return { ...counted, state: nextAttemptAt === null ? "failed" : "pending", nextAttemptAt };
+}
+
+/** A 2xx answer; anything else, a redirect, a time-out or a reset too, is a failure (DLV-7, DLV-19). */
+export function succeeded({ status }: Pick<Attempt, "status">): boolean {
+  return status !== null && status >= 200 && status <= 299;
+}
+
+/** Null after the last retry. */
+function retryAt({ attempts, scheduledAttempts }: Delivery, retryFrom: Readings["retryFrom"]): number | null {
+  const scheduled = attempts.filter(({ trigger }) => trigger === "schedule");
+  const origin = retryFrom === "first" ? scheduled[0] : scheduled.at(-1);
+  const delayMs = RETRY_DELAYS_MS[scheduledAttempts - 1];
+  return origin === undefined || delayMs === undefined ? null : origin.at + origin.durationMs + delayMs;
+}
