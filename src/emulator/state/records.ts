@@ -132,7 +132,7 @@ export interface EventRecord {
 /** Where an event goes and how it is signed, looked up for one attempt or, with `resolveTarget: "event"`, for all. */
 export interface Target {
   readonly url: string;
-  /** Null: unsigned. More than one secret: a signature of each. */
+  /** Null: unsigned. More than one secret: a signature of each, or of each in turn (DLV-16). */
   readonly secrets: readonly string[] | null;
 }
 
@@ -140,6 +140,7 @@ export interface Target {
 export interface FrozenSignature {
   /** Epoch ms on the emulator's clock. */
   readonly signedAt: number;
+  /** None when it was unsigned. */
   readonly secrets: readonly string[];
 }
 
