@@ -76,7 +76,7 @@ export async function createEmulator(options: EmulatorOptions = {}): Promise<Emu
   const handle = handlerOf(service, control, commit);
   keeper.start(state, service.time);
   if (loaded) resume(service);
-  const listener = settings.port === null ? null : await listen(handle, settings.port, settings.host);
+  const listener = settings.port === null ? null : await listen(handle, service, settings.port);
   const close = async () => {
     await listener?.close();
     await service.scheduler.close();

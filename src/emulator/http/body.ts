@@ -4,9 +4,37 @@ import { type Answer, refuse } from "./answers.ts";
 
 /** 1 MiB. */
 export const MAX_BODY_BYTES = 1_048_576;
+/** Deeper JSON is refused: what walks through a value must not run out of stack. */
+const MOST_LEVELS = 64;
+/** Fields and problems named in one answer or log line; a body can have tens of thousands. */
+const MOST_NAMED = 20;
+const LONGEST_NAME = 100;
 
-/** The bytes of a body; null when there are more than the limit. */
-export async function readBody(request: Request): Promise<Uint8Array | null> {
+/** A body as it came, and what it says; read as JSON once, for the route and for the log. */
+export interface Body {
+  /** Null when there were more than the limit. */
+  readonly bytes: Uint8Array | null;
+  /** A JSON object, or a refusal (GEN-8). A missing content type does not matter. */
+  json(): Parsed;
+}
+
+export type Parsed =
+  | { readonly ok: true; readonly value: Readonly<Record<string, unknown>> }
+  | { readonly ok: false; readonly refusal: Answer };
+
+export async function readBody(request: Request): Promise<Body> {
+  const bytes = await bytesOf(request);
+  let parsed: Parsed | undefined;
+  return {
+    bytes,
+    json() {
+      parsed ??= bytes === null ? refused("The body is longer than 1 MiB.") : parseObject(bytes);
+      return parsed;
+    },
+  };
+}
+
+async function bytesOf(request: Request): Promise<Uint8Array | null> {
   if (request.body === null) return new Uint8Array();
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -18,38 +46,62 @@ export async function readBody(request: Request): Promise<Uint8Array | null> {
   return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, length);
 }
 
-export type Parsed = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly refusal: Answer };
-
-/** A JSON object, or a refusal (GEN-8). A missing content type does not matter. */
-export function parseJsonObject(bytes: Uint8Array): Parsed {
+function parseObject(bytes: Uint8Array): Parsed {
   try {
     const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ok: true, value };
-    return { ok: false, refusal: refuse("INVALID_REQUEST", "The body must be a JSON object.") };
+    if (isDeeper(value, MOST_LEVELS)) return refused(`The body is nested deeper than ${MOST_LEVELS} levels.`);
+    return isObject(value) ? { ok: true, value } : refused("The body must be a JSON object.");
   } catch {
-    return { ok: false, refusal: refuse("INVALID_REQUEST", "The body is not valid JSON in UTF-8.") };
+    return refused("The body is not valid JSON in UTF-8.");
   }
+}
+
+function refused(message: string): Parsed {
+  return { ok: false, refusal: refuse("INVALID_REQUEST", message) };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (levels === 0) return true;
+  for (const field of Object.values(value)) if (isDeeper(field, levels - 1)) return true;
+  return false;
 }
 
 /** Where a body does not fit its schema; field names and types, none of its values. */
 export function schemaRefusal(error: z.ZodError): Answer {
-  const issues = error.issues.slice(0, 20).map((issue) => ({ path: issue.path.join("."), problem: issue.message }));
+  const issues = error.issues
+    .slice(0, MOST_NAMED)
+    .map((issue) => ({ path: issue.path.join("."), problem: issue.message }));
   const [first] = issues;
   const where = first === undefined || first.path === "" ? "The body" : `"${first.path}"`;
   return refuse("INVALID_REQUEST", `${where} does not fit: ${first?.problem ?? "unknown"}.`, { issues });
 }
 
-/** Names of fields that a schema does not know, with their path: `media.0.width` (GEN-9). */
-export function unknownFields(schema: z.ZodType, value: unknown, path = ""): string[] {
+/** Names of fields that a schema does not know, with their path: `media.0.width` (GEN-9). The first few of them. */
+export function unknownFields(schema: z.ZodType, value: unknown): readonly string[] {
+  const names: string[] = [];
+  collectUnknown(schema, value, (name) => {
+    names.push(name.slice(0, LONGEST_NAME));
+    return names.length < MOST_NAMED;
+  });
+  return names;
+}
+
+/** Tells `found` of each unknown field until that says no more; false when it did. */
+function collectUnknown(schema: z.ZodType, value: unknown, found: (name: string) => boolean, path = ""): boolean {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) {
-    return unknownFields(schema.unwrap() as z.ZodType, value, path);
+    return collectUnknown(schema.unwrap() as z.ZodType, value, found, path);
   }
   if (schema instanceof z.ZodArray && Array.isArray(value)) {
-    return value.flatMap((item, i) => unknownFields(schema.element as z.ZodType, item, `${path}${i}.`));
+    return value.every((item, i) => collectUnknown(schema.element as z.ZodType, item, found, `${path}${i}.`));
   }
-  if (!(schema instanceof z.ZodObject) || typeof value !== "object" || value === null) return [];
-  return Object.entries(value).flatMap(([name, field]) => {
-    const known = Object.hasOwn(schema.shape, name) ? schema.shape[name] : undefined;
-    return known === undefined ? [`${path}${name}`] : unknownFields(known as z.ZodType, field, `${path}${name}.`);
+  if (!(schema instanceof z.ZodObject) || !isObject(value)) return true;
+  return Object.entries(value).every(([name, field]) => {
+    if (!Object.hasOwn(schema.shape, name)) return found(`${path}${name}`);
+    return collectUnknown(schema.shape[name] as z.ZodType, field, found, `${path}${name}.`);
   });
 }

@@ -3,16 +3,15 @@ import { callerOf } from "../routes/bearer.ts";
 import type { Service } from "../service.ts";
 import type { Client } from "../state/records.ts";
 import { type Answer, refuse } from "./answers.ts";
-import { parseJsonObject, schemaRefusal, unknownFields } from "./body.ts";
-import type { CoreRoute } from "./route.ts";
+import { type Body, schemaRefusal, unknownFields } from "./body.ts";
+import type { CoreRoute, Found } from "./route.ts";
 
 export interface CoreCall {
   readonly now: number;
   readonly headers: Headers;
-  /** Null when it was longer than the limit. */
-  readonly rawBody: Uint8Array | null;
+  readonly body: Body;
   /** Undefined where no route matches (GEN-7). */
-  readonly found: { readonly route: CoreRoute; readonly params: Readonly<Record<string, string>> } | undefined;
+  readonly found: Found<CoreRoute> | undefined;
   warn(text: string): void;
   /** Told who calls, for the request log. */
   authenticated(client: Client): void;
@@ -32,19 +31,11 @@ export async function handleCore(service: Service, call: CoreCall): Promise<Answ
   }
   const early = route.checkHeaders?.(headers) ?? null;
   if (early !== null) return early;
-  if (call.rawBody === null) return refuse("INVALID_REQUEST", "The body is longer than 1 MiB.");
-  const body = bodyOf(service, route, call.rawBody, call.warn);
-  if (!body.ok) return body.refusal;
-  return route.handle({
-    service,
-    now,
-    client,
-    params,
-    headers,
-    body: body.value,
-    rawBody: call.rawBody,
-    warn: call.warn,
-  });
+  if (call.body.bytes === null) return refuse("INVALID_REQUEST", "The body is longer than 1 MiB.");
+  const fitted = fitBody(service, route, call);
+  if (!fitted.ok) return fitted.refusal;
+  const rawBody = call.body.bytes;
+  return route.handle({ service, now, client, params, headers, body: fitted.value, rawBody, warn: call.warn });
 }
 
 function lacksCapability(service: Service, route: CoreRoute, client: Client): boolean {
@@ -52,18 +43,17 @@ function lacksCapability(service: Service, route: CoreRoute, client: Client): bo
   return !client.capabilities.includes(route.capability);
 }
 
-type Body = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly refusal: Answer };
+type Fitted = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly refusal: Answer };
 
-function bodyOf(service: Service, route: CoreRoute, rawBody: Uint8Array, warn: (text: string) => void): Body {
+/** What the route's schema makes of the body. */
+function fitBody(service: Service, route: CoreRoute, { body, warn }: CoreCall): Fitted {
   if (route.body === undefined) return { ok: true, value: undefined };
-  const parsed = parseJsonObject(rawBody);
+  const parsed = body.json();
   if (!parsed.ok) return parsed;
   const unknown = unknownFields(route.body, parsed.value);
   if (unknown.length > 0 && service.settings.readings.unknownFields === "reject") {
-    return {
-      ok: false,
-      refusal: refuse("INVALID_REQUEST", "The body has unknown fields.", { unknownFields: unknown }),
-    };
+    const refusal = refuse("INVALID_REQUEST", "The body has unknown fields.", { unknownFields: unknown });
+    return { ok: false, refusal };
   }
   for (const name of unknown) warn(route.lookalikes?.[name] ?? `unknown field "${name}" was ignored`);
   const fitted = route.body.safeParse(parsed.value);

@@ -2,8 +2,13 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
 import { SetupError } from "../../errors.ts";
-import { MAX_BODY_BYTES } from "./body.ts";
+import type { Ground } from "../service.ts";
+import { requestFrom } from "./incoming.ts";
+import { writeResponse } from "./outgoing.ts";
+import { json } from "./responses.ts";
+import { NO_ROUTE, reasonOf, refusalText, refuseSocket } from "./socket-refusal.ts";
 
 export type FetchHandler = (request: Request) => Promise<Response>;
 
@@ -14,11 +19,32 @@ export interface Listener {
 }
 
 /** Listens; resolves when the port is open. */
-export async function listen(handle: FetchHandler, port: number, host: string): Promise<Listener> {
-  const server = createServer((incoming, outgoing) => {
-    serve(handle, incoming, outgoing).catch(() => outgoing.destroy());
+export async function listen(handle: FetchHandler, ground: Ground, port: number): Promise<Listener> {
+  // What is wrong with the Host header is said in JSON, by `requestFrom`.
+  const server = createServer({ requireHostHeader: false });
+  const answers = new WeakMap<Duplex, ServerResponse>();
+  /** Connections that `node:http` has handed over and forgotten. */
+  const tunnels = new Set<Duplex>();
+  const serve = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    answers.set(incoming.socket, outgoing);
+    outgoing.on("error", () => {}); // The client went away before its answer.
+    answer(handle, ground, outgoing).catch(() => outgoing.destroy());
+  };
+  server.on("request", serve);
+  // An expectation other than 100-continue is ignored, as RFC 9110 allows.
+  server.on("checkExpectation", serve);
+  server.on("connect", (_incoming, socket) => {
+    tunnels.add(socket);
+    socket.once("close", () => tunnels.delete(socket));
+    refuseSocket(ground, socket, NO_ROUTE);
   });
-  server.listen(port, host);
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    const current = answers.get(socket);
+    const midway = current?.headersSent === true && !current.writableFinished;
+    if (error.code === "ECONNRESET" || midway) socket.destroy();
+    else refuseSocket(ground, socket, reasonOf(error));
+  });
+  server.listen(port, ground.settings.host);
   try {
     await once(server, "listening");
   } catch (cause) {
@@ -27,69 +53,34 @@ export async function listen(handle: FetchHandler, port: number, host: string): 
       fields: { option: "port", port },
     });
   }
-  return { port: (server.address() as AddressInfo).port, close: () => closeServer(server) };
+  return { port: (server.address() as AddressInfo).port, close: () => closeServer(server, tunnels) };
 }
 
-async function closeServer(server: Server): Promise<void> {
+async function closeServer(server: Server, tunnels: Iterable<Duplex>): Promise<void> {
   const closed = once(server, "close");
   server.close();
   server.closeAllConnections();
+  for (const socket of tunnels) socket.destroy();
   await closed;
 }
 
-async function serve(handle: FetchHandler, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-  const request = await requestFrom(incoming);
-  if (request === null) {
-    // A method that no fetch request can have, such as TRACE, or an address that is none.
-    outgoing.writeHead(400, { connection: "close" }).end();
-    return;
-  }
-  await write(await handle(request), outgoing);
+/** @throws when the client goes away before its request is complete */
+async function answer(handle: FetchHandler, ground: Ground, outgoing: ServerResponse): Promise<void> {
+  const request = await requestFrom(outgoing.req);
+  const response =
+    request instanceof Request
+      ? await answerOf(handle, ground, request)
+      : json(request.status, refusalText(ground, request.status, request.message));
+  await writeResponse(response, outgoing);
 }
 
-async function requestFrom(incoming: IncomingMessage): Promise<Request | null> {
-  const { method = "GET", headers } = incoming;
-  const body = method === "GET" || method === "HEAD" ? undefined : await bodyOf(incoming);
+/** A failure of the emulator's own becomes a 500, never a stack. */
+async function answerOf(handle: FetchHandler, ground: Ground, request: Request): Promise<Response> {
   try {
-    const url = new URL(incoming.url ?? "/", `http://${headers.host ?? "127.0.0.1"}`);
-    return new Request(url, { method, headers: headersOf(incoming), body: body ?? null });
-  } catch {
-    return null;
+    return await handle(request);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    ground.settings.logger.error({ reason }, "The emulator failed to answer a request.");
+    return json(500, refusalText(ground, 500, "The emulator failed to answer; its log says why."));
   }
-}
-
-/** Up to one byte more than the limit, so that the handler sees that it was too long. */
-async function bodyOf(incoming: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  // Without destroying the stream at the break: the answer goes through the same socket.
-  for await (const chunk of incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    chunks.push(chunk);
-    length += chunk.length;
-    if (length > MAX_BODY_BYTES) break;
-  }
-  return Buffer.concat(chunks, Math.min(length, MAX_BODY_BYTES + 1));
-}
-
-function headersOf(incoming: IncomingMessage): Headers {
-  const headers = new Headers();
-  const { rawHeaders } = incoming;
-  for (let i = 0; i < rawHeaders.length; i += 2) headers.append(rawHeaders[i] ?? "", rawHeaders[i + 1] ?? "");
-  return headers;
-}
-
-async function write(response: Response, outgoing: ServerResponse): Promise<void> {
-  if (response.type === "error") {
-    outgoing.destroy();
-    return;
-  }
-  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
-  const reader = response.body?.getReader();
-  outgoing.once("close", () => void reader?.cancel().catch(() => {}));
-  for (;;) {
-    const chunk = await reader?.read();
-    if (chunk === undefined || chunk.done) break;
-    if (!outgoing.write(chunk.value)) await Promise.race([once(outgoing, "drain"), once(outgoing, "close")]);
-  }
-  outgoing.end();
 }

@@ -1,19 +1,22 @@
-/** The log of API calls, without secrets (TOK-22). */
+/** The log of API calls, without secrets (TOK-22) and of bounded length. */
 import type { ApiAction } from "../faults/rule.ts";
 import type { Service } from "../service.ts";
 import type { Client, RequestRecord } from "../state/records.ts";
 import type { Answer } from "./answers.ts";
+import type { Body } from "./body.ts";
+import { parseForm } from "./form.ts";
+import { redacted, redactedCredentials, redactedHeaders } from "./redaction.ts";
+import type { Contract } from "./responses.ts";
 
-const REDACTED = "[redacted]";
-const SECRET_HEADERS = new Set(["authorization", "cookie", "proxy-authorization"]);
-const SECRET_FIELDS = new Set(["client_secret", "access_token", "secret", "generatedSecret"]);
+/** Kept of a body: 16 KiB of its text. */
+const MOST_LOGGED = 16_384;
 
 export interface LoggedCall {
   readonly request: Request;
   readonly path: string;
+  readonly contract: Contract;
   readonly now: number;
-  /** Null when it was too long to be read. */
-  readonly rawBody: Uint8Array | null;
+  readonly body: Body;
   readonly client: Client | null;
   readonly answer: Answer;
   readonly warnings: readonly string[];
@@ -27,10 +30,10 @@ export function logRequest(service: Service, call: LoggedCall): void {
     number,
     at: call.now,
     method: request.method,
-    path: call.path,
+    path: call.path.slice(0, MOST_LOGGED),
     apiClientId: call.client?.apiClientId ?? null,
     headers: redactedHeaders(request.headers),
-    body: call.rawBody === null ? "[longer than 1 MiB]" : redactedBody(call.rawBody),
+    body: requestBodyOf(service, call),
     status: statusOf(answer),
     responseBody: responseBodyOf(answer),
     warnings: call.warnings,
@@ -46,31 +49,34 @@ function statusOf(answer: Answer): number {
 }
 
 function responseBodyOf(answer: Answer): unknown {
-  if (answer.kind === "reply") return redacted(JSON.parse(answer.text));
+  if (answer.kind === "reply") return cut(redacted(JSON.parse(answer.text)), answer.text.length);
   return answer.kind === "refusal" ? { code: answer.code, message: answer.message, details: answer.details } : null;
 }
 
-function redactedHeaders(headers: Headers): Record<string, string> {
-  const entries = [...headers].map(([name, value]) => [name, SECRET_HEADERS.has(name) ? REDACTED : value]);
-  return Object.fromEntries(entries);
+/** Of a body that is neither JSON nor a form only the length is kept: nothing in it tells secrets from the rest. */
+function requestBodyOf(service: Service, { request, contract, body }: LoggedCall): unknown {
+  if (body.bytes === null) return "[longer than 1 MiB]";
+  const length = body.bytes.byteLength;
+  if (length === 0) return "";
+  const parsed = body.json();
+  if (parsed.ok && contract === "core") return cut(redacted(parsed.value), length);
+  const fields = parsed.ok ? Object.entries(parsed.value) : formFields(request.headers, body.bytes);
+  if (fields === null) return `[${length} bytes]`;
+  const known = new Set<unknown>([...service.state.clients.values()].map(({ clientId }) => clientId));
+  return cut(
+    redactedCredentials(fields, (value) => known.has(value)),
+    length,
+  );
 }
 
-function redactedBody(bytes: Uint8Array): unknown {
-  const text = new TextDecoder().decode(bytes);
-  try {
-    return redacted(JSON.parse(text));
-  } catch {
-    // A form, or neither: then nothing tells its secrets from the rest.
-    return text.includes("=") ? redacted(Object.fromEntries(new URLSearchParams(text))) : `[${bytes.byteLength} bytes]`;
-  }
+function formFields(headers: Headers, bytes: Uint8Array): Iterable<readonly [string, string]> | null {
+  if (!/^application\/x-www-form-urlencoded\b/i.test(headers.get("content-type") ?? "")) return null;
+  const form = parseForm(new TextDecoder().decode(bytes));
+  return form.ok ? form.fields : null;
 }
 
-function redacted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(redacted);
-  if (typeof value !== "object" || value === null) return value;
-  const entries = Object.entries(value).map(([name, field]) => [
-    name,
-    SECRET_FIELDS.has(name) && typeof field === "string" ? REDACTED : redacted(field),
-  ]);
-  return Object.fromEntries(entries);
+/** What was `length` long, or the beginning of its text. */
+function cut(value: unknown, length: number): unknown {
+  if (length <= MOST_LOGGED) return value;
+  return `${JSON.stringify(value).slice(0, MOST_LOGGED)} [cut, ${length} in all]`;
 }

@@ -1,5 +1,5 @@
 /** Answers as `Response` objects: the two error contracts, and what a broken connection looks like. */
-import type { Answer } from "./answers.ts";
+import type { Answer, Refusal } from "./answers.ts";
 
 /** Which error shape a route answers with: OAuth's for the token route (GEN-3), the wrapper for all others (GEN-2). */
 export type Contract = "core" | "token";
@@ -28,17 +28,28 @@ export function responseFrom(answer: Answer, contract: Contract, requestId: stri
 export function json(status: number, text: string, headers: Readonly<Record<string, string>> = {}): Response {
   const length = String(Buffer.byteLength(text));
   const own = { "content-type": "application/json", "content-length": length, "cache-control": "no-store" };
-  return new Response(text, { status, headers: { ...own, ...headers } });
+  const response = new Response(text, { status, headers: { ...own, ...headers } });
+  texts.set(response, text);
+  return response;
 }
 
-type RefusalOf = Extract<Answer, { kind: "refusal" }>;
+const texts = new WeakMap<Response, string>();
 
-function coreError({ code, message, details }: RefusalOf, requestId: string): object {
+/** The whole body of a JSON answer of this module, without the cost of reading its stream; undefined for others. */
+export function textOf(response: Response): string | undefined {
+  return texts.get(response);
+}
+
+/** The core error wrapper (GEN-2). */
+export function coreError(
+  { code, message, details }: Pick<Refusal, "code" | "message" | "details">,
+  requestId: string,
+): object {
   return { error: { code, message, details }, requestId };
 }
 
 /** A core code on the token route is a fault or a failure of the emulator: `server_error` (TOK-12). */
-function oauthError({ code, message }: RefusalOf): object {
+function oauthError({ code, message }: Refusal): object {
   const known = ["invalid_request", "invalid_client", "unsupported_grant_type"].includes(code);
   return { error: known ? code : "server_error", error_description: message };
 }

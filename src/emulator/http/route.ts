@@ -4,11 +4,12 @@ import type { Service } from "../service.ts";
 import type { Client } from "../state/records.ts";
 import type { Readings } from "../unspecified.ts";
 import type { Answer } from "./answers.ts";
+import type { Body } from "./body.ts";
 
 export type Method = "GET" | "POST" | "PATCH";
 
 /** A call of a route, with everything decided that comes before it: route, caller, and whether the body fits. */
-export interface Call<Body> {
+export interface Call<Fields> {
   readonly service: Service;
   /** The emulator's time when it came in, epoch ms. */
   readonly now: number;
@@ -17,7 +18,7 @@ export interface Call<Body> {
   /** Path parameters, percent-decoded once. */
   readonly params: Readonly<Record<string, string>>;
   readonly headers: Headers;
-  readonly body: Body;
+  readonly body: Fields;
   /** The body as it came, for what compares bytes. */
   readonly rawBody: Uint8Array;
   /** Puts a warning into the request log. */
@@ -37,7 +38,7 @@ interface Described {
 }
 
 /** A route under `/api/core`. */
-export interface CoreRoute<Body = unknown> extends Described {
+export interface CoreRoute<Fields = unknown> extends Described {
   readonly kind: "core";
   /** Whether these readings have the route at all (WHK-27). Absent: all have. */
   exists?(readings: Readings): boolean;
@@ -48,14 +49,14 @@ export interface CoreRoute<Body = unknown> extends Described {
   /** What comes before the body in the order of errors (SND-27): a refusal, or null. */
   checkHeaders?(headers: Headers): Answer | null;
   /** Absent: the route takes no body, and ignores one. */
-  readonly body?: z.ZodType<Body>;
+  readonly body?: z.ZodType<Fields>;
   /** What the body says with a field name that only looks right (UPD-7). */
   readonly lookalikes?: Readonly<Record<string, string>>;
-  handle(call: Call<Body>): Answer | Promise<Answer>;
+  handle(call: Call<Fields>): Answer | Promise<Answer>;
 }
 
 /** Keeps the body's type between the schema and the handler. */
-export function coreRoute<Body>(route: Omit<CoreRoute<Body>, "kind">): CoreRoute {
+export function coreRoute<Fields>(route: Omit<CoreRoute<Fields>, "kind">): CoreRoute {
   return { ...route, kind: "core" } as CoreRoute;
 }
 
@@ -64,9 +65,15 @@ export interface TokenCall {
   readonly service: Service;
   readonly now: number;
   readonly headers: Headers;
-  /** Null when it was longer than the limit (GEN-10). */
-  readonly rawBody: Uint8Array | null;
+  readonly body: Body;
+  /** Puts a warning into the request log. */
+  warn(text: string): void;
+  /** Tells who calls, for the request log. */
+  authenticated(client: Client): void;
 }
+
+/** The path of the token route, whose every error has the OAuth shape (GEN-3). */
+export const TOKEN_PATH = "/api/auth/token";
 
 /** The token route; its errors have the OAuth shape. */
 export interface TokenRoute extends Described {
@@ -77,6 +84,12 @@ export interface TokenRoute extends Described {
 }
 
 export type Route = CoreRoute | TokenRoute;
+
+/** A route with the parameters of its path. */
+export interface Found<R> {
+  readonly route: R;
+  readonly params: Readonly<Record<string, string>>;
+}
 
 /** Matches a path against routes; parameters are percent-decoded once (UPD-16). */
 export class Router<R extends { readonly method: string; readonly path: string }> {
@@ -90,7 +103,7 @@ export class Router<R extends { readonly method: string; readonly path: string }
     }
   }
 
-  match(method: string, path: string): { route: R; params: Readonly<Record<string, string>> } | undefined {
+  match(method: string, path: string): Found<R> | undefined {
     const route = this.#fixed.get(`${method} ${path}`);
     if (route !== undefined) return { route, params: {} };
     for (const { route, pattern, names } of this.#patterns) {

@@ -5,7 +5,11 @@ import type { Client } from "../state/records.ts";
 /** The client of the request's bearer token; null when there is none that is valid now, or client or account is inactive. */
 export function callerOf({ state }: Service, headers: Headers, now: number): Client | null {
   const token = state.tokens.get(bearerOf(headers) ?? "");
-  if (token === undefined || now >= token.expiresAt) return null;
+  if (token === undefined) return null;
+  if (now >= token.expiresAt) {
+    state.tokens.remove(token.accessToken);
+    return null;
+  }
   const client = state.clients.get(token.apiClientId);
   return client !== undefined && isActive({ state }, client) ? client : null;
 }

@@ -1,13 +1,13 @@
 /** `POST /api/auth/token`: a bearer token for client credentials, in OAuth's own shapes (TOK). */
 import { z } from "zod";
 import { type Answer, type Refusal, reply } from "../http/answers.ts";
-import type { TokenRoute } from "../http/route.ts";
+import { TOKEN_PATH, type TokenCall, type TokenRoute } from "../http/route.ts";
 import { seededHex } from "../random.ts";
 import type { Service } from "../service.ts";
 import type { Client } from "../state/records.ts";
 import { isActive } from "./bearer.ts";
 import { presentedCredentials, provenClient } from "./client-credentials.ts";
-import { readTokenRequest } from "./token-request.ts";
+import { readTokenRequest, unknownFieldCount } from "./token-request.ts";
 
 const LIFETIME_SECONDS = 3600;
 /** Live tokens kept. While the clock stands still none expires; then the oldest one goes. */
@@ -29,27 +29,46 @@ const tokenSchema = z.looseObject({
 export const token: TokenRoute = {
   kind: "token",
   method: "POST",
-  path: "/api/auth/token",
+  path: TOKEN_PATH,
   operationId: "issueToken",
   summary: "Exchange client credentials for a bearer token",
   body: tokenRequestSchema,
   success: { status: 200, description: "A bearer token", schema: tokenSchema },
   errors: [400, 401, 500],
-  handle({ service, now, headers, rawBody }) {
-    const request = readTokenRequest(headers, rawBody);
+  handle(call) {
+    const request = readTokenRequest(call.headers, call.body);
     if (!request.ok) return refused(400, "invalid_request", request.problem);
-    const presented = presentedCredentials(headers, request.fields);
+    const presented = presentedCredentials(call.headers, request.fields);
     if (!presented.ok) return refused(400, "invalid_request", presented.problem);
-    const grant = request.fields.get("grant_type");
-    if (grant === undefined) return refused(400, "invalid_request", "grant_type is required.");
-    if (grant !== "client_credentials") {
-      return refused(400, "unsupported_grant_type", "grant_type must be client_credentials.");
-    }
-    const client = provenClient(service, presented.readings);
-    if (client === undefined || !isActive(service, client)) return invalidClient(service);
-    return issued(service, client, now);
+    const refusal = grantRefusal(request.fields) ?? unknownFieldsRefusal(call, request.fields);
+    if (refusal !== null) return refusal;
+    const client = provenClient(call.service, presented.readings);
+    if (client === undefined || !isActive(call.service, client)) return invalidClient(call.service);
+    call.authenticated(client);
+    return issued(call.service, client, call.now);
   },
 };
+
+function grantRefusal(fields: ReadonlyMap<string, string>): Refusal | null {
+  const grant = fields.get("grant_type");
+  if (grant === undefined) return refused(400, "invalid_request", "grant_type is required.");
+  if (grant === "client_credentials") return null;
+  return refused(400, "unsupported_grant_type", "grant_type must be client_credentials.");
+}
+
+function unknownFieldsRefusal({ service, warn }: TokenCall, fields: ReadonlyMap<string, string>): Refusal | null {
+  const count = unknownFieldCount(fields);
+  if (count === 0) return null;
+  if (service.settings.readings.unknownFields === "reject") {
+    return refused(
+      400,
+      "invalid_request",
+      "The request has a field that is not grant_type, client_id or client_secret.",
+    );
+  }
+  warn(`${count} unknown field${count === 1 ? " was" : "s were"} ignored`);
+  return null;
+}
 
 /** The same for a wrong secret and an inactive client or account: what is inactive is nobody's business (TOK-8 to TOK-10). */
 function invalidClient({ settings }: Service): Answer {

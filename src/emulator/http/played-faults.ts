@@ -1,0 +1,44 @@
+/** The faults of an API call: what stands in the service's place, and what happens to its answer. */
+import { sleep } from "../../internal/clock.ts";
+import type { ApiAction } from "../faults/rule.ts";
+import { revokeBearer } from "../routes/bearer.ts";
+import type { Service } from "../service.ts";
+import type { Answer, Refusal } from "./answers.ts";
+
+/** What answers in the service's place; null when nothing does. */
+export async function standIn(
+  service: Service,
+  faults: readonly ApiAction[],
+  headers: Headers,
+): Promise<Answer | null> {
+  for (const fault of faults) {
+    if (fault.type === "delay") await sleep(service.settings.systemClock, fault.ms);
+    if (fault.type === "revokeToken") revokeBearer(service, headers);
+    if (fault.type === "badGateway") return { kind: "badGateway" };
+    if (fault.type === "reset" && fault.when === "before") return { kind: "reset" };
+    if (fault.type === "status") return refusalOf(fault);
+  }
+  return null;
+}
+
+/** A code of its own for what the specification has none for (GEN-11). */
+function refusalOf({ status, code, retryAfterSeconds }: Extract<ApiAction, { type: "status" }>): Refusal {
+  const usual = status === 429 ? "RATE_LIMITED" : status === 502 ? "UPSTREAM_ERROR" : "SERVER_ERROR";
+  const refusal = {
+    kind: "refusal",
+    status,
+    code: code ?? usual,
+    message: "A fault rule answered this call.",
+    details: status === 502 ? { providerStatus: 503 } : {},
+  } as const;
+  return retryAfterSeconds === undefined
+    ? refusal
+    : { ...refusal, headers: { "retry-after": String(retryAfterSeconds) } };
+}
+
+/** The faults that come after the service did its work. */
+export async function afterwards(service: Service, answer: Answer, played: readonly ApiAction[]): Promise<Answer> {
+  const late = answer.kind === "reply" ? (answer.play ?? []) : [];
+  for (const fault of late) if (fault.type === "delay") await sleep(service.settings.systemClock, fault.ms);
+  return played.some((fault) => fault.type === "reset") ? { kind: "reset" } : answer;
+}
