@@ -1,0 +1,181 @@
+/** What the schemas cannot say about a route: rules across fields, what the specification leaves open, examples. */
+import type { Json } from "./document.ts";
+
+/** A text with "Unspecified:" marks what it stands on. */
+export interface Note {
+  readonly text?: readonly string[];
+  /** Keywords of JSON Schema for the body as a whole. */
+  readonly bodyRules?: Json;
+  readonly parameters?: Readonly<Record<string, string>>;
+  /** By status, instead of the shared words. */
+  readonly errorTexts?: Readonly<Record<number, string>>;
+  readonly requestExamples?: Readonly<Record<string, { readonly value: unknown }>>;
+  readonly responseExample?: unknown;
+}
+
+const number = {
+  numberId: "num_000001",
+  e164: "+12065550101",
+  status: "ACTIVE",
+  campaignRegId: "C000001",
+  smsEnabled: true,
+  mmsEnabled: true,
+  webhookInboundOverride: null,
+  webhookDeliveryOverride: "https://example.com/webhooks",
+};
+
+const configuration = {
+  eventClass: "DELIVERY",
+  scope: "API_CLIENT_DEFAULT",
+  enabled: true,
+  signingEnabled: true,
+  hasCurrentSecret: true,
+  hasPreviousSecret: false,
+  rotatedAt: 1_767_225_600_000,
+};
+
+const updateOfWebhook: Note = {
+  text: [
+    "A field that is absent stays as it is; `endpointUrl: null` removes the target.",
+    "Unspecified: error answers; that absent fields are kept; when a secret is generated (here: when signing is enabled, none was " +
+      "given and there is none); that a new secret keeps the one before valid for 24 hours; that the URL is not in the answer.",
+  ],
+  errorTexts: {
+    400: "Unspecified: the body does not fit, the URL is no http or https URL, or the secret is empty.",
+    404: "Unspecified: this service has no such route.",
+  },
+  requestExamples: {
+    enable: { value: { endpointUrl: "https://example.com/webhooks", enabled: true, signingEnabled: true } },
+    disable: { value: { enabled: false, signingEnabled: false } },
+  },
+  responseExample: { ...configuration, generatedSecret: "3f1c5a0d7e924b68a1f0c2d4e6b8093f" },
+};
+
+/** By method and path. */
+export const NOTES: Readonly<Record<string, Note>> = {
+  "POST /api/auth/token": {
+    text: [
+      "Client credentials come by HTTP Basic, or as client_id and client_secret in the body; the form is the recommended body.",
+      "Unspecified: both at once are taken when they are equal; a parameter that comes twice is an `invalid_request`.",
+    ],
+    requestExamples: {
+      inBody: { value: { grant_type: "client_credentials", client_id: "client_main", client_secret: "the secret" } },
+      withBasic: { value: { grant_type: "client_credentials" } },
+    },
+    responseExample: { access_token: "tok_000001", token_type: "bearer", expires_in: 3600 },
+  },
+  "GET /api/core/whoami": {
+    text: [
+      "The two webhook flags are true when at least one assigned number has an override of that kind; a default alone makes neither true.",
+    ],
+    responseExample: {
+      apiClientId: "ac_main",
+      apiClientName: "Main client",
+      apiClientStatus: "ACTIVE",
+      capabilities: ["numbers:read", "numbers:search", "numbers:update"],
+      assignedNumbers: { total: 5, smsEnabledCount: 4, mmsEnabledCount: 4 },
+      inboundWebhookConfigured: false,
+      deliveryWebhookConfigured: true,
+    },
+  },
+  "GET /api/core/webhooks": {
+    text: [
+      "Secrets are in no answer of this route.",
+      "Unspecified: that the URL of a target is not in the answer; error answers.",
+    ],
+    errorTexts: { 404: "Unspecified: this service has no such route." },
+    responseExample: {
+      defaults: {
+        inbound: {
+          eventClass: "INBOUND",
+          scope: "API_CLIENT_DEFAULT",
+          enabled: false,
+          signingEnabled: false,
+          hasCurrentSecret: false,
+          hasPreviousSecret: false,
+        },
+        delivery: configuration,
+      },
+      overridesSummary: { inboundOverrideCount: 0, deliveryOverrideCount: 1 },
+    },
+  },
+  "PATCH /api/core/webhooks/inbound": updateOfWebhook,
+  "PATCH /api/core/webhooks/delivery": updateOfWebhook,
+  "GET /api/core/numbers": { responseExample: { numbers: [number] } },
+  "POST /api/core/numbers/search": {
+    text: [
+      "nxx requires npa; city requires state; rateCenter requires state, and a search by rateCenter is currently refused in any case.",
+      "Unspecified: formats and lengths of the fields (none is checked here); `{}` searches the whole inventory.",
+    ],
+    bodyRules: {
+      description: "nxx requires npa; city and rateCenter require state; rateCenter is currently refused.",
+      dependentRequired: { nxx: ["npa"], city: ["state"], rateCenter: ["state"] },
+      not: { required: ["rateCenter"] },
+    },
+    requestExamples: {
+      byCity: { value: { city: "Fresno", state: "CA" } },
+      byPrefix: { value: { npa: "206", nxx: "555" } },
+    },
+  },
+  "PATCH /api/core/numbers/{numberId}": {
+    text: [
+      "The public way to set webhook overrides of a number. A field that is absent stays as it is. Read the number again after an update.",
+      "The request spells `campaignregId` with a small r, the answer `campaignRegId` with a capital one; the other spelling is no alias.",
+      "Unspecified: that `{}` changes nothing; that an override is an http or https URL; the order of the errors 400, 404 and 403.",
+    ],
+    parameters: { numberId: "The number's identifier, percent-encoded." },
+    errorTexts: { 400: "The body does not fit, an override is no valid URL, or the number is inactive." },
+    requestExamples: {
+      override: { value: { webhookDeliveryOverride: "https://example.com/webhooks" } },
+      campaign: { value: { campaignregId: "C000001" } },
+    },
+    responseExample: { number },
+  },
+  "POST /api/core/messages/send": {
+    text: [
+      "202 means queued only; what becomes of a message comes by webhook. A recipient that is no E.164 number is in `errors`, the others in `results`.",
+      "`sendFrom` is a numberId with a campaign id, never an E.164 number. MMS requires media; SMS must not have any.",
+      "The same key with the same payload is safe to repeat and sends nothing twice.",
+      "Unspecified: limits; that an empty `media` counts as media for SMS and as none for MMS; that a number that is disabled for the " +
+        "type or not active gives 400; that 202 with empty `results` answers when every recipient is rejected.",
+    ],
+    bodyRules: {
+      description: "MMS requires media; SMS must not have any.",
+      if: { properties: { messageType: { const: "MMS" } } },
+      // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+      then: { required: ["media"], properties: { media: { minItems: 1 } } },
+      else: { not: { required: ["media"] } },
+    },
+    errorTexts: {
+      400: "No Idempotency-Key, a body that does not fit, media that do not fit the type, or a number without campaign id.",
+    },
+    requestExamples: {
+      sms: {
+        value: {
+          sendFrom: "num_000001",
+          to: ["+14155550123"],
+          messageType: "SMS",
+          text: "hello",
+          externalReference: "order-1",
+        },
+      },
+      mms: {
+        value: {
+          sendFrom: "num_000001",
+          to: ["+14155550123"],
+          messageType: "MMS",
+          media: [{ storageKey: "media/1.png", mimeType: "image/png", byteLength: 1024 }],
+          externalReference: "order-2",
+        },
+      },
+    },
+    responseExample: {
+      results: [{ to: "+14155550123", messageId: "msg_000001", status: "QUEUED" }],
+      errors: [{ to: "555-0100", error: { code: "INVALID_RECIPIENT", message: "Not an E.164 number.", details: {} } }],
+    },
+  },
+};
+
+export function noteOf({ method, path }: { readonly method: string; readonly path: string }): Note {
+  return NOTES[`${method} ${path}`] ?? {};
+}

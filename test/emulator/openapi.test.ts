@@ -1,0 +1,239 @@
+/** The OpenAPI document: it says what the routes and events say, and the committed copy is the same. */
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import type { z } from "zod";
+import { unknownFields } from "../../src/emulator/http/body.ts";
+import { openApiDocument } from "../../src/emulator/openapi/document.ts";
+import { eventExamples } from "../../src/emulator/openapi/event-examples.ts";
+import { NOTES, noteOf } from "../../src/emulator/openapi/notes.ts";
+import { coreErrorSchema, oauthErrorSchema } from "../../src/emulator/routes/schemas.ts";
+import { ROUTES } from "../../src/emulator/routes/table.ts";
+import { eventSchemas } from "../../src/events/schema.ts";
+import { KNOWN_EVENT_TYPES } from "../../src/events/types.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: the document is JSON of many shapes, and each test looks at one
+const document: any = JSON.parse(JSON.stringify(openApiDocument()));
+
+const operations = ROUTES.map((route) => ({
+  route,
+  operation: document.paths[route.path][route.method.toLowerCase()],
+}));
+const operationOf = (method: string, path: string) => document.paths[path][method.toLowerCase()];
+const schemaOf = ({ $ref }: { $ref: string }) => document.components.schemas[$ref.split("/").at(-1) ?? ""];
+const json = (content: { content: Record<string, unknown> }) =>
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  content.content["application/json"] as any;
+
+describe("openApiDocument()", () => {
+  it("is what docs/openapi.json holds", () => {
+    const committed = readFileSync("docs/openapi.json", "utf8");
+    const made = `${JSON.stringify(openApiDocument(), null, 2)}\n`;
+    expect(committed === made, "docs/openapi.json is not what the sources say: run `npm run openapi`").toBe(true);
+  });
+
+  it("is version 0.2.0, and no path has a version segment (GEN-5)", () => {
+    expect(document.openapi).toMatch(/^3\.1\./);
+    expect(document.info.version).toBe("0.2.0");
+    for (const path of Object.keys(document.paths)) expect(path).not.toMatch(/\/v?\d/);
+  });
+
+  it("has every route of the table, and no other", () => {
+    const listed = Object.entries<object>(document.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    expect(listed.sort()).toEqual(ROUTES.map(({ method, path }) => `${method} ${path}`).sort());
+    expect(ROUTES).toHaveLength(9);
+  });
+
+  it("names each operation once and tags it with a tag that it explains", () => {
+    const ids = operations.map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    const tags = document.tags.map(({ name }: { name: string }) => name);
+    for (const { operation } of operations) expect(tags).toContain(operation.tags[0]);
+  });
+
+  it("refers only to components that are there, and uses each", () => {
+    const text = JSON.stringify(document);
+    const used = new Set(
+      [...text.matchAll(/"#\/components\/(\w+)\/(\w+)"/g)].map(([, kind, name]) => `${kind}/${name}`),
+    );
+    const present = (["responses", "schemas"] as const).flatMap((kind) =>
+      Object.keys(document.components[kind]).map((name) => `${kind}/${name}`),
+    );
+    expect([...used].sort()).toEqual(present.sort());
+  });
+});
+
+describe("operations of the document", () => {
+  it("can answer 401 and 500 on every core route, in the core error wrapper (GEN-2)", () => {
+    const core = operations.filter(({ route }) => route.kind === "core");
+    expect(core.length).toBeGreaterThan(0);
+    for (const { operation } of core) {
+      expect(operation.responses["401"].$ref).toBe("#/components/responses/Unauthorized");
+      expect(operation.responses["500"].$ref).toBe("#/components/responses/ServerError");
+    }
+    for (const name of ["Unauthorized", "ServerError"]) {
+      expect(json(document.components.responses[name]).schema.$ref).toBe("#/components/schemas/CoreError");
+    }
+  });
+
+  it("answer errors of the token route in the OAuth shape only (GEN-3, TOK-12)", () => {
+    const { responses } = operationOf("POST", "/api/auth/token");
+    const errors = Object.keys(responses).filter((status) => status !== "200");
+    expect(errors).toEqual(["400", "401", "500"]);
+    for (const status of errors) {
+      const response = document.components.responses[responses[status].$ref.split("/").at(-1)];
+      expect(json(response).schema.$ref).toBe("#/components/schemas/OAuthError");
+    }
+    expect(document.components.schemas.OAuthError.properties.error.enum).toEqual([
+      "invalid_request",
+      "invalid_client",
+      "unsupported_grant_type",
+      "server_error",
+    ]);
+  });
+
+  it("take credentials by Basic or in a form or JSON body on the token route, and a bearer elsewhere (TOK-2, TOK-3)", () => {
+    const token = operationOf("POST", "/api/auth/token");
+    expect(Object.keys(token.requestBody.content)).toEqual(["application/x-www-form-urlencoded", "application/json"]);
+    expect(token.security).toEqual([{ basic: [] }, {}]);
+    expect(document.security).toEqual([{ clientCredentials: [] }, { bearer: [] }]);
+    expect(document.components.securitySchemes.clientCredentials.flows.clientCredentials.tokenUrl).toBe(
+      "/api/auth/token",
+    );
+    for (const { route, operation } of operations) {
+      if (route.kind === "core") expect(operation.security).toBeUndefined();
+    }
+  });
+
+  it("require the Idempotency-Key of a send (SND-1)", () => {
+    expect(operationOf("POST", "/api/core/messages/send").parameters).toEqual([
+      expect.objectContaining({ name: "Idempotency-Key", in: "header", required: true }),
+    ]);
+  });
+
+  it("require the path's parameters (UPD-1)", () => {
+    expect(operationOf("PATCH", "/api/core/numbers/{numberId}").parameters).toEqual([
+      expect.objectContaining({ name: "numberId", in: "path", required: true }),
+    ]);
+  });
+
+  it("say the rules across fields of a search (SEA-2, SEA-3, SEA-4, SEA-5)", () => {
+    const body = schemaOf(json(operationOf("POST", "/api/core/numbers/search").requestBody).schema);
+    expect(body.dependentRequired).toEqual({ nxx: ["npa"], city: ["state"], rateCenter: ["state"] });
+    expect(body.not).toEqual({ required: ["rateCenter"] });
+    expect(body.description).toContain("nxx requires npa");
+  });
+
+  it("say when media are required and when forbidden (SND-11, SND-12)", () => {
+    const body = schemaOf(json(operationOf("POST", "/api/core/messages/send").requestBody).schema);
+    expect(body).toMatchObject({
+      if: { properties: { messageType: { const: "MMS" } } },
+      // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+      then: { required: ["media"], properties: { media: { minItems: 1 } } },
+      else: { not: { required: ["media"] } },
+    });
+  });
+
+  it("spell campaignregId in the request and campaignRegId in the answer (UPD-7, NUM-3)", () => {
+    const update = operationOf("PATCH", "/api/core/numbers/{numberId}");
+    expect(Object.keys(schemaOf(json(update.requestBody).schema).properties)).toContain("campaignregId");
+    expect(Object.keys(document.components.schemas.Number.properties)).toContain("campaignRegId");
+  });
+
+  it("promise an integer providerStatus with 502 (SEA-8)", () => {
+    const { schema } = json(document.components.responses.UpstreamError);
+    const { details } = schemaOf(schema).properties.error.properties;
+    expect(details.required).toEqual(["providerStatus"]);
+    expect(details.properties.providerStatus.type).toBe("integer");
+  });
+
+  it("leave answers open to more fields", () => {
+    for (const { operation, route } of operations) {
+      const response = json(operation.responses[route.success.status]);
+      expect(schemaOf(response.schema).additionalProperties).toBe(true);
+    }
+  });
+});
+
+describe("what the specification does not show", () => {
+  it("is marked wherever a text says so", () => {
+    let marked = 0;
+    const look = (value: unknown): void => {
+      if (typeof value !== "object" || value === null) return;
+      const { description } = value as { description?: unknown };
+      if (typeof description === "string" && description.includes("Unspecified:")) {
+        expect(value).toMatchObject({ "x-unspecified": true });
+        marked += 1;
+      }
+      for (const part of Object.values(value)) look(part);
+    };
+    look(document);
+    expect(marked).toBeGreaterThan(10);
+  });
+
+  it("covers the errors of the webhook routes, and the method and headers of what the service sends (DLV-11, DLV-12, DLV-13)", () => {
+    expect(operationOf("PATCH", "/api/core/webhooks/inbound").responses["400"]).toMatchObject({
+      "x-unspecified": true,
+    });
+    const { post } = document.webhooks["message.sent"];
+    expect(post["x-unspecified"]).toBe(true);
+    expect(post.parameters.map((parameter: object) => "x-unspecified" in parameter)).toEqual([true, true]);
+  });
+});
+
+describe("webhooks of the document", () => {
+  it("are the five events, each with its body and the two headers (EVT-1, DLV-4)", () => {
+    expect(Object.keys(document.webhooks)).toEqual([...KNOWN_EVENT_TYPES]);
+    for (const eventType of KNOWN_EVENT_TYPES) {
+      const { post } = document.webhooks[eventType];
+      expect(post.parameters.map(({ name }: { name: string }) => name)).toEqual([
+        "X-Service-Timestamp",
+        "X-Service-Signature",
+      ]);
+      const body = schemaOf(json(post.requestBody).schema);
+      expect(body.properties.eventType.const).toBe(eventType);
+      expect(body.additionalProperties).toBe(true);
+      expect(body.required.includes("sequence")).toBe(eventType !== "message.inbound");
+    }
+  });
+});
+
+describe("examples of the document", () => {
+  it("of events fit their schemas", () => {
+    for (const eventType of KNOWN_EVENT_TYPES) {
+      expect(eventSchemas[eventType].safeParse(eventExamples[eventType])).toMatchObject({ success: true });
+    }
+  });
+
+  it("of requests and answers fit the schemas of their route", () => {
+    let checked = 0;
+    const fits = (schema: z.ZodType | undefined, value: unknown, place: string) => {
+      expect(schema?.safeParse(value).success, place).toBe(true);
+      expect(unknownFields(schema as z.ZodType, value), place).toEqual([]);
+      checked += 1;
+    };
+    for (const route of ROUTES) {
+      const { requestExamples = {}, responseExample } = noteOf(route);
+      for (const [name, { value }] of Object.entries(requestExamples)) {
+        fits(route.body, value, `${route.operationId}: ${name}`);
+      }
+      if (responseExample !== undefined) fits(route.success.schema, responseExample, route.operationId);
+    }
+    expect(checked).toBeGreaterThan(10);
+  });
+
+  it("of errors fit the contract of their route", () => {
+    for (const [name, response] of Object.entries<{ content: Record<string, unknown> }>(
+      document.components.responses,
+    )) {
+      const schema = name.startsWith("OAuth") ? oauthErrorSchema : coreErrorSchema;
+      expect(schema.safeParse(json(response).example).success, name).toBe(true);
+    }
+  });
+
+  it("belong to routes that exist", () => {
+    const keys = ROUTES.map(({ method, path }) => `${method} ${path}`);
+    expect(Object.keys(NOTES).filter((key) => !keys.includes(key))).toEqual([]);
+  });
+});
