@@ -9,6 +9,7 @@ import { parseArgs } from "node:util";
 import { consumers } from "./gates/consumers.ts";
 import { docsExamples } from "./gates/docs-examples.ts";
 import type { Gate, GateContext, GateResult } from "./gates/gate.ts";
+import { openapi } from "./gates/openapi.ts";
 import { architecture, pack, packageChecks } from "./gates/package.ts";
 import { lint, types, unused } from "./gates/static.ts";
 import { rules, tests } from "./gates/tests.ts";
@@ -23,6 +24,7 @@ const GATES: readonly Gate[] = [
   packageChecks,
   consumers,
   docsExamples,
+  openapi,
 ];
 
 const { values } = parseArgs({
