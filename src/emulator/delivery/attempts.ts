@@ -4,7 +4,6 @@ import type { Faults, Ground } from "../service.ts";
 import type { Attempt, Delivery, EventRecord, Target } from "../state/records.ts";
 import { makeAttempt } from "./attempt.ts";
 import { afterAttempt } from "./plan.ts";
-import { withoutSecrets } from "./shown.ts";
 import { targetOf } from "./target.ts";
 import type { Transport } from "./transport.ts";
 
@@ -74,7 +73,7 @@ export function createAttempts(ground: Ground, faults: Faults, transport: Transp
 
   function put(delivery: Delivery): void {
     state.deliveries.put(delivery.deliveryId, delivery);
-    journal.tell({ type: "delivery", delivery: withoutSecrets(delivery) });
+    journal.tell({ type: "delivery", delivery });
   }
 
   function withEvent(delivery: Delivery | undefined): { delivery: Delivery; event: EventRecord } | undefined {

@@ -3,7 +3,6 @@ import type { Deliveries, Faults, Ground } from "../service.ts";
 import type { Delivery, EventRecord, Target } from "../state/records.ts";
 import { withoutTarget } from "./attempt.ts";
 import { createAttempts } from "./attempts.ts";
-import { withoutSecrets } from "./shown.ts";
 import { targetOf } from "./target.ts";
 import { createTransport, type Transport } from "./transport.ts";
 
@@ -38,7 +37,7 @@ export function createDeliveries(
       const current = () => state.deliveries.get(deliveryId);
       const ended = (left: Delivery | undefined) => {
         waiters.wake(deliveryId);
-        resolve(left && withoutSecrets(left));
+        resolve(left);
       };
       const place = scheduler.nextPlace();
       attempts.plan({ deliveryId, messageId, trigger, dueAt: time.now(), place, current, ended });
@@ -49,9 +48,9 @@ export function createDeliveries(
     queue(event, options) {
       const target = targetOf(ground, event, options.at);
       return Array.from({ length: Math.max(1, options.copies) }, () => {
-        const begun = begin(event, target, options);
         const kept = settings.readings.resolveTarget === "event" ? target : null;
-        const delivery = { ...begun, deliveryId: state.nextId("dlv"), target: kept };
+        const begun = begin(event, target, options);
+        const delivery = { deliveryId: state.nextId("dlv"), ...begun, target: kept, frozen: null };
         attempts.put(delivery);
         schedule(delivery, scheduler.nextPlace());
         return delivery;
@@ -81,7 +80,7 @@ function begin(
   { eventId, messageId, eventType }: EventRecord,
   target: Target | null,
   { at, delayMs, copies }: { at: number; delayMs: number; copies: number },
-): Omit<Delivery, "deliveryId" | "target"> {
+): Omit<Delivery, "deliveryId" | "target" | "frozen"> {
   const state = copies === 0 ? "dropped" : target === null ? "no_target" : "pending";
   return {
     eventId,
@@ -92,7 +91,6 @@ function begin(
     nextAttemptAt: state === "pending" ? at + delayMs : null,
     scheduledAttempts: 0,
     attempts: state === "no_target" ? [withoutTarget("schedule", at)] : [],
-    frozen: null,
   };
 }
 
