@@ -34,13 +34,14 @@ export async function readBody(request: Request): Promise<Body> {
   };
 }
 
-async function bytesOf(request: Request): Promise<Uint8Array | null> {
+/** The bytes of a body; null when there are more than the limit. */
+export async function bytesOf(request: Request, limit = MAX_BODY_BYTES): Promise<Uint8Array | null> {
   if (request.body === null) return new Uint8Array();
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of request.body) {
     length += chunk.byteLength;
-    if (length > MAX_BODY_BYTES) return null;
+    if (length > limit) return null;
     chunks.push(chunk);
   }
   return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, length);
