@@ -4,12 +4,15 @@ import { guardedLogger } from "../internal/logger.ts";
 import { numberOption } from "../internal/options.ts";
 import { createTime } from "./clock.ts";
 import { createControlApi } from "./control/api.ts";
-import type { Control, Whole } from "./control/control.ts";
+import type { Control } from "./control/control.ts";
+import type { ControlContext } from "./control/control-route.ts";
 import { createControl } from "./control/create-control.ts";
+import { createStreams } from "./control/stream.ts";
+import { createWhole, resume } from "./control/whole.ts";
 import { createDeliveries } from "./delivery/deliveries.ts";
 import { createFaults } from "./faults/faults.ts";
 import { handleApi } from "./http/api.ts";
-import { type FetchHandler, listen } from "./http/listener.ts";
+import { type FetchHandler, type Listener, listen } from "./http/listener.ts";
 import { Router } from "./http/route.ts";
 import { createJournal } from "./journal.ts";
 import { createMessages } from "./messages/messages.ts";
@@ -17,11 +20,10 @@ import { type EmulatorOptions, type Settings, settingsFrom } from "./options.ts"
 import { seededFraction } from "./random.ts";
 import { ROUTES } from "./routes/table.ts";
 import { Scheduler } from "./scheduler.ts";
-import { type Fixtures, fixturesOf, seedState } from "./seed.ts";
+import { type Fixtures, fixturesIn, seedState, webhookSecretIn } from "./seed.ts";
 import type { Ground, Service } from "./service.ts";
-import { openKeeper } from "./state/keeper.ts";
-import { createState, type State, TABLE_NAMES } from "./state/state.ts";
-import type { Table } from "./state/table.ts";
+import { type Keeper, openKeeper } from "./state/keeper.ts";
+import { createState, type State } from "./state/state.ts";
 
 /** A running emulator of the service. */
 export interface Emulator {
@@ -67,24 +69,56 @@ const LONGEST_ADVANCE_MS = 315_576_000_000;
 export async function createEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
   const settings = settingsFrom(options);
   const keeper = await openKeeper(settings);
-  const state = createState(keeper.onChange);
-  const loaded = keeper.load(state);
-  if (!loaded) seedState(state, settings);
-  const service = assemble(settings, state);
-  const commit = () => keeper.commit();
-  const control = createControl(service, wholeOf(service));
-  const handle = handlerOf(service, control, commit);
-  keeper.start(state, service.time);
-  if (loaded) resume(service);
-  const listener = settings.port === null ? null : await listen(handle, service, settings.port);
-  const close = async () => {
-    await listener?.close();
-    await service.scheduler.close();
-    service.deliveries.close();
-    commit();
+  try {
+    return await begin(settings, keeper);
+  } catch (error) {
     keeper.close();
+    throw error;
+  }
+}
+
+async function begin(settings: Settings, keeper: Keeper): Promise<Emulator> {
+  const state = createState(keeper.onChange);
+  const isKept = keeper.load(state);
+  if (!isKept) seedState(state, settings);
+  const service = assemble(settings, state);
+  const context: ControlContext = {
+    service,
+    control: createControl(service, createWhole(service)),
+    clock: clockOf(service, keeper),
+    streams: createStreams(service),
   };
-  return publish(service, { handle, control, close, port: listener?.port });
+  const handle = handlerOf(context, keeper);
+  keeper.start(state, service.time);
+  // Before the first request, which brings work of its own.
+  if (isKept) resume(service);
+  const listener = settings.port === null ? null : await listen(handle, service, settings.port);
+  return publish(context, { handle, close: closerOf(context, keeper, listener), port: listener?.port });
+}
+
+/** Closes once, whoever asks how often: callers first, then what is under way, then the state. */
+function closerOf(
+  { service, streams }: ControlContext,
+  keeper: Keeper,
+  listener: Listener | null,
+): () => Promise<void> {
+  const close = async () => {
+    streams.close();
+    await listener?.close();
+    // An attempt that is cut off counts as failed: its retry comes with the kept state.
+    service.deliveries.close();
+    await service.scheduler.close();
+    try {
+      keeper.commit();
+    } finally {
+      keeper.close();
+    }
+  };
+  let closed: Promise<void> | undefined;
+  return () => {
+    closed ??= close();
+    return closed;
+  };
 }
 
 function assemble(settings: Settings, state: State): Service {
@@ -116,9 +150,10 @@ function reporter({ logger }: Settings): (error: unknown) => void {
 }
 
 /** Every answer comes after its state was kept. */
-function handlerOf(service: Service, control: Control, commit: () => void): FetchHandler {
+function handlerOf(context: ControlContext, keeper: Keeper): FetchHandler {
+  const { service } = context;
   const router = new Router(ROUTES);
-  const controlApi = createControlApi(service, control);
+  const controlApi = createControlApi(context);
   const { basePath } = service.settings;
   return async (request) => {
     const { pathname } = new URL(request.url);
@@ -128,63 +163,38 @@ function handlerOf(service: Service, control: Control, commit: () => void): Fetc
     const response = isControl
       ? await controlApi(request, path)
       : await handleApi(service, router, request, inside ? path : null);
-    commit();
+    keeper.commit();
     return response;
   };
 }
 
-function wholeOf(service: Service): Whole {
-  const { state, scheduler, settings, time, journal, faults } = service;
-  const empty = () => {
-    scheduler.clear();
-    for (const name of TABLE_NAMES) state[name].clear();
-  };
+function clockOf({ time, scheduler }: Service, keeper: Keeper): Emulator["clock"] {
   return {
-    reset() {
-      empty();
-      seedState(state, settings);
-      faults.clear();
-      for (const rule of settings.faults) faults.add(rule);
-      journal.tell({ type: "reset" });
+    now: () => time.now(),
+    async advance(ms) {
+      await scheduler.advance(numberOption("ms", ms, 0, { min: 0, max: LONGEST_ADVANCE_MS, unit: "ms" }));
+      keeper.commit();
     },
-    load(tables) {
-      empty();
-      for (const name of TABLE_NAMES) {
-        const table = state[name] as Table<unknown>;
-        for (const [id, record] of Object.entries(tables[name] ?? {})) table.put(id, record);
-      }
-      time.raiseTo(state.meta.get("now") ?? 0);
-      journal.tell({ type: "reset" });
-      resume(service);
-    },
+    idle: () => scheduler.idle(),
   };
-}
-
-function resume({ messages, deliveries }: Service): void {
-  messages.resume();
-  deliveries.resume();
 }
 
 interface Published {
   readonly handle: FetchHandler;
-  readonly control: Control;
   readonly close: () => Promise<void>;
   readonly port: number | undefined;
 }
 
-function publish({ settings, time, scheduler }: Service, { handle, control, close, port }: Published): Emulator {
+function publish({ service, control, clock }: ControlContext, { handle, close, port }: Published): Emulator {
+  const { settings, state } = service;
+  const fixtures = fixturesIn(state, settings);
   return {
     url: `http://${hostName(settings.host)}${port === undefined ? "" : `:${port}`}${settings.basePath}`,
-    clientId: settings.clientId,
-    clientSecret: settings.clientSecret,
-    webhookSecret: settings.webhookSecret,
-    fixtures: fixturesOf(settings),
+    ...fixtures.clients.main,
+    webhookSecret: webhookSecretIn(state, settings),
+    fixtures,
     handle,
-    clock: {
-      now: () => time.now(),
-      advance: (ms) => scheduler.advance(numberOption("ms", ms, 0, { min: 0, max: LONGEST_ADVANCE_MS, unit: "ms" })),
-      idle: () => scheduler.idle(),
-    },
+    clock,
     control,
     close,
     [Symbol.asyncDispose]: close,

@@ -88,6 +88,30 @@ export function fixturesOf({ seed, clientId, clientSecret }: Settings): Fixtures
   };
 }
 
+/** The same as they are now: in a kept state they can be another seed's, or changed by the controls. */
+export function fixturesIn(state: State, settings: Settings): Fixtures {
+  const { clients, numbers } = fixturesOf(settings);
+  const current = (apiClientId: string, otherwise: Credentials): Credentials => {
+    const { clientId, clientSecret } = state.clients.get(apiClientId) ?? otherwise;
+    return { clientId, clientSecret };
+  };
+  return {
+    clients: {
+      main: current("ac_main", clients.main),
+      other: current("ac_other", clients.other),
+      inactive: current("ac_inactive", clients.inactive),
+      inactiveAccount: current("ac_inactive_account", clients.inactiveAccount),
+    },
+    numbers,
+  };
+}
+
+/** The secret that the main client's webhooks are signed with now, or would be. */
+export function webhookSecretIn(state: State, { webhookSecret }: Settings): string {
+  const current = (kind: Kind) => state.webhooks.get(webhookId("ac_main", kind))?.currentSecret ?? null;
+  return current("delivery") ?? current("inbound") ?? webhookSecret;
+}
+
 function addClient(state: State, client: Omit<Client, "status" | "capabilities"> & Partial<Client>): void {
   const { apiClientId } = client;
   state.clients.put(apiClientId, { status: "ACTIVE", capabilities: CAPABILITIES, ...client });

@@ -1,11 +1,60 @@
 /** The control API under `/_emulator`: the controls over HTTP, for this machine only. */
-import type { Service } from "../service.ts";
-import type { Control } from "./control.ts";
+import { OncehookError } from "../../errors.ts";
+import { json } from "../http/responses.ts";
+import { Router } from "../http/route.ts";
+import type { ControlContext, ControlRoute } from "./control-route.ts";
+import { guard } from "./guard.ts";
+import { type Input, inputOf } from "./read-input.ts";
+import { type ControlRefusal, refusalResponse } from "./refusal.ts";
+import { CONTROL_ROUTES } from "./routes/table.ts";
+
+const PREFIX = "/_emulator";
+const METHODS = ["GET", "POST", "PATCH", "DELETE"];
 
 /** Answers a call; `path` is the path behind the base path, beginning with `/_emulator`. */
-export function createControlApi(
-  _service: Service,
-  _control: Control,
-): (request: Request, path: string) => Promise<Response> {
-  return async () => new Response(null, { status: 404 });
+export type ControlApi = (request: Request, path: string) => Promise<Response>;
+
+export function createControlApi(context: ControlContext): ControlApi {
+  const router = new Router(CONTROL_ROUTES);
+  const { settings } = context.service;
+  return async (request, path) => {
+    const refusal = guard(request, settings);
+    if (refusal !== null) return refusalResponse(refusal);
+    const found = router.match(request.method, path.slice(PREFIX.length));
+    if (found === undefined) return refusalResponse(unmatched(router, path.slice(PREFIX.length)));
+    const input = await inputOf(request, found.route);
+    if ("refusal" in input) return refusalResponse(input.refusal);
+    return answered(context, found, input);
+  };
+}
+
+function unmatched(router: Router<ControlRoute>, path: string): ControlRefusal {
+  const allowed = METHODS.filter((method) => router.match(method, path) !== undefined);
+  if (allowed.length === 0) return { code: "NOT_FOUND", message: "The control API has no such route." };
+  const headers = { allow: allowed.join(", ") };
+  return { code: "METHOD_NOT_ALLOWED", message: `This route takes ${headers.allow}.`, headers };
+}
+
+type Found = NonNullable<ReturnType<Router<ControlRoute>["match"]>>;
+
+async function answered(context: ControlContext, { route, params }: Found, input: Input): Promise<Response> {
+  try {
+    const answer = await route.handle({ ...context, ...input, params });
+    return answer instanceof Response ? answer : json(200, JSON.stringify(answer));
+  } catch (error) {
+    return refusalResponse(refusalOf(error, context));
+  }
+}
+
+/** What a control throws; its messages hold no values. Anything else is a failure of the emulator's own, never a stack. */
+function refusalOf(error: unknown, { service }: ControlContext): ControlRefusal {
+  if (error instanceof OncehookError) {
+    const { code, message } = error;
+    if (code === "unknown_id") return { code: "NOT_FOUND", message };
+    if (code === "message_ended") return { code: "CONFLICT", message };
+    if (code === "invalid_option") return { code: "INVALID_REQUEST", message };
+  }
+  const reason = error instanceof Error ? error.message : String(error);
+  service.settings.logger.error({ reason }, "The emulator failed to answer a control call.");
+  return { code: "SERVER_ERROR", message: "The emulator failed to answer; its log says why." };
 }

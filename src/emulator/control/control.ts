@@ -22,19 +22,22 @@ export interface StateExport {
 
 /** What a list is narrowed to; all given fields must fit. */
 export interface Filter {
-  readonly messageId?: string;
-  readonly eventType?: string;
+  readonly messageId?: string | undefined;
+  readonly eventType?: string | undefined;
   /** Epoch ms: only what happened at or after it. */
-  readonly since?: number;
+  readonly since?: number | undefined;
   /** At most so many, the newest ones, 1 to 10,000. Default 1,000. Lists are oldest first. */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
 }
+
+/** Some fields of a record: the others stay as they are. */
+export type Changed<T> = { readonly [Name in keyof T]?: T[Name] | undefined };
 
 /** A client with what decides about it. */
 export type ControlledClient = Client & { readonly accountStatus: Account["status"] };
 
 /** What of a client can be changed. */
-export type ClientFields = Partial<
+export type ClientFields = Changed<
   Pick<ControlledClient, "status" | "capabilities" | "clientSecret" | "accountStatus">
 >;
 
@@ -44,12 +47,12 @@ export type ClientFields = Partial<
  */
 export interface Control {
   /** A customer's message to one of our numbers, named by its E.164 or its number id; sends `message.inbound`. */
-  inbound(message: { to: string; from: string; body: string; media?: readonly unknown[] }): InboundMessage;
+  inbound(message: { to: string; from: string; body: string; media?: readonly unknown[] | undefined }): InboundMessage;
   messages(filter?: Omit<Filter, "eventType">): readonly (Message | InboundMessage)[];
   requests(filter?: Pick<Filter, "since" | "limit">): readonly RequestRecord[];
   events(filter?: Filter): readonly EventRecord[];
   /** Deliveries with their attempts. */
-  deliveries(filter?: Filter & { state?: Delivery["state"] }): readonly Delivery[];
+  deliveries(filter?: Filter & { state?: Delivery["state"] | undefined }): readonly Delivery[];
   /** All attempts, oldest first. */
   attempts(filter?: Filter): readonly (Attempt & { readonly deliveryId: string; readonly eventId: string })[];
   /** One extra attempt of a delivery; no retry follows. */
@@ -66,7 +69,7 @@ export interface Control {
   /** `accountStatus` is its account's, which other clients can share. */
   updateClient(apiClientId: string, fields: ClientFields): ControlledClient;
   numbers(): readonly PhoneNumber[];
-  updateNumber(numberId: string, fields: Partial<Omit<PhoneNumber, "numberId">>): PhoneNumber;
+  updateNumber(numberId: string, fields: Changed<Omit<PhoneNumber, "numberId">>): PhoneNumber;
   /** Makes all tokens unknown, or those of one client; returns how many. */
   revokeTokens(apiClientId?: string): number;
   exportState(): StateExport;

@@ -16,6 +16,7 @@ import {
 } from "./inputs.ts";
 import { createLists } from "./lists.ts";
 import { exportState, tablesOf } from "./transfer.ts";
+import { unknownId } from "./unknown-id.ts";
 
 export function createControl(service: Service, whole: Whole): Control {
   const { state, journal, faults } = service;
@@ -133,8 +134,4 @@ function numberControls({ state }: Service): Pick<Control, "numbers" | "updateNu
 function numberNamed(numbers: Iterable<PhoneNumber>, name: string): PhoneNumber | undefined {
   for (const number of numbers) if (number.numberId === name || number.e164 === name) return number;
   return undefined;
-}
-
-function unknownId(thing: "client" | "delivery" | "message" | "number"): OncehookError {
-  return new OncehookError("unknown_id", `There is no such ${thing}.`, { fields: { thing } });
 }

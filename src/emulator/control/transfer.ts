@@ -12,7 +12,8 @@ const tablesSchema = z
   )
   .partial();
 
-const stateSchema = z.strictObject({ version: z.literal(1), tables: tablesSchema });
+/** An export. */
+export const stateSchema = z.strictObject({ version: z.literal(1), tables: tablesSchema });
 
 export function exportState(state: State): StateExport {
   const tables = TABLE_NAMES.map((name) => [name, Object.fromEntries(state[name].entries())]);
