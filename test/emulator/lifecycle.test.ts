@@ -1,0 +1,205 @@
+/** What happens to an outbound message, and when: the three lifecycles, the controls over them, and a restart in between. */
+import { describe, expect, it } from "vitest";
+import { planSteps } from "../../src/emulator/messages/plan.ts";
+import { call, send, start, tokenOf } from "./support.ts";
+
+async function ready(options: Parameters<typeof start>[0] = {}) {
+  const emulator = await start(options);
+  return { emulator, token: await tokenOf(emulator) };
+}
+
+type Emulator = Awaited<ReturnType<typeof start>>;
+
+/** Type and sequence of the events so far. */
+function story(emulator: Emulator, messageId?: string): string[] {
+  const events = emulator.control.events(messageId === undefined ? {} : { messageId });
+  return events.map(({ eventType, sequence }) => `${eventType} ${sequence}`);
+}
+
+function message(emulator: Emulator, messageId = "msg_000001") {
+  return emulator.control.messages({ messageId })[0];
+}
+
+const WHOLE = ["message.queued 1", "message.sent 2", "message.delivery 3"];
+
+describe("the instant lifecycle", () => {
+  it("is over when the send is answered (EVT-8)", async () => {
+    const { emulator, token } = await ready({ lifecycle: "instant" });
+    await send(emulator, token, { to: ["+14155550123", "+14155550124"] });
+    expect(story(emulator)).toEqual([...WHOLE, ...WHOLE]);
+    expect(message(emulator)).toMatchObject({ status: "delivered", sequence: 3, steps: [] });
+    expect(new Set(emulator.control.events().map(({ occurredAt }) => occurredAt))).toEqual(
+      new Set([emulator.clock.now()]),
+    );
+  });
+});
+
+describe("the realistic lifecycle", () => {
+  it("has queued at once, sent after 0.2 to 2 s, and an end within 10 s (EVT-8)", async () => {
+    const { emulator, token } = await ready();
+    await send(emulator, token);
+    const begin = emulator.clock.now();
+    expect(story(emulator)).toEqual(["message.queued 1"]);
+    await emulator.clock.advance(199);
+    expect(story(emulator)).toHaveLength(1);
+    await emulator.clock.advance(1_801);
+    expect(message(emulator)).toMatchObject({ status: "sent", sequence: 2 });
+    await emulator.clock.advance(8_000);
+    expect(story(emulator)).toEqual(WHOLE);
+    expect(message(emulator)).toMatchObject({ status: "delivered", sequence: 3, steps: [] });
+    const [queued, sent, delivery] = emulator.control.events().map(({ occurredAt }) => occurredAt - begin);
+    expect(queued).toBe(0);
+    expect(sent).toBeGreaterThanOrEqual(200);
+    expect(sent).toBeLessThanOrEqual(2_000);
+    expect(delivery).toBeGreaterThan(sent ?? 0);
+    expect(delivery).toBeLessThanOrEqual(10_000);
+  });
+
+  it("has other times for other messages, and the same ones for the same seed", async () => {
+    const times = async (seed: string) => {
+      const { emulator, token } = await ready({ seed });
+      await send(emulator, token, { to: ["+14155550123", "+14155550124", "+14155550125"] });
+      await emulator.clock.advance(10_000);
+      return emulator.control
+        .events({ eventType: "message.sent" })
+        .map(({ messageId, occurredAt }) => [messageId, occurredAt]);
+    };
+    const first = await times("a");
+    expect(new Set(first.map(([, at]) => at)).size).toBe(3);
+    expect(await times("a")).toEqual(first);
+    expect(await times("b")).not.toEqual(first);
+  });
+
+  it.each([
+    [0, 200, 700],
+    [0.999_999, 2_000, 10_000],
+  ])("keeps to its bounds where chance is %d", (fraction, sent, end) => {
+    const input = { at: 0, lifecycle: "realistic", behaviour: null, sameSequence: false } as const;
+    const steps = planSteps({ ...input, chance: () => fraction });
+    expect(steps.map(({ at }) => at)).toEqual([0, sent, end]);
+  });
+
+  it("goes on by itself where time does", async () => {
+    const { emulator, token } = await ready({ clock: "x10000" });
+    const ended = new Promise<void>((resolve) => {
+      emulator.control.watch((entry) => {
+        if (entry.type === "event" && entry.event.eventType === "message.delivery") resolve();
+      });
+    });
+    await send(emulator, token);
+    await ended;
+    expect(story(emulator)).toEqual(WHOLE);
+  });
+});
+
+describe("the manual lifecycle", () => {
+  it("has queued at once and the rest by request (EVT-8)", async () => {
+    const { emulator, token } = await ready({ lifecycle: "manual" });
+    await send(emulator, token);
+    await emulator.clock.advance(86_400_000);
+    expect(story(emulator)).toEqual(["message.queued 1"]);
+    expect(emulator.control.advanceMessage("msg_000001")).toMatchObject({ status: "sent", sequence: 2 });
+    expect(emulator.control.advanceMessage("msg_000001")).toMatchObject({ status: "delivered", sequence: 3 });
+    expect(story(emulator)).toEqual(WHOLE);
+    expect(emulator.control.events().at(-1)?.occurredAt).toBe(emulator.clock.now());
+    expect(() => emulator.control.advanceMessage("msg_000001")).toThrow("ended");
+  });
+});
+
+describe("advancing a message", () => {
+  it("takes a planned step's place: it does not happen twice", async () => {
+    const { emulator, token } = await ready();
+    await send(emulator, token);
+    emulator.control.advanceMessage("msg_000001");
+    expect(story(emulator)).toEqual(WHOLE.slice(0, 2));
+    await emulator.clock.advance(10_000);
+    expect(story(emulator)).toEqual(WHOLE);
+  });
+
+  it("can be done to the end, and nothing follows", async () => {
+    const { emulator, token } = await ready();
+    await send(emulator, token);
+    emulator.control.advanceMessage("msg_000001");
+    emulator.control.advanceMessage("msg_000001");
+    await emulator.clock.advance(10_000);
+    expect(story(emulator)).toEqual(WHOLE);
+  });
+});
+
+describe("failing a message", () => {
+  it("ends it with the next sequence, whatever was planned (EVT-6, EVT-9)", async () => {
+    const { emulator, token } = await ready();
+    await send(emulator, token);
+    expect(emulator.control.failMessage("msg_000001")).toMatchObject({ status: "failed", sequence: 2, steps: [] });
+    await emulator.clock.advance(86_400_000);
+    expect(story(emulator)).toEqual(["message.queued 1", "message.failed 2"]);
+    expect(() => emulator.control.failMessage("msg_000001")).toThrow("ended");
+    expect(() => emulator.control.advanceMessage("msg_000001")).toThrow("ended");
+  });
+
+  it("says why as it was told (EVT-6)", async () => {
+    const { emulator, token } = await ready({ lifecycle: "manual" });
+    await send(emulator, token);
+    emulator.control.advanceMessage("msg_000001");
+    emulator.control.failMessage("msg_000001", { code: "SPAM", message: "filtered" });
+    expect(story(emulator)).toEqual(["message.queued 1", "message.sent 2", "message.failed 3"]);
+    const { data } = JSON.parse(emulator.control.events().at(-1)?.body ?? "");
+    expect(data.error).toEqual({ code: "SPAM", message: "filtered", details: {} });
+  });
+
+  it("is refused for a delivered message", async () => {
+    const { emulator, token } = await ready({ lifecycle: "instant" });
+    await send(emulator, token);
+    expect(() => emulator.control.failMessage("msg_000001")).toThrow("ended");
+    expect(story(emulator)).toEqual(WHOLE);
+  });
+});
+
+describe("a message in between", () => {
+  it("goes on after an import of the state", async () => {
+    const { emulator, token } = await ready();
+    await send(emulator, token);
+    await emulator.clock.advance(2_000);
+    const exported = JSON.parse(JSON.stringify(emulator.control.exportState()));
+    const second = await start();
+    second.control.importState(exported);
+    await second.clock.advance(8_000);
+    expect(story(second)).toEqual(WHOLE);
+    expect(second.control.events()).toEqual((await finished(emulator)).control.events());
+  });
+
+  const finished = async (emulator: Emulator) => {
+    await emulator.clock.advance(8_000);
+    return emulator;
+  };
+
+  it("of the manual lifecycle waits after an import as well", async () => {
+    const { emulator, token } = await ready({ lifecycle: "manual" });
+    await send(emulator, token);
+    const exported = JSON.parse(JSON.stringify(emulator.control.exportState()));
+    const second = await start();
+    second.control.importState(exported);
+    await second.clock.advance(86_400_000);
+    expect(story(second)).toEqual(["message.queued 1"]);
+    expect(second.control.advanceMessage("msg_000001")).toMatchObject({ status: "sent" });
+  });
+
+  it("is nothing after a reset, even where a new message has its id", async () => {
+    const { emulator, token } = await ready();
+    await send(emulator, token);
+    emulator.control.reset();
+    await emulator.clock.advance(10_000);
+    expect(story(emulator)).toEqual([]);
+    await send(emulator, await tokenOf(emulator));
+    expect(message(emulator)?.messageId).toBe("msg_000001");
+    await emulator.clock.advance(10_000);
+    expect(story(emulator)).toEqual(WHOLE);
+  });
+});
+
+describe("GET of what was sent", () => {
+  it("is no route of the service: there are webhooks only (GEN-7)", async () => {
+    const { emulator, token } = await ready();
+    expect((await call(emulator, "GET", "/api/core/messages/msg_000001", { token })).status).toBe(404);
+  });
+});

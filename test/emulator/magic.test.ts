@@ -1,0 +1,194 @@
+/** Magic recipients: what they do to a message's events, and to the answer of the send. */
+import { describe, expect, it } from "vitest";
+import type { EmulatorOptions } from "../../src/emulator/index.ts";
+import { MAGIC_RECIPIENTS } from "../../src/emulator/messages/magic.ts";
+import { type Clock, systemClock } from "../../src/internal/clock.ts";
+import { call, send, start, startCatcher, tokenOf } from "./support.ts";
+
+const KEY = { "idempotency-key": "key-of-this-test" };
+const LIFECYCLES = ["instant", "realistic"] as const;
+
+async function ready(options: EmulatorOptions = {}) {
+  const catcher = await startCatcher();
+  const emulator = await start({ deliveryUrl: catcher.url, inboundUrl: catcher.url, ...options });
+  const token = await tokenOf(emulator);
+  const story = () => catcher.caught.map(({ event }) => `${event.eventType} ${event.sequence ?? "-"}`);
+  return { emulator, token, catcher, story };
+}
+
+const QUEUED = "message.queued 1";
+const SENT = "message.sent 2";
+const DELIVERY = "message.delivery 3";
+
+describe("the events of a magic recipient", () => {
+  it.each([
+    ["+15005550001", [QUEUED, "message.failed 2"], "failed"],
+    ["+15005550002", [QUEUED, SENT, "message.failed 3"], "failed"],
+    ["+15005550003", [QUEUED, SENT, "message.failed 4"], "failed"],
+    ["+15005550004", [QUEUED], "QUEUED"],
+    ["+15005550005", [QUEUED, QUEUED, SENT, SENT, DELIVERY, DELIVERY], "delivered"],
+    ["+15005550006", [DELIVERY, SENT, QUEUED], "delivered"],
+    ["+15005550014", [QUEUED, SENT, DELIVERY], "delivered"],
+  ])("%s: %j (EVT-8, EVT-9)", async (to, expected, status) => {
+    for (const lifecycle of LIFECYCLES) {
+      const { emulator, token, story } = await ready({ lifecycle });
+      await send(emulator, token, { to: [to] });
+      await emulator.clock.advance(3_600_000);
+      expect(story()).toEqual(expected);
+      expect(emulator.control.messages({ messageId: "msg_000001" })).toMatchObject([{ status, steps: [] }]);
+    }
+  });
+
+  it.each(LIFECYCLES)("+15005550007: each of them 90 minutes late (%s)", async (lifecycle) => {
+    const { emulator, token, story } = await ready({ lifecycle });
+    await send(emulator, token, { to: ["+15005550007"] });
+    await emulator.clock.advance(90 * 60_000 - 1);
+    expect(story()).toEqual([]);
+    expect(emulator.control.messages()).toMatchObject([{ status: "delivered" }]);
+    await emulator.clock.advance(10_001);
+    expect(story()).toEqual([QUEUED, SENT, DELIVERY]);
+  });
+
+  it.each(LIFECYCLES)("+15005550008: an answer to the number it was sent from (%s, EVT-10)", async (lifecycle) => {
+    const { emulator, token, catcher, story } = await ready({ lifecycle });
+    await send(emulator, token, { to: ["+15005550008"], sendFrom: emulator.fixtures.numbers.mmsOff });
+    await emulator.clock.advance(13_000);
+    const isAnswer = (one: string) => one === "message.inbound -";
+    expect(story().filter((one) => !isAnswer(one))).toEqual([QUEUED, SENT, DELIVERY]);
+    expect(story().filter(isAnswer)).toHaveLength(1);
+    const answer = catcher.caught.find(({ event }) => event.eventType === "message.inbound");
+    expect(answer?.event.data).toMatchObject({
+      from: "+15005550008",
+      to: "+12065550104",
+      numberId: emulator.fixtures.numbers.mmsOff,
+    });
+    expect(emulator.control.events().at(-1)).toMatchObject({ eventType: "message.inbound", messageId: "msg_000002" });
+    expect(emulator.control.messages({ messageId: "msg_000001" })).toMatchObject([{ status: "delivered", steps: [] }]);
+  });
+
+  it("are asked for one by one in the manual lifecycle", async () => {
+    const { emulator, token, story } = await ready({ lifecycle: "manual" });
+    await send(emulator, token, { to: ["+15005550003", "+15005550008", "+15005550004"] });
+    for (const id of ["msg_000001", "msg_000001", "msg_000002", "msg_000002"]) emulator.control.advanceMessage(id);
+    expect(emulator.control.messages({ messageId: "msg_000002" })).toMatchObject([{ status: "delivered" }]);
+    emulator.control.advanceMessage("msg_000002");
+    expect(() => emulator.control.advanceMessage("msg_000003")).toThrow("ended");
+    await emulator.clock.idle();
+    expect(
+      story()
+        .filter((one) => !one.startsWith("message.queued"))
+        .sort(),
+    ).toEqual([SENT, "message.failed 4", SENT, DELIVERY, "message.inbound -"].sort());
+  });
+
+  it("come twice and late also when the message is failed by request", async () => {
+    const { emulator, token, story } = await ready({ lifecycle: "manual" });
+    await send(emulator, token, { to: ["+15005550005", "+15005550007"] });
+    emulator.control.failMessage("msg_000001");
+    emulator.control.failMessage("msg_000002");
+    await emulator.clock.idle();
+    expect(story()).toEqual([QUEUED, QUEUED, "message.failed 2", "message.failed 2"]);
+    await emulator.clock.advance(90 * 60_000);
+    expect(story().slice(4)).toEqual([QUEUED, "message.failed 2"]);
+  });
+
+  it("are those of anybody with magic: false", async () => {
+    const { emulator, token, story } = await ready({ magic: false, lifecycle: "instant" });
+    for (const to of Object.keys(MAGIC_RECIPIENTS)) {
+      expect((await send(emulator, token, { to: [to] })).status).toBe(202);
+    }
+    await emulator.clock.idle();
+    expect(story().filter((one) => one === DELIVERY)).toHaveLength(Object.keys(MAGIC_RECIPIENTS).length);
+    expect(story().filter((one) => ![QUEUED, SENT, DELIVERY].includes(one))).toEqual([]);
+  });
+});
+
+describe("+15005550011", () => {
+  it("gets 500 once per key, then 202, and one message (SND-21, SND-29)", async () => {
+    const { emulator, token } = await ready();
+    const first = await send(emulator, token, { to: ["+15005550011"] }, KEY);
+    expect([first.status, first.body.error.code]).toEqual([500, "SERVER_ERROR"]);
+    expect(emulator.control.messages()).toEqual([]);
+    const second = await send(emulator, token, { to: ["+15005550011"] }, KEY);
+    expect([second.status, second.body.results.length]).toEqual([202, 1]);
+    expect((await send(emulator, token, { to: ["+15005550011"] }, KEY)).text).toBe(second.text);
+    expect((await send(emulator, token, { to: ["+15005550011"] })).status).toBe(500);
+  });
+
+  it("does not bind the key to a payload by that (SND-29)", async () => {
+    const { emulator, token } = await ready();
+    await send(emulator, token, { to: ["+15005550011"] }, KEY);
+    expect((await send(emulator, token, { to: ["+15005550011"], text: "bye" }, KEY)).status).toBe(202);
+  });
+
+  it("comes after every refusal (SND-27)", async () => {
+    const { emulator, token } = await ready();
+    expect((await send(emulator, token, { to: ["+15005550011"], sendFrom: "num_9" }, KEY)).status).toBe(404);
+    expect((await send(emulator, token, { to: ["+15005550011"] }, KEY)).status).toBe(500);
+  });
+});
+
+describe("+15005550012", () => {
+  it("is accepted, but its connection breaks; a retry gets the 202 and sends nothing again (SND-17, SND-22)", async () => {
+    const { emulator, token } = await ready();
+    const body = {
+      sendFrom: emulator.fixtures.numbers.full,
+      to: ["+15005550012"],
+      messageType: "SMS",
+      externalReference: "order-1",
+    };
+    const headers = { ...KEY, authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const url = `${emulator.url}/api/core/messages/send`;
+    const broken = await emulator.handle(new Request(url, { method: "POST", headers, body: JSON.stringify(body) }));
+    expect(broken.type).toBe("error");
+    expect(emulator.control.messages()).toHaveLength(1);
+    const { status, body: answer } = await call(emulator, "POST", "/api/core/messages/send", {
+      token,
+      body,
+      headers: KEY,
+    });
+    expect([status, answer.results[0].messageId]).toEqual([202, "msg_000001"]);
+    expect(emulator.control.messages()).toHaveLength(1);
+    expect(emulator.control.requests().slice(-2)).toMatchObject([
+      { status: 0, faults: ["reset"] },
+      { status: 202, faults: [] },
+    ]);
+  });
+});
+
+describe("+15005550013", () => {
+  it("makes the answer take 30 s of real time; a repeat is answered at once", async () => {
+    let asked = 0;
+    let release = () => {};
+    // The real clock, but for the one wait that this test is about.
+    const systemClockHeld: Clock = {
+      ...systemClock,
+      setTimeout(run, ms) {
+        if (ms !== 30_000) return systemClock.setTimeout(run, ms);
+        asked += 1;
+        release = run;
+        return { cancel: () => {}, keepAlive: () => {} };
+      },
+    };
+    const { emulator, token } = await ready({ systemClock: systemClockHeld });
+    let isAnswered = false;
+    const slow = send(emulator, token, { to: ["+15005550013"] }, KEY).finally(() => {
+      isAnswered = true;
+    });
+    const repeat = await send(emulator, token, { to: ["+15005550013"] }, KEY);
+    expect([repeat.status, asked, isAnswered]).toEqual([202, 1, false]);
+    expect(emulator.control.messages()).toHaveLength(1);
+    release();
+    expect((await slow).text).toBe(repeat.text);
+  });
+});
+
+describe("MAGIC_RECIPIENTS", () => {
+  it("says of each what it does, and each does something of its own", () => {
+    const all = Object.entries(MAGIC_RECIPIENTS);
+    expect(all.length).toBe(11);
+    expect(new Set(all.map(([, { behaviour }]) => behaviour)).size).toBe(11);
+    for (const [number, { does }] of all)
+      expect([number, does.length > 10]).toEqual([expect.stringMatching(/^\+1500555\d{4}$/), true]);
+  });
+});
