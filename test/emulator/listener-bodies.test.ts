@@ -1,0 +1,134 @@
+/** Long, streamed and broken bodies over real sockets (GEN-10). */
+import { once } from "node:events";
+import { request } from "node:http";
+import { describe, expect, it } from "vitest";
+import { listen as listenWith } from "../../src/emulator/http/listener.ts";
+import type { Emulator, FaultRule } from "../../src/emulator/index.ts";
+import { connectTo, listen, raw, readAll } from "./raw-socket.ts";
+import { tokenOf } from "./support.ts";
+
+const MIB = 1_048_576;
+const SEARCH = "/api/core/numbers/search";
+
+function post(emulator: Emulator, token: string, body: string | Uint8Array): Promise<Response> {
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  return fetch(`${emulator.url}${SEARCH}`, { method: "POST", headers, body: body as string });
+}
+
+/** A search of exactly so many bytes. */
+function searchOf(length: number): string {
+  return `{"city":"${"x".repeat(length - 11)}"}`;
+}
+
+describe("bodies over a socket", () => {
+  it("reads a body of 1 MiB, and refuses one byte more (GEN-10)", async () => {
+    const emulator = await listen();
+    const token = await tokenOf(emulator);
+    const fits = await post(emulator, token, searchOf(MIB));
+    expect(await fits.text()).toContain("state"); // Read and understood: a city needs a state.
+    const long = await post(emulator, token, searchOf(MIB + 1));
+    expect(long.status).toBe(400);
+    expect(await long.json()).toMatchObject({
+      error: { code: "INVALID_REQUEST", message: expect.stringMatching("1 MiB") },
+    });
+  });
+
+  it("answers while more is on its way, and reads the next request on the same connection (GEN-10)", async () => {
+    const emulator = await listen();
+    const token = await tokenOf(emulator);
+    const socket = await connectTo(emulator);
+    const head = `POST ${SEARCH} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nContent-Length: ${3 * MIB}\r\n\r\n`;
+    socket.write(`${head}${"x".repeat(2 * MIB)}`);
+    const [first] = await once(socket, "data");
+    expect(String(first)).toMatch(/^HTTP\/1\.1 400 /);
+    socket.write("x".repeat(MIB));
+    const rest = readAll(socket);
+    socket.write("GET /api/core/whoami HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    expect((await rest).head).toMatch(/HTTP\/1\.1 401 /);
+  });
+
+  it("ends the connection of a body without end (GEN-10)", async () => {
+    const emulator = await listen();
+    const socket = await connectTo(emulator);
+    const answer = readAll(socket);
+    socket.write(`POST ${SEARCH} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n`);
+    const chunk = `10000\r\n${"x".repeat(65_536)}\r\n`;
+    let sent = 0;
+    for (; !socket.destroyed && sent < 100 * MIB; sent += chunk.length) {
+      await new Promise((resolve) => socket.write(chunk, resolve));
+    }
+    expect((await answer).status).toBe(401);
+    expect(sent).toBeLessThan(60 * MIB);
+  });
+
+  it("reads chunked bodies, and ones that come byte by byte", async () => {
+    const emulator = await listen();
+    const body = `grant_type=client_credentials&client_id=${emulator.clientId}&client_secret=${emulator.clientSecret}`;
+    const headers = { "content-type": "application/x-www-form-urlencoded", connection: "close" };
+    const outgoing = request(`${emulator.url}/api/auth/token`, { method: "POST", headers });
+    for (const byte of body) outgoing.write(byte);
+    outgoing.end();
+    const [response] = await once(outgoing, "response");
+    expect(response.statusCode).toBe(200);
+    response.resume();
+  });
+});
+
+describe("broken answers over a socket", () => {
+  const onWhoami = (action: FaultRule["action"]) =>
+    listen({ faults: [{ match: { route: "GET /api/core/whoami" }, action, times: 1 } as FaultRule] });
+  const whoami = (token: string) =>
+    `GET /api/core/whoami HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+
+  it("promises more than comes when an answer is cut short", async () => {
+    const emulator = await onWhoami({ type: "truncate" });
+    const { status, head, text } = await raw(emulator, whoami(await tokenOf(emulator)));
+    expect(status).toBe(200);
+    const promised = Number(/content-length: (\d+)/.exec(head)?.[1]);
+    expect(text).toMatch(/^\{"apiClientId"/);
+    expect(text.length).toBe(Math.floor(promised / 2));
+  });
+
+  it.each(["before", "after"] as const)("breaks the connection %s the work without a byte", async (when) => {
+    const emulator = await onWhoami({ type: "reset", when });
+    expect(await raw(emulator, whoami(await tokenOf(emulator)))).toMatchObject({ status: 0, head: "" });
+    expect(emulator.control.requests().at(-1)).toMatchObject({ status: 0, faults: ["reset"] });
+  });
+
+  it("answers as a proxy does that found nobody behind it", async () => {
+    const emulator = await onWhoami({ type: "badGateway" });
+    const response = await fetch(`${emulator.url}/api/core/whoami`);
+    expect(response.status).toBe(502);
+    expect(response.headers.get("content-type")).toBe("text/html");
+  });
+});
+
+describe("answers that are streams", () => {
+  it("sends each piece at once, and ends the stream when its reader leaves", async () => {
+    const emulator = await listen();
+    let controller: ReadableStreamDefaultController<string> | undefined;
+    let cancelled = false;
+    const stream = () =>
+      new ReadableStream<string>({
+        start: (given) => {
+          controller = given;
+        },
+        cancel: () => {
+          cancelled = true;
+        },
+      });
+    const handle = async () => new Response(stream().pipeThrough(new TextEncoderStream()));
+    const ground = { settings: { host: "127.0.0.1" } } as Parameters<typeof listenWith>[1];
+    const listener = await listenWith(handle, ground, 0);
+    const socket = await connectTo({ ...emulator, url: `http://127.0.0.1:${listener.port}` });
+    socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    expect(String((await once(socket, "data"))[0])).toMatch(/^HTTP\/1\.1 200 /); // The head comes before any piece.
+    for (const piece of ["one", "two"]) {
+      controller?.enqueue(piece);
+      expect(String((await once(socket, "data"))[0])).toContain(piece);
+    }
+    socket.destroy();
+    await expect.poll(() => cancelled).toBe(true);
+    await listener.close();
+  });
+});

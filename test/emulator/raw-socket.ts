@@ -1,0 +1,60 @@
+/** Bytes over a socket, for what no HTTP client would send. */
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { onTestFinished } from "vitest";
+import { createEmulator, type Emulator, type EmulatorOptions } from "../../src/emulator/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+
+/** An emulator on a port of its own, closed with the test. */
+export async function listen(options: EmulatorOptions = {}): Promise<Emulator> {
+  const emulator = await createEmulator({ logger: silentLogger, ...options });
+  onTestFinished(() => emulator.close());
+  return emulator;
+}
+
+export async function connectTo(emulator: Emulator): Promise<Socket> {
+  const { hostname, port } = new URL(emulator.url);
+  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+  onTestFinished(() => void socket.destroy());
+  await once(socket, "connect");
+  return socket;
+}
+
+export interface RawAnswer {
+  /** 0 when the connection ended without an answer. */
+  readonly status: number;
+  readonly head: string;
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads fields of answers whose shape it is about to check
+  readonly body: any;
+}
+
+/** Sends bytes and reads until the emulator ends the connection. `end`: no more bytes follow, the connection half closes. */
+export async function raw(emulator: Emulator, bytes: string | Uint8Array, { end = false } = {}): Promise<RawAnswer> {
+  const socket = await connectTo(emulator);
+  const answer = readAll(socket);
+  if (end) socket.end(bytes);
+  else socket.write(bytes);
+  return answer;
+}
+
+/** All that comes until the connection ends, as one answer. */
+export async function readAll(socket: Socket): Promise<RawAnswer> {
+  const chunks: Buffer[] = [];
+  socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+  socket.on("error", () => {}); // A close follows.
+  await new Promise((resolve) => socket.once("end", resolve).once("close", resolve));
+  const all = Buffer.concat(chunks).toString("utf8");
+  const gap = all.indexOf("\r\n\r\n");
+  const head = gap === -1 ? all : all.slice(0, gap);
+  const text = gap === -1 ? "" : all.slice(gap + 4);
+  return { status: Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1] ?? 0), head, text, body: parsed(text) };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
