@@ -63,6 +63,7 @@ export class Scheduler {
   #limit = Number.NEGATIVE_INFINITY;
   #turn: Promise<void> = Promise.resolve();
   #timer: Timer | null = null;
+  /** On the monotonic clock: the emulator's time may jump past anything. */
   #timerAt = 0;
   #driving = false;
   #closed = false;
@@ -210,14 +211,15 @@ export class Scheduler {
     const entry = this.#heap.peek();
     // With all hands full, the end of a run looks for the next task.
     if (entry === undefined || this.#closed || this.#time.rate === 0 || this.#runs.size >= MOST_AT_ONCE) return;
-    const { dueAt } = entry.task;
-    if (this.#timer !== null && this.#timerAt <= dueAt) return;
+    const waitMs = Math.ceil(Math.max(0, entry.task.dueAt - this.#time.now()) / this.#time.rate);
+    const timerAt = this.#clock.monotonic() + waitMs;
+    if (this.#timer !== null && this.#timerAt <= timerAt) return;
     this.#timer?.cancel();
-    this.#timerAt = dueAt;
+    this.#timerAt = timerAt;
     const wake = () => {
       this.#timer = null;
       this.#drive();
     };
-    this.#timer = this.#clock.setTimeout(wake, Math.ceil((dueAt - this.#time.now()) / this.#time.rate));
+    this.#timer = this.#clock.setTimeout(wake, waitMs);
   }
 }
