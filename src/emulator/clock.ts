@@ -16,6 +16,16 @@ export interface EmulatorTime {
   raiseTo(instant: number): void;
 }
 
+/** The clock as its users move it. */
+export interface EmulatorClock {
+  /** The emulator's time, epoch ms. */
+  now(): number;
+  /** Moves time on by `ms` (0 to ten years); resolves when all that came due has happened and every attempt has ended. */
+  advance(ms: number): Promise<void>;
+  /** Resolves when nothing is due and no attempt is under way. */
+  idle(): Promise<void>;
+}
+
 /** Time that starts at `startAt`, or where the wall clock stands. */
 export function createTime(clock: Clock, mode: ClockMode, startAt: number = clock.now()): EmulatorTime {
   const rate = rateOf(mode);

@@ -2,7 +2,7 @@
 
 import { guardedLogger } from "../internal/logger.ts";
 import { numberOption } from "../internal/options.ts";
-import { createTime } from "./clock.ts";
+import { createTime, type EmulatorClock } from "./clock.ts";
 import { createControlApi } from "./control/api.ts";
 import type { Control } from "./control/control.ts";
 import type { ControlContext } from "./control/control-route.ts";
@@ -37,14 +37,7 @@ export interface Emulator {
   readonly fixtures: Fixtures;
   /** Answers a request without a socket. A connection that breaks is `Response.error()`. */
   handle(request: Request): Promise<Response>;
-  readonly clock: {
-    /** The emulator's time, epoch ms. */
-    now(): number;
-    /** Moves time on by `ms` (0 to ten years); resolves when all that came due has happened and every attempt has ended. */
-    advance(ms: number): Promise<void>;
-    /** Resolves when nothing is due and no attempt is under way. */
-    idle(): Promise<void>;
-  };
+  readonly clock: EmulatorClock;
   readonly control: Control;
   /** Ends the listener and what is under way, and keeps the state. */
   close(): Promise<void>;
@@ -168,7 +161,7 @@ function handlerOf(context: ControlContext, keeper: Keeper): FetchHandler {
   };
 }
 
-function clockOf({ time, scheduler }: Service, keeper: Keeper): Emulator["clock"] {
+function clockOf({ time, scheduler }: Service, keeper: Keeper): EmulatorClock {
   return {
     now: () => time.now(),
     async advance(ms) {

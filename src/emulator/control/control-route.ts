@@ -1,6 +1,6 @@
 /** One route of the control API: what the router matches, and what its bodies, query parameters and answers look like. */
 import type { z } from "zod";
-import type { Emulator } from "../emulator.ts";
+import type { EmulatorClock } from "../clock.ts";
 import type { Service } from "../service.ts";
 import type { Control } from "./control.ts";
 import type { Streams } from "./stream.ts";
@@ -9,7 +9,7 @@ import type { Streams } from "./stream.ts";
 export interface ControlContext {
   readonly service: Service;
   readonly control: Control;
-  readonly clock: Emulator["clock"];
+  readonly clock: EmulatorClock;
   readonly streams: Streams;
 }
 
