@@ -42,6 +42,7 @@ const PIECES = 10;
 /** Rejects for a method or header that no request can have; a network's failures are outcomes. */
 export function exchange(outgoing: Outgoing, wire: Wire): Promise<Exchanged> {
   const { signal } = wire;
+  if (signal.aborted) return Promise.resolve({ outcome: failure(signal.reason), isStale: false });
   return new Promise((resolve) => {
     const request = open(outgoing, wire);
     const connection = watchConnection(request, wire);
@@ -66,7 +67,6 @@ export function exchange(outgoing: Outgoing, wire: Wire): Promise<Exchanged> {
       }),
     );
     write(request, outgoing, wire);
-    if (signal.aborted) abort();
   });
 }
 

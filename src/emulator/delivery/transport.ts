@@ -1,5 +1,6 @@
 /** One HTTP request to a receiver: guarded, timed, never redirected. */
 import type { Socket } from "node:net";
+import { setImmediate } from "node:timers/promises";
 import type { Settings } from "../options.ts";
 import { createAgents, guardedLookup, type Resolve, systemResolve } from "./connections.ts";
 import { createEgressGuard, type EgressSettings } from "./egress.ts";
@@ -44,6 +45,7 @@ export function createTransport(
     const timer = clock.setTimeout(() => controller.abort("timeout"), attemptTimeoutMs);
     timer.keepAlive();
     try {
+      await hearOfEndedConnections();
       const first = await exchange(outgoing, { ...wire, agents: kept, signal });
       return first.isStale ? (await exchange(outgoing, { ...wire, agents: fresh, signal })).outcome : first.outcome;
     } catch {
@@ -61,4 +63,13 @@ export function createTransport(
   }
 
   return { send, close };
+}
+
+/**
+ * Waits for a whole turn of the event loop: a connection that its receiver has ended by now is known to be, and not used again.
+ * A receiver that starts again in the emulator's own process, as in tests, would otherwise seem to reset the next request.
+ */
+async function hearOfEndedConnections(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
 }

@@ -1,0 +1,214 @@
+import { createServer as createSecureServer } from "node:https";
+import { describe, expect, it, vi } from "vitest";
+import { createFakeClock } from "../../src/testing/index.ts";
+import { selfSigned } from "./transport-certificate.ts";
+import { outgoing, rawReceiver, receiver, transportWith, until } from "./transport-receiver.ts";
+
+describe("createTransport()", () => {
+  it("sends method, path, headers and exact bytes, and tells the answer (DLV-11)", async () => {
+    const { url, got } = await receiver((response) => {
+      response.writeHead(201, { "x-answer": "yes", "set-cookie": ["a=1", "b=2"] }).end("thanks");
+    });
+    const body = Buffer.from([0xff, 0x00, 0x7b, 0xe2, 0x82]);
+    const headers = { "content-type": "application/json; charset=utf-8", "X-Service-Timestamp": "17" };
+    const outcome = await transportWith().send(outgoing(url, { method: "PUT", headers, body }));
+    expect(outcome).toMatchObject({ status: 201, error: null, body: "thanks" });
+    expect(outcome.headers).toMatchObject({ "x-answer": "yes", "set-cookie": "a=1, b=2" });
+    expect(got).toHaveLength(1);
+    expect(got[0]?.request).toMatchObject({ method: "PUT", url: "/hooks?a=1" });
+    expect(got[0]?.request.headers).toMatchObject({
+      "content-length": "5",
+      "x-service-timestamp": "17",
+      "content-type": headers["content-type"],
+    });
+    expect(got[0]?.request.rawHeaders).toContain("X-Service-Timestamp");
+    expect(got[0]?.body.equals(body)).toBe(true);
+  });
+
+  it.each([301, 302, 303, 307, 308])("does not follow a %i (DLV-19)", async (status) => {
+    const elsewhere = await receiver();
+    const { url, got } = await receiver((response) => response.writeHead(status, { location: elsewhere.url }).end());
+    const outcome = await transportWith().send(outgoing(url));
+    expect(outcome).toMatchObject({ status, error: null, headers: { location: elsewhere.url } });
+    expect(got).toHaveLength(1);
+    expect(elsewhere.connections).toHaveLength(0);
+  });
+
+  it.each([200, 204, 404, 500, 503])("tells a %i as it is (DLV-7)", async (status) => {
+    const { url } = await receiver((response) => response.writeHead(status, { "retry-after": "1" }).end());
+    expect(await transportWith().send(outgoing(url))).toMatchObject({ status, error: null, body: "" });
+  });
+
+  it("asks no proxy, whatever the environment says", async () => {
+    const proxy = await receiver();
+    for (const name of ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"]) vi.stubEnv(name, proxy.url);
+    vi.stubEnv("NO_PROXY", "");
+    vi.stubEnv("NODE_USE_ENV_PROXY", "1");
+    const { url, got } = await receiver();
+    try {
+      expect(await transportWith().send(outgoing(url))).toMatchObject({ status: 200 });
+    } finally {
+      vi.unstubAllEnvs();
+    }
+    expect([got.length, proxy.connections.length]).toEqual([1, 0]);
+  });
+
+  it("speaks TLS, and does not trust a certificate that nobody vouches for", async () => {
+    const { key, cert } = selfSigned();
+    const { port } = await receiver(undefined, "127.0.0.1", (handle) => createSecureServer({ key, cert }, handle));
+    const transport = transportWith();
+    const target = outgoing(`https://localhost:${port}/`);
+    expect(await transport.send(target)).toMatchObject({ status: null, error: "failed" });
+    vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0");
+    try {
+      expect(await transport.send(target)).toMatchObject({ status: 200, error: null });
+    } finally {
+      vi.unstubAllEnvs();
+    }
+  });
+});
+
+describe("an answer's body", () => {
+  it("is kept up to 16 KiB, and its connection used again", async () => {
+    const { url, connections } = await receiver((response) => response.end("x".repeat(200_000)));
+    const transport = transportWith();
+    for (let i = 0; i < 3; i++) {
+      const { status, body } = await transport.send(outgoing(url));
+      expect([status, body.length]).toEqual([200, 16_384]);
+    }
+    expect(connections).toHaveLength(1);
+  });
+
+  it("is not read without end: the answer counts, its connection is ended", async () => {
+    const { url, connections } = await receiver((response) => {
+      const more = () => {
+        if (!response.destroyed) response.write("y".repeat(65_536), () => setImmediate(more));
+      };
+      more();
+    });
+    const outcome = await transportWith().send(outgoing(url));
+    expect(outcome).toMatchObject({ status: 200, error: null, body: "y".repeat(16_384) });
+    await until(() => connections[0]?.destroyed === true);
+    expect(connections[0]?.bytesWritten).toBeLessThan(16_000_000);
+  });
+
+  it("loses the character that the limit cuts in two, and no other", async () => {
+    const { url } = await receiver((response) => response.end(`${"x".repeat(16_383)}€ and more`));
+    expect((await transportWith().send(outgoing(url))).body).toBe("x".repeat(16_383));
+    const short = await receiver((response) => response.end(Buffer.from([0x61, 0xe2, 0x82])));
+    expect((await transportWith().send(outgoing(short.url))).body).toBe("a\ufffd");
+  });
+});
+
+describe("a request without an answer", () => {
+  it("is reset when the receiver ends the connection (DLV-7)", async () => {
+    const { url, got } = await receiver((response) => response.destroy());
+    expect(await transportWith().send(outgoing(url))).toEqual({ status: null, error: "reset", headers: {}, body: "" });
+    expect(got).toHaveLength(1);
+  });
+
+  it("is reset when the answer breaks off (DLV-7)", async () => {
+    const { url } = await rawReceiver((socket) => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf"));
+    expect(await transportWith().send(outgoing(url))).toMatchObject({ status: null, error: "reset", body: "" });
+  });
+
+  it("is refused where nobody listens (DLV-7)", async () => {
+    const { url, server } = await receiver();
+    await new Promise((resolve) => server.close(resolve));
+    expect(await transportWith().send(outgoing(url))).toMatchObject({ status: null, error: "refused" });
+  });
+
+  it("is unresolved where a name has no address (DLV-7)", async () => {
+    const resolve = () => Promise.reject(Object.assign(new Error("no such name"), { code: "ENOTFOUND" }));
+    expect(await transportWith({ resolve }).send(outgoing("http://receiver.test/"))).toMatchObject({
+      error: "unresolved",
+    });
+    expect(await transportWith().send(outgoing("http://receiver.invalid/"))).toMatchObject({ error: "unresolved" });
+  });
+
+  it.each([
+    ["no HTTP", "SSH-2.0-OpenSSH_9.6\r\n"],
+    ["a header without end", `HTTP/1.1 200 OK\r\nx: ${"x".repeat(100_000)}`],
+    ["two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab"],
+  ])("fails when the receiver speaks %s (DLV-7)", async (_, answer) => {
+    const { url } = await rawReceiver((socket) => socket.write(answer));
+    expect(await transportWith().send(outgoing(url))).toMatchObject({ status: null, error: "failed" });
+  });
+
+  it("ends when the receiver switches protocols (DLV-7)", async () => {
+    const answer = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n";
+    const { url } = await rawReceiver((socket) => socket.write(answer));
+    expect(await transportWith().send(outgoing(url))).toMatchObject({ status: null, error: "reset" });
+  });
+
+  it("fails, without a request, for a header that none can have", async () => {
+    const { url, connections } = await receiver();
+    const headers = { "content-type": "text/\u0000plain\r\nx: y" };
+    expect(await transportWith().send(outgoing(url, { headers }))).toMatchObject({ status: null, error: "failed" });
+    expect(connections).toHaveLength(0);
+  });
+});
+
+describe("an attempt's time (DLV-19)", () => {
+  const atTheLimit = async (url: string, arrived: () => boolean, resolve?: () => Promise<never>) => {
+    const clock = createFakeClock();
+    const options = { systemClock: clock, attemptTimeoutMs: 10_000 };
+    const sent = transportWith(resolve === undefined ? options : { ...options, resolve }).send(outgoing(url));
+    let ended = false;
+    sent.finally(() => {
+      ended = true;
+    });
+    await until(arrived);
+    await clock.advance(9_999);
+    expect(ended).toBe(false);
+    await clock.advance(1);
+    expect(await sent).toEqual({ status: null, error: "timeout", headers: {}, body: "" });
+  };
+
+  it("ends while the name is looked up", async () => {
+    let asked = false;
+    const resolve = () => {
+      asked = true;
+      return new Promise<never>(() => {});
+    };
+    await atTheLimit("http://receiver.test/", () => asked, resolve);
+  });
+
+  it("ends without a byte of an answer, and so does the connection", async () => {
+    const { url, texts, connections } = await rawReceiver(() => {});
+    await atTheLimit(url, () => texts[0]?.includes('{"a":1}') === true);
+    await until(() => connections[0]?.destroyed === true);
+  });
+
+  it("ends within the answer's head, however often the receiver promises one", async () => {
+    const { url, texts } = await rawReceiver((socket) => socket.write("HTTP/1.1 102 Processing\r\n\r\n".repeat(50)));
+    await atTheLimit(url, () => texts[0]?.includes('{"a":1}') === true);
+  });
+
+  it("ends within the answer's body", async () => {
+    const { url, texts } = await rawReceiver((socket) => {
+      socket.write("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf");
+    });
+    await atTheLimit(url, () => texts[0]?.includes('{"a":1}') === true);
+  });
+
+  it("leaves no timer behind", async () => {
+    const clock = createFakeClock();
+    let open = 0;
+    const counting = {
+      ...clock,
+      setTimeout: (callback: () => void, ms: number) => {
+        open += 1;
+        const timer = clock.setTimeout(callback, ms);
+        const cancel = () => {
+          open -= 1;
+          timer.cancel();
+        };
+        return { ...timer, cancel };
+      },
+    };
+    const { url } = await receiver();
+    await transportWith({ systemClock: counting }).send(outgoing(url));
+    expect(open).toBe(0);
+  });
+});
