@@ -120,7 +120,14 @@ describe("operations of the document", () => {
 
   it("say the rules across fields of a search (SEA-2, SEA-3, SEA-4, SEA-5)", () => {
     const body = schemaOf(json(operationOf("POST", "/api/core/numbers/search").requestBody).schema);
-    expect(body.dependentRequired).toEqual({ nxx: ["npa"], city: ["state"], rateCenter: ["state"] });
+    const rules = body.allOf.map((rule: Record<string, { required: string[] }>) => [
+      rule.if?.required,
+      rule.then?.required,
+    ]);
+    expect(rules).toEqual([
+      [["nxx"], ["npa"]],
+      [["city"], ["state"]],
+    ]);
     expect(body.not).toEqual({ required: ["rateCenter"] });
     expect(body.description).toContain("nxx requires npa");
   });
