@@ -56,9 +56,9 @@ export class Keeper {
   commit(): void {
     if (this.#kept === null) return;
     const { state, time } = this.#kept;
-    const now = time.now();
-    this.#retention.enforce(state, now);
+    this.#retention.enforce(state);
     if (this.#file === null) return;
+    const now = time.now();
     if (state.meta.get("now") !== now) state.meta.put("now", now);
     if (this.#changes.isEmpty) return;
     this.#file.write(this.#changes);

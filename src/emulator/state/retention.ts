@@ -1,6 +1,6 @@
 /**
- * Keeps the state within its bounds: what has ended goes, the oldest first; what is still under way never does. Tokens are
- * bounded where they are issued.
+ * Keeps the state within its bounds: what has ended goes, the oldest first; what is still under way never does. Tokens and
+ * idempotency records also end by their age, where they are made.
  */
 import type { Delivery, EventRecord, Message } from "./records.ts";
 import type { State } from "./state.ts";
@@ -15,9 +15,6 @@ interface Group {
   readonly events: string[];
   readonly deliveries: string[];
 }
-
-/** SND-30. */
-const IDEMPOTENCY_MS = 86_400_000;
 
 /** It hears of every change, so that no bound is found by looking through tables: each change costs the same at any size. */
 export class Retention {
@@ -50,12 +47,12 @@ export class Retention {
     }
   }
 
-  /** Removes what is over the bounds. `now`: the emulator's time. */
-  enforce(state: State, now: number): void {
+  /** Removes what is over the bounds. */
+  enforce(state: State): void {
     while (this.#ended.size > this.#keep) this.#evict(state, this.#ended.oldest()?.[0] ?? "");
     const { requests, idempotency } = state;
-    removeOldest(requests, () => requests.size > this.#keep);
-    removeOldest(idempotency, ({ createdAt }) => idempotency.size > this.#keep || createdAt + IDEMPOTENCY_MS <= now);
+    removeOldest(requests, this.#keep);
+    removeOldest(idempotency, this.#keep);
   }
 
   #change(owner: string | { readonly messageId: string }, record: unknown, apply: (group: Group) => void): void {
@@ -92,8 +89,6 @@ function pendingOf(delivery: unknown): 0 | 1 {
   return (delivery as Delivery | undefined)?.state === "pending" ? 1 : 0;
 }
 
-function removeOldest<T>(table: Table<T>, isOver: (record: T) => boolean): void {
-  for (let oldest = table.oldest(); oldest !== undefined && isOver(oldest[1]); oldest = table.oldest()) {
-    table.remove(oldest[0]);
-  }
+function removeOldest<T>(table: Table<T>, keep: number): void {
+  while (table.size > keep) table.remove(table.oldest()?.[0] ?? "");
 }
