@@ -21,7 +21,7 @@ export function startCompanion(
   environment: Readonly<Record<string, string>>,
   clock: Clock = systemClock,
 ): Companion {
-  const child = spawn(command, {
+  const child = spawn(isOneProgramme(command) ? `exec ${command}` : command, {
     shell: true,
     // A group of its own: the shell may have started others, and a signal to the shell alone would leave them.
     detached: true,
@@ -42,12 +42,25 @@ export function startCompanion(
   return { ended: ended(), signal };
 }
 
+/**
+ * Whether the shell has nothing to do but to run one programme. That takes the shell's place then, because some shells stay above it,
+ * die of the first signal, and leave nobody who knows its exit code. What looks like more is more, whether quoted or not.
+ */
+function isOneProgramme(command: string): boolean {
+  const operators = /[;|()`\n]|(?<![<>])&/;
+  const notProgrammes =
+    /^\s*(?:[\w]+=|[.:{!]\s|(?:case|cd|eval|exec|exit|export|for|if|set|trap|ulimit|umask|until|while)\b)/;
+  return !operators.test(command) && !notProgrammes.test(command);
+}
+
 /** Ends what the shell left behind. */
 async function endRest(signal: (name: NodeJS.Signals | 0) => boolean, clock: Clock): Promise<void> {
   signal("SIGTERM");
   const limit = clock.monotonic() + GRACE_MS;
-  while (signal(0) && clock.monotonic() < limit) await sleep(clock, LOOK_EVERY_MS);
-  signal("SIGKILL");
+  while (signal(0)) {
+    if (clock.monotonic() >= limit) return void signal("SIGKILL");
+    await sleep(clock, LOOK_EVERY_MS);
+  }
 }
 
 /** Signals a process group; false when nothing of it is left. 0 only asks. */

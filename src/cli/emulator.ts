@@ -51,7 +51,7 @@ function commandError(error: SetupError, { host = "127.0.0.1", port }: EmulatorO
   }
   const { option } = fields;
   const flag = flagOf(String(option));
-  const said = flag === undefined ? message : message.replace(`Option "${option}"`, `Option ${flag}`);
+  const said = flag === undefined ? message : message.replace(`"${option}"`, flag);
   return new CommandError(said, USAGE_MISTAKE, { cause: error });
 }
 

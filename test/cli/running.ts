@@ -34,6 +34,8 @@ export interface Announced {
 }
 
 export class Running {
+  /** Where it runs; gone with the test. */
+  readonly folder = mkdtempSync(join(tmpdir(), "oncehook-command-"));
   readonly #child: ChildProcess;
   readonly #exit: Promise<Exit>;
   #output = "";
@@ -42,9 +44,11 @@ export class Running {
 
   /** `oncehook` with these arguments; killed with the test if it still runs. */
   constructor(args: readonly string[], environment: NodeJS.ProcessEnv = {}) {
-    const folder = mkdtempSync(join(tmpdir(), "oncehook-command-"));
     const { PATH, HOME } = process.env;
-    this.#child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder, env: { PATH, HOME, ...environment } });
+    this.#child = spawn(process.execPath, [COMMAND, ...args], {
+      cwd: this.folder,
+      env: { PATH, HOME, ...environment },
+    });
     this.#child.stdout?.on("data", (chunk) => {
       this.#output += chunk;
       this.#look();
@@ -55,9 +59,11 @@ export class Running {
       return { code, signal, output: this.#output, errors: this.#errors };
     });
     onTestFinished(async () => {
-      if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill("SIGKILL");
-      await this.#exit;
-      rmSync(folder, { recursive: true, force: true });
+      if (this.#child.exitCode === null && this.#child.signalCode === null) {
+        this.#child.kill("SIGKILL");
+        await once(this.#child, "exit");
+      }
+      rmSync(this.folder, { recursive: true, force: true });
     });
   }
 
