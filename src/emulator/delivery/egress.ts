@@ -115,17 +115,18 @@ function privateRange(text: unknown): Range {
     throw badRange('is no network in CIDR notation, such as "10.0.0.0/8"', text);
   }
   const range = ipaddr.parseCIDR(text);
-  const [network, bits] = range;
-  if (
-    isIn(
-      network,
-      PRIVATE_RANGES.filter(([, least]) => bits >= least),
-    )
-  )
-    return range;
-  if (isIn(network, NEVER)) throw badRange("is link-local or a metadata address, which webhooks never reach", text);
-  if (network.range() === "loopback") throw badRange("is loopback, which is always allowed: leave it out", text);
+  if (liesIn(range, NEVER)) throw badRange("is link-local or a metadata address, which webhooks never reach", text);
+  if (liesIn(range, PRIVATE_RANGES)) return range;
+  if (range[0].range() === "loopback") throw badRange("is loopback, which is always allowed: leave it out", text);
   throw badRange(`is not private: name a part of ${PRIVATE.join(", ")}, or set allowPublicTargets`, text);
+}
+
+/** Whether all of a range lies in one of others. */
+function liesIn([network, bits]: Range, others: readonly Range[]): boolean {
+  return isIn(
+    network,
+    others.filter(([, least]) => bits >= least),
+  );
 }
 
 function badRange(problem: string, range: string): SetupError {

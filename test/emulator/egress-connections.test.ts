@@ -1,0 +1,198 @@
+import diagnostics from "node:diagnostics_channel";
+import type { Socket } from "node:net";
+import { networkInterfaces } from "node:os";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { Resolve } from "../../src/emulator/delivery/connections.ts";
+import { OK, outgoing, rawReceiver, receiver, transportWith } from "./transport-receiver.ts";
+
+const BLOCKED = { status: null, error: "blocked", headers: {}, body: "" };
+
+/** Addresses of every plain connection that this process tries from now on, and how many sockets it makes for them. */
+function watchAttempts(): { readonly addresses: string[]; sockets: number } {
+  const seen = { addresses: [] as string[], sockets: 0 };
+  const watch = (message: unknown) => {
+    const { socket } = message as { socket: Socket };
+    seen.sockets += 1;
+    socket.on("connectionAttempt", (address: string) => seen.addresses.push(address));
+  };
+  diagnostics.subscribe("net.client.socket", watch);
+  onTestFinished(() => void diagnostics.unsubscribe("net.client.socket", watch));
+  return seen;
+}
+
+const addressesOf =
+  (...addresses: string[]): Resolve =>
+  async () =>
+    addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
+
+/** This machine's own address beyond loopback, which it can both listen on and must not reach. */
+const own = Object.values(networkInterfaces())
+  .flatMap((list) => list ?? [])
+  .find(({ internal, address }) => !internal && !address.startsWith("fe80"));
+const ownPrivate = Object.values(networkInterfaces())
+  .flatMap((list) => list ?? [])
+  .find(({ internal, address }) => !internal && /^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|f[cd])/.test(address));
+
+describe("a literal address that is not allowed", () => {
+  it.each([
+    "http://169.254.169.254/latest/meta-data/",
+    "http://2852039166/",
+    "http://0xa9fea9fe/",
+    "http://0251.0376.0251.0376/",
+    "http://[::ffff:169.254.169.254]/",
+    "http://[64:ff9b::a9fe:a9fe]/",
+    "http://100.100.100.200/",
+    "http://[fd00:ec2::254]/",
+    "http://[fe80::1]/",
+    "http://0.0.0.0/",
+    "http://[::]/",
+    "http://10.0.0.1/",
+    "http://8.8.8.8/",
+    "https://8.8.8.8/",
+    "http://[2606:4700:4700::1111]/",
+    "http://224.0.0.1/",
+    "http://user:pass@127.0.0.1/",
+    "http://[fe80::1%25eth0]/",
+    "ftp://127.0.0.1/",
+    "unix:/var/run/docker.sock",
+  ])("%s leads to no connection", async (url) => {
+    const attempts = watchAttempts();
+    expect(await transportWith().send(outgoing(url))).toEqual(BLOCKED);
+    expect(attempts).toEqual({ addresses: [], sockets: 0 });
+  });
+
+  it("reaches nothing through a redirect either (DLV-19)", async () => {
+    const location = "http://169.254.169.254/latest/meta-data/";
+    const { url } = await receiver((response) => response.writeHead(307, { location }).end());
+    const attempts = watchAttempts();
+    expect(await transportWith().send(outgoing(url))).toMatchObject({ status: 307 });
+    expect(attempts.addresses).toEqual(["127.0.0.1"]);
+  });
+});
+
+describe("a name", () => {
+  it.each([
+    [["169.254.169.254"]],
+    [["::ffff:169.254.169.254"]],
+    [["fe80::1%eth0"]],
+    [["fd00:ec2::254"]],
+    [["10.0.0.1"]],
+    [["8.8.8.8"]],
+    [["0.0.0.0"]],
+    [["127.0.0.1", "10.0.0.1"]],
+    [["10.0.0.1", "127.0.0.1"]],
+    [["::1", "169.254.169.254", "127.0.0.1"]],
+    [["not an address"]],
+    [["0177.0.0.1"]],
+    [[]],
+  ])("of %j leads to no connection", async (addresses) => {
+    const transport = transportWith({ resolve: addressesOf(...addresses) });
+    const attempts = watchAttempts();
+    expect(await transport.send(outgoing("http://receiver.test/"))).toEqual(BLOCKED);
+    expect(attempts).toEqual({ addresses: [], sockets: 1 });
+  });
+
+  it.skipIf(own === undefined).each(["http", "https"])(
+    "of this machine's outer address is not reached by %s",
+    async (scheme) => {
+      const { address = "" } = own ?? {};
+      const { port, connections } = await rawReceiver((socket) => socket.write(OK), address);
+      for (const addresses of [[address], ["127.0.0.1", address], [address, "127.0.0.1"]]) {
+        const transport = transportWith({ resolve: addressesOf(...addresses) });
+        expect(await transport.send(outgoing(`${scheme}://receiver.test:${port}/`))).toEqual(BLOCKED);
+      }
+      expect(connections).toHaveLength(0);
+    },
+  );
+
+  it("never reaches a metadata address, whatever is open", async () => {
+    const settings = { allowPrivateTargets: ["fc00::/7", "100.64.0.0/10"], allowPublicTargets: true };
+    for (const address of ["169.254.169.254", "100.100.100.200", "fd00:ec2::254", "168.63.129.16"]) {
+      const attempts = watchAttempts();
+      const transport = transportWith({ ...settings, resolve: addressesOf(address) });
+      expect(await transport.send(outgoing("http://receiver.test/"))).toEqual(BLOCKED);
+      expect(attempts.addresses).toEqual([]);
+    }
+  });
+
+  it("that points elsewhere after its first look-up is looked at again", async () => {
+    const { url, got } = await receiver((response) => response.writeHead(200, { connection: "close" }).end());
+    const answers = ["127.0.0.1", "169.254.169.254", "127.0.0.1"];
+    const transport = transportWith({ resolve: () => addressesOf(answers.shift() ?? "")("") });
+    const target = outgoing(url.replace("127.0.0.1", "receiver.test"));
+    const attempts = watchAttempts();
+    expect(await transport.send(target)).toMatchObject({ status: 200 });
+    expect(await transport.send(target)).toEqual(BLOCKED);
+    expect(await transport.send(target)).toMatchObject({ status: 200 });
+    expect(attempts.addresses).toEqual(["127.0.0.1", "127.0.0.1"]);
+    expect(got).toHaveLength(2);
+  });
+
+  it.each(["127.0.0.1", "::1"])("localhost reaches a receiver that listens on %s alone", async (host) => {
+    const { port, got } = await receiver(undefined, host);
+    const resolve = addressesOf("::1", "127.0.0.1");
+    expect(await transportWith({ resolve }).send(outgoing(`http://localhost:${port}/`))).toMatchObject({ status: 200 });
+    expect(got[0]?.request.headers.host).toBe(`localhost:${port}`);
+  });
+
+  it("localhost is looked up by the system", async () => {
+    const { port } = await receiver();
+    expect(await transportWith().send(outgoing(`http://localhost:${port}/`))).toMatchObject({ status: 200 });
+  });
+});
+
+describe("an allowed address", () => {
+  it.each(["127.0.0.1", "127.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "127.0.0.1."])(
+    "is reached as %s",
+    async (host) => {
+      const { port, got } = await receiver();
+      expect(await transportWith().send(outgoing(`http://${host}:${port}/`))).toMatchObject({ status: 200 });
+      expect(got).toHaveLength(1);
+    },
+  );
+
+  it.skipIf(ownPrivate === undefined)("is a private one in an opened range, and no other", async () => {
+    const { address = "" } = ownPrivate ?? {};
+    const { url, connections } = await receiver(undefined, address);
+    expect(await transportWith().send(outgoing(url))).toEqual(BLOCKED);
+    expect(connections).toHaveLength(0);
+    const allowPrivateTargets = [`${address}/${address.includes(":") ? 128 : 32}`];
+    expect(await transportWith({ allowPrivateTargets }).send(outgoing(url))).toMatchObject({ status: 200 });
+  });
+});
+
+describe("the connected address", () => {
+  /** Shows loopback to whoever looks first, and another address to whoever connects. */
+  const twoFaced = (address: string): Resolve => {
+    return async () => {
+      let looks = 0;
+      const family = address.includes(":") ? 6 : 4;
+      return [
+        {
+          family,
+          get address() {
+            return looks++ === 0 ? "127.0.0.1" : address;
+          },
+        },
+      ];
+    };
+  };
+
+  it.skipIf(own === undefined).each(["http", "https"])(
+    "is checked before a byte of %s goes over it",
+    async (scheme) => {
+      const { address = "" } = own ?? {};
+      const { port, connections, texts } = await rawReceiver((socket) => socket.write(OK), address);
+      const transport = transportWith({ resolve: twoFaced(address) });
+      const closed = new Promise<void>((resolve) => setImmediate(resolve));
+      expect(await transport.send(outgoing(`${scheme}://receiver.test:${port}/`))).toEqual(BLOCKED);
+      await closed;
+      // The connection was made, since the look-up was deceived; nothing went over it.
+      expect(connections).toHaveLength(1);
+      await new Promise((resolve) =>
+        connections[0]?.destroyed ? resolve(null) : connections[0]?.once("close", resolve),
+      );
+      expect(texts).toEqual([""]);
+    },
+  );
+});
