@@ -98,7 +98,7 @@ function closerOf(
   const close = async () => {
     streams.close();
     await listener?.close();
-    // An attempt that is cut off counts as failed: its retry comes with the kept state.
+    // An attempt that is cut off counts as not made: it is due at once with the kept state.
     service.deliveries.close();
     await service.scheduler.close();
     try {

@@ -58,7 +58,7 @@ export interface Deliveries {
   recover(since: number): Promise<readonly Delivery[]>;
   /** Takes up what a loaded state left pending. */
   resume(): void;
-  /** Ends the connections it keeps open. */
+  /** Ends its connections. What that cuts off counts as not made. */
   close(): void;
 }
 

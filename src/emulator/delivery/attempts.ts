@@ -25,12 +25,15 @@ export interface Attempts {
   plan(planned: Planned): void;
   /** Keeps a delivery and tells of it. */
   put(delivery: Delivery): void;
+  /** Cuts off what is under way, as if it had not begun: a kept state makes it again. */
+  close(): void;
 }
 
 type Now = Pick<Planned, "trigger"> & { readonly at: number };
 
 export function createAttempts(ground: Ground, faults: Faults, transport: Transport): Attempts {
   const { state, scheduler, journal, time, settings } = ground;
+  let isClosed = false;
 
   function plan(planned: Planned): void {
     const { messageId: lane, trigger, dueAt, place } = planned;
@@ -64,6 +67,7 @@ export function createAttempts(ground: Ground, faults: Faults, transport: Transp
     const found = withEvent(delivery);
     if (found === undefined) return undefined;
     const made = await makeAttempt(ground, transport, { ...found, ...now, target: targetFor(found, now) });
+    if (isClosed && made.attempt.error === "failed") return undefined;
     // Only attempts of its own message, which wait for each other, replace a delivery: another one here is another state's.
     if (state.deliveries.get(found.delivery.deliveryId) !== found.delivery) return undefined;
     const left = { ...afterAttempt(found.delivery, made.attempt, settings.readings), frozen: made.frozen };
@@ -74,6 +78,11 @@ export function createAttempts(ground: Ground, faults: Faults, transport: Transp
   function put(delivery: Delivery): void {
     state.deliveries.put(delivery.deliveryId, delivery);
     journal.tell({ type: "delivery", delivery });
+  }
+
+  function close(): void {
+    isClosed = true;
+    transport.close();
   }
 
   function withEvent(delivery: Delivery | undefined): { delivery: Delivery; event: EventRecord } | undefined {
@@ -90,5 +99,5 @@ export function createAttempts(ground: Ground, faults: Faults, transport: Transp
     return asked ? targetOf(ground, event, at) : delivery.target;
   }
 
-  return { plan, put };
+  return { plan, put, close };
 }

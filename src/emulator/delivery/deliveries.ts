@@ -71,7 +71,7 @@ export function createDeliveries(
     resume() {
       for (const delivery of state.deliveries.values()) schedule(delivery, scheduler.nextPlace());
     },
-    close: () => transport.close(),
+    close: attempts.close,
   };
 }
 
