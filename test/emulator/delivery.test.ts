@@ -1,0 +1,210 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { BEGIN, configure, mac, newest, receive, SECRET, signatureOf, stage, timestampOf } from "./delivery-support.ts";
+import { call, send, start, startCatcher, tokenOf } from "./support.ts";
+
+const OTHER_SECRET = "secret-of-the-other-kind";
+
+async function override(emulator: Parameters<typeof tokenOf>[0], fields: Record<string, unknown>) {
+  const token = await tokenOf(emulator);
+  const path = `/api/core/numbers/${emulator.fixtures.numbers.full}`;
+  expect((await call(emulator, "PATCH", path, { token, body: fields })).status).toBe(200);
+}
+
+describe("deliveries: targets", () => {
+  it("sends inbound events to the inbound target and outbound ones to the delivery target (DLV-1)", async () => {
+    const [inbound, delivery] = [await startCatcher(), await startCatcher()];
+    const emulator = await start({ inboundUrl: inbound.url, deliveryUrl: delivery.url, lifecycle: "instant" });
+    await receive(emulator);
+    await send(emulator, await tokenOf(emulator));
+    await emulator.clock.idle();
+    expect(inbound.caught.map(({ event }) => event.eventType)).toEqual(["message.inbound"]);
+    expect(delivery.caught.map(({ event }) => event.eventType)).toEqual([
+      "message.queued",
+      "message.sent",
+      "message.delivery",
+    ]);
+  });
+
+  it("prefers the number's override, per kind, and returns to the default without it (DLV-2)", async () => {
+    const { emulator, catcher } = await stage({ lifecycle: "manual" });
+    const own = await startCatcher();
+    await override(emulator, { webhookInboundOverride: own.url });
+    await receive(emulator);
+    await send(emulator, await tokenOf(emulator));
+    await emulator.clock.idle();
+    expect(own.caught.map(({ event }) => event.eventType)).toEqual(["message.inbound"]);
+    expect(catcher.caught.map(({ event }) => event.eventType)).toEqual(["message.queued"]);
+    await override(emulator, { webhookInboundOverride: null, webhookDeliveryOverride: own.url });
+    await receive(emulator);
+    await send(emulator, await tokenOf(emulator));
+    await emulator.clock.idle();
+    expect(own.caught.map(({ event }) => event.eventType)).toEqual(["message.inbound", "message.queued"]);
+    expect(catcher.caught.map(({ event }) => event.eventType)).toEqual(["message.queued", "message.inbound"]);
+  });
+
+  it("lets the override win even when the default is disabled, with the kind's signing (DLV-3, DLV-15)", async () => {
+    const { emulator, catcher } = await stage();
+    const own = await startCatcher();
+    await configure(emulator, "inbound", { enabled: false });
+    await override(emulator, { webhookInboundOverride: own.url });
+    const { state } = await receive(emulator);
+    expect(state).toBe("delivered");
+    expect(catcher.caught).toEqual([]);
+    expect(signatureOf(own.caught[0])).toBe(mac(SECRET, own.caught[0]).toString("hex"));
+  });
+
+  it("leaves an override unsigned where that is the reading, and only it (DLV-15)", async () => {
+    const { emulator, catcher } = await stage({ unspecified: { overrideSigning: "unsigned" } });
+    const own = await startCatcher();
+    await receive(emulator);
+    await override(emulator, { webhookInboundOverride: own.url });
+    await receive(emulator);
+    expect(signatureOf(catcher.caught[0])).toBe(mac(SECRET, catcher.caught[0]).toString("hex"));
+    expect([signatureOf(own.caught[0]), timestampOf(own.caught[0])]).toEqual([undefined, undefined]);
+  });
+
+  it.each([
+    ["disabled", { enabled: false }],
+    ["without a URL", { endpointUrl: null }],
+  ])("logs NO_TARGET and tries nothing when the default is %s (DLV-2)", async (_, fields) => {
+    const { emulator, catcher } = await stage();
+    await configure(emulator, "inbound", fields);
+    const delivery = await receive(emulator);
+    expect(delivery).toMatchObject({ state: "no_target", nextAttemptAt: null, scheduledAttempts: 0 });
+    expect(delivery.attempts).toMatchObject([{ at: BEGIN, url: null, status: null, error: "NO_TARGET", faults: [] }]);
+    await configure(emulator, "inbound", { enabled: true, endpointUrl: catcher.url });
+    await emulator.clock.advance(86_400_000);
+    expect(catcher.caught).toEqual([]);
+    expect(newest(emulator).attempts).toHaveLength(1);
+  });
+
+  it("looks at the client that owns the number only: another client's default does not count", async () => {
+    const { emulator, catcher } = await stage();
+    emulator.control.inbound({ to: emulator.fixtures.numbers.foreign, from: "+14155550123", body: "hello" });
+    await emulator.clock.idle();
+    expect(newest(emulator).state).toBe("no_target");
+    expect(catcher.caught).toEqual([]);
+  });
+
+  it("takes both kinds on one URL with different signing: other secrets, or one of them unsigned (DLV-9)", async () => {
+    const { emulator, catcher } = await stage({ lifecycle: "manual" });
+    await configure(emulator, "delivery", { secret: OTHER_SECRET });
+    await receive(emulator);
+    await send(emulator, await tokenOf(emulator));
+    await emulator.clock.idle();
+    const [inbound, queued] = catcher.caught;
+    expect(signatureOf(inbound)).toBe(mac(SECRET, inbound).toString("hex"));
+    expect(signatureOf(queued)).toBe(mac(OTHER_SECRET, queued).toString("hex"));
+    await configure(emulator, "inbound", { signingEnabled: false });
+    await receive(emulator);
+    const unsigned = catcher.caught[2];
+    expect(unsigned?.event.eventType).toBe("message.inbound");
+    expect(Object.keys(unsigned?.headers ?? {}).filter((name) => name.startsWith("x-service"))).toEqual([]);
+  });
+
+  it("queues the events of one message independently: a refused one comes after its successors (DLV-10)", async () => {
+    const { emulator, catcher } = await stage({ lifecycle: "instant" });
+    catcher.answer = (caught, response) => {
+      const first = catcher.caught.filter(({ text }) => text === caught.text).length === 1;
+      response.writeHead(caught.event.sequence === 1 && first ? 503 : 200).end();
+    };
+    await send(emulator, await tokenOf(emulator));
+    await emulator.clock.advance(60_000);
+    expect(catcher.caught.map(({ event }) => event.sequence)).toEqual([1, 2, 3, 1]);
+  });
+});
+
+describe("deliveries: the request and its log", () => {
+  it("is a POST of the event's exact bytes as application/json (DLV-11)", async () => {
+    const { emulator, catcher } = await stage();
+    await receive(emulator, "grüße \u2028 🎉");
+    const [caught] = catcher.caught;
+    expect(caught?.method).toBe("POST");
+    expect(caught?.headers["content-type"]).toBe("application/json");
+    expect(caught?.headers["content-length"]).toBe(String(caught?.raw.length));
+    expect(caught?.text).toBe(emulator.control.events()[0]?.body);
+    expect(caught?.event.data.body).toBe("grüße \u2028 🎉");
+  });
+
+  it("has another method and content type where those are the readings (DLV-11)", async () => {
+    const contentType = "application/vnd.service+json; charset=utf-8";
+    const { emulator, catcher } = await stage({
+      unspecified: { "webhooks.method": "PUT", "webhooks.contentType": contentType },
+    });
+    await receive(emulator);
+    expect(catcher.caught[0]).toMatchObject({ method: "PUT", headers: { "content-type": contentType } });
+  });
+
+  it("logs status, headers and 16 KiB of the answer with the request's headers", async () => {
+    const { emulator, catcher } = await stage();
+    catcher.answer = (_, response) => response.writeHead(201, { "x-mine": "yes" }).end("a".repeat(20_000));
+    const { attempts, ...delivery } = await receive(emulator);
+    expect(delivery).toMatchObject({ state: "delivered", nextAttemptAt: null, scheduledAttempts: 1 });
+    expect(attempts).toMatchObject([
+      {
+        trigger: "schedule",
+        at: BEGIN,
+        durationMs: 0,
+        url: catcher.url,
+        requestHeaders: {
+          "content-type": "application/json",
+          "x-service-timestamp": timestampOf(catcher.caught[0]),
+          "x-service-signature": signatureOf(catcher.caught[0]),
+        },
+        status: 201,
+        error: null,
+        responseHeaders: { "x-mine": "yes" },
+        responseBody: "a".repeat(16_384),
+        faults: [],
+      },
+    ]);
+  });
+
+  it("measures how long an attempt took on a running clock", async () => {
+    const { emulator, catcher } = await stage({ clock: "x60" });
+    catcher.answer = (_, response) => void setTimeout(() => response.writeHead(200).end(), 50);
+    const [attempt] = (await receive(emulator)).attempts;
+    expect(attempt?.durationMs).toBeGreaterThanOrEqual(49 * 60);
+  });
+
+  it("tells watchers of each change of a delivery", async () => {
+    const { emulator, catcher } = await stage();
+    const told: unknown[] = [];
+    emulator.control.watch((entry) => {
+      if (entry.type === "delivery") told.push([entry.delivery.state, entry.delivery.attempts.length]);
+    });
+    catcher.answer = 500;
+    await receive(emulator);
+    catcher.answer = 200;
+    await emulator.clock.advance(60_000);
+    expect(told).toEqual([
+      ["pending", 0],
+      ["pending", 1],
+      ["delivered", 2],
+    ]);
+  });
+
+  it("keeps attempts of one message apart and lets those of others overlap", async () => {
+    let [now, most] = [0, 0];
+    const server = createServer((request, response) => {
+      request.resume();
+      most = Math.max(most, ++now);
+      setTimeout(() => {
+        now--;
+        response.writeHead(200).end();
+      }, 20);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const emulator = await start({ deliveryUrl: url, lifecycle: "instant" });
+    await send(emulator, await tokenOf(emulator));
+    await emulator.clock.idle();
+    expect(most).toBe(1);
+    await send(emulator, await tokenOf(emulator), { to: ["+14155550124", "+14155550125"] });
+    await emulator.clock.idle();
+    expect(most).toBe(2);
+  });
+});

@@ -1,0 +1,129 @@
+import { describe, expect, it } from "vitest";
+import {
+  BEGIN,
+  configure,
+  MINUTE,
+  mac,
+  newest,
+  receive,
+  SECRET,
+  signatureOf,
+  stage,
+  timestampOf,
+} from "./delivery-support.ts";
+
+const NEXT = "next-secret-of-the-tests";
+
+describe("redelivery", () => {
+  it("makes a pending delivery delivered and cancels its plan (RCV-6)", async () => {
+    const { emulator, catcher } = await stage();
+    catcher.answer = 500;
+    const { deliveryId } = await receive(emulator);
+    catcher.answer = 200;
+    const after = await emulator.control.redeliver(deliveryId);
+    expect(after).toMatchObject({ state: "delivered", nextAttemptAt: null, scheduledAttempts: 1 });
+    expect(after.attempts.map(({ trigger, status }) => [trigger, status])).toEqual([
+      ["schedule", 500],
+      ["redelivery", 200],
+    ]);
+    await emulator.clock.advance(81 * MINUTE);
+    expect(catcher.caught).toHaveLength(2);
+  });
+
+  it("leaves the plan as it was when it fails: no retry of its own, none less (DLV-6)", async () => {
+    const { emulator, catcher } = await stage();
+    catcher.answer = 500;
+    const { deliveryId } = await receive(emulator);
+    await emulator.clock.advance(MINUTE / 2);
+    expect(await emulator.control.redeliver(deliveryId)).toMatchObject({
+      state: "pending",
+      nextAttemptAt: BEGIN + MINUTE,
+      scheduledAttempts: 1,
+    });
+    await emulator.clock.advance(81 * MINUTE);
+    expect(newest(emulator)).toMatchObject({ state: "failed", scheduledAttempts: 5 });
+    const minutes = newest(emulator).attempts.map(({ at }) => (at - BEGIN) / MINUTE);
+    expect(minutes).toEqual([0, 0.5, 1, 6, 21, 81]);
+  });
+
+  it("repeats a delivered event with the same bytes, as often as asked", async () => {
+    const { emulator, catcher } = await stage();
+    const { deliveryId } = await receive(emulator);
+    await Promise.all([emulator.control.redeliver(deliveryId), emulator.control.redeliver(deliveryId)]);
+    catcher.answer = 500;
+    expect((await emulator.control.redeliver(deliveryId)).state).toBe("delivered");
+    expect(catcher.caught).toHaveLength(4);
+    expect(new Set(catcher.caught.map(({ text }) => text)).size).toBe(1);
+  });
+
+  it("reaches what had failed for good, had no target, or was dropped", async () => {
+    const { emulator, catcher } = await stage();
+    catcher.answer = 500;
+    const failed = await receive(emulator);
+    await emulator.clock.advance(81 * MINUTE);
+    await configure(emulator, "inbound", { enabled: false });
+    const lost = await receive(emulator);
+    expect((await emulator.control.redeliver(lost.deliveryId)).attempts.map(({ error }) => error)).toEqual([
+      "NO_TARGET",
+      "NO_TARGET",
+    ]);
+    await configure(emulator, "inbound", { enabled: true });
+    emulator.control.faults.add({ match: { webhook: true }, action: { type: "drop" }, times: 1 });
+    const dropped = await receive(emulator);
+    expect(dropped).toMatchObject({ state: "dropped", attempts: [] });
+    catcher.answer = 200;
+    for (const { deliveryId } of [failed, lost, dropped]) {
+      expect((await emulator.control.redeliver(deliveryId)).state).toBe("delivered");
+    }
+  });
+
+  it("goes where events go now, signed anew, whatever the readings keep for retries (DLV-17, DLV-18)", async () => {
+    const { emulator, catcher } = await stage({ unspecified: { resolveTarget: "event", retrySignature: "frozen" } });
+    catcher.answer = 500;
+    const { deliveryId } = await receive(emulator);
+    await emulator.clock.advance(MINUTE / 2);
+    await configure(emulator, "inbound", { secret: NEXT });
+    await emulator.control.redeliver(deliveryId);
+    expect(timestampOf(catcher.caught[1])).toBe(String(BEGIN + MINUTE / 2));
+    expect(signatureOf(catcher.caught[1])).toBe(mac(NEXT, catcher.caught[1]).toString("hex"));
+    await emulator.clock.advance(MINUTE / 2);
+    expect(timestampOf(catcher.caught[2])).toBe(String(BEGIN));
+    expect(signatureOf(catcher.caught[2])).toBe(mac(SECRET, catcher.caught[2]).toString("hex"));
+  });
+
+  it("ends when the state is reset before its turn has come", async () => {
+    const { emulator, catcher } = await stage({ attemptTimeoutMs: 100 });
+    const { deliveryId } = await receive(emulator);
+    catcher.answer = () => {};
+    const both = [emulator.control.redeliver(deliveryId), emulator.control.redeliver(deliveryId)];
+    emulator.control.reset();
+    const ends = await Promise.allSettled(both);
+    expect(ends).toMatchObject(both.map(() => ({ status: "rejected", reason: { code: "unknown_id" } })));
+    expect(emulator.control.deliveries()).toEqual([]);
+  });
+});
+
+describe("recovery", () => {
+  it("tries once more all since a time that was not delivered, and nothing else", async () => {
+    const { emulator, catcher } = await stage();
+    catcher.answer = 500;
+    const old = await receive(emulator, "old");
+    await emulator.clock.advance(100 * MINUTE);
+    const since = emulator.clock.now();
+    const failed = await receive(emulator, "failed");
+    await emulator.clock.advance(81 * MINUTE);
+    const pending = await receive(emulator, "pending");
+    catcher.answer = 200;
+    await receive(emulator, "delivered");
+    catcher.caught.length = 0;
+    const recovered = await emulator.control.recover(since);
+    expect(recovered.map(({ deliveryId, state }) => [deliveryId, state])).toEqual([
+      [failed.deliveryId, "delivered"],
+      [pending.deliveryId, "delivered"],
+    ]);
+    expect(recovered.map(({ attempts }) => attempts.at(-1)?.trigger)).toEqual(["recovery", "recovery"]);
+    expect(catcher.caught.map(({ event }) => event.data.body).sort()).toEqual(["failed", "pending"]);
+    expect(await emulator.control.recover(since)).toEqual([]);
+    expect((await emulator.control.recover(0)).map(({ deliveryId }) => deliveryId)).toEqual([old.deliveryId]);
+  });
+});

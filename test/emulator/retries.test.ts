@@ -1,0 +1,276 @@
+import { describe, expect, it } from "vitest";
+import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
+import {
+  BEGIN,
+  configure,
+  MINUTE,
+  mac,
+  minutesOf,
+  newest,
+  receive,
+  SECRET,
+  signatureOf,
+  stage,
+  timestampOf,
+} from "./delivery-support.ts";
+import { type Catcher, startCatcher } from "./support.ts";
+
+const NEXT = "next-secret-of-the-tests";
+
+describe("retries: the plan", () => {
+  it("comes 1, 5, 15 and 60 minutes after each failed attempt, then fails for good (DLV-6)", async () => {
+    const { emulator, catcher } = await stage();
+    catcher.answer = 503;
+    const first = await receive(emulator);
+    expect(first).toMatchObject({ state: "pending", scheduledAttempts: 1, nextAttemptAt: BEGIN + MINUTE });
+    await emulator.clock.advance(81 * MINUTE - 1);
+    expect(newest(emulator)).toMatchObject({ state: "pending", nextAttemptAt: BEGIN + 81 * MINUTE });
+    await emulator.clock.advance(1);
+    expect(newest(emulator)).toMatchObject({ state: "failed", nextAttemptAt: null, scheduledAttempts: 5 });
+    expect(minutesOf(newest(emulator))).toEqual([0, 1, 6, 21, 81]);
+    await emulator.clock.advance(30 * 24 * 60 * MINUTE);
+    expect(catcher.caught).toHaveLength(5);
+  });
+
+  it("counts from the first attempt where that is the reading (DLV-6)", async () => {
+    const { emulator, catcher } = await stage({ unspecified: { retryFrom: "first" } });
+    catcher.answer = 503;
+    await receive(emulator);
+    await emulator.clock.advance(60 * MINUTE);
+    expect(newest(emulator).state).toBe("failed");
+    expect(minutesOf(newest(emulator))).toEqual([0, 1, 5, 15, 60]);
+  });
+
+  it.each([200, 201, 202, 204, 299])("ends with the status %i (DLV-7)", async (status) => {
+    const { emulator, catcher } = await stage();
+    catcher.answer = status;
+    expect(await receive(emulator)).toMatchObject({ state: "delivered", nextAttemptAt: null });
+    await emulator.clock.advance(81 * MINUTE);
+    expect(catcher.caught).toHaveLength(1);
+  });
+
+  it.each([301, 302, 304, 307, 400, 401, 404, 410, 422, 429, 500, 502, 503])(
+    "goes on after the status %i, whatever its Location or Retry-After says (DLV-7, DLV-19)",
+    async (status) => {
+      const { emulator, catcher } = await stage();
+      const headers = { location: catcher.url, "retry-after": "3600" };
+      catcher.answer = (_, response) => response.writeHead(status, headers).end();
+      const delivery = await receive(emulator);
+      expect(delivery).toMatchObject({ state: "pending", nextAttemptAt: BEGIN + MINUTE });
+      expect(delivery.attempts[0]).toMatchObject({ status, error: null });
+      expect(catcher.caught).toHaveLength(1);
+      catcher.answer = 200;
+      await emulator.clock.advance(MINUTE);
+      expect(newest(emulator).state).toBe("delivered");
+    },
+  );
+
+  it.each([
+    ["a reset", "reset", {}, (catcher: Catcher) => setAnswer(catcher, (socket) => socket.destroy())],
+    ["a time-out", "timeout", { attemptTimeoutMs: 50 }, (catcher: Catcher) => setAnswer(catcher, () => {})],
+    ["a refused connection", "refused", {}, (catcher: Catcher) => catcher.close()],
+  ] as const)("goes on after %s (DLV-7, DLV-19)", async (_, error, options, spoil) => {
+    const { emulator, catcher } = await stage(options);
+    await spoil(catcher);
+    const delivery = await receive(emulator);
+    expect(delivery).toMatchObject({ state: "pending", nextAttemptAt: BEGIN + MINUTE });
+    expect(delivery.attempts).toMatchObject([{ status: null, error }]);
+    await catcher.close();
+    await catcher.open();
+    catcher.answer = 200;
+    await emulator.clock.advance(MINUTE);
+    expect(newest(emulator).state).toBe("delivered");
+  });
+
+  it("fails an attempt with NO_TARGET while there is none, and goes on (DLV-2, DLV-18)", async () => {
+    const { emulator, catcher } = await stage();
+    catcher.answer = 500;
+    await receive(emulator);
+    await configure(emulator, "inbound", { enabled: false });
+    await emulator.clock.advance(MINUTE);
+    const lost = newest(emulator);
+    expect(lost).toMatchObject({ state: "pending", nextAttemptAt: BEGIN + 6 * MINUTE, scheduledAttempts: 2 });
+    expect(lost.attempts[1]).toMatchObject({ url: null, status: null, error: "NO_TARGET" });
+    await configure(emulator, "inbound", { enabled: true });
+    catcher.answer = 200;
+    await emulator.clock.advance(5 * MINUTE);
+    expect(newest(emulator)).toMatchObject({ state: "delivered", scheduledAttempts: 3 });
+  });
+});
+
+function setAnswer(catcher: Catcher, act: (socket: { destroy(): void }) => void): void {
+  catcher.answer = (_, response) => act(response);
+}
+
+describe("retries: what they send", () => {
+  it("repeat the exact bytes, each with a timestamp and signature of its own (DLV-8, DLV-17)", async () => {
+    const { emulator, catcher } = await stage();
+    catcher.answer = 500;
+    await receive(emulator);
+    await emulator.clock.advance(81 * MINUTE);
+    expect(new Set(catcher.caught.map(({ text }) => text)).size).toBe(1);
+    const ages = catcher.caught.map((caught) => (Number(timestampOf(caught)) - BEGIN) / MINUTE);
+    expect(ages).toEqual([0, 1, 6, 21, 81]);
+    for (const caught of catcher.caught) expect(signatureOf(caught)).toBe(mac(SECRET, caught).toString("hex"));
+  });
+
+  it("repeat only the content where that is the reading, signed over the bytes as sent (DLV-8)", async () => {
+    const { emulator, catcher } = await stage({ unspecified: { retryBody: "reserialised" } });
+    catcher.answer = 500;
+    await receive(emulator, 'quotes " and \u2028 and 🎉');
+    await emulator.clock.advance(81 * MINUTE);
+    expect(catcher.caught[0]?.text).toBe(emulator.control.events()[0]?.body);
+    expect(new Set(catcher.caught.map(({ text }) => text)).size).toBe(5);
+    expect(Object.keys(catcher.caught[1]?.event)).toEqual(Object.keys(catcher.caught[0]?.event).reverse());
+    for (const caught of catcher.caught) {
+      expect(caught.event).toEqual(catcher.caught[0]?.event);
+      expect(signatureOf(caught)).toBe(mac(SECRET, caught).toString("hex"));
+    }
+  });
+
+  it("keep the first attempt's timestamp and secret where that is the reading (DLV-17)", async () => {
+    const { emulator, catcher } = await stage({ unspecified: { retrySignature: "frozen" } });
+    catcher.answer = 500;
+    await receive(emulator);
+    await configure(emulator, "inbound", { secret: NEXT });
+    await emulator.clock.advance(81 * MINUTE);
+    expect(catcher.caught).toHaveLength(5);
+    for (const caught of catcher.caught) {
+      expect(timestampOf(caught)).toBe(String(BEGIN));
+      expect(signatureOf(caught)).toBe(mac(SECRET, caught).toString("hex"));
+    }
+    await receive(emulator);
+    expect(signatureOf(catcher.caught[5])).toBe(mac(NEXT, catcher.caught[5]).toString("hex"));
+  });
+
+  it("stay unsigned where the frozen first attempt was (DLV-17)", async () => {
+    const { emulator, catcher } = await stage({ unspecified: { retrySignature: "frozen" } });
+    catcher.answer = 500;
+    await configure(emulator, "inbound", { signingEnabled: false });
+    await receive(emulator);
+    await configure(emulator, "inbound", { signingEnabled: true });
+    await emulator.clock.advance(MINUTE);
+    expect(catcher.caught.map(signatureOf)).toEqual([undefined, undefined]);
+  });
+
+  it("go to the target and carry the secret of their own time (DLV-18)", async () => {
+    const { emulator, catcher } = await stage();
+    const other = await startCatcher();
+    catcher.answer = 500;
+    await receive(emulator);
+    await configure(emulator, "inbound", { endpointUrl: other.url, secret: NEXT });
+    await emulator.clock.advance(MINUTE);
+    expect(newest(emulator).attempts.map(({ url }) => url)).toEqual([catcher.url, other.url]);
+    expect(signatureOf(other.caught[0])).toBe(mac(NEXT, other.caught[0]).toString("hex"));
+  });
+
+  it("go where the event was to go, with its secret, where that is the reading (DLV-18)", async () => {
+    const { emulator, catcher } = await stage({ unspecified: { resolveTarget: "event" } });
+    const other = await startCatcher();
+    catcher.answer = 500;
+    await receive(emulator);
+    await configure(emulator, "inbound", { endpointUrl: other.url, secret: NEXT, enabled: false });
+    await emulator.clock.advance(MINUTE);
+    expect(catcher.caught).toHaveLength(2);
+    expect(other.caught).toEqual([]);
+    expect(signatureOf(catcher.caught[1])).toBe(mac(SECRET, catcher.caught[1]).toString("hex"));
+  });
+});
+
+describe("retries: order and end of the state", () => {
+  it("come in the order of their events, whichever first attempt ended first", async () => {
+    const { emulator, catcher } = await stage();
+    const held: (() => void)[] = [];
+    catcher.answer = (_, response) => {
+      held.push(() => response.writeHead(500).end());
+      // Both first attempts are under way; the second one is answered first.
+      if (held.length === 2) for (const answer of held.reverse()) answer();
+    };
+    for (const body of ["one", "two"]) {
+      emulator.control.inbound({ to: emulator.fixtures.numbers.full, from: "+14155550123", body });
+    }
+    await emulator.clock.idle();
+    catcher.answer = 500;
+    const starts: string[] = [];
+    await emulator.control.faults.add({
+      match: { webhook: true },
+      action: { type: "contentType", value: "text/plain" },
+      times: 1,
+    });
+    await emulator.clock.advance(MINUTE);
+    for (const { faults, eventId } of emulator.control.attempts()) if (faults.length > 0) starts.push(eventId);
+    expect(starts).toEqual(["evt_000001"]);
+  });
+
+  it("end with a reset, even of what is under way then, and ids begin anew", async () => {
+    const { emulator, catcher } = await stage();
+    let answer = () => {};
+    const arrived = new Promise<void>((resolve) => {
+      catcher.answer = (_, response) => {
+        answer = () => response.writeHead(500).end();
+        resolve();
+      };
+    });
+    const message = { to: emulator.fixtures.numbers.full, from: "+14155550123", body: "hello" };
+    emulator.control.inbound(message);
+    await arrived;
+    emulator.control.reset();
+    catcher.answer = 200;
+    emulator.control.inbound(message);
+    answer();
+    await emulator.clock.advance(81 * MINUTE);
+    expect(emulator.control.deliveries()).toMatchObject([
+      { deliveryId: "dlv_000001", state: "delivered", attempts: [{ status: 200 }] },
+    ]);
+  });
+
+  it("are taken up by another emulator where the state left them", async () => {
+    const { emulator, catcher } = await stage();
+    catcher.answer = 500;
+    await receive(emulator);
+    await emulator.clock.advance(2 * MINUTE);
+    const exported = emulator.control.exportState();
+    await emulator.close();
+    const options: EmulatorOptions = { port: null, timestampClock: "emulator" };
+    const second = await createEmulator(options);
+    second.control.importState(exported);
+    catcher.answer = 200;
+    await second.clock.advance(4 * MINUTE);
+    expect(newest(second)).toMatchObject({ state: "delivered", scheduledAttempts: 3 });
+    expect(minutesOf(newest(second))).toEqual([0, 1, 6]);
+    await second.close();
+  });
+
+  it("are due at once where their time passed while the emulator was away", async () => {
+    const { emulator, catcher } = await stage();
+    catcher.answer = 500;
+    await receive(emulator);
+    const exported = emulator.control.exportState();
+    catcher.answer = 200;
+    await emulator.clock.advance(MINUTE - 1);
+    emulator.control.importState(exported);
+    await emulator.clock.advance(10 * MINUTE);
+    emulator.control.importState(exported);
+    await emulator.clock.idle();
+    expect(newest(emulator)).toMatchObject({
+      state: "delivered",
+      attempts: [{ at: BEGIN }, { at: BEGIN + 11 * MINUTE - 1 }],
+    });
+  });
+
+  it("and attempts that the closing emulator cuts off count as not made, even a last one", async () => {
+    const { emulator, catcher } = await stage();
+    catcher.answer = 500;
+    await receive(emulator);
+    await emulator.clock.advance(81 * MINUTE - 1);
+    const arrived = new Promise<void>((resolve) => {
+      catcher.answer = () => resolve();
+    });
+    const advanced = emulator.clock.advance(1);
+    await arrived;
+    await emulator.close();
+    await advanced;
+    expect(newest(emulator)).toMatchObject({ state: "pending", scheduledAttempts: 4 });
+    expect(newest(emulator).nextAttemptAt).toBe(BEGIN + 81 * MINUTE);
+  });
+});
