@@ -81,6 +81,23 @@ describe("a key with another payload", () => {
   });
 });
 
+describe("a refusal", () => {
+  it.each([
+    [400, { to: [] }],
+    [400, { sendFrom: "num_000002" }],
+    [403, { sendFrom: "num_000006" }],
+    [404, { sendFrom: "num_999999" }],
+    [409, { text: "bye" }],
+  ])("is the same when it is asked for again: %d %j (SND-23)", async (status, fields) => {
+    const { emulator, token } = await ready();
+    if (status === 409) await send(emulator, token, {}, KEY);
+    const answers = [await send(emulator, token, fields, KEY), await send(emulator, token, fields, KEY)];
+    const [first, second] = answers.map((answer) => [answer.status, answer.body.error]);
+    expect(first?.[0]).toBe(status);
+    expect(second).toEqual(first);
+  });
+});
+
 describe("payloads", () => {
   const post = async (emulator: Awaited<ReturnType<typeof start>>, token: string, body: string) =>
     (await call(emulator, "POST", "/api/core/messages/send", { token, body, headers: KEY })).status;

@@ -37,11 +37,13 @@ const REVERSED_SPACING_MS = 1_000;
 export function planSteps(input: PlanInput): readonly Step[] {
   const stages = stagesOf(input);
   const times = timesOf(input, stages);
-  const steps = stages.map((stage, i) => ({
-    ...stage,
+  const { attemptDelayMs, copies } = handoverOf(input.behaviour);
+  const steps = stages.map(({ eventType, sequence }, i) => ({
     at: times[i] ?? null,
-    attemptDelayMs: handoverOf(input.behaviour).attemptDelayMs,
-    copies: handoverOf(input.behaviour).copies,
+    eventType,
+    sequence,
+    attemptDelayMs,
+    copies,
   }));
   return input.behaviour === "reversed" ? reversed(steps, input.at) : steps;
 }

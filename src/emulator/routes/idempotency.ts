@@ -6,9 +6,6 @@ import { type IdempotencyRecord, idempotencyId } from "../state/records.ts";
 /** 24 h of the emulator's time (SND-30). */
 export const RETENTION_MS = 86_400_000;
 
-/** Nesting that is still written in order; a request of ours has a depth of 3. */
-const DEEPEST = 100;
-
 /** A key of a client; the route is always the same one (SND-30). */
 export interface IdempotencyKey {
   readonly apiClientId: string;
@@ -44,21 +41,14 @@ function isOver({ createdAt }: IdempotencyRecord, now: number): boolean {
 
 /** A digest that payloads have in common when their JSON is equal but for the order of keys (SND-28). */
 export function fingerprintOf(rawBody: Uint8Array): string {
-  const canonical = canonicalJson(JSON.parse(new TextDecoder().decode(rawBody)), 0);
-  return createHash("sha256")
-    .update(canonical ?? rawBody)
-    .digest("hex");
+  const payload: unknown = JSON.parse(new TextDecoder().decode(rawBody));
+  return createHash("sha256").update(canonicalJson(payload)).digest("hex");
 }
 
-/** JSON with the keys of each object in order; null when it is nested so deep that only its bytes are compared. */
-function canonicalJson(value: unknown, depth: number): string | null {
+/** JSON with the keys of each object in order. Its depth is bounded where bodies are parsed. */
+function canonicalJson(value: unknown): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  if (depth === DEEPEST) return null;
-  if (Array.isArray(value)) {
-    const items = value.map((item) => canonicalJson(item, depth + 1));
-    return items.includes(null) ? null : `[${items.join()}]`;
-  }
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join()}]`;
   const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  const fields = entries.map(([name, field]) => [JSON.stringify(name), canonicalJson(field, depth + 1)] as const);
-  return fields.some(([, field]) => field === null) ? null : `{${fields.map((field) => field.join(":")).join()}}`;
+  return `{${entries.map(([name, field]) => `${JSON.stringify(name)}:${canonicalJson(field)}`).join()}}`;
 }
