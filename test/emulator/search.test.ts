@@ -39,7 +39,7 @@ describe("POST /api/core/numbers/search", () => {
       expect(count).toBe(numbers.length);
       expect(numbers.filter((number) => number.rateCenter !== rateCenter)).toEqual([]);
     }
-    expect(new Set(numbers.map(({ state }) => state))).toEqual(new Set(["WA", "OR", "IL", "MA"]));
+    expect(new Set(numbers.map(({ state }) => state))).toEqual(new Set(["WA", "CA", "OR", "IL", "MA"]));
   });
 
   it("finds numbers that nobody has, each once, some without a city (SEA-6)", async () => {
@@ -63,6 +63,7 @@ describe("POST /api/core/numbers/search", () => {
     [{ state: "OR" }, 12, ({ state }) => state === "OR"],
     [{ state: "or" }, 12, ({ state }) => state === "OR"],
     [{ city: "sPRINGfield", state: "IL" }, 4, ({ city, state }) => city === "Springfield" && state === "IL"],
+    [{ city: "Fresno", state: "CA" }, 4, ({ e164 }) => e164.startsWith("+1559")],
     [{ city: "Springfield", state: "MA" }, 4, ({ city, state }) => city === "Springfield" && state === "MA"],
     [{ city: "Springfield", state: "WA" }, 0, () => true],
     [{ zipCode: "98104" }, 4, ({ rateCenter }) => rateCenter === "SEATTLE"],

@@ -13,12 +13,12 @@ export interface AvailableNumber {
 
 type Area = readonly [npa: string, state: string, city: string | null, zipCode: string, rateCenter: string];
 
-/** Each city name twice shows why a search by city needs the state; a rural area without a city, that answers can hold null. */
+/** Springfield and Salem come twice, which is why a search by city needs the state; one area has no city, as answers can hold null. */
 const AREAS: readonly Area[] = [
   ["206", "WA", "Seattle", "98101", "SEATTLE"],
   ["206", "WA", "Seattle", "98104", "SEATTLE"],
   ["253", "WA", "Tacoma", "98402", "TACOMA"],
-  ["360", "WA", "Vancouver", "98660", "VANCOUVER"],
+  ["559", "CA", "Fresno", "93721", "FRESNO"],
   ["503", "OR", "Portland", "97204", "PORTLAND"],
   ["503", "OR", "Salem", "97301", "SALEM"],
   ["541", "OR", null, "97720", "BURNS"],
