@@ -77,6 +77,23 @@ describe("operations of the document", () => {
     }
   });
 
+  it("promise each route its own errors only, and leave the codes open (GEN-12)", () => {
+    const errors = operations.map(({ operation, route }) => [
+      route.operationId,
+      Object.keys(operation.responses).filter(
+        (status) => Number(status) >= 400 && status !== "401" && status !== "500",
+      ),
+    ]);
+    expect(Object.fromEntries(errors)).toMatchObject({
+      whoami: [],
+      listNumbers: ["403"],
+      searchNumbers: ["400", "403", "502"],
+      updateNumber: ["400", "403", "404"],
+      sendMessages: ["400", "403", "404", "409"],
+    });
+    expect(document.components.schemas.CoreError.properties.error.properties.code).toEqual({ type: "string" });
+  });
+
   it("answer errors of the token route in the OAuth shape only (GEN-3, TOK-12)", () => {
     const { responses } = operationOf("POST", "/api/auth/token");
     const errors = Object.keys(responses).filter((status) => status !== "200");
