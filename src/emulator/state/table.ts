@@ -11,76 +11,88 @@ export interface Change {
 /** Called after each change. */
 export type ChangeListener = (change: Change) => void;
 
+/** A record's place among the others. */
+interface Place<T> {
+  readonly id: string;
+  record: T;
+  older: Place<T> | undefined;
+  newer: Place<T> | undefined;
+}
+
+/**
+ * The places are a list besides the map's own order: a map finds its first entry only by passing all that was removed before
+ * it, and an iterator that waits there keeps everything that the map ever held.
+ */
 export class Table<T> {
   readonly name: string;
-  readonly #records = new Map<string, T>();
+  readonly #places = new Map<string, Place<T>>();
   readonly #onChange: ChangeListener;
-  /** Walks on from the oldest record: a walk that began anew each time would pass by all that was removed before. */
-  #walk: MapIterator<[string, T]>;
-  /** Where the walk stands: the oldest id, unless it was not asked for yet. */
-  #oldestId: string | undefined;
+  #oldest: Place<T> | undefined;
+  #newest: Place<T> | undefined;
 
   constructor(name: string, onChange: ChangeListener) {
     this.name = name;
     this.#onChange = onChange;
-    this.#walk = this.#records.entries();
   }
 
   get size(): number {
-    return this.#records.size;
+    return this.#places.size;
   }
 
   has(id: string): boolean {
-    return this.#records.has(id);
+    return this.#places.has(id);
   }
 
   get(id: string): T | undefined {
-    return this.#records.get(id);
+    return this.#places.get(id)?.record;
   }
 
   put(id: string, record: T): void {
-    const previous = this.#records.get(id);
-    this.#records.set(id, record);
+    const place = this.#places.get(id);
+    const previous = place?.record;
+    if (place === undefined) this.#append({ id, record, older: this.#newest, newer: undefined });
+    else place.record = record;
     this.#onChange({ table: this.name, id, record, previous });
   }
 
   /** Replaces some fields of a record; a record that is gone stays gone. */
   update(id: string, fields: Partial<T>): void {
-    const record = this.#records.get(id);
+    const record = this.get(id);
     if (record !== undefined) this.put(id, { ...record, ...fields });
   }
 
   remove(id: string): void {
-    const previous = this.#records.get(id);
-    if (!this.#records.delete(id)) return;
-    if (id === this.#oldestId) this.#oldestId = undefined;
-    this.#onChange({ table: this.name, id, record: undefined, previous });
+    const place = this.#places.get(id);
+    if (place === undefined) return;
+    this.#places.delete(id);
+    if (place.older === undefined) this.#oldest = place.newer;
+    else place.older.newer = place.newer;
+    if (place.newer === undefined) this.#newest = place.older;
+    else place.newer.older = place.older;
+    this.#onChange({ table: this.name, id, record: undefined, previous: place.record });
   }
 
   clear(): void {
-    for (const id of [...this.#records.keys()]) this.remove(id);
+    for (const id of [...this.#places.keys()]) this.remove(id);
   }
 
-  entries(): MapIterator<[string, T]> {
-    return this.#records.entries();
+  *entries(): Generator<[string, T], undefined> {
+    for (const [id, { record }] of this.#places) yield [id, record];
   }
 
-  values(): MapIterator<T> {
-    return this.#records.values();
+  *values(): Generator<T, undefined> {
+    for (const { record } of this.#places.values()) yield record;
   }
 
   /** The record that has been there longest. */
   oldest(): [string, T] | undefined {
-    if (this.#oldestId === undefined) this.#oldestId = this.#nextOldest();
-    const id = this.#oldestId;
-    return id === undefined ? undefined : [id, this.#records.get(id) as T];
+    return this.#oldest === undefined ? undefined : [this.#oldest.id, this.#oldest.record];
   }
 
-  #nextOldest(): string | undefined {
-    const next = this.#walk.next();
-    if (!next.done) return next.value[0];
-    // A walk that reached the end never goes on, not even over what came later.
-    this.#walk = this.#records.entries();
-    return this.#walk.next().value?.[0];
+  #append(place: Place<T>): void {
+    if (this.#newest === undefined) this.#oldest = place;
+    else this.#newest.newer = place;
+    this.#newest = place;
+    this.#places.set(place.id, place);
   }
 }
