@@ -1,0 +1,193 @@
+/** The controls over what the emulator holds: lists, clients, numbers, tokens, the whole state, the clock. */
+import { describe, expect, it } from "vitest";
+import { control } from "./control-support.ts";
+import { call, send, start, startCatcher, tokenOf } from "./support.ts";
+
+describe("lists", () => {
+  it("are oldest first, narrowed by every given field, and cut to the newest", async () => {
+    const emulator = await start({ lifecycle: "instant" });
+    const token = await tokenOf(emulator);
+    await send(emulator, token);
+    emulator.control.inbound({ to: "num_000001", from: "+14155550123", body: "x" });
+    await emulator.clock.advance(1_000);
+    await send(emulator, token);
+    const ids = async (path: string, list: string, id: string) =>
+      (await control(emulator, "GET", path)).body[list].map((record: Record<string, unknown>) => record[id]);
+
+    expect(await ids("/messages", "messages", "messageId")).toEqual(["msg_000001", "msg_000002", "msg_000003"]);
+    expect(await ids("/messages?limit=2", "messages", "messageId")).toEqual(["msg_000002", "msg_000003"]);
+    const since = emulator.clock.now();
+    expect(await ids(`/messages?since=${since}`, "messages", "messageId")).toEqual(["msg_000003"]);
+    expect(await ids(`/messages?since=${since + 1}`, "messages", "messageId")).toEqual([]);
+    const queued = "eventType=message.queued";
+    expect(await ids(`/events?${queued}`, "events", "messageId")).toEqual(["msg_000001", "msg_000003"]);
+    expect(await ids(`/events?${queued}&messageId=msg_000003`, "events", "messageId")).toEqual(["msg_000003"]);
+    expect(await ids(`/deliveries?${queued}&since=${since}`, "deliveries", "messageId")).toEqual(["msg_000003"]);
+    expect(await ids("/deliveries?state=no_target&limit=1", "deliveries", "eventType")).toEqual(["message.delivery"]);
+    expect(await ids("/deliveries?state=pending", "deliveries", "eventType")).toEqual([]);
+    expect(await ids("/requests?limit=1", "requests", "path")).toEqual(["/api/core/messages/send"]);
+    expect(await ids("/requests", "requests", "number")).toEqual([1, 2, 3]);
+  });
+
+  it("of attempts are in the order of time, with the delivery of each", async () => {
+    const catcher = await startCatcher();
+    catcher.answer = 500;
+    const emulator = await start({ lifecycle: "instant", deliveryUrl: catcher.url });
+    await send(emulator, await tokenOf(emulator));
+    const begun = emulator.clock.now();
+    await emulator.clock.advance(60_000);
+    const attempts = emulator.control.attempts();
+    expect(attempts.map(({ deliveryId, at }) => [deliveryId, at - begun])).toEqual([
+      ["dlv_000001", 0],
+      ["dlv_000002", 0],
+      ["dlv_000003", 0],
+      ["dlv_000001", 60_000],
+      ["dlv_000002", 60_000],
+      ["dlv_000003", 60_000],
+    ]);
+    expect(emulator.control.attempts({ since: begun + 1, eventType: "message.sent" })).toHaveLength(1);
+  });
+
+  it.each([
+    "limit=0",
+    "limit=10001",
+    "limit=x",
+    "limit=-1",
+    "limit=",
+    "since=1e3",
+    "state=gone",
+    "messageID=x",
+    "limit=1&limit=2",
+  ])("refuse ?%s", async (query) => {
+    const emulator = await start();
+    const { status, body } = await control(emulator, "GET", `/deliveries?${query}`);
+    expect([status, body.error.code]).toEqual([400, "INVALID_REQUEST"]);
+  });
+
+  it("hold no secrets, nor does the log of calls; only an export does", async () => {
+    const catcher = await startCatcher();
+    const emulator = await start({
+      lifecycle: "instant",
+      deliveryUrl: catcher.url,
+      webhookSecret: "webhook-5ecret",
+      clientSecret: "client-5ecret",
+      unspecified: { retrySignature: "frozen", resolveTarget: "event" },
+    });
+    const token = await tokenOf(emulator);
+    await send(emulator, token);
+    await emulator.clock.idle();
+    const paths = ["/clients", "/clients/ac_main", "/deliveries", "/requests", "/events", "/messages", "/numbers"];
+    const texts = await Promise.all(paths.map(async (path) => (await control(emulator, "GET", path)).text));
+    texts.push((await control(emulator, "PATCH", "/clients/ac_main", { status: "ACTIVE" })).text);
+    texts.push((await control(emulator, "POST", "/deliveries/dlv_000001/redeliver")).text);
+    for (const text of texts) expect(text).not.toMatch(new RegExp(`5ecret|${token}`));
+    expect(texts[2]).toContain('"signed":true');
+    const { text } = await control(emulator, "GET", "/state");
+    for (const secret of ["webhook-5ecret", "client-5ecret", token]) expect(text).toContain(secret);
+  });
+});
+
+describe("clients", () => {
+  it("can be made inactive, and so can their accounts (AUT-5, AUT-6)", async () => {
+    const emulator = await start();
+    const token = await tokenOf(emulator);
+    const whoami = async () => (await call(emulator, "GET", "/api/core/whoami", { token })).status;
+    const patch = (fields: unknown) => control(emulator, "PATCH", "/clients/ac_main", fields);
+    expect((await patch({ status: "INACTIVE" })).body.client.status).toBe("INACTIVE");
+    expect(await whoami()).toBe(401);
+    await patch({ status: "ACTIVE", accountStatus: "INACTIVE" });
+    expect(await whoami()).toBe(401);
+    const { body } = await control(emulator, "GET", "/clients");
+    expect(
+      Object.fromEntries(
+        body.clients.map((c: { apiClientId: string; accountStatus: string }) => [c.apiClientId, c.accountStatus]),
+      ),
+    ).toEqual({
+      ac_main: "INACTIVE",
+      ac_other: "ACTIVE",
+      ac_inactive: "INACTIVE",
+      ac_inactive_account: "INACTIVE",
+    });
+    await patch({ accountStatus: "ACTIVE" });
+    expect(await whoami()).toBe(200);
+  });
+
+  it("can get another secret and other capabilities; what is given as undefined stays", async () => {
+    const emulator = await start();
+    emulator.control.updateClient("ac_main", { clientSecret: "new", capabilities: ["a"], status: undefined });
+    expect(await tokenOf(emulator, { clientId: emulator.clientId, clientSecret: "new" })).toEqual(expect.any(String));
+    expect(await tokenOf(emulator)).toBeUndefined();
+    expect((await control(emulator, "GET", "/clients/ac_main")).body.client).toMatchObject({
+      status: "ACTIVE",
+      capabilities: ["a"],
+    });
+  });
+
+  it.each([
+    ["/clients/ac_none", {}, 404],
+    ["/clients/ac_main", { status: "GONE" }, 400],
+    ["/clients/ac_main", { clientSecret: "" }, 400],
+    ["/clients/ac_main", { clientId: "x" }, 400],
+    ["/numbers/num_none", {}, 404],
+    ["/numbers/num_000001", { e164: "12065550101" }, 400],
+    ["/numbers/num_000001", { webhookInboundOverride: "ftp://x" }, 400],
+    ["/numbers/num_000001", { apiClientId: "ac_none" }, 404],
+    ["/numbers/num_000001", { numberId: "num_1" }, 400],
+    ["/numbers/num_000001", [], 400],
+  ])("and numbers refuse PATCH %s %j", async (path, fields, status) => {
+    const emulator = await start();
+    const before = emulator.control.exportState();
+    expect((await control(emulator, "PATCH", path, fields)).status).toBe(status);
+    expect(emulator.control.exportState()).toEqual(before);
+    expect((await control(emulator, "GET", path)).status).toBe(status === 404 && path.includes("none") ? 404 : 200);
+  });
+});
+
+describe("numbers", () => {
+  it("change in what the service's own route cannot", async () => {
+    const emulator = await start();
+    const fields = { e164: "+12065550199", status: "INACTIVE", apiClientId: "ac_other" };
+    expect((await control(emulator, "PATCH", "/numbers/num_000001", fields)).body.number).toMatchObject(fields);
+    const { body } = await control(emulator, "GET", "/numbers");
+    expect(body.numbers).toHaveLength(6);
+    const token = await tokenOf(emulator);
+    expect((await call(emulator, "GET", "/api/core/whoami", { token })).body.assignedNumbers.total).toBe(4);
+  });
+});
+
+describe("tokens", () => {
+  it("are revoked all, or one client's", async () => {
+    const emulator = await start();
+    await tokenOf(emulator);
+    await tokenOf(emulator);
+    const token = await tokenOf(emulator, emulator.fixtures.clients.other);
+    const revoke = (body?: unknown) => control(emulator, "POST", "/tokens/revoke", body);
+    expect((await revoke({ apiClientId: "ac_main" })).body).toEqual({ revoked: 2 });
+    expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(200);
+    expect((await revoke({ apiClientId: "ac_none" })).status).toBe(404);
+    expect((await revoke()).body).toEqual({ revoked: 1 });
+    expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(401);
+  });
+});
+
+describe("the clock", () => {
+  it("moves on, and answers when every attempt that came due has ended", async () => {
+    const catcher = await startCatcher();
+    const emulator = await start({ deliveryUrl: catcher.url });
+    await send(emulator, await tokenOf(emulator));
+    const begun = emulator.clock.now();
+    const { body } = await control(emulator, "POST", "/clock", { advanceMs: 10_000 });
+    expect(body).toEqual({ now: begun + 10_000, rate: 0, waiting: 0 });
+    expect(catcher.caught).toHaveLength(3);
+    expect((await control(emulator, "GET", "/clock")).body).toEqual(body);
+    expect((await control(emulator, "GET", "/health")).body).toEqual({ status: "ok", now: begun + 10_000 });
+  });
+
+  it("refuses to go back, or on for more than ten years", async () => {
+    const emulator = await start();
+    for (const advanceMs of [-1, 0.5, 315_576_000_001, "1", null]) {
+      expect((await control(emulator, "POST", "/clock", { advanceMs })).status).toBe(400);
+      await expect(emulator.clock.advance(advanceMs as number)).rejects.toMatchObject({ code: "invalid_option" });
+    }
+  });
+});
