@@ -1,12 +1,11 @@
 /** `openApiDocument()`: the API in OpenAPI 3.1, made from the route table and the event schemas, so that it cannot say anything else. */
 import type { Route } from "../http/route.ts";
 import { ROUTES } from "../routes/table.ts";
+import type { Json } from "./json.ts";
 import { operationOf, TAGS } from "./operations.ts";
 import { sharedResponses } from "./responses.ts";
 import { componentSchemas } from "./schemas.ts";
 import { webhookSection } from "./webhooks.ts";
-
-export type Json = { readonly [name: string]: unknown };
 
 const DESCRIPTION = [
   "OAuth token, client identity, webhook defaults, numbers, outbound messages, and the webhooks that the service sends.",

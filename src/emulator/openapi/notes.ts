@@ -1,5 +1,5 @@
 /** What the schemas cannot say about a route: rules across fields, what the specification leaves open, examples. */
-import type { Json } from "./document.ts";
+import type { Json } from "./json.ts";
 
 /** A text with "Unspecified:" marks what it stands on. */
 export interface Note {

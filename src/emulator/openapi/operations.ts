@@ -1,6 +1,6 @@
 /** A route as an OpenAPI operation. */
 import type { CoreRoute, Route } from "../http/route.ts";
-import type { Json } from "./document.ts";
+import type { Json } from "./json.ts";
 import { noteOf } from "./notes.ts";
 import { errorResponse } from "./responses.ts";
 import { refTo } from "./schemas.ts";

@@ -1,7 +1,7 @@
 /** The error answers of both contracts: the core error wrapper (GEN-2) and OAuth's shape on the token route (GEN-3). */
 import { CORE_ERRORS } from "../http/answers.ts";
 import { coreErrorSchema, oauthErrorSchema } from "../routes/schemas.ts";
-import type { Json } from "./document.ts";
+import type { Json } from "./json.ts";
 import { refTo, upstreamErrorSchema } from "./schemas.ts";
 
 interface ErrorAnswer {

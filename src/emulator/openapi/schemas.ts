@@ -3,7 +3,7 @@ import { z } from "zod";
 import { eventSchemas, MAX_SEQUENCE } from "../../events/schema.ts";
 import { coreErrorSchema, numberSchema, oauthErrorSchema } from "../routes/schemas.ts";
 import { ROUTES } from "../routes/table.ts";
-import type { Json } from "./document.ts";
+import type { Json } from "./json.ts";
 import { noteOf } from "./notes.ts";
 
 const PLACE = "#/components/schemas/";

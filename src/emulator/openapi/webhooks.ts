@@ -1,8 +1,8 @@
 /** The document's section of what the service sends: five events, and the two headers of a signed one (DLV-4). */
 import { eventSchemas } from "../../events/schema.ts";
 import { KNOWN_EVENT_TYPES, type KnownEventType } from "../../events/types.ts";
-import type { Json } from "./document.ts";
 import { eventExamples } from "./event-examples.ts";
+import type { Json } from "./json.ts";
 import { capitalised, refTo } from "./schemas.ts";
 
 const WHEN: Readonly<Record<KnownEventType, string>> = {
