@@ -4,10 +4,10 @@ export const REDACTED = "[redacted]";
 
 /** Headers that carry credentials, also those of schemes that the service does not have (GEN-6). */
 const SECRET_HEADER = /auth|cookie|secret|token|api-?key/i;
-/** Also as users misspell them: `clientSecret`, `Authorization`. `previousSecretValidUntil` is none. */
-const SECRET_FIELD = /(?:secret|password|authorization|access_?token|api_?key)$/i;
-/** The fields of a token request whose values may be seen. Other names may be a secret that lost its own. */
-const SHOWN_FIELDS: ReadonlySet<string> = new Set(["grant_type", "scope", "audience", "resource"]);
+/** Also as users misspell them, and a client's id, which may be a secret in the wrong place. `previousSecretValidUntil` is none. */
+const SECRET_FIELD = /(?:secret|password|authorization|access_?token|api_?key|^client_?id)$/i;
+/** What `grant_type` may show; anything else may be a form whose separators are wrong. */
+const GRANTS: ReadonlySet<unknown> = new Set(["client_credentials", "password", "authorization_code", "refresh_token"]);
 
 export function redactedHeaders(headers: Headers): Record<string, string> {
   const entries = [...headers].map(([name, value]) => [name, SECRET_HEADER.test(name) ? REDACTED : value]);
@@ -25,16 +25,17 @@ export function redacted(value: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
-/** The fields of a token request: what is known to be harmless, and a client id when it is one. */
+/** The fields of a token request: those whose value is a known one, and that there were others. */
 export function redactedCredentials(
   fields: Iterable<readonly [string, unknown]>,
-  isClientId: (value: unknown) => boolean,
+  clientIds: ReadonlySet<unknown>,
 ): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
   for (const [name, value] of fields) {
-    if (SHOWN_FIELDS.has(name) && typeof value === "string") shown[name] = value;
-    else if (name === "client_id") shown[name] = isClientId(value) ? value : "[unknown]";
+    if (name === "grant_type") shown[name] = GRANTS.has(value) ? value : "[unknown]";
+    else if (name === "client_id") shown[name] = clientIds.has(value) ? value : "[unknown]";
     else if (name === "client_secret") shown[name] = REDACTED;
+    // Not even their names: one may be a secret that lost its own.
     else shown["other fields"] = REDACTED;
   }
   return shown;

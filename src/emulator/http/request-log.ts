@@ -62,11 +62,8 @@ function requestBodyOf(service: Service, { request, contract, body }: LoggedCall
   if (parsed.ok && contract === "core") return cut(redacted(parsed.value), length);
   const fields = parsed.ok ? Object.entries(parsed.value) : formFields(request.headers, body.bytes);
   if (fields === null) return `[${length} bytes]`;
-  const known = new Set<unknown>([...service.state.clients.values()].map(({ clientId }) => clientId));
-  return cut(
-    redactedCredentials(fields, (value) => known.has(value)),
-    length,
-  );
+  const clientIds = new Set([...service.state.clients.values()].map(({ clientId }) => clientId));
+  return cut(redactedCredentials(fields, clientIds), length);
 }
 
 function formFields(headers: Headers, bytes: Uint8Array): Iterable<readonly [string, string]> | null {

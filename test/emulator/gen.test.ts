@@ -1,0 +1,251 @@
+/** What holds on all routes: shapes, unknown paths, bodies, request ids (GEN). */
+import { describe, expect, it } from "vitest";
+import type { Emulator, FaultRule } from "../../src/emulator/index.ts";
+import { type Called, call, send, start, tokenOf } from "./support.ts";
+
+const SEARCH = "/api/core/numbers/search";
+const INBOUND = "/api/core/webhooks/inbound";
+
+function refuses({ status, body, headers }: Called, expected: number, code: string): void {
+  expect(body).toEqual({
+    error: { code, message: expect.stringMatching(/\w\.$/), details: expect.any(Object) },
+    requestId: expect.stringMatching(/^req_\d{6}$/),
+  });
+  expect(Array.isArray(body.error.details)).toBe(false);
+  expect(status).toBe(expected);
+  expect(headers.get("content-type")).toBe("application/json");
+}
+
+async function ready(options = {}): Promise<{ emulator: Emulator; token: string }> {
+  const emulator = await start(options);
+  return { emulator, token: await tokenOf(emulator) };
+}
+
+describe("answers of core routes", () => {
+  it("are JSON, and say so (GEN-1)", async () => {
+    const { emulator, token } = await ready();
+    for (const path of ["/api/core/whoami", "/api/core/webhooks", "/api/core/numbers"]) {
+      const { status, headers, text } = await call(emulator, "GET", path, { token });
+      expect(status).toBe(200);
+      expect(headers.get("content-type")).toBe("application/json");
+      expect(headers.get("content-length")).toBe(String(Buffer.byteLength(text)));
+    }
+  });
+
+  it("wrap every failure, whatever its status (GEN-2)", async () => {
+    const { emulator, token } = await ready();
+    refuses(await call(emulator, "GET", "/api/core/whoami"), 401, "UNAUTHORIZED");
+    refuses(await call(emulator, "POST", SEARCH, { token, body: { nxx: "555" } }), 400, "INVALID_REQUEST");
+    refuses(await call(emulator, "PATCH", "/api/core/numbers/none", { token, body: {} }), 404, "NOT_FOUND");
+    const foreign = `/api/core/numbers/${emulator.fixtures.numbers.foreign}`;
+    refuses(await call(emulator, "PATCH", foreign, { token, body: {} }), 403, "FORBIDDEN");
+    await send(emulator, token, {}, { "idempotency-key": "one" });
+    refuses(await send(emulator, token, { text: "other" }, { "idempotency-key": "one" }), 409, "CONFLICT");
+  });
+
+  it("carry an id of their own on each failure, and none on success (GEN-4)", async () => {
+    const { emulator, token } = await ready();
+    const ids: string[] = [];
+    for (let i = 0; i < 5; i++) {
+      ids.push((await call(emulator, "GET", "/api/core/none", { token })).body.requestId);
+      const success = await call(emulator, "GET", "/api/core/whoami", { token });
+      expect(success.text).not.toContain("req_");
+      expect([...success.headers.values()].join()).not.toContain("req_");
+    }
+    expect(new Set(ids).size).toBe(5);
+  });
+
+  it("have no version in their paths (GEN-5)", async () => {
+    const { emulator, token } = await ready();
+    for (const path of ["/api/v1/core/whoami", "/api/core/v1/whoami", "/v1/api/core/whoami"]) {
+      refuses(await call(emulator, "GET", path, { token }), 404, "NOT_FOUND");
+    }
+  });
+
+  it.each(["x-api-key", "api-key", "x-auth-token"])("take no permanent key in %s (GEN-6)", async (name) => {
+    const emulator = await start();
+    const headers = { [name]: emulator.clientSecret };
+    refuses(await call(emulator, "GET", "/api/core/whoami", { headers }), 401, "UNAUTHORIZED");
+  });
+});
+
+describe("unknown paths and methods", () => {
+  it.each([
+    ["GET", "/api/core"],
+    ["GET", "/api/core/"],
+    ["GET", "/api/core/none"],
+    ["GET", "/api/core/whoami/"],
+    ["GET", "/api/core/who%61mi"],
+    ["GET", "/api/core/numbers/num_000001"],
+    ["PATCH", "/api/core/numbers/a/b"],
+    ["PATCH", "/api/core/numbers/%zz"],
+    ["PATCH", "/api/core/numbers/"],
+    ["POST", "/api/core/whoami"],
+    ["GET", "/api/core/messages/send"],
+    ["DELETE", "/api/core/numbers"],
+    ["OPTIONS", "/api/core/whoami"],
+  ])("%s %s gives 401 without a token and 404 with one (GEN-7)", async (method, path) => {
+    const { emulator, token } = await ready();
+    refuses(await call(emulator, method, path), 401, "UNAUTHORIZED");
+    refuses(await call(emulator, method, path, { token }), 404, "NOT_FOUND");
+  });
+
+  it.each(["/", "/favicon.ico", "/api", "/api/corex/whoami", "/api/auth", "/api/auth/token/", "/whoami"])(
+    "%s is no part of the service: 404 without a token too (GEN-7)",
+    async (path) => {
+      const emulator = await start();
+      refuses(await call(emulator, "GET", path), 404, "NOT_FOUND");
+    },
+  );
+
+  it("takes a query for no part of the path (GEN-7)", async () => {
+    const { emulator, token } = await ready();
+    expect((await call(emulator, "GET", "/api/core/whoami?a=b", { token })).status).toBe(200);
+  });
+});
+
+describe("a base path", () => {
+  it("is before every route, and routes without it do not exist (GEN-13)", async () => {
+    const { emulator, token } = await ready({ basePath: "/sms/eu/" });
+    expect(emulator.url).toMatch(/\/sms\/eu$/);
+    expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(200);
+    const { origin } = new URL(emulator.url);
+    for (const path of ["/api/core/whoami", "/api/auth/token", "/sms/eux/api/core/whoami", "/sms"]) {
+      const response = await emulator.handle(
+        new Request(`${origin}${path}`, { headers: { authorization: `Bearer ${token}` } }),
+      );
+      expect(response.status).toBe(404);
+      expect(await response.json()).toMatchObject({ error: { message: expect.stringContaining("/sms/eu/api/core") } });
+    }
+  });
+});
+
+describe("bodies", () => {
+  const patch = (emulator: Emulator, token: string, body: unknown, headers = {}) =>
+    call(emulator, "PATCH", INBOUND, { token, body, headers });
+
+  it.each([
+    ["nothing", ""],
+    ["half of one", '{"signingEnabled":true'],
+    ["a form", "signingEnabled=true"],
+    ["an array", '[{"signingEnabled":true}]'],
+    ["null", "null"],
+    ["a number", "1"],
+    ["a text", '"signingEnabled"'],
+    ["two objects", '{"signingEnabled":true}{}'],
+    ["a comment", '{"signingEnabled":true} // yes'],
+    ["bytes that are no UTF-8", Uint8Array.of(0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d)],
+    ["100,000 brackets", "[".repeat(100_000)],
+    ["100 levels", `{"x":${"[".repeat(100)}${"]".repeat(100)}}`],
+  ])("are refused when they are %s instead of a JSON object (GEN-8)", async (_name, body) => {
+    const { emulator, token } = await ready();
+    refuses(await patch(emulator, token, body), 400, "INVALID_REQUEST");
+  });
+
+  it.each([
+    "application/json",
+    "application/json;charset=utf-8",
+    "text/plain",
+    "application/x-www-form-urlencoded",
+    "",
+  ])("are read as JSON with the content type %j (GEN-8)", async (type) => {
+    const { emulator, token } = await ready();
+    const { status } = await patch(emulator, token, { signingEnabled: false }, { "content-type": type });
+    expect(status).toBe(200);
+  });
+
+  it("are read without a content type (GEN-8)", async () => {
+    const { emulator, token } = await ready();
+    const body = new TextEncoder().encode('{"signingEnabled":false}');
+    const headers = { authorization: `Bearer ${token}` };
+    const request = new Request(`${emulator.url}${INBOUND}`, { method: "PATCH", body, headers });
+    expect(request.headers.has("content-type")).toBe(false);
+    expect((await emulator.handle(request)).status).toBe(200);
+  });
+
+  it("are refused over 1 MiB, and read at 1 MiB (GEN-10)", async () => {
+    const { emulator, token } = await ready();
+    const text = (length: number) => `{"signingEnabled":false,"x":"${"y".repeat(length - 31)}"}`;
+    expect(text(1_048_576).length).toBe(1_048_576);
+    expect((await patch(emulator, token, text(1_048_576))).status).toBe(200);
+    refuses(await patch(emulator, token, text(1_048_577)), 400, "INVALID_REQUEST");
+  });
+
+  it("are not looked at by routes that take none (WHO-9)", async () => {
+    const { emulator, token } = await ready();
+    const request = new Request(`${emulator.url}/api/core/whoami`, { headers: { authorization: `Bearer ${token}` } });
+    expect((await emulator.handle(request)).status).toBe(200);
+  });
+});
+
+describe("unknown fields", () => {
+  it("are ignored, with a warning in the request log (GEN-9)", async () => {
+    const { emulator, token } = await ready();
+    const body = { signingEnabled: false, endpointURL: "http://127.0.0.1/", more: { a: 1 } };
+    expect((await call(emulator, "PATCH", INBOUND, { token, body })).status).toBe(200);
+    expect(emulator.control.requests().at(-1)?.warnings).toEqual([
+      'unknown field "endpointURL" was ignored',
+      'unknown field "more" was ignored',
+    ]);
+  });
+
+  it("are refused with that reading, also in nested objects (GEN-9)", async () => {
+    const { emulator, token } = await ready({ unspecified: { unknownFields: "reject" } });
+    const body = { signingEnabled: false, x: 1 };
+    const top = await call(emulator, "PATCH", INBOUND, { token, body });
+    refuses(top, 400, "INVALID_REQUEST");
+    expect(top.body.error.details).toEqual({ unknownFields: ["x"] });
+    const item = { storageKey: "k", mimeType: "image/png", byteLength: 1 };
+    const media = [item, { ...item, width: 640 }];
+    const nested = await send(emulator, token, { messageType: "MMS", media });
+    refuses(nested, 400, "INVALID_REQUEST");
+    expect(nested.body.error.details).toEqual({ unknownFields: ["media.1.width"] });
+    expect((await send(emulator, token, { messageType: "MMS", media: [item] })).status).toBe(202);
+  });
+
+  it("are named in bounded number and length (GEN-9)", async () => {
+    const { emulator, token } = await ready();
+    const many = Object.fromEntries(Array.from({ length: 4000 }, (_, i) => [`${"n".repeat(200)}${i}`, i]));
+    expect((await call(emulator, "PATCH", INBOUND, { token, body: { ...many, signingEnabled: false } })).status).toBe(
+      200,
+    );
+    const warnings = emulator.control.requests().at(-1)?.warnings ?? [];
+    expect(warnings.length).toBe(20);
+    expect(Math.max(...warnings.map(({ length }) => length))).toBeLessThan(150);
+  });
+
+  it("may have the names of an object's own members (GEN-9)", async () => {
+    const { emulator, token } = await ready();
+    const body = '{"signingEnabled":false,"__proto__":{"enabled":true},"constructor":1,"toString":{}}';
+    const { status, body: answer } = await call(emulator, "PATCH", INBOUND, { token, body });
+    expect([status, answer.enabled]).toEqual([200, false]);
+    expect(emulator.control.requests().at(-1)?.warnings.length).toBe(3);
+  });
+});
+
+describe("rate limits", () => {
+  const limited = (fields: object): FaultRule => ({
+    match: { route: "GET /api/core/whoami" },
+    action: { type: "status", status: 429, ...fields },
+    times: 1,
+  });
+
+  it("do not exist (GEN-11)", async () => {
+    const { emulator, token } = await ready();
+    const calls = Array.from({ length: 300 }, () => call(emulator, "GET", "/api/core/whoami", { token }));
+    expect((await Promise.all(calls)).every(({ status }) => status === 200)).toBe(true);
+  });
+
+  it("can be played by a fault, with Retry-After (GEN-11)", async () => {
+    const { emulator, token } = await ready({ faults: [limited({ retryAfterSeconds: 3 })] });
+    const called = await call(emulator, "GET", "/api/core/whoami", { token });
+    refuses(called, 429, "RATE_LIMITED");
+    expect(called.headers.get("retry-after")).toBe("3");
+    expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(200);
+  });
+
+  it("can have any code: a client classifies by it, then by status (GEN-12)", async () => {
+    const { emulator, token } = await ready({ faults: [limited({ code: "SLOW_DOWN" })] });
+    refuses(await call(emulator, "GET", "/api/core/whoami", { token }), 429, "SLOW_DOWN");
+  });
+});

@@ -1,0 +1,210 @@
+/** The request log: what it keeps, how much of it, and that no secret is ever in it (TOK-22). */
+import { describe, expect, it } from "vitest";
+import type { Emulator, RequestRecord } from "../../src/emulator/index.ts";
+import { ROUTES } from "../../src/emulator/routes/table.ts";
+import { call, send, start, tokenOf } from "./support.ts";
+import { basic, credentials, FORM, form, GRANT, TOKEN_PATH } from "./token-calls.ts";
+
+const last = (emulator: Emulator): RequestRecord => {
+  const record = emulator.control.requests().at(-1);
+  if (record === undefined) throw new Error("nothing was logged");
+  return record;
+};
+
+/** No encoding of it ends with another one's middle: whatever of it is found was it. */
+const MARK = "MARKED-7f3a";
+
+/** Everything that the log says, also as an event stream and an export would show it. */
+function logged(emulator: Emulator): string {
+  return JSON.stringify([emulator.control.requests(), emulator.control.exportState().tables.requests]);
+}
+
+describe("the request log", () => {
+  it("keeps who asked for what and what was answered", async () => {
+    const emulator = await start();
+    const token = await tokenOf(emulator);
+    const body = { city: "Fresno", state: "CA" };
+    const called = await call(emulator, "POST", "/api/core/numbers/search?x=1", { token, body });
+    expect(last(emulator)).toEqual({
+      number: 2,
+      at: emulator.clock.now(),
+      method: "POST",
+      path: "/api/core/numbers/search",
+      apiClientId: "ac_main",
+      headers: { authorization: "[redacted]", "content-type": "application/json" },
+      body,
+      status: 200,
+      responseBody: called.body,
+      warnings: [],
+      faults: [],
+    });
+  });
+
+  it("keeps refusals, with no client where none was proven", async () => {
+    const emulator = await start();
+    await call(emulator, "GET", "/api/core/none");
+    expect(last(emulator)).toMatchObject({ status: 401, apiClientId: null, responseBody: { code: "UNAUTHORIZED" } });
+  });
+
+  it("keeps a token request's harmless fields and its client (TOK-22)", async () => {
+    const emulator = await start();
+    await form(emulator, { ...GRANT, ...credentials(emulator), scope: "a" });
+    expect(last(emulator)).toMatchObject({
+      apiClientId: "ac_main",
+      body: { ...GRANT, client_id: "client_main", client_secret: "[redacted]", "other fields": "[redacted]" },
+      responseBody: { access_token: "[redacted]", token_type: "bearer", expires_in: 3600 },
+    });
+  });
+
+  it("keeps flags and times whose names only sound like secrets", async () => {
+    const emulator = await start();
+    const token = await tokenOf(emulator);
+    await call(emulator, "PATCH", "/api/core/webhooks/inbound", { token, body: { signingEnabled: true, secret: "a" } });
+    await call(emulator, "PATCH", "/api/core/webhooks/inbound", { token, body: { signingEnabled: true, secret: "b" } });
+    expect(last(emulator)).toMatchObject({
+      body: { signingEnabled: true, secret: "[redacted]" },
+      responseBody: { hasCurrentSecret: true, hasPreviousSecret: true, previousSecretValidUntil: expect.any(Number) },
+    });
+  });
+
+  it("keeps 16 KiB of a body, and says that it was cut", async () => {
+    const emulator = await start();
+    const token = await tokenOf(emulator);
+    const text = "x".repeat(500_000);
+    await send(emulator, token, { text });
+    const { body } = last(emulator);
+    expect(body).toMatch(/^\{"sendFrom":"num_000001".*x \[cut, \d+ in all\]$/);
+    expect(String(body).length).toBeLessThan(16_500);
+    await call(emulator, "PATCH", "/api/core/webhooks/inbound", {
+      token,
+      body: { secret: `${MARK}${"s".repeat(100_000)}`, signingEnabled: true },
+    });
+    expect(logged(emulator).includes(MARK)).toBe(false);
+  });
+
+  it("keeps nothing of a body over 1 MiB, nor of what is neither JSON nor a form", async () => {
+    const emulator = await start();
+    await call(emulator, "POST", TOKEN_PATH, { body: "x".repeat(1_048_577) });
+    expect(last(emulator).body).toBe("[longer than 1 MiB]");
+    await call(emulator, "POST", TOKEN_PATH, { body: "hello" });
+    expect(last(emulator).body).toBe("[5 bytes]");
+    await call(emulator, "GET", "/api/core/whoami");
+    expect(last(emulator).body).toBe("");
+  });
+
+  it("bears any body without failing the call", async () => {
+    const emulator = await start();
+    const token = await tokenOf(emulator);
+    for (const body of [
+      '{"__proto__":{"secret":"x"},"toString":1}',
+      `${'{"a":'.repeat(50_000)}`,
+      "\u0000",
+      "%",
+      "&&=&",
+    ]) {
+      for (const headers of [FORM, {}]) {
+        const { status } = await call(emulator, "POST", "/api/core/messages/send", { token, body, headers });
+        expect(status).toBe(400);
+      }
+    }
+  });
+});
+
+describe("a marked secret", () => {
+  const json = (value: unknown) => JSON.stringify(value);
+  const encoded = encodeURIComponent;
+  const BODIES: readonly (readonly [string, string])[] = [
+    ["a form", `grant_type=client_credentials&client_id=client_main&client_secret=${MARK}`],
+    ["a form with the secret twice", `client_secret=${MARK}&client_secret=${MARK}`],
+    ["a form with an encoded name", `client%5Fsecret=${MARK}`],
+    ["a form with a broken name", `client_secret:${MARK}`],
+    ["a form of the secret alone", MARK],
+    ["a form with an empty name", `=${MARK}`],
+    ["a form with id and secret swapped", `client_id=${MARK}&client_secret=client_main`],
+    ["a form that cannot be decoded", `client_secret=${MARK}&x=%zz`],
+    ["a form in another case", `Client_Secret=${MARK}&CLIENT_SECRET=${MARK}`],
+    ["a form with the secret as the grant", `grant_type=${MARK}&scope=${MARK}`],
+    ["a form with semicolons", `grant_type=client_credentials;client_secret=${MARK}`],
+    ["JSON", json({ ...GRANT, client_id: "client_main", client_secret: MARK, secret: MARK })],
+    ["JSON in a form's place", json({ client_secret: `${MARK}=` })],
+    ["JSON with other types", json({ client_secret: [MARK], secret: { a: MARK }, access_token: [[MARK]] })],
+    [
+      "JSON with other spellings",
+      json({ clientSecret: MARK, Authorization: `Bearer ${MARK}`, SECRET: MARK, apiKey: MARK }),
+    ],
+    ["JSON with the secret deep inside", json({ a: [{ b: { secret: MARK, generatedSecret: MARK } }] })],
+    ["JSON with id and secret swapped", json({ ...GRANT, client_id: MARK, client_secret: "client_main" })],
+    ["broken JSON", `{"client_secret":"${MARK}=="`],
+    ["broken JSON with a form's look", `{"client_secret"="${MARK}"&secret=${MARK}}`],
+    ["two JSON objects", `{"secret":"${MARK}"}{"secret":"${MARK}"}`],
+    ["an array", json([{ secret: MARK }])],
+    ["a text", json(MARK)],
+    ["an encoded pair", encoded(`client_secret=${MARK}`)],
+  ];
+  const TYPES = [FORM["content-type"], "application/json", "text/plain", "multipart/form-data; boundary=x", ""];
+  const HEADERS = [
+    basic(`client_main:${MARK}`),
+    basic(`client%5Fmain:${encoded(MARK)}`),
+    { authorization: `Basic ${MARK}` },
+    { authorization: `Bearer ${MARK}` },
+    { authorization: MARK, cookie: `token=${MARK}`, "proxy-authorization": `Basic ${MARK}` },
+    { "x-api-key": MARK, "api-key": MARK, "x-auth-token": MARK, "x-client-secret": MARK },
+  ];
+  const base64 = Buffer.from(`client_main:${MARK}`).toString("base64");
+
+  it.each(BODIES)("is never in the log: %s, to any route, with any content type (TOK-22)", async (_name, body) => {
+    const emulator = await start();
+    // On the core routes a secret's own name is all that tells it from data.
+    const routes = /client_?secret|secret|"[^"]*":/i.test(body)
+      ? ROUTES
+      : ROUTES.filter(({ kind }) => kind === "token");
+    const token = await tokenOf(emulator);
+    let calls = 0;
+    for (const { method, path } of routes.filter((route) => route.method !== "GET")) {
+      for (const type of TYPES) {
+        const headers = { "content-type": type, ...(path === TOKEN_PATH ? {} : { authorization: `Bearer ${token}` }) };
+        const called = await call(emulator, method, path.replace("{numberId}", "num_000001"), { body, headers });
+        expect(called.text.includes(MARK)).toBe(false);
+        calls++;
+      }
+    }
+    expect(emulator.control.requests().length).toBe(calls + 1);
+    expect(calls).toBeGreaterThanOrEqual(TYPES.length);
+    expect(logged(emulator).includes(MARK)).toBe(false);
+  });
+
+  it.each(HEADERS)("is never in the log: headers %j, to every route (TOK-22)", async (headers) => {
+    const emulator = await start();
+    for (const { method, path } of ROUTES) await call(emulator, method, path, { headers });
+    await call(emulator, "GET", "/api/core/none", { headers });
+    expect(emulator.control.requests().length).toBe(ROUTES.length + 1);
+    expect(logged(emulator).includes(MARK)).toBe(false);
+    expect(logged(emulator).includes(base64)).toBe(false);
+  });
+
+  it("is never in the log: a query, a token given out, a secret generated (TOK-22)", async () => {
+    const emulator = await start();
+    await call(emulator, "POST", `${TOKEN_PATH}?client_secret=${MARK}`);
+    const token = await tokenOf(emulator);
+    const { body } = await call(emulator, "PATCH", "/api/core/webhooks/inbound", {
+      token,
+      body: { signingEnabled: true },
+    });
+    expect(body.generatedSecret).toMatch(/./);
+    const everything = logged(emulator);
+    for (const secret of [MARK, token, body.generatedSecret, emulator.clientSecret])
+      expect(everything.includes(secret)).toBe(false);
+  });
+
+  it("is in no line of the emulator's own log", async () => {
+    const lines: unknown[] = [];
+    const keep = (...line: unknown[]) => void lines.push(line);
+    const logger = { debug: keep, info: keep, warn: keep, error: keep };
+    const emulator = await start({ logger, clientSecret: MARK, webhookSecret: MARK });
+    const token = await tokenOf(emulator);
+    await form(emulator, { ...GRANT, client_id: "x", client_secret: MARK });
+    await send(emulator, token);
+    await emulator.clock.advance(60_000);
+    expect(JSON.stringify(lines)).not.toContain(MARK);
+  });
+});
