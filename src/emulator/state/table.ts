@@ -69,6 +69,8 @@ export class Table<T> {
     else place.older.newer = place.newer;
     if (place.newer === undefined) this.#newest = place.older;
     else place.newer.older = place.older;
+    // Else what was removed would hold on to what came after it.
+    place.newer = undefined;
     this.#onChange({ table: this.name, id, record: undefined, previous: place.record });
   }
 
