@@ -1,0 +1,78 @@
+/** The tables of docs/emulator.md that come from the sources. */
+import { z } from "zod";
+import { CONTROL_ROUTES } from "../../src/emulator/control/routes/table.ts";
+import { MAGIC_RECIPIENTS } from "../../src/emulator/messages/magic.ts";
+import { MAGIC_ZIP_UPSTREAM } from "../../src/emulator/routes/search.ts";
+import { READINGS, type Reading } from "../../src/emulator/unspecified.ts";
+
+/** By the name in their markers: `<!-- table: readings -->`. */
+const TABLES: Readonly<Record<string, () => string>> = {
+  readings: () =>
+    table(
+      ["name", "rule", "values, the default first", "decides"],
+      Object.entries(READINGS).map(([name, reading]: [string, Reading]) => [
+        code(name),
+        reading.rule,
+        valuesOf(reading),
+        reading.decides,
+      ]),
+    ),
+  magic: () =>
+    table(
+      ["recipient", "its message"],
+      Object.entries(MAGIC_RECIPIENTS).map(([number, { does }]) => [code(number), does]),
+    ),
+  zip: () =>
+    table(
+      ["`zipCode`", "the search"],
+      [[code(MAGIC_ZIP_UPSTREAM), "fails: 502 `UPSTREAM_ERROR`, `details.providerStatus` 503"]],
+    ),
+  control: () =>
+    table(
+      ["route", "does", "takes"],
+      CONTROL_ROUTES.map(({ method, path, summary, body, query }) => [
+        code(`${method} ${path}`),
+        summary,
+        [...fieldsOf(query).map((field) => `?${field}`), ...fieldsOf(body)].map(code).join(" "),
+      ]),
+    ),
+};
+
+const MARKED = /(<!-- table: (\w+) -->\n)[\s\S]*?(<!-- end of table -->)/g;
+
+/** The guide with its tables as the sources have them. Throws for a marker without a table, and for a table without a marker. */
+export function withTables(guide: string): string {
+  const missing = new Set(Object.keys(TABLES));
+  const written = guide.replace(MARKED, (_, open: string, name: string, close: string) => {
+    const make = TABLES[name];
+    if (make === undefined)
+      throw new Error(`There is no table "${name}"; there are ${Object.keys(TABLES).join(", ")}.`);
+    missing.delete(name);
+    return `${open}${make()}${close}`;
+  });
+  if (missing.size > 0) throw new Error(`docs/emulator.md has no place for the table ${[...missing].join(", ")}.`);
+  return written;
+}
+
+function valuesOf({ values }: Reading): string {
+  if ("unit" in values)
+    return `${code(String(values.default))}, or another number of ${values.unit} up to ${values.max}`;
+  if ("pattern" in values) return `${code(values.default)}, or another text`;
+  return values.map((value) => code(String(value))).join(", ");
+}
+
+/** The names of an object's fields. A union has none of its own. */
+function fieldsOf(schema: z.ZodType | undefined): string[] {
+  if (schema === undefined) return [];
+  const { properties = {} } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
+  return Object.keys(properties);
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |\n`;
+  return [head, head.map(() => "---"), ...rows].map(line).join("");
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}

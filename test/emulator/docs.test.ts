@@ -1,0 +1,105 @@
+/** Holds docs/emulator.md to the sources, and runs its test. */
+import { execFile, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { z } from "zod";
+import { examplesOf } from "../../scripts/docs/blocks.ts";
+import { withTables } from "../../scripts/docs/emulator-tables.ts";
+import { FLAGS, flagOf } from "../../src/cli/emulator-options.ts";
+import { faultRuleSchema } from "../../src/emulator/faults/rule.ts";
+import { READINGS } from "../../src/emulator/index.ts";
+import { PROFILE_NAMES } from "../../src/emulator/profiles.ts";
+import { INVENTORY } from "../../src/emulator/routes/inventory.ts";
+import { start } from "./support.ts";
+
+const run = promisify(execFile);
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const guide = readFileSync(join(ROOT, "docs/emulator.md"), "utf8");
+
+describe("docs/emulator.md", () => {
+  it("has the tables of the sources; node scripts/run.mjs scripts/emulator-guide.ts writes them", () => {
+    expect(withTables(guide)).toBe(guide);
+    for (const name of Object.keys(READINGS)) expect(guide).toContain(`| \`${name}\` |`);
+  });
+
+  it("sees a table that is not up to date, has no name that is known, or no place", () => {
+    expect(withTables(guide.replace("| `retrySignature` |", "| `signatureOfRetries` |"))).toBe(guide);
+    expect(() => withTables(guide.replace("table: magic", "table: magical"))).toThrow(/no table "magical"/);
+    expect(() => withTables(guide.replace("<!-- table: magic -->", ""))).toThrow(/no place for the table magic/);
+  });
+
+  it("shows a rule for each action of a fault, which the emulator takes", async () => {
+    const rules = [...guide.matchAll(/`(\{"match".*\})`/g)].map(([, rule = ""]) => JSON.parse(rule));
+    expect([...new Set(rules.map(({ action }) => action.type))].sort()).toEqual(actionTypes());
+    const emulator = await start({ faults: rules });
+    expect(emulator.control.faults.list().map(({ rule }) => rule)).toEqual(
+      rules.map((rule) => faultRuleSchema.parse(rule)),
+    );
+  });
+
+  it("names all profiles and fixtures, and no flag or variable that does not exist", async () => {
+    const { fixtures } = await start();
+    for (const name of [...PROFILE_NAMES, ...Object.keys(fixtures.numbers)]) expect(guide).toContain(`\`${name}\``);
+    const flags = Object.keys(FLAGS).map(flagOf);
+    const prose = guide.replace(/^```sh\n[\s\S]*?^```$/gm, "").replace(/<!--.*?-->/g, "");
+    const named = [...prose.matchAll(/(?<![\w-])--[a-z][a-z-]+/g)].map(([flag]) => flag);
+    expect(named.length).toBeGreaterThan(10);
+    expect(named.filter((flag) => ![...flags, "--json", "--exec", "--help"].includes(flag))).toEqual([]);
+    const variables = Object.values(FLAGS).flatMap(({ environment = [] }) => environment);
+    expect([...new Set(guide.match(/ONCEHOOK_\w+/g))].sort()).toEqual(variables.sort());
+  });
+
+  it.skipIf(spawnSync("curl", ["--version"]).error !== undefined)(
+    "shows a call of the control API that works",
+    async () => {
+      const emulator = await start({ port: 0 });
+      const [, command = ""] = /^```sh\n(curl [^`]*\/_emulator\/inbound[^`]*)^```$/m.exec(guide) ?? [];
+      const { stdout } = await run("sh", ["-c", command.replace("http://127.0.0.1:4010", emulator.url)]);
+      expect(JSON.parse(stdout)).toMatchObject({ message: { direction: "inbound", text: "hello" } });
+      expect(emulator.control.messages()).toHaveLength(1);
+    },
+  );
+
+  it("counts what a search finds", () => {
+    expect(guide).toContain(`the same ${INVENTORY.length} numbers`);
+  });
+
+  it("has a test that passes as it stands", async () => {
+    const test = examplesOf("docs/emulator.md", guide).find(({ code }) => code.includes('from "vitest"'));
+    // Inside the project, so that "oncehook" and "vitest" are found.
+    mkdirSync(join(ROOT, ".build"), { recursive: true });
+    const folder = mkdtempSync(join(ROOT, ".build/guide-"));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    writeFileSync(join(folder, "guide.test.ts"), test?.code ?? "");
+    writeFileSync(join(folder, "vitest.config.js"), "export default {};\n");
+    const vitest = join(ROOT, "node_modules/vitest/vitest.mjs");
+    const { PATH, HOME } = process.env;
+    const { stdout } = await run(process.execPath, [vitest, "run", "--root", folder], {
+      env: { PATH, HOME, NO_COLOR: "1" },
+    });
+    expect(stdout).toMatch(/Tests\s+1 passed \(1\)/);
+  });
+});
+
+/** Every `type` that an action of a rule can have. */
+function actionTypes(): string[] {
+  const types = new Set<string>();
+  const look = (node: unknown): void => {
+    if (typeof node !== "object" || node === null) return;
+    if ("action" in node) findTypes(node.action);
+    for (const child of Object.values(node)) look(child);
+  };
+  const findTypes = (node: unknown): void => {
+    if (typeof node !== "object" || node === null) return;
+    if ("const" in node && typeof node.const === "string") types.add(node.const);
+    const { properties, ...rest } = node as { properties?: { type?: unknown } };
+    findTypes(properties?.type);
+    for (const child of Object.values(rest)) findTypes(child);
+  };
+  look(z.toJSONSchema(faultRuleSchema, { io: "input" }));
+  expect(types.size).toBeGreaterThan(20);
+  return [...types].sort();
+}
