@@ -57,6 +57,8 @@ describe("a connection that the receiver ends while it is idle", () => {
     expect(await transport.send(outgoing(url))).toMatchObject({ status: 200, error: null });
     // Three connections were idle; after the first of them failed, the other two were not tried.
     expect(texts.map(requestsIn)).toEqual([1, 1, 2, 1]);
+    // Nor is the fresh one kept: what is left idle could be stale at the next need.
+    expect(texts[3]).toMatch(/connection: close/i);
   });
 
   it("costs one when the fresh one is ended as well: there is no third", async () => {
