@@ -46,6 +46,18 @@ describe("redelivery", () => {
     expect(minutes).toEqual([0, 0.5, 1, 6, 21, 81]);
   });
 
+  it("is not the first attempt that retries may be counted from (DLV-6)", async () => {
+    const { emulator, catcher } = await stage({
+      unspecified: { retryFrom: "first" },
+      faults: [{ match: { webhook: true }, action: { type: "postpone", ms: MINUTE } }],
+    });
+    catcher.answer = 500;
+    const { deliveryId } = await receive(emulator);
+    await emulator.control.redeliver(deliveryId);
+    await emulator.clock.advance(61 * MINUTE);
+    expect(newest(emulator).attempts.map(({ at }) => (at - BEGIN) / MINUTE)).toEqual([0, 1, 2, 6, 16, 61]);
+  });
+
   it("repeats a delivered event with the same bytes, as often as asked", async () => {
     const { emulator, catcher } = await stage();
     const { deliveryId } = await receive(emulator);

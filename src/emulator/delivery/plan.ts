@@ -25,10 +25,9 @@ export function succeeded({ status }: Pick<Attempt, "status">): boolean {
   return status !== null && status >= 200 && status <= 299;
 }
 
-/** Null after the last retry. */
+/** After a failed scheduled attempt, the newest one; null after the last retry. */
 function retryAt({ attempts, scheduledAttempts }: Delivery, retryFrom: Readings["retryFrom"]): number | null {
-  const scheduled = attempts.filter(({ trigger }) => trigger === "schedule");
-  const origin = retryFrom === "first" ? scheduled[0] : scheduled.at(-1);
+  const origin = retryFrom === "first" ? attempts.find(({ trigger }) => trigger === "schedule") : attempts.at(-1);
   const delayMs = RETRY_DELAYS_MS[scheduledAttempts - 1];
   return origin === undefined || delayMs === undefined ? null : origin.at + origin.durationMs + delayMs;
 }

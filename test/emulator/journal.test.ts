@@ -1,0 +1,41 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createJournal } from "../../src/emulator/journal.ts";
+
+/** What nobody caught from now on, in the place of the test runner's own watch. */
+function uncaught(): unknown[] {
+  const errors: unknown[] = [];
+  const before = process.listeners("uncaughtException");
+  process.removeAllListeners("uncaughtException").on("uncaughtException", (error) => void errors.push(error));
+  onTestFinished(() => {
+    process.removeAllListeners("uncaughtException");
+    for (const listener of before) process.on("uncaughtException", listener);
+  });
+  return errors;
+}
+
+describe("createJournal()", () => {
+  it("tells each watcher in order until it ends", () => {
+    const journal = createJournal();
+    const seen: string[] = [];
+    const unwatch = journal.watch(({ type }) => seen.push(`first: ${type}`));
+    journal.watch(({ type }) => seen.push(`second: ${type}`));
+    journal.tell({ type: "reset" });
+    unwatch();
+    journal.tell({ type: "reset" });
+    expect(seen).toEqual(["first: reset", "second: reset", "second: reset"]);
+  });
+
+  it("lets a watcher that throws break neither the others nor what is told, and does not hide it", async () => {
+    const errors = uncaught();
+    const journal = createJournal();
+    const seen: string[] = [];
+    journal.watch(() => {
+      throw new Error("a watcher's mistake");
+    });
+    journal.watch(({ type }) => seen.push(type));
+    expect(() => journal.tell({ type: "reset" })).not.toThrow();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(seen).toEqual(["reset"]);
+    expect(errors.map(String)).toEqual(["Error: a watcher's mistake"]);
+  });
+});
