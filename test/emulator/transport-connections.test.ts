@@ -163,11 +163,14 @@ describe("close()", () => {
 
   it("ends idle connections, and takes no more requests", async () => {
     const { url, connections } = await receiver();
+    await transportWith().send(outgoing(url));
     const transport = transportWith();
     await transport.send(outgoing(url));
     transport.close();
-    await until(() => connections[0]?.destroyed === true);
+    await until(() => connections[1]?.destroyed === true);
+    // Another transport's connection, idle for longer, shows that it was not its own idle limit.
+    expect(connections[0]?.destroyed).toBe(false);
     expect(await transport.send(outgoing(url))).toMatchObject({ status: null, error: "failed" });
-    expect(connections).toHaveLength(1);
+    expect(connections).toHaveLength(2);
   });
 });

@@ -91,10 +91,10 @@ function watchConnection(request: ClientRequest, { clock, lastUse }: Wire) {
     const now = clock.monotonic();
     socket = assigned;
     bytesBefore = assigned.bytesRead;
-    idleMs = now - (lastUse.get(assigned) ?? now);
+    idleMs = now - (lastUse.get(assigned) ?? now); // 0 for a fresh one.
   });
   return {
-    wasStale: () => request.reusedSocket && socket?.bytesRead === bytesBefore && idleMs >= IDLE_MS,
+    wasStale: () => socket?.bytesRead === bytesBefore && idleMs >= IDLE_MS,
     release() {
       if (socket !== undefined) lastUse.set(socket, clock.monotonic());
     },

@@ -1,0 +1,281 @@
+import { connect } from "node:net";
+import { describe, expect, it } from "vitest";
+import type { Emulator, FaultRule } from "../../src/emulator/index.ts";
+import { createFakeClock } from "../../src/testing/index.ts";
+import { type Called, call, send, start, tokenOf } from "./support.ts";
+
+type Action = Extract<FaultRule, { match: { route: string } }>["action"];
+
+const SEND = "POST /api/core/messages/send";
+const TOKEN = "POST /api/auth/token";
+
+/** Each route of the API as a call that it answers with a success. */
+const ROUTES: readonly (readonly [route: string, body?: unknown])[] = [
+  [TOKEN, { grant_type: "client_credentials" }],
+  ["GET /api/core/whoami"],
+  ["GET /api/core/webhooks"],
+  ["PATCH /api/core/webhooks/inbound", { signingEnabled: false }],
+  ["PATCH /api/core/webhooks/delivery", { signingEnabled: false }],
+  ["GET /api/core/numbers"],
+  ["POST /api/core/numbers/search", {}],
+  ["PATCH /api/core/numbers/{numberId}", {}],
+  [SEND],
+];
+
+/** Calls a route of the list. */
+async function callRoute(emulator: Emulator, token: string, route: string): Promise<Called> {
+  if (route === SEND) return send(emulator, token, {}, { "idempotency-key": "key-1" });
+  const [method = "", path = ""] = route.split(" ");
+  const filled = path.replace("{numberId}", emulator.fixtures.numbers.full);
+  const { clientId: client_id, clientSecret: client_secret } = emulator;
+  const body = ROUTES.find(([one]) => one === route)?.[1];
+  const fields = route === TOKEN ? { ...(body as object), client_id, client_secret } : body;
+  return call(emulator, method, filled, { token, ...(fields === undefined ? {} : { body: fields }) });
+}
+
+/** An emulator whose next call of a route goes wrong, and a token for it. */
+async function withFault(route: string, action: Action, options: Parameters<typeof start>[0] = {}) {
+  const emulator = await start(options);
+  const token = await tokenOf(emulator);
+  emulator.control.faults.add({ match: { route }, action, times: 1 });
+  return { emulator, token };
+}
+
+const rawSend = (emulator: Emulator, token: string) =>
+  emulator.handle(
+    new Request(`${emulator.url}/api/core/messages/send`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, "idempotency-key": "key-1" },
+      body: JSON.stringify({
+        sendFrom: emulator.fixtures.numbers.full,
+        to: ["+14155550123"],
+        messageType: "SMS",
+        externalReference: "order-1",
+      }),
+    }),
+  );
+
+describe("a fault that answers with a status", () => {
+  it.each(ROUTES.map(([route]) => route).filter((route) => route !== TOKEN))(
+    "makes %s a 500 in the error wrapper, once (NUM-5, UPD-13, SEA-9, SND-21)",
+    async (route) => {
+      const { emulator, token } = await withFault(route, { type: "status", status: 500 });
+      const { status, body } = await callRoute(emulator, token, route);
+      expect([status, body.error.code, body.error.details]).toEqual([500, "SERVER_ERROR", {}]);
+      expect(body.requestId).toMatch(/^req_/);
+      expect((await callRoute(emulator, token, route)).status).toBeLessThan(300);
+      expect(emulator.control.faults.list()).toMatchObject([{ played: 1 }]);
+    },
+  );
+
+  it("makes the token route a server_error in the OAuth shape (TOK-11, TOK-12)", async () => {
+    const { emulator, token } = await withFault(TOKEN, { type: "status", status: 500 });
+    const { status, body } = await callRoute(emulator, token, TOKEN);
+    expect(status).toBe(500);
+    expect(body).toEqual({ error: "server_error", error_description: expect.any(String) });
+    expect((await callRoute(emulator, token, TOKEN)).status).toBe(200);
+  });
+
+  it("makes a search an UPSTREAM_ERROR with the provider's status (SEA-8)", async () => {
+    const route = "POST /api/core/numbers/search";
+    const { emulator, token } = await withFault(route, { type: "status", status: 502 });
+    const { status, body } = await callRoute(emulator, token, route);
+    expect([status, body.error.code]).toEqual([502, "UPSTREAM_ERROR"]);
+    expect(Number.isInteger(body.error.details.providerStatus)).toBe(true);
+  });
+
+  it("makes a call one of too many, with the time to wait (GEN-11)", async () => {
+    const { emulator, token } = await withFault(SEND, { type: "status", status: 429, retryAfterSeconds: 7 });
+    const { status, body, headers } = await send(emulator, token);
+    expect([status, body.error.code, headers.get("retry-after")]).toEqual([429, "RATE_LIMITED", "7"]);
+    expect(emulator.control.messages()).toEqual([]);
+  });
+
+  it("makes the token route one of too many in the OAuth shape (GEN-11, TOK-12)", async () => {
+    const { emulator, token } = await withFault(TOKEN, { type: "status", status: 429, retryAfterSeconds: 0 });
+    const { status, body, headers } = await callRoute(emulator, token, TOKEN);
+    expect([status, body.error, headers.get("retry-after")]).toEqual([429, "server_error", "0"]);
+  });
+
+  it("says any code, so that clients meet unknown ones (GEN-11, GEN-12)", async () => {
+    const { emulator, token } = await withFault(SEND, { type: "status", status: 418, code: "TEAPOT" });
+    const { status, body, headers } = await send(emulator, token);
+    expect([status, body.error.code, headers.get("retry-after")]).toEqual([418, "TEAPOT", null]);
+  });
+
+  it("does nothing of the call: the same key sends once afterwards (SND-21, SND-29)", async () => {
+    const { emulator, token } = await withFault(SEND, { type: "status", status: 503 });
+    expect((await callRoute(emulator, token, SEND)).status).toBe(503);
+    expect(emulator.control.messages()).toEqual([]);
+    expect((await callRoute(emulator, token, SEND)).status).toBe(202);
+    expect(emulator.control.messages()).toHaveLength(1);
+  });
+});
+
+describe("a fault that delays", () => {
+  it.each([TOKEN, "GET /api/core/whoami", SEND])("holds %s back for its real time", async (route) => {
+    const clock = createFakeClock();
+    const { emulator, token } = await withFault(route, { type: "delay", ms: 30_000 }, { systemClock: clock });
+    let answered = false;
+    const calling = callRoute(emulator, token, route).finally(() => {
+      answered = true;
+    });
+    await clock.advance(29_999);
+    expect(answered).toBe(false);
+    await clock.advance(1);
+    expect((await calling).status).toBeLessThan(300);
+  });
+
+  it("goes before a status that another rule sets", async () => {
+    const clock = createFakeClock();
+    const { emulator, token } = await withFault(SEND, { type: "delay", ms: 5_000 }, { systemClock: clock });
+    emulator.control.faults.add({ match: { route: SEND }, action: { type: "status", status: 500 } });
+    const calling = send(emulator, token);
+    await clock.advance(5_000);
+    expect((await calling).status).toBe(500);
+    expect(emulator.control.requests().at(-1)).toMatchObject({ status: 500, faults: ["delay", "status"] });
+  });
+});
+
+describe("a fault that resets the connection", () => {
+  it("before the commit leaves nothing done (SND-22)", async () => {
+    const { emulator, token } = await withFault(SEND, { type: "reset", when: "before" });
+    expect((await rawSend(emulator, token)).type).toBe("error");
+    expect(emulator.control.messages()).toEqual([]);
+    expect((await rawSend(emulator, token)).status).toBe(202);
+    expect(emulator.control.messages()).toHaveLength(1);
+    expect(emulator.control.requests().map(({ status }) => status)).toEqual([200, 0, 202]);
+  });
+
+  it("after the commit leaves all of it done, and the same key finds it (SND-17, SND-22)", async () => {
+    const { emulator, token } = await withFault(SEND, { type: "reset", when: "after" });
+    expect((await rawSend(emulator, token)).type).toBe("error");
+    const [message] = emulator.control.messages();
+    const again = await rawSend(emulator, token);
+    expect(again.status).toBe(202);
+    expect(await again.json()).toMatchObject({ results: [{ messageId: message?.messageId }] });
+    expect(emulator.control.messages()).toHaveLength(1);
+  });
+
+  it.each(["before", "after"] as const)("breaks the token route's connection as well, %s it", async (when) => {
+    const emulator = await start({ faults: [{ match: { route: TOKEN }, action: { type: "reset", when } }] });
+    const { clientId: client_id, clientSecret: client_secret, url } = emulator;
+    const body = new URLSearchParams({ grant_type: "client_credentials", client_id, client_secret });
+    const response = await emulator.handle(new Request(`${url}/api/auth/token`, { method: "POST", body }));
+    expect(response.type).toBe("error");
+  });
+});
+
+describe("a fault that cuts the answer short", () => {
+  it.each([TOKEN, SEND])("promises all of the body of %s, and breaks off in it", async (route) => {
+    const { emulator, token } = await withFault(route, { type: "truncate" });
+    await expect(callRoute(emulator, token, route)).rejects.toThrow();
+    expect((await callRoute(emulator, token, route)).status).toBeLessThan(300);
+    expect(emulator.control.messages()).toHaveLength(route === SEND ? 1 : 0);
+  });
+});
+
+describe("a fault that puts a proxy's page in the way", () => {
+  it.each([TOKEN, SEND])("answers %s with a 502 that is no JSON", async (route) => {
+    const [method = "", path = ""] = route.split(" ");
+    const { emulator, token } = await withFault(route, { type: "badGateway" });
+    const headers = { authorization: `Bearer ${token}` };
+    const response = await emulator.handle(new Request(`${emulator.url}${path}`, { method, headers, body: "{}" }));
+    expect([response.status, response.headers.get("content-type")]).toEqual([502, "text/html"]);
+    expect(await response.text()).toMatch(/^<html>/);
+    expect(emulator.control.messages()).toEqual([]);
+  });
+});
+
+describe("a fault that revokes the token", () => {
+  it("makes the call's own token unknown; a new one works (AUT-3, CLI-3)", async () => {
+    const { emulator, token } = await withFault(SEND, { type: "revokeToken" });
+    const other = await tokenOf(emulator);
+    expect((await send(emulator, token)).body.error.code).toBe("UNAUTHORIZED");
+    expect((await send(emulator, token)).status).toBe(401);
+    expect((await send(emulator, other)).status).toBe(202);
+    expect((await send(emulator, await tokenOf(emulator))).status).toBe(202);
+  });
+
+  it("changes nothing on the token route, which has none", async () => {
+    const { emulator, token } = await withFault(TOKEN, { type: "revokeToken" });
+    const { status, body } = await callRoute(emulator, "none", TOKEN);
+    expect([status, typeof body.access_token]).toEqual([200, "string"]);
+    expect((await send(emulator, token)).status).toBe(202);
+  });
+});
+
+describe("over a real connection", () => {
+  /** What comes over the wire for a POST of the send route, until the emulator ends the connection or has answered. */
+  async function wire(emulator: Emulator, token: string): Promise<{ text: string; ended: boolean }> {
+    const body = JSON.stringify({
+      sendFrom: emulator.fixtures.numbers.full,
+      to: ["+14155550123"],
+      messageType: "SMS",
+      externalReference: "order-1",
+    });
+    const { port, host } = new URL(emulator.url);
+    const socket = connect(Number(port), "127.0.0.1");
+    const lines = [
+      "POST /api/core/messages/send HTTP/1.1",
+      `host: ${host}`,
+      `authorization: Bearer ${token}`,
+      "idempotency-key: key-1",
+      `content-length: ${body.length}`,
+    ];
+    socket.write(`${lines.join("\r\n")}\r\n\r\n${body}`);
+    let text = "";
+    for await (const chunk of socket as AsyncIterable<Buffer>) {
+      text += chunk.toString("utf8");
+      const [head = "", rest = ""] = text.split("\r\n\r\n");
+      const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? Number.NaN);
+      if (rest.length >= length) return { text, ended: false };
+    }
+    return { text, ended: true };
+  }
+
+  it.each(["before", "after"] as const)("a reset %s the commit ends it without a byte", async (when) => {
+    const { emulator, token } = await withFault(SEND, { type: "reset", when }, { port: 0 });
+    expect(await wire(emulator, token)).toEqual({ text: "", ended: true });
+    expect(emulator.control.messages()).toHaveLength(when === "after" ? 1 : 0);
+    expect(await wire(emulator, token)).toMatchObject({
+      text: expect.stringMatching(/^HTTP\/1\.1 202 /),
+      ended: false,
+    });
+    expect(emulator.control.messages()).toHaveLength(1);
+  });
+
+  it("a body that is cut short ends before its promised length", async () => {
+    const { emulator, token } = await withFault(SEND, { type: "truncate" }, { port: 0 });
+    const { text, ended } = await wire(emulator, token);
+    const [head = "", body = ""] = text.split("\r\n\r\n");
+    expect([head.slice(0, 12), ended]).toEqual(["HTTP/1.1 202", true]);
+    const promised = Number(/content-length: (\d+)/i.exec(head)?.[1]);
+    expect(body.length).toBe(Math.floor(promised / 2));
+  });
+
+  it("a status, its header and a proxy's page arrive as they are (GEN-11)", async () => {
+    const { emulator, token } = await withFault(
+      SEND,
+      { type: "status", status: 429, retryAfterSeconds: 3 },
+      { port: 0 },
+    );
+    const { text } = await wire(emulator, token);
+    expect(text).toMatch(/^HTTP\/1\.1 429 .*retry-after: 3\r\n.*"code":"RATE_LIMITED"/s);
+    emulator.control.faults.add({ match: { route: SEND }, action: { type: "badGateway" }, times: 1 });
+    expect((await wire(emulator, token)).text).toMatch(/^HTTP\/1\.1 502 .*content-type: text\/html\r\n/s);
+  });
+});
+
+describe("the request log", () => {
+  it("names the faults that were played on a call", async () => {
+    const { emulator, token } = await withFault(SEND, { type: "reset", when: "after" });
+    await rawSend(emulator, token);
+    await rawSend(emulator, token);
+    const logged = emulator.control.requests().slice(-2);
+    expect(logged.map(({ status, faults }) => ({ status, faults }))).toEqual([
+      { status: 0, faults: ["reset"] },
+      { status: 202, faults: [] },
+    ]);
+  });
+});
