@@ -115,6 +115,28 @@ describe("redelivery", () => {
   });
 });
 
+describe("redelivery of what is no longer kept", () => {
+  it("brings nothing back that went out of the bounds meanwhile", async () => {
+    const { emulator, catcher } = await stage({ keep: 1 });
+    const { deliveryId } = await receive(emulator, "old");
+    let answer = () => {};
+    const arrived = new Promise<void>((resolve) => {
+      catcher.answer = (_, response) => {
+        answer = () => response.writeHead(200).end();
+        resolve();
+      };
+    });
+    const redelivered = Promise.allSettled([emulator.control.redeliver(deliveryId)]);
+    await arrived;
+    catcher.answer = 200;
+    emulator.control.inbound({ to: emulator.fixtures.numbers.full, from: "+14155550123", body: "new" });
+    await expect.poll(() => emulator.control.deliveries().map(({ state }) => state)).toEqual(["delivered"]);
+    answer();
+    expect(await redelivered).toMatchObject([{ reason: { code: "unknown_id" } }]);
+    expect(emulator.control.deliveries().map((delivery) => delivery.deliveryId)).not.toContain(deliveryId);
+  });
+});
+
 describe("recovery", () => {
   it("tries once more all since a time that was not delivered, and nothing else", async () => {
     const { emulator, catcher } = await stage();

@@ -21,7 +21,7 @@ export function afterAttempt(
 }
 
 /** A 2xx answer; anything else, a redirect, a time-out or a reset too, is a failure (DLV-7, DLV-19). */
-export function succeeded({ status }: Pick<Attempt, "status">): boolean {
+function succeeded({ status }: Pick<Attempt, "status">): boolean {
   return status !== null && status >= 200 && status <= 299;
 }
 
