@@ -34,8 +34,16 @@ export async function handleCore(service: Service, call: CoreCall): Promise<Answ
   if (call.body.bytes === null) return refuse("INVALID_REQUEST", "The body is longer than 1 MiB.");
   const fitted = fitBody(service, route, call);
   if (!fitted.ok) return fitted.refusal;
-  const rawBody = call.body.bytes;
-  return route.handle({ service, now, client, params, headers, body: fitted.value, rawBody, warn: call.warn });
+  return route.handle({
+    service,
+    now,
+    client,
+    params,
+    headers,
+    body: fitted.value,
+    json: fitted.json,
+    warn: call.warn,
+  });
 }
 
 function lacksCapability(service: Service, route: CoreRoute, client: Client): boolean {
@@ -43,11 +51,13 @@ function lacksCapability(service: Service, route: CoreRoute, client: Client): bo
   return !client.capabilities.includes(route.capability);
 }
 
-type Fitted = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly refusal: Answer };
+type Fitted =
+  | { readonly ok: true; readonly value: unknown; readonly json: unknown }
+  | { readonly ok: false; readonly refusal: Answer };
 
 /** What the route's schema makes of the body. */
 function fitBody(service: Service, route: CoreRoute, { body, warn }: CoreCall): Fitted {
-  if (route.body === undefined) return { ok: true, value: undefined };
+  if (route.body === undefined) return { ok: true, value: undefined, json: undefined };
   const parsed = body.json();
   if (!parsed.ok) return parsed;
   const unknown = unknownFields(route.body, parsed.value);
@@ -57,5 +67,6 @@ function fitBody(service: Service, route: CoreRoute, { body, warn }: CoreCall): 
   }
   for (const name of unknown) warn(route.lookalikes?.[name] ?? `unknown field "${name}" was ignored`);
   const fitted = route.body.safeParse(parsed.value);
-  return fitted.success ? { ok: true, value: fitted.data } : { ok: false, refusal: schemaRefusal(fitted.error) };
+  if (!fitted.success) return { ok: false, refusal: schemaRefusal(fitted.error) };
+  return { ok: true, value: fitted.data, json: parsed.value };
 }

@@ -19,8 +19,8 @@ export interface Call<Fields> {
   readonly params: Readonly<Record<string, string>>;
   readonly headers: Headers;
   readonly body: Fields;
-  /** The body as it came, for what compares bytes. */
-  readonly rawBody: Uint8Array;
+  /** The body's JSON before its schema, with unknown fields; undefined for a route without a body. */
+  readonly json: unknown;
   /** Puts a warning into the request log. */
   warn(text: string): void;
 }

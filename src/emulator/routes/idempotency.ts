@@ -4,7 +4,7 @@ import type { Service } from "../service.ts";
 import { type IdempotencyRecord, idempotencyId } from "../state/records.ts";
 
 /** 24 h of the emulator's time (SND-30). */
-export const RETENTION_MS = 86_400_000;
+const RETENTION_MS = 86_400_000;
 
 /** A key of a client; the route is always the same one (SND-30). */
 export interface IdempotencyKey {
@@ -40,8 +40,7 @@ function isOver({ createdAt }: IdempotencyRecord, now: number): boolean {
 }
 
 /** A digest that payloads have in common when their JSON is equal but for the order of keys (SND-28). */
-export function fingerprintOf(rawBody: Uint8Array): string {
-  const payload: unknown = JSON.parse(new TextDecoder().decode(rawBody));
+export function fingerprintOf(payload: unknown): string {
   return createHash("sha256").update(canonicalJson(payload)).digest("hex");
 }
 

@@ -84,9 +84,9 @@ export const sendMessages = coreRoute({
 
 /** Behind headers and body comes the look-up of the key: a repeat is answered even after the number was disabled (SND-27). */
 function handleSend(call: SendCall): Answer | Promise<Answer> {
-  const { service, now, client, headers, rawBody } = call;
+  const { service, now, client, headers, json } = call;
   const key = { apiClientId: client.apiClientId, key: keyOf(headers) };
-  const fingerprint = fingerprintOf(rawBody);
+  const fingerprint = fingerprintOf(json);
   const earlier = recall(service, key, now);
   if (earlier?.status === 202) return repeat(service, earlier, fingerprint);
   const number = sendingNumber(call);
