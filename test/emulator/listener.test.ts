@@ -103,6 +103,22 @@ describe("the listener, given what is no request", () => {
   });
 });
 
+describe("the listener, closed", () => {
+  it("ends delayed calls at once, without doing their work", async () => {
+    const match = { route: "POST /api/core/numbers/search" };
+    const emulator = await listen({ faults: [{ match, action: { type: "delay", ms: 600_000 } }] });
+    const headers = { authorization: `Bearer ${await tokenOf(emulator)}` };
+    const calls = Array.from({ length: 30 }, () =>
+      fetch(`${emulator.url}/api/core/numbers/search`, { method: "POST", headers, body: "{}" }).catch(() => "broken"),
+    );
+    await expect.poll(() => emulator.control.faults.list()[0]?.played).toBe(30);
+    await emulator.close();
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(["broken"]));
+    const [, ...delayed] = emulator.control.requests();
+    expect(delayed.map(({ status }) => status)).toEqual(Array(30).fill(0));
+  });
+});
+
 describe("the listener, given unusual requests", () => {
   const WHOAMI = "/api/core/whoami";
 

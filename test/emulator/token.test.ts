@@ -224,6 +224,20 @@ describe("POST /api/auth/token", () => {
     expect(Object.keys(emulator.control.exportState().tables.tokens ?? {})).toEqual([token]);
   });
 
+  it("keeps 10,000 live tokens, the newest ones", async () => {
+    const emulator = await start();
+    const oldest = await tokenOf(emulator);
+    const { version, tables } = emulator.control.exportState();
+    const token = (accessToken: string) => ({ ...(tables.tokens?.[oldest] as object), accessToken });
+    const more = Array.from({ length: 9_999 }, (_, i) => `token-${i}`);
+    const tokens = { ...tables.tokens, ...Object.fromEntries(more.map((name) => [name, token(name)])) };
+    emulator.control.importState({ version, tables: { ...tables, tokens } });
+    const newest = await tokenOf(emulator);
+    const status = async (name: string) => (await call(emulator, "GET", "/api/core/whoami", { token: name })).status;
+    expect(await Promise.all([oldest, "token-0", newest].map(status))).toEqual([401, 200, 200]);
+    expect(Object.keys(emulator.control.exportState().tables.tokens ?? {}).length).toBe(10_000);
+  });
+
   it("ignores unknown fields with a warning that does not name them (GEN-9)", async () => {
     const emulator = await start();
     const fields = { ...GRANT, ...credentials(emulator), scope: "a" };

@@ -14,6 +14,7 @@ interface ApiCall {
   readonly now: number;
   /** Null outside of the base path. */
   readonly path: string | null;
+  readonly request: Request;
   readonly headers: Headers;
   readonly body: Body;
   readonly found: Found<Route> | undefined;
@@ -35,6 +36,7 @@ export async function handleApi(
   const call: ApiCall = {
     now,
     path,
+    request,
     headers: request.headers,
     body: await readBody(request),
     found: path === null ? undefined : router.match(request.method, path),
@@ -57,11 +59,11 @@ async function answered(
   requestId: string,
   call: ApiCall,
 ): Promise<{ answer: Answer; faults: readonly ApiAction[] }> {
-  const { found, headers } = call;
+  const { found, request } = call;
   const faults = found === undefined ? [] : service.faults.forCall(`${found.route.method} ${found.route.path}`);
-  const answer = (await standIn(service, faults, headers)) ?? (await guarded(service, requestId, call));
+  const answer = (await standIn(service, faults, request)) ?? (await guarded(service, requestId, call));
   const played = answer.kind === "reply" ? [...faults, ...(answer.play ?? [])] : faults;
-  return { answer: await afterwards(service, answer, played), faults: played };
+  return { answer: await afterwards(service, answer, { played, request }), faults: played };
 }
 
 /** A failure of the emulator's own becomes a 500, never a stack. */

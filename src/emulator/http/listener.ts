@@ -1,5 +1,5 @@
 /** `node:http` in front of a fetch handler: requests in, answers out, broken connections where an answer is one. */
-import { once } from "node:events";
+import { once, setMaxListeners } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
@@ -7,6 +7,7 @@ import { SetupError } from "../../errors.ts";
 import type { Ground } from "../service.ts";
 import { requestFrom } from "./incoming.ts";
 import { writeResponse } from "./outgoing.ts";
+import { endWaitsWith } from "./played-faults.ts";
 import { json } from "./responses.ts";
 import { NO_ROUTE, reasonOf, refusalText, refuseSocket } from "./socket-refusal.ts";
 
@@ -22,13 +23,16 @@ export interface Listener {
 export async function listen(handle: FetchHandler, ground: Ground, port: number): Promise<Listener> {
   // What is wrong with the Host header is said in JSON, by `requestFrom`.
   const server = createServer({ requireHostHeader: false });
+  const closing = new AbortController();
+  // Each delayed call listens to it, and there may be thousands.
+  setMaxListeners(0, closing.signal);
   const answers = new WeakMap<Duplex, ServerResponse>();
   /** Connections that `node:http` has handed over and forgotten. */
   const tunnels = new Set<Duplex>();
   const serve = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     answers.set(incoming.socket, outgoing);
     outgoing.on("error", () => {}); // The client went away before its answer.
-    answer(handle, ground, outgoing).catch(() => outgoing.destroy());
+    answer(handle, ground, { outgoing, closing: closing.signal }).catch(() => outgoing.destroy());
   };
   server.on("request", serve);
   // An expectation other than 100-continue is ignored, as RFC 9110 allows.
@@ -53,7 +57,13 @@ export async function listen(handle: FetchHandler, ground: Ground, port: number)
       fields: { option: "port", port },
     });
   }
-  return { port: (server.address() as AddressInfo).port, close: () => closeServer(server, tunnels) };
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () => {
+      closing.abort();
+      return closeServer(server, tunnels);
+    },
+  };
 }
 
 async function closeServer(server: Server, tunnels: Iterable<Duplex>): Promise<void> {
@@ -64,9 +74,16 @@ async function closeServer(server: Server, tunnels: Iterable<Duplex>): Promise<v
   await closed;
 }
 
+interface Exchange {
+  readonly outgoing: ServerResponse;
+  /** Aborts when the listener closes. */
+  readonly closing: AbortSignal;
+}
+
 /** @throws when the client goes away before its request is complete */
-async function answer(handle: FetchHandler, ground: Ground, outgoing: ServerResponse): Promise<void> {
+async function answer(handle: FetchHandler, ground: Ground, { outgoing, closing }: Exchange): Promise<void> {
   const request = await requestFrom(outgoing.req);
+  if (request instanceof Request) endWaitsWith(request, closing);
   const response =
     request instanceof Request
       ? await answerOf(handle, ground, request)

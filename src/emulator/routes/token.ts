@@ -11,7 +11,7 @@ import { readTokenRequest, unknownFieldCount } from "./token-request.ts";
 
 const LIFETIME_SECONDS = 3600;
 /** Live tokens kept. While the clock stands still none expires; then the oldest one goes. */
-const MOST_TOKENS = 100_000;
+const MOST_TOKENS = 10_000;
 
 const tokenRequestSchema = z.looseObject({
   grant_type: z.literal("client_credentials"),
