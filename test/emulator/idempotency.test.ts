@@ -4,6 +4,8 @@ import { call, send, start, startCatcher, tokenOf } from "./support.ts";
 
 const KEY = { "idempotency-key": "key-of-this-test" };
 const DAY_MS = 86_400_000;
+/** Where a virtual clock starts. */
+const NOW = 1_767_225_600_000;
 
 async function ready(options: Parameters<typeof start>[0] = {}) {
   const emulator = await start({ lifecycle: "manual", ...options });
@@ -182,6 +184,20 @@ describe("a key", () => {
     await send(emulator, await tokenOf(emulator));
     expect(kept()).toHaveLength(2);
     expect(kept().join()).not.toContain(KEY["idempotency-key"]);
+  });
+
+  it("that starts anew does not keep older ones in the state (SND-30)", async () => {
+    const { emulator, token } = await ready();
+    const sendAt = async (hours: number, key: string) => {
+      await emulator.clock.advance(Math.max(0, NOW + hours * 3_600_000 - emulator.clock.now()));
+      await send(emulator, hours === 0 ? token : await tokenOf(emulator), {}, { "idempotency-key": key });
+    };
+    await sendAt(0, "a");
+    await sendAt(12, "b");
+    await sendAt(24, "a");
+    await sendAt(36, "c");
+    const kept = Object.values(emulator.control.exportState().tables.idempotency ?? {});
+    expect(kept).toMatchObject([{ createdAt: NOW + DAY_MS }, { createdAt: NOW + 1.5 * DAY_MS }]);
   });
 
   it("survives export and import (SND-17)", async () => {

@@ -92,6 +92,19 @@ describe("the events of a magic recipient", () => {
     expect(story().slice(4)).toEqual([QUEUED, "message.failed 2"]);
   });
 
+  it("that stay queued or will answer can be failed by request, until they were delivered", async () => {
+    const { emulator, token, story } = await ready({ lifecycle: "manual" });
+    await send(emulator, token, { to: ["+15005550004", "+15005550008"] });
+    expect(emulator.control.failMessage("msg_000001")).toMatchObject({ status: "failed", sequence: 2 });
+    emulator.control.advanceMessage("msg_000002");
+    emulator.control.advanceMessage("msg_000002");
+    expect(() => emulator.control.failMessage("msg_000002")).toThrow("ended");
+    emulator.control.advanceMessage("msg_000002");
+    await emulator.clock.idle();
+    expect(story().filter((one) => one.startsWith("message.failed"))).toEqual(["message.failed 2"]);
+    expect(story()).toContain("message.inbound -");
+  });
+
   it("are those of anybody with magic: false", async () => {
     const { emulator, token, story } = await ready({ magic: false, lifecycle: "instant" });
     for (const to of Object.keys(MAGIC_RECIPIENTS)) {
