@@ -47,8 +47,7 @@ export function createEgressGuard({ allowPrivateTargets, allowPublicTargets }: E
     if (isIP(text) === 0) return false;
     const address = ipaddr.process(text); // An IPv4-mapped address is the IPv4 one: the connection is the same.
     if (isIn(address, NEVER)) return false;
-    if (address.range() === "loopback") return true;
-    if (isIn(address, PRIVATE_RANGES)) return isIn(address, allowed);
+    if (address.range() === "loopback" || isIn(address, allowed)) return true;
     return allowPublicTargets && isPublic(address);
   }
 
