@@ -13,8 +13,11 @@ export interface Streams {
 
 /** Said in between, so that proxies keep the connection and a reader sees that nothing happened. */
 const HEARTBEAT_MS = 15_000;
-/** What one reader may leave unread, and one message; with more its stream ends. */
-const MOST_UNREAD_BYTES = 1_048_576;
+/**
+ * What one reader may leave unread, and one message; with more its stream ends. Large enough for what happens in one turn when
+ * time is moved over thousands of messages, during which no reader can read.
+ */
+const MOST_UNREAD_BYTES = 16 * 1_048_576;
 
 type Sink = ReadableStreamDefaultController<Uint8Array>;
 
