@@ -28,7 +28,8 @@ export function exportState(state: State): StateExport {
 export function tablesOf(exported: unknown): StateExport["tables"] {
   const parsed = stateSchema.safeParse(exported);
   if (!parsed.success) throw unfit(problemOf(parsed.error));
-  const tables = parsed.data.tables as StateExport["tables"];
+  // As it came, not as the schemas order its fields: what is exported again is the same text.
+  const { tables } = exported as StateExport;
   for (const { table, field, to } of REFERENCES) {
     for (const [id, record] of Object.entries(tables[table] ?? {})) {
       const target = (record as Readonly<Record<string, string>>)[field] ?? "";

@@ -94,7 +94,10 @@ function tableNamed(state: State, name: string): Tables[keyof Tables] {
 /** What the emulator wrote fits; what somebody edited must as well, or calls would fail later without a reason. */
 function parsed(name: string, json: string): unknown {
   try {
-    return RECORD_SCHEMAS[name as keyof Tables].parse(JSON.parse(json));
+    const record: unknown = JSON.parse(json);
+    RECORD_SCHEMAS[name as keyof Tables].parse(record);
+    // As it was written, not as the schema orders its fields: an export before and after is the same text.
+    return record;
   } catch (cause) {
     throw damaged(name, cause);
   }
