@@ -136,10 +136,16 @@ describe("bodies", () => {
     ["a comment", '{"signingEnabled":true} // yes'],
     ["bytes that are no UTF-8", Uint8Array.of(0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d)],
     ["100,000 brackets", "[".repeat(100_000)],
-    ["100 levels", `{"x":${"[".repeat(100)}${"]".repeat(100)}}`],
+    ["65 levels", `{"signingEnabled":false,"x":${"[".repeat(64)}${"]".repeat(64)}}`],
   ])("are refused when they are %s instead of a JSON object (GEN-8)", async (_name, body) => {
     const { emulator, token } = await ready();
     refuses(await patch(emulator, token, body), 400, "INVALID_REQUEST");
+  });
+
+  it("are read at 64 levels (GEN-8)", async () => {
+    const { emulator, token } = await ready();
+    const body = `{"signingEnabled":false,"x":${"[".repeat(63)}${"]".repeat(63)}}`;
+    expect((await patch(emulator, token, body)).status).toBe(200);
   });
 
   it.each([

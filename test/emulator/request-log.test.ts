@@ -98,6 +98,7 @@ describe("the request log", () => {
     for (const body of [
       '{"__proto__":{"secret":"x"},"toString":1}',
       `${'{"a":'.repeat(50_000)}`,
+      `{"a":${"[".repeat(50_000)}${"]".repeat(50_000)}}`,
       "\u0000",
       "%",
       "&&=&",
