@@ -1,6 +1,7 @@
 /** `oncehook emulator` as a real process: what it prints, how it ends, and what it refuses. */
 import { execFileSync } from "node:child_process";
 import { createServer } from "node:http";
+import { cpus, loadavg } from "node:os";
 import { describe, expect, it } from "vitest";
 import { startHanging } from "./hanging.ts";
 import { type Announced, Running, runToEnd, tokenStatus } from "./running.ts";
@@ -66,30 +67,26 @@ describe("oncehook emulator --json", () => {
       const startedAt = performance.now();
       const running = new Running(["emulator", "--json", "--port=0"]);
       await running.announced();
-      times.unshift(performance.now() - startedAt);
+      const elapsed = performance.now() - startedAt;
+      // Where others queue for the processors, the time in the queue is not ours.
+      times.unshift(loadavg()[0]! > 2 * cpus().length ? (running.processorMs() ?? elapsed) : elapsed);
       running.signal("SIGTERM");
       await running.exit;
     }
-    // The first of five that a busy machine does not slow down.
     expect(times[0]).toBeLessThan(1_000);
   });
 
-  it("keeps its state in a file from run to run", async () => {
-    const running = new Running(["emulator", "--json", "--port=0", "--state=kept.sqlite", "--clock=virtual"]);
+  it("keeps its state in a file from run to run, and says what holds there", async () => {
+    const args = ["emulator", "--json", "--port=0", "--clock=virtual"];
+    const running = new Running([...args, "--state=kept.sqlite"], { ONCEHOOK_CLIENT_SECRET: "of the first run" });
     const { url, clientId, clientSecret } = await running.announced();
     const token = await tokenOf(url, clientId, clientSecret);
     running.signal("SIGTERM");
     expect((await running.exit).code).toBe(0);
-    const again = new Running([
-      "emulator",
-      "--json",
-      "--port=0",
-      "--clock=virtual",
-      `--state=${running.folder}/kept.sqlite`,
-    ]);
-    expect(await whoami((await again.announced()).url, token)).toBe(200);
-    const fresh = new Running(["emulator", "--json", "--port=0", "--clock=virtual"]);
-    expect(await whoami((await fresh.announced()).url, token)).toBe(401);
+    const again = await new Running([...args, `--state=${running.folder}/kept.sqlite`]).announced();
+    expect([await whoami(again.url, token), again.clientSecret]).toEqual([200, "of the first run"]);
+    const fresh = await new Running(args).announced();
+    expect(await whoami(fresh.url, token)).toBe(401);
   });
 });
 
@@ -114,30 +111,14 @@ describe("oncehook emulator", () => {
     await expect(fetch(url)).rejects.toThrow();
   });
 
-  it("ends at once on a second signal, whatever is under way", async () => {
+  it("waits for no attempt when it is told to end", async () => {
     const hanging = await startHanging();
-    const running = new Running([
-      "emulator",
-      "--json",
-      "--port=0",
-      "--lifecycle=instant",
-      `--delivery-url=${hanging.url}`,
-    ]);
-    const announced = await running.announced();
-    await send(announced);
+    const args = ["emulator", "--json", "--port=0", "--lifecycle=instant", "--attempt-timeout=600000"];
+    const running = new Running([...args, `--delivery-url=${hanging.url}`]);
+    await send(await running.announced());
     await hanging.asked;
     running.signal("SIGTERM");
-    // It has heard the first one when it takes no more calls.
-    await expect
-      .poll(() =>
-        fetch(announced.url).then(
-          () => "open",
-          () => "closed",
-        ),
-      )
-      .toBe("closed");
-    running.signal("SIGTERM");
-    expect(await running.exit).toMatchObject({ code: 143, signal: null });
+    expect(await running.exit).toMatchObject({ code: 0, errors: "" });
   });
 
   it("says in one line that a port is in use, and ends with 1", async () => {
