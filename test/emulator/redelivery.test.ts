@@ -89,6 +89,17 @@ describe("redelivery", () => {
     }
   });
 
+  it("is no repeat where nothing was sent before (DLV-8)", async () => {
+    const { emulator, catcher } = await stage({ unspecified: { retryBody: "reserialised" } });
+    await configure(emulator, "inbound", { enabled: false });
+    const { deliveryId } = await receive(emulator);
+    await configure(emulator, "inbound", { enabled: true });
+    await emulator.control.redeliver(deliveryId);
+    await emulator.control.redeliver(deliveryId);
+    const sent = catcher.caught.map(({ text }) => text === emulator.control.events()[0]?.body);
+    expect(sent).toEqual([true, false]);
+  });
+
   it("goes where events go now, signed anew, whatever the readings keep for retries (DLV-17, DLV-18)", async () => {
     const { emulator, catcher } = await stage({ unspecified: { resolveTarget: "event", retrySignature: "frozen" } });
     catcher.answer = 500;

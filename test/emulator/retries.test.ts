@@ -82,8 +82,10 @@ describe("retries: the plan", () => {
     expect(newest(emulator).state).toBe("delivered");
   });
 
-  it("fails an attempt with NO_TARGET while there is none, and goes on (DLV-2, DLV-18)", async () => {
-    const { emulator, catcher } = await stage();
+  it("fails an attempt with NO_TARGET while there is none, plays no fault on it, and goes on (DLV-2, DLV-18)", async () => {
+    const { emulator, catcher } = await stage({
+      faults: [{ match: { webhook: true }, action: { type: "unsigned" }, times: 2 }],
+    });
     catcher.answer = 500;
     await receive(emulator);
     await configure(emulator, "inbound", { enabled: false });
@@ -95,6 +97,7 @@ describe("retries: the plan", () => {
     catcher.answer = 200;
     await emulator.clock.advance(5 * MINUTE);
     expect(newest(emulator)).toMatchObject({ state: "delivered", scheduledAttempts: 3 });
+    expect(newest(emulator).attempts.map(({ faults }) => faults)).toEqual([["unsigned"], [], ["unsigned"]]);
   });
 });
 
