@@ -109,8 +109,8 @@ function privateRanges(option: unknown): Range[] {
 function privateRange(text: unknown): Range {
   if (typeof text !== "string") throw invalidOption("allowPrivateTargets", "must be a list of texts", text);
   if (isIP(text) !== 0) throw badRange(`is an address: write "${text}/${isIP(text) === 4 ? 32 : 128}"`, text);
-  const [address = "", prefix = "", ...rest] = text.split("/");
-  if (isIP(address) === 0 || !/^\d{1,3}$/.test(prefix) || rest.length > 0 || !ipaddr.isValidCIDR(text)) {
+  // ipaddr.js alone would take "10/8" for 0.0.0.10/8.
+  if (isIP(text.split("/")[0] ?? "") === 0 || !ipaddr.isValidCIDR(text)) {
     throw badRange('is no network in CIDR notation, such as "10.0.0.0/8"', text);
   }
   const range = ipaddr.parseCIDR(text);
