@@ -1,21 +1,18 @@
 /** The gate of what the emulator really answers: prism stands between a client run and it, and holds each call against docs/openapi.json. */
-import { type ChildProcess, spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import type { Gate } from "./gate.ts";
 import { DOCUMENT } from "./openapi.ts";
+import { prismProgram, startPrism } from "./prism.ts";
 import { type ProxyCall, SCENES, type Scene } from "./proxy-scenes.ts";
-
-/** By npx, as it brings 300 packages that nothing else needs. */
-const PRISM = "@stoplight/prism-cli@5.14.2";
-const START_TIMEOUT_MS = 120_000;
 
 export const proxy: Gate = {
   name: "api proxy",
   async run({ root }) {
-    const runs = await Promise.all(SCENES.map((scene) => play(root, scene)));
+    const program = await prismProgram(root);
+    const runs = await Promise.all(SCENES.map((scene) => play(root, program, scene)));
     const seen = new Set(runs.flatMap(({ seen }) => seen));
     const promised = answersOf(await readFile(join(root, DOCUMENT), "utf8"));
     const unseen = promised
@@ -45,9 +42,9 @@ interface Played {
   readonly seen: readonly string[];
 }
 
-async function play(root: string, scene: Scene): Promise<Played> {
+async function play(root: string, program: string, scene: Scene): Promise<Played> {
   await using emulator = await createEmulator({ logger: silentLogger, ...scene.options });
-  const prism = await startPrism(root, emulator.url, scene.fits);
+  const prism = await startPrism(program, { root, upstream: emulator.url, strict: scene.fits });
   const problems: string[] = [];
   const seen: string[] = [];
   try {
@@ -105,47 +102,4 @@ async function tokenOf(
   const form = { grant_type: "client_credentials", client_id: clientId, client_secret: clientSecret };
   const response = await fetch(`${emulator.url}/api/auth/token`, { method: "POST", body: new URLSearchParams(form) });
   return ((await response.json()) as { access_token: string }).access_token;
-}
-
-interface Prism {
-  readonly url: string;
-  stop(): Promise<void>;
-}
-
-/** `strict`: with --errors, so that a violation becomes an error answer; without, it stands in a header and the call goes on. */
-async function startPrism(root: string, upstream: string, strict: boolean): Promise<Prism> {
-  const args = ["--yes", PRISM, "proxy", DOCUMENT, upstream, "--port", "0", ...(strict ? ["--errors"] : [])];
-  // A group of its own: npx starts a shell that starts prism, and all of them must end.
-  const child = spawn("npx", args, { cwd: root, stdio: ["ignore", "pipe", "pipe"], detached: true });
-  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
-  const stop = async () => {
-    if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, "SIGTERM");
-    await ended;
-  };
-  try {
-    return { url: await addressOf(child), stop };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-}
-
-/** Where it listens, as its log says. */
-function addressOf(child: ChildProcess): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let output = "";
-    const fail = () => reject(new Error(`prism did not start:\n${output.slice(-2_000)}`));
-    const timer = setTimeout(fail, START_TIMEOUT_MS);
-    const read = (chunk: Buffer) => {
-      output += chunk;
-      const url = /listening on (http:\/\/[\d.]+:\d+)/.exec(output)?.[1];
-      if (url === undefined) return;
-      clearTimeout(timer);
-      resolve(url);
-    };
-    child.stdout?.on("data", read);
-    child.stderr?.on("data", read);
-    child.once("close", fail);
-    child.once("error", fail);
-  });
 }

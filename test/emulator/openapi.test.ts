@@ -196,10 +196,14 @@ describe("what the specification does not show", () => {
     expect(marked).toBeGreaterThan(10);
   });
 
-  it("covers the errors of the webhook routes, and the method and headers of what the service sends (DLV-11, DLV-12, DLV-13)", () => {
+  it("covers the errors of the webhook routes, capabilities (AUT-10), and the method and headers of what the service sends (DLV-11, DLV-12, DLV-13)", () => {
     expect(operationOf("PATCH", "/api/core/webhooks/inbound").responses["400"]).toMatchObject({
       "x-unspecified": true,
     });
+    for (const path of ["/api/core/numbers", "/api/core/numbers/search"]) {
+      const [operation] = Object.values<{ responses: Record<string, object> }>(document.paths[path]);
+      expect(operation?.responses["403"]).toMatchObject({ "x-unspecified": true });
+    }
     const { post } = document.webhooks["message.sent"];
     expect(post["x-unspecified"]).toBe(true);
     expect(post.parameters.map((parameter: object) => "x-unspecified" in parameter)).toEqual([true, true]);
