@@ -1,33 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type ClockMode, createTime } from "../../src/emulator/clock.ts";
-import { Scheduler } from "../../src/emulator/scheduler.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
-
-const MINUTE = 60_000;
-
-function ground(mode: ClockMode = "virtual") {
-  const clock = createFakeClock();
-  const time = createTime(clock, mode, 0);
-  const failures: unknown[] = [];
-  const onFailure = (error: unknown) => failures.push(error);
-  const scheduler = new Scheduler(clock, time, { horizonMs: MINUTE, onFailure });
-  const seen: string[] = [];
-  const note = (name: string) => (at: number) => void seen.push(`${name} at ${at}`);
-  return { clock, time, scheduler, seen, note, failures };
-}
-
-/** A promise with its handle. */
-function gate() {
-  let open = () => {};
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { open, opened };
-}
-
-const turns = async () => {
-  for (let i = 0; i < 10; i++) await new Promise((resolve) => setImmediate(resolve));
-};
+import { gate, ground, MINUTE, turns } from "./scheduler-support.ts";
 
 describe("Scheduler on a virtual clock", () => {
   it("runs at once what is due, and the rest when time is moved", async () => {
@@ -137,14 +109,16 @@ describe("Scheduler on a virtual clock", () => {
 
   it("does within an advance what tasks and waiters bring until its end", async () => {
     const { scheduler, seen, note } = ground();
+    const slow = gate();
+    scheduler.add({ dueAt: 0, lane: "a", run: () => slow.opened });
     scheduler.add({ dueAt: 1, run: () => scheduler.add({ dueAt: 2, run: note("from a task") }) });
-    scheduler.add({ dueAt: 3, lane: "a", run: turns });
-    scheduler.idle().then(() => {}); // It waits for nothing yet.
+    const run = (at: number) => turns().then(() => note("from a waiter")(at));
+    scheduler.idle().then(() => scheduler.add({ dueAt: 4, lane: "b", run }));
     const advanced = scheduler.advance(10);
-    await Promise.resolve();
-    scheduler.idle().then(() => scheduler.add({ dueAt: 4, lane: "a", run: note("from a waiter") }));
+    await turns();
+    slow.open();
     await advanced;
-    expect(seen).toEqual(["from a task at 2", expect.stringContaining("from a waiter")]);
+    expect(seen).toEqual(["from a task at 2", "from a waiter at 4"]);
   });
 
   it("goes on after a task that failed: others, its lane, idle and advance", async () => {
@@ -213,86 +187,5 @@ describe("Scheduler on a virtual clock", () => {
     scheduler.add({ dueAt: 0, run: chain });
     expect(ran).toBe(20_000);
     expect(time.now()).toBe(10_000);
-  });
-});
-
-describe("Scheduler on a running clock", () => {
-  it.each([
-    ["real", 1],
-    ["x60", 60],
-  ] as const)("runs tasks when their time has come (%s)", async (mode, rate) => {
-    const { clock, scheduler, seen, note } = ground(mode);
-    scheduler.add({ dueAt: 3_000, run: note("later") });
-    scheduler.add({ dueAt: 600, run: note("sooner") });
-    await clock.advance(600 / rate - 1);
-    expect(seen).toEqual([]);
-    await clock.advance(1);
-    expect(seen).toEqual(["sooner at 600"]);
-    await clock.advance(3_000 / rate);
-    expect(seen).toEqual(["sooner at 600", "later at 3000"]);
-  });
-
-  it("jumps on advance and runs on from there", async () => {
-    const { clock, time, scheduler, seen, note } = ground("real");
-    scheduler.add({ dueAt: 5 * MINUTE, run: note("jumped to") });
-    scheduler.add({ dueAt: 10 * MINUTE + 1_000, run: note("run to") });
-    await scheduler.advance(10 * MINUTE);
-    expect(seen).toEqual([`jumped to at ${5 * MINUTE}`]);
-    await clock.advance(1_000);
-    expect(seen).toEqual([`jumped to at ${5 * MINUTE}`, `run to at ${10 * MINUTE + 1_000}`]);
-    expect(time.now()).toBe(10 * MINUTE + 1_000);
-  });
-
-  it("lets a slow task hold up nobody but its lane, and gives the next one there the time it has", async () => {
-    const { clock, scheduler, seen, note } = ground("x60");
-    const slow = gate();
-    scheduler.add({ dueAt: 0, lane: "a", run: () => slow.opened });
-    scheduler.add({ dueAt: 1_000, lane: "a", run: note("lane") });
-    scheduler.add({ dueAt: 5 * MINUTE, run: note("other") });
-    await clock.advance(5_000);
-    expect(seen).toEqual([`other at ${5 * MINUTE}`]);
-    await clock.advance(1_000);
-    slow.open();
-    await scheduler.idle();
-    expect(seen.at(-1)).toBe(`lane at ${6 * MINUTE}`);
-  });
-
-  it("sets no timer while all hands are full, and finds what came due when one is free", async () => {
-    const { clock, scheduler, seen, note } = ground("real");
-    let timers = 0;
-    const { setTimeout } = clock;
-    clock.setTimeout = (callback, ms) => {
-      timers++;
-      return setTimeout(callback, ms);
-    };
-    const slow = gate();
-    for (let i = 0; i < 32; i++) scheduler.add({ dueAt: 0, lane: String(i), run: () => slow.opened });
-    scheduler.add({ dueAt: 10, lane: "last", run: note("last") });
-    await clock.advance(1_000);
-    expect(seen).toEqual([]);
-    expect(timers).toBeLessThanOrEqual(1);
-    slow.open();
-    await scheduler.idle();
-    expect(seen).toEqual(["last at 1000"]);
-  });
-
-  it("moves its timer when something sooner comes, and when all is forgotten", async () => {
-    const { clock, scheduler, seen, note } = ground("real");
-    scheduler.add({ dueAt: 1_000, run: note("forgotten") });
-    scheduler.add({ dueAt: 500, run: note("forgotten too") });
-    scheduler.clear();
-    scheduler.add({ dueAt: 700, run: note("kept") });
-    await clock.advance(2_000);
-    expect(seen).toEqual(["kept at 700"]);
-  });
-
-  it("waits longer than a timer can", async () => {
-    const { clock, scheduler, seen, note } = ground("real");
-    const month = 31 * 86_400_000;
-    const { setTimeout } = clock;
-    clock.setTimeout = (callback, ms) => setTimeout(callback, Math.min(ms, 2 ** 31 - 1));
-    scheduler.add({ dueAt: month, run: note("month") });
-    await clock.advance(month);
-    expect(seen).toEqual([`month at ${month}`]);
   });
 });
