@@ -1,0 +1,25 @@
+/** What a command says at its end, and with which code, for each kind of error. */
+import { CommanderError } from "commander";
+import { describe, expect, it } from "vitest";
+import { CommandError, endingOf, FAILURE, USAGE_MISTAKE } from "../../src/cli/failure.ts";
+import { OncehookError, SetupError } from "../../src/errors.ts";
+
+describe("endingOf()", () => {
+  it.each([
+    ["help or version", new CommanderError(0, "commander.version", "0.1.0"), 0, ""],
+    ["a mistake that commander printed", new CommanderError(1, "commander.unknownOption", "error: …"), 2, ""],
+    ["a mistake in an option", new SetupError("invalid_option", "Write it so."), 2, "error: Write it so.\n"],
+    ["an end of the command's own", new CommandError("It is in use.", FAILURE), 1, "error: It is in use.\n"],
+    ["a usage mistake of its own", new CommandError("Not so.", USAGE_MISTAKE), 2, "error: Not so.\n"],
+    ["a failure with a message", new OncehookError("closed", "It is closed."), 1, "error: It is closed.\n"],
+  ])("ends for %s", (_, error, exitCode, text) => {
+    expect(endingOf(error)).toEqual({ text, exitCode });
+  });
+
+  it("shows where an error comes from that nobody expected", () => {
+    const { text, exitCode } = endingOf(new TypeError("x is not a function"));
+    expect(exitCode).toBe(1);
+    expect(text).toMatch(/^error: TypeError: x is not a function\n +at .*failure\.test\.ts/);
+    expect(endingOf("a text")).toEqual({ text: "error: 'a text'\n", exitCode: 1 });
+  });
+});
