@@ -64,7 +64,10 @@ describe("the listener, given what is no request", () => {
     const answer = readAll(socket);
     socket.write(`GET / HTTP/1.1\r\nx: ${"y".repeat(100_000)}`);
     refuses(await answer, 431);
+    const refusal = await raw(emulator, `GET /none HTTP/1.1\r\nHost: a\r\n${LAST}`);
     while (!socket.destroyed) await new Promise((resolve) => socket.write("y".repeat(10_000), resolve));
+    const next = await raw(emulator, `GET /none HTTP/1.1\r\nHost: a\r\n${LAST}`);
+    expect([refusal.body.requestId, next.body.requestId]).toEqual(["req_000002", "req_000003"]); // Refused once.
     await staysUp(emulator);
   });
 
@@ -78,6 +81,11 @@ describe("the listener, given what is no request", () => {
   it.each([
     ["in the middle of a body", "POST /api/auth/token HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\ngrant"],
     ["in the middle of a header", "POST /api/auth/token HTTP/1.1\r\nHo"],
+    [
+      "in the middle of a body that is too long",
+      `POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 9999999\r\n\r\n${"x".repeat(2_000_000)}`,
+    ],
+    ["after CONNECT", "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"],
     ["before its answer", "GET /api/core/whoami HTTP/1.1\r\nHost: a\r\n\r\n"],
   ])("bears a client that resets the connection %s", async (_name, bytes) => {
     const emulator = await listen();

@@ -31,7 +31,6 @@ export async function listen(handle: FetchHandler, ground: Ground, port: number)
   const tunnels = new Set<Duplex>();
   const serve = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     answers.set(incoming.socket, outgoing);
-    outgoing.on("error", () => {}); // The client went away before its answer.
     answer(handle, ground, { outgoing, closing: closing.signal }).catch(() => outgoing.destroy());
   };
   server.on("request", serve);

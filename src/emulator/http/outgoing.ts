@@ -42,7 +42,6 @@ async function stream(body: ReadableStream<Uint8Array>, outgoing: ServerResponse
 function drain(incoming: IncomingMessage): void {
   if (incoming.complete) return;
   let left = MOST_DRAINED_BYTES;
-  incoming.on("error", () => {}); // The client went away, which is all right now.
   incoming.on("data", (chunk: Buffer) => {
     left -= chunk.byteLength;
     if (left < 0) incoming.destroy();
