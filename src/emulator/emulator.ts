@@ -168,7 +168,10 @@ function clockOf({ time, scheduler }: Service, keeper: Keeper): EmulatorClock {
       await scheduler.advance(numberOption("ms", ms, 0, { min: 0, max: LONGEST_ADVANCE_MS, unit: "ms" }));
       keeper.commit();
     },
-    idle: () => scheduler.idle(),
+    async idle() {
+      await scheduler.idle();
+      keeper.commit();
+    },
   };
 }
 

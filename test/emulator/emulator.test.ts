@@ -59,7 +59,7 @@ describe("close()", () => {
     const emulator = await start();
     await emulator.close();
     emulator.control.updateNumber("num_000001", { smsEnabled: false });
-    await Promise.resolve();
+    await turn();
     expect((await call(emulator, "GET", "/api/core/whoami")).status).toBe(401);
   });
 });
@@ -191,9 +191,9 @@ describe("a file that cannot be written", () => {
     const time = createTime(createFakeClock(), "virtual", 5);
     expect(() => keeper.start(state, time)).toThrow(/full/);
     state.nextId("msg");
-    await Promise.resolve();
+    await turn();
     state.nextId("evt");
-    await Promise.resolve();
+    await turn();
     expect(errors).toHaveLength(2);
     isFull = false;
     keeper.commit();
@@ -202,3 +202,8 @@ describe("a file that cannot be written", () => {
     expect(written).toHaveLength(3);
   });
 });
+
+/** A turn of the event loop, by whose end changes are kept. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

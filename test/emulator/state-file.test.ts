@@ -83,11 +83,11 @@ describe("option state", () => {
     expect(await tokenOf(second, second.fixtures.clients.other)).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  it("writes a change in the turn in which it is made, and an advance before it resolves", async () => {
+  it("writes a change by the end of the turn in which it is made, and an advance before it resolves", async () => {
     const state = newFile();
     const emulator = await start({ state });
     emulator.control.updateNumber(emulator.fixtures.numbers.full, { smsEnabled: false });
-    await Promise.resolve();
+    await turn();
     expect(storedNow(state).get("numbers num_000001")).toContain('"smsEnabled":false');
     await emulator.clock.advance(5);
     expect(storedNow(state).get("meta now")).toBe(String(emulator.clock.now()));
@@ -98,7 +98,7 @@ describe("option state", () => {
     const emulator = await start({ state });
     const before = storedNow(state);
     emulator.control.updateNumber("num_000003", { smsEnabled: true });
-    await Promise.resolve();
+    await turn();
     const after = storedNow(state);
     expect([...after].filter(([id, json]) => before.get(id) !== json).map(([id]) => id)).toEqual([
       "numbers num_000003",
@@ -216,4 +216,9 @@ function newFile(): string {
   const directory = mkdtempSync(join(tmpdir(), "oncehook-state-"));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   return join(directory, "state.db");
+}
+
+/** A turn of the event loop, by whose end changes are kept. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -24,13 +24,16 @@ export class Keeper {
     this.#file = file;
   }
 
-  /** Hears of every change of the state; once started, it commits in the turn of the change. */
+  /**
+   * Hears of every change of the state. Once started, it commits by the end of the event loop's turn, unless an answer's commit
+   * came before: a call has several steps, and one transaction is enough for them.
+   */
   readonly onChange = (change: Change): void => {
     this.#retention.onChange(change);
     if (this.#file !== null && !this.#isLoading) this.#changes.add(change);
     if (this.#isPlanned || this.#kept === null) return;
     this.#isPlanned = true;
-    queueMicrotask(() => this.#commitPlanned());
+    setImmediate(() => this.#commitPlanned());
   };
 
   /** Fills an empty state from the file; false when there is none, or nothing in it. */
@@ -73,7 +76,7 @@ export class Keeper {
 
   #commitPlanned(): void {
     try {
-      this.commit();
+      if (this.#file === null || !this.#changes.isEmpty) this.commit();
     } catch (error) {
       this.#logger.error({ reason: (error as Error).message }, "The state could not be kept in its file.");
     }

@@ -69,9 +69,7 @@ function prepare(db: SqliteDatabase, file: string): void {
   db.pragma("journal_mode = WAL");
   // A killed process loses nothing by it; a lost power supply may take the last moments, but never the file.
   db.pragma("synchronous = NORMAL");
-  inTransaction(db, () => {
-    if (tables.count === 0) db.exec(CREATE);
-  });
+  if (tables.count === 0) db.exec(`BEGIN IMMEDIATE; ${CREATE} COMMIT;`);
 }
 
 function refuseForeign(db: SqliteDatabase, file: string): void {
@@ -99,31 +97,31 @@ function refusal(problem: string, cause?: unknown): SetupError {
 }
 
 function stateFile(db: SqliteDatabase): StateFile {
+  const begin = db.prepare("BEGIN IMMEDIATE");
+  const commit = db.prepare("COMMIT");
   const insert = db.prepare("INSERT INTO records (name, id, json) VALUES (?, ?, ?)");
   const update = db.prepare("UPDATE records SET json = ? WHERE name = ? AND id = ?");
   const remove = db.prepare("DELETE FROM records WHERE name = ? AND id = ?");
+  const writeAll = (changes: Changes) => {
+    for (const [name, id, write] of changes) {
+      if (write.kind === "remove" || write.kind === "move") remove.run(name, id);
+      if (write.kind === "insert" || write.kind === "move") insert.run(name, id, JSON.stringify(write.record));
+      if (write.kind === "update") update.run(JSON.stringify(write.record), name, id);
+    }
+  };
   return {
     read: () => db.prepare("SELECT name, id, json FROM records ORDER BY position").all() as StoredRecord[],
-    write: (changes) =>
-      inTransaction(db, () => {
-        for (const [name, id, write] of changes) {
-          if (write.kind === "remove" || write.kind === "move") remove.run(name, id);
-          if (write.kind === "insert" || write.kind === "move") insert.run(name, id, JSON.stringify(write.record));
-          if (write.kind === "update") update.run(JSON.stringify(write.record), name, id);
-        }
-      }),
+    write(changes) {
+      begin.run();
+      try {
+        writeAll(changes);
+        commit.run();
+      } catch (error) {
+        // A full disk may have rolled it back already.
+        if (db.inTransaction) db.exec("ROLLBACK");
+        throw error;
+      }
+    },
     close: () => db.close(),
   };
-}
-
-function inTransaction(db: SqliteDatabase, work: () => void): void {
-  db.exec("BEGIN IMMEDIATE");
-  try {
-    work();
-    db.exec("COMMIT");
-  } catch (error) {
-    // A full disk may have rolled it back already.
-    if (db.inTransaction) db.exec("ROLLBACK");
-    throw error;
-  }
 }
