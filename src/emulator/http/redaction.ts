@@ -1,6 +1,6 @@
 /** Takes secrets out of what is logged (TOK-22). */
 
-export const REDACTED = "[redacted]";
+const REDACTED = "[redacted]";
 
 /** Headers that carry credentials, also those of schemes that the service does not have (GEN-6). */
 const SECRET_HEADER = /auth|cookie|secret|token|api-?key/i;
