@@ -235,6 +235,12 @@ describe("bad calls of the control API", () => {
     expect(emulator.control.exportState()).toEqual(before);
   });
 
+  it("get 415 for a body that says nothing of its type", async () => {
+    const emulator = await start({ port: 0 });
+    const headers = ["Host: localhost", "Content-Length: 11"];
+    expect((await raw(emulator, "POST /_emulator/recover", headers, '{"since":0}')).status).toBe(415);
+  });
+
   it("are told which methods a route has", async () => {
     const emulator = await start();
     const { headers } = await call(emulator, "PUT", "/_emulator/faults");

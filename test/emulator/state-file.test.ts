@@ -118,6 +118,25 @@ describe("option state", () => {
     await first.close();
     expect(orderOf(await start({ state }))).toEqual(order);
   });
+
+  it("keeps the order of an import that turns it round", async () => {
+    const state = newFile();
+    const first = await start({ state });
+    const { version, tables } = first.control.exportState();
+    const numbers = Object.fromEntries(Object.entries(tables.numbers ?? {}).reverse());
+    first.control.importState({ version, tables: { ...tables, numbers } });
+    const order = orderOf(first);
+    expect(order).toContainEqual(Object.keys(numbers));
+    await first.close();
+    expect(orderOf(await start({ state }))).toEqual(order);
+  });
+
+  it("has what an answer is about before the answer is there", async () => {
+    const state = newFile();
+    const emulator = await start({ state });
+    await emulator.handle(new Request(`${emulator.url}/api/core/whoami`));
+    expect(storedNow(state).get("requests 1")).toContain("/api/core/whoami");
+  });
 });
 
 describe("a state file that is refused", () => {
