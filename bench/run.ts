@@ -7,6 +7,7 @@ import { createRequire } from "node:module";
 import { cpus, release, totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import { acceptGroup, handleGroup } from "./accept.ts";
+import { emulatorGroup } from "./emulator.ts";
 import { importGroup } from "./imports.ts";
 import { millionGroup } from "./million.ts";
 import type { Group, Row } from "./rows.ts";
@@ -18,6 +19,7 @@ const GROUPS: readonly Group[] = [
   acceptGroup("fastify"),
   handleGroup,
   importGroup,
+  emulatorGroup,
   millionGroup,
 ];
 

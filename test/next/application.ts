@@ -16,7 +16,8 @@ export const CRON_SECRET = "a-cron-secret-of-32-bytes-xxxxxx";
 
 /** Asynchronous, because installing takes minutes, in which the test runner wants to hear from its worker. */
 const run = promisify(execFile);
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+/** From here and, compiled, from `.build/test/next/`. */
+const ROOT = fileURLToPath(new URL(import.meta.url.includes("/.build/") ? "../../.." : "../..", import.meta.url));
 
 export interface HandledRow {
   readonly message_id: string | null;
@@ -65,10 +66,10 @@ export class Application {
     return server;
   }
 
-  /** As `npm start` does, on a free port. */
-  launch(mode: "start" | "dev", environment: NodeJS.ProcessEnv): Server {
+  /** As `npm start` does; 0 is a free port. */
+  launch(mode: "start" | "dev", environment: NodeJS.ProcessEnv, port = 0): Server {
     const manual = mode === "start" ? { NEXT_MANUAL_SIG_HANDLE: "1" } : {};
-    const child = spawn(process.execPath, [this.#next, mode, "-p", "0", "-H", "127.0.0.1"], {
+    const child = spawn(process.execPath, [this.#next, mode, "-p", String(port), "-H", "127.0.0.1"], {
       cwd: this.folder,
       env: { ...bare(), ...manual, ...environment },
       stdio: ["ignore", "pipe", "pipe"],
@@ -93,6 +94,11 @@ export class Application {
 
   handled(): HandledRow[] {
     return this.query("select message_id, sequence, event_type from handled order by id");
+  }
+
+  /** Removes the inbox; no process may run. */
+  forget(): void {
+    for (const end of ["", "-wal", "-shm"]) rmSync(this.inboxPath + end, { force: true });
   }
 
   async dispose(): Promise<void> {

@@ -1,0 +1,24 @@
+/** What a proof programme is: one claim, put to the test for as long as it takes. */
+
+export interface Programme {
+  /** As in `npm run prove -- NAME`. */
+  readonly name: string;
+  /** The claim, in a sentence. */
+  readonly what: string;
+  run(terms: Terms): Promise<Proof>;
+}
+
+export interface Terms {
+  /** The long form instead of the short one. */
+  readonly full: boolean;
+  /** Prints a line of progress. */
+  say(line: string): void;
+}
+
+export interface Proof {
+  /** How much was looked at; zero proves nothing. */
+  readonly count: number;
+  readonly unit: string;
+  /** Empty when the claim held. */
+  readonly problems: readonly string[];
+}

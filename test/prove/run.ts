@@ -1,0 +1,29 @@
+/** `npm run prove -- NAME [--full]`: runs a proof programme; without a name it lists them. The last line says what was shown. */
+import { parseArgs } from "node:util";
+import { outages } from "../outages/programme.ts";
+import type { Programme } from "./programme.ts";
+
+const PROGRAMMES: readonly Programme[] = [outages];
+
+const { values, positionals } = parseArgs({
+  options: { full: { type: "boolean", default: false } },
+  allowPositionals: true,
+});
+const programme = PROGRAMMES.find(({ name }) => name === positionals[0]);
+if (programme === undefined) {
+  console.error("usage: npm run prove -- NAME [--full]");
+  for (const { name, what } of PROGRAMMES) console.error(`  ${name.padEnd(12)} ${what}`);
+  process.exitCode = 2;
+} else {
+  await prove(programme);
+}
+
+async function prove({ name, run }: Programme): Promise<void> {
+  const startedAt = performance.now();
+  const { count, unit, problems } = await run({ full: values.full, say: (line) => console.log(line) });
+  for (const problem of problems) console.log(`FAIL  ${problem}`);
+  const ok = problems.length === 0 && count > 0;
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(0);
+  console.log(`${ok ? "pass" : "FAIL"}  ${name}: ${count} ${unit} in ${seconds} s`);
+  process.exitCode = ok ? 0 : 1;
+}
