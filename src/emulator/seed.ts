@@ -68,7 +68,7 @@ export function seedState(state: State, settings: Settings): void {
 }
 
 /** The same for the same settings, whatever happened since. */
-export function fixturesOf({ seed, clientId, clientSecret }: Settings): Fixtures {
+function fixturesOf({ seed, clientId, clientSecret }: Settings): Fixtures {
   const secret = (name: string) => seededHex(seed, `client secret: ${name}`, 24);
   return {
     clients: {

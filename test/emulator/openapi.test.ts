@@ -10,6 +10,7 @@ import { coreErrorSchema, oauthErrorSchema } from "../../src/emulator/routes/sch
 import { ROUTES } from "../../src/emulator/routes/table.ts";
 import { eventSchemas } from "../../src/events/schema.ts";
 import { KNOWN_EVENT_TYPES } from "../../src/events/types.ts";
+import { call, start } from "./support.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is JSON of many shapes, and each test looks at one
 const document: any = JSON.parse(JSON.stringify(openApiDocument()));
@@ -29,6 +30,15 @@ describe("openApiDocument()", () => {
     const committed = readFileSync("docs/openapi.json", "utf8");
     const made = `${JSON.stringify(openApiDocument(), null, 2)}\n`;
     expect(committed === made, "docs/openapi.json is not what the sources say: run `npm run openapi`").toBe(true);
+  });
+
+  it("names the address at which it was asked for, with its base path (GEN-13)", async () => {
+    const emulator = await start({ basePath: "/sms" });
+    const { body } = await call(emulator, "GET", "/_emulator/openapi.json");
+    expect(body.servers[0].url).toBe(emulator.url);
+    expect(body.components.securitySchemes.clientCredentials.flows.clientCredentials.tokenUrl).toBe(
+      `${emulator.url}/api/auth/token`,
+    );
   });
 
   it("is version 0.2.0, and no path has a version segment (GEN-5)", () => {
@@ -116,7 +126,7 @@ describe("operations of the document", () => {
     expect(token.security).toEqual([{ basic: [] }, {}]);
     expect(document.security).toEqual([{ clientCredentials: [] }, { bearer: [] }]);
     expect(document.components.securitySchemes.clientCredentials.flows.clientCredentials.tokenUrl).toBe(
-      "/api/auth/token",
+      "http://127.0.0.1:4010/api/auth/token",
     );
     for (const { route, operation } of operations) {
       if (route.kind === "core") expect(operation.security).toBeUndefined();

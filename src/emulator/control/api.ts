@@ -1,10 +1,10 @@
 /** The control API under `/_emulator`: the controls over HTTP, for this machine only. */
 import { OncehookError } from "../../errors.ts";
 import { json } from "../http/responses.ts";
-import { Router } from "../http/route.ts";
-import type { ControlContext, ControlRoute } from "./control-route.ts";
+import { type Found, Router } from "../http/route.ts";
+import type { ControlCall, ControlContext, ControlRoute } from "./control-route.ts";
 import { guard } from "./guard.ts";
-import { type Input, inputOf } from "./read-input.ts";
+import { inputOf } from "./read-input.ts";
 import { type ControlRefusal, refusalResponse } from "./refusal.ts";
 import { CONTROL_ROUTES } from "./routes/table.ts";
 
@@ -24,7 +24,8 @@ export function createControlApi(context: ControlContext): ControlApi {
     if (found === undefined) return refusalResponse(unmatched(router, path.slice(PREFIX.length)));
     const input = await inputOf(request, found.route);
     if ("refusal" in input) return refusalResponse(input.refusal);
-    return answered(context, found, input);
+    const baseUrl = new URL(request.url).origin + settings.basePath;
+    return answered(found, { ...context, ...input, params: found.params, baseUrl });
   };
 }
 
@@ -35,14 +36,12 @@ function unmatched(router: Router<ControlRoute>, path: string): ControlRefusal {
   return { code: "METHOD_NOT_ALLOWED", message: `This route takes ${headers.allow}.`, headers };
 }
 
-type Found = NonNullable<ReturnType<Router<ControlRoute>["match"]>>;
-
-async function answered(context: ControlContext, { route, params }: Found, input: Input): Promise<Response> {
+async function answered({ route }: Found<ControlRoute>, call: ControlCall<unknown, unknown>): Promise<Response> {
   try {
-    const answer = await route.handle({ ...context, ...input, params });
+    const answer = await route.handle(call);
     return answer instanceof Response ? answer : json(200, JSON.stringify(answer));
   } catch (error) {
-    return refusalResponse(refusalOf(error, context));
+    return refusalResponse(refusalOf(error, call));
   }
 }
 

@@ -18,6 +18,8 @@ export interface ControlCall<Body, Query> extends ControlContext {
   readonly params: Readonly<Record<string, string>>;
   readonly body: Body;
   readonly query: Query;
+  /** As the caller addressed the emulator, with its base path. */
+  readonly baseUrl: string;
 }
 
 export interface ControlRoute<Body = unknown, Query = unknown> {

@@ -13,29 +13,38 @@ const DESCRIPTION = [
   "`x-unspecified: true` marks what the service's specification does not show: there the document says what the emulator does.",
 ].join("\n\n");
 
-/** The API and its webhooks, version 0.2.0 (GEN-5). Serialises to JSON as it is. */
-export function openApiDocument(): Json {
+/** Where the command listens if nothing else is said. */
+const USUAL_URL = "http://127.0.0.1:4010";
+
+/** The API and its webhooks, version 0.2.0 (GEN-5), at a base address. Serialises to JSON as it is. */
+export function openApiDocument(baseUrl: string = USUAL_URL): Json {
   return marked({
     openapi: "3.1.1",
     info: { title: "Messaging Service", version: "0.2.0", description: DESCRIPTION },
-    servers: [{ url: "http://127.0.0.1:4010", description: "The emulator on its usual port" }],
+    servers: [{ url: baseUrl, description: "The emulator" }],
     tags: TAGS,
     security: [{ clientCredentials: [] }, { bearer: [] }],
     paths: pathsOf(ROUTES),
     webhooks: webhookSection(),
-    components: { securitySchemes: SECURITY_SCHEMES, responses: sharedResponses(), schemas: componentSchemas() },
+    components: {
+      securitySchemes: securitySchemes(baseUrl),
+      responses: sharedResponses(),
+      schemas: componentSchemas(),
+    },
   });
 }
 
-const SECURITY_SCHEMES = {
-  clientCredentials: {
-    type: "oauth2",
-    description: "A token is valid for 3600 seconds, while its client and the parent account are active.",
-    flows: { clientCredentials: { tokenUrl: "/api/auth/token", scopes: {} } },
-  },
-  bearer: { type: "http", scheme: "bearer", description: "The same token, for tools without the OAuth flow." },
-  basic: { type: "http", scheme: "basic", description: "client_id and client_secret, on the token route only." },
-};
+function securitySchemes(baseUrl: string): Json {
+  return {
+    clientCredentials: {
+      type: "oauth2",
+      description: "A token is valid for 3600 seconds, while its client and the parent account are active.",
+      flows: { clientCredentials: { tokenUrl: `${baseUrl}/api/auth/token`, scopes: {} } },
+    },
+    bearer: { type: "http", scheme: "bearer", description: "The same token, for tools without the OAuth flow." },
+    basic: { type: "http", scheme: "basic", description: "client_id and client_secret, on the token route only." },
+  };
+}
 
 /** Puts `x-unspecified` wherever a description says that something is unspecified. */
 function marked<Value>(value: Value): Value {

@@ -25,7 +25,7 @@ const kind = z.enum(["inbound", "delivery"]);
 const headers = z.record(z.string(), z.string());
 const texts = z.array(z.string());
 
-export const accountSchema = z.strictObject({ accountId: id, status: activity }) satisfies z.ZodType<Account>;
+const accountSchema = z.strictObject({ accountId: id, status: activity }) satisfies z.ZodType<Account>;
 
 export const clientSchema = z.strictObject({
   apiClientId: id,
@@ -125,7 +125,7 @@ export const eventSchema = z.strictObject({
   body: z.string(),
 }) satisfies z.ZodType<EventRecord>;
 
-export const attemptSchema = z.strictObject({
+const attemptSchema = z.strictObject({
   trigger: z.enum(["schedule", "redelivery", "recovery"]),
   at: instant,
   durationMs: z.number().min(0),

@@ -81,6 +81,6 @@ export const wholeRoutes = [
     method: "GET",
     path: "/openapi.json",
     summary: "The description of the service's API",
-    handle: () => openApiDocument(),
+    handle: ({ baseUrl }) => openApiDocument(baseUrl),
   }),
 ];
