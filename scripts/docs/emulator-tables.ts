@@ -57,8 +57,8 @@ export function withTables(guide: string): string {
 function valuesOf({ values }: Reading): string {
   if ("unit" in values)
     return `${code(String(values.default))}, or another number of ${values.unit} up to ${values.max}`;
-  if ("pattern" in values) return `${code(values.default)}, or another text`;
-  return values.map((value) => code(String(value))).join(", ");
+  if ("pattern" in values) return `${code(JSON.stringify(values.default))}, or another text`;
+  return values.map((value) => code(JSON.stringify(value))).join(", ");
 }
 
 /** The names of an object's fields. A union has none of its own. */

@@ -242,7 +242,7 @@ const otherReadings: Scene = {
       "token.wwwAuthenticate": true,
       absentNullables: "omit",
       updateReturnsNull: true,
-      allRejected: "400",
+      allRejected: 400,
     },
   },
   fits: true,

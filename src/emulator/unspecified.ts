@@ -1,11 +1,11 @@
 /** What the specification does not show: one row per reading that changes what a receiver or a client must survive. */
-import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import { invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { WrittenEncoding } from "../signature/sign.ts";
 
 /** A row of the table: the rule of docs/spec/conformance.md, the values it can have (the first is the default), and what it decides. */
 export interface Reading {
   readonly rule: string;
-  readonly values: readonly (string | boolean)[] | NumberReading | TextReading;
+  readonly values: readonly (string | number | boolean)[] | NumberReading | TextReading;
   readonly decides: string;
 }
 
@@ -65,7 +65,7 @@ export const READINGS = {
     values: ["stored", "current"],
     decides: "whether a repeated send answers as the first time or with today's states",
   },
-  allRejected: { rule: "SND-24", values: ["202", "400"], decides: "the status when every recipient is rejected" },
+  allRejected: { rule: "SND-24", values: [202, 400], decides: "the status when every recipient is rejected" },
   sameSequence: {
     rule: "EVT-12",
     values: [false, true],
@@ -156,21 +156,18 @@ function checked(name: ReadingName, value: unknown): string | number | boolean {
     throw invalidOption(option, `must match ${values.pattern.source}`, value);
   }
   const [first] = values;
-  if (typeof first === "boolean") {
-    if (value === undefined) return first;
-    if (typeof value === "boolean") return value;
-    throw invalidOption(option, "must be true or false", value);
-  }
-  return choiceOption(option, value, String(first), values as readonly string[]);
+  const chosen = value === undefined ? first : values.find((known) => known === value);
+  if (chosen !== undefined) return chosen;
+  throw invalidOption(option, `must be one of ${values.map((known) => JSON.stringify(known)).join(", ")}`, value);
 }
 
-/** A reading's value from a text, as a command line gives it: `"true"` becomes `true`, digits of a duration a number. */
+/** A reading's value from a text, as a command line gives it: `"true"` becomes `true`, `"400"` and digits of a duration a number. */
 export function readingFromText(name: string, text: string): Partial<Readings> {
   refuseUnknownOptions("unspecified", { [name]: text }, NAMES);
   const { values }: Reading = READINGS[name as ReadingName];
   if ("unit" in values) return { [name]: /^\d+$/.test(text) ? Number(text) : text };
-  if ("pattern" in values || typeof values[0] !== "boolean") return { [name]: text };
-  return { [name]: text === "true" ? true : text === "false" ? false : text };
+  if ("pattern" in values) return { [name]: text };
+  return { [name]: values.find((known) => String(known) === text) ?? text };
 }
 
 // The signing function's own list must hold every encoding of the table, and the other way round.

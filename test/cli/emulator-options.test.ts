@@ -46,6 +46,10 @@ const TABLE: readonly (readonly [argv: string, options: EmulatorOptions])[] = [
     { unspecified: { overlapMs: 5, sameSequence: true, "webhooks.contentType": "text/x;a=b" } },
   ],
   [
+    "--unspecified allRejected=400 --unspecified webhooks.routes=404",
+    { unspecified: { allRejected: 400, "webhooks.routes": "404" } },
+  ],
+  [
     "--allow-private-targets 10.0.0.0/8 --allow-private-targets 172.16.0.0/12",
     { allowPrivateTargets: ["10.0.0.0/8", "172.16.0.0/12"] },
   ],

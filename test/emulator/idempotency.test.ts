@@ -134,7 +134,7 @@ describe("a key", () => {
   });
 
   it("is not burnt by a send that was refused because all recipients were (SND-24, SND-29)", async () => {
-    const { emulator, token } = await ready({ unspecified: { allRejected: "400" } });
+    const { emulator, token } = await ready({ unspecified: { allRejected: 400 } });
     expect((await send(emulator, token, { to: ["nobody"] }, KEY)).status).toBe(400);
     expect((await send(emulator, token, {}, KEY)).status).toBe(202);
   });

@@ -130,7 +130,7 @@ describe("recipients that are no E.164 numbers", () => {
   });
 
   it("give 400 when they are all of them, by the reading allRejected (SND-24)", async () => {
-    const { emulator, token } = await ready({ unspecified: { allRejected: "400" } });
+    const { emulator, token } = await ready({ unspecified: { allRejected: 400 } });
     const refused = await send(emulator, token, { to: ["nobody", "no one"] });
     expect([refused.status, refused.body.error.code]).toEqual([400, "INVALID_REQUEST"]);
     expect(problems(refused.body)).toEqual(["to.0", "to.1"]);

@@ -143,7 +143,7 @@ async function accept(
   { key, fingerprint }: { key: IdempotencyKey; fingerprint: string },
 ): Promise<Answer> {
   const { service, now, body } = call;
-  if (service.settings.readings.allRejected === "400" && !body.to.some((to) => E164.test(to)))
+  if (service.settings.readings.allRejected === 400 && !body.to.some((to) => E164.test(to)))
     return allRejected(body.to);
   const sent: Sent = {
     results: body.to.filter((to) => E164.test(to)).map((to) => queued(call, number, to)),
