@@ -88,7 +88,7 @@ describe("deliveries: targets", () => {
     expect(catcher.caught).toEqual([]);
   });
 
-  it("takes both kinds on one URL with different signing: other secrets, or one of them unsigned (DLV-9)", async () => {
+  it("takes both kinds on one URL with different signing: other secrets, or one of them unsigned (DLV-4, DLV-9)", async () => {
     const { emulator, catcher } = await stage({ lifecycle: "manual" });
     await configure(emulator, "delivery", { secret: OTHER_SECRET });
     await receive(emulator);

@@ -24,7 +24,7 @@ function bodies(emulator: Emulator): any[] {
 }
 
 describe("an outbound event", () => {
-  it("has the specification's fields in its order, sendFrom in E.164 (EVT-2, EVT-3, EVT-4, EVT-7)", async () => {
+  it("has the specification's fields in its order, sendFrom in E.164 (EVT-2, EVT-3, EVT-4, EVT-5, EVT-6, EVT-7, EVT-8)", async () => {
     const { emulator, token } = await ready();
     await send(emulator, token);
     const data = (rest: string) =>

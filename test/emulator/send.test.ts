@@ -99,7 +99,7 @@ describe("recipients that are no E.164 numbers", () => {
 
   it("come back exactly as they came (SND-8)", async () => {
     const { emulator, token } = await ready();
-    const texts = ["", "<script>alert(1)</script>", "\u001b[31m\r\n+1", "__proto__"];
+    const texts = ["", "<script>alert(1)</script>", "\u001b[31m\r\n+1", "__proto__", " \t+1 415 \n"];
     const { body } = await send(emulator, token, { to: texts });
     expect(body.errors.map(({ to }: { to: string }) => to)).toEqual(texts);
   });
