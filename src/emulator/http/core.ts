@@ -65,7 +65,7 @@ function fitBody(service: Service, route: CoreRoute, { body, warn }: CoreCall): 
     const refusal = refuse("INVALID_REQUEST", "The body has unknown fields.", { unknownFields: unknown });
     return { ok: false, refusal };
   }
-  for (const name of unknown) warn(route.lookalikes?.[name] ?? `unknown field "${name}" was ignored`);
+  for (const name of unknown) warn(route.lookalikes?.get(name) ?? `unknown field "${name}" was ignored`);
   const fitted = route.body.safeParse(parsed.value);
   if (!fitted.success) return { ok: false, refusal: schemaRefusal(fitted.error) };
   return { ok: true, value: fitted.data, json: parsed.value };

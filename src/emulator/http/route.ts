@@ -51,7 +51,7 @@ export interface CoreRoute<Fields = unknown> extends Described {
   /** Absent: the route takes no body, and ignores one. */
   readonly body?: z.ZodType<Fields>;
   /** What the body says with a field name that only looks right (UPD-7). */
-  readonly lookalikes?: Readonly<Record<string, string>>;
+  readonly lookalikes?: ReadonlyMap<string, string>;
   handle(call: Call<Fields>): Answer | Promise<Answer>;
 }
 

@@ -52,10 +52,12 @@ export const updateNumber = coreRoute<Update>({
   errors: [400, 403, 404],
   capability: "numbers:update",
   body: updateSchema,
-  lookalikes: {
-    campaignRegId:
+  lookalikes: new Map([
+    [
+      "campaignRegId",
       '"campaignRegId" IS NOT A FIELD OF THIS REQUEST and changed nothing: answers write it with a capital R, requests take "campaignregId" (UPD-7)',
-  },
+    ],
+  ]),
   // The body was checked before; the order of the others is UPD-14's.
   handle({ service: { state, settings }, client, params, body }) {
     const number = state.numbers.get(params.numberId ?? "");
