@@ -103,7 +103,7 @@ export interface Catcher {
   open(): Promise<void>;
 }
 
-/** A server on loopback that catches webhooks, without a Date header so that logs repeat; closed with the test. */
+/** A server on loopback that catches webhooks; closed with the test. */
 export async function startCatcher(): Promise<Catcher> {
   const caught: Caught[] = [];
   const server = createServer(async (request, response) => {
@@ -118,7 +118,6 @@ export async function startCatcher(): Promise<Catcher> {
     const { method = "", url = "", headers } = request;
     const one = { method, path: url, headers, raw, text, event: parsed(text) };
     caught.push(one);
-    response.sendDate = false;
     if (typeof catcher.answer === "function") catcher.answer(one, response, request);
     else response.writeHead(catcher.answer).end();
   });

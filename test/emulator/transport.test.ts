@@ -25,6 +25,13 @@ describe("createTransport()", () => {
     expect(got[0]?.body.equals(body)).toBe(true);
   });
 
+  it("keeps an answer's headers without its date, so that logs repeat whoever receives", async () => {
+    const { url } = await receiver((response) => response.writeHead(200, { "x-answer": "yes" }).end());
+    expect((await fetch(url)).headers.get("date")).not.toBeNull();
+    const { headers } = await transportWith().send(outgoing(url));
+    expect([headers["x-answer"], headers.date]).toEqual(["yes", undefined]);
+  });
+
   it.each([301, 302, 303, 307, 308])("does not follow a %i (DLV-19)", async (status) => {
     const elsewhere = await receiver();
     const { url, got } = await receiver((response) => response.writeHead(status, { location: elsewhere.url }).end());

@@ -64,7 +64,8 @@ export function readAnswer(response: IncomingMessage, done: (outcome: Outcome) =
   response.on("error", (error) => done(failure(wordOf(error))));
 }
 
-function headersOf({ headers }: IncomingMessage): Record<string, string> {
+/** Without the date: nearly every receiver sends one, and with it no two runs would have the same log. */
+function headersOf({ headers: { date: _, ...headers } }: IncomingMessage): Record<string, string> {
   const entries = Object.entries(headers).map(([name, value]) => [
     name,
     Array.isArray(value) ? value.join(", ") : (value ?? ""),
