@@ -170,6 +170,24 @@ describe("createEgressGuard()", () => {
         }
       });
 
+      it.each([
+        ["::127.0.0.1", false],
+        ["::10.0.0.1", false],
+        ["::10.1.2.3", false],
+        ["::8.8.8.8", false],
+        ["::169.254.169.254", false],
+        ["0::127.0.0.1", false],
+        ["::0.0.0.1", true],
+        ["::ffff:127.0.0.1", true],
+        ["0:0:0:0:0:FFFF:127.0.0.1", true],
+        ["::ffff:169.254.169.254", false],
+        ["::ffff:0:127.0.0.1", false],
+        ["64:ff9b::127.0.0.1", false],
+        ["::127.0.0.1%lo", false],
+      ])("takes %s, as look-ups and sockets write it, for the address that it is: %s", (address, allowed) => {
+        expect(guard.isAddressAllowed(address)).toBe(allowed);
+      });
+
       it("looks at an address, not at its zone", () => {
         expect(guard.isAddressAllowed("::1%lo")).toBe(true);
         expect(guard.isAddressAllowed("fe80::1%eth0")).toBe(false);

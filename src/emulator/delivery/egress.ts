@@ -45,7 +45,7 @@ export function createEgressGuard({ allowPrivateTargets, allowPublicTargets }: E
 
   function isAddressAllowed(text: string): boolean {
     if (isIP(text) === 0) return false;
-    const address = ipaddr.process(text); // An IPv4-mapped address is the IPv4 one: the connection is the same.
+    const address = addressOf(text);
     if (isIn(address, NEVER)) return false;
     if (address.range() === "loopback" || isIn(address, allowed)) return true;
     return allowPublicTargets && isPublic(address);
@@ -59,12 +59,22 @@ export function createEgressGuard({ allowPrivateTargets, allowPublicTargets }: E
     if (url.username !== "" || url.password !== "") return "holds credentials";
     const host = hostOf(url);
     if (isIP(host) === 0 || isAddressAllowed(host)) return null;
-    return isIn(ipaddr.process(host), NEVER)
+    return isIn(addressOf(host), NEVER)
       ? "is a link-local or metadata address, which webhooks never reach"
       : "lies beyond this machine and what allowPrivateTargets and allowPublicTargets open";
   }
 
   return { isAddressAllowed, refusalOf };
+}
+
+/**
+ * An IPv4-mapped address is the IPv4 one: the connection is the same. An IPv6 address is written without dots first, since
+ * ipaddr.js would take `::127.0.0.1`, as look-ups and sockets write `::7f00:1`, for a mapped one.
+ */
+function addressOf(ip: string): Address {
+  if (isIP(ip) === 4) return ipaddr.parse(ip);
+  const [withoutZone = ""] = ip.split("%");
+  return ipaddr.process(hostOf(new URL(`http://[${withoutZone}]`)));
 }
 
 /** A URL's host as a socket takes it: an IPv6 address without its brackets. */
