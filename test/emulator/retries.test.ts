@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import {
   BEGIN,
   configure,
@@ -98,6 +99,22 @@ describe("retries: the plan", () => {
     await emulator.clock.advance(5 * MINUTE);
     expect(newest(emulator)).toMatchObject({ state: "delivered", scheduledAttempts: 3 });
     expect(newest(emulator).attempts.map(({ faults }) => faults)).toEqual([["unsigned"], [], ["unsigned"]]);
+  });
+});
+
+describe("retries: an attempt's time", () => {
+  it("is 10 s where nothing else was set, of the real clock (DLV-19)", async () => {
+    const clock = createFakeClock();
+    const { emulator, catcher } = await stage({ systemClock: clock });
+    const arrived = new Promise<void>((resolve) => {
+      catcher.answer = () => resolve();
+    });
+    const ended = receive(emulator);
+    await arrived;
+    await clock.advance(9_999);
+    expect(newest(emulator).attempts).toEqual([]);
+    await clock.advance(1);
+    expect((await ended).attempts).toMatchObject([{ status: null, error: "timeout" }]);
   });
 });
 
@@ -202,10 +219,10 @@ describe("retries: order and end of the state", () => {
     });
     await emulator.clock.advance(MINUTE);
     for (const { faults, eventId } of emulator.control.attempts()) if (faults.length > 0) starts.push(eventId);
-    expect(starts).toEqual(["evt_000001"]);
+    expect(starts).toEqual(["evt_a8244c_000001"]);
   });
 
-  it("end with a reset, even of what is under way then, and ids begin anew", async () => {
+  it("end with a reset, even of what is under way then, and ids go on", async () => {
     const { emulator, catcher } = await stage();
     let answer = () => {};
     const arrived = new Promise<void>((resolve) => {
@@ -223,7 +240,7 @@ describe("retries: order and end of the state", () => {
     answer();
     await emulator.clock.advance(81 * MINUTE);
     expect(emulator.control.deliveries()).toMatchObject([
-      { deliveryId: "dlv_000001", state: "delivered", attempts: [{ status: 200 }] },
+      { deliveryId: "dlv_a8244c_000002", state: "delivered", attempts: [{ status: 200 }] },
     ]);
   });
 
