@@ -1,6 +1,4 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { BEGIN, configure, mac, newest, receive, SECRET, signatureOf, stage, timestampOf } from "./delivery-support.ts";
 import { call, send, start, startCatcher, tokenOf } from "./support.ts";
 
@@ -187,24 +185,24 @@ describe("deliveries: the request and its log", () => {
   });
 
   it("keeps attempts of one message apart and lets those of others overlap", async () => {
-    let [now, most] = [0, 0];
-    const server = createServer((request, response) => {
-      request.resume();
-      most = Math.max(most, ++now);
-      setTimeout(() => {
-        now--;
+    const { emulator, catcher } = await stage({ lifecycle: "instant" });
+    const under: string[] = [];
+    const held: (() => void)[] = [];
+    const together: number[] = [];
+    catcher.answer = ({ event: { messageId } }, response) => {
+      under.push(messageId);
+      held.push(() => {
+        under.splice(under.indexOf(messageId), 1);
         response.writeHead(200).end();
-      }, 20);
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => void server.close());
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const emulator = await start({ deliveryUrl: url, lifecycle: "instant" });
-    await send(emulator, await tokenOf(emulator));
-    await emulator.clock.idle();
-    expect(most).toBe(1);
+      });
+      // Nothing is answered before a second attempt is under way.
+      if (held.length < 2) return;
+      together.push(new Set(under).size);
+      for (const answer of held.splice(0)) answer();
+    };
     await send(emulator, await tokenOf(emulator), { to: ["+14155550124", "+14155550125"] });
     await emulator.clock.idle();
-    expect(most).toBe(2);
+    expect(together).toEqual([2, 2, 2]);
+    expect(catcher.caught.map(({ event }) => event.sequence)).toEqual([1, 1, 2, 2, 3, 3]);
   });
 });
