@@ -1,6 +1,7 @@
 /** What the controls take, once: checked for calls of a program, and as bodies and query parameters of the control API. */
 import { z } from "zod";
 import { SetupError } from "../../errors.ts";
+import { E164 } from "../e164.ts";
 import { isHttpUrl } from "../options.ts";
 import { deliverySchema } from "../state/schemas.ts";
 
@@ -40,7 +41,7 @@ export const clientFieldsSchema = z
 
 export const numberFieldsSchema = z
   .strictObject({
-    e164: z.string().regex(/^\+[1-9]\d{1,14}$/, "must be an E.164 number"),
+    e164: z.string().regex(E164, "must be an E.164 number"),
     status: activity,
     campaignRegId: text.nullable(),
     smsEnabled: z.boolean(),

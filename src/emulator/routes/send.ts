@@ -1,5 +1,6 @@
 /** `POST /api/core/messages/send`: takes messages up, once per idempotency key. */
 import { z } from "zod";
+import { E164 } from "../e164.ts";
 import { type Answer, type Refusal, type Reply, refuse } from "../http/answers.ts";
 import { type Call, coreRoute } from "../http/route.ts";
 import { type Behaviour, behaviourOf } from "../messages/magic.ts";
@@ -57,8 +58,6 @@ interface Sent {
   readonly errors: readonly object[];
 }
 
-/** Nothing is trimmed (SND-25). */
-const E164 = /^\+[1-9]\d{1,14}$/;
 const SLOW_MS = 30_000;
 const MOST_ISSUES = 20;
 
