@@ -2,7 +2,7 @@
 
 import { guardedLogger } from "../internal/logger.ts";
 import { numberOption } from "../internal/options.ts";
-import { createTime, type EmulatorClock } from "./clock.ts";
+import { createTime, type EmulatorClock, type EmulatorTime } from "./clock.ts";
 import { createControlApi } from "./control/api.ts";
 import type { Control } from "./control/control.ts";
 import type { ControlContext } from "./control/control-route.ts";
@@ -17,7 +17,7 @@ import { Router } from "./http/route.ts";
 import { createJournal } from "./journal.ts";
 import { createMessages } from "./messages/messages.ts";
 import { type EmulatorOptions, type Settings, settingsFrom } from "./options.ts";
-import { seededFraction } from "./random.ts";
+import { seededFraction, seededHex } from "./random.ts";
 import { ROUTES } from "./routes/table.ts";
 import { Scheduler } from "./scheduler.ts";
 import { type Fixtures, fixturesIn, seedState, webhookSecretIn } from "./seed.ts";
@@ -71,10 +71,14 @@ export async function createEmulator(options: EmulatorOptions = {}): Promise<Emu
 }
 
 async function begin(settings: Settings, keeper: Keeper): Promise<Emulator> {
-  const state = createState(keeper.onChange);
+  const startAt = settings.startAt ?? settings.systemClock.now();
+  const time = createTime(settings.systemClock, settings.clock, startAt);
+  const tag = seededHex(settings.seed, `ids since ${startAt}`, 3);
+  const state = createState(keeper.onChange, tag);
   const isKept = keeper.load(state);
   if (!isKept) seedState(state, settings);
-  const service = assemble(settings, state);
+  time.raiseTo(state.meta.get("now") ?? 0);
+  const service = assemble(settings, state, { time, tag });
   const context: ControlContext = {
     service,
     control: createControl(service, createWhole(service)),
@@ -114,17 +118,21 @@ function closerOf(
   };
 }
 
-function assemble(settings: Settings, state: State): Service {
-  const keptAt = state.meta.get("now") ?? 0;
-  const time = createTime(settings.systemClock, settings.clock, settings.startAt);
-  time.raiseTo(keptAt);
+/** When the emulator's time started, and what that makes of its ids. */
+interface Start {
+  readonly time: EmulatorTime;
+  readonly tag: string;
+}
+
+function assemble(settings: Settings, state: State, { time, tag }: Start): Service {
   const ground: Ground = {
     settings,
     state,
     time,
     scheduler: new Scheduler(settings.systemClock, time, { horizonMs: FIRST_RETRY_MS, onFailure: reporter(settings) }),
     journal: createJournal(),
-    chance: (purpose) => seededFraction(settings.seed, purpose),
+    // The seed's alone: on the real clock, the tag is another one with each start.
+    chance: (purpose) => seededFraction(settings.seed, purpose.replaceAll(`_${tag}_`, "_")),
   };
   const faults = createFaults(
     ground,

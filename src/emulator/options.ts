@@ -17,7 +17,10 @@ export interface EmulatorOptions {
   readonly host?: string;
   /** A path before every route, such as `"/sms"` (GEN-13). Default none. */
   readonly basePath?: string;
-  /** Decides every id, secret and chance: the same seed and the same calls repeat exactly. Default `"oncehook"`. */
+  /**
+   * Decides every secret and chance, and with the instant at which the emulator's time starts every id: the same seed, start and
+   * calls repeat exactly. Emulators that feed one receiver need different seeds. Default `"oncehook"`.
+   */
   readonly seed?: string;
   /** How time goes. Default `"virtual"`: it moves by `clock.advance()` only. */
   readonly clock?: ClockMode;

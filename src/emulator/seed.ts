@@ -41,7 +41,7 @@ export function seedState(state: State, settings: Settings): void {
   state.accounts.put("acct_main", { accountId: "acct_main", status: "ACTIVE" });
   state.accounts.put("acct_other", { accountId: "acct_other", status: "ACTIVE" });
   state.accounts.put("acct_inactive", { accountId: "acct_inactive", status: "INACTIVE" });
-  const { clients } = fixturesOf(settings);
+  const { clients, numbers } = fixturesOf(settings);
   addClient(state, { apiClientId: "ac_main", name: "Main client", accountId: "acct_main", ...clients.main });
   addClient(state, { apiClientId: "ac_other", name: "Other client", accountId: "acct_other", ...clients.other });
   addClient(state, {
@@ -57,12 +57,12 @@ export function seedState(state: State, settings: Settings): void {
     accountId: "acct_inactive",
     ...clients.inactiveAccount,
   });
-  addNumber(state, "+12065550101", {});
-  addNumber(state, "+12065550102", { campaignRegId: null });
-  addNumber(state, "+12065550103", { smsEnabled: false });
-  addNumber(state, "+12065550104", { mmsEnabled: false });
-  addNumber(state, "+12065550105", { status: "INACTIVE" });
-  addNumber(state, "+14155550106", { apiClientId: "ac_other" });
+  addNumber(state, { numberId: numbers.full, e164: "+12065550101" });
+  addNumber(state, { numberId: numbers.noCampaign, e164: "+12065550102", campaignRegId: null });
+  addNumber(state, { numberId: numbers.smsOff, e164: "+12065550103", smsEnabled: false });
+  addNumber(state, { numberId: numbers.mmsOff, e164: "+12065550104", mmsEnabled: false });
+  addNumber(state, { numberId: numbers.inactive, e164: "+12065550105", status: "INACTIVE" });
+  addNumber(state, { numberId: numbers.foreign, e164: "+14155550106", apiClientId: "ac_other" });
   configure(state, settings, "inbound", settings.inboundUrl);
   configure(state, settings, "delivery", settings.deliveryUrl);
 }
@@ -131,11 +131,10 @@ function addClient(state: State, client: Omit<Client, "status" | "capabilities">
   }
 }
 
-function addNumber(state: State, e164: string, differences: Partial<PhoneNumber>): void {
-  const numberId = state.nextId("num");
-  state.numbers.put(numberId, {
-    numberId,
-    e164,
+type NumberFields = Pick<PhoneNumber, "numberId" | "e164"> & Partial<PhoneNumber>;
+
+function addNumber(state: State, number: NumberFields): void {
+  state.numbers.put(number.numberId, {
     status: "ACTIVE",
     campaignRegId: "C000001",
     smsEnabled: true,
@@ -143,7 +142,7 @@ function addNumber(state: State, e164: string, differences: Partial<PhoneNumber>
     webhookInboundOverride: null,
     webhookDeliveryOverride: null,
     apiClientId: "ac_main",
-    ...differences,
+    ...number,
   });
 }
 

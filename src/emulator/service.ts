@@ -14,7 +14,7 @@ export interface Ground {
   readonly time: EmulatorTime;
   readonly scheduler: Scheduler;
   readonly journal: Journal;
-  /** A number in [0, 1) for a purpose; the same seed and purpose give the same number. */
+  /** A number in [0, 1) for a purpose; the same seed and purpose give the same number, whatever the tag of ids in the purpose. */
   chance(purpose: string): number;
 }
 
@@ -36,7 +36,7 @@ export interface Faults {
   forCall(route: string): readonly ApiAction[];
   /** What goes wrong with an event as a whole. */
   forEvent(event: Pick<EventRecord, "eventId" | "eventType" | "messageId">): readonly EventAction[];
-  /** What goes wrong with one attempt, which `attempt` names the same way in every run: `"dlv_000001/2"`. */
+  /** What goes wrong with one attempt, which `attempt` names the same way in every run: `"dlv_4f2a91_000001/2"`. */
   forAttempt(
     event: Pick<EventRecord, "eventId" | "eventType" | "messageId">,
     attempt: string,
@@ -82,7 +82,7 @@ export interface InboundInput {
 export interface Messages {
   /** Takes an outbound message up: its queued event happens at once, the rest as its lifecycle says. */
   accept(input: SendInput): Message;
-  /** Resolves when the answer to the send may go out: at once, but after the first attempt with the fault `beforeAnswer` (DLV-20). */
+  /** Resolves when the answer to the send may go out: at once, but after the first attempt with the fault `eventBeforeResponse` (DLV-20). */
   answerable(messageId: string): Promise<void>;
   /** A customer's message arrives. */
   receive(input: InboundInput): InboundMessage;

@@ -14,15 +14,21 @@ describe("lists", () => {
     const ids = async (path: string, list: string, id: string) =>
       (await control(emulator, "GET", path)).body[list].map((record: Record<string, unknown>) => record[id]);
 
-    expect(await ids("/messages", "messages", "messageId")).toEqual(["msg_000001", "msg_000002", "msg_000003"]);
-    expect(await ids("/messages?limit=2", "messages", "messageId")).toEqual(["msg_000002", "msg_000003"]);
+    expect(await ids("/messages", "messages", "messageId")).toEqual([
+      "msg_a8244c_000001",
+      "msg_a8244c_000002",
+      "msg_a8244c_000003",
+    ]);
+    expect(await ids("/messages?limit=2", "messages", "messageId")).toEqual(["msg_a8244c_000002", "msg_a8244c_000003"]);
     const since = emulator.clock.now();
-    expect(await ids(`/messages?since=${since}`, "messages", "messageId")).toEqual(["msg_000003"]);
+    expect(await ids(`/messages?since=${since}`, "messages", "messageId")).toEqual(["msg_a8244c_000003"]);
     expect(await ids(`/messages?since=${since + 1}`, "messages", "messageId")).toEqual([]);
     const queued = "eventType=message.queued";
-    expect(await ids(`/events?${queued}`, "events", "messageId")).toEqual(["msg_000001", "msg_000003"]);
-    expect(await ids(`/events?${queued}&messageId=msg_000003`, "events", "messageId")).toEqual(["msg_000003"]);
-    expect(await ids(`/deliveries?${queued}&since=${since}`, "deliveries", "messageId")).toEqual(["msg_000003"]);
+    expect(await ids(`/events?${queued}`, "events", "messageId")).toEqual(["msg_a8244c_000001", "msg_a8244c_000003"]);
+    expect(await ids(`/events?${queued}&messageId=msg_a8244c_000003`, "events", "messageId")).toEqual([
+      "msg_a8244c_000003",
+    ]);
+    expect(await ids(`/deliveries?${queued}&since=${since}`, "deliveries", "messageId")).toEqual(["msg_a8244c_000003"]);
     expect(await ids("/deliveries?state=no_target&limit=1", "deliveries", "eventType")).toEqual(["message.delivery"]);
     expect(await ids("/deliveries?state=pending", "deliveries", "eventType")).toEqual([]);
     expect(await ids("/requests?limit=1", "requests", "path")).toEqual(["/api/core/messages/send"]);
@@ -38,12 +44,12 @@ describe("lists", () => {
     await emulator.clock.advance(60_000);
     const attempts = emulator.control.attempts();
     expect(attempts.map(({ deliveryId, at }) => [deliveryId, at - begun])).toEqual([
-      ["dlv_000001", 0],
-      ["dlv_000002", 0],
-      ["dlv_000003", 0],
-      ["dlv_000001", 60_000],
-      ["dlv_000002", 60_000],
-      ["dlv_000003", 60_000],
+      ["dlv_a8244c_000001", 0],
+      ["dlv_a8244c_000002", 0],
+      ["dlv_a8244c_000003", 0],
+      ["dlv_a8244c_000001", 60_000],
+      ["dlv_a8244c_000002", 60_000],
+      ["dlv_a8244c_000003", 60_000],
     ]);
     expect(emulator.control.attempts({ since: begun + 1, eventType: "message.sent" })).toHaveLength(1);
   });
@@ -79,7 +85,7 @@ describe("lists", () => {
     const paths = ["/clients", "/clients/ac_main", "/deliveries", "/requests", "/events", "/messages", "/numbers"];
     const texts = await Promise.all(paths.map(async (path) => (await control(emulator, "GET", path)).text));
     texts.push((await control(emulator, "PATCH", "/clients/ac_main", { status: "ACTIVE" })).text);
-    texts.push((await control(emulator, "POST", "/deliveries/dlv_000001/redeliver")).text);
+    texts.push((await control(emulator, "POST", "/deliveries/dlv_a8244c_000001/redeliver")).text);
     for (const text of texts) expect(text).not.toMatch(new RegExp(`5ecret|${token}`));
     expect(texts[2]).toContain('"signed":true');
     const { text } = await control(emulator, "GET", "/state");

@@ -38,15 +38,15 @@ describe("a message's steps", () => {
   it("happen on request, one by one, until it has ended", async () => {
     const emulator = await start({ lifecycle: "manual" });
     await send(emulator, await tokenOf(emulator));
-    const advance = () => control(emulator, "POST", "/messages/msg_000001/advance");
+    const advance = () => control(emulator, "POST", "/messages/msg_a8244c_000001/advance");
     expect((await advance()).body.message.status).toBe("sent");
     expect((await advance()).body.message.status).toBe("delivered");
     const ended = await advance();
     expect([ended.status, ended.body.error.code]).toEqual([409, "CONFLICT"]);
-    expect(() => emulator.control.advanceMessage("msg_000001")).toThrow(
+    expect(() => emulator.control.advanceMessage("msg_a8244c_000001")).toThrow(
       expect.objectContaining({ code: "message_ended" }),
     );
-    expect((await control(emulator, "POST", "/messages/msg_000009/advance")).status).toBe(404);
+    expect((await control(emulator, "POST", "/messages/msg_a8244c_000009/advance")).status).toBe(404);
   });
 
   it("end with a failure on request, with the given error", async () => {
@@ -55,12 +55,14 @@ describe("a message's steps", () => {
     await send(emulator, token);
     await send(emulator, token);
     const error = { code: "CARRIER_BLOCKED", message: "blocked" };
-    expect((await control(emulator, "POST", "/messages/msg_000001/fail", error)).body.message.status).toBe("failed");
-    expect((await control(emulator, "POST", "/messages/msg_000002/fail")).body.message.status).toBe("failed");
-    const [first] = emulator.control.events({ messageId: "msg_000001", eventType: "message.failed" });
+    expect((await control(emulator, "POST", "/messages/msg_a8244c_000001/fail", error)).body.message.status).toBe(
+      "failed",
+    );
+    expect((await control(emulator, "POST", "/messages/msg_a8244c_000002/fail")).body.message.status).toBe("failed");
+    const [first] = emulator.control.events({ messageId: "msg_a8244c_000001", eventType: "message.failed" });
     expect(JSON.parse(first?.body ?? "").data.error).toMatchObject(error);
-    expect((await control(emulator, "POST", "/messages/msg_000001/fail", error)).status).toBe(409);
-    expect((await control(emulator, "POST", "/messages/msg_000002/fail", { code: "" })).status).toBe(400);
+    expect((await control(emulator, "POST", "/messages/msg_a8244c_000001/fail", error)).status).toBe(409);
+    expect((await control(emulator, "POST", "/messages/msg_a8244c_000002/fail", { code: "" })).status).toBe(400);
   });
 });
 
@@ -107,15 +109,15 @@ describe("redeliver and recover", () => {
     expect(emulator.control.deliveries({ state: "failed" })).toHaveLength(3);
 
     catcher.answer = 200;
-    const { body } = await control(emulator, "POST", "/deliveries/dlv_000002/redeliver");
+    const { body } = await control(emulator, "POST", "/deliveries/dlv_a8244c_000002/redeliver");
     expect(body.delivery.state).toBe("delivered");
     expect(body.delivery.attempts.at(-1)).toMatchObject({ trigger: "redelivery", status: 200 });
     const late = await control(emulator, "POST", "/recover", { since: emulator.clock.now() });
     expect(late.body.deliveries).toEqual([]);
     const recovered = await control(emulator, "POST", "/recover", { since: 0 });
     expect(recovered.body.deliveries.map(({ deliveryId }: { deliveryId: string }) => deliveryId)).toEqual([
-      "dlv_000001",
-      "dlv_000003",
+      "dlv_a8244c_000001",
+      "dlv_a8244c_000003",
     ]);
     expect(emulator.control.deliveries({ state: "delivered" })).toHaveLength(3);
   });

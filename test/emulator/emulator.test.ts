@@ -80,7 +80,7 @@ describe("reset", () => {
     const after = emulator.control.exportState();
     expect(after.tables).toEqual({ ...before.tables, meta: { now }, counters: after.tables.counters });
     expect(emulator.control.faults.list().map(({ rule: { match } }) => match)).toEqual([rule.match]);
-    expect((await send(emulator, await tokenOf(emulator))).body.results[0].messageId).toBe("msg_000001");
+    expect((await send(emulator, await tokenOf(emulator))).body.results[0].messageId).toBe("msg_a8244c_000002");
   });
 
   it("forgets what was planned, and lets an attempt under way change nothing of the new state", async () => {
@@ -104,7 +104,7 @@ describe("reset", () => {
     release();
     await emulator.clock.idle();
     expect(emulator.control.deliveries()).toMatchObject([
-      { deliveryId: "dlv_000001", state: "pending", attempts: [{ status: 500 }] },
+      { deliveryId: "dlv_a8244c_000002", state: "pending", attempts: [{ status: 500 }] },
     ]);
   });
 });
@@ -153,7 +153,7 @@ describe("export and import", () => {
       "with a number of no client",
       (state) => Object.assign(state.tables.numbers?.num_000001 ?? {}, { apiClientId: "x" }),
     ],
-    ["with a delivery of no event", (state) => delete state.tables.events?.evt_000001],
+    ["with a delivery of no event", (state) => delete state.tables.events?.evt_a8244c_000001],
     ["without clients", (state) => delete state.tables.clients],
   ];
 
@@ -187,7 +187,7 @@ describe("a file that cannot be written", () => {
     const errors: string[] = [];
     const logger: Logger = { ...silentLogger, error: (_, message) => errors.push(message) };
     const keeper = new Keeper({ ...settingsFrom({}), logger }, file);
-    const state = createState(keeper.onChange);
+    const state = createState(keeper.onChange, "a8244c");
     const time = createTime(createFakeClock(), "virtual", 5);
     expect(() => keeper.start(state, time)).toThrow(/full/);
     state.nextId("msg");

@@ -28,21 +28,21 @@ describe("an outbound event", () => {
     const { emulator, token } = await ready();
     await send(emulator, token);
     const data = (rest: string) =>
-      `"data":{"messageId":"msg_000001","externalReference":"order-1","sendFrom":"+12065550101","to":"+14155550123",${rest}}`;
+      `"data":{"messageId":"msg_a8244c_000001","externalReference":"order-1","sendFrom":"+12065550101","to":"+14155550123",${rest}}`;
     const event = (type: string, sequence: number, rest: string) =>
       `{"eventType":"${type}","direction":"outbound","occurredAt":${NOW},"apiClientId":"ac_main",` +
-      `"messageId":"msg_000001","sequence":${sequence},${data(rest)}}`;
+      `"messageId":"msg_a8244c_000001","sequence":${sequence},${data(rest)}}`;
     expect(texts(emulator)).toEqual([
       event("message.queued", 1, '"status":"QUEUED","error":null'),
       event("message.sent", 2, '"status":"sent","error":null'),
-      event("message.delivery", 3, '"status":"delivered","error":null,"providerMessageRef":"provider_000001"'),
+      event("message.delivery", 3, '"status":"delivered","error":null,"providerMessageRef":"provider_a8244c_000001"'),
     ]);
   });
 
   it("says failed with code, message and details (EVT-5, EVT-6, EVT-9)", async () => {
     const { emulator, token } = await ready({ lifecycle: "manual" });
     await send(emulator, token);
-    emulator.control.failMessage("msg_000001");
+    emulator.control.failMessage("msg_a8244c_000001");
     const [, { eventType, sequence, data }] = bodies(emulator);
     expect([eventType, sequence, data.status]).toEqual(["message.failed", 2, "failed"]);
     expect(data.error).toEqual({ code: "PROVIDER_SEND_FAILED", message: expect.any(String), details: {} });
@@ -53,7 +53,7 @@ describe("an outbound event", () => {
     const { emulator, token } = await ready();
     await send(emulator, token, { to: ["+14155550123", "+14155550124"] });
     const references = bodies(emulator).map(({ data }) => data.providerMessageRef);
-    expect(references.filter(Boolean)).toEqual(["provider_000001", "provider_000002"]);
+    expect(references.filter(Boolean)).toEqual(["provider_a8244c_000001", "provider_a8244c_000002"]);
   });
 
   it("says another status for a delivery by the reading deliveryStatus (EVT-13)", async () => {
@@ -78,13 +78,13 @@ describe("the reading sameSequence", () => {
   it("leaves the message sent in between, in its time and by request (EVT-12)", async () => {
     const { emulator, token } = await ready({ lifecycle: "realistic", unspecified: { sameSequence: true } });
     await send(emulator, token);
-    emulator.control.advanceMessage("msg_000001");
-    expect(emulator.control.advanceMessage("msg_000001")).toMatchObject({ status: "sent", sequence: 3 });
+    emulator.control.advanceMessage("msg_a8244c_000001");
+    expect(emulator.control.advanceMessage("msg_a8244c_000001")).toMatchObject({ status: "sent", sequence: 3 });
     await emulator.clock.advance(10_000);
     expect(emulator.control.messages()[0]).toMatchObject({ status: "delivered", sequence: 3 });
     await send(emulator, token);
     await emulator.clock.advance(10_000);
-    const times = emulator.control.events({ messageId: "msg_000002" }).map(({ occurredAt }) => occurredAt);
+    const times = emulator.control.events({ messageId: "msg_a8244c_000002" }).map(({ occurredAt }) => occurredAt);
     expect(new Set(times).size).toBe(4);
     expect(times).toEqual([...times].sort((a, b) => a - b));
   });
@@ -105,10 +105,14 @@ describe("message.inbound", () => {
     const { conversationId } = emulator.control.inbound({ to: "+12065550101", from: "+14155550123", body: "hello" });
     expect(texts(emulator)).toEqual([
       `{"eventType":"message.inbound","direction":"inbound","occurredAt":${NOW},"apiClientId":"ac_main","data":{` +
-        `"messageId":"msg_000001","conversationId":"${conversationId}","numberId":"num_000001","from":"+14155550123",` +
+        `"messageId":"msg_a8244c_000001","conversationId":"${conversationId}","numberId":"num_000001","from":"+14155550123",` +
         `"to":"+12065550101","body":"hello","media":[],"timestamp":${NOW}}}`,
     ]);
-    expect(emulator.control.events()[0]).toMatchObject({ kind: "inbound", messageId: "msg_000001", sequence: null });
+    expect(emulator.control.events()[0]).toMatchObject({
+      kind: "inbound",
+      messageId: "msg_a8244c_000001",
+      sequence: null,
+    });
   });
 
   it("carries media of any shape (EVT-11)", async () => {
@@ -191,7 +195,7 @@ describe("a triggered event", () => {
     const { emulator, token } = await ready({ lifecycle: "manual" });
     await send(emulator, token);
     const before = emulator.control.messages();
-    const event = { ...names, messageId: "msg_000001", kind: "delivery", eventType: "message.failed" } as const;
+    const event = { ...names, messageId: "msg_a8244c_000001", kind: "delivery", eventType: "message.failed" } as const;
     emulator.control.trigger({ ...event, sequence: 4, data: {} });
     expect(emulator.control.messages()).toEqual(before);
   });
@@ -208,6 +212,6 @@ describe("the journal", () => {
     });
     await send(emulator, token);
     await call(emulator, "GET", "/api/core/whoami", { token });
-    expect(told).toEqual(["evt_000001", "evt_000002", "evt_000003"]);
+    expect(told).toEqual(["evt_a8244c_000001", "evt_a8244c_000002", "evt_a8244c_000003"]);
   });
 });

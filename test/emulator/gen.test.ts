@@ -9,7 +9,7 @@ const INBOUND = "/api/core/webhooks/inbound";
 function refuses({ status, body, headers }: Called, expected: number, code: string): void {
   expect(body).toEqual({
     error: { code, message: expect.stringMatching(/\w\.$/), details: expect.any(Object) },
-    requestId: expect.stringMatching(/^req_\d{6}$/),
+    requestId: expect.stringMatching(/^req_[0-9a-f]{6}_\d{6}$/),
   });
   expect(Array.isArray(body.error.details)).toBe(false);
   expect(status).toBe(expected);

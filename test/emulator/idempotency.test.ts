@@ -25,7 +25,7 @@ describe("a repeated send", () => {
   it("says QUEUED whatever became of the message (SND-17)", async () => {
     const { emulator, token } = await ready();
     const first = await send(emulator, token, {}, KEY);
-    emulator.control.failMessage("msg_000001");
+    emulator.control.failMessage("msg_a8244c_000001");
     expect((await send(emulator, token, {}, KEY)).text).toBe(first.text);
   });
 
@@ -33,12 +33,12 @@ describe("a repeated send", () => {
     const { emulator, token } = await ready({ unspecified: { replay: "current" } });
     const to = ["+14155550123", "nobody", "+14155550124"];
     const first = await send(emulator, token, { to }, KEY);
-    emulator.control.advanceMessage("msg_000001");
-    emulator.control.failMessage("msg_000002");
+    emulator.control.advanceMessage("msg_a8244c_000001");
+    emulator.control.failMessage("msg_a8244c_000002");
     const { body } = await send(emulator, token, { to }, KEY);
     expect(body.results.map(({ status }: { status: string }) => status)).toEqual(["sent", "failed"]);
     expect(body.errors).toEqual(first.body.errors);
-    emulator.control.advanceMessage("msg_000001");
+    emulator.control.advanceMessage("msg_a8244c_000001");
     expect((await send(emulator, token, { to }, KEY)).body.results[0].status).toBe("delivered");
   });
 
@@ -150,7 +150,7 @@ describe("a key", () => {
     await send(emulator, token, {}, KEY);
     const other = await tokenOf(emulator, emulator.fixtures.clients.other);
     const { status, body } = await send(emulator, other, { sendFrom: emulator.fixtures.numbers.foreign }, KEY);
-    expect([status, body.results[0].messageId]).toEqual([202, "msg_000002"]);
+    expect([status, body.results[0].messageId]).toEqual([202, "msg_a8244c_000002"]);
   });
 
   it("is told apart exactly (SND-30)", async () => {
@@ -168,7 +168,7 @@ describe("a key", () => {
     expect((await send(emulator, late, { text: "bye" }, KEY)).status).toBe(409);
     await emulator.clock.advance(1);
     const { status, body } = await send(emulator, late, { text: "bye" }, KEY);
-    expect([status, body.results[0].messageId]).toEqual([202, "msg_000002"]);
+    expect([status, body.results[0].messageId]).toEqual([202, "msg_a8244c_000002"]);
     // And it starts its 24 hours anew.
     await emulator.clock.advance(DAY_MS - 1);
     expect((await send(emulator, await tokenOf(emulator), {}, KEY)).status).toBe(409);
@@ -222,7 +222,7 @@ describe("two calls at once with one key", () => {
     const catcher = await startCatcher();
     const { emulator, token } = await ready({
       deliveryUrl: catcher.url,
-      faults: [{ match: { webhook: true, eventType: "message.queued" }, action: { type: "beforeAnswer" } }],
+      faults: [{ match: { webhook: true, eventType: "message.queued" }, action: { type: "eventBeforeResponse" } }],
     });
     const arrived = new Promise<() => void>((resolve) => {
       catcher.answer = (_, response) => resolve(() => response.writeHead(200).end());

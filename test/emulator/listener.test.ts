@@ -6,7 +6,7 @@ import { tokenOf } from "./support.ts";
 
 const WRAPPER = {
   error: { code: expect.any(String), message: expect.stringMatching(/^[A-Z].+\.$/), details: {} },
-  requestId: expect.stringMatching(/^req_\d{6}$/),
+  requestId: expect.stringMatching(/^req_[0-9a-f]{6}_\d{6}$/),
 };
 
 function refuses({ status, head, body }: RawAnswer, expected: number): void {
@@ -67,7 +67,7 @@ describe("the listener, given what is no request", () => {
     const refusal = await raw(emulator, `GET /none HTTP/1.1\r\nHost: a\r\n${LAST}`);
     while (!socket.destroyed) await new Promise((resolve) => socket.write("y".repeat(10_000), resolve));
     const next = await raw(emulator, `GET /none HTTP/1.1\r\nHost: a\r\n${LAST}`);
-    expect([refusal.body.requestId, next.body.requestId]).toEqual(["req_000002", "req_000003"]); // Refused once.
+    expect([refusal.body.requestId, next.body.requestId]).toEqual(["req_a8244c_000002", "req_a8244c_000003"]); // Refused once.
     await staysUp(emulator);
   });
 

@@ -35,7 +35,7 @@ describe("the events of a magic recipient", () => {
       await send(emulator, token, { to: [to] });
       await emulator.clock.advance(3_600_000);
       expect(story()).toEqual(expected);
-      expect(emulator.control.messages({ messageId: "msg_000001" })).toMatchObject([{ status, steps: [] }]);
+      expect(emulator.control.messages({ messageId: "msg_a8244c_000001" })).toMatchObject([{ status, steps: [] }]);
     }
   });
 
@@ -62,17 +62,23 @@ describe("the events of a magic recipient", () => {
       to: "+12065550104",
       numberId: emulator.fixtures.numbers.mmsOff,
     });
-    expect(emulator.control.events().at(-1)).toMatchObject({ eventType: "message.inbound", messageId: "msg_000002" });
-    expect(emulator.control.messages({ messageId: "msg_000001" })).toMatchObject([{ status: "delivered", steps: [] }]);
+    expect(emulator.control.events().at(-1)).toMatchObject({
+      eventType: "message.inbound",
+      messageId: "msg_a8244c_000002",
+    });
+    expect(emulator.control.messages({ messageId: "msg_a8244c_000001" })).toMatchObject([
+      { status: "delivered", steps: [] },
+    ]);
   });
 
   it("are asked for one by one in the manual lifecycle", async () => {
     const { emulator, token, story } = await ready({ lifecycle: "manual" });
     await send(emulator, token, { to: ["+15005550003", "+15005550008", "+15005550004"] });
-    for (const id of ["msg_000001", "msg_000001", "msg_000002", "msg_000002"]) emulator.control.advanceMessage(id);
-    expect(emulator.control.messages({ messageId: "msg_000002" })).toMatchObject([{ status: "delivered" }]);
-    emulator.control.advanceMessage("msg_000002");
-    expect(() => emulator.control.advanceMessage("msg_000003")).toThrow("ended");
+    for (const id of ["msg_a8244c_000001", "msg_a8244c_000001", "msg_a8244c_000002", "msg_a8244c_000002"])
+      emulator.control.advanceMessage(id);
+    expect(emulator.control.messages({ messageId: "msg_a8244c_000002" })).toMatchObject([{ status: "delivered" }]);
+    emulator.control.advanceMessage("msg_a8244c_000002");
+    expect(() => emulator.control.advanceMessage("msg_a8244c_000003")).toThrow("ended");
     await emulator.clock.idle();
     expect(
       story()
@@ -84,8 +90,8 @@ describe("the events of a magic recipient", () => {
   it("come twice and late also when the message is failed by request", async () => {
     const { emulator, token, story } = await ready({ lifecycle: "manual" });
     await send(emulator, token, { to: ["+15005550005", "+15005550007"] });
-    emulator.control.failMessage("msg_000001");
-    emulator.control.failMessage("msg_000002");
+    emulator.control.failMessage("msg_a8244c_000001");
+    emulator.control.failMessage("msg_a8244c_000002");
     await emulator.clock.idle();
     expect(story()).toEqual([QUEUED, QUEUED, "message.failed 2", "message.failed 2"]);
     await emulator.clock.advance(90 * 60_000);
@@ -95,11 +101,11 @@ describe("the events of a magic recipient", () => {
   it("that stay queued or will answer can be failed by request, until they were delivered", async () => {
     const { emulator, token, story } = await ready({ lifecycle: "manual" });
     await send(emulator, token, { to: ["+15005550004", "+15005550008"] });
-    expect(emulator.control.failMessage("msg_000001")).toMatchObject({ status: "failed", sequence: 2 });
-    emulator.control.advanceMessage("msg_000002");
-    emulator.control.advanceMessage("msg_000002");
-    expect(() => emulator.control.failMessage("msg_000002")).toThrow("ended");
-    emulator.control.advanceMessage("msg_000002");
+    expect(emulator.control.failMessage("msg_a8244c_000001")).toMatchObject({ status: "failed", sequence: 2 });
+    emulator.control.advanceMessage("msg_a8244c_000002");
+    emulator.control.advanceMessage("msg_a8244c_000002");
+    expect(() => emulator.control.failMessage("msg_a8244c_000002")).toThrow("ended");
+    emulator.control.advanceMessage("msg_a8244c_000002");
     await emulator.clock.idle();
     expect(story().filter((one) => one.startsWith("message.failed"))).toEqual(["message.failed 2"]);
     expect(story()).toContain("message.inbound -");
@@ -160,7 +166,7 @@ describe("+15005550012", () => {
       body,
       headers: KEY,
     });
-    expect([status, answer.results[0].messageId]).toEqual([202, "msg_000001"]);
+    expect([status, answer.results[0].messageId]).toEqual([202, "msg_a8244c_000001"]);
     expect(emulator.control.messages()).toHaveLength(1);
     expect(emulator.control.requests().slice(-2)).toMatchObject([
       { status: 0, faults: ["reset"] },

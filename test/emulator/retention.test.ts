@@ -24,7 +24,7 @@ describe("option keep", () => {
   it("keeps the newest messages that ended, with all their events and deliveries", async () => {
     const emulator = await start({ keep: 2, lifecycle: "instant" });
     await sendMany(emulator, 5);
-    const left = ["msg_000004", "msg_000005"];
+    const left = ["msg_a8244c_000004", "msg_a8244c_000005"];
     expect(idsOf(emulator, "messages")).toEqual(left);
     expect(messageIdsOf(emulator, "events")).toEqual(left.flatMap((id) => [id, id, id]));
     expect(messageIdsOf(emulator, "deliveries")).toEqual(left.flatMap((id) => [id, id, id]));
@@ -43,18 +43,18 @@ describe("option keep", () => {
   it("never drops a message with a delivery that is tried again; when that ends, it goes by when it ended", async () => {
     const catcher = await startCatcher();
     catcher.answer = ({ event }, response) => {
-      response.writeHead(event.messageId === "msg_000001" ? 500 : 200).end();
+      response.writeHead(event.messageId === "msg_a8244c_000001" ? 500 : 200).end();
     };
     const emulator = await start({ keep: 1, lifecycle: "instant", deliveryUrl: catcher.url });
     await sendMany(emulator, 3);
-    expect(idsOf(emulator, "messages")).toEqual(["msg_000001", "msg_000003"]);
+    expect(idsOf(emulator, "messages")).toEqual(["msg_a8244c_000001", "msg_a8244c_000003"]);
     await emulator.clock.advance(81 * 60_000 - 1);
-    expect(idsOf(emulator, "messages")).toEqual(["msg_000001", "msg_000003"]);
+    expect(idsOf(emulator, "messages")).toEqual(["msg_a8244c_000001", "msg_a8244c_000003"]);
     await emulator.clock.advance(1);
     expect(emulator.control.deliveries().map(({ messageId, state }) => [messageId, state])).toEqual([
-      ["msg_000001", "failed"],
-      ["msg_000001", "failed"],
-      ["msg_000001", "failed"],
+      ["msg_a8244c_000001", "failed"],
+      ["msg_a8244c_000001", "failed"],
+      ["msg_a8244c_000001", "failed"],
     ]);
   });
 
@@ -62,9 +62,9 @@ describe("option keep", () => {
     const emulator = await start({ keep: 1, lifecycle: "manual" });
     await sendMany(emulator, 4);
     expect(idsOf(emulator, "messages")).toHaveLength(4);
-    for (const id of ["msg_000003", "msg_000001"]) emulator.control.failMessage(id);
+    for (const id of ["msg_a8244c_000003", "msg_a8244c_000001"]) emulator.control.failMessage(id);
     await turn();
-    expect(idsOf(emulator, "messages")).toEqual(["msg_000001", "msg_000002", "msg_000004"]);
+    expect(idsOf(emulator, "messages")).toEqual(["msg_a8244c_000001", "msg_a8244c_000002", "msg_a8244c_000004"]);
   });
 
   it("counts inbound messages, and events of messages that there is no record of", async () => {
@@ -75,21 +75,21 @@ describe("option keep", () => {
       emulator.control.trigger({ kind: "delivery", eventType: "message.sent", messageId: `other_${i}`, ...names });
     }
     await turn();
-    expect(idsOf(emulator, "inboundMessages")).toEqual(["msg_000003"]);
-    expect(messageIdsOf(emulator, "events")).toEqual(["msg_000003", "other_3"]);
-    expect(messageIdsOf(emulator, "deliveries")).toEqual(["msg_000003", "other_3"]);
+    expect(idsOf(emulator, "inboundMessages")).toEqual(["msg_a8244c_000003"]);
+    expect(messageIdsOf(emulator, "events")).toEqual(["msg_a8244c_000003", "other_3"]);
+    expect(messageIdsOf(emulator, "deliveries")).toEqual(["msg_a8244c_000003", "other_3"]);
   });
 
   it("takes up a message again for which an event is triggered, until its delivery ends", async () => {
     const catcher = await startCatcher();
     const emulator = await start({ keep: 2, lifecycle: "instant", deliveryUrl: catcher.url });
     await sendMany(emulator, 2);
-    const names = { apiClientId: "ac_main", numberId: "num_000001", messageId: "msg_000001" };
+    const names = { apiClientId: "ac_main", numberId: "num_000001", messageId: "msg_a8244c_000001" };
     emulator.control.trigger({ kind: "delivery", eventType: "message.again", ...names, sequence: 4, data: {} });
     await emulator.clock.idle();
     await sendMany(emulator, 1);
-    expect(idsOf(emulator, "messages")).toEqual(["msg_000001", "msg_000003"]);
-    expect(emulator.control.events({ messageId: "msg_000001" })).toHaveLength(4);
+    expect(idsOf(emulator, "messages")).toEqual(["msg_a8244c_000001", "msg_a8244c_000003"]);
+    expect(emulator.control.events({ messageId: "msg_a8244c_000001" })).toHaveLength(4);
   });
 
   it("holds after a reset and after an import as it did before", async () => {
@@ -97,10 +97,10 @@ describe("option keep", () => {
     await sendMany(emulator, 3);
     emulator.control.reset();
     await sendMany(emulator, 3);
-    expect(idsOf(emulator, "messages")).toEqual(["msg_000002", "msg_000003"]);
+    expect(idsOf(emulator, "messages")).toEqual(["msg_a8244c_000005", "msg_a8244c_000006"]);
     emulator.control.importState(emulator.control.exportState());
     await sendMany(emulator, 1);
-    expect(idsOf(emulator, "messages")).toEqual(["msg_000003", "msg_000004"]);
+    expect(idsOf(emulator, "messages")).toEqual(["msg_a8244c_000006", "msg_a8244c_000007"]);
   });
 
   it("bounds a larger state that is imported", async () => {
@@ -109,7 +109,7 @@ describe("option keep", () => {
     const small = await start({ keep: 2 });
     small.control.importState(large.control.exportState());
     await turn();
-    expect(idsOf(small, "messages")).toEqual(["msg_000004", "msg_000005"]);
+    expect(idsOf(small, "messages")).toEqual(["msg_a8244c_000004", "msg_a8244c_000005"]);
     expect(idsOf(small, "events")).toHaveLength(6);
   });
 });

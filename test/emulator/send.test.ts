@@ -21,8 +21,8 @@ describe("an accepted send", () => {
     const answer = await send(emulator, token, { to: ["+14155550123", "+14155550124"] });
     expect(answer.status).toBe(202);
     expect(answer.text).toBe(
-      '{"results":[{"to":"+14155550123","messageId":"msg_000001","status":"QUEUED"},' +
-        '{"to":"+14155550124","messageId":"msg_000002","status":"QUEUED"}],"errors":[]}',
+      '{"results":[{"to":"+14155550123","messageId":"msg_a8244c_000001","status":"QUEUED"},' +
+        '{"to":"+14155550124","messageId":"msg_a8244c_000002","status":"QUEUED"}],"errors":[]}',
     );
     expect(emulator.control.messages()).toHaveLength(2);
   });
@@ -39,8 +39,8 @@ describe("an accepted send", () => {
     await send(emulator, token, { to: ["+14155550123", "+14155550124"], externalReference: "order-9" });
     const events = emulator.control.events().map(({ body }) => JSON.parse(body));
     expect(events.map(({ messageId, sequence }) => [messageId, sequence])).toEqual([
-      ["msg_000001", 1],
-      ["msg_000002", 1],
+      ["msg_a8244c_000001", 1],
+      ["msg_a8244c_000002", 1],
     ]);
     expect(events.map(({ data }) => data.externalReference)).toEqual(["order-9", "order-9"]);
   });
@@ -48,7 +48,10 @@ describe("an accepted send", () => {
   it("handles a number that stands there twice one by one (SND-25)", async () => {
     const { emulator, token } = await ready();
     const { body } = await send(emulator, token, { to: ["+14155550123", "+14155550123"] });
-    expect(body.results.map(({ messageId }: { messageId: string }) => messageId)).toEqual(["msg_000001", "msg_000002"]);
+    expect(body.results.map(({ messageId }: { messageId: string }) => messageId)).toEqual([
+      "msg_a8244c_000001",
+      "msg_a8244c_000002",
+    ]);
   });
 
   it("takes an SMS without a text (SND-26)", async () => {

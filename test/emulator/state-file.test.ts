@@ -68,9 +68,9 @@ describe("option state", () => {
 
     const second = await start({ state });
     await second.clock.advance(10_000);
-    expect(second.control.messages()).toMatchObject([{ messageId: "msg_000001", status: "delivered" }]);
+    expect(second.control.messages()).toMatchObject([{ messageId: "msg_a8244c_000001", status: "delivered" }]);
     const sent = await send(second, await tokenOf(second));
-    expect(sent.body.results[0].messageId).toBe("msg_000002");
+    expect(sent.body.results[0].messageId).toBe("msg_a8244c_000002");
   });
 
   it("goes before options that fill a new state, and tells the credentials that work", async () => {
@@ -111,7 +111,7 @@ describe("option state", () => {
     const first = await start({ state });
     const token = await tokenOf(first);
     for (let i = 0; i < 3; i++) await send(first, token);
-    first.control.failMessage("msg_000001");
+    first.control.failMessage("msg_a8244c_000001");
     first.control.reset();
     await send(first, await tokenOf(first));
     const order = orderOf(first);

@@ -76,7 +76,7 @@ describe("GET /_emulator/stream", () => {
       ["5", "delivery"],
       ["6", "reset"],
     ]);
-    expect(entries[0]?.data.event).toMatchObject({ eventType: "message.queued", messageId: "msg_000001" });
+    expect(entries[0]?.data.event).toMatchObject({ eventType: "message.queued", messageId: "msg_a8244c_000001" });
     expect(entries[2]?.data.request).toMatchObject({ path: "/api/core/messages/send", status: 202 });
     expect(entries[3]?.data.delivery).toMatchObject({ state: "delivered", target: { url: catcher.url, signed: true } });
     expect(texts.join()).not.toMatch(new RegExp(`5ecret|${token}`));

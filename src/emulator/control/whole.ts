@@ -7,23 +7,29 @@ import type { Whole } from "./control.ts";
 
 export function createWhole(service: Service): Whole {
   const { state, scheduler, settings, time, journal, faults } = service;
+  /** A receiver may remember ids, so that none may come twice: what is counted goes on, but for the lines of the log. */
   const empty = () => {
     scheduler.clear();
+    const counted = [...state.counters.entries()].filter(([counter]) => counter !== "log");
     for (const name of TABLE_NAMES) state[name].clear();
+    return counted;
   };
   return {
     reset() {
-      empty();
+      for (const [counter, count] of empty()) state.counters.put(counter, count);
       seedState(state, settings);
       faults.clear();
       for (const rule of settings.faults) faults.add(rule);
       journal.tell({ type: "reset" });
     },
     load(tables) {
-      empty();
+      const counted = empty();
       for (const name of TABLE_NAMES) {
         const table = state[name] as Table<unknown>;
         for (const [id, record] of Object.entries(tables[name] ?? {})) table.put(id, record);
+      }
+      for (const [counter, count] of counted) {
+        if (count > (state.counters.get(counter) ?? 0)) state.counters.put(counter, count);
       }
       time.raiseTo(state.meta.get("now") ?? 0);
       journal.tell({ type: "reset" });

@@ -4,11 +4,11 @@ import type { EventByType } from "../../events/types.ts";
 const outbound = {
   direction: "outbound",
   apiClientId: "ac_main",
-  messageId: "msg_000001",
+  messageId: "msg_a8244c_000001",
 } as const;
 
 const data = {
-  messageId: "msg_000001",
+  messageId: "msg_a8244c_000001",
   externalReference: "order-1",
   sendFrom: "+12065550101",
   to: "+14155550123",
@@ -35,7 +35,7 @@ export const eventExamples: EventByType = {
     ...outbound,
     sequence: 3,
     occurredAt: 1_767_225_605_000,
-    data: { ...data, status: "delivered", providerMessageRef: "ref_000001" },
+    data: { ...data, status: "delivered", providerMessageRef: "provider_a8244c_000001" },
   },
   "message.failed": {
     eventType: "message.failed",
@@ -54,7 +54,7 @@ export const eventExamples: EventByType = {
     apiClientId: "ac_main",
     occurredAt: 1_767_225_600_000,
     data: {
-      messageId: "in_000001",
+      messageId: "msg_a8244c_000003",
       conversationId: "conv_000001",
       numberId: "num_000001",
       from: "+14155550123",

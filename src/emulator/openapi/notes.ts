@@ -176,7 +176,7 @@ export const NOTES: Readonly<Record<string, Note>> = {
       },
     },
     responseExample: {
-      results: [{ to: "+14155550123", messageId: "msg_000001", status: "QUEUED" }],
+      results: [{ to: "+14155550123", messageId: "msg_a8244c_000001", status: "QUEUED" }],
       errors: [{ to: "555-0100", error: { code: "INVALID_RECIPIENT", message: "Not an E.164 number.", details: {} } }],
     },
   },

@@ -97,7 +97,7 @@ function componentName({ code }: ErrorAnswer): string {
 
 function coreResponse({ code, message, description, details = {} }: ErrorAnswer): Json {
   const schema = refTo(code === "UPSTREAM_ERROR" ? upstreamErrorSchema : coreErrorSchema);
-  const example = { error: { code, message, details }, requestId: "req_000001" };
+  const example = { error: { code, message, details }, requestId: "req_a8244c_000001" };
   return { description, content: { "application/json": { schema, example } } };
 }
 

@@ -14,8 +14,10 @@ import type {
 } from "./records.ts";
 import { type ChangeListener, Table } from "./table.ts";
 
-/** What the ids of each thing begin with: `msg_000001`. */
-export type IdPrefix = "req" | "msg" | "evt" | "dlv" | "conv" | "num" | "provider" | "log" | "tok" | "fault" | "secret";
+/** What the ids of each thing begin with: `msg_4f2a91_000001`. */
+export type IdPrefix = "req" | "msg" | "evt" | "dlv" | "provider";
+/** What is counted. */
+export type Counter = IdPrefix | "log" | "tok" | "secret";
 
 export interface Tables {
   readonly accounts: Table<Account>;
@@ -29,7 +31,7 @@ export interface Tables {
   readonly events: Table<EventRecord>;
   readonly deliveries: Table<Delivery>;
   readonly requests: Table<RequestRecord>;
-  /** The last number given out per prefix. */
+  /** The last number given out per `Counter`. */
   readonly counters: Table<number>;
   /** `now`: the emulator's clock, epoch ms, when the state was last kept. */
   readonly meta: Table<number>;
@@ -53,18 +55,19 @@ export const TABLE_NAMES = [
 ] as const satisfies readonly (keyof Tables)[];
 
 export interface State extends Tables {
-  /** The next id: `msg_000001`. */
+  /** The next id, with the state's tag: `msg_4f2a91_000001`. */
   nextId(prefix: IdPrefix): string;
-  /** The next number of a prefix, from 1. */
-  nextNumber(prefix: IdPrefix): number;
+  /** The next number of a counter, from 1. */
+  nextNumber(counter: Counter): number;
 }
 
-export function createState(onChange: ChangeListener): State {
+/** An empty state. `tag` tells its ids from those of other states, which a receiver may remember. */
+export function createState(onChange: ChangeListener, tag: string): State {
   const table = <T>(name: keyof Tables) => new Table<T>(name, onChange);
   const counters = table<number>("counters");
-  const nextNumber = (prefix: IdPrefix) => {
-    const number = (counters.get(prefix) ?? 0) + 1;
-    counters.put(prefix, number);
+  const nextNumber = (counter: Counter) => {
+    const number = (counters.get(counter) ?? 0) + 1;
+    counters.put(counter, number);
     return number;
   };
   return {
@@ -82,6 +85,6 @@ export function createState(onChange: ChangeListener): State {
     counters,
     meta: table("meta"),
     nextNumber,
-    nextId: (prefix) => `${prefix}_${String(nextNumber(prefix)).padStart(6, "0")}`,
+    nextId: (prefix) => `${prefix}_${tag}_${String(nextNumber(prefix)).padStart(6, "0")}`,
   };
 }
