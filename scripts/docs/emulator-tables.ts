@@ -29,11 +29,12 @@ const TABLES: Readonly<Record<string, () => string>> = {
     ),
   control: () =>
     table(
-      ["route", "does", "takes"],
-      CONTROL_ROUTES.map(({ method, path, summary, body, query }) => [
+      ["route", "does", "takes", "answers with"],
+      CONTROL_ROUTES.map(({ method, path, summary, body, query, answer }) => [
         code(`${method} ${path}`),
         summary,
         [...fieldsOf(query).map((field) => `?${field}`), ...fieldsOf(body)].map(code).join(" "),
+        fieldsOf(answer).map(code).join(" "),
       ]),
     ),
 };
