@@ -2,28 +2,14 @@
  * What is due when, on the emulator's time, and in which order it happens.
  *
  * Tasks start in the order of their time, and of their place where that is equal. A task of a lane runs when the lane's earlier
- * one has ended; others overlap, which is what lets thousands of retries pass in seconds. Overlapping changes nothing that can
- * be seen: a task that runs can only bring work that is due `horizonMs` after its own time, and time moves no further than that
- * before it has ended; and what must not depend on who ends first is decided in `prepare`.
+ * one has ended; others that are due at the same time overlap. While time is moved it stays where it is until what it brought
+ * has ended, so that whoever calls the API from a webhook sees the time of that webhook. Retries may run ahead of each other,
+ * which is what lets thousands of them pass in seconds: a task brings nothing that is due sooner than `horizonMs` after its own
+ * time, and time moves no further than that before it has ended. What must not depend on who ends first is decided in `prepare`.
  */
 import type { Clock, Timer } from "../internal/clock.ts";
+import { Agenda, type Cancel, type Entry, type Task } from "./agenda.ts";
 import type { EmulatorTime } from "./clock.ts";
-import { Heap } from "./heap.ts";
-
-export interface Task {
-  /** Epoch ms on the emulator's time; what lies in the past is due now. */
-  readonly dueAt: number;
-  /** Decides between tasks of the same time: the lower one first. From `nextPlace()`; default: behind all others. */
-  readonly place?: number;
-  /** Tasks of one lane never overlap. Without a lane, the task must be synchronous. */
-  readonly lane?: string;
-  /** Called in the order of the tasks, before this one waits for its lane. */
-  prepare?(): void;
-  /** `at`: when it happens, at least `dueAt`. A failure is reported, and is this task's end. */
-  run(at: number): Promise<void> | void;
-  /** Called when the task is forgotten and will not run. Must not throw. */
-  dropped?(): void;
-}
 
 export interface SchedulerOptions {
   /** The least time between a task's start and anything it brings about later. */
@@ -32,34 +18,39 @@ export interface SchedulerOptions {
   readonly onFailure: (error: unknown) => void;
 }
 
-interface Entry {
-  readonly task: Task;
-  readonly place: number;
-}
-
 /** A task of a lane from its start to its end. */
 interface Run {
   readonly task: Task;
+  readonly holdsTime: boolean;
   readonly at: number;
+  /** On the monotonic clock. */
+  readonly startedAt: number;
   state: "waiting" | "running" | "dropped";
   ended: Promise<void>;
 }
 
-const MOST_AT_ONCE = 32;
+interface Waiter {
+  isDone(): boolean;
+  resolve(): void;
+}
+
+/** A bound for memory; how many requests a receiver gets at once is the transport's matter. */
+const MOST_AT_ONCE = 1_024;
 
 export class Scheduler {
   readonly #clock: Clock;
   readonly #time: EmulatorTime;
   readonly #options: SchedulerOptions;
-  readonly #heap = new Heap<Entry>((a, b) =>
-    a.task.dueAt === b.task.dueAt ? a.place < b.place : a.task.dueAt < b.task.dueAt,
-  );
+  readonly #agenda = new Agenda();
   /** Oldest first: tasks start in the order of time. */
   readonly #runs = new Set<Run>();
+  /** Of these, how many hold time against everybody, and how many only against tasks that do not allow to be ahead. */
+  #holding = 0;
+  #holdingLoosely = 0;
   /** The newest run of each lane. */
   readonly #lanes = new Map<string, Run>();
-  #waiters: (() => void)[] = [];
-  #place = 0;
+  #waiters: Waiter[] = [];
+  /** How far time is being moved. */
   #limit = Number.NEGATIVE_INFINITY;
   #turn: Promise<void> = Promise.resolve();
   #timer: Timer | null = null;
@@ -76,27 +67,28 @@ export class Scheduler {
 
   /** How many tasks wait for their time. */
   get waiting(): number {
-    return this.#heap.size;
+    return this.#agenda.size;
   }
 
   /** A place behind all others, to be kept by something whose tasks follow each other, such as retries. */
   nextPlace(): number {
-    return this.#place++;
+    return this.#agenda.nextPlace();
   }
 
   /** After `close()`, the task is dropped. */
-  add(task: Task): void {
+  add(task: Task): Cancel {
     if (this.#closed) {
       task.dropped?.();
-      return;
+      return () => {};
     }
-    this.#heap.push({ task, place: task.place ?? this.nextPlace() });
+    const cancel = this.#agenda.add({ task, holdsTime: !this.#isCalledFor(task) });
     this.#drive();
+    return cancel;
   }
 
   /** Forgets all tasks that do not run yet. */
   clear(): void {
-    for (const { task } of this.#heap.drain()) task.dropped?.();
+    for (const { task } of this.#agenda.drain()) task.dropped?.();
     for (const run of this.#runs) {
       if (run.state !== "waiting") continue;
       run.state = "dropped";
@@ -110,21 +102,20 @@ export class Scheduler {
     this.#turn = this.#turn.then(async () => {
       const end = this.#time.now() + ms;
       this.#limit = end;
-      // Whoever waited as well may have brought new work before this goes on.
-      do await this.idle();
-      while (!this.#isQuiet());
+      await this.#until(() => !this.#canBringUntil(end));
       this.#limit = Number.NEGATIVE_INFINITY;
       // Closed in between, what is due until then has not happened: a kept state takes it up at the right time.
       if (!this.#closed) this.#time.raiseTo(end);
       this.#drive();
+      await Promise.all([...this.#runs].map(({ ended }) => ended));
     });
     return this.#turn;
   }
 
   /** Resolves when nothing is due and nothing is under way. */
   async idle(): Promise<void> {
-    this.#drive();
-    while (!this.#isQuiet()) await new Promise<void>((resolve) => this.#waiters.push(resolve));
+    // Whoever waited as well may have brought new work before this goes on.
+    while (!this.#isQuiet()) await this.#until(() => this.#isQuiet());
   }
 
   /** Starts nothing more; resolves when what is under way has ended. */
@@ -139,35 +130,76 @@ export class Scheduler {
     return this.#runs.size === 0 && this.#next() === undefined;
   }
 
+  /** Whether something can still come due until `end`, besides what callers bring. */
+  #canBringUntil(end: number): boolean {
+    if (this.#closed) return this.#runs.size > 0;
+    if (this.#holding + this.#holdingLoosely > 0) return true;
+    const first = this.#agenda.first();
+    const [oldest] = this.#runs;
+    return (first !== undefined && first.task.dueAt <= end) || (oldest !== undefined && this.#horizonOf(oldest) < end);
+  }
+
+  /** What a call brings while time is being moved must not hold it, or time would stand still under steady calls. */
+  #isCalledFor({ dueAt }: Task): boolean {
+    return !this.#driving && this.#limit !== Number.NEGATIVE_INFINITY && dueAt <= this.#time.now();
+  }
+
+  #until(isDone: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiters.push({ isDone, resolve });
+      this.#drive();
+    });
+  }
+
   #drive(): void {
     if (this.#driving) return; // A synchronous task added another one: the loop below sees it.
     this.#driving = true;
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
-      this.#heap.pop();
-      this.#start(next.task);
+      this.#agenda.removeFirst();
+      this.#start(next);
     }
     this.#driving = false;
+    this.#passCalls();
     this.#setTimer();
-    if (!this.#isQuiet()) return;
     const waiters = this.#waiters;
     this.#waiters = [];
-    for (const wake of waiters) wake();
+    for (const waiter of waiters) {
+      if (waiter.isDone()) waiter.resolve();
+      else this.#waiters.push(waiter);
+    }
   }
 
   /** The next entry, when it may start now. */
   #next(): Entry | undefined {
-    const entry = this.#heap.peek();
-    if (entry === undefined || this.#closed || this.#runs.size >= MOST_AT_ONCE) return undefined;
-    const { dueAt } = entry.task;
-    const now = this.#time.now();
-    if (dueAt <= now) return entry;
-    const [oldest] = this.#runs;
-    const furthest =
-      oldest === undefined ? this.#limit : Math.min(this.#limit, oldest.at + this.#options.horizonMs - 1);
-    return dueAt <= furthest ? entry : undefined;
+    const entry = this.#agenda.first();
+    if (entry === undefined || this.#closed) return undefined;
+    const { task } = entry;
+    if (task.lane !== undefined && this.#runs.size >= MOST_AT_ONCE) return undefined;
+    return task.dueAt <= this.#time.now() || task.dueAt <= this.#furthestFor(task) ? entry : undefined;
   }
 
-  #start(task: Task): void {
+  /** How far time may be moved for a task. */
+  #furthestFor({ allowsAhead = false }: Task): number {
+    const isHeld = this.#holding > 0 || (this.#holdingLoosely > 0 && !allowsAhead);
+    const [oldest] = this.#runs;
+    if (isHeld) return Number.NEGATIVE_INFINITY;
+    return oldest === undefined ? this.#limit : Math.min(this.#limit, this.#horizonOf(oldest));
+  }
+
+  /** The last moment at which nothing can be due that a run may still bring. */
+  #horizonOf({ at }: Run): number {
+    return at + this.#options.horizonMs - 1;
+  }
+
+  /** With nothing but calls' work under way, time goes on as far as that allows, so that newer work allows more. */
+  #passCalls(): void {
+    const [oldest] = this.#runs;
+    if (oldest === undefined || this.#closed || this.#holding + this.#holdingLoosely > 0) return;
+    const next = this.#agenda.first()?.task.dueAt ?? Number.POSITIVE_INFINITY;
+    this.#time.raiseTo(Math.min(this.#limit, this.#horizonOf(oldest), next));
+  }
+
+  #start({ task, holdsTime }: Entry): void {
     this.#time.raiseTo(task.dueAt);
     const at = this.#time.now();
     const { lane } = task;
@@ -175,26 +207,35 @@ export class Scheduler {
       this.#guard(() => task.run(at));
       return;
     }
-    const run: Run = { task, at, state: "waiting", ended: Promise.resolve() };
+    const startedAt = this.#clock.monotonic();
+    const run: Run = { task, holdsTime, at, startedAt, state: "waiting", ended: Promise.resolve() };
     this.#runs.add(run);
+    this.#hold(run, 1);
     this.#guard(() => task.prepare?.());
     run.ended = this.#perform(run, lane, this.#lanes.get(lane)?.ended);
     this.#lanes.set(lane, run);
+  }
+
+  #hold({ holdsTime, task: { allowsAhead = false } }: Run, count: 1 | -1): void {
+    if (!holdsTime) return;
+    if (allowsAhead) this.#holdingLoosely += count;
+    else this.#holding += count;
   }
 
   async #perform(run: Run, lane: string, earlier: Promise<void> | undefined): Promise<void> {
     await earlier;
     if (run.state === "waiting") {
       run.state = "running";
-      // Where time stands still it may be that of a later task by now, depending on how long the lane's earlier one took.
-      const at = this.#time.rate === 0 ? run.at : this.#time.now();
+      // Not what time is now: it may have been moved for others since.
+      const waitedMs = Math.floor(this.#time.rate * (this.#clock.monotonic() - run.startedAt));
       try {
-        await run.task.run(at);
+        await run.task.run(run.at + waitedMs);
       } catch (error) {
         this.#options.onFailure(error);
       }
     }
     this.#runs.delete(run);
+    this.#hold(run, -1);
     if (this.#lanes.get(lane) === run) this.#lanes.delete(lane);
     this.#drive();
   }
@@ -208,7 +249,7 @@ export class Scheduler {
   }
 
   #setTimer(): void {
-    const entry = this.#heap.peek();
+    const entry = this.#agenda.first();
     // With all hands full, the end of a run looks for the next task.
     if (entry === undefined || this.#closed || this.#time.rate === 0 || this.#runs.size >= MOST_AT_ONCE) return;
     const waitMs = Math.ceil(Math.max(0, entry.task.dueAt - this.#time.now()) / this.#time.rate);

@@ -42,6 +42,16 @@ describe("Scheduler on a running clock", () => {
     expect(seen.at(-1)).toBe(`lane at ${6 * MINUTE}`);
   });
 
+  it("gives each task its own time when time is moved over many, however far ahead others are", async () => {
+    const { scheduler, seen, note } = ground("real");
+    for (const dueAt of [1_000, 20_000, 59_000]) {
+      scheduler.add({ dueAt, lane: `retry ${dueAt}`, allowsAhead: true, run: note("retry") });
+      scheduler.add({ dueAt, lane: `first ${dueAt}`, run: note("first") });
+    }
+    await scheduler.advance(60_000);
+    expect(seen.sort()).toEqual([1_000, 20_000, 59_000].flatMap((at) => [`first at ${at}`, `retry at ${at}`]).sort());
+  });
+
   it("sets no timer while all hands are full, and finds what came due when one is free", async () => {
     const { clock, scheduler, seen, note } = ground("real");
     let timers = 0;
@@ -51,7 +61,7 @@ describe("Scheduler on a running clock", () => {
       return setTimeout(callback, ms);
     };
     const slow = gate();
-    for (let i = 0; i < 32; i++) scheduler.add({ dueAt: 0, lane: String(i), run: () => slow.opened });
+    for (let i = 0; i < 1_024; i++) scheduler.add({ dueAt: 0, lane: String(i), run: () => slow.opened });
     scheduler.add({ dueAt: 10, lane: "last", run: note("last") });
     await clock.advance(1_000);
     expect(seen).toEqual([]);

@@ -33,12 +33,28 @@ describe("Scheduler on a virtual clock", () => {
     expect(seen).toEqual(["first at 5", "second at 5"]);
   });
 
-  it("starts nothing at the horizon of a task that runs, and what lies before it at once", async () => {
-    const { scheduler, seen, note } = ground();
+  it("stays at the time of a task that runs, and lets others of that time overlap it", async () => {
+    const { scheduler, seen, note, time } = ground();
     const slow = gate();
     scheduler.add({ dueAt: 1, lane: "slow", run: () => slow.opened });
-    scheduler.add({ dueAt: MINUTE, lane: "before", run: note("before") });
-    scheduler.add({ dueAt: MINUTE + 1, lane: "after", run: note("after") });
+    scheduler.add({ dueAt: 1, lane: "beside", run: note("beside") });
+    scheduler.add({ dueAt: 2, run: note("after") });
+    scheduler.add({ dueAt: 2, lane: "ahead", allowsAhead: true, run: note("after as well") });
+    const advanced = scheduler.advance(10);
+    await turns();
+    expect(seen).toEqual(["beside at 1"]);
+    expect(time.now()).toBe(1);
+    slow.open();
+    await advanced;
+    expect(seen).toEqual(["beside at 1", "after at 2", "after as well at 2"]);
+  });
+
+  it("lets tasks that allow it run ahead of each other, up to the horizon, and nothing else", async () => {
+    const { scheduler, seen, note } = ground();
+    const slow = gate();
+    scheduler.add({ dueAt: 1, lane: "slow", allowsAhead: true, run: () => slow.opened });
+    scheduler.add({ dueAt: MINUTE, lane: "before", allowsAhead: true, run: note("before") });
+    scheduler.add({ dueAt: MINUTE + 1, lane: "after", allowsAhead: true, run: note("after") });
     const advanced = scheduler.advance(2 * MINUTE);
     await turns();
     expect(seen).toEqual([`before at ${MINUTE}`]);
@@ -50,9 +66,9 @@ describe("Scheduler on a virtual clock", () => {
   it("gives a task its own time, though a later one has moved the clock meanwhile", async () => {
     const { scheduler, seen, note } = ground();
     const slow = gate();
-    scheduler.add({ dueAt: 1, lane: "a", run: () => slow.opened });
-    scheduler.add({ dueAt: 2, lane: "a", run: note("behind it") });
-    scheduler.add({ dueAt: 50, run: note("other") });
+    scheduler.add({ dueAt: 1, lane: "a", allowsAhead: true, run: () => slow.opened });
+    scheduler.add({ dueAt: 2, lane: "a", allowsAhead: true, run: note("behind it") });
+    scheduler.add({ dueAt: 50, lane: "b", allowsAhead: true, run: note("other") });
     const advanced = scheduler.advance(100);
     await turns();
     expect(seen).toEqual(["other at 50"]);
@@ -66,8 +82,8 @@ describe("Scheduler on a virtual clock", () => {
     const slow = gate();
     const prepare = (name: string) => () => void seen.push(name);
     scheduler.add({ dueAt: 1, lane: "a", prepare: prepare("a1"), run: () => slow.opened });
-    scheduler.add({ dueAt: 2, lane: "a", prepare: prepare("a2"), run: () => {} });
-    scheduler.add({ dueAt: 3, lane: "b", prepare: prepare("b1"), run: () => {} });
+    scheduler.add({ dueAt: 1, lane: "a", prepare: prepare("a2"), run: () => {} });
+    scheduler.add({ dueAt: 1, lane: "b", prepare: prepare("b1"), run: () => {} });
     const advanced = scheduler.advance(3);
     await turns();
     expect(seen).toEqual(["a1", "a2", "b1"]);
@@ -75,11 +91,11 @@ describe("Scheduler on a virtual clock", () => {
     await advanced;
   });
 
-  it("runs no more than 32 at once", async () => {
-    const { scheduler } = ground();
+  it("runs no more than 1,024 at once, and what needs no lane besides", async () => {
+    const { scheduler, seen, note } = ground();
     let running = 0;
     let most = 0;
-    for (let i = 0; i < 100; i++) {
+    for (let i = 0; i < 1_100; i++) {
       const run = async () => {
         most = Math.max(most, ++running);
         await turns();
@@ -87,8 +103,10 @@ describe("Scheduler on a virtual clock", () => {
       };
       scheduler.add({ dueAt: 0, lane: String(i), run });
     }
+    scheduler.add({ dueAt: 0, place: -1, run: note("step") });
+    expect(seen).toEqual(["step at 0"]);
     await scheduler.idle();
-    expect(most).toBe(32);
+    expect(most).toBe(1_024);
     expect(running).toBe(0);
   });
 
@@ -107,18 +125,64 @@ describe("Scheduler on a virtual clock", () => {
     expect(time.now()).toBe(20);
   });
 
-  it("does within an advance what tasks and waiters bring until its end", async () => {
+  it("does within an advance what tasks bring until its end", async () => {
     const { scheduler, seen, note } = ground();
-    const slow = gate();
-    scheduler.add({ dueAt: 0, lane: "a", run: () => slow.opened });
-    scheduler.add({ dueAt: 1, run: () => scheduler.add({ dueAt: 2, run: note("from a task") }) });
-    const run = (at: number) => turns().then(() => note("from a waiter")(at));
-    scheduler.idle().then(() => scheduler.add({ dueAt: 4, lane: "b", run }));
-    const advanced = scheduler.advance(10);
-    await turns();
-    slow.open();
+    scheduler.add({ dueAt: 1, run: () => void scheduler.add({ dueAt: 2, run: note("from a step") }) });
+    const run = async () => {
+      await turns();
+      scheduler.add({ dueAt: 4 + MINUTE, run: note("from a run") });
+    };
+    scheduler.add({ dueAt: 4, lane: "a", run });
+    await scheduler.advance(2 * MINUTE);
+    expect(seen).toEqual(["from a step at 2", `from a run at ${MINUTE + 4}`]);
+  });
+
+  it("waits for what was under way before, at the time at which it began", async () => {
+    const { scheduler, seen, time } = ground();
+    const run = async () => {
+      await turns();
+      seen.push(`called at ${time.now()}`);
+    };
+    scheduler.add({ dueAt: 0, lane: "a", run });
+    scheduler.add({ dueAt: 5, run: (at) => void seen.push(`step at ${at}`) });
+    await scheduler.advance(10);
+    expect(seen).toEqual(["called at 0", "step at 5"]);
+  });
+
+  it("comes to an end however many calls come meanwhile, and waits for those that came first", async () => {
+    const { scheduler, time } = ground();
+    let calling = true;
+    let ended = 0;
+    const call = (number: number) => {
+      const run = async () => {
+        await turns();
+        ended += 1;
+      };
+      scheduler.add({ dueAt: time.now(), lane: `call ${number}`, run });
+      if (calling) setImmediate(call, number + 1);
+    };
+    scheduler.add({ dueAt: 3 * MINUTE, run: () => {} });
+    const advanced = scheduler.advance(10 * MINUTE);
+    call(0);
     await advanced;
-    expect(seen).toEqual(["from a task at 2", "from a waiter at 4"]);
+    expect(time.now()).toBe(10 * MINUTE);
+    expect(ended).toBeGreaterThan(0);
+    calling = false;
+    await scheduler.idle();
+  });
+
+  it("forgets a cancelled task at once, and tells nobody", async () => {
+    const { scheduler, seen, note } = ground();
+    const dropped = () => void seen.push("dropped");
+    const cancel = scheduler.add({ dueAt: 5, run: note("cancelled"), dropped });
+    scheduler.add({ dueAt: 5, run: note("kept") });
+    cancel();
+    cancel();
+    expect(scheduler.waiting).toBe(1);
+    await scheduler.advance(10);
+    cancel();
+    expect(seen).toEqual(["kept at 5"]);
+    expect(scheduler.waiting).toBe(0);
   });
 
   it("goes on after a task that failed: others, its lane, idle and advance", async () => {
