@@ -1,22 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import {
-  BEGIN,
-  configure,
-  MINUTE,
-  mac,
-  minutesOf,
-  newest,
-  receive,
-  SECRET,
-  signatureOf,
-  stage,
-  timestampOf,
-} from "./delivery-support.ts";
-import { type Catcher, startCatcher } from "./support.ts";
-
-const NEXT = "next-secret-of-the-tests";
+import { BEGIN, configure, MINUTE, minutesOf, newest, receive, stage } from "./delivery-support.ts";
+import type { Catcher } from "./support.ts";
 
 describe("retries: the plan", () => {
   it("comes 1, 5, 15 and 60 minutes after each failed attempt, then fails for good (DLV-6)", async () => {
@@ -83,7 +69,7 @@ describe("retries: the plan", () => {
     expect(newest(emulator).state).toBe("delivered");
   });
 
-  it("fails an attempt with NO_TARGET while there is none, plays no fault on it, and goes on (DLV-2, DLV-18)", async () => {
+  it("ends with NO_TARGET when a retry is due and there is none any more, and plays no fault on it (DLV-2, DLV-18)", async () => {
     const { emulator, catcher } = await stage({
       faults: [{ match: { webhook: true }, action: { type: "unsigned" }, times: 2 }],
     });
@@ -92,13 +78,68 @@ describe("retries: the plan", () => {
     await configure(emulator, "inbound", { enabled: false });
     await emulator.clock.advance(MINUTE);
     const lost = newest(emulator);
-    expect(lost).toMatchObject({ state: "pending", nextAttemptAt: BEGIN + 6 * MINUTE, scheduledAttempts: 2 });
-    expect(lost.attempts[1]).toMatchObject({ url: null, status: null, error: "NO_TARGET" });
+    expect(lost).toMatchObject({ state: "no_target", nextAttemptAt: null, scheduledAttempts: 1 });
+    expect(lost.attempts[1]).toMatchObject({ at: BEGIN + MINUTE, url: null, error: "NO_TARGET", faults: [] });
+    expect(emulator.control.faults.list()).toMatchObject([{ played: 1 }]);
+    await configure(emulator, "inbound", { enabled: true });
+    await emulator.clock.advance(81 * MINUTE);
+    expect(catcher.caught).toHaveLength(1);
+    expect(newest(emulator).attempts).toHaveLength(2);
+  });
+
+  it("leaves the plan as it was when somebody asks for an attempt while there is no target (DLV-2)", async () => {
+    const { emulator, catcher } = await stage();
+    catcher.answer = 500;
+    const { deliveryId } = await receive(emulator);
+    await configure(emulator, "inbound", { enabled: false });
+    const asked = await emulator.control.redeliver(deliveryId);
+    expect(asked).toMatchObject({ state: "pending", nextAttemptAt: BEGIN + MINUTE, scheduledAttempts: 1 });
     await configure(emulator, "inbound", { enabled: true });
     catcher.answer = 200;
-    await emulator.clock.advance(5 * MINUTE);
-    expect(newest(emulator)).toMatchObject({ state: "delivered", scheduledAttempts: 3 });
-    expect(newest(emulator).attempts.map(({ faults }) => faults)).toEqual([["unsigned"], [], ["unsigned"]]);
+    await emulator.clock.advance(MINUTE);
+    expect(newest(emulator).attempts.map(({ error, status }) => error ?? status)).toEqual([500, "NO_TARGET", 200]);
+  });
+});
+
+describe("deliveries: when the target is looked up", () => {
+  const LATE = [{ match: { webhook: true }, action: { type: "delay", ms: 90 * MINUTE } }] as const;
+
+  it("is when the first attempt is due, however late that is (DLV-2, DLV-18)", async () => {
+    const { emulator, catcher } = await stage({ faults: LATE });
+    await configure(emulator, "inbound", { enabled: false });
+    expect(await receive(emulator)).toMatchObject({ state: "pending", nextAttemptAt: BEGIN + 90 * MINUTE });
+    await configure(emulator, "inbound", { enabled: true });
+    await emulator.clock.advance(90 * MINUTE);
+    expect(newest(emulator)).toMatchObject({ state: "delivered", scheduledAttempts: 1 });
+    expect(catcher.caught).toHaveLength(1);
+  });
+
+  it("ends a late delivery only then when there is none (DLV-2, DLV-18)", async () => {
+    const { emulator, catcher } = await stage({ faults: LATE });
+    await receive(emulator);
+    await configure(emulator, "inbound", { enabled: false });
+    await emulator.clock.advance(90 * MINUTE - 1);
+    expect(newest(emulator)).toMatchObject({ state: "pending", attempts: [] });
+    await emulator.clock.advance(1);
+    expect(newest(emulator)).toMatchObject({ state: "no_target", nextAttemptAt: null, scheduledAttempts: 0 });
+    expect(newest(emulator).attempts).toMatchObject([{ at: BEGIN + 90 * MINUTE, error: "NO_TARGET" }]);
+    await configure(emulator, "inbound", { enabled: true });
+    await emulator.clock.advance(81 * MINUTE);
+    expect(catcher.caught).toEqual([]);
+  });
+
+  it("is at the event where that is the reading, however late the attempt is (DLV-2, DLV-18)", async () => {
+    const { emulator, catcher } = await stage({ faults: LATE, unspecified: { resolveTarget: "event" } });
+    await receive(emulator, "with a target");
+    await configure(emulator, "inbound", { enabled: false });
+    const lost = await receive(emulator, "without one");
+    expect(lost).toMatchObject({
+      state: "no_target",
+      nextAttemptAt: null,
+      attempts: [{ at: BEGIN, error: "NO_TARGET" }],
+    });
+    await emulator.clock.advance(90 * MINUTE);
+    expect(catcher.caught.map(({ event }) => event.data.body)).toEqual(["with a target"]);
   });
 });
 
@@ -114,88 +155,14 @@ describe("retries: an attempt's time", () => {
     await clock.advance(9_999);
     expect(newest(emulator).attempts).toEqual([]);
     await clock.advance(1);
-    expect((await ended).attempts).toMatchObject([{ status: null, error: "timeout" }]);
+    expect(newest(emulator).attempts).toMatchObject([{ status: null, error: "timeout" }]);
+    await ended;
   });
 });
 
 function setAnswer(catcher: Catcher, act: (socket: { destroy(): void }) => void): void {
   catcher.answer = (_, response) => act(response);
 }
-
-describe("retries: what they send", () => {
-  it("repeat the exact bytes, each with a timestamp and signature of its own (DLV-8, DLV-17)", async () => {
-    const { emulator, catcher } = await stage();
-    catcher.answer = 500;
-    await receive(emulator);
-    await emulator.clock.advance(81 * MINUTE);
-    expect(new Set(catcher.caught.map(({ text }) => text)).size).toBe(1);
-    const ages = catcher.caught.map((caught) => (Number(timestampOf(caught)) - BEGIN) / MINUTE);
-    expect(ages).toEqual([0, 1, 6, 21, 81]);
-    for (const caught of catcher.caught) expect(signatureOf(caught)).toBe(mac(SECRET, caught).toString("hex"));
-  });
-
-  it("repeat only the content where that is the reading, signed over the bytes as sent (DLV-8)", async () => {
-    const { emulator, catcher } = await stage({ unspecified: { retryBody: "reserialised" } });
-    catcher.answer = 500;
-    await receive(emulator, 'quotes " and \u2028 and 🎉');
-    await emulator.clock.advance(81 * MINUTE);
-    expect(catcher.caught[0]?.text).toBe(emulator.control.events()[0]?.body);
-    expect(new Set(catcher.caught.map(({ text }) => text)).size).toBe(5);
-    expect(Object.keys(catcher.caught[1]?.event)).toEqual(Object.keys(catcher.caught[0]?.event).reverse());
-    for (const caught of catcher.caught) {
-      expect(caught.event).toEqual(catcher.caught[0]?.event);
-      expect(signatureOf(caught)).toBe(mac(SECRET, caught).toString("hex"));
-    }
-  });
-
-  it("keep the first attempt's timestamp and secret where that is the reading (DLV-17)", async () => {
-    const { emulator, catcher } = await stage({ unspecified: { retrySignature: "frozen" } });
-    catcher.answer = 500;
-    await receive(emulator);
-    await configure(emulator, "inbound", { secret: NEXT });
-    await emulator.clock.advance(81 * MINUTE);
-    expect(catcher.caught).toHaveLength(5);
-    for (const caught of catcher.caught) {
-      expect(timestampOf(caught)).toBe(String(BEGIN));
-      expect(signatureOf(caught)).toBe(mac(SECRET, caught).toString("hex"));
-    }
-    await receive(emulator);
-    expect(signatureOf(catcher.caught[5])).toBe(mac(NEXT, catcher.caught[5]).toString("hex"));
-  });
-
-  it("stay unsigned where the frozen first attempt was (DLV-17)", async () => {
-    const { emulator, catcher } = await stage({ unspecified: { retrySignature: "frozen" } });
-    catcher.answer = 500;
-    await configure(emulator, "inbound", { signingEnabled: false });
-    await receive(emulator);
-    await configure(emulator, "inbound", { signingEnabled: true });
-    await emulator.clock.advance(MINUTE);
-    expect(catcher.caught.map(signatureOf)).toEqual([undefined, undefined]);
-  });
-
-  it("go to the target and carry the secret of their own time (DLV-18)", async () => {
-    const { emulator, catcher } = await stage();
-    const other = await startCatcher();
-    catcher.answer = 500;
-    await receive(emulator);
-    await configure(emulator, "inbound", { endpointUrl: other.url, secret: NEXT });
-    await emulator.clock.advance(MINUTE);
-    expect(newest(emulator).attempts.map(({ url }) => url)).toEqual([catcher.url, other.url]);
-    expect(signatureOf(other.caught[0])).toBe(mac(NEXT, other.caught[0]).toString("hex"));
-  });
-
-  it("go where the event was to go, with its secret, where that is the reading (DLV-18)", async () => {
-    const { emulator, catcher } = await stage({ unspecified: { resolveTarget: "event" } });
-    const other = await startCatcher();
-    catcher.answer = 500;
-    await receive(emulator);
-    await configure(emulator, "inbound", { endpointUrl: other.url, secret: NEXT, enabled: false });
-    await emulator.clock.advance(MINUTE);
-    expect(catcher.caught).toHaveLength(2);
-    expect(other.caught).toEqual([]);
-    expect(signatureOf(catcher.caught[1])).toBe(mac(SECRET, catcher.caught[1]).toString("hex"));
-  });
-});
 
 describe("retries: order and end of the state", () => {
   it("come in the order of their events, whichever first attempt ended first", async () => {

@@ -3,6 +3,7 @@ import { afterSigning, beforeSigning } from "../faults/attempt-faults.ts";
 import type { AttemptAction } from "../faults/rule.ts";
 import type { Ground } from "../service.ts";
 import type { Attempt, Delivery, EventRecord, FrozenSignature, Target } from "../state/records.ts";
+import { NO_TARGET } from "./plan.ts";
 import { reserialised } from "./reserialise.ts";
 import { signatureHeaders } from "./signature.ts";
 import type { Outgoing, Transport } from "./transport.ts";
@@ -10,7 +11,7 @@ import type { Outgoing, Transport } from "./transport.ts";
 export interface AttemptInput {
   readonly delivery: Delivery;
   readonly event: EventRecord;
-  /** Null when there is none any more. */
+  /** Null when there is none. */
   readonly target: Target | null;
   readonly trigger: Attempt["trigger"];
   /** Epoch ms on the emulator's clock. */
@@ -56,7 +57,7 @@ export function withoutTarget(trigger: Attempt["trigger"], at: number): Attempt 
     url: null,
     requestHeaders: {},
     status: null,
-    error: "NO_TARGET",
+    error: NO_TARGET,
     responseHeaders: {},
     responseBody: "",
     faults: [],

@@ -1,6 +1,6 @@
 /** Handing over events: a delivery per event and target, attempts by the plan, and the extra ones that somebody asks for. */
 import type { Deliveries, Faults, Ground } from "../service.ts";
-import type { Delivery, EventRecord, Target } from "../state/records.ts";
+import type { Delivery, EventRecord } from "../state/records.ts";
 import { withoutTarget } from "./attempt.ts";
 import { createAttempts } from "./attempts.ts";
 import { targetOf } from "./target.ts";
@@ -46,10 +46,13 @@ export function createDeliveries(
 
   return {
     queue(event, options) {
+      const { resolveTarget } = settings.readings;
       const target = targetOf(ground, event, options.at);
+      // What is due later is looked up later, unless the event decides (DLV-18).
+      const isLost = target === null && (options.delayMs === 0 || resolveTarget === "event");
       return Array.from({ length: Math.max(1, options.copies) }, () => {
-        const kept = settings.readings.resolveTarget === "event" ? target : null;
-        const begun = begin(event, target, options);
+        const kept = resolveTarget === "event" ? target : null;
+        const begun = begin(event, { ...options, isLost });
         const delivery = { deliveryId: state.nextId("dlv"), ...begun, target: kept, frozen: null };
         attempts.put(delivery);
         schedule(delivery, scheduler.nextPlace());
@@ -78,10 +81,9 @@ export function createDeliveries(
 /** How the handing over of an event begins: planned, or ended at once. */
 function begin(
   { eventId, messageId, eventType }: EventRecord,
-  target: Target | null,
-  { at, delayMs, copies }: { at: number; delayMs: number; copies: number },
+  { at, delayMs, copies, isLost }: { at: number; delayMs: number; copies: number; isLost: boolean },
 ): Omit<Delivery, "deliveryId" | "target" | "frozen"> {
-  const state = copies === 0 ? "dropped" : target === null ? "no_target" : "pending";
+  const state = copies === 0 ? "dropped" : isLost ? "no_target" : "pending";
   return {
     eventId,
     messageId,

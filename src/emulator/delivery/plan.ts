@@ -5,13 +5,23 @@ import type { Readings } from "../unspecified.ts";
 /** From a failed attempt to the retry after it. */
 const RETRY_DELAYS_MS = [60_000, 300_000, 900_000, 3_600_000] as const;
 
-/** The delivery after an attempt. Only scheduled attempts move its plan; any successful one ends it. */
+/** What an attempt's `error` says when there was no target (DLV-2). */
+export const NO_TARGET = "NO_TARGET";
+const ENDED_WITHOUT_TARGET = { state: "no_target", nextAttemptAt: null } as const;
+
+/**
+ * The delivery after an attempt. Only scheduled attempts move its plan; any successful one ends it, and one that found no target
+ * does so without having been made (DLV-2).
+ */
 export function afterAttempt(
   delivery: Delivery,
   attempt: Attempt,
   { retryFrom }: Pick<Readings, "retryFrom">,
 ): Delivery {
   const attempts = [...delivery.attempts, attempt];
+  if (attempt.error === NO_TARGET) {
+    return { ...delivery, attempts, ...(attempt.trigger === "schedule" ? ENDED_WITHOUT_TARGET : {}) };
+  }
   const scheduledAttempts = delivery.scheduledAttempts + (attempt.trigger === "schedule" ? 1 : 0);
   const counted = { ...delivery, attempts, scheduledAttempts };
   if (succeeded(attempt)) return { ...counted, state: "delivered", nextAttemptAt: null };

@@ -170,7 +170,7 @@ export interface Attempt {
   readonly at: number;
   /** On the emulator's clock: 0 while it stands still. */
   readonly durationMs: number;
-  /** Null when there was no target any more. */
+  /** Null when there was no target. */
   readonly url: string | null;
   readonly requestHeaders: Readonly<Record<string, string>>;
   /** The answer's status; null when none came. */
