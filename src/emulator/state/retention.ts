@@ -1,27 +1,43 @@
 /**
- * Keeps the state within its bounds: what has ended goes, the oldest first; what is still under way never does. Tokens and
+ * Keeps the state within its bounds: what has ended goes, the oldest by creation first; what is still under way never does. Tokens and
  * idempotency records also end by their age, where they are made.
  */
-import type { Delivery, EventRecord, Message } from "./records.ts";
+import { EndedQueue, type Ending } from "./ended.ts";
+import type { Delivery, EventRecord, InboundMessage, Message } from "./records.ts";
 import type { State } from "./state.ts";
-import { type Change, Table } from "./table.ts";
+import type { Change, Table } from "./table.ts";
 
 /** A message with all that belongs to it, or the events of a message that there is no record of. */
-interface Group {
+interface Group extends Ending {
+  readonly messageId: string;
+  hasRecord: boolean;
   /** Whether the message itself has more to come. */
-  open: boolean;
+  isOpen: boolean;
   /** Deliveries that have not ended. */
   pending: number;
-  readonly events: string[];
+  readonly events: Map<string, KeptEvent>;
+  /** Of its events; null while there are too few to exceed their bound. */
+  endedEvents: EndedQueue<KeptEvent> | null;
+}
+
+interface KeptEvent extends Ending {
+  readonly eventId: string;
+  /** Deliveries that have not ended. */
+  pending: number;
   readonly deliveries: string[];
 }
 
-/** It hears of every change, so that no bound is found by looking through tables: each change costs the same at any size. */
+/** Of one message, for a program that triggers events under one name without end. */
+const MOST_ENDED_EVENTS = 1_000;
+
+/** It hears of every change, so that no bound is found by looking through tables: a change costs O(log n). */
 export class Retention {
   readonly #keep: number;
   readonly #groups = new Map<string, Group>();
-  /** Ids of messages that have ended, in that order. */
-  readonly #ended = new Table<true>("ended", () => {});
+  readonly #ended = new EndedQueue<Group>();
+  /** Groups with more ended events than their bound. */
+  readonly #overfull = new Set<Group>();
+  #place = 0;
 
   constructor(keep: number) {
     this.#keep = keep;
@@ -30,63 +46,134 @@ export class Retention {
   onChange({ table, id, record, previous }: Change): void {
     switch (table) {
       case "messages":
-        return this.#change(id, record, (group) => {
-          group.open = !hasEnded(record as Message);
-        });
       case "inboundMessages":
-        return this.#change(id, record, () => {});
+        return record === undefined ? this.#dropRecord(id) : this.#putRecord(record as Message | InboundMessage);
       case "events":
-        return this.#change((record ?? previous) as EventRecord, record, (group) => {
-          if (previous === undefined) group.events.push(id);
-        });
+        return record === undefined ? this.#dropEvent(previous as EventRecord) : this.#putEvent(record as EventRecord);
       case "deliveries":
-        return this.#change((record ?? previous) as Delivery, record, (group) => {
-          if (previous === undefined) group.deliveries.push(id);
-          group.pending += pendingOf(record) - pendingOf(previous);
-        });
+        if (record !== undefined) this.#putDelivery(record as Delivery, previous as Delivery | undefined);
     }
   }
 
   /** Removes what is over the bounds. */
   enforce(state: State): void {
-    while (this.#ended.size > this.#keep) this.#evict(state, this.#ended.oldest()?.[0] ?? "");
+    for (const group of this.#overfull) this.#evictEvents(state, group);
+    this.#overfull.clear();
+    for (let group = this.#ended.oldest(); group !== undefined && this.#ended.size > this.#keep; ) {
+      this.#evict(state, group);
+      group = this.#ended.oldest();
+    }
     const { requests, idempotency } = state;
     removeOldest(requests, this.#keep);
     removeOldest(idempotency, this.#keep);
   }
 
-  #change(owner: string | { readonly messageId: string }, record: unknown, apply: (group: Group) => void): void {
-    const messageId = typeof owner === "string" ? owner : owner.messageId;
-    if (record === undefined) {
-      // Besides `#evict`, only a reset or an import removes any of this, and then all of it.
-      this.#groups.delete(messageId);
-      this.#ended.remove(messageId);
-      return;
+  #putRecord(record: Message | InboundMessage): void {
+    const group = this.#groupOf(record.messageId, record.createdAt);
+    group.hasRecord = true;
+    // Whatever its status says: with no steps left, nothing follows. A step without a time waits to be asked for.
+    group.isOpen = record.direction === "outbound" && record.steps.length > 0;
+    this.#settle(group);
+  }
+
+  #putEvent({ eventId, messageId, occurredAt }: EventRecord): void {
+    const group = this.#groupOf(messageId, occurredAt);
+    if (!group.events.has(eventId)) {
+      const event = { ...this.#ending(occurredAt), eventId, pending: 0, deliveries: [] };
+      group.events.set(eventId, event);
+      this.#settleEvent(group, event);
     }
-    const group = this.#groups.get(messageId) ?? { open: false, pending: 0, events: [], deliveries: [] };
+    this.#settle(group);
+  }
+
+  #putDelivery(delivery: Delivery, previous: Delivery | undefined): void {
+    const group = this.#groups.get(delivery.messageId);
+    const event = group?.events.get(delivery.eventId);
+    if (group === undefined || event === undefined) return;
+    if (previous === undefined) event.deliveries.push(delivery.deliveryId);
+    const change = pendingOf(delivery) - pendingOf(previous);
+    group.pending += change;
+    event.pending += change;
+    this.#settleEvent(group, event);
+    this.#settle(group);
+  }
+
+  #groupOf(messageId: string, createdAt: number): Group {
+    const group = this.#groups.get(messageId) ?? {
+      ...this.#ending(createdAt),
+      messageId,
+      hasRecord: false,
+      isOpen: false,
+      pending: 0,
+      events: new Map(),
+      endedEvents: null,
+    };
     this.#groups.set(messageId, group);
-    apply(group);
-    if (group.open || group.pending > 0) this.#ended.remove(messageId);
-    else this.#ended.put(messageId, true);
+    return group;
   }
 
-  #evict(state: State, messageId: string): void {
+  #ending(createdAt: number): Ending {
+    return { createdAt, place: this.#place++, hasEnded: false, isQueued: false };
+  }
+
+  #settle(group: Group): void {
+    this.#ended.set(group, !group.isOpen && group.pending === 0);
+  }
+
+  #settleEvent(group: Group, event: KeptEvent): void {
+    if (group.endedEvents !== null) group.endedEvents.set(event, event.pending === 0);
+    else if (group.events.size > MOST_ENDED_EVENTS) {
+      group.endedEvents = new EndedQueue();
+      for (const each of group.events.values()) group.endedEvents.set(each, each.pending === 0);
+    }
+    if (group.endedEvents !== null && group.endedEvents.size > MOST_ENDED_EVENTS) this.#overfull.add(group);
+  }
+
+  #evict(state: State, group: Group): void {
+    for (const event of [...group.events.values()]) removeEvent(state, event);
+    state.messages.remove(group.messageId);
+    state.inboundMessages.remove(group.messageId);
+  }
+
+  #evictEvents(state: State, { endedEvents }: Group): void {
+    while (endedEvents !== null && endedEvents.size > MOST_ENDED_EVENTS) {
+      const oldest = endedEvents.oldest();
+      if (oldest !== undefined) removeEvent(state, oldest);
+    }
+  }
+
+  #dropRecord(messageId: string): void {
     const group = this.#groups.get(messageId);
-    this.#ended.remove(messageId);
-    this.#groups.delete(messageId);
-    for (const id of group?.deliveries ?? []) state.deliveries.remove(id);
-    for (const id of group?.events ?? []) state.events.remove(id);
-    state.messages.remove(messageId);
-    state.inboundMessages.remove(messageId);
+    if (group === undefined) return;
+    group.hasRecord = false;
+    this.#forgetWhenEmpty(group);
+  }
+
+  #dropEvent({ messageId, eventId }: EventRecord): void {
+    const group = this.#groups.get(messageId);
+    const event = group?.events.get(eventId);
+    if (group === undefined || event === undefined) return;
+    group.events.delete(eventId);
+    group.endedEvents?.set(event, false);
+    this.#forgetWhenEmpty(group);
+  }
+
+  #forgetWhenEmpty(group: Group): void {
+    if (group.hasRecord || group.events.size > 0) return;
+    this.#groups.delete(group.messageId);
+    this.#overfull.delete(group);
+    this.#ended.set(group, false);
   }
 }
 
-function hasEnded({ status, steps }: Message): boolean {
-  return steps.length === 0 && (status === "delivered" || status === "failed");
+/** Its deliveries first: none is left without its event. */
+function removeEvent(state: State, { eventId, deliveries }: KeptEvent): void {
+  for (const deliveryId of deliveries) state.deliveries.remove(deliveryId);
+  state.events.remove(eventId);
 }
 
-function pendingOf(delivery: unknown): 0 | 1 {
-  return (delivery as Delivery | undefined)?.state === "pending" ? 1 : 0;
+function pendingOf(delivery: Delivery | undefined): 0 | 1 {
+  return delivery?.state === "pending" ? 1 : 0;
 }
 
 function removeOldest<T>(table: Table<T>, keep: number): void {
