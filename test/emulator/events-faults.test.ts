@@ -4,7 +4,7 @@ import type { EmulatorOptions, FaultRule } from "../../src/emulator/index.ts";
 import { parseEvent } from "../../src/events/parse.ts";
 import { send, start, startCatcher, tokenOf } from "./support.ts";
 
-type WebhookRule = Extract<FaultRule, { match: { webhook: true } }>;
+type WebhookRule = Exclude<FaultRule, { match: { route: string } }>;
 
 async function ready(action: WebhookRule["action"], eventType: string, options: EmulatorOptions = {}) {
   const catcher = await startCatcher();
@@ -41,8 +41,8 @@ describe("a fault on an event", () => {
     expect(emulator.control.events()).toHaveLength(3);
   });
 
-  it("postpones it by so much", async () => {
-    const { emulator, token, types } = await ready({ type: "postpone", ms: 3_600_000 }, "message.queued");
+  it("delays it by so much", async () => {
+    const { emulator, token, types } = await ready({ type: "delay", ms: 3_600_000 }, "message.queued");
     await send(emulator, token);
     await emulator.clock.advance(3_599_999);
     expect(types()).toEqual(["message.sent", "message.delivery"]);
@@ -94,7 +94,7 @@ describe("a fault on an event", () => {
     });
     emulator.control.faults.add({
       match: { webhook: true, eventType: "message.queued" },
-      action: { type: "postpone", ms: 20_000 },
+      action: { type: "delay", ms: 20_000 },
     });
     await send(emulator, token);
     await emulator.clock.advance(20_000);
@@ -112,9 +112,9 @@ describe("a fault on an event", () => {
   });
 });
 
-describe("the fault beforeAnswer", () => {
+describe("the fault eventBeforeResponse", () => {
   it("lets the send be answered after the first attempt of its queued event (DLV-20)", async () => {
-    const { emulator, token, catcher } = await ready({ type: "beforeAnswer" }, "message.queued");
+    const { emulator, token, catcher } = await ready({ type: "eventBeforeResponse" }, "message.queued");
     const order: string[] = [];
     catcher.answer = (_, response) => {
       order.push("webhook");
@@ -126,19 +126,19 @@ describe("the fault beforeAnswer", () => {
   });
 
   it("waits for every recipient's (DLV-20)", async () => {
-    const { emulator, token, catcher } = await ready({ type: "beforeAnswer" }, "message.queued");
+    const { emulator, token, catcher } = await ready({ type: "eventBeforeResponse" }, "message.queued");
     const to = Array.from({ length: 40 }, (_, i) => `+141555501${i + 10}`);
     await send(emulator, token, { to });
     expect(catcher.caught).toHaveLength(40);
   });
 
   it("does not wait for what has no target, is dropped, or comes late anyway (DLV-2, DLV-20)", async () => {
-    const { emulator, token } = await ready({ type: "beforeAnswer" }, "message.queued", {
+    const { emulator, token } = await ready({ type: "eventBeforeResponse" }, "message.queued", {
       deliveryUrl: undefined,
     } as object);
     expect((await send(emulator, token)).status).toBe(202);
-    const late = await ready({ type: "beforeAnswer" }, "message.queued");
-    const id = late.emulator.control.faults.add({ match: { webhook: true }, action: { type: "postpone", ms: 1_000 } });
+    const late = await ready({ type: "eventBeforeResponse" }, "message.queued");
+    const id = late.emulator.control.faults.add({ match: { webhook: true }, action: { type: "delay", ms: 1_000 } });
     expect((await send(late.emulator, late.token)).status).toBe(202);
     expect(late.catcher.caught).toHaveLength(0);
     late.emulator.control.faults.remove(id);

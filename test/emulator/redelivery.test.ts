@@ -49,7 +49,7 @@ describe("redelivery", () => {
   it("is not the first attempt that retries may be counted from (DLV-6)", async () => {
     const { emulator, catcher } = await stage({
       unspecified: { retryFrom: "first" },
-      faults: [{ match: { webhook: true }, action: { type: "postpone", ms: MINUTE } }],
+      faults: [{ match: { webhook: true }, action: { type: "delay", ms: MINUTE } }],
     });
     catcher.answer = 500;
     const { deliveryId } = await receive(emulator);

@@ -2,7 +2,7 @@
 import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../signature/headers.ts";
 import type { Signing } from "../delivery/signature.ts";
 import type { Outgoing } from "../delivery/transport.ts";
-import type { AttemptAction } from "./rule.ts";
+import type { AttemptAction } from "./actions.ts";
 
 /** Signed as it should be, but of another time, with another secret, or over bytes that are no UTF-8. */
 export function beforeSigning(signing: Signing, actions: readonly AttemptAction[]): Signing {

@@ -1,15 +1,11 @@
 /** The rules in force: which fault is played on which call, event or attempt. */
 import { SetupError } from "../../errors.ts";
+import { isKnownEventType, KNOWN_EVENT_TYPES } from "../../events/types.ts";
 import { suggestion } from "../../internal/options.ts";
 import type { Faults, Ground } from "../service.ts";
-import {
-  type ApiAction,
-  type AttemptAction,
-  type EventAction,
-  faultRuleFrom,
-  isEventAction,
-  type ParsedFaultRule,
-} from "./rule.ts";
+import { type ApiAction, type AttemptAction, type EventAction, isEventAction, UNKNOWN_EVENT_TYPE } from "./actions.ts";
+import { likely, quoted } from "./fields.ts";
+import { faultRuleFrom, type ParsedFaultRule } from "./rule.ts";
 
 interface Entry {
   readonly id: string;
@@ -34,14 +30,26 @@ export function createFaults(
   const entries = new Map<string, Entry>();
   // A counter of its own: a state that is loaded or reset would give out an id again, or go on with another number.
   let added = 0;
+  const warned = new Set<string>();
 
   function add(value: unknown): string {
     const rule = faultRuleFrom(value);
     if ("route" in rule.match) refuseUnknownRoute(rule.match.route, routes);
+    else if (rule.match.eventType !== undefined) warnOfUnknownType(rule.match.eventType);
     added += 1;
     const id = `fault_${String(added).padStart(6, "0")}`;
     entries.set(id, { id, rule, played: 0, calls: 0 });
     return id;
+  }
+
+  /** Not refused: a call of the control API may trigger an event of any type. */
+  function warnOfUnknownType(eventType: string): void {
+    if (isKnownEventType(eventType) || eventType === UNKNOWN_EVENT_TYPE || warned.has(eventType)) return;
+    warned.add(eventType);
+    settings.logger.warn(
+      { eventType },
+      `A fault rule matches an event type that the service does not send. ${likely(eventType, KNOWN_EVENT_TYPES)}`,
+    );
   }
 
   /** Whether a rule that matches is played; then it counts. Chance falls for rule and subject, so that runs repeat. */
@@ -92,9 +100,8 @@ export function createFaults(
 
 function refuseUnknownRoute(route: string, routes: readonly string[]): void {
   if (routes.includes(route)) return;
-  throw new SetupError("invalid_option", `A fault rule matches no route "${route}". ${suggestion(route, routes)}`, {
-    fields: { option: "faults" },
-  });
+  const message = `A fault rule matches no route ${quoted(route)}. ${suggestion(route, routes)}`;
+  throw new SetupError("invalid_option", message, { fields: { option: "faults" } });
 }
 
 type CallRule = Extract<ParsedFaultRule, { match: { route: string } }>;

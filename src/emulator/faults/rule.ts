@@ -1,92 +1,57 @@
 /** A fault rule as users write it, in options, on the command line and over the control API: what it matches, what it does, how often. */
 import { z } from "zod";
 import { SetupError } from "../../errors.ts";
-import { suggestion } from "../../internal/options.ts";
+import { API_ACTIONS, apiActions, attemptActions, eventActions, WEBHOOK_ACTIONS } from "./actions.ts";
+import { likely, misfit, quoted, text, unknownField, whole } from "./fields.ts";
 
-/** What goes wrong with an API call. */
-const apiActions = [
-  z.strictObject({
-    type: z.literal("status"),
-    status: z.int().min(400).max(599),
-    code: z.string().min(1).max(64).optional(),
-    retryAfterSeconds: z.int().min(0).max(86_400).optional(),
-  }),
-  z.strictObject({ type: z.literal("delay"), ms: z.int().min(0).max(600_000) }),
-  z.strictObject({ type: z.literal("reset"), when: z.enum(["before", "after"]) }),
-  z.strictObject({ type: z.literal("truncate") }),
-  z.strictObject({ type: z.literal("badGateway") }),
-  z.strictObject({ type: z.literal("revokeToken") }),
-] as const;
+export type { ApiAction, AttemptAction, EventAction } from "./actions.ts";
 
-/** What goes wrong with an event as a whole; decided once, before its first attempt. */
-const eventActions = [
-  z.strictObject({ type: z.literal("drop") }),
-  z.strictObject({ type: z.literal("duplicate") }),
-  z.strictObject({ type: z.literal("postpone"), ms: z.int().min(1).max(86_400_000) }),
-  z.strictObject({ type: z.literal("reorder") }),
-  z.strictObject({ type: z.literal("unknownEventType") }),
-  z.strictObject({ type: z.literal("extraFields") }),
-  z.strictObject({ type: z.literal("beforeAnswer") }),
-] as const;
-
-/** What goes wrong with one attempt; its retry is a new chance. */
-const attemptActions = [
-  z.strictObject({ type: z.literal("corruptBody") }),
-  z.strictObject({ type: z.literal("invalidUtf8") }),
-  z.strictObject({ type: z.literal("badSignature") }),
-  z.strictObject({ type: z.literal("wrongSecret") }),
-  z.strictObject({ type: z.literal("missingHeader"), header: z.enum(["timestamp", "signature"]) }),
-  z.strictObject({ type: z.literal("staleTimestamp"), ms: z.int().min(1).max(31_557_600_000).default(86_400_000) }),
-  z.strictObject({ type: z.literal("futureTimestamp"), ms: z.int().min(1).max(31_557_600_000).default(86_400_000) }),
-  z.strictObject({ type: z.literal("unsigned") }),
-  z.strictObject({ type: z.literal("dribble"), ms: z.int().min(1).max(60_000).default(1_000) }),
-  z.strictObject({ type: z.literal("contentType"), value: z.string().min(1).max(128) }),
-] as const;
+const probabilityError = { error: "must be a number from 0 to 1" };
 
 const often = {
   /** How many times at most; without it, always. */
-  times: z.int().min(1).max(1_000_000).optional(),
+  times: whole(1, 1_000_000).optional(),
   /** The share of what matches, decided by the emulator's seed. */
-  probability: z.number().min(0).max(1).optional(),
+  probability: z.number(probabilityError).min(0, probabilityError).max(1, probabilityError).optional(),
 };
+
+const SIDES = '"route", for API calls, or, for webhooks, "eventType", "messageId" or "webhook": true';
 
 const apiFaultSchema = z.strictObject({
   /** `"POST /api/core/messages/send"`; with `{…}` where the path has a parameter. */
-  match: z.strictObject({ route: z.string().min(1).max(200) }),
+  match: z.strictObject({ route: text(200) }),
   action: z.discriminatedUnion("type", apiActions),
   ...often,
 });
 
 const webhookFaultSchema = z.strictObject({
-  match: z.strictObject({
-    webhook: z.literal(true),
-    eventType: z.string().min(1).max(512).optional(),
-    messageId: z.string().min(1).max(512).optional(),
-  }),
+  /** All that is given must fit. */
+  match: z
+    .strictObject({
+      /** All webhooks. Not needed beside the others. */
+      webhook: z.literal(true, { error: "must be true" }).optional(),
+      eventType: text(512).optional(),
+      messageId: text(512).optional(),
+    })
+    .refine((match) => Object.values(match).some((value) => value !== undefined), { error: `must have ${SIDES}` }),
   action: z.discriminatedUnion("type", [...eventActions, ...attemptActions]),
   ...often,
 });
 
 export const faultRuleSchema = z.union([apiFaultSchema, webhookFaultSchema]);
 
-type Schemas = readonly { readonly shape: { readonly type: z.ZodLiteral<string> } }[];
-const typesOf = (schemas: Schemas): readonly string[] => schemas.map(({ shape }) => shape.type.value);
-const API_TYPES = typesOf(apiActions);
-const EVENT_TYPES = typesOf(eventActions);
-const WEBHOOK_TYPES = [...EVENT_TYPES, ...typesOf(attemptActions)];
-
 /** A rule, complete: what parsing gives. */
 export type ParsedFaultRule = z.output<typeof faultRuleSchema>;
 /** A rule as users write it. */
 export type FaultRule = z.input<typeof faultRuleSchema>;
-export type ApiAction = z.output<(typeof apiActions)[number]>;
-export type EventAction = z.output<(typeof eventActions)[number]>;
-export type AttemptAction = z.output<(typeof attemptActions)[number]>;
 
-/** Whether a webhook's action concerns the event as a whole, rather than one attempt. */
-export function isEventAction(action: EventAction | AttemptAction): action is EventAction {
-  return EVENT_TYPES.includes(action.type);
-}
+const FIELDS = Object.keys(apiFaultSchema.shape);
+const MATCHES = [
+  ...Object.keys(apiFaultSchema.shape.match.shape),
+  ...Object.keys(webhookFaultSchema.shape.match.shape),
+];
+
+const outline = z.looseObject({ match: z.looseObject({}), action: z.looseObject({ type: z.string() }) });
 
 /**
  * Reads a rule.
@@ -94,29 +59,38 @@ export function isEventAction(action: EventAction | AttemptAction): action is Ev
  * @throws SetupError that names the field at fault
  */
 export function faultRuleFrom(value: unknown): ParsedFaultRule {
-  const fields = z
-    .looseObject({ match: z.looseObject({}), action: z.looseObject({ type: z.string() }) })
-    .safeParse(value);
-  if (!fields.success) {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+    refuseIf("", unknownField(value, FIELDS));
+  }
+  const { data: rule } = outline.safeParse(value);
+  if (rule === undefined) {
     throw badRule(
-      'takes { match: { route } or { webhook: true, … }, action: { type, … } }, and "times" or "probability"',
+      ' takes { match: { route } or { webhook: true, eventType, messageId }, action: { type, … } }, and "times" or "probability".',
     );
   }
-  const { match, action } = fields.data;
-  const isForCalls = "route" in match;
-  const types = isForCalls ? API_TYPES : WEBHOOK_TYPES;
-  if (!types.includes(action.type)) {
-    const known = suggestion(action.type, types);
-    throw badRule(`has no action "${action.type}" for ${isForCalls ? "API calls" : "webhooks"}. ${known}`);
-  }
+  refuseIf(`'s "match"`, unknownField(rule.match, MATCHES));
+  const isForCalls = "route" in rule.match;
+  refuseIf(`'s "match"`, isForCalls && Object.keys(rule.match).length > 1 ? `has either ${SIDES}.` : undefined);
+  refuseUnknownAction(rule.action, isForCalls);
   const parsed = (isForCalls ? apiFaultSchema : webhookFaultSchema).safeParse(value);
   if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw badRule(`does not fit at "${issue?.path.join(".")}": ${issue?.message}`);
+  throw badRule(`'s ${misfit(parsed.error, value)}.`);
 }
 
-function badRule(problem: string): SetupError {
-  return new SetupError("invalid_option", `A fault rule ${problem.replace(/\.$/, "")}.`, {
-    fields: { option: "faults" },
-  });
+function refuseUnknownAction(action: { readonly type: string }, isForCalls: boolean): void {
+  const { type, ...fields } = action;
+  const [actions, others] = isForCalls ? [API_ACTIONS, WEBHOOK_ACTIONS] : [WEBHOOK_ACTIONS, API_ACTIONS];
+  const known = actions.get(type);
+  if (known !== undefined) return refuseIf(`'s action "${type}"`, unknownField(fields, known));
+  const problem = ` has no action ${quoted(type)} for ${isForCalls ? "API calls" : "webhooks"}`;
+  if (!others.has(type)) throw badRule(`${problem}. ${likely(type, [...actions.keys()])}`);
+  throw badRule(`${problem}, only for ${isForCalls ? "webhooks" : 'API calls, which "match.route" names'}.`);
+}
+
+function refuseIf(part: string, problem: string | undefined): void {
+  if (problem !== undefined) throw badRule(`${part} ${problem}`);
+}
+
+function badRule(rest: string): SetupError {
+  return new SetupError("invalid_option", `A fault rule${rest}`, { fields: { option: "faults" } });
 }

@@ -1,18 +1,15 @@
 /** What fault rules do to an event as a whole, before its first attempt. */
-import type { EventAction } from "../faults/rule.ts";
+import { type EventAction, UNKNOWN_EVENT_TYPE } from "../faults/actions.ts";
 import type { EventBody } from "./event-body.ts";
 import { END_LATEST_MS } from "./plan.ts";
 
 /** An event on its way out. */
-export interface Outgoing {
+export interface OutgoingEvent {
   readonly eventType: string;
   readonly body: EventBody;
   readonly attemptDelayMs: number;
   readonly copies: number;
 }
-
-/** A type that the specification does not have. */
-const UNKNOWN_EVENT_TYPE = "message.buffered";
 
 /**
  * How long `reorder` holds an event back. Whatever follows in its message has had its first attempt by then: the instant
@@ -21,16 +18,16 @@ const UNKNOWN_EVENT_TYPE = "message.buffered";
 const HELD_BACK_MS = END_LATEST_MS + 5_000;
 
 /** The event as it goes out after these faults; `drop` goes before `duplicate`. */
-export function withFaults(event: Outgoing, actions: readonly EventAction[]): Outgoing {
+export function withFaults(event: OutgoingEvent, actions: readonly EventAction[]): OutgoingEvent {
   const faulty = actions.reduce(withFault, event);
   return actions.some(({ type }) => type === "drop") ? { ...faulty, copies: 0 } : faulty;
 }
 
-function withFault(event: Outgoing, action: EventAction): Outgoing {
+function withFault(event: OutgoingEvent, action: EventAction): OutgoingEvent {
   switch (action.type) {
     case "duplicate":
       return { ...event, copies: event.copies + 1 };
-    case "postpone":
+    case "delay":
       return { ...event, attemptDelayMs: event.attemptDelayMs + action.ms };
     case "reorder":
       return { ...event, attemptDelayMs: event.attemptDelayMs + HELD_BACK_MS };
@@ -39,7 +36,7 @@ function withFault(event: Outgoing, action: EventAction): Outgoing {
     case "extraFields":
       return { ...event, body: withExtraFields(event.body) };
     case "drop":
-    case "beforeAnswer":
+    case "eventBeforeResponse":
       return event;
     default:
       return action satisfies never;

@@ -15,7 +15,7 @@ export interface Happening
 
 export interface Told {
   readonly event: EventRecord;
-  /** Those that the answer to the send has to wait for, by the fault `beforeAnswer`. */
+  /** Those that the answer to the send has to wait for, by the fault `eventBeforeResponse`. */
   readonly awaited: readonly Delivery[];
 }
 
@@ -43,7 +43,7 @@ export function createTell({ state, journal }: Ground, deliveries: Deliveries, f
     journal.tell({ type: "event", event });
     const queued = deliveries.queue(event, { at, delayMs: attemptDelayMs, copies });
     // An attempt that comes late anyway is not waited for: on a clock that stands still it would never come.
-    const awaited = attemptDelayMs === 0 && actions.some(({ type }) => type === "beforeAnswer") ? queued : [];
+    const awaited = attemptDelayMs === 0 && actions.some(({ type }) => type === "eventBeforeResponse") ? queued : [];
     return { event, awaited };
   };
 }
