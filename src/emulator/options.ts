@@ -35,7 +35,10 @@ export interface EmulatorOptions {
   readonly timestampClock?: "emulator" | "real";
   /** A SQLite file that keeps the state, made when absent; needs better-sqlite3. Default: in memory. */
   readonly state?: string;
-  /** Ended messages kept, with their events, and API calls logged: 1 to 10,000,000. Default 100,000. */
+  /**
+   * Ended messages kept, with their events, and API calls logged: 1 to 10,000,000. Default 100,000. Idempotency keys are kept for
+   * 24 h, and no more than this or 10,000, whichever is more.
+   */
   readonly keep?: number;
   /** Default `"default"`. */
   readonly profile?: ProfileName;
@@ -150,7 +153,7 @@ export function settingsFrom(options: EmulatorOptions): Settings {
     readings: readingsFrom(options.unspecified, profile.unspecified),
     lifecycle: choiceOption("lifecycle", options.lifecycle, "realistic", ["instant", "realistic", "manual"]),
     magic: flagOption("magic", options.magic, true),
-    faults: [...profile.faults, ...(options.faults ?? [])].map((rule) => faultRuleFrom(rule)),
+    faults: [...profile.faults, ...rulesOption(options.faults)].map((rule) => faultRuleFrom(rule)),
     clientId: textOption("clientId", options.clientId) ?? "client_main",
     clientSecret: textOption("clientSecret", options.clientSecret) ?? seededHex(seed, "client secret: main", 24),
     inboundUrl: urlOption("inboundUrl", options.inboundUrl),
@@ -196,6 +199,11 @@ function basePathOption(value: string | undefined): string {
   const path = value?.replace(/\/+$/, "") ?? "";
   if (path === "" || /^(?:\/[\w.~-]+)+$/.test(path)) return path;
   throw invalidOption("basePath", 'must be a path such as "/sms"', value);
+}
+
+function rulesOption(value: unknown): readonly unknown[] {
+  if (value === undefined || Array.isArray(value)) return value ?? [];
+  throw invalidOption("faults", "must be a list of fault rules", value);
 }
 
 function textOption(name: string, value: unknown): string | undefined {

@@ -53,7 +53,7 @@ export interface Token {
   readonly expiresAt: number;
 }
 
-/** A send request's answer, kept for its key (SND-17, SND-30). Only what was answered 202 is kept (SND-29). */
+/** A send request's answer, kept for its key (SND-17, SND-30): a 202 (SND-29), or the 500 that a magic recipient gives once per key. */
 export interface IdempotencyRecord {
   /** `idempotencyId(apiClientId, key)`. */
   readonly id: string;
@@ -138,8 +138,10 @@ export interface Target {
 
 /** What a frozen signature keeps from the first attempt (DLV-17). */
 export interface FrozenSignature {
-  /** Epoch ms on the emulator's clock. */
+  /** Epoch ms on the clock that signatures carry, which is the receiver's or the emulator's. */
   readonly signedAt: number;
+  /** How far the emulator's clock was ahead of that one then, ms. */
+  readonly aheadMs: number;
   /** None when it was unsigned. */
   readonly secrets: readonly string[];
 }
@@ -159,7 +161,10 @@ export interface Delivery {
   readonly nextAttemptAt: number | null;
   /** Scheduled attempts made so far, 0 to 5. Redeliveries do not count (they schedule nothing). */
   readonly scheduledAttempts: number;
+  /** Oldest first; at most 100: the scheduled ones and the newest. */
   readonly attempts: readonly Attempt[];
+  /** How many more there were. */
+  readonly droppedAttempts: number;
   readonly target: Target | null;
   readonly frozen: FrozenSignature | null;
 }
@@ -178,7 +183,7 @@ export interface Attempt {
   /** Why no answer came: `timeout`, `reset`, `refused`, `blocked`, `NO_TARGET`, …; null when one came. */
   readonly error: string | null;
   readonly responseHeaders: Readonly<Record<string, string>>;
-  /** At most 16 KiB of the answer. */
+  /** At most 16 KiB of the answer; of an older attempt than the newest at most 1 KiB, with " [cut]" at its end when it was longer. */
   readonly responseBody: string;
   /** Faults that were played on it. */
   readonly faults: readonly string[];
@@ -192,7 +197,7 @@ export interface RequestRecord {
   readonly path: string;
   readonly apiClientId: string | null;
   readonly headers: Readonly<Record<string, string>>;
-  /** Parsed JSON or form fields, secrets replaced; a text when neither parsed. */
+  /** Parsed JSON or form fields, secrets replaced; `[n bytes]` when neither parsed. */
   readonly body: unknown;
   /** 0 when the connection was reset instead of an answer. */
   readonly status: number;

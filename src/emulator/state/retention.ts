@@ -30,6 +30,9 @@ interface KeptEvent extends Ending {
 /** Of one message, for a program that triggers events under one name without end. */
 const MOST_ENDED_EVENTS = 1_000;
 
+/** With fewer, a send that is repeated while its 24 h last would be sent twice (SND-17, SND-30). */
+const LEAST_IDEMPOTENCY_KEYS = 10_000;
+
 /** It hears of every change, so that no bound is found by looking through tables: a change costs O(log n). */
 export class Retention {
   readonly #keep: number;
@@ -65,7 +68,7 @@ export class Retention {
     }
     const { requests, idempotency } = state;
     removeOldest(requests, this.#keep);
-    removeOldest(idempotency, this.#keep);
+    removeOldest(idempotency, Math.max(this.#keep, LEAST_IDEMPOTENCY_KEYS));
   }
 
   #putRecord(record: Message | InboundMessage): void {
