@@ -216,6 +216,12 @@ describe("POST /api/auth/token", () => {
     expect(await tokens("two")).not.toEqual(first);
   });
 
+  it("gives tokens that the seed alone does not tell: the client's secret decides them as well", async () => {
+    const first = await start({ clientSecret: "one" });
+    const second = await start({ clientSecret: "two" });
+    expect(await tokenOf(second)).not.toBe(await tokenOf(first));
+  });
+
   it("forgets expired tokens when it gives out new ones", async () => {
     const emulator = await start();
     for (let i = 0; i < 50; i++) await tokenOf(emulator);

@@ -22,7 +22,7 @@ const tokenRequestSchema = z.looseObject({
 const tokenSchema = z.looseObject({
   access_token: z.string(),
   token_type: z.literal("bearer"),
-  expires_in: z.int().describe("Seconds of validity"),
+  expires_in: z.int().describe("Seconds of validity: 3600"),
 });
 
 /** Its errors go before each other so: body, credentials present, grant, credentials right (TOK-15). */
@@ -86,14 +86,15 @@ function refused(status: number, code: string, message: string): Refusal {
 }
 
 /** Earlier tokens of the client stay valid (TOK-14). */
-function issued({ settings, state }: Service, { apiClientId }: Client, now: number): Answer {
+function issued({ settings, state }: Service, { apiClientId, clientSecret }: Client, now: number): Answer {
   // Oldest first is also the order of expiry: all live equally long.
   for (let oldest = state.tokens.oldest(); oldest !== undefined; oldest = state.tokens.oldest()) {
     const [id, { expiresAt }] = oldest;
     if (now < expiresAt && state.tokens.size < MOST_TOKENS) break;
     state.tokens.remove(id);
   }
-  const accessToken = seededHex(settings.seed, `access token ${state.nextNumber("tok")}`, 32);
+  // Whoever knows the seed, which may be the default one, must not know the token.
+  const accessToken = seededHex(settings.seed, `access token ${state.nextNumber("tok")} of ${clientSecret}`, 32);
   state.tokens.put(accessToken, { accessToken, apiClientId, expiresAt: now + LIFETIME_SECONDS * 1000 });
   return reply(200, { access_token: accessToken, token_type: "bearer", expires_in: LIFETIME_SECONDS });
 }
