@@ -1,5 +1,5 @@
 /** The credentials of a token request, by HTTP Basic or in its body, and the client that they prove (TOK-3, TOK-17, TOK-18, TOK-22). */
-import { createHash, timingSafeEqual } from "node:crypto";
+import { isSameSecret } from "../../internal/same-secret.ts";
 import { formDecoded } from "../http/form.ts";
 import type { Service } from "../service.ts";
 import type { Client } from "../state/records.ts";
@@ -65,18 +65,9 @@ export function provenClient({ state }: Pick<Service, "state">, readings: readon
   const clients = [...state.clients.values()];
   for (const { clientId, clientSecret } of readings) {
     const client = clients.find((one) => one.clientId === clientId);
-    // Compared for an unknown client too, so that the time an answer takes does not tell which ids exist.
-    const right = sameSecret(clientSecret, client?.clientSecret ?? "");
+    // Compared for an unknown client too, so that the time an answer takes does not tell which ids exist (TOK-22).
+    const right = isSameSecret(clientSecret, client?.clientSecret ?? "");
     if (right && client !== undefined) return client;
   }
   return undefined;
-}
-
-/** Over digests, in constant time (TOK-22). */
-function sameSecret(given: string, expected: string): boolean {
-  return timingSafeEqual(digest(given), digest(expected));
-}
-
-function digest(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }
