@@ -13,6 +13,7 @@ import { createDeliveries } from "./delivery/deliveries.ts";
 import { createFaults } from "./faults/faults.ts";
 import { handleApi } from "./http/api.ts";
 import { type FetchHandler, type Listener, listen } from "./http/listener.ts";
+import { placeOf } from "./http/place.ts";
 import { Router } from "./http/route.ts";
 import { createJournal } from "./journal.ts";
 import { createMessages } from "./messages/messages.ts";
@@ -157,13 +158,11 @@ function handlerOf(context: ControlContext, keeper: Keeper): FetchHandler {
   const controlApi = createControlApi(context);
   const { basePath } = service.settings;
   return async (request) => {
-    const { pathname } = new URL(request.url);
-    const inside = pathname === basePath || pathname.startsWith(`${basePath}/`);
-    const path = inside ? pathname.slice(basePath.length) : pathname;
-    const isControl = inside && (path === "/_emulator" || path.startsWith("/_emulator/"));
-    const response = isControl
-      ? await controlApi(request, path)
-      : await handleApi(service, router, request, inside ? path : null);
+    const place = placeOf(new URL(request.url).pathname, basePath);
+    const response =
+      place.contract === "control"
+        ? await controlApi(request, place.path)
+        : await handleApi(service, router, request, place);
     keeper.commit();
     return response;
   };

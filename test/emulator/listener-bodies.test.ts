@@ -37,13 +37,13 @@ describe("bodies over a socket", () => {
     const emulator = await listen();
     const token = await tokenOf(emulator);
     const socket = await connectTo(emulator);
-    const head = `POST ${SEARCH} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nContent-Length: ${3 * MIB}\r\n\r\n`;
+    const head = `POST ${SEARCH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Length: ${3 * MIB}\r\n\r\n`;
     socket.write(`${head}${"x".repeat(2 * MIB)}`);
     const [first] = await once(socket, "data");
     expect(String(first)).toMatch(/^HTTP\/1\.1 400 /);
     socket.write("x".repeat(MIB));
     const rest = readAll(socket);
-    socket.write("GET /api/core/whoami HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    socket.write("GET /api/core/whoami HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     expect((await rest).head).toMatch(/HTTP\/1\.1 401 /);
   });
 
@@ -51,7 +51,7 @@ describe("bodies over a socket", () => {
     const emulator = await listen();
     const socket = await connectTo(emulator);
     const answer = readAll(socket);
-    socket.write(`POST ${SEARCH} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n`);
+    socket.write(`POST ${SEARCH} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n`);
     const chunk = `10000\r\n${"x".repeat(65_536)}\r\n`;
     let sent = 0;
     for (; !socket.destroyed && sent < 100 * MIB; sent += chunk.length) {
@@ -78,7 +78,7 @@ describe("broken answers over a socket", () => {
   const onWhoami = (action: FaultRule["action"]) =>
     listen({ faults: [{ match: { route: "GET /api/core/whoami" }, action, times: 1 } as FaultRule] });
   const whoami = (token: string) =>
-    `GET /api/core/whoami HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+    `GET /api/core/whoami HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`;
 
   it("promises more than comes when an answer is cut short", async () => {
     const emulator = await onWhoami({ type: "truncate" });
@@ -121,7 +121,7 @@ describe("answers that are streams", () => {
     const ground = { settings: { host: "127.0.0.1" } } as Parameters<typeof listenWith>[1];
     const listener = await listenWith(handle, ground, 0);
     const socket = await connectTo({ ...emulator, url: `http://127.0.0.1:${listener.port}` });
-    socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    socket.write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     expect(String((await once(socket, "data"))[0])).toMatch(/^HTTP\/1\.1 200 /); // The head comes before any piece.
     for (const piece of ["one", "two"]) {
       controller?.enqueue(piece);

@@ -29,23 +29,23 @@ describe("the listener, given what is no request", () => {
   it.each([
     ["a line of noise", "hello, is it me you are looking for?\r\n\r\n", 400],
     ["no method", " / HTTP/1.1\r\n\r\n", 400],
-    ["an unknown method", "BREW /pot HTTP/1.1\r\nHost: a\r\n\r\n", 400],
+    ["an unknown method", "BREW /pot HTTP/1.1\r\nHost: localhost\r\n\r\n", 400],
     ["another protocol", "GET / FTP/1.0\r\n\r\n", 400],
     ["HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400],
     ["a TLS greeting", Uint8Array.of(0x16, 3, 1, 0, 5, 1, 0, 0, 1, 3), 400],
     ["a header without a colon", "GET / HTTP/1.1\r\nHost\r\n\r\n", 400],
-    ["a header with a control character", "GET / HTTP/1.1\r\nHost: a\r\nx: \u0001\r\n\r\n", 400],
-    ["two lengths", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx", 400],
+    ["a header with a control character", "GET / HTTP/1.1\r\nHost: localhost\r\nx: \u0001\r\n\r\n", 400],
+    ["two lengths", "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx", 400],
     [
       "a length and chunks",
-      "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
       400,
     ],
-    ["a length that is none", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", 400],
-    ["a chunk that is none", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400],
-    ["a header of 20,000 characters", `GET / HTTP/1.1\r\nHost: a\r\nx: ${"y".repeat(20_000)}\r\n\r\n`, 431],
-    ["a path of 20,000 characters", `GET /${"y".repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`, 431],
-    ["TRACE", `TRACE /api/core/whoami HTTP/1.1\r\nHost: a\r\n${LAST}`, 404],
+    ["a length that is none", "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", 400],
+    ["a chunk that is none", "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400],
+    ["a header of 20,000 characters", `GET / HTTP/1.1\r\nHost: localhost\r\nx: ${"y".repeat(20_000)}\r\n\r\n`, 431],
+    ["a path of 20,000 characters", `GET /${"y".repeat(20_000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`, 431],
+    ["TRACE", `TRACE /api/core/whoami HTTP/1.1\r\nHost: localhost\r\n${LAST}`, 404],
     ["CONNECT", "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n", 404],
     ["no Host header", `GET /api/core/whoami HTTP/1.1\r\n${LAST}`, 400],
     ["an empty Host header", `GET //api/core/whoami HTTP/1.1\r\nHost:\r\n${LAST}`, 400],
@@ -64,29 +64,29 @@ describe("the listener, given what is no request", () => {
     const answer = readAll(socket);
     socket.write(`GET / HTTP/1.1\r\nx: ${"y".repeat(100_000)}`);
     refuses(await answer, 431);
-    const refusal = await raw(emulator, `GET /none HTTP/1.1\r\nHost: a\r\n${LAST}`);
+    const refusal = await raw(emulator, `GET /none HTTP/1.1\r\nHost: localhost\r\n${LAST}`);
     while (!socket.destroyed) await new Promise((resolve) => socket.write("y".repeat(10_000), resolve));
-    const next = await raw(emulator, `GET /none HTTP/1.1\r\nHost: a\r\n${LAST}`);
+    const next = await raw(emulator, `GET /none HTTP/1.1\r\nHost: localhost\r\n${LAST}`);
     expect([refusal.body.requestId, next.body.requestId]).toEqual(["req_a8244c_000002", "req_a8244c_000003"]); // Refused once.
     await staysUp(emulator);
   });
 
   it("answers a body that is shorter than promised, when the connection is only half closed", async () => {
     const emulator = await listen();
-    const head = "POST /api/auth/token HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n";
+    const head = "POST /api/core/messages/send HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n";
     refuses(await raw(emulator, `${head}grant_type`, { end: true }), 400);
     await staysUp(emulator);
   });
 
   it.each([
-    ["in the middle of a body", "POST /api/auth/token HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\ngrant"],
+    ["in the middle of a body", "POST /api/auth/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\ngrant"],
     ["in the middle of a header", "POST /api/auth/token HTTP/1.1\r\nHo"],
     [
       "in the middle of a body that is too long",
-      `POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 9999999\r\n\r\n${"x".repeat(2_000_000)}`,
+      `POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999\r\n\r\n${"x".repeat(2_000_000)}`,
     ],
     ["after CONNECT", "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"],
-    ["before its answer", "GET /api/core/whoami HTTP/1.1\r\nHost: a\r\n\r\n"],
+    ["before its answer", "GET /api/core/whoami HTTP/1.1\r\nHost: localhost\r\n\r\n"],
   ])("bears a client that resets the connection %s", async (_name, bytes) => {
     const emulator = await listen();
     for (let i = 0; i < 20; i++) {
@@ -102,7 +102,7 @@ describe("the listener, given what is no request", () => {
     const emulator = await listen({ faults: [{ match, action: { type: "delay", ms: 100 }, times: 5 }] });
     for (let i = 0; i < 5; i++) {
       const socket = await connectTo(emulator);
-      socket.write("GET /api/core/whoami HTTP/1.1\r\nHost: a\r\n\r\n");
+      socket.write("GET /api/core/whoami HTTP/1.1\r\nHost: localhost\r\n\r\n");
       await expect.poll(() => emulator.control.faults.list()[0]?.played).toBe(i + 1);
       socket.destroy();
     }
@@ -133,13 +133,19 @@ describe("the listener, given unusual requests", () => {
   it.each([
     [
       "an upgrade to web sockets",
-      `GET ${WHOAMI} HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: upgrade, close\r\n`,
+      `GET ${WHOAMI} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: upgrade, close\r\n`,
     ],
-    ["an upgrade to HTTP/2", `GET ${WHOAMI} HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\nConnection: upgrade, close\r\n`],
-    ["an expectation", `GET ${WHOAMI} HTTP/1.1\r\nHost: a\r\nExpect: the-unexpected\r\nConnection: close\r\n`],
-    ["an absolute address", `GET http://elsewhere.example${WHOAMI} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n`],
+    [
+      "an upgrade to HTTP/2",
+      `GET ${WHOAMI} HTTP/1.1\r\nHost: localhost\r\nUpgrade: h2c\r\nConnection: upgrade, close\r\n`,
+    ],
+    ["an expectation", `GET ${WHOAMI} HTTP/1.1\r\nHost: localhost\r\nExpect: the-unexpected\r\nConnection: close\r\n`],
+    [
+      "an absolute address",
+      `GET http://elsewhere.example${WHOAMI} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n`,
+    ],
     ["HTTP/1.0 without a Host header", `GET ${WHOAMI} HTTP/1.0\r\n`],
-    ["a body with GET", `GET ${WHOAMI} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n`],
+    ["a body with GET", `GET ${WHOAMI} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nConnection: close\r\n`],
     ["an IPv6 Host header", `GET ${WHOAMI} HTTP/1.1\r\nHost: [::1]:4010\r\nConnection: close\r\n`],
   ])("answers %s as usual", async (_name, head) => {
     const emulator = await listen();
@@ -151,19 +157,19 @@ describe("the listener, given unusual requests", () => {
 
   it("takes a path of two slashes for a path, not for a host (GEN-7)", async () => {
     const emulator = await listen();
-    refuses(await raw(emulator, `GET //elsewhere.example${WHOAMI} HTTP/1.1\r\nHost: a\r\n${LAST}`), 404);
-    refuses(await raw(emulator, `OPTIONS * HTTP/1.1\r\nHost: a\r\n${LAST}`), 404);
+    refuses(await raw(emulator, `GET //elsewhere.example${WHOAMI} HTTP/1.1\r\nHost: localhost\r\n${LAST}`), 404);
+    refuses(await raw(emulator, `OPTIONS * HTTP/1.1\r\nHost: localhost\r\n${LAST}`), 404);
   });
 
   it("takes two Authorization headers for none that is valid (AUT-2)", async () => {
     const emulator = await listen();
     const header = `Authorization: Bearer ${await tokenOf(emulator)}\r\n`;
-    refuses(await raw(emulator, `GET ${WHOAMI} HTTP/1.1\r\nHost: a\r\n${header}${header}${LAST}`), 401);
+    refuses(await raw(emulator, `GET ${WHOAMI} HTTP/1.1\r\nHost: localhost\r\n${header}${header}${LAST}`), 401);
   });
 
   it("answers pipelined requests in their order", async () => {
     const emulator = await listen();
-    const request = (path: string, end: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n${end}`;
+    const request = (path: string, end: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${end}`;
     const answer = await raw(emulator, `${request("/one", "\r\n")}${request(WHOAMI, "\r\n")}${request("/two", LAST)}`);
     const statuses = [...`${answer.head}${answer.text}`.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
     expect(statuses).toEqual(["404", "401", "404"]);
@@ -171,7 +177,7 @@ describe("the listener, given unusual requests", () => {
 
   it("sends no body with the answer to HEAD, and goes on", async () => {
     const emulator = await listen();
-    const answer = await raw(emulator, `HEAD ${WHOAMI} HTTP/1.1\r\nHost: a\r\n${LAST}`);
+    const answer = await raw(emulator, `HEAD ${WHOAMI} HTTP/1.1\r\nHost: localhost\r\n${LAST}`);
     expect(answer).toMatchObject({ status: 401, text: "" });
     await staysUp(emulator);
   });

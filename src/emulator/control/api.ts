@@ -1,5 +1,6 @@
 /** The control API under `/_emulator`: the controls over HTTP, for this machine only. */
 import { OncehookError } from "../../errors.ts";
+import { logFailure, OWN_FAILURE } from "../http/own-failure.ts";
 import { json } from "../http/responses.ts";
 import { type Found, Router } from "../http/route.ts";
 import type { ControlCall, ControlContext, ControlRoute } from "./control-route.ts";
@@ -53,7 +54,6 @@ function refusalOf(error: unknown, { service }: ControlContext): ControlRefusal 
     if (code === "message_ended") return { code: "CONFLICT", message };
     if (code === "invalid_option") return { code: "INVALID_REQUEST", message };
   }
-  const reason = error instanceof Error ? error.message : String(error);
-  service.settings.logger.error({ reason }, "The emulator failed to answer a control call.");
-  return { code: "SERVER_ERROR", message: "The emulator failed to answer; its log says why." };
+  logFailure(service.settings, error, { message: "The emulator failed to answer a control call." });
+  return { code: "SERVER_ERROR", message: OWN_FAILURE };
 }

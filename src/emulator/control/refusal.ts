@@ -21,5 +21,10 @@ export interface ControlRefusal {
 }
 
 export function refusalResponse({ code, message, headers = {} }: ControlRefusal): Response {
-  return json(STATUSES[code], JSON.stringify({ error: { code, message } }), headers);
+  return json(STATUSES[code], controlError(code, message), headers);
+}
+
+/** Its text. */
+export function controlError(code: ControlRefusal["code"], message: string): string {
+  return JSON.stringify({ error: { code, message } });
 }

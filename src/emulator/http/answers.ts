@@ -41,6 +41,15 @@ export interface Broken {
 
 export type Answer = Reply | Refusal | Broken;
 
+/** The one OAuth error that fits; its usual status rather than the 404 of GEN-7, which is about core paths. */
+export const WRONG_TOKEN_METHOD: Refusal = {
+  kind: "refusal",
+  status: 400,
+  code: "invalid_request",
+  message: "The token route takes POST.",
+  details: {},
+};
+
 /** A success. */
 export function reply(status: number, body: unknown, headers?: Readonly<Record<string, string>>): Reply {
   const text = JSON.stringify(body);

@@ -2,18 +2,21 @@
 import type { ApiAction } from "../faults/rule.ts";
 import type { Service } from "../service.ts";
 import type { Client } from "../state/records.ts";
-import { type Answer, type Refusal, refuse } from "./answers.ts";
+import { type Answer, refuse, WRONG_TOKEN_METHOD } from "./answers.ts";
 import { type Body, readBody } from "./body.ts";
 import { handleCore } from "./core.ts";
+import { logFailure, OWN_FAILURE } from "./own-failure.ts";
+import type { ApiPlace } from "./place.ts";
 import { afterwards, standIn } from "./played-faults.ts";
 import { logRequest } from "./request-log.ts";
 import { type Contract, responseFrom, truncated } from "./responses.ts";
-import { type CoreRoute, type Found, type Route, type Router, TOKEN_PATH } from "./route.ts";
+import type { CoreRoute, Found, Route, Router } from "./route.ts";
 
 interface ApiCall {
   readonly now: number;
   /** Null outside of the base path. */
   readonly path: string | null;
+  readonly contract: Contract;
   readonly request: Request;
   readonly headers: Headers;
   readonly body: Body;
@@ -22,12 +25,12 @@ interface ApiCall {
   authenticated(client: Client): void;
 }
 
-/** Answers a call of the API. `path` is the request's path behind the base path, null when it lies outside of that. */
+/** Answers a call of the API. */
 export async function handleApi(
   service: Service,
   router: Router<Route>,
   request: Request,
-  path: string | null,
+  { path, contract }: ApiPlace,
 ): Promise<Response> {
   const now = service.time.now();
   const requestId = service.state.nextId("req");
@@ -36,6 +39,7 @@ export async function handleApi(
   const call: ApiCall = {
     now,
     path,
+    contract,
     request,
     headers: request.headers,
     body: await readBody(request),
@@ -46,7 +50,6 @@ export async function handleApi(
     },
   };
   const { answer, faults } = await answered(service, requestId, call);
-  const contract: Contract = path === TOKEN_PATH ? "token" : "core";
   const logged = { request, path: path ?? new URL(request.url).pathname, contract, now, body: call.body };
   logRequest(service, { ...logged, client, answer, warnings, faults });
   const response = responseFrom(answer, contract, requestId);
@@ -71,28 +74,18 @@ async function guarded(service: Service, requestId: string, call: ApiCall): Prom
   try {
     return await route(service, call);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    service.settings.logger.error({ requestId, reason }, "The emulator failed to answer a call.");
-    return refuse("SERVER_ERROR", "The emulator failed to answer; its log says why.");
+    logFailure(service.settings, error, { requestId, message: "The emulator failed to answer a call." });
+    return refuse("SERVER_ERROR", OWN_FAILURE);
   }
 }
 
 function route(service: Service, call: ApiCall): Answer | Promise<Answer> {
-  const { found, path } = call;
+  const { found, path, contract } = call;
   if (found?.route.kind === "token") return found.route.handle({ ...call, service });
-  if (path === TOKEN_PATH) return WRONG_TOKEN_METHOD;
+  if (contract === "token") return WRONG_TOKEN_METHOD;
   if (path === null || !/^\/api\/core(?:\/|$)/.test(path)) return outside(service);
   return handleCore(service, { ...call, found: found as Found<CoreRoute> | undefined });
 }
-
-/** The one OAuth error that fits; its usual status rather than the 404 of GEN-7, which is about core paths. */
-const WRONG_TOKEN_METHOD: Refusal = {
-  kind: "refusal",
-  status: 400,
-  code: "invalid_request",
-  message: "The token route takes POST.",
-  details: {},
-};
 
 /** No part of the service, so no token is asked for; mostly a client that lost the base path (GEN-13). */
 function outside({ settings }: Service): Answer {

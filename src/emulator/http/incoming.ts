@@ -1,12 +1,17 @@
 /** A request of `node:http` as a fetch `Request`. */
 import type { IncomingMessage } from "node:http";
+import { isLoopback, type Settings } from "../options.ts";
 import { MAX_BODY_BYTES } from "./body.ts";
-import { NO_ROUTE, type Reason } from "./socket-refusal.ts";
+import { FOREIGN, NO_HOST, NO_ROUTE, type Reason } from "./listener-refusal.ts";
+import { hostNameIn, isOwnHost } from "./own-host.ts";
 
 /** @throws when the client goes away before its body is complete */
-export async function requestFrom(incoming: IncomingMessage): Promise<Request | Reason> {
-  const url = urlOf(incoming);
-  if (url === null) return { status: 400, message: "The Host header is missing or names no host." };
+export async function requestFrom(incoming: IncomingMessage, settings: Settings): Promise<Request | Reason> {
+  const host = hostOf(incoming);
+  const url = `http://${host}${targetOf(incoming)}`;
+  if (hostNameIn(host) === null || !URL.canParse(url)) return NO_HOST;
+  // Else a web page whose name was made to point here could use the API, whose credentials need not be secret.
+  if (isLoopback(settings.host) && !isOwnHost(host, settings)) return FOREIGN;
   const { method = "GET" } = incoming;
   // No fetch request can have these; they are wrong methods on every path (GEN-7).
   if (method === "TRACE" || method === "CONNECT") return NO_ROUTE;
@@ -16,12 +21,19 @@ export async function requestFrom(incoming: IncomingMessage): Promise<Request | 
   return body instanceof ReadableStream ? streamed(url, { ...init, body }) : new Request(url, { ...init, body });
 }
 
-/** The address as the Host header has it; an absolute one in the request line gives its path only. */
-function urlOf({ url = "/", headers: { host }, httpVersion }: IncomingMessage): string | null {
-  const name = host ?? (httpVersion === "1.0" ? "localhost" : "");
+/** The path of a request as its URL has it, whatever its Host header is. */
+export function pathnameOf(incoming: IncomingMessage): string {
+  return new URL(`http://localhost${targetOf(incoming)}`).pathname;
+}
+
+function hostOf({ headers: { host }, httpVersion }: IncomingMessage): string {
+  return host ?? (httpVersion === "1.0" ? "localhost" : "");
+}
+
+/** Path and query; an absolute address in the request line gives no more than those. */
+function targetOf({ url = "/" }: IncomingMessage): string {
   const path = url.startsWith("/") ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, "");
-  const address = `http://${name}${path.startsWith("/") ? "" : "/"}${path}`;
-  return /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i.test(name) && URL.canParse(address) ? address : null;
+  return path.startsWith("/") ? path : `/${path}`;
 }
 
 function headersOf({ rawHeaders }: IncomingMessage): Headers {

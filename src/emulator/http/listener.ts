@@ -5,11 +5,13 @@ import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { SetupError } from "../../errors.ts";
 import type { Ground } from "../service.ts";
-import { requestFrom } from "./incoming.ts";
+import { pathnameOf, requestFrom } from "./incoming.ts";
+import { NO_ROUTE, reasonOf, refusalFor } from "./listener-refusal.ts";
 import { writeResponse } from "./outgoing.ts";
+import { logFailure, OWN_FAILURE } from "./own-failure.ts";
+import { type Place, placeOf } from "./place.ts";
 import { endWaitsWith } from "./played-faults.ts";
-import { json } from "./responses.ts";
-import { NO_ROUTE, reasonOf, refusalText, refuseSocket } from "./socket-refusal.ts";
+import { refuseSocket } from "./socket-refusal.ts";
 
 export type FetchHandler = (request: Request) => Promise<Response>;
 
@@ -39,13 +41,14 @@ export async function listen(handle: FetchHandler, ground: Ground, port: number)
   server.on("connect", (_incoming, socket) => {
     tunnels.add(socket);
     socket.once("close", () => tunnels.delete(socket));
-    refuseSocket(ground, socket, NO_ROUTE);
+    // It names a host, not a path.
+    refuseSocket(ground, socket, { reason: NO_ROUTE, contract: "core" });
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     const current = answers.get(socket);
     const midway = current?.headersSent === true && !current.writableFinished;
     if (error.code === "ECONNRESET" || midway) socket.destroy();
-    else refuseSocket(ground, socket, reasonOf(error));
+    else refuseSocket(ground, socket, { reason: reasonOf(error), contract: contractOf(ground, current) });
   });
   server.listen(port, ground.settings.host);
   try {
@@ -81,22 +84,32 @@ interface Exchange {
 
 /** @throws when the client goes away before its request is complete */
 async function answer(handle: FetchHandler, ground: Ground, { outgoing, closing }: Exchange): Promise<void> {
-  const request = await requestFrom(outgoing.req);
-  if (request instanceof Request) endWaitsWith(request, closing);
-  const response =
-    request instanceof Request
-      ? await answerOf(handle, ground, request)
-      : json(request.status, refusalText(ground, request.status, request.message));
-  await writeResponse(response, outgoing);
+  const request = await requestFrom(outgoing.req, ground.settings);
+  const contract = contractOf(ground, outgoing);
+  if (!(request instanceof Request)) return writeResponse(refusalFor(ground, request, contract), outgoing);
+  endWaitsWith(request, closing);
+  await writeResponse(await answerOf(handle, ground, { request, contract }), outgoing);
+}
+
+/**
+ * The error shape for what is wrong while an answer is due. A request whose line or headers could not be read has no path: it gets
+ * the core wrapper, even if it was meant for the token route.
+ */
+function contractOf({ settings }: Ground, due: ServerResponse | undefined): Place["contract"] {
+  if (due === undefined || due.headersSent) return "core";
+  return placeOf(pathnameOf(due.req), settings.basePath).contract;
 }
 
 /** A failure of the emulator's own becomes a 500, never a stack. */
-async function answerOf(handle: FetchHandler, ground: Ground, request: Request): Promise<Response> {
+async function answerOf(
+  handle: FetchHandler,
+  ground: Ground,
+  { request, contract }: { request: Request; contract: Place["contract"] },
+): Promise<Response> {
   try {
     return await handle(request);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    ground.settings.logger.error({ reason }, "The emulator failed to answer a request.");
-    return json(500, refusalText(ground, 500, "The emulator failed to answer; its log says why."));
+    logFailure(ground.settings, error, { message: "The emulator failed to answer a request." });
+    return refusalFor(ground, { status: 500, message: OWN_FAILURE }, contract);
   }
 }
