@@ -12,6 +12,11 @@ export interface EmulatorTime {
   now(): number;
   /** The wall clock behind it: what a receiver on the same clock reads. */
   realNow(): number;
+  /**
+   * How far it is ahead of real time, ms; of use for differences. While both run alike only `raiseTo` changes it: corrections of
+   * the wall clock do not count.
+   */
+  aheadMs(): number;
   /** Makes `now()` at least `instant`. */
   raiseTo(instant: number): void;
 }
@@ -30,12 +35,15 @@ export interface EmulatorClock {
 export function createTime(clock: Clock, mode: ClockMode, startAt: number = clock.now()): EmulatorTime {
   const rate = rateOf(mode);
   const begun = clock.monotonic();
+  const begunAt = clock.now();
   let offset = startAt;
   const now = () => Math.floor(offset + rate * (clock.monotonic() - begun));
   return {
     rate,
     now,
     realNow: () => clock.now(),
+    // Not `now() - realNow()`: two readings of two clocks are never of the same moment.
+    aheadMs: () => Math.floor(offset - begunAt + (rate - 1) * (clock.monotonic() - begun)),
     raiseTo(instant) {
       offset += Math.max(0, instant - now());
     },

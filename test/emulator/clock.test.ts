@@ -42,6 +42,29 @@ describe("createTime()", () => {
     expect(time.realNow()).toBe(start - 3_599_990);
   });
 
+  it("tells how far it is ahead of the real time: where the two run alike, only moving it changes that", async () => {
+    const clock = createFakeClock();
+    const time = createTime(clock, "real", clock.now() + 1_000);
+    clock.set(clock.now() - 3_600_000);
+    await clock.advance(10.7);
+    expect(time.aheadMs()).toBe(1_000);
+    time.raiseTo(time.now() + 500);
+    time.raiseTo(time.now() - 500);
+    expect(time.aheadMs()).toBe(1_500);
+  });
+
+  it.each([
+    ["x60", 59 * 1_500],
+    ["virtual", -1_500],
+  ] as const)("is ahead by its speed, %s", async (mode, ahead) => {
+    const clock = createFakeClock();
+    const time = createTime(clock, mode);
+    await clock.advance(1_500);
+    expect(time.aheadMs()).toBe(ahead);
+    time.raiseTo(time.now() + 100);
+    expect(time.aheadMs()).toBe(ahead + 100);
+  });
+
   it("gives whole milliseconds, and exactly the instant it was raised to", async () => {
     const clock = createFakeClock();
     const time = createTime(clock, "real");

@@ -66,8 +66,10 @@ export function withoutTarget(trigger: Attempt["trigger"], at: number): Attempt 
 
 function outgoingFor(ground: Ground, input: AttemptInput, target: Target): { outgoing: Outgoing } & Frozen {
   const { readings } = ground.settings;
-  const { signedAt, secrets, frozen } = signatureOf(input, target, readings);
-  const timestamp = timestampOf(ground, input.at, signedAt);
+  const moment = momentOf(ground, input.at);
+  const { signedAt, aheadMs, secrets, frozen } = signatureOf(input, target, { readings, moment });
+  // A signature that was kept has grown older by what the emulator's time was moved ahead since, and by nothing else.
+  const timestamp = signedAt - (moment.aheadMs - aheadMs);
   const signing = beforeSigning({ body: bodyOf(input, readings.retryBody), timestamp, secrets }, input.actions);
   const outgoing = {
     url: target.url,
@@ -83,13 +85,22 @@ interface Frozen {
   readonly frozen: FrozenSignature | null;
 }
 
+type Moment = Pick<FrozenSignature, "signedAt" | "aheadMs">;
+
+/** Now, on the clock that signatures carry. */
+function momentOf({ settings, time }: Ground, at: number): Moment {
+  if (settings.timestampClock === "emulator") return { signedAt: at, aheadMs: 0 };
+  return { signedAt: Math.floor(time.realNow()), aheadMs: time.aheadMs() };
+}
+
 /** An attempt that somebody asked for is no retry: it is signed anew whatever the retries do. */
 function signatureOf(
-  { delivery, trigger, at }: AttemptInput,
+  { delivery, trigger }: AttemptInput,
   target: Target,
-  { retrySignature, overlapSigning }: Ground["settings"]["readings"],
+  { readings, moment }: { readonly readings: Ground["settings"]["readings"]; readonly moment: Moment },
 ): FrozenSignature & Frozen {
-  const fresh = { signedAt: at, secrets: inTurn(delivery, target.secrets ?? [], overlapSigning) };
+  const { retrySignature, overlapSigning } = readings;
+  const fresh = { ...moment, secrets: inTurn(delivery, target.secrets ?? [], overlapSigning) };
   if (retrySignature === "fresh" || trigger !== "schedule") return { ...fresh, frozen: delivery.frozen };
   const frozen = delivery.frozen ?? fresh;
   return { ...frozen, frozen };
@@ -104,11 +115,6 @@ function inTurn(
   if (overlapSigning !== "alternate" || secrets.length < 2) return secrets;
   const number = Number(/\d+$/.exec(deliveryId)?.[0] ?? 1);
   return secrets.slice((number - 1 + attempts.length) % secrets.length).slice(0, 1);
-}
-
-/** On the real clock, an old signature is as old as it is on the emulator's. */
-function timestampOf({ settings, time }: Ground, at: number, signedAt: number): number {
-  return settings.timestampClock === "real" ? time.realNow() - (at - signedAt) : signedAt;
 }
 
 function bodyOf({ delivery, event }: AttemptInput, retryBody: "same" | "reserialised"): Buffer {

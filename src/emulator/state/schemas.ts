@@ -149,7 +149,7 @@ export const deliverySchema = z.strictObject({
   scheduledAttempts: count,
   attempts: z.array(attemptSchema),
   target: z.strictObject({ url: z.string(), secrets: texts.nullable() }).nullable(),
-  frozen: z.strictObject({ signedAt: instant, secrets: texts }).nullable(),
+  frozen: z.strictObject({ signedAt: instant, aheadMs: z.int(), secrets: texts }).nullable(),
 }) satisfies z.ZodType<Delivery>;
 
 export const requestSchema = z.strictObject({
