@@ -139,11 +139,14 @@ describe("faults of one attempt", () => {
     expect(timestampOf(good)).toBe(String(BEGIN));
   });
 
-  it("contentType: another one, for this attempt only (DLV-11)", async () => {
-    const { bad, good } = await spoilt({ type: "contentType", value: "text/plain" });
-    expect([bad.headers["content-type"], good.headers["content-type"]]).toEqual(["text/plain", "application/json"]);
-    expect([bad.method, signedRight(bad)]).toEqual(["POST", true]);
-  });
+  it.each(["text/plain", "application/json; charset=latin1", "!", "~".repeat(128)])(
+    "contentType: another one, for this attempt only (DLV-11): %s",
+    async (value) => {
+      const { bad, good } = await spoilt({ type: "contentType", value });
+      expect([bad.headers["content-type"], good.headers["content-type"]]).toEqual([value, "application/json"]);
+      expect([bad.method, signedRight(bad)]).toEqual(["POST", true]);
+    },
+  );
 
   it("dribble: the body takes its time, comes in pieces, and arrives whole", async () => {
     const { pieces, url } = await startPieceCounter();

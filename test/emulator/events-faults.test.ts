@@ -8,7 +8,7 @@ type WebhookRule = Exclude<FaultRule, { match: { route: string } }>;
 
 async function ready(action: WebhookRule["action"], eventType: string, options: EmulatorOptions = {}) {
   const catcher = await startCatcher();
-  const faults = [{ match: { webhook: true, eventType }, action }] as const;
+  const faults = [{ match: { eventType }, action }] as const;
   const emulator = await start({ deliveryUrl: catcher.url, faults, ...options });
   const token = await tokenOf(emulator);
   return { emulator, token, catcher, types: () => catcher.caught.map(({ event }) => event.eventType) };
