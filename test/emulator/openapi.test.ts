@@ -1,29 +1,10 @@
-/** The OpenAPI document: it says what the routes and events say, and the committed copy is the same. */
+/** The OpenAPI document: it says what the routes say, and the committed copy is the same. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import type { z } from "zod";
-import { unknownFields } from "../../src/emulator/http/body.ts";
 import { openApiDocument } from "../../src/emulator/openapi/document.ts";
-import { eventExamples } from "../../src/emulator/openapi/event-examples.ts";
-import { NOTES, noteOf } from "../../src/emulator/openapi/notes.ts";
-import { coreErrorSchema, oauthErrorSchema } from "../../src/emulator/routes/schemas.ts";
 import { ROUTES } from "../../src/emulator/routes/table.ts";
-import { eventSchemas } from "../../src/events/schema.ts";
-import { KNOWN_EVENT_TYPES } from "../../src/events/types.ts";
+import { document, json, operationOf, operations, schemaOf } from "./openapi-support.ts";
 import { call, start } from "./support.ts";
-
-// biome-ignore lint/suspicious/noExplicitAny: the document is JSON of many shapes, and each test looks at one
-const document: any = JSON.parse(JSON.stringify(openApiDocument()));
-
-const operations = ROUTES.map((route) => ({
-  route,
-  operation: document.paths[route.path][route.method.toLowerCase()],
-}));
-const operationOf = (method: string, path: string) => document.paths[path][method.toLowerCase()];
-const schemaOf = ({ $ref }: { $ref: string }) => document.components.schemas[$ref.split("/").at(-1) ?? ""];
-const json = (content: { content: Record<string, unknown> }) =>
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  content.content["application/json"] as any;
 
 describe("openApiDocument()", () => {
   it("is what docs/openapi.json holds", () => {
@@ -217,61 +198,5 @@ describe("what the specification does not show", () => {
     const { post } = document.webhooks["message.sent"];
     expect(post["x-unspecified"]).toBe(true);
     expect(post.parameters.map((parameter: object) => "x-unspecified" in parameter)).toEqual([true, true]);
-  });
-});
-
-describe("webhooks of the document", () => {
-  it("are the five events, each with its body and the two headers (EVT-1, DLV-4)", () => {
-    expect(Object.keys(document.webhooks)).toEqual([...KNOWN_EVENT_TYPES]);
-    for (const eventType of KNOWN_EVENT_TYPES) {
-      const { post } = document.webhooks[eventType];
-      expect(post.parameters.map(({ name }: { name: string }) => name)).toEqual([
-        "X-Service-Timestamp",
-        "X-Service-Signature",
-      ]);
-      const body = schemaOf(json(post.requestBody).schema);
-      expect(body.properties.eventType.const).toBe(eventType);
-      expect(body.additionalProperties).toBe(true);
-      expect(body.required.includes("sequence")).toBe(eventType !== "message.inbound");
-    }
-  });
-});
-
-describe("examples of the document", () => {
-  it("of events fit their schemas", () => {
-    for (const eventType of KNOWN_EVENT_TYPES) {
-      expect(eventSchemas[eventType].safeParse(eventExamples[eventType])).toMatchObject({ success: true });
-    }
-  });
-
-  it("of requests and answers fit the schemas of their route", () => {
-    let checked = 0;
-    const fits = (schema: z.ZodType | undefined, value: unknown, place: string) => {
-      expect(schema?.safeParse(value).success, place).toBe(true);
-      expect(unknownFields(schema as z.ZodType, value), place).toEqual([]);
-      checked += 1;
-    };
-    for (const route of ROUTES) {
-      const { requestExamples = {}, responseExample } = noteOf(route);
-      for (const [name, { value }] of Object.entries(requestExamples)) {
-        fits(route.body, value, `${route.operationId}: ${name}`);
-      }
-      if (responseExample !== undefined) fits(route.success.schema, responseExample, route.operationId);
-    }
-    expect(checked).toBeGreaterThan(10);
-  });
-
-  it("of errors fit the contract of their route", () => {
-    for (const [name, response] of Object.entries<{ content: Record<string, unknown> }>(
-      document.components.responses,
-    )) {
-      const schema = name.startsWith("OAuth") ? oauthErrorSchema : coreErrorSchema;
-      expect(schema.safeParse(json(response).example).success, name).toBe(true);
-    }
-  });
-
-  it("belong to routes that exist", () => {
-    const keys = ROUTES.map(({ method, path }) => `${method} ${path}`);
-    expect(Object.keys(NOTES).filter((key) => !keys.includes(key))).toEqual([]);
   });
 });

@@ -1,6 +1,13 @@
 /** What the schemas cannot say about a route: rules across fields, what the specification leaves open, examples. */
 import type { Json } from "./json.ts";
 
+/** An error's own words, where the shared ones of its status do not fit. */
+export interface ErrorWords {
+  readonly description: string;
+  /** Of the example. */
+  readonly message?: string;
+}
+
 /** A text with "Unspecified:" marks what it stands on. */
 export interface Note {
   readonly text?: readonly string[];
@@ -8,7 +15,7 @@ export interface Note {
   readonly bodyRules?: Json;
   readonly parameters?: Readonly<Record<string, string>>;
   /** By status, instead of the shared words. */
-  readonly errorTexts?: Readonly<Record<number, string>>;
+  readonly errorWords?: Readonly<Record<number, ErrorWords>>;
   readonly requestExamples?: Readonly<Record<string, { readonly value: unknown }>>;
   readonly responseExample?: unknown;
 }
@@ -34,21 +41,35 @@ const configuration = {
   rotatedAt: 1_767_225_600_000,
 };
 
+/** Whether they are there at all is a reading. */
+const NO_WEBHOOK_ROUTE: ErrorWords = {
+  description: "Unspecified: this service has no such route.",
+  message: "There is no such route.",
+};
+
 const updateOfWebhook: Note = {
   text: [
     "A field that is absent stays as it is; `endpointUrl: null` removes the target.",
     "Unspecified: error answers; that absent fields are kept; when a secret is generated (here: when signing is enabled, none was " +
       "given and there is none); that a new secret keeps the one before valid for 24 hours; that the URL is not in the answer.",
   ],
-  errorTexts: {
-    400: "Unspecified: the body does not fit, the URL is no http or https URL, or the secret is empty.",
-    404: "Unspecified: this service has no such route.",
+  errorWords: {
+    400: {
+      description: "Unspecified: the body does not fit, the URL is no http or https URL, or the secret is empty.",
+    },
+    404: NO_WEBHOOK_ROUTE,
   },
   requestExamples: {
     enable: { value: { endpointUrl: "https://example.com/webhooks", enabled: true, signingEnabled: true } },
     disable: { value: { enabled: false, signingEnabled: false } },
   },
-  responseExample: { ...configuration, generatedSecret: "3f1c5a0d7e924b68a1f0c2d4e6b8093f" },
+};
+
+/** A first secret, generated: it replaced none, so nothing was rotated. */
+const { rotatedAt: _, ...unrotated } = configuration;
+const firstSecret = {
+  ...unrotated,
+  generatedSecret: "3f1c5a0d7e924b68a1f0c2d4e6b8093f5d7a9c1e2b4f60718293a4b5c6d7e8f9",
 };
 
 /** As if and then, because prism passes over `dependentRequired`. */
@@ -89,7 +110,7 @@ export const NOTES: Readonly<Record<string, Note>> = {
       "Secrets are in no answer of this route.",
       "Unspecified: that the URL of a target is not in the answer; error answers.",
     ],
-    errorTexts: { 404: "Unspecified: this service has no such route." },
+    errorWords: { 404: NO_WEBHOOK_ROUTE },
     responseExample: {
       defaults: {
         inbound: {
@@ -105,8 +126,11 @@ export const NOTES: Readonly<Record<string, Note>> = {
       overridesSummary: { inboundOverrideCount: 0, deliveryOverrideCount: 1 },
     },
   },
-  "PATCH /api/core/webhooks/inbound": updateOfWebhook,
-  "PATCH /api/core/webhooks/delivery": updateOfWebhook,
+  "PATCH /api/core/webhooks/inbound": {
+    ...updateOfWebhook,
+    responseExample: { ...firstSecret, eventClass: "INBOUND" },
+  },
+  "PATCH /api/core/webhooks/delivery": { ...updateOfWebhook, responseExample: firstSecret },
   "GET /api/core/numbers": { responseExample: { numbers: [number] } },
   "POST /api/core/numbers/search": {
     text: [
@@ -130,7 +154,9 @@ export const NOTES: Readonly<Record<string, Note>> = {
       "Unspecified: that `{}` changes nothing; that an override is an http or https URL; the order of the errors 400, 404 and 403.",
     ],
     parameters: { numberId: "The number's identifier, percent-encoded." },
-    errorTexts: { 400: "The body does not fit, an override is no valid URL, or the number is inactive." },
+    errorWords: {
+      400: { description: "The body does not fit, an override is no valid URL, or the number is inactive." },
+    },
     requestExamples: {
       override: { value: { webhookDeliveryOverride: "https://example.com/webhooks" } },
       campaign: { value: { campaignregId: "C000001" } },
@@ -152,8 +178,11 @@ export const NOTES: Readonly<Record<string, Note>> = {
       then: { required: ["media"], properties: { media: { minItems: 1 } } },
       else: { not: { required: ["media"] } },
     },
-    errorTexts: {
-      400: "No Idempotency-Key, a body that does not fit, media that do not fit the type, or a number without campaign id.",
+    errorWords: {
+      400: {
+        description:
+          "No Idempotency-Key, a body that does not fit, media that do not fit the type, or a number without campaign id.",
+      },
     },
     requestExamples: {
       sms: {

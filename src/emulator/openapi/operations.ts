@@ -1,7 +1,7 @@
 /** A route as an OpenAPI operation. */
 import type { CoreRoute, Route } from "../http/route.ts";
 import type { Json } from "./json.ts";
-import { noteOf } from "./notes.ts";
+import { type ErrorWords, noteOf } from "./notes.ts";
 import { errorResponse } from "./responses.ts";
 import { refTo } from "./schemas.ts";
 
@@ -16,9 +16,6 @@ export const TAGS = [
 
 /** Every core route can answer with these (AUT-1, GEN-2). */
 const ON_EVERY_CORE_ROUTE = [401, 500];
-
-/** AUT-10. */
-const LACKS_CAPABILITY = "Unspecified: whether capabilities restrict routes; here only by option.";
 
 export function operationOf(route: Route): Json {
   const note = noteOf(route);
@@ -74,17 +71,23 @@ function requestBodyOf(route: Route): Json {
 
 function responsesOf(route: Route): Json {
   const { success, errors } = route;
-  const { responseExample, errorTexts } = noteOf(route);
+  const { responseExample, errorWords } = noteOf(route);
   const example = responseExample === undefined ? {} : { example: responseExample };
   const common = route.kind === "core" ? ON_EVERY_CORE_ROUTE : [];
-  const lacks = route.kind === "core" && route.capability !== undefined && !errors.includes(403) ? [403] : [];
-  const statuses = [...new Set([...errors, ...common, ...lacks])].sort((a, b) => a - b);
-  const texts = lacks.length > 0 ? { ...errorTexts, 403: LACKS_CAPABILITY } : errorTexts;
+  const words = { ...lacksCapability(route), ...errorWords };
+  const statuses = [...new Set([...errors, ...common, ...Object.keys(words).map(Number)])].sort((a, b) => a - b);
   return {
     [success.status]: {
       description: success.description,
       content: { "application/json": { schema: refTo(success.schema), ...example } },
     },
-    ...Object.fromEntries(statuses.map((status) => [status, errorResponse(route.kind, status, texts?.[status])])),
+    ...Object.fromEntries(statuses.map((status) => [status, errorResponse(route.kind, status, words[status])])),
   };
+}
+
+/** Where nothing but a missing capability gives 403 (AUT-10). */
+function lacksCapability(route: Route): Readonly<Record<number, ErrorWords>> {
+  if (route.kind !== "core" || route.capability === undefined || route.errors.includes(403)) return {};
+  const message = `This client lacks the capability ${route.capability}.`;
+  return { 403: { description: "Unspecified: whether capabilities restrict routes; here only by option.", message } };
 }

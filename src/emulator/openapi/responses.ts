@@ -2,6 +2,7 @@
 import { CORE_ERRORS } from "../http/answers.ts";
 import { coreErrorSchema, oauthErrorSchema } from "../routes/schemas.ts";
 import type { Json } from "./json.ts";
+import type { ErrorWords } from "./notes.ts";
 import { refTo, upstreamErrorSchema } from "./schemas.ts";
 
 interface ErrorAnswer {
@@ -81,11 +82,11 @@ export function sharedResponses(): Json {
 }
 
 /** The answer with a status on a route of that contract; its own words where the route has some, else the shared one. */
-export function errorResponse(contract: "core" | "token", status: number, words?: string): Json {
+export function errorResponse(contract: "core" | "token", status: number, words?: ErrorWords): Json {
   const answer = (contract === "core" ? CORE : OAUTH)[status];
   if (answer === undefined) throw new Error(`no ${contract} error has the status ${status}`);
   if (words === undefined) return { $ref: `#/components/responses/${componentName(answer)}` };
-  const own = { ...answer, description: words };
+  const own = { ...answer, ...words };
   return contract === "core" ? coreResponse(own) : oauthResponse(own);
 }
 

@@ -1,8 +1,8 @@
 /** The zod schemas of routes and events as the document's components; one that several share is there once. */
 import { z } from "zod";
-import { eventSchemas, MAX_SEQUENCE } from "../../events/schema.ts";
 import { coreErrorSchema, numberSchema, oauthErrorSchema } from "../routes/schemas.ts";
 import { ROUTES } from "../routes/table.ts";
+import { documentedEvents } from "./event-schemas.ts";
 import type { Json } from "./json.ts";
 import { noteOf } from "./notes.ts";
 
@@ -28,7 +28,7 @@ const FAMILIES: Readonly<Record<string, string>> = {
 };
 
 const names = new Map<z.ZodType, string>(SHARED);
-for (const [eventType, schema] of Object.entries(eventSchemas)) names.set(schema, `${capitalised(eventType)}Event`);
+for (const [eventType, schema] of Object.entries(documentedEvents)) names.set(schema, `${capitalised(eventType)}Event`);
 for (const route of ROUTES) {
   const family = FAMILIES[route.operationId] ?? capitalised(route.operationId);
   if (route.body !== undefined) name(route.body, `${family}Request`);
@@ -81,9 +81,6 @@ function refine({ jsonSchema }: Overridden): void {
   if (minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
   if (maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
   if (jsonSchema.type === "integer") jsonSchema.format = "int64";
-  if (maximum === MAX_SEQUENCE) {
-    jsonSchema.description = "Unspecified: its range; no known receiver takes a larger one.";
-  }
 }
 
 function isEmpty(value: unknown): boolean {

@@ -1,7 +1,7 @@
 /** The document's section of what the service sends: five events, and the two headers of a signed one (DLV-4). */
-import { eventSchemas } from "../../events/schema.ts";
 import { KNOWN_EVENT_TYPES, type KnownEventType } from "../../events/types.ts";
 import { eventExamples } from "./event-examples.ts";
+import { documentedEvents } from "./event-schemas.ts";
 import type { Json } from "./json.ts";
 import { capitalised, refTo } from "./schemas.ts";
 
@@ -61,7 +61,9 @@ function operationOf(eventType: KnownEventType): Json {
     parameters: SIGNATURE_HEADERS,
     requestBody: {
       required: true,
-      content: { "application/json": { schema: refTo(eventSchemas[eventType]), example: eventExamples[eventType] } },
+      content: {
+        "application/json": { schema: refTo(documentedEvents[eventType]), example: eventExamples[eventType] },
+      },
     },
     responses: {
       "2XX": { description: "The receiver has durably accepted the event." },

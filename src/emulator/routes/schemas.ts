@@ -3,14 +3,14 @@ import { z } from "zod";
 
 /** GET and PATCH write `campaignRegId` with a capital R; requests do not (UPD-7). */
 export const numberSchema = z.looseObject({
-  numberId: z.string(),
-  e164: z.string(),
-  status: z.string().describe("ACTIVE is the usable value"),
-  campaignRegId: z.string().nullish(),
+  numberId: z.string().describe("What a send takes as `sendFrom`"),
+  e164: z.string().describe("The phone number in E.164"),
+  status: z.string().describe("ACTIVE is the usable value. Unspecified: others"),
+  campaignRegId: z.string().nullable().describe("A capital R, unlike in requests").optional(),
   smsEnabled: z.boolean(),
   mmsEnabled: z.boolean(),
-  webhookInboundOverride: z.string().nullish(),
-  webhookDeliveryOverride: z.string().nullish(),
+  webhookInboundOverride: z.string().nullable().describe("URL; the number's own target of inbound events").optional(),
+  webhookDeliveryOverride: z.string().nullable().describe("URL; the number's own target of outbound events").optional(),
 });
 
 export const coreErrorSchema = z.looseObject({

@@ -23,7 +23,8 @@ const sendFieldsSchema = z.object({
     .array(z.string())
     .min(1)
     .describe(
-      "Unspecified: there is no upper limit, spaces are not trimmed, and a number that stands there twice gets two messages",
+      "E.164 numbers; what is none comes back in `errors`. Unspecified: there is no upper limit, spaces are not trimmed, and a " +
+        "number that stands there twice gets two messages",
     ),
   messageType: z.enum(["SMS", "MMS"]),
   text: z.string().optional().describe("Unspecified: optional for SMS as well, without a limit"),
@@ -31,7 +32,10 @@ const sendFieldsSchema = z.object({
     .array(mediaSchema)
     .optional()
     .describe("Required for MMS, to be left out for SMS. Unspecified: an empty list is refused for both"),
-  externalReference: z.string().min(1).describe("Unspecified: an empty text is refused"),
+  externalReference: z
+    .string()
+    .min(1)
+    .describe("The caller's own; events carry it. Unspecified: an empty text is refused"),
 });
 
 /** SND-11, SND-12. */

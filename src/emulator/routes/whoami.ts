@@ -6,8 +6,10 @@ import { coreRoute } from "../http/route.ts";
 const whoamiSchema = z.looseObject({
   apiClientId: z.string(),
   apiClientName: z.string(),
-  apiClientStatus: z.string().describe("ACTIVE is the value for a usable client"),
-  capabilities: z.array(z.string()),
+  apiClientStatus: z.string().describe("ACTIVE is the value for a usable client. Unspecified: others"),
+  capabilities: z
+    .array(z.string())
+    .describe("Seen: numbers:read, numbers:search, numbers:update. Unspecified: whether there are others"),
   assignedNumbers: z.looseObject({ total: z.int(), smsEnabledCount: z.int(), mmsEnabledCount: z.int() }),
   inboundWebhookConfigured: z.boolean(),
   deliveryWebhookConfigured: z.boolean(),
