@@ -93,6 +93,7 @@ function begin(
     nextAttemptAt: state === "pending" ? at + delayMs : null,
     scheduledAttempts: 0,
     attempts: state === "no_target" ? [withoutTarget("schedule", at)] : [],
+    droppedAttempts: 0,
   };
 }
 

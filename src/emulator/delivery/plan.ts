@@ -1,6 +1,7 @@
 /** What an attempt makes of its delivery: delivered, due again, or failed for good (DLV-6, DLV-7). */
 import type { Attempt, Delivery } from "../state/records.ts";
 import type { Readings } from "../unspecified.ts";
+import { withAttempt } from "./attempt-history.ts";
 
 /** From a failed attempt to the retry after it. */
 const RETRY_DELAYS_MS = [60_000, 300_000, 900_000, 3_600_000] as const;
@@ -18,12 +19,15 @@ export function afterAttempt(
   attempt: Attempt,
   { retryFrom }: Pick<Readings, "retryFrom">,
 ): Delivery {
-  const attempts = [...delivery.attempts, attempt];
   if (attempt.error === NO_TARGET) {
-    return { ...delivery, attempts, ...(attempt.trigger === "schedule" ? ENDED_WITHOUT_TARGET : {}) };
+    return {
+      ...delivery,
+      ...withAttempt(delivery, attempt),
+      ...(attempt.trigger === "schedule" ? ENDED_WITHOUT_TARGET : {}),
+    };
   }
   const scheduledAttempts = delivery.scheduledAttempts + (attempt.trigger === "schedule" ? 1 : 0);
-  const counted = { ...delivery, attempts, scheduledAttempts };
+  const counted = { ...delivery, ...withAttempt(delivery, attempt), scheduledAttempts };
   if (succeeded(attempt)) return { ...counted, state: "delivered", nextAttemptAt: null };
   if (attempt.trigger !== "schedule") return counted;
   const nextAttemptAt = retryAt(counted, retryFrom);

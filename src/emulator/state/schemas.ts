@@ -148,6 +148,7 @@ export const deliverySchema = z.strictObject({
   nextAttemptAt: instant.nullable(),
   scheduledAttempts: count,
   attempts: z.array(attemptSchema),
+  droppedAttempts: count,
   target: z.strictObject({ url: z.string(), secrets: texts.nullable() }).nullable(),
   frozen: z.strictObject({ signedAt: instant, aheadMs: z.int(), secrets: texts }).nullable(),
 }) satisfies z.ZodType<Delivery>;
