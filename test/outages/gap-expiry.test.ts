@@ -39,7 +39,7 @@ describe("a receiver and the emulator on one clock", () => {
       options: {
         profile: "hostile",
         faults: [
-          { match: { webhook: true }, action: { type: "postpone", ms: 30 * MINUTE_MS }, probability: 0.08 },
+          { match: { webhook: true }, action: { type: "delay", ms: 30 * MINUTE_MS }, probability: 0.08 },
           { match: { webhook: true }, action: { type: "drop" }, probability: 0.04 },
         ],
       },
