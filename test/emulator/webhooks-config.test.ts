@@ -1,7 +1,8 @@
 /** What an update makes of a webhook configuration, as a table over states, bodies and readings. */
 import { describe, expect, it } from "vitest";
-import { previousSecretAt, updateWebhookConfig, type WebhookUpdate } from "../../src/emulator/routes/webhook-config.ts";
+import { updateWebhookConfig, type WebhookUpdate } from "../../src/emulator/routes/webhook-config.ts";
 import type { WebhookConfig } from "../../src/emulator/state/records.ts";
+import { previousSecretAt } from "../../src/emulator/state/webhook-secrets.ts";
 import { type Readings, readingsFrom } from "../../src/emulator/unspecified.ts";
 
 const NOW = 1_767_225_600_000;

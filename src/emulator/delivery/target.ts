@@ -1,7 +1,7 @@
 /** Where an event goes and which secrets sign it there (DLV-1 to DLV-4, DLV-9, DLV-15, DLV-16). */
-import { previousSecretAt } from "../routes/webhook-config.ts";
 import type { Ground } from "../service.ts";
 import { type EventRecord, type PhoneNumber, type Target, type WebhookConfig, webhookId } from "../state/records.ts";
+import { previousSecretAt } from "../state/webhook-secrets.ts";
 import type { Readings } from "../unspecified.ts";
 
 /** The number's own target if it has one, else the kind's default if that is enabled, else null (DLV-2, DLV-3). */

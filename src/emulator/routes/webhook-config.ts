@@ -1,5 +1,6 @@
 /** What an update makes of a client's default webhook configuration, and until when its previous secret is valid. */
 import type { WebhookConfig } from "../state/records.ts";
+import { previousSecretAt } from "../state/webhook-secrets.ts";
 import type { Readings } from "../unspecified.ts";
 
 /** The body of an update. */
@@ -49,12 +50,6 @@ export function updateWebhookConfig(config: WebhookConfig, update: WebhookUpdate
       ...(rotates ? rotated(config, now, readings.overlapMs) : {}),
     },
   };
-}
-
-/** The previous secret while it is valid: up to, and not at, `previousValidUntil` (WHK-26). */
-export function previousSecretAt(config: WebhookConfig, now: number): string | null {
-  const { previousSecret, previousValidUntil } = config;
-  return previousValidUntil !== null && now < previousValidUntil ? previousSecret : null;
 }
 
 /** Whether the service makes up a secret; with signing off it never does (WHK-18, WHK-23). */

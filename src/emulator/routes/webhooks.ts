@@ -5,9 +5,10 @@ import { type Call, type CoreRoute, coreRoute } from "../http/route.ts";
 import { seededHex } from "../random.ts";
 import type { Service } from "../service.ts";
 import { type Kind, type WebhookConfig, webhookId } from "../state/records.ts";
+import { previousSecretAt } from "../state/webhook-secrets.ts";
 import type { Readings } from "../unspecified.ts";
 import { targetUrl } from "./target-url.ts";
-import { previousSecretAt, updateWebhookConfig } from "./webhook-config.ts";
+import { updateWebhookConfig } from "./webhook-config.ts";
 
 const timestamp = z.int().describe("Epoch ms. Unspecified: whether it is absent, null or 0 without a value").nullish();
 
