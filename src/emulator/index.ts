@@ -1,23 +1,38 @@
 /** `oncehook/emulator`: the service itself, complete and repeatable, for development and end-to-end tests. */
+
+export type { Clock, Timer } from "../internal/clock.ts";
+export type { LogFields, Logger } from "../internal/logger.ts";
 export type { ClockMode, EmulatorClock } from "./clock.ts";
-export type { Changed, ClientFields, Control, ControlledClient, Filter, StateExport } from "./control/control.ts";
+export type {
+  Changed,
+  ClientFields,
+  Control,
+  ControlledClient,
+  FaultControls,
+  Filter,
+  StateExport,
+} from "./control/control.ts";
 export { createEmulator, type Emulator } from "./emulator.ts";
-export type { FaultRule } from "./faults/rule.ts";
+export type { FaultRule, ParsedFaultRule } from "./faults/rule.ts";
 export type { JournalEntry } from "./journal.ts";
 export type { EmulatorOptions, Lifecycle } from "./options.ts";
 export { PROFILE_NAMES, type ProfileName } from "./profiles.ts";
 export type { Credentials, Fixtures } from "./seed.ts";
+export type { TriggerInput } from "./service.ts";
 export type {
   Account,
   Attempt,
   Client,
   Delivery,
   EventRecord,
+  FrozenSignature,
   InboundMessage,
   Kind,
   Message,
   PhoneNumber,
   RequestRecord,
+  Step,
+  Target,
 } from "./state/records.ts";
-export type { Reading, ReadingName, Readings } from "./unspecified.ts";
+export type { NumberReading, Reading, ReadingName, Readings, TextReading } from "./unspecified.ts";
 export { READINGS } from "./unspecified.ts";

@@ -9,13 +9,15 @@ export interface Reading {
   readonly decides: string;
 }
 
-interface NumberReading {
+/** Any number of a unit. */
+export interface NumberReading {
   readonly unit: "ms";
   readonly default: number;
   readonly max: number;
 }
 
-interface TextReading {
+/** Any text of a pattern. */
+export interface TextReading {
   readonly pattern: RegExp;
   readonly default: string;
 }

@@ -41,6 +41,9 @@ export type ClientFields = Changed<
   Pick<ControlledClient, "status" | "capabilities" | "clientSecret" | "accountStatus">
 >;
 
+/** The fault rules: which are in force, and changes of them. */
+export type FaultControls = Pick<Faults, "add" | "remove" | "clear" | "list">;
+
 /**
  * The controls. A call that names something unknown throws an `OncehookError` with code `unknown_id`, a step of a message that
  * has none left one with `message_ended`, and an argument that does not fit a `SetupError` with `invalid_option`.
@@ -64,7 +67,7 @@ export interface Control {
   failMessage(messageId: string, error?: { code: string; message: string }): Message;
   /** Any event, as if the service had sent it. */
   trigger(event: TriggerInput): EventRecord;
-  readonly faults: Omit<Faults, "forCall" | "forEvent" | "forAttempt">;
+  readonly faults: FaultControls;
   clients(): readonly ControlledClient[];
   /** `accountStatus` is its account's, which other clients can share. */
   updateClient(apiClientId: string, fields: ClientFields): ControlledClient;
