@@ -5,18 +5,22 @@ import { createAgents, guardedLookup, type Resolve, systemResolve } from "./conn
 import { createEgressGuard, type EgressSettings } from "./egress.ts";
 import { exchange, type Outgoing } from "./exchange.ts";
 import { failure, type Outcome } from "./outcome.ts";
+import { createPlaces } from "./places.ts";
 
 export type { Outgoing } from "./exchange.ts";
 export type { Outcome } from "./outcome.ts";
 
 export interface Transport {
-  /** Never rejects. */
-  send(outgoing: Outgoing): Promise<Outcome>;
-  /** Ends idle connections, and what is under way as `failed`; what comes later fails as well. */
+  /** Sends it once a place is free at its receiver; then its time begins, and `begins` is called. Never rejects. */
+  send(outgoing: Outgoing, begins?: () => void): Promise<Outcome>;
+  /** Ends idle connections, and what waits or is under way as `failed`; what comes later fails as well. */
   close(): void;
 }
 
 export type TransportSettings = EgressSettings & Pick<Settings, "attemptTimeoutMs" | "systemClock">;
+
+/** Requests under way per receiver, so that one that hangs holds up no other; the rest wait in order. */
+const MOST_PER_ORIGIN = 32;
 
 /**
  * A transport with connections of its own. `resolve` looks names up; the system does by default.
@@ -30,12 +34,25 @@ export function createTransport(
   const { systemClock: clock, attemptTimeoutMs } = settings;
   const guard = createEgressGuard(settings);
   const wire = { clock, lookup: guardedLookup(guard, resolve), agents: createAgents(guard) };
+  const places = createPlaces(MOST_PER_ORIGIN);
   const running = new Set<AbortController>();
   let closed = false;
 
-  async function send(outgoing: Outgoing): Promise<Outcome> {
+  async function send(outgoing: Outgoing, begins: () => void = () => {}): Promise<Outcome> {
     if (closed) return failure("failed");
     if (guard.refusalOf(outgoing.url) !== null) return failure("blocked");
+    const place = await places.take(new URL(outgoing.url).origin);
+    if (place === null) return failure("failed");
+    try {
+      if (closed) return failure("failed");
+      begins();
+      return await sendNow(outgoing);
+    } finally {
+      place.giveBack();
+    }
+  }
+
+  async function sendNow(outgoing: Outgoing): Promise<Outcome> {
     const controller = new AbortController();
     const { signal } = controller;
     running.add(controller);
@@ -54,6 +71,7 @@ export function createTransport(
 
   function close(): void {
     closed = true;
+    places.sendAway();
     for (const controller of running) controller.abort("failed");
     for (const agent of Object.values(wire.agents)) agent.destroy();
   }
