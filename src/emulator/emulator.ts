@@ -1,6 +1,5 @@
 /** `createEmulator()`: the whole service on one port, or behind `handle` alone. */
-
-import { guardedLogger } from "../internal/logger.ts";
+import { setMaxListeners } from "node:events";
 import { numberOption } from "../internal/options.ts";
 import { createTime, type EmulatorClock, type EmulatorTime } from "./clock.ts";
 import { createControlApi } from "./control/api.ts";
@@ -77,9 +76,15 @@ async function begin(settings: Settings, keeper: Keeper): Promise<Emulator> {
   const tag = seededHex(settings.seed, `ids since ${startAt}`, 3);
   const state = createState(keeper.onChange, tag);
   const isKept = keeper.load(state);
-  if (!isKept) seedState(state, settings);
+  if (!isKept) {
+    seedState(state, settings);
+    warnOfBlockedTargets(settings);
+  }
   time.raiseTo(state.meta.get("now") ?? 0);
-  const service = assemble(settings, state, { time, tag });
+  const closing = new AbortController();
+  // Each delayed call listens to it, and there may be thousands.
+  setMaxListeners(0, closing.signal);
+  const service = assemble(settings, state, { time, tag, closing: closing.signal });
   const context: ControlContext = {
     service,
     control: createControl(service, createWhole(service)),
@@ -91,7 +96,12 @@ async function begin(settings: Settings, keeper: Keeper): Promise<Emulator> {
   // Before the first request, which brings work of its own.
   if (isKept) resume(service);
   const listener = settings.port === null ? null : await listen(handle, service, settings.port);
-  return publish(context, { handle, close: closerOf(context, keeper, listener), port: listener?.port });
+  const end = closerOf(context, keeper, listener);
+  const close = () => {
+    closing.abort();
+    return end();
+  };
+  return publish(context, { handle, close, port: listener?.port });
 }
 
 /** Closes once, whoever asks how often: callers first, then what is under way, then the state. */
@@ -123,15 +133,17 @@ function closerOf(
 interface Start {
   readonly time: EmulatorTime;
   readonly tag: string;
+  readonly closing: AbortSignal;
 }
 
-function assemble(settings: Settings, state: State, { time, tag }: Start): Service {
+function assemble(settings: Settings, state: State, { time, tag, closing }: Start): Service {
   const ground: Ground = {
     settings,
     state,
     time,
     scheduler: new Scheduler(settings.systemClock, time, { horizonMs: FIRST_RETRY_MS, onFailure: reporter(settings) }),
     journal: createJournal(),
+    closing,
     // The seed's alone: on the real clock, the tag is another one with each start.
     chance: (purpose) => seededFraction(settings.seed, purpose.replaceAll(`_${tag}_`, "_")),
   };
@@ -202,9 +214,4 @@ function publish({ service, control, clock }: ControlContext, { handle, close, p
     close,
     [Symbol.asyncDispose]: close,
   };
-}
-
-/** An address to connect to, for one to listen on; an IPv6 one goes in brackets. */
-function hostName(host: string): string {
-  return host.includes(":") ? `[${host}]` : host;
 }

@@ -14,6 +14,8 @@ export interface Ground {
   readonly time: EmulatorTime;
   readonly scheduler: Scheduler;
   readonly journal: Journal;
+  /** Aborts when the emulator closes. */
+  readonly closing: AbortSignal;
   /** A number in [0, 1) for a purpose; the same seed and purpose give the same number, whatever the tag of ids in the purpose. */
   chance(purpose: string): number;
 }

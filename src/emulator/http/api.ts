@@ -66,7 +66,7 @@ async function answered(
   const faults = found === undefined ? [] : service.faults.forCall(`${found.route.method} ${found.route.path}`);
   const answer = (await standIn(service, faults, request)) ?? (await guarded(service, requestId, call));
   const played = answer.kind === "reply" ? [...faults, ...(answer.play ?? [])] : faults;
-  return { answer: await afterwards(service, answer, { played, request }), faults: played };
+  return { answer: await afterwards(service, answer, played), faults: played };
 }
 
 /** A failure of the emulator's own becomes a 500, never a stack. */

@@ -1,5 +1,5 @@
 /** `node:http` in front of a fetch handler: requests in, answers out, broken connections where an answer is one. */
-import { once, setMaxListeners } from "node:events";
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
@@ -10,7 +10,6 @@ import { NO_ROUTE, reasonOf, refusalFor } from "./listener-refusal.ts";
 import { writeResponse } from "./outgoing.ts";
 import { logFailure, OWN_FAILURE } from "./own-failure.ts";
 import { type Place, placeOf } from "./place.ts";
-import { endWaitsWith } from "./played-faults.ts";
 import { refuseSocket } from "./socket-refusal.ts";
 
 export type FetchHandler = (request: Request) => Promise<Response>;
@@ -25,15 +24,12 @@ export interface Listener {
 export async function listen(handle: FetchHandler, ground: Ground, port: number): Promise<Listener> {
   // What is wrong with the Host header is said in JSON, by `requestFrom`.
   const server = createServer({ requireHostHeader: false });
-  const closing = new AbortController();
-  // Each delayed call listens to it, and there may be thousands.
-  setMaxListeners(0, closing.signal);
   const answers = new WeakMap<Duplex, ServerResponse>();
   /** Connections that `node:http` has handed over and forgotten. */
   const tunnels = new Set<Duplex>();
   const serve = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     answers.set(incoming.socket, outgoing);
-    answer(handle, ground, { outgoing, closing: closing.signal }).catch(() => outgoing.destroy());
+    answer(handle, ground, outgoing).catch(() => outgoing.destroy());
   };
   server.on("request", serve);
   // An expectation other than 100-continue is ignored, as RFC 9110 allows.
@@ -54,18 +50,25 @@ export async function listen(handle: FetchHandler, ground: Ground, port: number)
   try {
     await once(server, "listening");
   } catch (cause) {
-    throw new SetupError("invalid_option", `The emulator cannot listen on port ${port}: choose another "port", or 0.`, {
-      cause,
-      fields: { option: "port", port },
-    });
+    throw cannotListen(cause as NodeJS.ErrnoException, port);
   }
   return {
     port: (server.address() as AddressInfo).port,
-    close: () => {
-      closing.abort();
-      return closeServer(server, tunnels);
-    },
+    close: () => closeServer(server, tunnels),
   };
+}
+
+/** Names that resolve to nothing, and addresses that are no interface's or of a family that the machine lacks. */
+const HOST_ERRORS = /^(?:ENOTFOUND|EAI_\w+|EADDRNOTAVAIL|EAFNOSUPPORT|EINVAL|ENODATA)$/;
+
+function cannotListen(cause: NodeJS.ErrnoException, port: number): SetupError {
+  const { code = "" } = cause;
+  const option = HOST_ERRORS.test(code) ? "host" : "port";
+  const message =
+    option === "host"
+      ? `The emulator cannot listen on its host (${code}): "host" must be an address of this machine, or a name of one.`
+      : `The emulator cannot listen on port ${port}: choose another "port", or 0.`;
+  return new SetupError("invalid_option", message, { cause, fields: { option, port } });
 }
 
 async function closeServer(server: Server, tunnels: Iterable<Duplex>): Promise<void> {
@@ -76,18 +79,11 @@ async function closeServer(server: Server, tunnels: Iterable<Duplex>): Promise<v
   await closed;
 }
 
-interface Exchange {
-  readonly outgoing: ServerResponse;
-  /** Aborts when the listener closes. */
-  readonly closing: AbortSignal;
-}
-
 /** @throws when the client goes away before its request is complete */
-async function answer(handle: FetchHandler, ground: Ground, { outgoing, closing }: Exchange): Promise<void> {
+async function answer(handle: FetchHandler, ground: Ground, outgoing: ServerResponse): Promise<void> {
   const request = await requestFrom(outgoing.req, ground.settings);
   const contract = contractOf(ground, outgoing);
   if (!(request instanceof Request)) return writeResponse(refusalFor(ground, request, contract), outgoing);
-  endWaitsWith(request, closing);
   await writeResponse(await answerOf(handle, ground, { request, contract }), outgoing);
 }
 

@@ -5,13 +5,6 @@ import { revokeBearer } from "../routes/bearer.ts";
 import type { Service } from "../service.ts";
 import type { Answer, Refusal } from "./answers.ts";
 
-const ends = new WeakMap<Request, AbortSignal>();
-
-/** Ends what a request's faults wait for when `signal` aborts: nobody is there any more to wait for the answer. */
-export function endWaitsWith(request: Request, signal: AbortSignal): void {
-  ends.set(request, signal);
-}
-
 /** What answers in the service's place; null when nothing does. */
 export async function standIn(
   service: Service,
@@ -44,19 +37,14 @@ function refusalOf({ status, code, retryAfterSeconds }: Extract<ApiAction, { typ
 }
 
 /** The faults that come after the service did its work. */
-export async function afterwards(
-  service: Service,
-  answer: Answer,
-  { played, request }: { played: readonly ApiAction[]; request: Request },
-): Promise<Answer> {
+export async function afterwards(service: Service, answer: Answer, played: readonly ApiAction[]): Promise<Answer> {
   const late = answer.kind === "reply" ? (answer.play ?? []) : [];
-  for (const fault of late) if (fault.type === "delay") await waited(service, request, fault.ms);
+  for (const fault of late) if (fault.type === "delay") await waited(service, fault.ms);
   return played.some((fault) => fault.type === "reset") ? { kind: "reset" } : answer;
 }
 
-/** Real time, whatever the emulator's does; false when the wait was ended. */
-async function waited({ settings }: Service, request: Request, ms: number): Promise<boolean> {
-  const end = ends.get(request);
-  await sleep(settings.systemClock, ms, end);
-  return end?.aborted !== true;
+/** Real time, whatever the emulator's does; false when it closes, for nobody is there any more to wait for the answer. */
+async function waited({ settings, closing }: Service, ms: number): Promise<boolean> {
+  await sleep(settings.systemClock, ms, closing);
+  return !closing.aborted;
 }
