@@ -67,6 +67,22 @@ describe("the request log", () => {
     });
   });
 
+  it("keeps what an address says but its user name and password", async () => {
+    const emulator = await start();
+    const token = await tokenOf(emulator);
+    const webhookInboundOverride = "http://127.0.0.1:9/hooks@home?x=a@b#c@d";
+    await call(emulator, "PATCH", "/api/core/numbers/num_000001", { token, body: { webhookInboundOverride } });
+    expect(last(emulator).body).toEqual({ webhookInboundOverride });
+    const text = "a@b.example, mailto:a@b.example and http: @ 10";
+    await send(emulator, token, { text });
+    expect(last(emulator).body).toMatchObject({ text });
+    for (const url of ["http://u:p@127.0.0.1:9/x", "HTTP://u@127.0.0.1:9/x", "https://u:p@q:r@127.0.0.1:9/x"]) {
+      await call(emulator, "PATCH", "/api/core/numbers/num_000001", { token, body: { webhookInboundOverride: url } });
+      const scheme = url.slice(0, url.indexOf("u"));
+      expect(last(emulator).body).toEqual({ webhookInboundOverride: `${scheme}127.0.0.1:9/x` });
+    }
+  });
+
   it("keeps 16 KiB of a body, and says that it was cut", async () => {
     const emulator = await start();
     const token = await tokenOf(emulator);
@@ -114,6 +130,17 @@ describe("the request log", () => {
 describe("a marked secret", () => {
   const json = (value: unknown) => JSON.stringify(value);
   const encoded = encodeURIComponent;
+  const addresses = (secret: string) =>
+    json([
+      `http://u:${secret}@h/`,
+      `http://${secret}@h`,
+      ` https:/u:${secret}@h`,
+      `http:\\\\u:${secret}@h`,
+      `http:u:${secret}@h:99999`,
+      `http://u:\t${secret}@h`,
+      `http://u:${secret}@`,
+      `ftp://a@${secret}@h/`,
+    ]).replace(/^\[(.*)\]$/s, '{"secret":"","urls":[$1]}');
   const BODIES: readonly (readonly [string, string])[] = [
     ["a form", `grant_type=client_credentials&client_id=client_main&client_secret=${MARK}`],
     ["a form with the secret twice", `client_secret=${MARK}&client_secret=${MARK}`],
@@ -133,6 +160,13 @@ describe("a marked secret", () => {
       "JSON with other spellings",
       json({ clientSecret: MARK, Authorization: `Bearer ${MARK}`, SECRET: MARK, apiKey: MARK }),
     ],
+    ["JSON with other names", json({ secrets: [MARK], webhookSecretValue: MARK, signingKey: MARK, secretText2: MARK })],
+    ["JSON with other signs", json({ "client-secret": MARK, "Client Secret": MARK, "api.key": MARK, password1: MARK })],
+    [
+      "JSON with texts as flags",
+      json({ signingSecretEnabled: MARK, previousSecretValidUntil: MARK, token_type: MARK }),
+    ],
+    ["JSON with the secret in addresses", addresses(MARK)],
     ["JSON with the secret deep inside", json({ a: [{ b: { secret: MARK, generatedSecret: MARK } }] })],
     ["JSON with id and secret swapped", json({ ...GRANT, client_id: MARK, client_secret: "client_main" })],
     ["broken JSON", `{"client_secret":"${MARK}=="`],
@@ -181,6 +215,49 @@ describe("a marked secret", () => {
     expect(emulator.control.requests().length).toBe(ROUTES.length + 1);
     expect(logged(emulator).includes(MARK)).toBe(false);
     expect(logged(emulator).includes(base64)).toBe(false);
+  });
+
+  it.each([
+    `${TOKEN_PATH}/${MARK}`,
+    `${TOKEN_PATH}${MARK}`,
+    `${TOKEN_PATH}//${MARK}/x`,
+    `/API/auth/TOKEN/${MARK}`,
+    `/other${TOKEN_PATH}/${MARK}`,
+  ])("is never in the log: behind the token path, %s (TOK-22)", async (path) => {
+    const emulator = await start();
+    await call(emulator, "POST", path);
+    expect(last(emulator).path).toMatch(/^\/.*token\/*\[redacted\]$/i);
+    expect(logged(emulator).includes(MARK)).toBe(false);
+    await call(emulator, "POST", `${TOKEN_PATH}/`);
+    expect(last(emulator).path).toBe(`${TOKEN_PATH}/`);
+  });
+
+  it("is never in the log, in deliveries or their stream: in a webhook's address", async () => {
+    const url = `http://user:${MARK}@127.0.0.1:9/hooks`;
+    const emulator = await start({ lifecycle: "instant" });
+    const { body } = await emulator.handle(new Request(`${emulator.url}/_emulator/stream`));
+    const token = await tokenOf(emulator);
+    for (const kind of ["inbound", "delivery"])
+      await call(emulator, "PATCH", `/api/core/webhooks/${kind}`, {
+        token,
+        body: { endpointUrl: url, enabled: true, signingEnabled: true },
+        headers: { referer: url },
+      });
+    const override = { webhookInboundOverride: url };
+    await call(emulator, "PATCH", "/api/core/numbers/num_000001", { token, body: override });
+    await send(emulator, token);
+    emulator.control.inbound({ to: "num_000001", from: "+14155550123", body: "hello" });
+    await emulator.clock.idle();
+    expect(emulator.control.deliveries().map(({ attempts }) => attempts[0]?.url)).toEqual(
+      Array(4).fill("http://127.0.0.1:9/hooks"),
+    );
+    const { text } = await call(emulator, "GET", "/_emulator/deliveries");
+    const reader = (body as ReadableStream<Uint8Array>).getReader();
+    let streamed = "";
+    while (streamed.split("event: delivery").length < 9)
+      streamed += new TextDecoder().decode((await reader.read()).value);
+    await reader.cancel();
+    for (const shown of [text, streamed, logged(emulator)]) expect(shown.includes(MARK)).toBe(false);
   });
 
   it("is never in the log: a query, a token given out, a secret generated (TOK-22)", async () => {

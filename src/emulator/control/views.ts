@@ -1,5 +1,6 @@
 /** Records as the control API shows them: without secrets, which only an export of the state holds. */
 import { z } from "zod";
+import { withoutCredentials } from "../http/redaction.ts";
 import type { JournalEntry } from "../journal.ts";
 import type { Delivery } from "../state/records.ts";
 import { clientSchema, deliverySchema } from "../state/schemas.ts";
@@ -20,7 +21,7 @@ export function clientView({ clientSecret, ...client }: ControlledClient): objec
 export function deliveryView({ target, frozen, ...delivery }: Delivery): object {
   return {
     ...delivery,
-    target: target === null ? null : { url: target.url, signed: target.secrets !== null },
+    target: target === null ? null : { url: withoutCredentials(target.url), signed: target.secrets !== null },
   };
 }
 

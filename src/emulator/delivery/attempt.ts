@@ -1,6 +1,7 @@
 /** One attempt: the request as the readings and faults want it, sent, and what came of it. */
 import { afterSigning, beforeSigning } from "../faults/attempt-faults.ts";
 import type { AttemptAction } from "../faults/rule.ts";
+import { withoutCredentials } from "../http/redaction.ts";
 import type { Ground } from "../service.ts";
 import type { Attempt, Delivery, EventRecord, FrozenSignature, Target } from "../state/records.ts";
 import { NO_TARGET } from "./plan.ts";
@@ -37,7 +38,7 @@ export async function makeAttempt(ground: Ground, transport: Transport, input: A
     trigger,
     at,
     durationMs: Math.round((systemClock.monotonic() - begun) * ground.time.rate),
-    url: outgoing.url,
+    url: withoutCredentials(outgoing.url),
     requestHeaders: outgoing.headers,
     status: outcome.status,
     error: outcome.error,

@@ -3,26 +3,48 @@
 const REDACTED = "[redacted]";
 
 /** Headers that carry credentials, also those of schemes that the service does not have (GEN-6). */
-const SECRET_HEADER = /auth|cookie|secret|token|api-?key/i;
-/** Also as users misspell them, and a client's id, which may be a secret in the wrong place. `previousSecretValidUntil` is none. */
-const SECRET_FIELD = /(?:secret|password|authorization|access_?token|api_?key|^client_?id)$/i;
+const SECRET_HEADER = /auth|cookie|secret|token|password|credential|api-?key|signing-?key/i;
+/** Looked for in a field's name without its hyphens and underscores, also as users misspell or extend it. */
+const SECRET_FIELD = /secret|password|passphrase|credential|authorization|token|(?:api|signing|private)key/i;
+/** A client's id, which may be a secret in the wrong place. */
+const CLIENT_ID = /^clientid$/i;
 /** What `grant_type` may show; anything else may be a form whose separators are wrong. */
 const GRANTS: ReadonlySet<unknown> = new Set(["client_credentials", "password", "authorization_code", "refresh_token"]);
 
-export function redactedHeaders(headers: Headers): Record<string, string> {
-  const entries = [...headers].map(([name, value]) => [name, SECRET_HEADER.test(name) ? REDACTED : value]);
+export function redactedHeader(name: string, value: string): string {
+  return SECRET_HEADER.test(name) ? REDACTED : withoutCredentials(value);
+}
+
+/** A path without what stands behind the token route's: a client secret that somebody put there. */
+export function redactedPath(path: string): string {
+  return path.replace(/(\/api\/auth\/token\/*)[^/].*$/is, `$1${REDACTED}`);
+}
+
+/** A URL without user name and password; any other text as it is. A secret in its query cannot be told from other values. */
+export function withoutCredentials(url: string): string {
+  // Any slashes after http(s), and what comes before the last @ of the host: as a URL is parsed, though this need not be one.
+  return url.replace(/^(\s*(?:https?:[\\/\s]*|[a-z][a-z\d+.-]*:\/\/))(?:[^\\/?#\s][^\\/?#]*)?@/i, "$1");
+}
+
+/** A JSON value without what its field names call a secret, whatever its type, and without credentials in URLs. */
+export function redacted(value: unknown): unknown {
+  if (typeof value === "string") return withoutCredentials(value);
+  if (Array.isArray(value)) return value.map(redacted);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).map(([name, field]) => [
+    name,
+    isSecret(name, field) ? REDACTED : redacted(field),
+  ]);
   return Object.fromEntries(entries);
 }
 
-/** A JSON value without what its field names call a secret, whatever its type; flags such as `hasCurrentSecret` stay. */
-export function redacted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(redacted);
-  if (typeof value !== "object" || value === null) return value;
-  const entries = Object.entries(value).map(([name, field]) => {
-    const isFlag = typeof field === "boolean" || field === null;
-    return [name, SECRET_FIELD.test(name) && !isFlag ? REDACTED : redacted(field)];
-  });
-  return Object.fromEntries(entries);
+/** Flags such as `hasCurrentSecret` are none, nor are two fields of the service's own answers. */
+function isSecret(name: string, value: unknown): boolean {
+  if (typeof value === "boolean" || value === null) return false;
+  if (name === "previousSecretValidUntil" && typeof value === "number") return false;
+  if (name === "token_type" && value === "bearer") return false;
+  const bare = name.replace(/[^a-z\d]/gi, "");
+  return SECRET_FIELD.test(bare) || CLIENT_ID.test(bare);
 }
 
 /** The fields of a token request: those whose value is a known one, and that there were others. */

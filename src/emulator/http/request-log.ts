@@ -5,7 +5,7 @@ import type { Client, RequestRecord } from "../state/records.ts";
 import type { Answer } from "./answers.ts";
 import type { Body } from "./body.ts";
 import { parseForm } from "./form.ts";
-import { redacted, redactedCredentials, redactedHeaders } from "./redaction.ts";
+import { redacted, redactedCredentials, redactedHeader, redactedPath } from "./redaction.ts";
 import type { Contract } from "./responses.ts";
 
 /** Kept of a body: 16 KiB of its text. */
@@ -30,9 +30,9 @@ export function logRequest(service: Service, call: LoggedCall): void {
     number,
     at: call.now,
     method: request.method,
-    path: call.path.slice(0, MOST_LOGGED),
+    path: redactedPath(call.path).slice(0, MOST_LOGGED),
     apiClientId: call.client?.apiClientId ?? null,
-    headers: redactedHeaders(request.headers),
+    headers: loggedHeaders(request.headers),
     body: requestBodyOf(service, call),
     status: statusOf(answer),
     responseBody: responseBodyOf(answer),
@@ -41,6 +41,10 @@ export function logRequest(service: Service, call: LoggedCall): void {
   };
   service.state.requests.put(String(number), record);
   service.journal.tell({ type: "request", request: record });
+}
+
+function loggedHeaders(headers: Headers): Record<string, string> {
+  return Object.fromEntries([...headers].map(([name, value]) => [name, redactedHeader(name, value)]));
 }
 
 function statusOf(answer: Answer): number {
