@@ -129,7 +129,7 @@ function closerOf(
   };
 }
 
-/** When the emulator's time started, and what that makes of its ids. */
+/** When the emulator's time started, what that makes of its ids, and its end. */
 interface Start {
   readonly time: EmulatorTime;
   readonly tag: string;

@@ -4,6 +4,7 @@ import type { AttemptAction } from "../faults/rule.ts";
 import { withoutCredentials } from "../http/redaction.ts";
 import type { Ground } from "../service.ts";
 import type { Attempt, Delivery, EventRecord, FrozenSignature, Target } from "../state/records.ts";
+import { countOf } from "./attempt-history.ts";
 import { NO_TARGET } from "./plan.ts";
 import { reserialised } from "./reserialise.ts";
 import { signatureHeaders } from "./signature.ts";
@@ -114,11 +115,12 @@ function inTurn(
   overlapSigning: Ground["settings"]["readings"]["overlapSigning"],
 ): readonly string[] {
   if (overlapSigning !== "alternate" || secrets.length < 2) return secrets;
-  const number = Number(/\d+$/.exec(deliveryId)?.[0] ?? 1);
-  return secrets.slice((number - 1 + attempts.length) % secrets.length).slice(0, 1);
+  const number = Number(/\d+$/.exec(delivery.deliveryId)?.[0] ?? 1);
+  return secrets.slice((number - 1 + countOf(delivery)) % secrets.length).slice(0, 1);
 }
 
 function bodyOf({ delivery, event }: AttemptInput, retryBody: "same" | "reserialised"): Buffer {
-  const sent = delivery.attempts.filter(({ url }) => url !== null).length;
+  // What is no longer kept counts as sent: it was, but for those that found no target.
+  const sent = delivery.attempts.filter(({ url }) => url !== null).length + delivery.droppedAttempts;
   return Buffer.from(sent === 0 || retryBody === "same" ? event.body : reserialised(event.body, sent));
 }

@@ -12,7 +12,7 @@ export async function standIn(
   request: Request,
 ): Promise<Answer | null> {
   for (const fault of faults) {
-    if (fault.type === "delay" && !(await waited(service, request, fault.ms))) return { kind: "reset" };
+    if (fault.type === "delay" && !(await waited(service, fault.ms))) return { kind: "reset" };
     if (fault.type === "revokeToken") revokeBearer(service, request.headers);
     if (fault.type === "badGateway") return { kind: "badGateway" };
     if (fault.type === "reset" && fault.when === "before") return { kind: "reset" };
