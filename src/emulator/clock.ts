@@ -50,7 +50,8 @@ export function createTime(clock: Clock, mode: ClockMode, startAt: number = cloc
   };
 }
 
-function rateOf(mode: ClockMode): number {
+/** @throws SetupError for what is no mode */
+export function rateOf(mode: ClockMode): number {
   if (mode === "virtual") return 0;
   if (mode === "real") return 1;
   const rate = /^x\d{1,6}$/.test(mode) ? Number(mode.slice(1)) : 0;

@@ -1,9 +1,11 @@
 /** Options of `createEmulator()`: validate, then default. */
 import { type Clock, systemClock } from "../internal/clock.ts";
-import { type Logger, stderrLogger } from "../internal/logger.ts";
-import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import type { ClockMode } from "./clock.ts";
+import { type Logger, loggerOption } from "../internal/logger.ts";
+import { choiceOption, invalidOption, numberOption, refuseUnknownOptions, textOption } from "../internal/options.ts";
+import { type ClockMode, rateOf } from "./clock.ts";
 import { type FaultRule, faultRuleFrom, type ParsedFaultRule } from "./faults/rule.ts";
+import { isHttpUrl } from "./http-url.ts";
+import { listeningFrom } from "./listening.ts";
 import { PROFILE_NAMES, PROFILES, type Profile, type ProfileName } from "./profiles.ts";
 import { seededHex } from "./random.ts";
 import { type Readings, readingsFrom } from "./unspecified.ts";
@@ -13,7 +15,7 @@ export type Lifecycle = "instant" | "realistic" | "manual";
 export interface EmulatorOptions {
   /** TCP port, 0 to 65,535; 0 picks a free one, `null` opens none: then only `handle` serves. Default 0. */
   readonly port?: number | null;
-  /** Address to listen on. Beyond loopback a `controlToken` is required. Default `"127.0.0.1"`. */
+  /** Address to listen on. Beyond loopback a `controlToken` and a `seed` are required. Default `"127.0.0.1"`. */
   readonly host?: string;
   /** A path before every route, such as `"/sms"` (GEN-13). Default none. */
   readonly basePath?: string;
@@ -134,11 +136,11 @@ const LATEST_START = 8_640_000_000_000_000;
 export function settingsFrom(options: EmulatorOptions): Settings {
   refuseUnknownOptions("createEmulator()", options, NAMES);
   const profile: Profile = PROFILES[choiceOption("profile", options.profile, "default", PROFILE_NAMES)];
-  const seed = textOption("seed", options.seed) ?? "oncehook";
-  const clock = options.clock ?? "virtual";
+  const listening = listeningFrom(options);
+  const { seed } = listening;
+  const clock = clockOption(options.clock);
   return {
-    ...listening(options),
-    seed,
+    ...listening,
     clock,
     startAt:
       options.startAt === undefined
@@ -146,69 +148,54 @@ export function settingsFrom(options: EmulatorOptions): Settings {
           ? VIRTUAL_START
           : undefined
         : numberOption("startAt", options.startAt, 0, { min: 0, max: LATEST_START, unit: "ms" }),
-    systemClock: options.systemClock ?? systemClock,
+    systemClock: systemClockOption(options.systemClock),
     timestampClock: choiceOption("timestampClock", options.timestampClock, "real", ["emulator", "real"]),
     state: textOption("state", options.state),
     keep: numberOption("keep", options.keep, 100_000, { min: 1, max: 10_000_000, unit: "messages" }),
     readings: readingsFrom(options.unspecified, profile.unspecified),
     lifecycle: choiceOption("lifecycle", options.lifecycle, "realistic", ["instant", "realistic", "manual"]),
     magic: flagOption("magic", options.magic, true),
-    faults: [...profile.faults, ...rulesOption(options.faults)].map((rule) => faultRuleFrom(rule)),
+    faults: [...profile.faults, ...listOption("faults", "fault rules", options.faults)].map((rule) =>
+      faultRuleFrom(rule),
+    ),
     clientId: textOption("clientId", options.clientId) ?? "client_main",
     clientSecret: textOption("clientSecret", options.clientSecret) ?? seededHex(seed, "client secret: main", 24),
     inboundUrl: urlOption("inboundUrl", options.inboundUrl),
     deliveryUrl: urlOption("deliveryUrl", options.deliveryUrl),
     webhookSecret: textOption("webhookSecret", options.webhookSecret) ?? seededHex(seed, "webhook secret", 32),
-    allowPrivateTargets: options.allowPrivateTargets ?? [],
+    allowPrivateTargets: networksOption(options.allowPrivateTargets),
     allowPublicTargets: flagOption("allowPublicTargets", options.allowPublicTargets, false),
     attemptTimeoutMs: numberOption("attemptTimeoutMs", options.attemptTimeoutMs, 10_000, {
       min: 1,
       max: 600_000,
       unit: "ms",
     }),
-    logger: options.logger ?? stderrLogger,
+    logger: loggerOption(options.logger),
   };
 }
 
-function listening(options: EmulatorOptions): Pick<Settings, "port" | "host" | "basePath" | "controlToken"> {
-  const host = textOption("host", options.host) ?? "127.0.0.1";
-  const controlToken = textOption("controlToken", options.controlToken);
-  if (!isLoopback(host) && controlToken === undefined) {
-    throw invalidOption(
-      "controlToken",
-      "is required when the emulator listens beyond loopback: its state holds secrets",
-    );
-  }
-  return {
-    port:
-      options.port === null
-        ? null
-        : numberOption("port", options.port, 0, { min: 0, max: 65_535, unit: "as a TCP port" }),
-    host,
-    basePath: basePathOption(options.basePath),
-    controlToken,
-  };
+function clockOption(value: ClockMode = "virtual"): ClockMode {
+  // It throws for what is none: here, before anything starts.
+  rateOf(value);
+  return value;
 }
 
-/** Whether an address or name to listen on is this machine's own. */
-export function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
+function systemClockOption(value: Clock = systemClock): Clock {
+  const isComplete = (["now", "monotonic", "setTimeout"] as const).every((name) => typeof value?.[name] === "function");
+  if (isComplete) return value;
+  throw invalidOption("systemClock", "must have the methods now, monotonic and setTimeout", value);
 }
 
-function basePathOption(value: string | undefined): string {
-  const path = value?.replace(/\/+$/, "") ?? "";
-  if (path === "" || /^(?:\/[\w.~-]+)+$/.test(path)) return path;
-  throw invalidOption("basePath", 'must be a path such as "/sms"', value);
+function listOption<T>(name: string, what: string, value: readonly T[] = []): readonly T[] {
+  if (Array.isArray(value)) return value;
+  throw invalidOption(name, `must be a list of ${what}`, value);
 }
 
-function rulesOption(value: unknown): readonly unknown[] {
-  if (value === undefined || Array.isArray(value)) return value ?? [];
-  throw invalidOption("faults", "must be a list of fault rules", value);
-}
-
-function textOption(name: string, value: unknown): string | undefined {
-  if (value === undefined || (typeof value === "string" && value !== "")) return value;
-  throw invalidOption(name, "must be a text that is not empty", value);
+function networksOption(value: readonly string[] | undefined): readonly string[] {
+  const what = "networks in CIDR notation";
+  const networks = listOption("allowPrivateTargets", what, value);
+  if (networks.every((network) => typeof network === "string")) return networks;
+  throw invalidOption("allowPrivateTargets", `must be a list of ${what}`, value);
 }
 
 function flagOption(name: string, value: unknown, fallback: boolean): boolean {
@@ -220,9 +207,4 @@ function flagOption(name: string, value: unknown, fallback: boolean): boolean {
 function urlOption(name: string, value: unknown): string | undefined {
   if (value === undefined || isHttpUrl(value)) return value;
   throw invalidOption(name, "must be an http or https URL", value);
-}
-
-/** Whether a value is a text that parses as an http or https URL (WHK-25, UPD-15). */
-export function isHttpUrl(value: unknown): value is string {
-  return typeof value === "string" && /^https?:\/\//i.test(value) && URL.canParse(value);
 }

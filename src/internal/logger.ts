@@ -1,4 +1,5 @@
 /** What oncehook asks of a logger; pino and Fastify's `log` fit as they are. */
+import { invalidOption } from "./options.ts";
 
 /** Ids, types, sizes and reason codes; never a secret, signature, phone number or body text. */
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -19,6 +20,14 @@ export const silentLogger: Logger = { debug: nothing, info: nothing, warn: nothi
 
 /** Writes warnings and errors to standard error, one JSON object per line: the default, so that no warning is lost. */
 export const stderrLogger: Logger = stderrLoggerWith({});
+
+/** The option `logger`, guarded, so that it never throws. */
+export function loggerOption(value: Logger | undefined): Logger {
+  if (value === undefined) return guardedLogger(stderrLogger);
+  const complete = (["debug", "info", "warn", "error"] as const).every((level) => typeof value?.[level] === "function");
+  if (complete) return guardedLogger(value);
+  throw invalidOption("logger", "must have debug, info, warn and error methods", value);
+}
 
 /** The logger, with its exceptions dropped: a log that is full must not turn a stored event into a failed one. */
 export function guardedLogger(logger: Logger): Logger {

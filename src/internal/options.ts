@@ -40,6 +40,12 @@ export function choiceOption<T extends string>(name: string, value: unknown, fal
   throw invalidOption(name, `must be one of ${choices.map((c) => `"${c}"`).join(", ")}`, value);
 }
 
+/** Returns a text that is not empty, or undefined; throws a `SetupError` for anything else. */
+export function textOption(name: string, value: unknown): string | undefined {
+  if (value === undefined || (typeof value === "string" && value !== "")) return value;
+  throw invalidOption(name, "must be a text that is not empty", value);
+}
+
 /** A `SetupError` about one option. The value is shown only when it is a number, a boolean or absent: never a text. */
 export function invalidOption(
   name: string,

@@ -6,7 +6,7 @@ import { type GapWait, gapWaitPolicy } from "../inbox/gap-wait.ts";
 import type { OnDead } from "../inbox/record.ts";
 import type { InboxStore } from "../inbox/store.ts";
 import { type Clock, type Random, systemClock, systemRandom } from "../internal/clock.ts";
-import { guardedLogger, type Logger, stderrLogger } from "../internal/logger.ts";
+import { type Logger, loggerOption } from "../internal/logger.ts";
 import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { SignatureEncoding } from "../signature/candidates.ts";
 import type { Keyring } from "../signature/keyring.ts";
@@ -227,12 +227,4 @@ function retentionOption(value: RetentionOptions | undefined, tolerance: Toleran
     );
   }
   return retention;
-}
-
-/** Guarded, so that it never throws. */
-export function loggerOption(value: Logger | undefined): Logger {
-  if (value === undefined) return guardedLogger(stderrLogger);
-  const complete = (["debug", "info", "warn", "error"] as const).every((level) => typeof value?.[level] === "function");
-  if (complete) return guardedLogger(value);
-  throw invalidOption("logger", "must have debug, info, warn and error methods", value);
 }

@@ -4,7 +4,7 @@ import { parseEvent } from "../events/parse.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import { explained, failureCode } from "../inbox/failure.ts";
 import { systemClock } from "../internal/clock.ts";
-import type { Logger } from "../internal/logger.ts";
+import { type Logger, loggerOption } from "../internal/logger.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { SampledLog } from "../internal/sampled-log.ts";
 import type { Keyring } from "../signature/keyring.ts";
@@ -14,7 +14,6 @@ import { resolvePolicy, type VerifyOptions, verifyFrom } from "../signature/veri
 import * as answers from "./answers.ts";
 import { refuseBody } from "./head.ts";
 import { type Answer, type BodyReading, type BodyResult, type IncomingWebhook, RAW_BODY_FIX } from "./incoming.ts";
-import { loggerOption } from "./options.ts";
 
 export interface VerifierOptions extends Pick<VerifyOptions, "toleranceMs" | "timestampFormat" | "encoding"> {
   /** A keyring, or a function that reads one. */

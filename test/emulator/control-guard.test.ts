@@ -168,7 +168,7 @@ describe("the control token", () => {
   });
 
   it("is what keeps others out where every name can be the emulator's", async () => {
-    const emulator = await start({ host: "0.0.0.0", port: 0, controlToken: "the-token" });
+    const emulator = await start({ host: "0.0.0.0", port: 0, controlToken: "the-token", seed: "ours" });
     const token = "Authorization: Bearer the-token";
     expect((await raw(emulator, "GET /_emulator/state", ["Host: emulator:4010"])).status).toBe(401);
     expect((await raw(emulator, "GET /_emulator/health", ["Host: emulator:4010", token])).status).toBe(200);
@@ -177,7 +177,7 @@ describe("the control token", () => {
   });
 
   it("comes on top of the host that was bound", async () => {
-    const emulator = await start({ host: "emulator.internal", port: null, controlToken: "the-token" });
+    const emulator = await start({ host: "emulator.internal", port: null, controlToken: "the-token", seed: "ours" });
     const status = async (host: string) =>
       (await call(emulator, "GET", "/_emulator/health", { headers: { host, authorization: "Bearer the-token" } }))
         .status;

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { SetupError } from "../../errors.ts";
 import { E164 } from "../e164.ts";
-import { isHttpUrl } from "../options.ts";
+import { isHttpUrl } from "../http-url.ts";
 import { deliverySchema } from "../state/schemas.ts";
 
 const text = z.string().min(1);

@@ -1,5 +1,6 @@
 /** Which Host headers name this machine: one rule for the listener and the control API. */
-import { isLoopback, type Settings } from "../options.ts";
+import { isEverywhere, isLoopback } from "../host.ts";
+import type { Settings } from "../options.ts";
 
 export const FOREIGN_HOST =
   'The Host header must name this machine: localhost, 127.0.0.1 or [::1]. To be reached by other names, the emulator needs the option "host" and a control token.';
@@ -15,6 +16,6 @@ export function isOwnHost(header: string, { host: bound }: Settings): boolean {
   const name = hostNameIn(header);
   if (name === null) return false;
   // Whoever listens everywhere has names we cannot know; the token, which is mandatory there, keeps others from the controls.
-  if (bound === "0.0.0.0" || bound === "::") return true;
-  return isLoopback(name) || name === bound.toLowerCase();
+  if (isEverywhere(bound)) return true;
+  return isLoopback(name) || name === bound;
 }

@@ -1,6 +1,6 @@
 /** A webhook's target as requests give it. */
 import { z } from "zod";
-import { isHttpUrl } from "../options.ts";
+import { isHttpUrl } from "../http-url.ts";
 
 /** An http or https URL, or null for none (WHK-25, UPD-15). */
 export const targetUrl = z

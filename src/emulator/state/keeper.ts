@@ -79,8 +79,9 @@ export class Keeper {
       if (this.#file === null || !this.#changes.isEmpty) this.commit();
     } catch (error) {
       this.#logger.error({ reason: (error as Error).message }, "The state could not be kept in its file.");
+    } finally {
+      this.#isPlanned = false;
     }
-    this.#isPlanned = false;
   }
 }
 

@@ -197,7 +197,7 @@ export interface RequestRecord {
   readonly path: string;
   readonly apiClientId: string | null;
   readonly headers: Readonly<Record<string, string>>;
-  /** Parsed JSON or form fields, secrets replaced; `[n bytes]` when neither parsed. */
+  /** Parsed JSON or form fields, secrets replaced, or the beginning of their text; `[n bytes]` when neither parsed. */
   readonly body: unknown;
   /** 0 when the connection was reset instead of an answer. */
   readonly status: number;
