@@ -8,6 +8,7 @@ import type { ControlContext } from "./control/control-route.ts";
 import { createControl } from "./control/create-control.ts";
 import { createStreams } from "./control/stream.ts";
 import { createWhole, resume } from "./control/whole.ts";
+import { warnOfBlockedTargets } from "./delivery/blocked-targets.ts";
 import { createDeliveries } from "./delivery/deliveries.ts";
 import { createFaults } from "./faults/faults.ts";
 import { handleApi } from "./http/api.ts";

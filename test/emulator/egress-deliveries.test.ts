@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { createEmulator } from "../../src/emulator/index.ts";
+import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
 import { call, send, start, startCatcher, tokenOf } from "./support.ts";
 
 const METADATA = "http://169.254.169.254/latest/meta-data/";
@@ -42,6 +43,66 @@ describe("a webhook to an address that is not allowed", () => {
       "blocked",
       200,
     ]);
+  });
+});
+
+const PRIVATE = "names a private address: allowPrivateTargets opens its network";
+
+describe("a target that will be blocked", () => {
+  const lastWarnings = (emulator: Emulator) => emulator.control.requests().at(-1)?.warnings;
+
+  it("is told of when the emulator starts, with the reason and without the URL", async () => {
+    const warned: unknown[] = [];
+    const logger = { ...silentLogger, warn: (...line: unknown[]) => void warned.push(line) };
+    await start({ logger, inboundUrl: "http://user:pass@127.0.0.1/hooks", deliveryUrl: "http://10.1.2.3/hooks" });
+    expect(warned).toEqual([
+      [
+        { option: "inboundUrl", reason: "holds credentials" },
+        "Webhooks to inboundUrl will be blocked: it holds credentials.",
+      ],
+      [{ option: "deliveryUrl", reason: PRIVATE }, `Webhooks to deliveryUrl will be blocked: it ${PRIVATE}.`],
+    ]);
+    warned.length = 0;
+    const open = { allowPrivateTargets: ["10.0.0.0/8"], allowPublicTargets: true };
+    await start({ logger, ...open, inboundUrl: "http://receiver.test/hooks", deliveryUrl: "http://10.1.2.3/hooks" });
+    await start({ logger });
+    expect(warned).toEqual([]);
+  });
+
+  it("does not keep an emulator from starting whose logger fails", async () => {
+    const warn = () => {
+      throw new Error("the log is full");
+    };
+    const emulator = await start({ logger: { ...silentLogger, warn }, deliveryUrl: METADATA });
+    expect((await call(emulator, "GET", "/_emulator/health")).status).toBe(200);
+  });
+
+  it.each(["inbound", "delivery"])("gets a warning in the log of the update of the %s webhook", async (kind) => {
+    const emulator = await start();
+    const token = await tokenOf(emulator);
+    const update = (fields: object) =>
+      call(emulator, "PATCH", `/api/core/webhooks/${kind}`, { token, body: { signingEnabled: true, ...fields } });
+    expect((await update({ endpointUrl: "http://10.1.2.3/hooks" })).status).toBe(200);
+    expect(lastWarnings(emulator)).toEqual([`webhooks to this endpointUrl will be blocked: it ${PRIVATE}`]);
+    for (const fields of [{}, { endpointUrl: null }, { endpointUrl: "http://127.0.0.1/hooks" }]) {
+      await update(fields);
+      expect(lastWarnings(emulator)).toEqual([]);
+    }
+  });
+
+  it("gets a warning in the log of the update of a number", async () => {
+    const emulator = await start();
+    const token = await tokenOf(emulator);
+    const update = (body: object) =>
+      call(emulator, "PATCH", `/api/core/numbers/${emulator.fixtures.numbers.full}`, { token, body });
+    const urls = { webhookInboundOverride: METADATA, webhookDeliveryOverride: "https://8.8.8.8/" };
+    expect((await update(urls)).status).toBe(200);
+    expect(lastWarnings(emulator)).toEqual([
+      "webhooks to this webhookInboundOverride will be blocked: it names a link-local or metadata address, which webhooks never reach",
+      "webhooks to this webhookDeliveryOverride will be blocked: it names a public address: allowPublicTargets opens them",
+    ]);
+    await update({ webhookInboundOverride: null, webhookDeliveryOverride: "http://receiver.test/", smsEnabled: true });
+    expect(lastWarnings(emulator)).toEqual([]);
   });
 });
 

@@ -195,14 +195,17 @@ describe("createEgressGuard()", () => {
     },
   );
 
-  it("says why, and what would open the way", () => {
-    const guard = guards["the defaults"];
-    expect(guard.refusalOf("http://169.254.169.254/")).toBe(
-      "is a link-local or metadata address, which webhooks never reach",
-    );
-    expect(guard.refusalOf("http://10.0.0.1/")).toBe(
-      "lies beyond this machine and what allowPrivateTargets and allowPublicTargets open",
-    );
+  it.each([
+    ["http://169.254.169.254/", "names a link-local or metadata address, which webhooks never reach"],
+    ["http://10.0.0.1/", "names a private address: allowPrivateTargets opens its network"],
+    ["http://[::ffff:192.168.0.1]/", "names a private address: allowPrivateTargets opens its network"],
+    ["http://[fc00::1]/", "names a private address: allowPrivateTargets opens its network"],
+    ["http://8.8.8.8/", "names a public address: allowPublicTargets opens them"],
+    ["http://[2606:4700:4700::1111]/", "names a public address: allowPublicTargets opens them"],
+    ["http://192.0.2.1/", "names an address of no receiver"],
+    ["http://[64:ff9b::a9fe:a9fe]/", "names an address of no receiver"],
+  ])("says why %s is refused, and what would open the way", (url, reason) => {
+    expect(guards["the defaults"].refusalOf(url)).toBe(reason);
   });
 });
 

@@ -12,7 +12,7 @@ export interface EgressGuard {
   isAddressAllowed(address: string): boolean;
   /**
    * Why a URL is refused as it is written, or null. Null for a name does not allow it: its addresses are checked when it is
-   * looked up. Pure, so it can also warn when a target is configured.
+   * looked up. To be read behind "the URL …"; it holds nothing of it.
    */
   refusalOf(url: string): string | null;
 }
@@ -59,12 +59,18 @@ export function createEgressGuard({ allowPrivateTargets, allowPublicTargets }: E
     if (url.username !== "" || url.password !== "") return "holds credentials";
     const host = hostOf(url);
     if (isIP(host) === 0 || isAddressAllowed(host)) return null;
-    return isIn(addressOf(host), NEVER)
-      ? "is a link-local or metadata address, which webhooks never reach"
-      : "lies beyond this machine and what allowPrivateTargets and allowPublicTargets open";
+    return refusalOfAddress(addressOf(host));
   }
 
   return { isAddressAllowed, refusalOf };
+}
+
+function refusalOfAddress(address: Address): string {
+  if (isIn(address, NEVER)) return "names a link-local or metadata address, which webhooks never reach";
+  if (isIn(address, PRIVATE_RANGES)) return "names a private address: allowPrivateTargets opens its network";
+  return isPublic(address)
+    ? "names a public address: allowPublicTargets opens them"
+    : "names an address of no receiver";
 }
 
 /**

@@ -1,5 +1,6 @@
 /** The routes of a client's numbers: listing and updating them. */
 import { z } from "zod";
+import { blockedTargetWarnings } from "../delivery/blocked-targets.ts";
 import { refuse, reply } from "../http/answers.ts";
 import { coreRoute } from "../http/route.ts";
 import type { PhoneNumber } from "../state/records.ts";
@@ -59,13 +60,16 @@ export const updateNumber = coreRoute<Update>({
     ],
   ]),
   // The body was checked before; the order of the others is UPD-14's.
-  handle({ service: { state, settings }, client, params, body }) {
+  handle({ service: { state, settings }, client, params, body, warn }) {
     const number = state.numbers.get(params.numberId ?? "");
     if (number === undefined) return refuse("NOT_FOUND", "There is no such number.");
     if (number.apiClientId !== client.apiClientId) return refuse("FORBIDDEN", "The number is another client's.");
     if (number.status !== "ACTIVE") return refuse("INVALID_REQUEST", "The number is inactive.");
     const next = updated(number, body);
     state.numbers.put(number.numberId, next);
+    const { webhookInboundOverride, webhookDeliveryOverride } = body;
+    const targets = { webhookInboundOverride, webhookDeliveryOverride };
+    for (const warning of blockedTargetWarnings(settings, targets)) warn(warning);
     return reply(200, { number: settings.readings.updateReturnsNull ? null : written(next, settings.readings) });
   },
 });

@@ -1,5 +1,6 @@
 /** The routes of a client's default webhook configuration: reading both kinds, and updating each. */
 import { z } from "zod";
+import { blockedTargetWarnings } from "../delivery/blocked-targets.ts";
 import { type Answer, refuse, reply } from "../http/answers.ts";
 import { type Call, type CoreRoute, coreRoute } from "../http/route.ts";
 import { seededHex } from "../random.ts";
@@ -90,7 +91,7 @@ function updateRoute(kind: Kind, operationId: string): CoreRoute {
   });
 }
 
-function update(kind: Kind, { service, client: { apiClientId }, now, body }: Call<Update>): Answer {
+function update(kind: Kind, { service, client: { apiClientId }, now, body, warn }: Call<Update>): Answer {
   const { settings, state } = service;
   const { readings } = settings;
   const result = updateWebhookConfig(configOf(service, apiClientId, kind), body, {
@@ -104,6 +105,7 @@ function update(kind: Kind, { service, client: { apiClientId }, now, body }: Cal
     });
   }
   state.webhooks.put(webhookId(apiClientId, kind), result.config);
+  for (const warning of blockedTargetWarnings(settings, { endpointUrl: body.endpointUrl })) warn(warning);
   const config = written(result.config, now, readings);
   // A supplied secret is never shown, a generated one only here (WHK-13, WHK-22).
   return reply(200, result.generatedSecret === null ? config : { ...config, generatedSecret: result.generatedSecret });
