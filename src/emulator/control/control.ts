@@ -54,7 +54,7 @@ export interface Control {
   messages(filter?: Omit<Filter, "eventType">): readonly (Message | InboundMessage)[];
   requests(filter?: Pick<Filter, "since" | "limit">): readonly RequestRecord[];
   events(filter?: Filter): readonly EventRecord[];
-  /** Deliveries with their attempts. */
+  /** Deliveries with their attempts, and the secrets that sign them: not for a log. The control API shows them without. */
   deliveries(filter?: Filter & { state?: Delivery["state"] | undefined }): readonly Delivery[];
   /** All attempts, oldest first. */
   attempts(filter?: Filter): readonly (Attempt & { readonly deliveryId: string; readonly eventId: string })[];
@@ -79,7 +79,10 @@ export interface Control {
   importState(state: StateExport): void;
   /** Back to the seed data: nothing happened yet. The clock stays where it is. */
   reset(): void;
-  /** Calls `listener` for all that happens from now on; the returned function ends that. */
+  /**
+   * Calls `listener` for all that happens from now on; the returned function ends that. A delivery comes with the secrets that sign
+   * it, as in `deliveries()`.
+   */
   watch(listener: (entry: JournalEntry) => void): () => void;
 }
 
