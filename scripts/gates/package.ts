@@ -1,7 +1,7 @@
 /** The gates on what is published: the packed tarball, its listing, its types, and what its entries load. */
 import { existsSync } from "node:fs";
 import { mkdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import { type Project, readProject } from "../architecture/project.ts";
 import { entriesOf, RULES } from "../architecture/rules.ts";
 import { filesUnder, type Gate, type GateResult, problemsOf, run, tool } from "./gate.ts";
@@ -62,7 +62,19 @@ function typesResult(json: string, problems: readonly string[]): GateResult {
   }
 }
 
-/** Exactly the compiled sources, the sources their maps lead to, and four papers: nothing left over, nothing missing. */
+/** The emulator's guide says what its options mean and is linked from the README; with it comes what it links to. */
+const GUIDE = "docs/emulator.md";
+const PAPERS = [
+  "package.json",
+  "README.md",
+  "CHANGELOG.md",
+  "LICENSE",
+  GUIDE,
+  "docs/openapi.json",
+  "docs/spec/conformance.md",
+];
+
+/** Exactly the compiled sources, the sources their maps lead to, and the papers: nothing left over, nothing missing. */
 async function listing(root: string, tarball: string): Promise<GateResult> {
   const listed = await run("tar", ["-tzf", tarball]);
   const found = listed.stdout
@@ -78,7 +90,7 @@ async function listing(root: string, tarball: string): Promise<GateResult> {
     const base = `dist/${source.replace(/\.ts$/, "")}`;
     return [".js", ".js.map", ".d.ts", ".d.ts.map"].map((ending) => base + ending);
   });
-  const expected = new Set([...sources, ...compiled, "package.json", "README.md", "CHANGELOG.md", "LICENSE"]);
+  const expected = new Set([...sources, ...compiled, ...PAPERS]);
   const strays = found.filter((file) => !expected.has(file)).map((file) => `${file} should not be in the package`);
   const missing = [...expected]
     .filter((file) => !found.includes(file))
@@ -87,8 +99,15 @@ async function listing(root: string, tarball: string): Promise<GateResult> {
     name: "package: listing",
     count: found.length,
     unit: "files",
-    problems: [...problemsOf(listed), ...strays, ...missing],
+    problems: [...problemsOf(listed), ...strays, ...missing, ...(await lostLinks(root, found))],
   };
+}
+
+/** Links of the guide that lead nowhere in the package. */
+async function lostLinks(root: string, packed: readonly string[]): Promise<readonly string[]> {
+  const guide = await readFile(join(root, GUIDE), "utf8");
+  const files = [...guide.matchAll(/\]\((?![a-z]+:|#)([^)#]+)/g)].map(([, path = ""]) => posix.join("docs", path));
+  return files.filter((file) => !packed.includes(file)).map((file) => `${GUIDE} links to ${file}, which is not packed`);
 }
 
 export const architecture: Gate = {
