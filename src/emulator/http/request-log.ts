@@ -4,12 +4,15 @@ import type { Service } from "../service.ts";
 import type { Client, RequestRecord } from "../state/records.ts";
 import type { Answer } from "./answers.ts";
 import type { Body } from "./body.ts";
+import { cutHeaders, cutText } from "./cut.ts";
 import { parseForm } from "./form.ts";
 import { redacted, redactedCredentials, redactedHeader, redactedPath } from "./redaction.ts";
 import type { Contract } from "./responses.ts";
 
 /** Kept of a body: 16 KiB of its text. */
 const MOST_LOGGED = 16_384;
+/** Kept of a path, and of a body from a caller that proved nothing: anybody can make such calls, and their lines are kept. */
+const MOST_UNPROVEN = 1024;
 
 export interface LoggedCall {
   readonly request: Request;
@@ -30,12 +33,12 @@ export function logRequest(service: Service, call: LoggedCall): void {
     number,
     at: call.now,
     method: request.method,
-    path: redactedPath(call.path).slice(0, MOST_LOGGED),
+    path: cutText(redactedPath(call.path), MOST_UNPROVEN),
     apiClientId: call.client?.apiClientId ?? null,
     headers: loggedHeaders(request.headers),
     body: requestBodyOf(service, call),
     status: statusOf(answer),
-    responseBody: responseBodyOf(answer),
+    responseBody: responseBodyOf(answer, mostOf(call)),
     warnings: call.warnings,
     faults: call.faults.map(({ type }) => type),
   };
@@ -44,7 +47,12 @@ export function logRequest(service: Service, call: LoggedCall): void {
 }
 
 function loggedHeaders(headers: Headers): Record<string, string> {
-  return Object.fromEntries([...headers].map(([name, value]) => [name, redactedHeader(name, value)]));
+  return cutHeaders([...headers].map(([name, value]) => [name, redactedHeader(name, value)]));
+}
+
+/** What a fault rule answered is somebody's test, whoever called. */
+function mostOf({ client, faults }: LoggedCall): number {
+  return client === null && faults.length === 0 ? MOST_UNPROVEN : MOST_LOGGED;
 }
 
 function statusOf(answer: Answer): number {
@@ -52,22 +60,24 @@ function statusOf(answer: Answer): number {
   return answer.kind === "reset" ? 0 : 502;
 }
 
-function responseBodyOf(answer: Answer): unknown {
-  if (answer.kind === "reply") return cut(redacted(JSON.parse(answer.text)), answer.text.length);
+function responseBodyOf(answer: Answer, most: number): unknown {
+  if (answer.kind === "reply") return cut(redacted(JSON.parse(answer.text)), { length: answer.text.length, most });
   return answer.kind === "refusal" ? { code: answer.code, message: answer.message, details: answer.details } : null;
 }
 
 /** Of a body that is neither JSON nor a form only the length is kept: nothing in it tells secrets from the rest. */
-function requestBodyOf(service: Service, { request, contract, body }: LoggedCall): unknown {
+function requestBodyOf(service: Service, call: LoggedCall): unknown {
+  const { request, contract, body } = call;
   if (body.bytes === null) return "[longer than 1 MiB]";
   const length = body.bytes.byteLength;
   if (length === 0) return "";
+  const size = { length, most: mostOf(call) };
   const parsed = body.json();
-  if (parsed.ok && contract === "core") return cut(redacted(parsed.value), length);
+  if (parsed.ok && contract === "core") return cut(redacted(parsed.value), size);
   const fields = parsed.ok ? Object.entries(parsed.value) : formFields(request.headers, body.bytes);
   if (fields === null) return `[${length} bytes]`;
   const clientIds = new Set([...service.state.clients.values()].map(({ clientId }) => clientId));
-  return cut(redactedCredentials(fields, clientIds), length);
+  return cut(redactedCredentials(fields, clientIds), size);
 }
 
 function formFields(headers: Headers, bytes: Uint8Array): Iterable<readonly [string, string]> | null {
@@ -77,7 +87,8 @@ function formFields(headers: Headers, bytes: Uint8Array): Iterable<readonly [str
 }
 
 /** What was `length` long, or the beginning of its text. */
-function cut(value: unknown, length: number): unknown {
-  if (length <= MOST_LOGGED) return value;
-  return `${JSON.stringify(value).slice(0, MOST_LOGGED)} [cut, ${length} in all]`;
+function cut(value: unknown, { length, most }: { length: number; most: number }): unknown {
+  if (length <= most) return value;
+  const text = JSON.stringify(value);
+  return text.length <= most ? value : cutText(text, most, length);
 }
