@@ -1,5 +1,5 @@
 /** The built command as a real process, in an empty folder and with nothing but a path in its environment. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,6 +16,9 @@ const MANIFEST: { version: string; bin: { oncehook: string } } = JSON.parse(
 export const VERSION = MANIFEST.version;
 /** Compiled by the tests' global set-up. */
 export const COMMAND = join(ROOT, MANIFEST.bin.oncehook);
+
+/** How long an end may take before it is asked for more firmly. */
+const PATIENCE_MS = 1_000;
 
 export interface Exit {
   readonly code: number | null;
@@ -42,7 +45,7 @@ export class Running {
   #errors = "";
   #look: () => void = () => {};
 
-  /** `oncehook` with these arguments; killed with the test if it still runs. */
+  /** `oncehook` with these arguments; ended with the test if it still runs. */
   constructor(args: readonly string[], environment: NodeJS.ProcessEnv = {}) {
     const { PATH, HOME } = process.env;
     this.#child = spawn(process.execPath, [COMMAND, ...args], {
@@ -59,12 +62,24 @@ export class Running {
       return { code, signal, output: this.#output, errors: this.#errors };
     });
     onTestFinished(async () => {
-      if (this.#child.exitCode === null && this.#child.signalCode === null) {
-        this.#child.kill("SIGKILL");
-        await once(this.#child, "exit");
-      }
+      await this.end();
       rmSync(this.folder, { recursive: true, force: true });
     });
+  }
+
+  /** Ends it with all that it started, however stubborn: SIGKILL, which leaves the command beside it running, comes last. */
+  async end(): Promise<void> {
+    const groups = this.#hasEnded() ? [] : groupsUnder(this.#child.pid);
+    for (const name of ["SIGTERM", "SIGTERM", "SIGKILL"] as const) {
+      if (this.#hasEnded()) return;
+      if (name === "SIGKILL") groups.forEach(killGroup);
+      this.#child.kill(name);
+      await Promise.race([this.#exit, new Promise((resolve) => setTimeout(resolve, PATIENCE_MS).unref())]);
+    }
+  }
+
+  #hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 
   get output(): string {
@@ -97,8 +112,7 @@ export class Running {
     for (;;) {
       const found = pattern.exec(this.#output);
       if (found !== null) return found;
-      if (this.#child.exitCode !== null || this.#child.signalCode !== null)
-        throw new Error(`It ended without ${pattern}: ${this.#output}${this.#errors}`);
+      if (this.#hasEnded()) throw new Error(`It ended without ${pattern}: ${this.#output}${this.#errors}`);
       await new Promise<void>((resolve) => {
         this.#look = resolve;
       });
@@ -127,6 +141,21 @@ export async function tokenStatus(url: string, clientId: string, clientSecret: s
   const response = await fetch(`${url}/api/auth/token`, { method: "POST", body });
   await response.arrayBuffer();
   return response.status;
+}
+
+/** The process groups of what a process started that are not its own. */
+function groupsUnder(pid: number | undefined): number[] {
+  const { stdout } = spawnSync("ps", ["-A", "-o", "ppid=,pid=,pgid="], { encoding: "utf8" });
+  const rows = (stdout ?? "").split("\n").map((line) => line.trim().split(/\s+/).map(Number));
+  return rows.flatMap(([parent, child, group]) => (parent === pid && child === group ? [child as number] : []));
+}
+
+function killGroup(group: number): void {
+  try {
+    process.kill(-group, "SIGKILL");
+  } catch {
+    // It has ended.
+  }
 }
 
 /** Whether a process runs. */
