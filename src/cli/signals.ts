@@ -1,8 +1,8 @@
 /** Signals that ask the process to end: the first one is told, a second one ends it at once. */
 import { constants } from "node:os";
 
-/** Beside what a terminal and an init send, the end of the terminal: else a process group of ours would outlive it. */
-const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+/** All that a terminal, its end and an init send: else a process group of ours would outlive this process. */
+const SIGNALS = ["SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP"] as const;
 
 /** Resolves with the first signal from now on. A second one ends the process with 128 + its number. */
 export function endingSignal(): Promise<NodeJS.Signals> {

@@ -9,6 +9,9 @@ const begin = (command: string) => new Running(["emulator", "--json", "--port=0"
 /** A Node programme as a shell command; it must hold no single quote. */
 const node = (programme: string) => `"${process.execPath}" -e '${programme}'`;
 
+/** Goes on after signals that are trapped, but not for ever, whoever forgets it. */
+const A_WHILE = "for i in 1 2 3 4 5; do sleep 1 & wait; done";
+
 const GET_TOKEN = `
   const { SERVICE_BASE_URL, SERVICE_CLIENT_ID, SERVICE_CLIENT_SECRET } = process.env;
   const token = () => fetch(SERVICE_BASE_URL + "/api/auth/token", { method: "POST", body: new URLSearchParams({
@@ -42,7 +45,7 @@ describe("oncehook emulator --exec", () => {
     expect(await begin("kill -KILL $$").exit).toMatchObject({ code: 137, signal: null });
   });
 
-  it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
+  it.each(["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const)(
     "passes %s on, and stays until the command has ended",
     async (signal) => {
       const app = writeApp(`${GET_TOKEN}
@@ -81,7 +84,7 @@ describe("oncehook emulator --exec", () => {
   });
 
   it("kills a command that does not listen at the second signal", async () => {
-    const running = begin(`trap "echo heard" TERM; sleep 300 & echo $!; echo $$ up; while :; do wait; done`);
+    const running = begin(`trap "echo heard" TERM; sleep 300 & echo $!; echo $$ up; ${A_WHILE}`);
     const pids = await started(running);
     running.signal("SIGTERM");
     await running.printed(/^heard$/m);
@@ -89,6 +92,18 @@ describe("oncehook emulator --exec", () => {
     expect(await running.exit).toMatchObject({ code: 143 });
     await expect.poll(() => pids.map(runs)).toEqual(pids.map(() => false));
   });
+});
+
+describe("a test that is over", () => {
+  it.each([["sleep 300 & echo $!; echo $$ up; wait"], [`trap "" TERM; sleep 300 & echo $!; echo $$ up; ${A_WHILE}`]])(
+    "leaves nothing of %s",
+    async (command) => {
+      const running = begin(command);
+      const pids = await started(running);
+      await running.end();
+      await expect.poll(() => pids.map(runs)).toEqual(pids.map(() => false));
+    },
+  );
 });
 
 /** A Node programme as a file; gone with the test. */
