@@ -1,5 +1,5 @@
 /** A command run beside the emulator, through the shell and in a process group of its own, which is ended as a whole. */
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { type Clock, sleep, systemClock } from "../internal/clock.ts";
 import { codeOf } from "./signals.ts";
@@ -30,7 +30,7 @@ export function startCompanion(
   });
   const { pid } = child;
   const signal = (name: NodeJS.Signals | 0) => pid !== undefined && signalGroup(pid, name);
-  // However this process ends; only its own SIGKILL leaves the group running.
+  // However this process ends, unless by a signal that it does not hear.
   const atExit = () => signal("SIGKILL");
   process.once("exit", atExit);
   const ended = async () => {
@@ -48,9 +48,13 @@ export function startCompanion(
  */
 function isOneProgramme(command: string): boolean {
   const operators = /[;|()`\n]|(?<![<>])&/;
-  const notProgrammes =
-    /^\s*(?:[\w]+=|[.:{!]\s|(?:case|cd|eval|exec|exit|export|for|if|set|trap|ulimit|umask|until|while)\b)/;
-  return !operators.test(command) && !notProgrammes.test(command);
+  const [, quoted, word = quoted] = /^\s*(?:"([^"$\\]+)"|([\w./+@-]+))(?=\s|$)/.exec(command) ?? [];
+  return word !== undefined && !operators.test(command) && isProgramme(word);
+}
+
+/** Whether the shell would run a word as a programme: it knows best which words are its own, and answers for the others with a path. */
+function isProgramme(word: string): boolean {
+  return spawnSync("/bin/sh", ["-c", 'command -v "$1"', "sh", word], { encoding: "utf8" }).stdout?.startsWith("/");
 }
 
 /** Ends what the shell left behind. */
