@@ -1,7 +1,7 @@
 /** The flags of `oncehook emulator`, and what they say: options of `createEmulator()`, as it checks them. */
 import { type Command, Option } from "commander";
 import type { EmulatorOptions } from "../emulator/index.ts";
-import { readingFromText } from "../emulator/unspecified.ts";
+import { type ReadingName, readingFromText } from "../emulator/unspecified.ts";
 import { SetupError } from "../errors.ts";
 
 /** Options of `createEmulator()` that a command line can give; a clock and a logger are code. */
@@ -22,6 +22,8 @@ interface Flag {
   readonly description: string;
   /** Read when the flag is absent; for secrets, because arguments show in process lists. */
   readonly environment?: string;
+  /** May hold a secret beside other things: never shown again. */
+  readonly isPrivate?: true;
   /** Read from each occurrence; without it the flag is given at most once, and the last one counts. */
   readonly repeatable?: true;
   /** From the text to the option's value; without it, the text itself. A text that does not fit stays, and is refused as one. */
@@ -43,8 +45,16 @@ export const FLAGS: Readonly<Record<FlagOption, Flag>> = {
     read: instant,
   },
   timestampClock: { flags: "--timestamp-clock <clock>", description: "whose time signatures carry: real or emulator" },
-  inboundUrl: { flags: "--inbound-url <url>", description: "default target of inbound webhooks, signed" },
-  deliveryUrl: { flags: "--delivery-url <url>", description: "default target of delivery webhooks, signed" },
+  inboundUrl: {
+    flags: "--inbound-url <url>",
+    description: "default target of inbound webhooks, signed",
+    isPrivate: true,
+  },
+  deliveryUrl: {
+    flags: "--delivery-url <url>",
+    description: "default target of delivery webhooks, signed",
+    isPrivate: true,
+  },
   webhookSecret: {
     flags: "--secret <secret>",
     description: "what both targets are signed with",
@@ -117,8 +127,33 @@ export function emulatorInput(command: Command): EmulatorInput {
     // createEmulator() checks every name and value, as it does for callers without types.
     options: { ...DEFAULTS, ...Object.fromEntries(values) } as EmulatorOptions,
     json: given.json === true,
-    exec: given.exec,
+    exec: commandGiven(given.exec),
   };
+}
+
+function commandGiven(text: string | undefined): string | undefined {
+  if (text === undefined || text.trim() !== "") return text;
+  throw mistake("--exec takes a shell command.");
+}
+
+/**
+ * A message about options of `createEmulator()` in the words of the command line. It shows what was given where an option never shows a
+ * text, unless the flag's can be a secret.
+ */
+export function inFlags(error: SetupError, options: EmulatorOptions): string {
+  const option = String(error.fields.option);
+  const [, reading] = /^unspecified\["(.*)"\]$/.exec(option) ?? [];
+  const name = (reading === undefined ? option : "unspecified") as FlagOption;
+  const flag = flagOf(name);
+  const given = reading === undefined ? options[name] : options.unspecified?.[reading as ReadingName];
+  const hidden = given === undefined || FLAGS[name]?.isPrivate || FLAGS[name]?.environment;
+  const said = error.message.replace(/; it is (?:string|undefined)(?=\.$)/, () => (hidden ? "" : `; it is "${given}"`));
+  return withFlags(flag === undefined ? said : said.replace(`"${option}"`, [flag, reading].filter(Boolean).join(" ")));
+}
+
+/** Names that are no words of prose. */
+function withFlags(text: string): string {
+  return text.replace(/(?<!["\w-])(?:[a-z]+[A-Z]\w*|unspecified)(?!["\w])/g, (name) => flagOf(name) ?? name);
 }
 
 /** The flag of an option, for messages: `--start-at` for `startAt`. */
@@ -170,8 +205,16 @@ function faultRule(text: string, flag: string): unknown {
 
 function reading(text: string, flag: string): unknown {
   const at = text.indexOf("=");
-  if (at > 0) return readingFromText(text.slice(0, at), text.slice(at + 1));
+  if (at > 0) return readingOf(text.slice(0, at), text.slice(at + 1));
   throw mistake(`${flag} takes name=value, such as timestampUnit=s, not "${text}".`);
+}
+
+function readingOf(name: string, text: string): unknown {
+  try {
+    return readingFromText(name, text);
+  } catch (error) {
+    throw error instanceof SetupError ? mistake(withFlags(error.message)) : error;
+  }
 }
 
 function mistake(message: string): SetupError {

@@ -4,9 +4,9 @@ import type { Emulator, EmulatorOptions } from "../emulator/index.ts";
 import { SetupError } from "../errors.ts";
 import { announcementLine, announcementText } from "./announcement.ts";
 import { startCompanion } from "./companion.ts";
-import { addEmulatorFlags, type EmulatorInput, emulatorInput, flagOf } from "./emulator-options.ts";
-import { CommandError, FAILURE, USAGE_MISTAKE } from "./failure.ts";
-import { endingSignal } from "./signals.ts";
+import { addEmulatorFlags, type EmulatorInput, emulatorInput, inFlags } from "./emulator-options.ts";
+import { CommandError, FAILURE, isSystemError, USAGE_MISTAKE } from "./failure.ts";
+import { codeOf, endingSignal } from "./signals.ts";
 
 /** The command, for the program. */
 export function emulatorCommand(): Command {
@@ -42,22 +42,26 @@ async function start(options: EmulatorOptions): Promise<Emulator> {
 }
 
 /** The same in the words of the command line; a socket that cannot be opened is no mistake in it. */
-function commandError(error: SetupError, { host = "127.0.0.1", port }: EmulatorOptions): CommandError {
-  const { message, cause, fields } = error;
-  if (cause instanceof Error && "code" in cause && "syscall" in cause && cause.syscall === "listen") {
-    const reason = cause.code === "EADDRINUSE" ? "it is in use" : String(cause.code);
-    const advice = "Choose another --port, or 0 for any free one.";
-    return new CommandError(`Cannot listen on ${host}, port ${port}: ${reason}. ${advice}`, FAILURE, { cause });
-  }
-  const { option } = fields;
-  const flag = flagOf(String(option));
-  const said = flag === undefined ? message : message.replace(`"${option}"`, flag);
-  return new CommandError(said, USAGE_MISTAKE, { cause: error });
+function commandError(error: SetupError, options: EmulatorOptions): CommandError {
+  const { cause } = error;
+  const { host = "127.0.0.1", port } = options;
+  if (!isSystemError(cause) || !["listen", "getaddrinfo"].includes(cause.syscall))
+    return new CommandError(inFlags(error, options), USAGE_MISTAKE, { cause: error });
+  const [reason, advice] = UNUSABLE_HOST.has(cause.code)
+    ? ["it is no address of this machine", "Choose another --host; 127.0.0.1 is the default."]
+    : [cause.code === "EADDRINUSE" ? "it is in use" : cause.code, "Choose another --port, or 0 for any free one."];
+  return new CommandError(`Cannot listen on ${host}, port ${port}: ${reason}. ${advice}`, FAILURE, { cause });
 }
 
+/** What the system says of an address that cannot be listened on, whatever the port. */
+const UNUSABLE_HOST = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT", "EAI_AGAIN", "EINVAL", "ENOTFOUND"]);
+
 /** Resolves when the text has left the process: what a command beside it prints comes after. */
-function print(text: string): Promise<void> {
-  return new Promise((resolve) => process.stdout.write(text, () => resolve()));
+async function print(text: string): Promise<void> {
+  const cause = await new Promise((resolve) => process.stdout.write(text, resolve));
+  if (!isSystemError(cause)) return;
+  if (cause.code === "EPIPE") throw new CommandError("", codeOf("SIGPIPE"), { cause });
+  throw new CommandError(`Cannot write to standard output: ${cause.code}.`, FAILURE, { cause });
 }
 
 /** Resolves with the command's exit code. */

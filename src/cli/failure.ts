@@ -7,7 +7,7 @@ import { OncehookError, SetupError } from "../errors.ts";
 export const FAILURE = 1;
 export const USAGE_MISTAKE = 2;
 
-/** An end whose message says all there is to say. */
+/** An end whose message says all there is to say; an empty one, nothing. */
 export class CommandError extends Error {
   readonly exitCode: number;
 
@@ -15,6 +15,11 @@ export class CommandError extends Error {
     super(message, options);
     this.exitCode = exitCode;
   }
+}
+
+/** Whether the operating system refused something. */
+export function isSystemError(error: unknown): error is Error & { readonly code: string; readonly syscall: string } {
+  return error instanceof Error && "code" in error && "syscall" in error;
 }
 
 /** What to print for an error of a command, and the code to end with. */
@@ -27,5 +32,5 @@ export function endingOf(error: unknown): { text: string; exitCode: number } {
 }
 
 function ending(message: string, exitCode: number): { text: string; exitCode: number } {
-  return { text: `error: ${message}\n`, exitCode };
+  return { text: message && `error: ${message}\n`, exitCode };
 }

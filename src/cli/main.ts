@@ -8,6 +8,9 @@ import { endingOf } from "./failure.ts";
 
 const COMMANDS: readonly (() => Command)[] = [emulatorCommand];
 
+// Who no longer reads is told nothing more; where it matters, what writes hears of it.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+
 try {
   await program().parseAsync();
 } catch (error) {

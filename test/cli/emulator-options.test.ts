@@ -18,7 +18,10 @@ const GATEWAY = { match: { route: "GET /api/core/numbers" }, action: { type: "ba
 
 const TABLE: readonly (readonly [argv: string, options: EmulatorOptions])[] = [
   ["--port 0", { port: 0 }],
-  ["--port=8080 --host 0.0.0.0 --control-token t", { port: 8080, host: "0.0.0.0", controlToken: "t" }],
+  [
+    "--port=8080 --host 0.0.0.0 --control-token t --seed s",
+    { port: 8080, host: "0.0.0.0", controlToken: "t", seed: "s" },
+  ],
   ["--base-path /sms", { basePath: "/sms" }],
   ["--seed x", { seed: "x" }],
   ["--state file.sqlite --keep 10000", { state: "file.sqlite", keep: 10_000 }],

@@ -1,10 +1,12 @@
 /** `oncehook emulator` as a real process: what it prints, how it ends, and what it refuses. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
-import { cpus, loadavg } from "node:os";
-import { describe, expect, it } from "vitest";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { startHanging } from "./hanging.ts";
-import { type Announced, Running, runToEnd, tokenStatus } from "./running.ts";
+import { type Announced, COMMAND, Running, runToEnd, tokenStatus } from "./running.ts";
 
 const CREDENTIALS = { clientId: expect.stringMatching(/./), clientSecret: expect.stringMatching(/./) };
 const NUMBER_ID = expect.stringMatching(/^num_/);
@@ -62,18 +64,12 @@ describe("oncehook emulator --json", () => {
   });
 
   it("is ready in less than a second", async () => {
-    const times: number[] = [];
-    for (let i = 0; i < 5 && (times[0] ?? 1_000) >= 1_000; i++) {
-      const startedAt = performance.now();
-      const running = new Running(["emulator", "--json", "--port=0"]);
-      await running.announced();
-      const elapsed = performance.now() - startedAt;
-      // Where others queue for the processors, the time in the queue is not ours.
-      times.unshift(loadavg()[0]! > 2 * cpus().length ? (running.processorMs() ?? elapsed) : elapsed);
-      running.signal("SIGTERM");
-      await running.exit;
-    }
-    expect(times[0]).toBeLessThan(1_000);
+    const startedAt = performance.now();
+    const running = new Running(["emulator", "--json", "--port=0"]);
+    await running.announced();
+    const elapsed = performance.now() - startedAt;
+    // Of the processor, where the system tells: time in its queue is others'. What passes on a wall's clock, a benchmark says.
+    expect(running.processorMs() ?? elapsed).toBeLessThan(1_000);
   });
 
   it("keeps its state in a file from run to run, and says what holds there", async () => {
@@ -103,7 +99,7 @@ describe("oncehook emulator", () => {
     expect(JSON.parse(answer)).toMatchObject({ token_type: "bearer", expires_in: 3600 });
   });
 
-  it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("closes and ends with 0 on %s", async (signal) => {
+  it.each(["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const)("closes and ends with 0 on %s", async (signal) => {
     const running = new Running(["emulator", "--port=0"]);
     const [url] = await running.printed(/http:\S+/);
     running.signal(signal);
@@ -135,13 +131,77 @@ describe("oncehook emulator", () => {
   });
 
   it.each([
-    [["--profile=nice"], /^error: Option --profile must be one of "default", "strict", "hostile"; it is string\.\n$/],
+    ["an address of another machine", "192.0.2.1", "it is no address of this machine"],
+    ["a name without an address", "nosuchhost.invalid", "it is no address of this machine"],
+  ])("blames --host for %s, and ends with 1", async (_, host, reason) => {
+    const { code, output, errors } = await runToEnd([
+      "emulator",
+      "--port=0",
+      `--host=${host}`,
+      "--control-token=t",
+      "--seed=s",
+    ]);
+    expect([code, output, errors]).toEqual([
+      1,
+      "",
+      `error: Cannot listen on ${host}, port 0: ${reason}. Choose another --host; 127.0.0.1 is the default.\n`,
+    ]);
+  });
+
+  it.each([
+    ["emulator --json --port=0", 141],
+    ["emulator --port=0 --exec='echo started >&2'", 141],
+    ["--help", 0],
+  ])("says nothing of it when nobody reads what %s prints", async (args, code) => {
+    // The reader has ended before the command starts.
+    const script = `{ until [ -e gone ]; do sleep 0.1; done; "$0" "$1" ${args}; echo $? >code; } | { exec <&-; : >gone; }; cat code`;
+    const folder = mkdtempSync(join(tmpdir(), "oncehook-unread-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const { stdout, stderr } = spawnSync("sh", ["-c", script, process.execPath, COMMAND], {
+      cwd: folder,
+      encoding: "utf8",
+      timeout: 20_000,
+    });
+    expect([stdout, stderr]).toEqual([`${code}\n`, ""]);
+  });
+
+  it.skipIf(!existsSync("/dev/full"))("says why its first line cannot be written", async () => {
+    const { status, stderr } = spawnSync(
+      "sh",
+      ["-c", '"$0" "$1" emulator --port=0 >/dev/full', process.execPath, COMMAND],
+      {
+        encoding: "utf8",
+        timeout: 20_000,
+      },
+    );
+    expect([status, stderr]).toEqual([1, "error: Cannot write to standard output: ENOSPC.\n"]);
+  });
+
+  it.each([
+    [["--profile=nice"], /^error: Option --profile must be one of "default", "strict", "hostile"; it is "nice"\.\n$/],
+    [["--base-path=sms"], /^error: Option --base-path must be a path such as "\/sms"; it is "sms"\.\n$/],
+    [["--secret="], /^error: Option --secret must be a text that is not empty\.\n$/],
+    [["--inbound-url=me:pass@app"], /^error: Option --inbound-url must be an http or https URL\.\n$/],
+    [
+      ["--unspecified=overlapMs=-1"],
+      /^error: Option --unspecified overlapMs must be a whole number .*; it is "-1"\.\n$/,
+    ],
+    [["--unspecified=overlap=1"], /^error: --unspecified has no option "overlap"\. Did you mean "overlapMs"\?\n$/],
+    [["--allow-private-targets=8.8.8.0/24"], /, or set --allow-public-targets\.\n$/],
+    [["--exec="], /^error: --exec takes a shell command\.\n$/],
+    [["--exec=  "], /^error: --exec takes a shell command\.\n$/],
     [["--port=65536"], /^error: Option --port must be a whole number from 0 to 65535/],
-    [["--host=0.0.0.0"], /^error: Option --control-token is required when the emulator listens beyond loopback/],
+    [
+      ["--host=0.0.0.0"],
+      /^error: Option --control-token is required when the emulator listens beyond loopback[^;]*\.\n$/,
+    ],
     [["--clock=fast"], /^error: Option --clock must be "real", "virtual" or a speed/],
     [["--attempt-timeout=0"], /^error: Option --attempt-timeout must be/],
     [["--fault={}"], /^error: A fault rule takes/],
-    [["--unspecified=timestampUnit=h"], /^error: Option "unspecified\["timestampUnit"\]" must be one of "ms", "s"/],
+    [
+      ["--unspecified=timestampUnit=h"],
+      /^error: Option --unspecified timestampUnit must be one of "ms", "s"; it is "h"/,
+    ],
     [["--allow-private-targets=ten"], /^error: Option --allow-private-targets/],
     [["--state=/proc/none/state.sqlite"], /^error: .*state/],
   ])("refuses %j with a line and no stack, and ends with 2", async (args, message) => {

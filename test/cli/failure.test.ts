@@ -11,6 +11,7 @@ describe("endingOf()", () => {
     ["a mistake in an option", new SetupError("invalid_option", "Write it so."), 2, "error: Write it so.\n"],
     ["an end of the command's own", new CommandError("It is in use.", FAILURE), 1, "error: It is in use.\n"],
     ["a usage mistake of its own", new CommandError("Not so.", USAGE_MISTAKE), 2, "error: Not so.\n"],
+    ["an end that nobody reads of", new CommandError("", 141), 141, ""],
     ["a failure with a message", new OncehookError("closed", "It is closed."), 1, "error: It is closed.\n"],
   ])("ends for %s", (_, error, exitCode, text) => {
     expect(endingOf(error)).toEqual({ text, exitCode });
