@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { Running } from "../cli/running.ts";
+import { Running, runs } from "../cli/running.ts";
 
 const guide = readFileSync(fileURLToPath(new URL("../../docs/emulator.md", import.meta.url)), "utf8");
 const [, transcript = ""] = /^## With curl alone\n([\s\S]*?)(?=^## )/m.exec(guide) ?? [];
@@ -44,14 +44,33 @@ describe.skipIf(missing.length > 0)("the transcript with curl alone", () => {
     expect(came).toMatch(/^[0-9a-f]{64}$/);
     expect(made).not.toBe(came);
   });
+
+  it("ends by itself when no webhook comes", () => {
+    const [receiver = ""] = blocks.filter((block) => block.includes("RECEIVER=$!"));
+    const hurried = receiver.replace("30_000", "300");
+    expect(hurried).not.toBe(receiver);
+    const { status, stdout, stderr } = shell([hurried, 'wait "$RECEIVER"\n', "echo more\n"], {});
+    expect([status, stderr]).toEqual([1, "no webhook came within 30 s\n"]);
+    expect(stdout).not.toContain("more");
+  });
+
+  it("leaves no receiver behind when it is ended", async () => {
+    const [receiver = ""] = blocks.filter((block) => block.includes("RECEIVER=$!"));
+    const { stdout } = shell([receiver, 'echo "$RECEIVER"; wait "$RECEIVER"\n'], {}, 3_000);
+    const pid = Number(stdout.split(BETWEEN).at(-1));
+    expect(pid).toBeGreaterThan(1);
+    await expect.poll(() => runs(pid)).toBe(false);
+  });
 });
 
-function shell(parts: readonly string[], environment: Record<string, string>) {
-  const script = parts.join(`printf '\\n%s\\n' '${BETWEEN}'\n`);
+function shell(parts: readonly string[], environment: Record<string, string>, timeout = 25_000) {
+  // A shell that waits is ended by the time limit, its receiver by itself only later.
+  const guard = `trap '[ -z "\${RECEIVER:-}" ] || kill "$RECEIVER" 2>/dev/null || :' EXIT\ntrap 'exit 1' TERM\n`;
+  const script = guard + parts.join(`printf '\\n%s\\n' '${BETWEEN}'\n`);
   const { PATH = "", HOME = "" } = process.env;
   return spawnSync("sh", ["-eu", "-c", script], {
     encoding: "utf8",
-    timeout: 25_000,
+    timeout,
     env: { PATH, HOME, ...environment },
   });
 }

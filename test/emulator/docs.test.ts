@@ -82,7 +82,9 @@ describe("docs/emulator.md", () => {
     const { PATH, HOME } = process.env;
     const { stdout } = await run(process.execPath, [vitest, "run", "--root", folder], {
       env: { PATH, HOME, NO_COLOR: "1" },
+      timeout: 110_000,
     });
     expect(stdout).toMatch(/Tests\s+1 passed \(1\)/);
-  });
+    // A second vitest takes seconds to start, and many of them where others want the processors too.
+  }, 120_000);
 });
