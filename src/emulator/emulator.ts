@@ -11,6 +11,7 @@ import { createWhole, resume } from "./control/whole.ts";
 import { warnOfBlockedTargets } from "./delivery/blocked-targets.ts";
 import { createDeliveries } from "./delivery/deliveries.ts";
 import { createFaults } from "./faults/faults.ts";
+import { urlHostOf } from "./host.ts";
 import { handleApi } from "./http/api.ts";
 import { type FetchHandler, type Listener, listen } from "./http/listener.ts";
 import { placeOf } from "./http/place.ts";
@@ -93,30 +94,36 @@ async function begin(settings: Settings, keeper: Keeper): Promise<Emulator> {
     streams: createStreams(service),
   };
   const handle = handlerOf(context, keeper);
-  keeper.start(state, service.time);
-  // Before the first request, which brings work of its own.
-  if (isKept) resume(service);
-  const listener = settings.port === null ? null : await listen(handle, service, settings.port);
-  const end = closerOf(context, keeper, listener);
-  const close = () => {
+  let listener: Listener | null = null;
+  const end = async () => {
     closing.abort();
-    return end();
+    await endWork(context, listener);
   };
-  return publish(context, { handle, close, port: listener?.port });
+  try {
+    keeper.start(state, service.time);
+    if (settings.port !== null) listener = await listen(handle, service, settings.port);
+    // Not for an emulator that cannot listen; and before the first request, which comes with a later turn of the event loop.
+    if (isKept) resume(service);
+    return publish(context, { handle, close: closerOf(end, keeper), port: listener?.port });
+  } catch (error) {
+    await end();
+    throw error;
+  }
 }
 
-/** Closes once, whoever asks how often: callers first, then what is under way, then the state. */
-function closerOf(
-  { service, streams }: ControlContext,
-  keeper: Keeper,
-  listener: Listener | null,
-): () => Promise<void> {
+/** Callers first, then what is under way. */
+async function endWork({ service, streams }: ControlContext, listener: Listener | null): Promise<void> {
+  streams.close();
+  await listener?.close();
+  // An attempt that is cut off counts as not made: it is due at once with the kept state.
+  service.deliveries.close();
+  await service.scheduler.close();
+}
+
+/** Closes once, whoever asks how often: the work, then the state. */
+function closerOf(end: () => Promise<void>, keeper: Keeper): () => Promise<void> {
   const close = async () => {
-    streams.close();
-    await listener?.close();
-    // An attempt that is cut off counts as not made: it is due at once with the kept state.
-    service.deliveries.close();
-    await service.scheduler.close();
+    await end();
     try {
       keeper.commit();
     } finally {
@@ -160,7 +167,7 @@ function assemble(settings: Settings, state: State, { time, tag, closing }: Star
 function reporter({ logger }: Settings): (error: unknown) => void {
   return (error) => {
     const reason = error instanceof Error ? error.message : String(error);
-    guardedLogger(logger).error({ reason }, "The emulator failed in something that was due.");
+    logger.error({ reason }, "The emulator failed in something that was due.");
   };
 }
 
@@ -205,7 +212,7 @@ function publish({ service, control, clock }: ControlContext, { handle, close, p
   const { settings, state } = service;
   const fixtures = fixturesIn(state, settings);
   return {
-    url: `http://${hostName(settings.host)}${port === undefined ? "" : `:${port}`}${settings.basePath}`,
+    url: `http://${urlHostOf(settings.host)}${port === undefined ? "" : `:${port}`}${settings.basePath}`,
     ...fixtures.clients.main,
     webhookSecret: webhookSecretIn(state, settings),
     fixtures,

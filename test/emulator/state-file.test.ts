@@ -6,6 +6,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { call, send, start, startCatcher, tokenOf } from "./support.ts";
 
 describe("option state", () => {
@@ -203,6 +204,34 @@ describe("a state file that is refused", () => {
     const port = Number(new URL(first.url).port);
     await expect(createEmulator({ state, port, logger: silentLogger })).rejects.toThrow(/cannot listen/);
     await (await create(state)).close();
+  });
+
+  it("sends nothing when it cannot listen, neither what is due nor what comes due", async () => {
+    const state = newFile();
+    const catcher = await startCatcher();
+    catcher.answer = 500;
+    const systemClock = createFakeClock();
+    const options = { state, systemClock, clock: "real", lifecycle: "instant", logger: silentLogger } as const;
+    const first = await start({ ...options, deliveryUrl: catcher.url });
+    await send(first, await tokenOf(first));
+    await first.clock.idle();
+    const tried = catcher.caught.length;
+    const port = Number(new URL(catcher.url).port);
+    await first.close();
+
+    await systemClock.advance(60_000);
+    await expect(createEmulator({ ...options, port })).rejects.toThrow(/cannot listen/);
+    for (let minute = 0; minute < 10; minute++) {
+      await systemClock.advance(60_000);
+      await fetch(catcher.url, { method: "HEAD" });
+    }
+    expect(catcher.caught.filter(({ method }) => method === "POST")).toHaveLength(tried);
+    expect(tried).toBe(3);
+
+    catcher.answer = 200;
+    const second = await start(options);
+    await second.clock.idle();
+    expect(second.control.deliveries({ state: "delivered" })).toHaveLength(3);
   });
 });
 
