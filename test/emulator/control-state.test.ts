@@ -55,19 +55,33 @@ describe("lists", () => {
   });
 
   it.each([
-    "limit=0",
-    "limit=10001",
-    "limit=x",
-    "limit=-1",
-    "limit=",
-    "since=1e3",
-    "state=gone",
-    "messageID=x",
-    "limit=1&limit=2",
-  ])("refuse ?%s", async (query) => {
+    ["limit=0", "limit"],
+    ["limit=10001", "limit"],
+    ["limit=x", "limit"],
+    ["limit=-1", "limit"],
+    ["limit=", "limit"],
+    ["since=1e3", "since"],
+    ["since=-1", "since"],
+    ["state=gone", "state"],
+    ["messageID=x", "messageID"],
+    ["limit=1&limit=2", "limit"],
+    ["eventType=a&since=1&since=1", "since"],
+  ])("refuse ?%s and name the parameter", async (query, name) => {
     const emulator = await start();
     const { status, body } = await control(emulator, "GET", `/deliveries?${query}`);
     expect([status, body.error.code]).toEqual([400, "INVALID_REQUEST"]);
+    expect(body.error.message).toContain(`"${name}"`);
+  });
+
+  it("refuse what a program asks in the same words, with the call and the field", async () => {
+    const { control: controls } = await start();
+    for (const list of ["requests", "messages", "events", "deliveries", "attempts"] as const) {
+      for (const field of [{ limit: 0 }, { limit: 1.5 }, { since: -1 }]) {
+        const [name] = Object.keys(field);
+        expect(() => controls[list](field)).toThrow(new RegExp(`control\\.${list}\\(\\) .*"${name}"`));
+      }
+    }
+    await expect(controls.recover(-1)).rejects.toThrow(/control\.recover\(\) .*"since"/);
   });
 
   it("hold no secrets, nor does the log of calls; only an export does", async () => {

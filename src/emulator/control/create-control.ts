@@ -11,7 +11,7 @@ import {
   given,
   inboundSchema,
   numberFieldsSchema,
-  sinceSchema,
+  recoverSchema,
   triggerSchema,
 } from "./inputs.ts";
 import { createLists } from "./lists.ts";
@@ -80,7 +80,7 @@ function deliveryControls({ deliveries }: Service): Pick<Control, "redeliver" | 
       if (delivery === undefined) throw unknownId("delivery");
       return delivery;
     },
-    recover: async (since) => deliveries.recover(fitted("recover()", sinceSchema, since)),
+    recover: async (since) => deliveries.recover(fitted("recover()", recoverSchema, { since }).since),
   };
 }
 

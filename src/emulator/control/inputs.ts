@@ -52,7 +52,7 @@ export const numberFieldsSchema = z
   })
   .partial();
 
-export const sinceSchema = instant;
+export const recoverSchema = z.strictObject({ since: instant });
 
 const narrowing = { since: instant.optional(), limit: z.int().min(1).max(10_000).optional() };
 

@@ -25,7 +25,8 @@ type Fitted = { readonly value: unknown } | Refused;
 
 function queryOf(parameters: URLSearchParams, { query }: ControlRoute): Fitted {
   const entries = [...parameters];
-  if (new Set(parameters.keys()).size < entries.length) return refused("A query parameter comes twice.");
+  const twice = entries.find(([name]) => parameters.getAll(name).length > 1);
+  if (twice !== undefined) return refused(`The query parameter "${twice[0]}" comes twice.`);
   if (query !== undefined) return fitted(query, valuesOf(entries, query), "The query does not fit");
   return entries.length === 0 ? { value: undefined } : refused("This route takes no query parameters.");
 }

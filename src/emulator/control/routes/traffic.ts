@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { eventSchema, inboundMessageSchema, messageSchema, requestSchema } from "../../state/schemas.ts";
 import { controlRoute } from "../control-route.ts";
-import { errorSchema, filters, inboundSchema, sinceSchema, triggerSchema } from "../inputs.ts";
+import { errorSchema, filters, inboundSchema, recoverSchema, triggerSchema } from "../inputs.ts";
 import { deliveryView, deliveryViewSchema } from "../views.ts";
 
 export const trafficRoutes = [
@@ -82,7 +82,7 @@ export const trafficRoutes = [
     method: "POST",
     path: "/recover",
     summary: "One extra attempt of everything since a time that was not delivered",
-    body: z.strictObject({ since: sinceSchema }),
+    body: recoverSchema,
     answer: z.strictObject({ deliveries: z.array(deliveryViewSchema) }),
     handle: async ({ control, body }) => ({ deliveries: (await control.recover(body.since)).map(deliveryView) }),
   }),
