@@ -110,7 +110,7 @@ function signatureOf(
 
 /** With "alternate", the deliveries begin in turn as well: else a frozen signature would always be the current secret's. */
 function inTurn(
-  { deliveryId, attempts }: Delivery,
+  delivery: Delivery,
   secrets: readonly string[],
   overlapSigning: Ground["settings"]["readings"]["overlapSigning"],
 ): readonly string[] {
