@@ -29,7 +29,8 @@ export type OncehookErrorCode =
   | "invalid_event"
   | "raw_body_unavailable"
   | "unknown_id"
-  | "message_ended";
+  | "message_ended"
+  | "cut_off";
 
 export interface OncehookErrorOptions extends ErrorOptions {
   /** Data for programs; never a secret, signature, phone number or body text. */

@@ -45,6 +45,12 @@ export interface Faults {
   ): readonly AttemptAction[];
 }
 
+/**
+ * The delivery after a redelivery; `unknown` when there was none, and `cut_off` when the attempt's outcome is not known: the state was
+ * reset or replaced meanwhile, the delivery went out of the bounds, or the emulator closed.
+ */
+export type Redelivered = Delivery | "unknown" | "cut_off";
+
 /** Handing over events (delivery/). */
 export interface Deliveries {
   /**
@@ -52,12 +58,17 @@ export interface Deliveries {
    * `at`. Without a target when an attempt is due, the delivery ends as `no_target` (DLV-2); with no copies, it is `dropped`.
    */
   queue(event: EventRecord, options: { at: number; delayMs: number; copies: number }): readonly Delivery[];
-  /** One extra attempt now; no retry follows. Resolves when it ended; undefined for an unknown id. */
-  redeliver(deliveryId: string, trigger?: "redelivery" | "recovery"): Promise<Delivery | undefined>;
+  /** One extra attempt now; no retry follows. Resolves when it ended. */
+  redeliver(deliveryId: string): Promise<Redelivered>;
   /** Resolves when the next attempt of a delivery ended; at once when none is planned. */
   nextAttempt(deliveryId: string): Promise<void>;
-  /** One extra attempt for each delivery since `since` (epoch ms) that was not delivered. Resolves when they ended. */
+  /**
+   * One extra attempt for each delivery since `since` (epoch ms) that is not delivered when its turn comes. Resolves when they
+   * ended, with those that were made.
+   */
   recover(since: number): Promise<readonly Delivery[]>;
+  /** Before another state takes this one's place, whose ids may be the same: releases all that waits for attempts of this one. */
+  forget(): void;
   /** Takes up what a loaded state left pending. */
   resume(): void;
   /** Ends its connections. What that cuts off counts as not made. */

@@ -121,7 +121,7 @@ describe("redelivery", () => {
     const both = [emulator.control.redeliver(deliveryId), emulator.control.redeliver(deliveryId)];
     emulator.control.reset();
     const ends = await Promise.allSettled(both);
-    expect(ends).toMatchObject(both.map(() => ({ status: "rejected", reason: { code: "unknown_id" } })));
+    expect(ends).toMatchObject(both.map(() => ({ status: "rejected", reason: { code: "cut_off" } })));
     expect(emulator.control.deliveries()).toEqual([]);
   });
 });
@@ -143,7 +143,7 @@ describe("redelivery of what is no longer kept", () => {
     emulator.control.inbound({ to: emulator.fixtures.numbers.full, from: "+14155550123", body: "new" });
     await expect.poll(() => emulator.control.deliveries().map(({ state }) => state)).toEqual(["delivered"]);
     answer();
-    expect(await redelivered).toMatchObject([{ reason: { code: "unknown_id" } }]);
+    expect(await redelivered).toMatchObject([{ reason: { code: "cut_off" } }]);
     expect(emulator.control.deliveries().map((delivery) => delivery.deliveryId)).not.toContain(deliveryId);
   });
 });

@@ -51,7 +51,7 @@ function refusalOf(error: unknown, { service }: ControlContext): ControlRefusal 
   if (error instanceof OncehookError) {
     const { code, message } = error;
     if (code === "unknown_id") return { code: "NOT_FOUND", message };
-    if (code === "message_ended") return { code: "CONFLICT", message };
+    if (code === "message_ended" || code === "cut_off") return { code: "CONFLICT", message };
     if (code === "invalid_option") return { code: "INVALID_REQUEST", message };
   }
   logFailure(service.settings, error, { message: "The emulator failed to answer a control call." });

@@ -58,9 +58,13 @@ export interface Control {
   deliveries(filter?: Filter & { state?: Delivery["state"] | undefined }): readonly Delivery[];
   /** All attempts, oldest first. */
   attempts(filter?: Filter): readonly (Attempt & { readonly deliveryId: string; readonly eventId: string })[];
-  /** One extra attempt of a delivery; no retry follows. */
+  /**
+   * One extra attempt of a delivery; no retry follows. Rejects with an `OncehookError` with code `cut_off` when a reset, an import, the
+   * bounds of the state (`keep`) or `close()` took the delivery or the emulator away before the attempt had ended: the receiver may
+   * have seen it or not.
+   */
   redeliver(deliveryId: string): Promise<Delivery>;
-  /** One extra attempt of everything since `since` (epoch ms) that was not delivered. */
+  /** One extra attempt of everything since `since` (epoch ms) that is not delivered when its turn comes; those that were made. */
   recover(since: number): Promise<readonly Delivery[]>;
   /** The next step of a message happens now. */
   advanceMessage(messageId: string): Message;

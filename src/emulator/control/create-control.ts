@@ -77,8 +77,13 @@ function deliveryControls({ deliveries }: Service): Pick<Control, "redeliver" | 
   return {
     async redeliver(deliveryId) {
       const delivery = await deliveries.redeliver(deliveryId);
-      if (delivery === undefined) throw unknownId("delivery");
-      return delivery;
+      if (delivery === "unknown") throw unknownId("delivery");
+      if (delivery !== "cut_off") return delivery;
+      throw new OncehookError(
+        "cut_off",
+        "The attempt was cut off by a reset, an import, the bounds of the state or the close: what came of it is not known.",
+        { fields: { deliveryId } },
+      );
     },
     recover: async (since) => deliveries.recover(fitted("recover()", recoverSchema, { since }).since),
   };

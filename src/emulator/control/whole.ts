@@ -6,10 +6,11 @@ import type { Table } from "../state/table.ts";
 import type { Whole } from "./control.ts";
 
 export function createWhole(service: Service): Whole {
-  const { state, scheduler, settings, time, journal, faults } = service;
+  const { state, scheduler, settings, time, journal, faults, deliveries } = service;
   /** A receiver may remember ids, so that none may come twice: what is counted goes on, but for the lines of the log. */
   const empty = () => {
     scheduler.clear();
+    deliveries.forget();
     const counted = [...state.counters.entries()].filter(([counter]) => counter !== "log");
     for (const name of TABLE_NAMES) state[name].clear();
     return counted;
@@ -26,7 +27,10 @@ export function createWhole(service: Service): Whole {
       const counted = empty();
       for (const name of TABLE_NAMES) {
         const table = state[name] as Table<unknown>;
-        for (const [id, record] of Object.entries(tables[name] ?? {})) table.put(id, record);
+        for (const [id, record] of Object.entries(tables[name] ?? {})) {
+          // Records are told from those of the old state by being others, and the caller's stay the caller's.
+          table.put(id, structuredClone(record));
+        }
       }
       for (const [counter, count] of counted) {
         if (count > (state.counters.get(counter) ?? 0)) state.counters.put(counter, count);

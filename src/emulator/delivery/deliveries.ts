@@ -13,36 +13,39 @@ export function createDeliveries(
 ): Deliveries {
   const { state, scheduler, time, settings } = ground;
   const attempts = createAttempts(ground, faults, transport);
-  const waiters = createWaiters();
+  let waiters = createWaiters();
 
   /** Retries keep the first attempt's place, so that their order does not depend on which attempt ended first. */
   function schedule({ deliveryId, messageId, nextAttemptAt: dueAt }: Delivery, place: number): void {
     if (dueAt === null) return;
+    const { wake } = waiters;
     const current = () => {
       const delivery = state.deliveries.get(deliveryId);
       return delivery?.nextAttemptAt === dueAt ? delivery : undefined;
     };
     const ended = (left: Delivery | undefined) => {
       if (left !== undefined) schedule(left, place);
-      waiters.wake(deliveryId);
+      wake(deliveryId);
     };
     attempts.plan({ deliveryId, messageId, trigger: "schedule", dueAt, place, current, ended });
   }
 
-  const redeliver: Deliveries["redeliver"] = (deliveryId, trigger = "redelivery") => {
-    const delivery = state.deliveries.get(deliveryId);
-    if (delivery === undefined) return Promise.resolve(undefined);
-    const { messageId } = delivery;
+  /** One extra attempt, while `wanted` gives its delivery; undefined when it was not made, or its outcome is not known. */
+  function attemptOnce(
+    { deliveryId, messageId }: Delivery,
+    trigger: "redelivery" | "recovery",
+    wanted: () => Delivery | undefined,
+  ): Promise<Delivery | undefined> {
+    const { wake } = waiters;
     return new Promise((resolve) => {
-      const current = () => state.deliveries.get(deliveryId);
       const ended = (left: Delivery | undefined) => {
-        waiters.wake(deliveryId);
+        wake(deliveryId);
         resolve(left);
       };
       const place = scheduler.nextPlace();
-      attempts.plan({ deliveryId, messageId, trigger, dueAt: time.now(), place, current, ended });
+      attempts.plan({ deliveryId, messageId, trigger, dueAt: time.now(), place, current: wanted, ended });
     });
-  };
+  }
 
   return {
     queue(event, options) {
@@ -54,22 +57,38 @@ export function createDeliveries(
         const kept = resolveTarget === "event" ? target : null;
         const begun = begin(event, { ...options, isLost });
         const delivery = { deliveryId: state.nextId("dlv"), ...begun, target: kept, frozen: null };
+        // A watcher of the one before may have put another state in the place of this one.
+        if (state.events.get(event.eventId) !== event) return delivery;
         attempts.put(delivery);
         schedule(delivery, scheduler.nextPlace());
         return delivery;
       });
     },
-    redeliver,
+    async redeliver(deliveryId) {
+      const delivery = state.deliveries.get(deliveryId);
+      if (delivery === undefined) return "unknown";
+      return (await attemptOnce(delivery, "redelivery", () => state.deliveries.get(deliveryId))) ?? "cut_off";
+    },
     async recover(since) {
-      const lost = [...state.deliveries.values()].filter(
-        (delivery) => delivery.createdAt >= since && delivery.state !== "delivered",
+      const isLost = (delivery: Delivery) => delivery.createdAt >= since && delivery.state !== "delivered";
+      const tried = [...state.deliveries.values()].filter(isLost).map((delivery) =>
+        attemptOnce(delivery, "recovery", () => {
+          // An attempt that was under way may have succeeded since.
+          const now = state.deliveries.get(delivery.deliveryId);
+          return now !== undefined && isLost(now) ? now : undefined;
+        }),
       );
-      const tried = await Promise.all(lost.map(({ deliveryId }) => redeliver(deliveryId, "recovery")));
-      return tried.filter((delivery) => delivery !== undefined);
+      return (await Promise.all(tried)).filter((delivery) => delivery !== undefined);
     },
     nextAttempt(deliveryId) {
       const isPlanned = (state.deliveries.get(deliveryId)?.nextAttemptAt ?? null) !== null;
       return isPlanned ? waiters.wait(deliveryId) : Promise.resolve();
+    },
+    forget() {
+      // What is under way still ends, and wakes those who waited for it, of whom there are none left.
+      const forgotten = waiters;
+      waiters = createWaiters();
+      forgotten.wakeAll();
     },
     resume() {
       for (const delivery of state.deliveries.values()) schedule(delivery, scheduler.nextPlace());
@@ -109,6 +128,10 @@ function createWaiters() {
       const woken = waiters.get(deliveryId) ?? [];
       waiters.delete(deliveryId);
       for (const wake of woken) wake();
+    },
+    wakeAll() {
+      for (const woken of waiters.values()) for (const wake of woken) wake();
+      waiters.clear();
     },
   };
 }

@@ -65,6 +65,8 @@ export function createLifecycle(ground: Ground, tell: Tell, receive: Receive): L
         const played = play(current, step, { at });
         current = played.message;
         awaited.push(...played.awaited);
+        // A watcher of the event may have gone on with the message, or put another state in the place of this one.
+        if (state.messages.get(current.messageId) !== current) return { message: current, awaited };
       }
       arm(current);
       return { message: current, awaited };

@@ -89,12 +89,11 @@ function createHeldAnswers(deliveries: Deliveries) {
     hold(messageId: string, awaited: readonly Delivery[]): void {
       if (awaited.length === 0) return;
       const wait = Promise.all(awaited.map(({ deliveryId }) => deliveries.nextAttempt(deliveryId)));
-      waits.set(
-        messageId,
-        wait.then(() => {
-          waits.delete(messageId);
-        }),
-      );
+      const held = wait.then(() => {
+        // After an import, another message may have its id.
+        if (waits.get(messageId) === held) waits.delete(messageId);
+      });
+      waits.set(messageId, held);
     },
     answerable: (messageId: string): Promise<void> => waits.get(messageId) ?? Promise.resolve(),
   };

@@ -41,6 +41,7 @@ export function createTell({ state, journal }: Ground, deliveries: Deliveries, f
     };
     state.events.put(eventId, event);
     journal.tell({ type: "event", event });
+    // Not queued when a watcher has just put another state in the place of this one.
     const queued = deliveries.queue(event, { at, delayMs: attemptDelayMs, copies });
     // An attempt that comes late anyway is not waited for: on a clock that stands still it would never come.
     const awaited = attemptDelayMs === 0 && actions.some(({ type }) => type === "eventBeforeResponse") ? queued : [];
