@@ -9,7 +9,7 @@ import { textOf } from "./responses.ts";
 /** For how long a connection that was refused may stay, so that its sender can read why. */
 const LINGER_MS = 1000;
 
-export interface Refused {
+interface Refused {
   readonly reason: Reason;
   readonly contract: Place["contract"];
 }
