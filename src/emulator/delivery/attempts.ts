@@ -3,6 +3,7 @@ import type { AttemptAction } from "../faults/rule.ts";
 import type { Faults, Ground } from "../service.ts";
 import type { Attempt, Delivery, EventRecord, Target } from "../state/records.ts";
 import { makeAttempt } from "./attempt.ts";
+import { countOf } from "./attempt-history.ts";
 import { afterAttempt } from "./plan.ts";
 import { targetOf } from "./target.ts";
 import type { Transport } from "./transport.ts";
@@ -45,8 +46,8 @@ export function createAttempts(ground: Ground, faults: Faults, transport: Transp
       prepare() {
         const found = withEvent(planned.current());
         if (found === undefined || targetFor(found, { trigger, at: time.now() }) === null) return;
-        const { deliveryId, attempts } = found.delivery;
-        actions = faults.forAttempt(found.event, `${deliveryId}/${attempts.length + 1}`);
+        const attempt = `${found.delivery.deliveryId}/${countOf(found.delivery) + 1}`;
+        actions = faults.forAttempt(found.event, attempt);
       },
       async run(at) {
         let left: Delivery | undefined;
