@@ -126,7 +126,7 @@ describe("a page whose name was made to point here (DNS rebinding)", () => {
   });
 
   it("is not looked for beyond loopback, where names cannot be known, nor in handle", async () => {
-    const emulator = await listen({ host: "0.0.0.0", controlToken: "the-token" });
+    const emulator = await listen({ host: "0.0.0.0", controlToken: "the-token", seed: "of-its-own" });
     expect((await raw(emulator, request("/api/core/whoami", "emulator:4010"))).status).toBe(401);
     const own = await listen();
     expect((await own.handle(new Request("http://sms.example/api/core/whoami"))).status).toBe(401);
