@@ -3,6 +3,7 @@ import { SetupError } from "../../errors.ts";
 import type { EmulatorTime } from "../clock.ts";
 import type { Settings } from "../options.ts";
 import { Changes } from "./changes.ts";
+import { isUnderItsId } from "./record-ids.ts";
 import { Retention } from "./retention.ts";
 import { RECORD_SCHEMAS } from "./schemas.ts";
 import type { State, Tables } from "./state.ts";
@@ -42,7 +43,7 @@ export class Keeper {
     this.#isLoading = true;
     let count = 0;
     for (const { name, id, json } of this.#file.read()) {
-      (tableNamed(state, name) as Table<unknown>).put(id, parsed(name, json));
+      (tableNamed(state, name) as Table<unknown>).put(id, parsed(name, id, json));
       count += 1;
     }
     this.#isLoading = false;
@@ -96,7 +97,13 @@ function tableNamed(state: State, name: string): Tables[keyof Tables] {
 }
 
 /** What the emulator wrote fits; what somebody edited must as well, or calls would fail later without a reason. */
-function parsed(name: string, json: string): unknown {
+function parsed(name: string, id: string, json: string): unknown {
+  const record = fitting(name, json);
+  if (!isUnderItsId(name as keyof Tables, id, record)) throw damaged(name);
+  return record;
+}
+
+function fitting(name: string, json: string): unknown {
   try {
     const record: unknown = JSON.parse(json);
     RECORD_SCHEMAS[name as keyof Tables].parse(record);

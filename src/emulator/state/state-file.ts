@@ -1,5 +1,5 @@
 /** The state in a SQLite file: a row per record, one transaction per commit, one emulator at a time. */
-import { closeSync, openSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, openSync, readSync } from "node:fs";
 import { resolve } from "node:path";
 import { SetupError } from "../../errors.ts";
 import { loadDriver, type SqliteDatabase, type SqliteDriver } from "../../internal/better-sqlite3.ts";
@@ -37,18 +37,18 @@ const CREATE = `
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${SCHEMA};`;
 
-/** @throws SetupError when the file cannot be opened, is another program's, a newer version's, or in use */
+/** @throws SetupError when the file cannot be opened, is damaged, another program's or a newer version's, or in use */
 export async function openStateFile(path: string): Promise<StateFile> {
   const Driver = await loadDriver();
   const file = resolve(path);
   const db = openDatabase(Driver, file);
   try {
     prepare(db, file);
+    return stateFile(db, file);
   } catch (error) {
     db.close();
     throw error instanceof SetupError ? error : unusable(file, error);
   }
-  return stateFile(db);
 }
 
 function openDatabase(Driver: SqliteDriver, file: string): SqliteDatabase {
@@ -65,7 +65,11 @@ function prepare(db: SqliteDatabase, file: string): void {
   // Taken with the first read and kept until the process ends, however it ends.
   db.pragma("locking_mode = EXCLUSIVE");
   const tables = db.prepare("SELECT count(*) AS count FROM sqlite_schema").get() as { count: number };
-  if (tables.count > 0) refuseForeign(db, file);
+  if (tables.count > 0) {
+    refuseForeign(db, file);
+    refuseDamaged(db, file);
+  }
+  closeToOthers(file);
   db.pragma("journal_mode = WAL");
   // A killed process loses nothing by it; a lost power supply may take the last moments, but never the file.
   db.pragma("synchronous = NORMAL");
@@ -80,13 +84,41 @@ function refuseForeign(db: SqliteDatabase, file: string): void {
   if (schema > SCHEMA) throw refusal(`was written by a newer version of oncehook: upgrade, or remove ${file}`);
 }
 
+/** What reading would not notice, such as a page that is in the wrong place, would come out as a wrong answer later. */
+function refuseDamaged(db: SqliteDatabase, file: string): void {
+  if (db.pragma("quick_check(1)", { simple: true }) !== "ok") throw damaged(file);
+}
+
+/** A file that was there before, and what a killed process left beside it, can have any mode. */
+function closeToOthers(file: string): void {
+  for (const each of [file, `${file}-wal`]) if (existsSync(each)) chmodSync(each, 0o600);
+}
+
 function unusable(file: string, cause: unknown): SetupError {
   const { code = "" } = cause as { code?: string };
   if (code.startsWith("SQLITE_BUSY")) {
     return refusal(`is in use by another emulator: close that one, or choose another file than ${file}`, cause);
   }
+  if (DAMAGE.test(code) || (code === "SQLITE_NOTADB" && beginsAsDatabase(file))) return damaged(file, cause);
   if (code === "SQLITE_NOTADB") return refusal(`is no SQLite database: choose another file than ${file}`, cause);
   return refusal(`cannot be opened: check that ${file} can be written and that its directory exists`, cause);
+}
+
+/** The last: a statement that does not fit what the file has as its tables. */
+const DAMAGE = /^SQLITE_(?:CORRUPT|IOERR_SHORT_READ|ERROR$)/;
+const MAGIC = Buffer.from("SQLite format 3\0");
+
+/** Whether a file was a database at least once; a truncated one may have lost even a part of the word. */
+function beginsAsDatabase(file: string): boolean {
+  const head = Buffer.alloc(MAGIC.byteLength);
+  const descriptor = openSync(file, "r");
+  const length = readSync(descriptor, head);
+  closeSync(descriptor);
+  return length > 0 && MAGIC.subarray(0, length).equals(head.subarray(0, length));
+}
+
+function damaged(file: string, cause?: unknown): SetupError {
+  return refusal(`is damaged: remove ${file}, or put a copy in its place`, cause);
 }
 
 function refusal(problem: string, cause?: unknown): SetupError {
@@ -96,9 +128,10 @@ function refusal(problem: string, cause?: unknown): SetupError {
   });
 }
 
-function stateFile(db: SqliteDatabase): StateFile {
+function stateFile(db: SqliteDatabase, file: string): StateFile {
   const begin = db.prepare("BEGIN IMMEDIATE");
   const commit = db.prepare("COMMIT");
+  const select = db.prepare("SELECT name, id, json FROM records ORDER BY position");
   const insert = db.prepare("INSERT INTO records (name, id, json) VALUES (?, ?, ?)");
   const update = db.prepare("UPDATE records SET json = ? WHERE name = ? AND id = ?");
   const remove = db.prepare("DELETE FROM records WHERE name = ? AND id = ?");
@@ -110,7 +143,13 @@ function stateFile(db: SqliteDatabase): StateFile {
     }
   };
   return {
-    read: () => db.prepare("SELECT name, id, json FROM records ORDER BY position").all() as StoredRecord[],
+    read() {
+      try {
+        return select.all() as StoredRecord[];
+      } catch (error) {
+        throw unusable(file, error);
+      }
+    },
     write(changes) {
       begin.run();
       try {
