@@ -47,19 +47,18 @@ function commandError(error: SetupError, options: EmulatorOptions): CommandError
   const { host = "127.0.0.1", port } = options;
   if (!isSystemError(cause) || !["listen", "getaddrinfo"].includes(cause.syscall))
     return new CommandError(inFlags(error, options), USAGE_MISTAKE, { cause: error });
-  const [reason, advice] = UNUSABLE_HOST.has(cause.code)
-    ? ["it is no address of this machine", "Choose another --host; 127.0.0.1 is the default."]
-    : [cause.code === "EADDRINUSE" ? "it is in use" : cause.code, "Choose another --port, or 0 for any free one."];
+  const [reason, advice] =
+    error.fields.option === "host"
+      ? ["it is no address of this machine", "Choose another --host; 127.0.0.1 is the default."]
+      : [cause.code === "EADDRINUSE" ? "it is in use" : cause.code, "Choose another --port, or 0 for any free one."];
   return new CommandError(`Cannot listen on ${host}, port ${port}: ${reason}. ${advice}`, FAILURE, { cause });
 }
-
-/** What the system says of an address that cannot be listened on, whatever the port. */
-const UNUSABLE_HOST = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT", "EAI_AGAIN", "EINVAL", "ENOTFOUND"]);
 
 /** Resolves when the text has left the process: what a command beside it prints comes after. */
 async function print(text: string): Promise<void> {
   const cause = await new Promise((resolve) => process.stdout.write(text, resolve));
-  if (!isSystemError(cause)) return;
+  if (!cause) return;
+  if (!isSystemError(cause)) throw cause;
   if (cause.code === "EPIPE") throw new CommandError("", codeOf("SIGPIPE"), { cause });
   throw new CommandError(`Cannot write to standard output: ${cause.code}.`, FAILURE, { cause });
 }
