@@ -95,6 +95,19 @@ describe("the realistic lifecycle", () => {
   });
 });
 
+describe("a step that was asked for before its time", () => {
+  it("leaves nothing behind that would wait for that time", async () => {
+    const { emulator, token } = await ready({});
+    const { body } = await send(emulator, token);
+    const waiting = async () => (await call(emulator, "GET", "/_emulator/clock")).body.waiting;
+    expect(await waiting()).toBe(1);
+    emulator.control.advanceMessage(body.results[0].messageId);
+    expect(await waiting()).toBe(1);
+    emulator.control.advanceMessage(body.results[0].messageId);
+    expect(await waiting()).toBe(0);
+  });
+});
+
 describe("the manual lifecycle", () => {
   it("has queued at once and the rest by request (EVT-8)", async () => {
     const { emulator, token } = await ready({ lifecycle: "manual" });

@@ -1,4 +1,5 @@
 /** Plays a message's steps: each changes the message and tells its event, when its time comes or when it is asked for. */
+import type { Cancel } from "../agenda.ts";
 import type { Ground } from "../service.ts";
 import type { Delivery, Message, Step } from "../state/records.ts";
 import type { EventError } from "./event-body.ts";
@@ -23,6 +24,8 @@ export interface Lifecycle {
 
 export function createLifecycle(ground: Ground, tell: Tell, receive: Receive): Lifecycle {
   const { state, scheduler } = ground;
+  /** By message. */
+  const armed = new Map<string, Cancel>();
 
   const play = (
     message: Message,
@@ -42,17 +45,22 @@ export function createLifecycle(ground: Ground, tell: Tell, receive: Receive): L
   };
 
   // Only one step of a message is armed at a time: so they happen in order whatever else is due.
-  const arm = (message: Message): void => {
-    const [step] = message.steps;
+  const arm = ({ messageId, steps: [step] }: Message): void => {
+    armed.get(messageId)?.();
+    armed.delete(messageId);
     if (step === undefined || step.at === null) return;
-    scheduler.add({
+    const cancel = scheduler.add({
       dueAt: step.at,
       run(at) {
-        // Asked for, failed, dropped or reset in the meantime: then it is nothing.
-        const current = state.messages.get(message.messageId);
+        armed.delete(messageId);
+        // Reset or imported in the meantime: then it is nothing.
+        const current = state.messages.get(messageId);
         if (current?.steps[0] === step) arm(play(current, step, { at }).message);
       },
+      dropped: () => armed.delete(messageId),
     });
+    // What was due at once has run already, and may have armed the next one.
+    if (state.messages.get(messageId)?.steps[0] === step) armed.set(messageId, cancel);
   };
 
   return {
