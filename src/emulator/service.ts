@@ -49,7 +49,7 @@ export interface Faults {
  * The delivery after a redelivery; `unknown` when there was none, and `cut_off` when the attempt's outcome is not known: the state was
  * reset or replaced meanwhile, the delivery went out of the bounds, or the emulator closed.
  */
-export type Redelivered = Delivery | "unknown" | "cut_off";
+type Redelivered = Delivery | "unknown" | "cut_off";
 
 /** Handing over events (delivery/). */
 export interface Deliveries {
