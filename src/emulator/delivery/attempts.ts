@@ -38,21 +38,26 @@ export function createAttempts(ground: Ground, faults: Faults, transport: Transp
 
   function plan(planned: Planned): void {
     const { messageId: lane, trigger, dueAt, place } = planned;
+    let target: Target | null = null;
     let actions: readonly AttemptAction[] = [];
     scheduler.add({
       dueAt,
       place,
       lane,
+      // A receiver has had its chance to answer the event by a call of its own; so nobody misses the time of a retry.
+      allowsAhead: trigger === "schedule" && (planned.current()?.scheduledAttempts ?? 0) > 0,
+      // How long the lane's earlier attempt takes must not decide where this one goes and how it is signed.
       prepare() {
         const found = withEvent(planned.current());
-        if (found === undefined || targetFor(found, { trigger, at: time.now() }) === null) return;
+        target = found === undefined ? null : targetFor(found, { trigger, at: time.now() });
+        if (found === undefined || target === null) return;
         const attempt = `${found.delivery.deliveryId}/${countOf(found.delivery) + 1}`;
         actions = faults.forAttempt(found.event, attempt);
       },
       async run(at) {
         let left: Delivery | undefined;
         try {
-          left = await make(planned.current(), { trigger, at, actions });
+          left = await make(planned.current(), { trigger, at, target, actions });
         } finally {
           planned.ended(left);
         }
@@ -63,11 +68,11 @@ export function createAttempts(ground: Ground, faults: Faults, transport: Transp
 
   async function make(
     delivery: Delivery | undefined,
-    now: Now & { readonly actions: readonly AttemptAction[] },
+    prepared: Now & { readonly target: Target | null; readonly actions: readonly AttemptAction[] },
   ): Promise<Delivery | undefined> {
     const found = withEvent(delivery);
     if (found === undefined) return undefined;
-    const made = await makeAttempt(ground, transport, { ...found, ...now, target: targetFor(found, now) });
+    const made = await makeAttempt(ground, transport, { ...found, ...prepared });
     if (isClosed && made.attempt.error === "failed") return undefined;
     // Only attempts of its own message, which wait for each other, replace a delivery: another one here is another state's.
     if (state.deliveries.get(found.delivery.deliveryId) !== found.delivery) return undefined;
