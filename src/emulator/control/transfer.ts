@@ -1,6 +1,8 @@
 /** The whole state as JSON and back, checked record by record before anything of it is taken. */
 import { z } from "zod";
 import { SetupError } from "../../errors.ts";
+import { isUnderItsId } from "../state/record-ids.ts";
+import { webhookId } from "../state/records.ts";
 import { RECORD_SCHEMAS } from "../state/schemas.ts";
 import { type State, TABLE_NAMES, type Tables } from "../state/state.ts";
 import type { StateExport } from "./control.ts";
@@ -30,13 +32,28 @@ export function tablesOf(exported: unknown): StateExport["tables"] {
   if (!parsed.success) throw unfit(problemOf(parsed.error));
   // As it came, not as the schemas order its fields: what is exported again is the same text.
   const { tables } = exported as StateExport;
-  for (const { table, field, to } of REFERENCES) {
-    for (const [id, record] of Object.entries(tables[table] ?? {})) {
-      const target = (record as Readonly<Record<string, string>>)[field] ?? "";
-      if (!Object.hasOwn(tables[to] ?? {}, target)) throw unfit(`"${table}.${id}.${field}" names no record of ${to}`);
+  refuseStrayIds(tables);
+  refuseMissingWebhooks(tables);
+  refuseDeadReferences(tables);
+  return tables;
+}
+
+/** The record is not named: its id can be a token. */
+function refuseStrayIds(tables: StateExport["tables"]): void {
+  for (const name of TABLE_NAMES) {
+    const isWhole = Object.entries(tables[name] ?? {}).every(([id, record]) => isUnderItsId(name, id, record));
+    if (!isWhole) throw unfit(`a record of ${name} is under an id that is not its own`);
+  }
+}
+
+/** The service's webhook routes answer for both kinds of every client (WHK-17). */
+function refuseMissingWebhooks(tables: StateExport["tables"]): void {
+  for (const apiClientId of Object.keys(tables.clients ?? {})) {
+    for (const kind of ["inbound", "delivery"] as const) {
+      if (Object.hasOwn(tables.webhooks ?? {}, webhookId(apiClientId, kind))) continue;
+      throw unfit(`a client has no record of webhooks for "${kind}"`);
     }
   }
-  return tables;
 }
 
 /** What would leave a message without its sender, or a delivery without its body. A removed record's own log may stay. */
@@ -50,6 +67,15 @@ const REFERENCES: readonly { readonly table: keyof Tables; readonly field: strin
   { table: "inboundMessages", field: "numberId", to: "numbers" },
   { table: "deliveries", field: "eventId", to: "events" },
 ];
+
+function refuseDeadReferences(tables: StateExport["tables"]): void {
+  for (const { table, field, to } of REFERENCES) {
+    for (const [id, record] of Object.entries(tables[table] ?? {})) {
+      const target = (record as Readonly<Record<string, string>>)[field] ?? "";
+      if (!Object.hasOwn(tables[to] ?? {}, target)) throw unfit(`"${table}.${id}.${field}" names no record of ${to}`);
+    }
+  }
+}
 
 function unfit(problem: string): SetupError {
   return new SetupError("invalid_option", `This is no state that the emulator exported: ${problem}.`);

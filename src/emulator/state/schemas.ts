@@ -1,5 +1,6 @@
 /** The records of `records.ts` as schemas, one per table: what an imported state must fit, and what the control API answers with. */
 import { z } from "zod";
+import { isHttpUrl } from "../http-url.ts";
 import type {
   Account,
   Attempt,
@@ -17,8 +18,10 @@ import type {
 import type { Tables } from "./state.ts";
 
 const id = z.string().min(1);
-/** Epoch ms. */
-const instant = z.int().min(0);
+/** Epoch ms, up to the last one that a date can have. */
+const instant = z.int().min(0).max(8_640_000_000_000_000);
+/** An attempt to anything else would fail in the emulator itself, not at a receiver. */
+const target = z.string().refine(isHttpUrl, "must be an http or https URL");
 const count = z.int().min(0);
 const activity = z.enum(["ACTIVE", "INACTIVE"]);
 const kind = z.enum(["inbound", "delivery"]);
@@ -40,7 +43,7 @@ export const clientSchema = z.strictObject({
 const webhookSchema = z.strictObject({
   apiClientId: id,
   kind,
-  endpointUrl: z.string().nullable(),
+  endpointUrl: target.nullable(),
   enabled: z.boolean(),
   signingEnabled: z.boolean(),
   currentSecret: z.string().nullable(),
@@ -56,8 +59,8 @@ export const phoneNumberSchema = z.strictObject({
   campaignRegId: z.string().nullable(),
   smsEnabled: z.boolean(),
   mmsEnabled: z.boolean(),
-  webhookInboundOverride: z.string().nullable(),
-  webhookDeliveryOverride: z.string().nullable(),
+  webhookInboundOverride: target.nullable(),
+  webhookDeliveryOverride: target.nullable(),
   apiClientId: id,
 }) satisfies z.ZodType<PhoneNumber>;
 
@@ -67,13 +70,31 @@ const tokenSchema = z.strictObject({
   expiresAt: instant,
 }) satisfies z.ZodType<Token>;
 
-const idempotencySchema = z.strictObject({
-  id,
-  fingerprint: z.string(),
-  status: z.int(),
-  body: z.string(),
-  createdAt: instant,
-}) satisfies z.ZodType<IdempotencyRecord>;
+const sentSchema = z.looseObject({
+  results: z.array(z.looseObject({ messageId: z.string() })),
+  errors: z.array(z.looseObject({})),
+});
+
+const idempotencySchema = z
+  .strictObject({
+    id,
+    fingerprint: z.string(),
+    status: z.literal([202, 500]),
+    body: z.string(),
+    createdAt: instant,
+  })
+  .refine(({ status, body }) => status === 500 || isSent(body), {
+    path: ["body"],
+    message: "must be the answer to a send",
+  }) satisfies z.ZodType<IdempotencyRecord>;
+
+function isSent(body: string): boolean {
+  try {
+    return sentSchema.safeParse(JSON.parse(body)).success;
+  } catch {
+    return false;
+  }
+}
 
 const stepSchema = z.strictObject({
   at: instant.nullable(),
@@ -149,7 +170,7 @@ export const deliverySchema = z.strictObject({
   scheduledAttempts: count,
   attempts: z.array(attemptSchema),
   droppedAttempts: count,
-  target: z.strictObject({ url: z.string(), secrets: texts.nullable() }).nullable(),
+  target: z.strictObject({ url: target, secrets: texts.nullable() }).nullable(),
   frozen: z.strictObject({ signedAt: instant, aheadMs: z.int(), secrets: texts }).nullable(),
 }) satisfies z.ZodType<Delivery>;
 
@@ -180,6 +201,7 @@ export const RECORD_SCHEMAS = {
   events: eventSchema,
   deliveries: deliverySchema,
   requests: requestSchema,
-  counters: count,
+  // Far from where numbers lose their last digits.
+  counters: count.max(1_000_000_000_000),
   meta: instant,
 } as const satisfies Record<keyof Tables, z.ZodType>;

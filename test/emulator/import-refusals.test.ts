@@ -1,0 +1,88 @@
+/** States that no emulator exported: refused as a whole, since calls would fail later without a reason. */
+import { describe, expect, it } from "vitest";
+import type { StateExport } from "../../src/emulator/control/control.ts";
+import { SetupError } from "../../src/errors.ts";
+import { control } from "./control-support.ts";
+import { send, start, tokenOf } from "./support.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: a test changes records of any table
+type Tables = Record<string, Record<string, any>>;
+
+/** Puts a record under another key. */
+function rename(table: Record<string, unknown> | undefined, key: string): void {
+  const [id = "", record] = Object.entries(table ?? {})[0] ?? [];
+  if (table === undefined || record === undefined) throw new Error("The table is empty.");
+  delete table[id];
+  Object.defineProperty(table, key, { value: record, enumerable: true });
+}
+
+const first = (table: Record<string, unknown> | undefined) => Object.values(table ?? {})[0] as Record<string, unknown>;
+
+const KEYED = [
+  "accounts",
+  "clients",
+  "webhooks",
+  "numbers",
+  "tokens",
+  "idempotency",
+  "messages",
+  "inboundMessages",
+  "events",
+  "deliveries",
+  "requests",
+];
+
+const broken: [string, (tables: Tables) => void][] = [
+  ...KEYED.map((name): [string, (tables: Tables) => void] => [
+    `with a record of ${name} under another's id`,
+    (tables) => rename(tables[name], "other"),
+  ]),
+  ["with the id __proto__", (tables) => rename(tables.numbers, "__proto__")],
+  ["with a counter __proto__", (tables) => rename(tables.counters, "__proto__")],
+  ["with a client without its inbound webhook", (tables) => delete tables.webhooks?.["ac_main/inbound"]],
+  ["with a client without its delivery webhook", (tables) => delete tables.webhooks?.["ac_other/delivery"]],
+  ["without webhooks", (tables) => delete tables.webhooks],
+  ["with a target that is no URL", (tables) => Object.assign(first(tables.webhooks), { endpointUrl: "nowhere" })],
+  [
+    "with an override that is no URL",
+    (tables) => Object.assign(first(tables.numbers), { webhookInboundOverride: "x:y" }),
+  ],
+  [
+    "with a delivery's target that is no URL",
+    (tables) => Object.assign(first(tables.deliveries), { target: { url: "", secrets: null } }),
+  ],
+  ["with a kept answer of no status", (tables) => Object.assign(first(tables.idempotency), { status: 99 })],
+  ["with a kept answer that is no answer", (tables) => Object.assign(first(tables.idempotency), { body: "[" })],
+  ["with a kept answer of another shape", (tables) => Object.assign(first(tables.idempotency), { body: "{}" })],
+  ["with a time that no date can have", (tables) => Object.assign(tables.meta ?? {}, { now: 8_640_000_000_000_001 })],
+  ["with a counter at its end", (tables) => Object.assign(tables.counters ?? {}, { msg: Number.MAX_SAFE_INTEGER })],
+];
+
+describe("an import", () => {
+  it.each(broken)("refuses a state %s, and leaves everything as it was", async (_, breakIt) => {
+    const emulator = await start({ unspecified: { replay: "current" } });
+    const key = { "idempotency-key": "k-1" };
+    const token = await tokenOf(emulator);
+    const answer = await send(emulator, token, {}, key);
+    emulator.control.inbound({ to: emulator.fixtures.numbers.full, from: "+14155550123", body: "x" });
+    const before = emulator.control.exportState();
+    const state = structuredClone(before);
+    breakIt(state.tables as Tables);
+    expect(() => emulator.control.importState(state)).toThrow(SetupError);
+    const { status, body } = await control(emulator, "POST", "/state", state);
+    expect([status, body.error.code]).toEqual([400, "INVALID_REQUEST"]);
+    expect(emulator.control.exportState()).toEqual(before);
+    expect((await send(emulator, token, {}, key)).body).toEqual(answer.body);
+  });
+
+  it("takes back what was exported after a magic 500", async () => {
+    const emulator = await start();
+    const token = await tokenOf(emulator);
+    const key = { "idempotency-key": "k-1" };
+    const again = () => send(emulator, token, { to: ["+15005550011"] }, key);
+    expect((await again()).status).toBe(500);
+    const exported: StateExport = JSON.parse(JSON.stringify(emulator.control.exportState()));
+    emulator.control.importState(exported);
+    expect((await again()).status).toBe(202);
+  });
+});
