@@ -1,14 +1,23 @@
 /** The options that say where the emulator listens and who is let in. */
 import { invalidOption, numberOption, textOption } from "../internal/options.ts";
 import { hostFrom, isLoopback } from "./host.ts";
-import type { EmulatorOptions, Settings } from "./options.ts";
 
 const DEFAULT_SEED = "oncehook";
 
-type Listening = Pick<Settings, "port" | "host" | "basePath" | "seed" | "controlToken">;
+/** Of `EmulatorOptions`, as callers without types may give them. */
+type Given = Readonly<Record<"port" | "host" | "basePath" | "seed" | "controlToken", unknown>>;
+
+/** The same, checked and complete. */
+interface Listening {
+  readonly port: number | null;
+  readonly host: string;
+  readonly basePath: string;
+  readonly seed: string;
+  readonly controlToken: string | undefined;
+}
 
 /** @throws SetupError for an option that does not fit, and for less than is needed beyond loopback */
-export function listeningFrom(options: EmulatorOptions): Listening {
+export function listeningFrom(options: Partial<Given>): Listening {
   const host = hostFrom(textOption("host", options.host) ?? "127.0.0.1");
   const seed = textOption("seed", options.seed) ?? DEFAULT_SEED;
   const controlToken = controlTokenOption(options.controlToken);
@@ -25,7 +34,7 @@ export function listeningFrom(options: EmulatorOptions): Listening {
   };
 }
 
-function refuseUnguarded({ seed = DEFAULT_SEED, controlToken }: EmulatorOptions): void {
+function refuseUnguarded({ seed = DEFAULT_SEED, controlToken }: Partial<Given>): void {
   if (controlToken === undefined) {
     throw invalidOption(
       "controlToken",
