@@ -22,7 +22,7 @@ interface Flag {
   readonly description: string;
   /** Read when the flag is absent; for secrets, because arguments show in process lists. */
   readonly environment?: string;
-  /** May hold a secret beside other things: never shown again. */
+  /** Its text may hold a secret, or lead to one: never shown again. */
   readonly isPrivate?: true;
   /** Read from each occurrence; without it the flag is given at most once, and the last one counts. */
   readonly repeatable?: true;
@@ -35,7 +35,11 @@ export const FLAGS: Readonly<Record<FlagOption, Flag>> = {
   port: { flags: "--port <number>", description: "TCP port; 0 picks a free one (default: 4010)", read: wholeNumber },
   host: { flags: "--host <address>", description: "address to listen on (default: 127.0.0.1)" },
   basePath: { flags: "--base-path <path>", description: "a path before every route, such as /sms" },
-  seed: { flags: "--seed <text>", description: "decides every id, secret and chance (default: oncehook)" },
+  seed: {
+    flags: "--seed <text>",
+    description: "decides secrets and chances (default: oncehook); required beyond loopback",
+    isPrivate: true,
+  },
   state: { flags: "--state <file>", description: "SQLite file that keeps the state; needs better-sqlite3" },
   keep: { flags: "--keep <number>", description: "ended messages to keep (default: 100000)", read: wholeNumber },
   clock: { flags: "--clock <mode>", description: "real, virtual, or a speed such as x60 (default: real)" },

@@ -181,6 +181,7 @@ describe("oncehook emulator", () => {
     [["--profile=nice"], /^error: Option --profile must be one of "default", "strict", "hostile"; it is "nice"\.\n$/],
     [["--base-path=sms"], /^error: Option --base-path must be a path such as "\/sms"; it is "sms"\.\n$/],
     [["--secret="], /^error: Option --secret must be a text that is not empty\.\n$/],
+    [["--seed="], /^error: Option --seed must be a text that is not empty\.\n$/],
     [["--inbound-url=me:pass@app"], /^error: Option --inbound-url must be an http or https URL\.\n$/],
     [
       ["--unspecified=overlapMs=-1"],
