@@ -49,7 +49,7 @@ describe("oncehook emulator --exec", () => {
     "passes %s on, and stays until the command has ended",
     async (signal) => {
       const app = writeApp(`${GET_TOKEN}
-      setInterval(() => {}, 1000);
+      setTimeout(() => {}, 60000);
       process.on("${signal}", () => token().then(({ status }) => process.exit(status === 200 ? 9 : 8)));
       console.log("up");`);
       const running = begin(`"${process.execPath}" ${app} 2>&1`);
