@@ -1,4 +1,5 @@
 /** State files that are damaged, and those that others could read. */
+import { spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -69,6 +70,15 @@ describe.skipIf(process.platform === "win32")("a state file that others can read
     await expect(start({ state })).rejects.toThrow(/another program's/);
     expect(statSync(state).mode & 0o777).toBe(0o644);
   });
+});
+
+it("stays locked for other processes when this one tried to open it again", async () => {
+  const state = newFile();
+  await start({ state });
+  await expect(start({ state })).rejects.toThrow(/in use by another emulator/);
+  const script = `new (require("better-sqlite3"))(process.argv[1], { timeout: 0 }).prepare("SELECT * FROM records").all()`;
+  const { status, stderr } = spawnSync(process.execPath, ["-e", script, state], { encoding: "utf8" });
+  expect([status, /database is locked/.test(stderr)]).toEqual([1, true]);
 });
 
 /** The file of an emulator that has ended, with some traffic in it. */

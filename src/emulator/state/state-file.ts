@@ -1,5 +1,5 @@
 /** The state in a SQLite file: a row per record, one transaction per commit, one emulator at a time. */
-import { chmodSync, closeSync, existsSync, openSync, readSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { SetupError } from "../../errors.ts";
 import { loadDriver, type SqliteDatabase, type SqliteDriver } from "../../internal/better-sqlite3.ts";
@@ -25,6 +25,9 @@ const APPLICATION_ID = 0x6f68656d;
 const SCHEMA = 1;
 /** For the process that was just killed, and whose lock is about to go. */
 const LOCK_TIMEOUT_MS = 1_000;
+
+/** The bits of a mode that let others read, write or execute. */
+const OTHERS = 0o077;
 
 const CREATE = `
   CREATE TABLE records (
@@ -54,7 +57,8 @@ export async function openStateFile(path: string): Promise<StateFile> {
 function openDatabase(Driver: SqliteDriver, file: string): SqliteDatabase {
   try {
     // It holds secrets, so only its owner may read it; SQLite gives its companions the same mode.
-    closeSync(openSync(file, "a", 0o600));
+    // One that is there is not opened: closing it would end the lock that this process may have on it (POSIX).
+    if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
     return new Driver(file, { timeout: LOCK_TIMEOUT_MS, fileMustExist: true });
   } catch (cause) {
     throw unusable(file, cause);
@@ -91,7 +95,10 @@ function refuseDamaged(db: SqliteDatabase, file: string): void {
 
 /** A file that was there before, and what a killed process left beside it, can have any mode. */
 function closeToOthers(file: string): void {
-  for (const each of [file, `${file}-wal`]) if (existsSync(each)) chmodSync(each, 0o600);
+  for (const each of [file, `${file}-wal`]) {
+    const { mode } = statSync(each, { throwIfNoEntry: false }) ?? { mode: 0 };
+    if ((mode & OTHERS) !== 0) chmodSync(each, 0o600);
+  }
 }
 
 function unusable(file: string, cause: unknown): SetupError {
