@@ -77,7 +77,18 @@ function filesOf(folder, name) {
     .sort();
 }
 
+function hasCompiler() {
+  try {
+    createRequire(import.meta.url).resolve("typescript/package.json");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
   const force = process.argv.includes("--force");
-  process.exitCode = build("dist", { force }) ? 0 : 1;
+  // `npm install` in a clone builds too, but without development dependencies there is nothing to build with.
+  if (process.env.npm_lifecycle_event !== "prepare" || hasCompiler())
+    process.exitCode = build("dist", { force }) ? 0 : 1;
 }

@@ -41,7 +41,7 @@ export function textOf(response: Response): string | undefined {
 }
 
 /** The core error wrapper (GEN-2). */
-export function coreError(
+function coreError(
   { code, message, details }: Pick<Refusal, "code" | "message" | "details">,
   requestId: string,
 ): object {
