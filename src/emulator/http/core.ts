@@ -1,8 +1,9 @@
 /** A call under `/api/core`: caller, route, headers, body, handler, in the order in which their errors go before each other (AUT-8). */
-import { callerOf } from "../routes/bearer.ts";
+
 import type { Service } from "../service.ts";
 import type { Client } from "../state/records.ts";
 import { type Answer, refuse } from "./answers.ts";
+import { callerOf } from "./bearer.ts";
 import { type Body, schemaRefusal, unknownFields } from "./body.ts";
 import type { CoreRoute, Found } from "./route.ts";
 

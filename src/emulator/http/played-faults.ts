@@ -1,9 +1,9 @@
 /** The faults of an API call: what stands in the service's place, and what happens to its answer. */
 import { sleep } from "../../internal/clock.ts";
 import type { ApiAction } from "../faults/rule.ts";
-import { revokeBearer } from "../routes/bearer.ts";
 import type { Service } from "../service.ts";
 import type { Answer, Refusal } from "./answers.ts";
+import { revokeBearer } from "./bearer.ts";
 
 /** What answers in the service's place; null when nothing does. */
 export async function standIn(

@@ -1,11 +1,11 @@
 /** `POST /api/auth/token`: a bearer token for client credentials, in OAuth's own shapes (TOK). */
 import { z } from "zod";
 import { type Answer, type Refusal, reply } from "../http/answers.ts";
+import { isActive } from "../http/bearer.ts";
 import { TOKEN_PATH, type TokenCall, type TokenRoute } from "../http/route.ts";
 import { seededHex } from "../random.ts";
 import type { Service } from "../service.ts";
 import type { Client } from "../state/records.ts";
-import { isActive } from "./bearer.ts";
 import { presentedCredentials, provenClient } from "./client-credentials.ts";
 import { readTokenRequest, unknownFieldCount } from "./token-request.ts";
 
