@@ -16,12 +16,14 @@ export interface SchedulerOptions {
   readonly horizonMs: number;
   /** Told what a task threw. Must not throw itself. */
   readonly onFailure: (error: unknown) => void;
+  /** Tasks of lanes under way or waiting for their lane: a bound for memory alone. Default 50,000. */
+  readonly mostAtOnce?: number;
 }
 
 /** A task of a lane from its start to its end. */
 interface Run {
   readonly task: Task;
-  readonly holdsTime: boolean;
+  holdsTime: boolean;
   readonly at: number;
   /** On the monotonic clock. */
   readonly startedAt: number;
@@ -31,16 +33,16 @@ interface Run {
 
 interface Waiter {
   isDone(): boolean;
-  resolve(): void;
+  /** Called in the same turn in which it is found done. */
+  done(): void;
 }
 
-/** A bound for memory; how many requests a receiver gets at once is the transport's matter. */
-const MOST_AT_ONCE = 1_024;
+const MOST_AT_ONCE = 50_000;
 
 export class Scheduler {
   readonly #clock: Clock;
   readonly #time: EmulatorTime;
-  readonly #options: SchedulerOptions;
+  readonly #options: Required<SchedulerOptions>;
   readonly #agenda = new Agenda();
   /** Oldest first: tasks start in the order of time. */
   readonly #runs = new Set<Run>();
@@ -57,12 +59,14 @@ export class Scheduler {
   /** On the monotonic clock: the emulator's time may jump past anything. */
   #timerAt = 0;
   #driving = false;
+  /** Of the synchronous task that runs now. */
+  #stepHoldsTime = true;
   #closed = false;
 
   constructor(clock: Clock, time: EmulatorTime, options: SchedulerOptions) {
     this.#clock = clock;
     this.#time = time;
-    this.#options = options;
+    this.#options = { mostAtOnce: MOST_AT_ONCE, ...options };
   }
 
   /** How many tasks wait for their time. */
@@ -81,7 +85,7 @@ export class Scheduler {
       task.dropped?.();
       return () => {};
     }
-    const cancel = this.#agenda.add({ task, holdsTime: !this.#isCalledFor(task) });
+    const cancel = this.#agenda.add({ task, holdsTime: this.#holdsTime(task) });
     this.#drive();
     return cancel;
   }
@@ -90,10 +94,14 @@ export class Scheduler {
   clear(): void {
     for (const { task } of this.#agenda.drain()) task.dropped?.();
     for (const run of this.#runs) {
+      // What runs belongs to what was there before: nothing new waits for it.
+      this.#hold(run, -1);
+      run.holdsTime = false;
       if (run.state !== "waiting") continue;
       run.state = "dropped";
       run.task.dropped?.();
     }
+    this.#lanes.clear();
     this.#drive();
   }
 
@@ -102,10 +110,14 @@ export class Scheduler {
     this.#turn = this.#turn.then(async () => {
       const end = this.#time.now() + ms;
       this.#limit = end;
-      await this.#until(() => !this.#canBringUntil(end));
-      this.#limit = Number.NEGATIVE_INFINITY;
-      // Closed in between, what is due until then has not happened: a kept state takes it up at the right time.
-      if (!this.#closed) this.#time.raiseTo(end);
+      await this.#until(
+        () => !this.#canBringUntil(end),
+        () => {
+          this.#limit = Number.NEGATIVE_INFINITY;
+          // Closed in between, what is due until then has not happened: a kept state takes it up at the right time.
+          if (!this.#closed) this.#time.raiseTo(end);
+        },
+      );
       this.#drive();
       await Promise.all([...this.#runs].map(({ ended }) => ended));
     });
@@ -139,14 +151,22 @@ export class Scheduler {
     return (first !== undefined && first.task.dueAt <= end) || (oldest !== undefined && this.#horizonOf(oldest) < end);
   }
 
-  /** What a call brings while time is being moved must not hold it, or time would stand still under steady calls. */
-  #isCalledFor({ dueAt }: Task): boolean {
-    return !this.#driving && this.#limit !== Number.NEGATIVE_INFINITY && dueAt <= this.#time.now();
+  /**
+   * What a call brings while time is being moved must not hold it, and neither must what follows from that: under steady calls
+   * time would hardly go on. Retries do: they come after their attempts, when nobody can tell any more who brought them.
+   */
+  #holdsTime({ allowsAhead = false }: Task): boolean {
+    if (this.#driving) return this.#stepHoldsTime;
+    return allowsAhead || this.#limit === Number.NEGATIVE_INFINITY;
   }
 
-  #until(isDone: () => boolean): Promise<void> {
+  #until(isDone: () => boolean, then: () => void = () => {}): Promise<void> {
     return new Promise((resolve) => {
-      this.#waiters.push({ isDone, resolve });
+      const done = () => {
+        then();
+        resolve();
+      };
+      this.#waiters.push({ isDone, done });
       this.#drive();
     });
   }
@@ -164,7 +184,7 @@ export class Scheduler {
     const waiters = this.#waiters;
     this.#waiters = [];
     for (const waiter of waiters) {
-      if (waiter.isDone()) waiter.resolve();
+      if (waiter.isDone()) waiter.done();
       else this.#waiters.push(waiter);
     }
   }
@@ -174,7 +194,7 @@ export class Scheduler {
     const entry = this.#agenda.first();
     if (entry === undefined || this.#closed) return undefined;
     const { task } = entry;
-    if (task.lane !== undefined && this.#runs.size >= MOST_AT_ONCE) return undefined;
+    if (task.lane !== undefined && this.#runs.size >= this.#options.mostAtOnce) return undefined;
     return task.dueAt <= this.#time.now() || task.dueAt <= this.#furthestFor(task) ? entry : undefined;
   }
 
@@ -203,6 +223,7 @@ export class Scheduler {
     this.#time.raiseTo(task.dueAt);
     const at = this.#time.now();
     const { lane } = task;
+    this.#stepHoldsTime = holdsTime;
     if (lane === undefined) {
       this.#guard(() => task.run(at));
       return;
@@ -251,7 +272,8 @@ export class Scheduler {
   #setTimer(): void {
     const entry = this.#agenda.first();
     // With all hands full, the end of a run looks for the next task.
-    if (entry === undefined || this.#closed || this.#time.rate === 0 || this.#runs.size >= MOST_AT_ONCE) return;
+    if (entry === undefined || this.#closed || this.#time.rate === 0 || this.#runs.size >= this.#options.mostAtOnce)
+      return;
     const waitMs = Math.ceil(Math.max(0, entry.task.dueAt - this.#time.now()) / this.#time.rate);
     const timerAt = this.#clock.monotonic() + waitMs;
     if (this.#timer !== null && this.#timerAt <= timerAt) return;

@@ -53,7 +53,7 @@ describe("Scheduler on a running clock", () => {
   });
 
   it("sets no timer while all hands are full, and finds what came due when one is free", async () => {
-    const { clock, scheduler, seen, note } = ground("real");
+    const { clock, scheduler, seen, note } = ground("real", { mostAtOnce: 32 });
     let timers = 0;
     const { setTimeout } = clock;
     clock.setTimeout = (callback, ms) => {
@@ -61,7 +61,7 @@ describe("Scheduler on a running clock", () => {
       return setTimeout(callback, ms);
     };
     const slow = gate();
-    for (let i = 0; i < 1_024; i++) scheduler.add({ dueAt: 0, lane: String(i), run: () => slow.opened });
+    for (let i = 0; i < 32; i++) scheduler.add({ dueAt: 0, lane: String(i), run: () => slow.opened });
     scheduler.add({ dueAt: 10, lane: "last", run: note("last") });
     await clock.advance(1_000);
     expect(seen).toEqual([]);

@@ -23,7 +23,10 @@ describe("a receiver that hangs", () => {
     const transport = transportWith();
     const begun: number[] = [];
     const sent = Array.from({ length: 40 }, (_, i) =>
-      transport.send(outgoing(slow.url, { headers: { "x-number": String(i) } }), () => begun.push(i)),
+      transport.send(outgoing(slow.url), () => {
+        begun.push(i);
+        return outgoing(slow.url, { headers: { "x-number": String(i) } });
+      }),
     );
     await until(() => slow.requests().length === 32);
     expect(await transport.send(outgoing(quick.url))).toMatchObject({ status: 200 });
@@ -87,7 +90,12 @@ describe("an attempt that waits for a place", () => {
     const slow = await hanging();
     const transport = transportWith();
     const begun: number[] = [];
-    const sent = Array.from({ length: 40 }, (_, i) => transport.send(outgoing(slow.url), () => begun.push(i)));
+    const sent = Array.from({ length: 40 }, (_, i) =>
+      transport.send(outgoing(slow.url), () => {
+        begun.push(i);
+        return outgoing(slow.url);
+      }),
+    );
     await until(() => slow.requests().length === 32);
     transport.close();
     for (const outcome of await Promise.all(sent)) expect(outcome).toMatchObject({ status: null, error: "failed" });

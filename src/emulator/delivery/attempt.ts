@@ -29,12 +29,19 @@ export interface AttemptMade {
 
 /** Never rejects for what a receiver does. */
 export async function makeAttempt(ground: Ground, transport: Transport, input: AttemptInput): Promise<AttemptMade> {
-  const { delivery, target, trigger, at, actions } = input;
-  if (target === null) return { attempt: withoutTarget(trigger, at), frozen: delivery.frozen };
+  const { delivery, target, trigger, actions } = input;
+  if (target === null) return { attempt: withoutTarget(trigger, input.at), frozen: delivery.frozen };
   const { systemClock } = ground.settings;
-  const { outgoing, frozen } = outgoingFor(ground, input, target);
-  const begun = systemClock.monotonic();
-  const outcome = await transport.send(outgoing);
+  const asked = systemClock.monotonic();
+  let request = requestFor(ground, input, target);
+  let begun = asked;
+  const outcome = await transport.send(request.outgoing, () => {
+    begun = systemClock.monotonic();
+    if (begun - asked >= 1)
+      request = requestFor(ground, { ...input, at: atAfter(ground, input.at, begun - asked) }, target);
+    return request.outgoing;
+  });
+  const { at, outgoing, frozen } = request;
   const attempt = {
     trigger,
     at,
@@ -48,6 +55,11 @@ export async function makeAttempt(ground: Ground, transport: Transport, input: A
     faults: actions.map(({ type }) => type),
   };
   return { attempt, frozen };
+}
+
+/** The emulator's time, so many real milliseconds after `at`. */
+function atAfter({ time }: Ground, at: number, waitedMs: number): number {
+  return at + Math.floor(waitedMs * time.rate);
 }
 
 /** How a missing target shows in the log (DLV-2). */
@@ -66,7 +78,13 @@ export function withoutTarget(trigger: Attempt["trigger"], at: number): Attempt 
   };
 }
 
-function outgoingFor(ground: Ground, input: AttemptInput, target: Target): { outgoing: Outgoing } & Frozen {
+/** A request as it is at a moment. */
+interface AttemptRequest extends Frozen {
+  readonly at: number;
+  readonly outgoing: Outgoing;
+}
+
+function requestFor(ground: Ground, input: AttemptInput, target: Target): AttemptRequest {
   const { readings } = ground.settings;
   const moment = momentOf(ground, input.at);
   const { signedAt, aheadMs, secrets, frozen } = signatureOf(input, target, { readings, moment });
@@ -80,7 +98,7 @@ function outgoingFor(ground: Ground, input: AttemptInput, target: Target): { out
     body: signing.body,
     dribbleMs: null,
   };
-  return { outgoing: afterSigning(outgoing, input.actions), frozen };
+  return { at: input.at, outgoing: afterSigning(outgoing, input.actions), frozen };
 }
 
 interface Frozen {
@@ -92,7 +110,8 @@ type Moment = Pick<FrozenSignature, "signedAt" | "aheadMs">;
 /** Now, on the clock that signatures carry. */
 function momentOf({ settings, time }: Ground, at: number): Moment {
   if (settings.timestampClock === "emulator") return { signedAt: at, aheadMs: 0 };
-  return { signedAt: Math.floor(time.realNow()), aheadMs: time.aheadMs() };
+  // As it was at `at`: by now time may have been moved further, for others.
+  return { signedAt: Math.floor(time.realNow()), aheadMs: time.aheadMs() - (time.now() - at) };
 }
 
 /** An attempt that somebody asked for is no retry: it is signed anew whatever the retries do. */

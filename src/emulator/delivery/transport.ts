@@ -11,8 +11,11 @@ export type { Outgoing } from "./exchange.ts";
 export type { Outcome } from "./outcome.ts";
 
 export interface Transport {
-  /** Sends it once a place is free at its receiver; then its time begins, and `begins` is called. Never rejects. */
-  send(outgoing: Outgoing, begins?: () => void): Promise<Outcome>;
+  /**
+   * Sends it once a place is free at its receiver; then its time begins. `renew` is called at that moment and gives what is sent
+   * instead, to the same receiver: the wait may have made a signature old. Never rejects.
+   */
+  send(outgoing: Outgoing, renew?: () => Outgoing): Promise<Outcome>;
   /** Ends idle connections, and what waits or is under way as `failed`; what comes later fails as well. */
   close(): void;
 }
@@ -38,15 +41,14 @@ export function createTransport(
   const running = new Set<AbortController>();
   let closed = false;
 
-  async function send(outgoing: Outgoing, begins: () => void = () => {}): Promise<Outcome> {
+  async function send(outgoing: Outgoing, renew: () => Outgoing = () => outgoing): Promise<Outcome> {
     if (closed) return failure("failed");
     if (guard.refusalOf(outgoing.url) !== null) return failure("blocked");
     const place = await places.take(new URL(outgoing.url).origin);
     if (place === null) return failure("failed");
     try {
       if (closed) return failure("failed");
-      begins();
-      return await sendNow(outgoing);
+      return await sendNow(renew());
     } finally {
       place.giveBack();
     }
