@@ -7,7 +7,7 @@ export interface Task {
   readonly dueAt: number;
   /** Decides between tasks of the same time: the lower one first. From `nextPlace()`; default: behind all others. */
   readonly place?: number;
-  /** Tasks of one lane never overlap. Without a lane, the task must be synchronous. */
+  /** Tasks of one lane never overlap, but one that still runs after `clear()`. Without a lane, the task must be synchronous. */
   readonly lane?: string;
   /** Moved time may pass it while it runs, to others that allow the same. Default false. */
   readonly allowsAhead?: boolean;

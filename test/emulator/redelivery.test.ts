@@ -11,6 +11,7 @@ import {
   stage,
   timestampOf,
 } from "./delivery-support.ts";
+import { call } from "./support.ts";
 
 const NEXT = "next-secret-of-the-tests";
 
@@ -26,6 +27,8 @@ describe("redelivery", () => {
       ["schedule", 500],
       ["redelivery", 200],
     ]);
+    const clock = await call(emulator, "GET", "/_emulator/clock");
+    expect(clock.body.waiting).toBe(0);
     await emulator.clock.advance(81 * MINUTE);
     expect(catcher.caught).toHaveLength(2);
   });

@@ -1,4 +1,5 @@
 /** Attempts in their time: planned with the scheduler, made if they are still wanted, and kept in their delivery. */
+import type { Cancel } from "../agenda.ts";
 import type { AttemptAction } from "../faults/rule.ts";
 import type { Faults, Ground } from "../service.ts";
 import type { Attempt, Delivery, EventRecord, Target } from "../state/records.ts";
@@ -22,8 +23,8 @@ export interface Planned {
 }
 
 export interface Attempts {
-  /** Attempts of one message never overlap. */
-  plan(planned: Planned): void;
+  /** Attempts of one message never overlap. What it returns forgets the attempt, unless it has started. */
+  plan(planned: Planned): Cancel;
   /** Keeps a delivery and tells of it. */
   put(delivery: Delivery): void;
   /** Cuts off what is under way, as if it had not begun: a kept state makes it again. */
@@ -36,11 +37,11 @@ export function createAttempts(ground: Ground, faults: Faults, transport: Transp
   const { state, scheduler, journal, time, settings } = ground;
   let isClosed = false;
 
-  function plan(planned: Planned): void {
+  function plan(planned: Planned): Cancel {
     const { messageId: lane, trigger, dueAt, place } = planned;
     let target: Target | null = null;
     let actions: readonly AttemptAction[] = [];
-    scheduler.add({
+    return scheduler.add({
       dueAt,
       place,
       lane,

@@ -1,4 +1,5 @@
 /** Handing over events: a delivery per event and target, attempts by the plan, and the extra ones that somebody asks for. */
+import type { Cancel } from "../agenda.ts";
 import type { Deliveries, Faults, Ground } from "../service.ts";
 import type { Delivery, EventRecord } from "../state/records.ts";
 import { withoutTarget } from "./attempt.ts";
@@ -14,6 +15,7 @@ export function createDeliveries(
   const { state, scheduler, time, settings } = ground;
   const attempts = createAttempts(ground, faults, transport);
   let waiters = createWaiters();
+  const plans = createPlans();
 
   /** Retries keep the first attempt's place, so that their order does not depend on which attempt ended first. */
   function schedule({ deliveryId, messageId, nextAttemptAt: dueAt }: Delivery, place: number): void {
@@ -24,10 +26,12 @@ export function createDeliveries(
       return delivery?.nextAttemptAt === dueAt ? delivery : undefined;
     };
     const ended = (left: Delivery | undefined) => {
+      plans.done(deliveryId);
       if (left !== undefined) schedule(left, place);
       wake(deliveryId);
     };
-    attempts.plan({ deliveryId, messageId, trigger: "schedule", dueAt, place, current, ended });
+    const input = { deliveryId, messageId, trigger: "schedule", dueAt, place, current, ended } as const;
+    plans.keep(deliveryId, attempts.plan(input));
   }
 
   /** One extra attempt, while `wanted` gives its delivery; undefined when it was not made, or its outcome is not known. */
@@ -39,6 +43,7 @@ export function createDeliveries(
     const { wake } = waiters;
     return new Promise((resolve) => {
       const ended = (left: Delivery | undefined) => {
+        if (left?.nextAttemptAt === null) plans.cancel(deliveryId);
         wake(deliveryId);
         resolve(left);
       };
@@ -113,6 +118,19 @@ function begin(
     scheduledAttempts: 0,
     attempts: state === "no_target" ? [withoutTarget("schedule", at)] : [],
     droppedAttempts: 0,
+  };
+}
+
+/** The next scheduled attempt of each delivery that has one; cancelled, it does not wait for its time in vain. */
+function createPlans() {
+  const plans = new Map<string, Cancel>();
+  return {
+    keep: (deliveryId: string, cancel: Cancel) => void plans.set(deliveryId, cancel),
+    done: (deliveryId: string) => void plans.delete(deliveryId),
+    cancel(deliveryId: string) {
+      plans.get(deliveryId)?.();
+      plans.delete(deliveryId);
+    },
   };
 }
 
