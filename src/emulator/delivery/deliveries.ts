@@ -90,10 +90,7 @@ export function createDeliveries(
       return isPlanned ? waiters.wait(deliveryId) : Promise.resolve();
     },
     forget() {
-      // What is under way still ends, and wakes those who waited for it, of whom there are none left.
-      const forgotten = waiters;
-      waiters = createWaiters();
-      forgotten.wakeAll();
+      waiters = waiters.renewed();
     },
     resume() {
       for (const delivery of state.deliveries.values()) schedule(delivery, scheduler.nextPlace());
@@ -135,7 +132,14 @@ function createPlans() {
 }
 
 /** Who waits for an attempt of a delivery. */
-function createWaiters() {
+interface Waiters {
+  wait(deliveryId: string): Promise<void>;
+  wake(deliveryId: string): void;
+  /** Wakes all. What is under way still ends, and wakes those who waited for it here, of whom there are none left. */
+  renewed(): Waiters;
+}
+
+function createWaiters(): Waiters {
   const waiters = new Map<string, (() => void)[]>();
   return {
     wait: (deliveryId: string) =>
@@ -147,9 +151,10 @@ function createWaiters() {
       waiters.delete(deliveryId);
       for (const wake of woken) wake();
     },
-    wakeAll() {
+    renewed() {
       for (const woken of waiters.values()) for (const wake of woken) wake();
       waiters.clear();
+      return createWaiters();
     },
   };
 }
