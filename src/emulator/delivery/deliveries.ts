@@ -58,10 +58,9 @@ export function createDeliveries(
       const target = targetOf(ground, event, options.at);
       // What is due later is looked up later, unless the event decides (DLV-18).
       const isLost = target === null && (options.delayMs === 0 || resolveTarget === "event");
+      const kept = { target: resolveTarget === "event" ? target : null, frozen: null };
       return Array.from({ length: Math.max(1, options.copies) }, () => {
-        const kept = resolveTarget === "event" ? target : null;
-        const begun = begin(event, { ...options, isLost });
-        const delivery = { deliveryId: state.nextId("dlv"), ...begun, target: kept, frozen: null };
+        const delivery = { deliveryId: state.nextId("dlv"), ...begin(event, { ...options, isLost }), ...kept };
         // A watcher of the one before may have put another state in the place of this one.
         if (state.events.get(event.eventId) !== event) return delivery;
         attempts.put(delivery);
