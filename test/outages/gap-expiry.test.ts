@@ -20,7 +20,7 @@ const MINUTE_MS = 60_000;
 const WAIT_MS = 22 * MINUTE_MS;
 const WAIT_BEFORE_FAILED_MS = 90_000;
 /** How far the clock goes at once; what is sent within a step arrives at its end. */
-const STEP_MS = 20_000;
+const STEP_MS = 30_000;
 
 interface Run {
   readonly messages: number;
@@ -34,7 +34,7 @@ interface Run {
 describe("a receiver and the emulator on one clock", () => {
   it("handles each event or calls it late, late only behind a gap that was waited for (RCV-6, RCV-7, DLV-8, DLV-10)", async () => {
     const { arrivals, handled, late } = await run({
-      messages: 120,
+      messages: 100,
       minutes: 150,
       gapWait: "balanced",
       refused: 0,
@@ -71,7 +71,7 @@ describe("a receiver and the emulator on one clock", () => {
 
 /** Three deliveries of five are refused, so that events come with any of their attempts, or never. */
 function mostlyRefused(gapWait: Run["gapWait"]): Run {
-  return { messages: 120, minutes: 200, gapWait, refused: 0.6, options: { profile: "strict" } };
+  return { messages: 100, minutes: 200, gapWait, refused: 0.6, options: { profile: "strict" } };
 }
 
 const namesOf = (arrivals: readonly Arrival[]) => arrivals.map(({ name }) => name).sort();

@@ -4,7 +4,7 @@ import { PROFILE_NAMES } from "../../src/emulator/index.ts";
 import { ExampleProcess } from "./processes.ts";
 import { surviveOutages } from "./survive.ts";
 
-const MESSAGES = 40;
+const MESSAGES = 24;
 
 describe.each(["express", "fastify"] as const)("examples/%s over outages of 1, 10 and 70 minutes", (name) => {
   it.each(PROFILE_NAMES)(
