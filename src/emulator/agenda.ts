@@ -24,8 +24,8 @@ export type Cancel = () => void;
 
 export interface Entry {
   readonly task: Task;
-  /** Moved time waits for it. */
-  readonly holdsTime: boolean;
+  /** The number of the `advance` during which a call brought it, or something that it follows from; 0 for all else. */
+  readonly broughtIn: number;
 }
 
 interface Slot {

@@ -23,6 +23,7 @@ export interface SchedulerOptions {
 /** A task of a lane from its start to its end. */
 interface Run {
   readonly task: Task;
+  /** Moved time waits for it. */
   holdsTime: boolean;
   readonly at: number;
   /** On the monotonic clock. */
@@ -59,8 +60,10 @@ export class Scheduler {
   /** On the monotonic clock: the emulator's time may jump past anything. */
   #timerAt = 0;
   #driving = false;
+  /** Counts the calls of `advance`. */
+  #advance = 0;
   /** Of the synchronous task that runs now. */
-  #stepHoldsTime = true;
+  #stepBroughtIn = 0;
   #closed = false;
 
   constructor(clock: Clock, time: EmulatorTime, options: SchedulerOptions) {
@@ -85,7 +88,7 @@ export class Scheduler {
       task.dropped?.();
       return () => {};
     }
-    const cancel = this.#agenda.add({ task, holdsTime: this.#holdsTime(task) });
+    const cancel = this.#agenda.add({ task, broughtIn: this.#broughtIn(task) });
     this.#drive();
     return cancel;
   }
@@ -110,6 +113,7 @@ export class Scheduler {
     this.#turn = this.#turn.then(async () => {
       const end = this.#time.now() + ms;
       this.#limit = end;
+      this.#advance += 1;
       await this.#until(
         () => !this.#canBringUntil(end),
         () => {
@@ -152,12 +156,12 @@ export class Scheduler {
   }
 
   /**
-   * What a call brings while time is being moved must not hold it, and neither must what follows from that: under steady calls
-   * time would hardly go on. Retries do: they come after their attempts, when nobody can tell any more who brought them.
+   * What a call brings while time is being moved must not hold it then, and neither must what follows from that: under steady
+   * calls time would hardly go on. Retries do: they come after their attempts, when nobody can tell any more who brought them.
    */
-  #holdsTime({ allowsAhead = false }: Task): boolean {
-    if (this.#driving) return this.#stepHoldsTime;
-    return allowsAhead || this.#limit === Number.NEGATIVE_INFINITY;
+  #broughtIn({ allowsAhead = false }: Task): number {
+    if (this.#driving) return this.#stepBroughtIn;
+    return allowsAhead || this.#limit === Number.NEGATIVE_INFINITY ? 0 : this.#advance;
   }
 
   #until(isDone: () => boolean, then: () => void = () => {}): Promise<void> {
@@ -219,16 +223,17 @@ export class Scheduler {
     this.#time.raiseTo(Math.min(this.#limit, this.#horizonOf(oldest), next));
   }
 
-  #start({ task, holdsTime }: Entry): void {
+  #start({ task, broughtIn }: Entry): void {
     this.#time.raiseTo(task.dueAt);
     const at = this.#time.now();
     const { lane } = task;
-    this.#stepHoldsTime = holdsTime;
+    this.#stepBroughtIn = broughtIn;
     if (lane === undefined) {
       this.#guard(() => task.run(at));
       return;
     }
     const startedAt = this.#clock.monotonic();
+    const holdsTime = broughtIn !== this.#advance || broughtIn === 0;
     const run: Run = { task, holdsTime, at, startedAt, state: "waiting", ended: Promise.resolve() };
     this.#runs.add(run);
     this.#hold(run, 1);

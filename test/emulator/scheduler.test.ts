@@ -149,33 +149,6 @@ describe("Scheduler on a virtual clock", () => {
     expect(seen).toEqual(["called at 0", "step at 5"]);
   });
 
-  it("comes to an end however many calls come meanwhile, and waits for those that came first", async () => {
-    const { scheduler, time } = ground();
-    let calling = true;
-    let ended = 0;
-    const call = (number: number) => {
-      const run = async () => {
-        await turns();
-        ended += 1;
-      };
-      scheduler.add({ dueAt: time.now(), lane: `call ${number}`, run });
-      // As a message does: later steps, each with an attempt of its own.
-      for (const later of [1_000, 5_000]) {
-        const step = (at: number) => void scheduler.add({ dueAt: at, lane: `call ${number}`, run });
-        scheduler.add({ dueAt: time.now() + later + number, run: step });
-      }
-      if (calling) setImmediate(call, number + 1);
-    };
-    scheduler.add({ dueAt: 3 * MINUTE, run: () => {} });
-    const advanced = scheduler.advance(10 * MINUTE);
-    call(0);
-    await advanced;
-    expect(time.now()).toBe(10 * MINUTE);
-    expect(ended).toBeGreaterThan(0);
-    calling = false;
-    await scheduler.idle();
-  });
-
   it("does not wait, after a clear, for what ran before, nor in its lane", async () => {
     const { scheduler, seen, note, time } = ground();
     const slow = gate();
@@ -189,22 +162,6 @@ describe("Scheduler on a virtual clock", () => {
     expect(time.now()).toBe(10);
     slow.open();
     await advanced;
-  });
-
-  it("raises time in the turn in which all has happened, before whoever waited goes on", async () => {
-    const { scheduler, seen, time } = ground();
-    const slow = gate();
-    scheduler.add({ dueAt: 10, lane: "a", run: () => slow.opened });
-    const advanced = scheduler.advance(10 * MINUTE);
-    await turns();
-    slow.open();
-    for (let i = 0; i < 20; i++) {
-      await Promise.resolve();
-      scheduler.add({ dueAt: time.now(), run: (at) => void seen.push(`${at === time.now()}`) });
-    }
-    await advanced;
-    expect(new Set(seen)).toEqual(new Set(["true"]));
-    expect(time.now()).toBe(10 * MINUTE);
   });
 
   it("forgets a cancelled task at once, and tells nobody", async () => {
