@@ -10,6 +10,7 @@ import { createStreams } from "./control/stream.ts";
 import { createWhole, resume } from "./control/whole.ts";
 import { warnOfBlockedTargets } from "./delivery/blocked-targets.ts";
 import { createDeliveries } from "./delivery/deliveries.ts";
+import { SOONEST_RETRY_MS } from "./delivery/plan.ts";
 import { createFaults } from "./faults/faults.ts";
 import { urlHostOf } from "./host.ts";
 import { handleApi } from "./http/api.ts";
@@ -46,8 +47,6 @@ export interface Emulator {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** The least time from an attempt to anything it brings about: its first retry (DLV-6). */
-const FIRST_RETRY_MS = 60_000;
 /** Ten years. */
 const LONGEST_ADVANCE_MS = 315_576_000_000;
 
@@ -149,7 +148,10 @@ function assemble(settings: Settings, state: State, { time, tag, closing }: Star
     settings,
     state,
     time,
-    scheduler: new Scheduler(settings.systemClock, time, { horizonMs: FIRST_RETRY_MS, onFailure: reporter(settings) }),
+    scheduler: new Scheduler(settings.systemClock, time, {
+      horizonMs: SOONEST_RETRY_MS,
+      onFailure: reporter(settings),
+    }),
     journal: createJournal(),
     closing,
     // The seed's alone: on the real clock, the tag is another one with each start.

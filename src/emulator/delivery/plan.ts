@@ -6,6 +6,9 @@ import { withAttempt } from "./attempt-history.ts";
 /** From a failed attempt to the retry after it. */
 const RETRY_DELAYS_MS = [60_000, 300_000, 900_000, 3_600_000] as const;
 
+/** The least time from an attempt to anything it brings about. */
+export const SOONEST_RETRY_MS = Math.min(...RETRY_DELAYS_MS);
+
 /** What an attempt's `error` says when there was no target (DLV-2). */
 export const NO_TARGET = "NO_TARGET";
 const ENDED_WITHOUT_TARGET = { state: "no_target", nextAttemptAt: null } as const;
