@@ -1,6 +1,6 @@
 /** The errors oncehook throws: one base class with a stable `code`, a subclass for each thing a caller handles differently. */
 
-/** Stable codes; a code never changes its meaning within a major version. */
+/** oncehook's own codes, in lower case; a code never changes its meaning within a major version. */
 export type OncehookErrorCode =
   | "invalid_option"
   | "invalid_secret"
@@ -30,7 +30,21 @@ export type OncehookErrorCode =
   | "raw_body_unavailable"
   | "unknown_id"
   | "message_ended"
-  | "cut_off";
+  | "cut_off"
+  | "api_error"
+  | "connection_failed"
+  | "request_timeout"
+  | "aborted"
+  | "invalid_response"
+  | "invalid_argument"
+  | "secret_unreadable"
+  | "rotation_refused"
+  | "rotation_conflict"
+  | "receivers_not_ready"
+  | "not_rotated";
+
+/** A code that the service wrote, in its own spelling, known or not: `CONFLICT`, `invalid_client`. */
+export type ServiceErrorCode = string & Record<never, never>;
 
 export interface OncehookErrorOptions extends ErrorOptions {
   /** Data for programs; never a secret, signature, phone number or body text. */
@@ -39,7 +53,8 @@ export interface OncehookErrorOptions extends ErrorOptions {
 
 /** Base class of every error that oncehook throws. The message says what happened and what to do about it. */
 export class OncehookError extends Error {
-  readonly code: OncehookErrorCode;
+  /** One of oncehook's own; on errors that the service answered with, the service's. */
+  readonly code: OncehookErrorCode | ServiceErrorCode;
   readonly fields: Readonly<Record<string, string | number | boolean | null>>;
 
   constructor(code: OncehookErrorCode, message: string, options: OncehookErrorOptions = {}) {

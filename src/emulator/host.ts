@@ -19,11 +19,6 @@ function isName(text: string): boolean {
   return /^[a-z\d_-]+(?:\.[a-z\d_-]+)*\.?$/i.test(text) && !/(?:^|\.)(?:\d+|0x[\da-f]*)\.?$/i.test(text);
 }
 
-/** Whether an address or name is this machine's own. */
-export function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
-}
-
 /** Whether a host, as `hostFrom` gives it, is every address of this machine. */
 export function isEverywhere(host: string): boolean {
   return host === "0.0.0.0" || host === "::";

@@ -1,6 +1,8 @@
 /** The options that say where the emulator listens and who is let in. */
+
+import { isLoopback } from "../internal/loopback.ts";
 import { invalidOption, numberOption, textOption } from "../internal/options.ts";
-import { hostFrom, isLoopback } from "./host.ts";
+import { hostFrom } from "./host.ts";
 
 const DEFAULT_SEED = "oncehook";
 

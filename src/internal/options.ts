@@ -46,6 +46,19 @@ export function textOption(name: string, value: unknown): string | undefined {
   throw invalidOption(name, "must be a text that is not empty", value);
 }
 
+/** Returns `value`, or `fallback` when it is undefined; throws a `SetupError` for anything but true and false. */
+export function booleanOption(name: string, value: unknown, fallback: boolean): boolean {
+  if (value === undefined) return fallback;
+  if (typeof value === "boolean") return value;
+  throw invalidOption(name, "must be true or false", value);
+}
+
+/** Returns a function, or undefined; throws a `SetupError` for anything else. */
+export function functionOption<F>(name: string, value: F): F {
+  if (value === undefined || typeof value === "function") return value;
+  throw invalidOption(name, "must be a function", value);
+}
+
 /** A `SetupError` about one option. The value is shown only when it is a number, a boolean or absent: never a text. */
 export function invalidOption(
   name: string,

@@ -9,6 +9,9 @@ export type SecretEncoding = "utf8" | "base64" | "hex";
 /** The direction of an event, spelled as the service writes it. */
 export type Direction = "inbound" | "outbound";
 
+/** A webhook kind, as the service names it: inbound messages, or the lifecycle of outbound ones (DLV-1). */
+export type WebhookKind = "inbound" | "delivery";
+
 /** A secret with its encoding (default `"utf8"`) and what it may vouch for (default: everything). */
 export interface ScopedSecret {
   secret: string;

@@ -2,7 +2,7 @@
 import { SetupError } from "../errors.ts";
 import type { InboxStore, Turn } from "../inbox/store.ts";
 import type { SqliteDatabase, SqliteDriver } from "../internal/better-sqlite3.ts";
-import { invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { act } from "./sqlite/act.ts";
 import { find, findQuarantined } from "./sqlite/find.ts";
 import { beat } from "./sqlite/instances.ts";
@@ -71,16 +71,11 @@ function readSettings<Db extends SqliteDatabase>(path: string, options: SqliteSt
     driver: options.driver,
     effects: options.effects,
     // What effects get is a `Db`: the connection given as `effects`, or ours, which is of the default type.
-    onOpen: functionOption(options.onOpen) as InboxSettings["onOpen"],
+    onOpen: functionOption("onOpen", options.onOpen) as InboxSettings["onOpen"],
     busyTimeoutMs: numberOption("busyTimeoutMs", options.busyTimeoutMs, 5000, { min: 0, max: 60_000, unit: "ms" }),
     minFreeBytes: numberOption("minFreeBytes", options.minFreeBytes, 64 * 1024 * 1024, { ...bytes, min: 0 }),
     maxDatabaseBytes: numberOption("maxDatabaseBytes", maxDatabaseBytes, MAX_SAFE_INTEGER, { ...bytes, min: 1 }),
   };
-}
-
-function functionOption<F>(onOpen: F): F {
-  if (onOpen === undefined || typeof onOpen === "function") return onOpen;
-  throw invalidOption("onOpen", "must be a function", onOpen);
 }
 
 function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxStore<Db> {

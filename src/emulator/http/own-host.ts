@@ -1,5 +1,6 @@
 /** Which Host headers name this machine: one rule for the listener and the control API. */
-import { isEverywhere, isLoopback } from "../host.ts";
+import { isLoopback } from "../../internal/loopback.ts";
+import { isEverywhere } from "../host.ts";
 import type { Settings } from "../options.ts";
 
 export const FOREIGN_HOST =

@@ -1,0 +1,37 @@
+/** What every method of the client returns: a promise of the answer's data that can also tell of the answer itself. */
+
+/** The data with the answer it came in. */
+export interface WithResponse<T> {
+  readonly data: T;
+  /** The last answer; its body was read already. */
+  readonly response: Response;
+  /** Requests that were made for the call, a retry after a 401 included. */
+  readonly attempts: number;
+}
+
+/** A call under way. It was made whether or not it is awaited. */
+export interface Call<T> extends Promise<T> {
+  /** Resolves with the answer's status and headers beside the data. */
+  withResponse(): Promise<WithResponse<T>>;
+}
+
+/** Makes a call of its outcome. A failure that nobody awaits is an unhandled rejection, as that of any promise is. */
+export function callOf<T>(outcome: Promise<WithResponse<T>>): Call<T> {
+  const data = outcome.then((answer) => answer.data);
+  const withResponse = () => {
+    // Its failure is told by the promise given here.
+    data.catch(() => {});
+    return outcome;
+  };
+  return Object.assign(data, { withResponse });
+}
+
+export interface CallOptions {
+  /** Ends the call with an `AbortedError`. */
+  readonly signal?: AbortSignal;
+}
+
+export interface SendOptions extends CallOptions {
+  /** 1 to 255 visible ASCII characters. Default: a random UUID. Give the one of an error to go on with that send. */
+  readonly idempotencyKey?: string;
+}

@@ -1,0 +1,62 @@
+/** The client of the service's API: one method per route. */
+import type { Call, CallOptions, SendOptions } from "./call.ts";
+import { type ClientOptions, resolveOptions } from "./options.ts";
+import type {
+  NumberSearch,
+  NumberSearchResult,
+  NumberUpdate,
+  PhoneNumber,
+  SendRequest,
+  SendResult,
+  UpdatedWebhookConfig,
+  WebhookDefaults,
+  WebhookKind,
+  WebhookUpdate,
+  Whoami,
+} from "./types.ts";
+
+/**
+ * A client of the service's API. Safe to share: it holds one token, which it refreshes by itself, and no other state.
+ * Every method rejects with a `ServiceError`: `InvalidArgumentError` before any request; `ApiError` and its kinds for what the
+ * service refuses; `OAuthError` for the token route; `ConnectionError`, `TimeoutError`, `AbortedError` when no complete answer
+ * came; `ResponseValidationError` for a success that is not as specified.
+ */
+export interface Client {
+  /** Who is calling: identity, capabilities, numbers in short (WHO-1). */
+  whoami(options?: CallOptions): Call<Whoami>;
+  readonly webhooks: {
+    /** Both default configurations; never a secret (WHK-5). A service that does not expose them answers 404 (WHK-27). */
+    get(options?: CallOptions): Call<WebhookDefaults>;
+    /** Changes one kind's default. Retried only with a `secret` of yours, for a lost answer would lose a generated one. */
+    update(kind: WebhookKind, update: WebhookUpdate, options?: CallOptions): Call<UpdatedWebhookConfig>;
+  };
+  readonly numbers: {
+    /** All numbers of this client, in one answer (NUM-1, NUM-4). */
+    list(options?: CallOptions): Call<readonly PhoneNumber[]>;
+    /** Reads the list and picks one; null when this client has no such number. */
+    get(numberId: string, options?: CallOptions): Call<PhoneNumber | null>;
+    /** What could be had; assigns nothing (SEA-10). */
+    search(search?: NumberSearch, options?: CallOptions): Call<NumberSearchResult>;
+    /** Changes a number. Null when the service answers without one (UPD-11): read it again with `get`. */
+    update(numberId: string, update: NumberUpdate, options?: CallOptions): Call<PhoneNumber | null>;
+  };
+  readonly messages: {
+    /**
+     * Queues one message per recipient. With one idempotency key for all attempts, so that no retry sends twice (SND-17); a
+     * rejected recipient is data (CLI-9).
+     */
+    send(request: SendRequest, options?: SendOptions): Call<SendResult>;
+  };
+}
+
+/**
+ * Makes a client. No request is made before the first call.
+ *
+ * @throws SetupError for every mistake in the options, naming the option and the fix
+ * @example
+ * const client = createClient({ baseUrl: "https://api.example.com", clientId: "cli_1", clientSecret: "from-the-environment" });
+ * console.log(typeof client.messages.send); // "function"
+ */
+export function createClient(options: ClientOptions): Client {
+  throw new Error(`unfinished ${resolveOptions(options).baseUrl}`);
+}

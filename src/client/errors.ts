@@ -1,0 +1,206 @@
+/** What a call of the client can end in, a class for each thing a caller handles differently. */
+import { OncehookError, type OncehookErrorCode, type ServiceErrorCode } from "../errors.ts";
+
+/** Which call an error belongs to, and how far it got. */
+export interface CallFacts {
+  /** As in `client.messages.send`: `messages.send`; `token` for the token route. */
+  readonly operation: string;
+  /** Requests that were made for it; 0 when it was refused before the first. */
+  readonly attempts: number;
+  /** Of a send: with the same key and the same request it can be made again without sending twice (SND-17). Else null. */
+  readonly idempotencyKey: string | null;
+}
+
+/**
+ * Base class of every error of the client. Messages, `inspect` and JSON never show secrets, tokens, numbers, texts, or what
+ * the service wrote as free text.
+ */
+export class ServiceError extends OncehookError implements CallFacts {
+  readonly operation: string;
+  readonly attempts: number;
+  readonly idempotencyKey: string | null;
+
+  constructor(code: OncehookErrorCode, message: string, facts: CallFacts, options: ErrorOptions = {}) {
+    super(code, message, options);
+    this.operation = facts.operation;
+    this.attempts = facts.attempts;
+    this.idempotencyKey = facts.idempotencyKey;
+  }
+}
+
+/** An answer of the service that says no, as far as it could be read. */
+export interface Refusal {
+  /** HTTP status. */
+  readonly status: number;
+  /** The body's `error.code`; null when the body has none. */
+  readonly code: string | null;
+  /** The body's `error.message`: free text of the service. */
+  readonly message: string;
+  /** The body's `error.details`; `{}` when it has none (GEN-2). */
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly requestId: string | null;
+  /** The `Retry-After` header in milliseconds, or null. */
+  readonly retryAfterMs: number | null;
+}
+
+/** What the service answered with other than success. `code` is the service's; `api_error` when the answer holds none (CLI-7). */
+export class ApiError extends ServiceError {
+  override readonly code: OncehookErrorCode | ServiceErrorCode;
+  /** HTTP status. */
+  readonly status: number;
+  /** For the service's support; null when the answer names none. */
+  readonly requestId: string | null;
+  /** How long the service asks to wait, milliseconds; null when it does not say. */
+  readonly retryAfterMs: number | null;
+  readonly #refusal: Refusal;
+
+  constructor(refusal: Refusal, facts: CallFacts, advice = "") {
+    super("api_error", `${facts.operation} was answered with ${shown(refusal)}.${advice}`, facts);
+    this.code = refusal.code ?? "api_error";
+    this.status = refusal.status;
+    this.requestId = refusal.requestId;
+    this.retryAfterMs = refusal.retryAfterMs;
+    this.#refusal = refusal;
+  }
+
+  /** The service's own words, which may repeat what was sent: for people, not for logs. Not shown by `inspect` or JSON. */
+  get serviceMessage(): string {
+    return this.#refusal.message;
+  }
+
+  /** What the service adds, of unknown shape (GEN-2). Not shown by `inspect` or JSON. */
+  get details(): Readonly<Record<string, unknown>> {
+    return this.#refusal.details;
+  }
+}
+
+/** 400 `INVALID_REQUEST`. A retry changes nothing. */
+export class InvalidRequestError extends ApiError {}
+
+/** 401 `UNAUTHORIZED`, also with a token that was just issued: the client or its account is inactive (AUT-5, AUT-6). */
+export class UnauthorizedError extends ApiError {}
+
+/** 403 `FORBIDDEN`: the number belongs to another client. */
+export class ForbiddenError extends ApiError {}
+
+/** 404 `NOT_FOUND`. */
+export class NotFoundError extends ApiError {}
+
+/** 409 `CONFLICT`: the idempotency key was used for another request. A changed request needs a new key (CLI-6). */
+export class ConflictError extends ApiError {}
+
+/** 5xx, after all retries. */
+export class ServerError extends ApiError {}
+
+/** `UPSTREAM_ERROR`: the search of the inventory behind the service failed, after all retries. */
+export class UpstreamError extends ApiError {
+  /** The `details.providerStatus`; null when it is no integer. */
+  get providerStatus(): number | null {
+    const { providerStatus } = this.details;
+    return Number.isInteger(providerStatus) ? (providerStatus as number) : null;
+  }
+}
+
+/** A code or a status that this version of oncehook does not know, such as a rate limit or a redirect (GEN-11). */
+export class UnknownApiError extends ApiError {}
+
+/** What the token route says no with; `code` is its `error` (TOK-12). */
+export class OAuthError extends ServiceError {
+  override readonly code: OncehookErrorCode | ServiceErrorCode;
+  /** HTTP status. */
+  readonly status: number;
+  /** `invalid_client` is never retried: credentials are wrong, or client or account are inactive (CLI-4). Null when the answer holds none. */
+  readonly error: string | null;
+  /** How long the service asks to wait, milliseconds; null when it does not say. */
+  readonly retryAfterMs: number | null;
+  readonly #description: string;
+
+  constructor(refusal: Refusal, facts: CallFacts, advice = "") {
+    super("api_error", `The token route answered with ${shown(refusal)}.${advice}`, facts);
+    this.code = refusal.code ?? "api_error";
+    this.status = refusal.status;
+    this.error = refusal.code;
+    this.retryAfterMs = refusal.retryAfterMs;
+    this.#description = refusal.message;
+  }
+
+  /** The service's own words: for people, not for logs. Not shown by `inspect` or JSON. */
+  get errorDescription(): string {
+    return this.#description;
+  }
+}
+
+/** No complete answer came, after all retries: the service may or may not have done what was asked. */
+export class ConnectionError extends ServiceError {
+  constructor(
+    message: string,
+    facts: CallFacts,
+    options: ErrorOptions = {},
+    code: OncehookErrorCode = "connection_failed",
+  ) {
+    super(code, message, facts, options);
+  }
+}
+
+/** No complete answer came within `timeoutMs`, after all retries. */
+export class TimeoutError extends ConnectionError {
+  constructor(message: string, facts: CallFacts, options: ErrorOptions = {}) {
+    super(message, facts, options, "request_timeout");
+  }
+}
+
+/** The caller's signal ended the call; `cause` is the signal's reason. */
+export class AbortedError extends ConnectionError {
+  constructor(facts: CallFacts, reason: unknown) {
+    super(`${facts.operation} was aborted by its caller.`, facts, { cause: reason }, "aborted");
+  }
+}
+
+/** A success whose body is not what the specification shows. The service did what was asked. */
+export class ResponseValidationError extends ServiceError {
+  /** Where and how the answer differs: `results.0.messageId: expected string`. Never a value. */
+  readonly issues: readonly string[];
+
+  constructor(issues: readonly string[], facts: CallFacts) {
+    super("invalid_response", `The answer to ${facts.operation} is not as specified: ${issues.join("; ")}.`, facts);
+    this.issues = issues;
+  }
+}
+
+/** The arguments of a call are wrong for certain; no request was made. */
+export class InvalidArgumentError extends ServiceError {
+  /** Where and why: `to.0: must be …`. Never a value. */
+  readonly issues: readonly string[];
+
+  constructor(operation: string, issues: readonly string[], idempotencyKey: string | null = null) {
+    const facts = { operation, attempts: 0, idempotencyKey };
+    super("invalid_argument", `${operation} was not made: ${issues.join("; ")}.`, facts);
+    this.issues = issues;
+  }
+}
+
+/** Recipients of a send were rejected, and the caller asked for an error: `throwIfRejected()`. */
+export class RecipientsRejectedError extends ServiceError {
+  readonly accepted: number;
+  readonly rejected: number;
+
+  constructor(counts: { readonly accepted: number; readonly rejected: number }, facts: CallFacts) {
+    const { accepted, rejected } = counts;
+    super(
+      "api_error",
+      `${rejected} of ${accepted + rejected} recipients were rejected; see errors of the result.`,
+      facts,
+    );
+    this.accepted = accepted;
+    this.rejected = rejected;
+  }
+}
+
+/** Only what looks like a name is shown: all else may be a page, or hold what was sent. */
+const NAME = /^[\w.:-]{1,100}$/;
+
+function shown({ status, code, requestId }: Refusal): string {
+  const named = code !== null && NAME.test(code) ? ` ${code}` : "";
+  const request = requestId !== null && NAME.test(requestId) ? ` (request ${requestId})` : "";
+  return `${status}${named}${request}`;
+}

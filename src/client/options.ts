@@ -1,0 +1,180 @@
+/** The client's options: documented, validated, then defaulted. */
+import { SetupError } from "../errors.ts";
+import { type Clock, type Random, systemClock, systemRandom } from "../internal/clock.ts";
+import { type Logger, loggerOption } from "../internal/logger.ts";
+import { isLoopback } from "../internal/loopback.ts";
+import {
+  booleanOption,
+  choiceOption,
+  functionOption,
+  invalidOption,
+  numberOption,
+  refuseUnknownOptions,
+  textOption,
+} from "../internal/options.ts";
+
+/** How long to wait before a retry: a random part of `min(maxMs, baseMs * 2 ** (retry - 1))` (full jitter). */
+export interface BackoffOptions {
+  /** Milliseconds, 0 to 60,000. Default 250. */
+  readonly baseMs?: number;
+  /** Milliseconds, 0 to 60,000. Default 8,000. */
+  readonly maxMs?: number;
+}
+
+export interface ClientOptions {
+  /** The service's base address; a path in it is kept (GEN-13). `http` is for loopback only. */
+  readonly baseUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** How the token request names the client: in its form body (default, recommended) or by HTTP Basic (CLI-1). */
+  readonly authMethod?: "body" | "basic";
+  /** How long one attempt may take, answer included. Milliseconds, 1 to 600,000. Default 30,000. */
+  readonly timeoutMs?: number;
+  /** Retries of one call, the one after a 401 not counted. 0 to 10. Default 2. */
+  readonly maxRetries?: number;
+  readonly backoff?: BackoffOptions;
+  /** What to do with an answer that differs from the specification where the client can go on: log it (default), throw, or nothing. */
+  readonly validateResponses?: "warn" | "throw" | "off";
+  /** Refuse calls that the service would refuse for certain, before any request. Default true (SEA-15). */
+  readonly validateRequests?: boolean;
+  /** Default: the global one. */
+  readonly fetch?: typeof globalThis.fetch;
+  /** Default: warnings and errors to standard error, one JSON object per line. */
+  readonly logger?: Logger;
+  /** Called before each request. What a hook throws is logged and dropped. */
+  readonly onRequest?: (notice: RequestNotice) => void;
+  /** Called after each answer, read to its end. */
+  readonly onResponse?: (notice: ResponseNotice) => void;
+  /** Called before the wait that precedes a retry. */
+  readonly onRetry?: (notice: RetryNotice) => void;
+  /** For tests: `createFakeClock()` of `oncehook/testing`. */
+  readonly clock?: Clock;
+  /** For tests. */
+  readonly random?: Random;
+}
+
+/** One request; never its body, its token or its recipients. */
+export interface RequestNotice {
+  /** `messages.send`, or `token`. */
+  readonly operation: string;
+  readonly method: string;
+  /** The route as the specification writes it, without its parameters: `/api/core/numbers/{numberId}`. */
+  readonly route: string;
+  /** 1 for the first. */
+  readonly attempt: number;
+  readonly idempotencyKey: string | null;
+}
+
+export interface ResponseNotice extends RequestNotice {
+  /** HTTP status. */
+  readonly status: number;
+  readonly durationMs: number;
+  /** Of a failure; else null (GEN-4). */
+  readonly requestId: string | null;
+}
+
+export interface RetryNotice extends RequestNotice {
+  /** The wait, milliseconds; 0 after a 401. */
+  readonly delayMs: number;
+  /** The failure's code: `SERVER_ERROR`, `connection_failed`, `UNAUTHORIZED`. */
+  readonly reason: string;
+}
+
+export interface ResolvedOptions {
+  /** Without a slash at its end. */
+  readonly baseUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly authMethod: "body" | "basic";
+  readonly timeoutMs: number;
+  readonly maxRetries: number;
+  readonly backoff: Required<BackoffOptions>;
+  readonly validateResponses: "warn" | "throw" | "off";
+  readonly validateRequests: boolean;
+  readonly fetch: typeof globalThis.fetch;
+  readonly logger: Logger;
+  readonly hooks: Pick<ClientOptions, "onRequest" | "onResponse" | "onRetry">;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+const KNOWN = [
+  "baseUrl",
+  "clientId",
+  "clientSecret",
+  "authMethod",
+  "timeoutMs",
+  "maxRetries",
+  "backoff",
+  "validateResponses",
+  "validateRequests",
+  "fetch",
+  "logger",
+  "onRequest",
+  "onResponse",
+  "onRetry",
+  "clock",
+  "random",
+] as const satisfies readonly (keyof ClientOptions)[];
+
+/** @throws SetupError naming the option and the fix */
+export function resolveOptions(options: ClientOptions): ResolvedOptions {
+  refuseUnknownOptions("createClient", options, KNOWN);
+  const { backoff, validateRequests, fetch } = options;
+  if (backoff !== undefined) refuseUnknownOptions("backoff", backoff, ["baseMs", "maxMs"]);
+  const wait = { min: 0, max: 60_000, unit: "ms" };
+  return {
+    baseUrl: baseUrlOption(options.baseUrl),
+    clientId: requiredText("clientId", options.clientId),
+    clientSecret: requiredText("clientSecret", options.clientSecret),
+    authMethod: choiceOption("authMethod", options.authMethod, "body", ["body", "basic"]),
+    timeoutMs: numberOption("timeoutMs", options.timeoutMs, 30_000, { min: 1, max: 600_000, unit: "ms" }),
+    maxRetries: numberOption("maxRetries", options.maxRetries, 2, { min: 0, max: 10, unit: "retries" }),
+    backoff: {
+      baseMs: numberOption("backoff.baseMs", backoff?.baseMs, 250, wait),
+      maxMs: numberOption("backoff.maxMs", backoff?.maxMs, 8_000, wait),
+    },
+    validateResponses: choiceOption("validateResponses", options.validateResponses, "warn", ["warn", "throw", "off"]),
+    validateRequests: booleanOption("validateRequests", validateRequests, true),
+    fetch: functionOption("fetch", fetch) ?? ((...args) => globalThis.fetch(...args)),
+    logger: loggerOption(options.logger),
+    hooks: {
+      ...hookOption("onRequest", options.onRequest),
+      ...hookOption("onResponse", options.onResponse),
+      ...hookOption("onRetry", options.onRetry),
+    },
+    clock: options.clock ?? systemClock,
+    random: options.random ?? systemRandom,
+  };
+}
+
+function baseUrlOption(value: unknown): string {
+  const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : undefined;
+  if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:")) {
+    throw invalidOption("baseUrl", 'must be the service\'s address, such as "https://api.example.com"', value);
+  }
+  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
+    throw invalidOption("baseUrl", "must have no credentials, query or fragment", value);
+  }
+  if (url.protocol === "http:" && !isLoopback(url.hostname.replace(/^\[|\]$/g, ""))) {
+    throw invalidOption(
+      "baseUrl",
+      "must be https, because the client's secret is sent there; http is for loopback",
+      value,
+    );
+  }
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, "");
+}
+
+function requiredText(name: string, value: unknown): string {
+  const text = textOption(name, value);
+  if (text !== undefined) return text;
+  throw new SetupError("invalid_option", `Option "${name}" is missing; is the environment variable set?`, {
+    fields: { option: name },
+  });
+}
+
+function hookOption<Name extends string, F>(name: Name, value: F): { [K in Name]?: Exclude<F, undefined> } {
+  const hook = functionOption(name, value);
+  return (hook === undefined ? {} : { [name]: hook }) as { [K in Name]?: Exclude<F, undefined> };
+}

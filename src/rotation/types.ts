@@ -1,0 +1,66 @@
+/** What a rotation takes and tells. */
+import type { WebhookConfig, WebhookDefaults, WebhookUpdate } from "../client/types.ts";
+import type { Clock } from "../internal/clock.ts";
+import type { Logger } from "../internal/logger.ts";
+import type { WebhookKind } from "../signature/secret.ts";
+import type { ReceiverSighting, SecretStore } from "../signature/secret-store.ts";
+
+/** The part of the client that a rotation uses; `createClient` of `oncehook/client` makes one. */
+export interface RotationClient {
+  readonly webhooks: {
+    get(options?: { readonly signal?: AbortSignal }): Promise<WebhookDefaults>;
+    update(
+      kind: WebhookKind,
+      update: WebhookUpdate,
+      options?: { readonly signal?: AbortSignal },
+    ): Promise<WebhookConfig & { readonly generatedSecret?: string }>;
+  };
+}
+
+export interface RotateSecretOptions {
+  readonly client: RotationClient;
+  readonly kind: WebhookKind;
+  /** Where the receivers read their secrets from. */
+  readonly secrets: SecretStore;
+  /** Rotate although a previous secret is still valid: the service may drop it at once (WHK-21). Default false. */
+  readonly force?: boolean;
+  /** How long to wait until every receiver has the new secret. Milliseconds, 0 to 3,600,000. Default 120,000. */
+  readonly waitMs?: number;
+  /** The receivers' tolerance of old timestamps, `toleranceMs.past`: so long is a replaced secret kept longer. Default 90 minutes. */
+  readonly toleranceMs?: number;
+  readonly signal?: AbortSignal;
+  /** Default: warnings and errors to standard error. */
+  readonly logger?: Logger;
+  /** For tests: `createFakeClock()` of `oncehook/testing`. */
+  readonly clock?: Clock;
+}
+
+/** A rotation that has ended: the service signs with the new secret. */
+export interface RotationResult {
+  readonly kind: WebhookKind;
+  /** It went on with what an earlier call had begun. */
+  readonly resumed: boolean;
+  /** The service insisted on a secret of its own (WHK-18); deliveries may have been refused until receivers had it, and are retried. */
+  readonly generated: boolean;
+  /** The service's `rotatedAt`, epoch ms; null when it shows none. */
+  readonly rotatedAt: number | null;
+  /** Until when receivers accept the replaced secret, epoch ms; null when there was none. */
+  readonly previousValidUntil: number | null;
+  /** The receivers that had the secret installed before the service got it; null when the store can not tell. */
+  readonly receivers: number | null;
+}
+
+/** Where the secrets of a kind stand. */
+export interface RotationStatus {
+  readonly kind: WebhookKind;
+  /** `none`: nothing stored. `installing`: a rotation has begun and not ended. `overlap`: a replaced secret still counts. `settled`: one secret. */
+  readonly phase: "none" | "installing" | "overlap" | "settled";
+  /** When the last of the replaced secrets ends, epoch ms; null when there is none. */
+  readonly previousValidUntil: number | null;
+  /** Deliveries that a previous secret vouched for, over all living receivers since their start; null when the store can not tell. */
+  readonly previousUses: number | null;
+  /** The living receivers; null when the store can not tell. */
+  readonly receivers:
+    | readonly (ReceiverSighting & { /** It uses the secrets as they are stored. */ readonly ready: boolean })[]
+    | null;
+}
