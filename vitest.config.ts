@@ -16,7 +16,8 @@ const alias = Object.entries(manifest.exports).flatMap(([entry, target]) => {
   return [{ find, replacement: fileURLToPath(new URL(source, import.meta.url)) }];
 });
 
-const EMULATOR = ["test/emulator/**/*.test.ts"];
+/** Rooms whose files leave nothing behind in their process. */
+const SHARING = ["test/{emulator,client,rotation}/**/*.test.ts"];
 const NOT_HERE = ["**/node_modules/**", "test/next/**", "test/consumers/**"];
 
 export default defineConfig({
@@ -24,8 +25,8 @@ export default defineConfig({
   test: {
     projects: [
       // No state outside of what a test makes for itself, so files share their processes: loading is half of the time otherwise.
-      { extends: true, test: { name: "emulator", include: EMULATOR, isolate: false } },
-      { extends: true, test: { name: "package", include: ["test/**/*.test.ts"], exclude: [...NOT_HERE, ...EMULATOR] } },
+      { extends: true, test: { name: "service", include: SHARING, isolate: false } },
+      { extends: true, test: { name: "package", include: ["test/**/*.test.ts"], exclude: [...NOT_HERE, ...SHARING] } },
     ],
     globalSetup: ["test/setup/build.ts"],
     reporters: ["default", "./test/setup/suite-reporter.ts"],
