@@ -1,4 +1,4 @@
-/** `npm run demo`: a few hundred real deliveries to the Express example, which is killed in their midst; exit 0 if all held. */
+/** `npm run demo:crash`: a few hundred real deliveries to the Express example, which is killed in their midst; exit 0 if all held. */
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ const SETTLE_LIMIT_MS = 12_000;
 
 async function main(): Promise<void> {
   const startedAt = performance.now();
-  const folder = await mkdtemp(join(tmpdir(), "oncehook-demo-"));
+  const folder = await mkdtemp(join(tmpdir(), "oncehook-crash-"));
   const load = createLoad(SEED, Date.now());
   const secret = () => randomBytes(24).toString("hex");
   const secrets = { current: secret(), previous: secret(), wrong: secret() };

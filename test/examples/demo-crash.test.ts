@@ -1,4 +1,4 @@
-/** `npm run demo`, as a newcomer runs it. */
+/** `npm run demo:crash`, as a newcomer runs it. */
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,12 +6,15 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const leftovers = () => readdirSync(tmpdir()).filter((name) => name.startsWith("oncehook-demo-"));
+const leftovers = () => readdirSync(tmpdir()).filter((name) => name.startsWith("oncehook-crash-"));
 
-describe("npm run demo", () => {
+describe("npm run demo:crash", () => {
   it("shows order, repeats, refusals, a kill and a restart, and every check held (RCV-3, RCV-6, RCV-7)", () => {
     const before = leftovers();
-    const { status, stdout, stderr } = spawnSync("npm", ["run", "--silent", "demo"], { cwd: ROOT, encoding: "utf8" });
+    const { status, stdout, stderr } = spawnSync("npm", ["run", "--silent", "demo:crash"], {
+      cwd: ROOT,
+      encoding: "utf8",
+    });
     expect({ status, failed: stdout.split("\n").filter((line) => line.includes("✗")), stderr }).toMatchObject({
       status: 0,
       failed: [],
