@@ -81,11 +81,19 @@ function addSet(walk: Walk, option: string, value: unknown, direction: Direction
     return;
   }
   refuseUnknownOptions(option, value, ["current", "previous", "next"]);
+  const before = walk.entries.length;
   addSlot(walk, { option: `${option}.current`, slot: "current", direction }, value.current);
   if (value.previous !== undefined) {
     addSlot(walk, { option: `${option}.previous`, slot: "previous", direction }, value.previous);
   }
   if (value.next !== undefined) addSlot(walk, { option: `${option}.next`, slot: "next", direction }, value.next);
+  // An empty list is right while a first rotation is under way: there is a next secret, and none in use yet.
+  if (walk.entries.slice(before).every(({ grant }) => grant.slot === "previous")) throw emptyCurrent(option);
+}
+
+function emptyCurrent(option: string): SetupError {
+  const message = `Option "${option}.current" is an empty list: without a secret nothing can be verified.`;
+  return new SetupError("invalid_secret", message, { fields: { option: `${option}.current` } });
 }
 
 interface Place {
@@ -99,15 +107,6 @@ function addSlot(walk: Walk, place: Place, value: unknown): void {
   if (!Array.isArray(value)) {
     addSecret(walk, { ...place, index: 0 }, value);
     return;
-  }
-  if (value.length === 0 && place.slot === "current") {
-    throw new SetupError(
-      "invalid_secret",
-      `Option "${place.option}" is an empty list: without a secret nothing can be verified.`,
-      {
-        fields: { option: place.option },
-      },
-    );
   }
   value.forEach((secret: unknown, index) => {
     addSecret(walk, { ...place, option: `${place.option}[${index}]`, index }, secret);

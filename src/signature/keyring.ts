@@ -13,6 +13,7 @@ export type { Direction, PreviousSecret, Secret } from "./secret.ts";
 
 /** The secrets of a webhook kind, or of both: the one in use, the one it replaced, and one installed ahead of its use. */
 export interface SecretSet {
+  /** May be an empty list while there is a `next`: a first rotation is under way. */
   current: Secret | readonly Secret[];
   previous?: PreviousSecret | readonly PreviousSecret[];
   next?: Secret | readonly Secret[];

@@ -1,0 +1,39 @@
+/** A secret store in memory, for tests and development: its secrets end with the process. */
+import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import type { WebhookKind } from "../signature/secret.ts";
+import { checkSlots } from "../signature/secret-slots.ts";
+import type { ReceiverSighting, SecretStore, StoredSecrets } from "../signature/secret-store.ts";
+
+export interface MemorySecretsOptions {
+  /** The receivers that share these secrets: `() => receiver.inbox.stats().then(({ instances }) => instances)`. Default: not known. */
+  readonly receivers?: () => Promise<readonly ReceiverSighting[]>;
+  /** How often receivers read again, milliseconds, 100 to 30,000. Default 1,000. */
+  readonly refreshMs?: number;
+}
+
+/**
+ * Makes a secret store that keeps its secrets in memory, for the receivers and rotations of one process.
+ *
+ * @throws SetupError for a wrong option
+ * @example
+ * const secrets = memorySecrets();
+ * const slots = { current: "a-secret-of-at-least-16-bytes", previous: [], next: null };
+ * console.log(await secrets.write("delivery", slots, 0)); // true
+ */
+export function memorySecrets(options: MemorySecretsOptions = {}): SecretStore {
+  refuseUnknownOptions("memorySecrets()", options, ["receivers", "refreshMs"]);
+  const receivers = functionOption("receivers", options.receivers);
+  const stored = new Map<WebhookKind, StoredSecrets>();
+  return {
+    refreshMs: numberOption("refreshMs", options.refreshMs, 1_000, { min: 100, max: 30_000, unit: "ms" }),
+    read: async (kind) => structuredClone(stored.get(kind) ?? null),
+    async write(kind, slots, revision) {
+      const checked = checkSlots(slots);
+      if ((stored.get(kind)?.revision ?? 0) !== revision) return false;
+      stored.set(kind, { ...checked, revision: revision + 1 });
+      return true;
+    },
+    receivers: async () => (await receivers?.()) ?? null,
+    close: async () => {},
+  };
+}

@@ -1,0 +1,77 @@
+/** Keyrings made of what a secret store holds. */
+import { describe, expect, it } from "vitest";
+import { KeyringError } from "../../src/errors.ts";
+import { type CompiledKeyring, compileKeyring } from "../../src/signature/keyring.ts";
+import type { SecretSlots } from "../../src/signature/secret-store.ts";
+import { storedKeyring } from "../../src/signature/stored-keyrings.ts";
+import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
+
+const HOUR = 3_600_000;
+const NEXT = { secret: `${SECRET}-next`, since: NOW, rotatedAtBefore: null };
+
+const slots = (overrides: Partial<SecretSlots> = {}): SecretSlots => ({
+  current: null,
+  previous: [],
+  next: null,
+  ...overrides,
+});
+
+async function compiled(kinds: { inbound?: Partial<SecretSlots>; delivery?: Partial<SecretSlots> }, now = NOW) {
+  const secrets = memorySecrets();
+  if (kinds.inbound !== undefined) await secrets.write("inbound", slots(kinds.inbound), 0);
+  if (kinds.delivery !== undefined) await secrets.write("delivery", slots(kinds.delivery), 0);
+  return compileKeyring(await storedKeyring(secrets, now), now);
+}
+
+const grants = (keyring: CompiledKeyring) =>
+  keyring.keys.flatMap((key) => key.grants.map(({ slot, scope }) => `${slot} ${scope}`));
+
+describe("storedKeyring()", () => {
+  it("lets each kind's secrets vouch for that kind alone, in all slots (RCV-8, RCV-9)", async () => {
+    const keyring = await compiled({
+      inbound: { current: SECRET },
+      delivery: { current: OTHER_SECRET, previous: [{ secret: `${SECRET}-old`, validUntil: NOW + HOUR }], next: NEXT },
+    });
+    expect(grants(keyring)).toEqual(["current inbound", "current delivery", "previous delivery", "next delivery"]);
+  });
+
+  it("leaves previous secrets out from their end on, without a warning (RCV-9)", async () => {
+    const delivery = { current: SECRET, previous: [{ secret: OTHER_SECRET, validUntil: NOW + HOUR }] };
+    expect(grants(await compiled({ delivery }, NOW + HOUR - 1))).toHaveLength(2);
+    const ended = await compiled({ delivery }, NOW + HOUR);
+    expect(grants(ended)).toEqual(["current delivery"]);
+    expect(ended.warnings).toEqual([]);
+  });
+
+  it("works with a next secret alone, as next: a first rotation is under way (RCV-9)", async () => {
+    expect(grants(await compiled({ delivery: { next: NEXT } }))).toEqual(["next delivery"]);
+  });
+
+  it.each([
+    ["nothing is stored", {}],
+    ["both kinds are empty", { inbound: {}, delivery: {} }],
+  ])("refuses to guess when %s, naming what stores a secret", async (_, kinds) => {
+    const failure = await compiled(kinds).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(KeyringError);
+    expect(String(failure)).toMatch(/adoptSecret\(\).*rotateSecret\(\)/);
+  });
+
+  it("takes the same secret for both kinds as one key", async () => {
+    const keyring = await compiled({ inbound: { current: SECRET }, delivery: { current: SECRET } });
+    expect(keyring.keys).toHaveLength(1);
+    expect(grants(keyring)).toEqual(["current inbound", "current delivery"]);
+  });
+
+  it("gives every reader of the same secrets the same version, and another one after a change", async () => {
+    const delivery = { current: SECRET };
+    const { version } = await compiled({ delivery });
+    expect((await compiled({ delivery }, NOW + HOUR)).version).toBe(version);
+    expect((await compiled({ delivery: { ...delivery, next: NEXT } })).version).not.toBe(version);
+  });
+
+  it("passes on what the store rejects with", async () => {
+    const failure = new Error("down");
+    await expect(storedKeyring({ read: () => Promise.reject(failure) }, NOW)).rejects.toBe(failure);
+  });
+});
