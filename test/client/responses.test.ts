@@ -1,0 +1,150 @@
+import { describe, expect, it } from "vitest";
+import { issuesOf, type Operation, RESPONSES } from "../../src/client/responses.ts";
+
+const config = {
+  eventClass: "INBOUND",
+  scope: "API_CLIENT_DEFAULT",
+  enabled: true,
+  signingEnabled: true,
+  hasCurrentSecret: true,
+  hasPreviousSecret: false,
+};
+const number = { numberId: "num_1", e164: "+12065550101", status: "ACTIVE", smsEnabled: true, mmsEnabled: true };
+const available = { e164: "+12065550110" };
+
+/** The least that each operation answers with. */
+const LEAST = {
+  whoami: {
+    apiClientId: "ac_1",
+    apiClientName: "One",
+    apiClientStatus: "ACTIVE",
+    capabilities: [],
+    assignedNumbers: { total: 0, smsEnabledCount: 0, mmsEnabledCount: 0 },
+    inboundWebhookConfigured: false,
+    deliveryWebhookConfigured: false,
+  },
+  "webhooks.get": {
+    defaults: { inbound: config, delivery: config },
+    overridesSummary: { inboundOverrideCount: 0, deliveryOverrideCount: 0 },
+  },
+  "webhooks.update": config,
+  "numbers.list": { numbers: [number] },
+  "numbers.search": { groups: [{ rateCenter: "SEATTLE", count: 1, numbers: [available] }], requestedQuantity: 50 },
+  "numbers.update": { number },
+  "messages.send": {
+    results: [{ to: "+14155550123", messageId: "msg_1", status: "QUEUED" }],
+    errors: [{ to: "nobody", error: { code: "INVALID_RECIPIENT", message: "No number.", details: {} } }],
+  },
+} as const satisfies Record<Operation, object>;
+
+const OPERATIONS = Object.keys(RESPONSES) as Operation[];
+const issues = (operation: Operation, body: unknown) => issuesOf(RESPONSES[operation], body);
+
+describe("RESPONSES", () => {
+  it.each(OPERATIONS)("takes the least that %s answers with", (operation) => {
+    expect(issues(operation, LEAST[operation])).toEqual([]);
+  });
+
+  it.each(OPERATIONS)("takes fields of %s that the specification does not show", (operation) => {
+    expect(issues(operation, withExtra(LEAST[operation]))).toEqual([]);
+  });
+
+  it.each(OPERATIONS)("finds a field of %s that is missing, and a body that is no object", (operation) => {
+    for (const [name] of Object.entries(LEAST[operation])) {
+      const found = issues(operation, { ...LEAST[operation], [name]: undefined });
+      expect(found).toHaveLength(1);
+      expect(found[0]).toMatch(new RegExp(`^${name}: expected `));
+    }
+    for (const body of [null, undefined, "text", 7, []])
+      expect(issues(operation, body)).toEqual(["body: expected object"]);
+  });
+
+  it("takes statuses, scopes and capabilities that are not shown", () => {
+    expect(issues("whoami", { ...LEAST.whoami, apiClientStatus: "PAUSED", capabilities: ["x:y"] })).toEqual([]);
+    expect(issues("numbers.list", { numbers: [{ ...number, status: "PORTING" }] })).toEqual([]);
+  });
+
+  it.each(["webhooks.get", "webhooks.update"] as const)("takes any event class in %s (WHK-15)", (operation) => {
+    const other = { ...config, eventClass: "MESSAGES_V2", scope: "ACCOUNT" };
+    const body =
+      operation === "webhooks.get" ? { ...LEAST[operation], defaults: { inbound: other, delivery: other } } : other;
+    expect(issues(operation, body)).toEqual([]);
+  });
+
+  it.each([undefined, null, 0, 1_767_225_600_000])("takes timestamps of a webhook that are %j (WHK-16)", (time) => {
+    expect(issues("webhooks.update", { ...config, previousSecretValidUntil: time, rotatedAt: time })).toEqual([]);
+  });
+
+  it.each([undefined, null, "https://a.example"])("takes an endpointUrl of %j (WHK-14)", (endpointUrl) => {
+    expect(issues("webhooks.update", { ...config, endpointUrl })).toEqual([]);
+  });
+
+  it("takes numbers whose optional fields are null or absent (NUM-6)", () => {
+    const nulls = { campaignRegId: null, webhookInboundOverride: null, webhookDeliveryOverride: null };
+    expect(issues("numbers.list", { numbers: [number, { ...number, ...nulls }] })).toEqual([]);
+  });
+
+  it("takes an update's answer without a number (UPD-11)", () => {
+    expect(issues("numbers.update", { number: null })).toEqual([]);
+    expect(issues("numbers.update", {})).toEqual(["number: expected object"]);
+  });
+
+  it.each([undefined, null, 7])("takes a providerResultCount of %j (SEA-7)", (providerResultCount) => {
+    expect(issues("numbers.search", { ...LEAST["numbers.search"], providerResultCount })).toEqual([]);
+  });
+
+  it("takes a group whose count is not that of its numbers, and null in theirs (SEA-14)", () => {
+    const nulls = { nationalDisplay: null, city: null, state: null, rateCenter: null };
+    const groups = [{ rateCenter: "X", count: 99, numbers: [{ ...available, ...nulls }] }];
+    expect(issues("numbers.search", { groups, requestedQuantity: 50 })).toEqual([]);
+  });
+
+  it("takes any text as a rejected recipient (SND-8)", () => {
+    const [rejected] = LEAST["messages.send"].errors;
+    const errors = ["", "<b>", "\u001b[2J", "+14155550123"].map((to) => ({ ...rejected, to }));
+    expect(issues("messages.send", { results: [], errors })).toEqual([]);
+  });
+
+  it("takes a send without any accepted recipient (SND-24)", () => {
+    expect(issues("messages.send", { results: [], errors: LEAST["messages.send"].errors })).toEqual([]);
+  });
+
+  it("takes the state of today from a repeated send (SND-17)", () => {
+    const results = [{ ...LEAST["messages.send"].results[0], status: "delivered" }];
+    expect(issues("messages.send", { results, errors: [] })).toEqual([]);
+  });
+});
+
+describe("issuesOf()", () => {
+  it("tells path and type, and never a value", () => {
+    const marked = "marked-4711";
+    const results = [{ to: [marked], messageId: { marked }, status: 1, [marked]: marked }];
+    expect(issues("messages.send", { results, errors: marked })).toEqual([
+      "results.0.to: expected string",
+      "results.0.messageId: expected string",
+      "results.0.status: expected string",
+      "errors: expected array",
+    ]);
+  });
+
+  it("tells integers from other numbers", () => {
+    const found = (total: unknown) =>
+      issues("whoami", { ...LEAST.whoami, assignedNumbers: { ...LEAST.whoami.assignedNumbers, total } });
+    expect(found("7")).toEqual(["assignedNumbers.total: expected number"]);
+    expect(found(1.5)).toEqual(["assignedNumbers.total: expected int"]);
+    expect(found(1e300)).toHaveLength(1);
+  });
+
+  it("tells 20 problems at most", () => {
+    const numbers = Array.from({ length: 1_000 }, () => null);
+    expect(issues("numbers.list", { numbers })).toHaveLength(20);
+  });
+});
+
+/** Each object in it with one more field. */
+function withExtra(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withExtra);
+  if (typeof value !== "object" || value === null) return value;
+  const fields = Object.entries(value).map(([name, field]) => [name, withExtra(field)]);
+  return { ...Object.fromEntries(fields), notShown: { at: [1] } };
+}
