@@ -14,7 +14,7 @@ import type { Timer } from "../internal/clock.ts";
 import { thisInstance } from "../internal/process.ts";
 import { Announcer } from "./announcements.ts";
 import { CommittedIdentities } from "./duplicates.ts";
-import { Housekeeping } from "./housekeeping.ts";
+import { Housekeeping, type KeyringUse } from "./housekeeping.ts";
 import { identityKey } from "./intake.ts";
 import type { ResolvedOptions } from "./options.ts";
 
@@ -44,7 +44,7 @@ export class Engine<Tx> {
   #acceptFailure: string | null = null;
   #warnedAboutLate = false;
 
-  constructor(options: ResolvedOptions<Tx>, registry: HandlerRegistry<Tx>, keyringVersion: () => string) {
+  constructor(options: ResolvedOptions<Tx>, registry: HandlerRegistry<Tx>, keyrings: KeyringUse) {
     const { store, clock, logger, random, concurrency, leaseMs, maxAttempts, onDead, handlerTimeoutMs } = options;
     this.options = options;
     this.#registry = registry;
@@ -63,7 +63,7 @@ export class Engine<Tx> {
       lateEvents: () => this.lateEvents,
     });
     this.worker.connect(this.#batcher);
-    this.#housekeeping = new Housekeeping(options, this.worker, keyringVersion);
+    this.#housekeeping = new Housekeeping(options, this.worker, keyrings);
   }
 
   get isStopped(): boolean {

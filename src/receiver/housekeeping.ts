@@ -2,6 +2,7 @@
 import { failureCode } from "../inbox/failure.ts";
 import type { InboxStore } from "../inbox/store.ts";
 import type { Timer } from "../internal/clock.ts";
+import type { BackgroundRefresh, KeyringSource } from "../signature/provider.ts";
 import type { ResolvedOptions } from "./options.ts";
 
 const HEARTBEAT_MS = 10_000;
@@ -17,19 +18,24 @@ type HousekeepingOptions = Pick<ResolvedOptions<unknown>, "clock" | "logger" | "
   readonly store: Pick<InboxStore, "heartbeat" | "prune" | "nextDue">;
 };
 
+/** Which secrets the receiver uses, and what keeps them up to date. */
+export type KeyringUse = Pick<KeyringSource, "version" | "background">;
+
 export class Housekeeping {
   /** Cumulative for this process: deliveries by secret slot and by refusal reason. */
   readonly counters: Record<string, number> = {};
   readonly #options: HousekeepingOptions;
   readonly #worker: { readonly isStarted: boolean };
-  readonly #keyringVersion: () => string;
+  readonly #keyrings: KeyringUse;
   readonly #timers = new Map<string, Timer>();
   #workerRanAt: number;
+  /** The version of the last heartbeat. */
+  #toldVersion: string | null = null;
 
-  constructor(options: HousekeepingOptions, worker: { readonly isStarted: boolean }, keyringVersion: () => string) {
+  constructor(options: HousekeepingOptions, worker: { readonly isStarted: boolean }, keyrings: KeyringUse) {
     this.#options = options;
     this.#worker = worker;
-    this.#keyringVersion = keyringVersion;
+    this.#keyrings = keyrings;
     this.#workerRanAt = options.clock.monotonic();
   }
 
@@ -37,7 +43,12 @@ export class Housekeeping {
     this.#every("heartbeat", HEARTBEAT_MS, () => this.beat());
     this.#every("prune", PRUNE_MS, () => this.#pruneAll());
     this.#every("idle worker", IDLE_WORKER_MS, () => this.#warnAboutIdleWorker());
-    void this.#quietly("heartbeat", () => this.beat());
+    const { background } = this.#keyrings;
+    if (background !== null) this.#every("keyring", background.everyMs, () => this.#refreshKeyrings(background));
+    void this.#quietly("heartbeat", async () => {
+      await background?.refresh();
+      await this.beat();
+    });
   }
 
   async stop(): Promise<void> {
@@ -84,7 +95,15 @@ export class Housekeeping {
   }
 
   async beat(): Promise<void> {
-    await this.#options.store.heartbeat({ keyringVersion: this.#keyringVersion(), counters: { ...this.counters } });
+    const keyringVersion = this.#keyrings.version();
+    await this.#options.store.heartbeat({ keyringVersion, counters: { ...this.counters } });
+    this.#toldVersion = keyringVersion;
+  }
+
+  /** A rotation waits until every receiver has said that it has the new secret, so a change is told at once. */
+  async #refreshKeyrings(background: BackgroundRefresh): Promise<void> {
+    await background.refresh();
+    if (this.#keyrings.version() !== this.#toldVersion) await this.beat();
   }
 
   /** An accepted event that is due and that nobody works on is the likeliest mistake of a new user. */

@@ -11,6 +11,7 @@ import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from 
 import type { SignatureEncoding } from "../signature/candidates.ts";
 import type { Keyring } from "../signature/keyring.ts";
 import type { KeyringProvider } from "../signature/provider.ts";
+import type { SecretStore } from "../signature/secret-store.ts";
 import { type TimestampFormat, type Tolerance, timestampFormatOption } from "../signature/timestamp.ts";
 
 const MINUTE_MS = 60_000;
@@ -19,8 +20,11 @@ const KIB = 1024;
 const SIGNATURE_ENCODINGS = ["auto", "hex", "base64", "base64url"] as const;
 
 export interface ReceiverOptions<Tx = unknown> {
-  /** A secret, a set of them, one per webhook kind, or a function that reads them. */
-  readonly secrets: Keyring | KeyringProvider;
+  /**
+   * A secret, a set of them, one per webhook kind, a function that reads them, or a secret store, such as `sqliteSecrets`
+   * of oncehook/sqlite: that is read again every `refreshMs`, and stays open when the receiver stops (RCV-9).
+   */
+  readonly secrets: Keyring | KeyringProvider | SecretStore;
   /** Where events are kept: `sqliteStore("inbox.db")`. */
   readonly store: InboxStore<Tx>;
   /** Names the application an inbox belongs to; another name on the same inbox is refused. 1 to 64 characters. Default `"default"`. */
@@ -81,7 +85,7 @@ export interface RetentionOptions {
 }
 
 export interface ResolvedOptions<Tx> {
-  readonly secrets: Keyring | KeyringProvider;
+  readonly secrets: Keyring | KeyringProvider | SecretStore;
   readonly store: InboxStore<Tx>;
   readonly name: string;
   readonly ack: "stored" | "handled";

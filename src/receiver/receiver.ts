@@ -54,7 +54,7 @@ export class Receiver<Tx = unknown> {
     this.#options = resolveOptions(options);
     const { clock, logger, gapWaitMs } = this.#options;
     this.#keyrings = createKeyringSource(this.#options.secrets, { clock, logger });
-    this.#engine = new Engine(this.#options, this.#registry, () => this.#keyrings.version());
+    this.#engine = new Engine(this.#options, this.#registry, this.#keyrings);
     this.#http = new HttpIntake(() => this.#engine, this.#keyrings);
     this.#inbox = new InboxOperator({
       store: () => this.#engine.options.store,

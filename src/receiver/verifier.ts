@@ -10,14 +10,15 @@ import { SampledLog } from "../internal/sampled-log.ts";
 import type { Keyring } from "../signature/keyring.ts";
 import { checkHeaders } from "../signature/match.ts";
 import { createKeyringSource, type KeyringProvider, keyringContext } from "../signature/provider.ts";
+import type { SecretStore } from "../signature/secret-store.ts";
 import { resolvePolicy, type VerifyOptions, verifyFrom } from "../signature/verify.ts";
 import * as answers from "./answers.ts";
 import { refuseBody } from "./head.ts";
 import { type Answer, type BodyReading, type BodyResult, type IncomingWebhook, RAW_BODY_FIX } from "./incoming.ts";
 
 export interface VerifierOptions extends Pick<VerifyOptions, "toleranceMs" | "timestampFormat" | "encoding"> {
-  /** A keyring, or a function that reads one. */
-  readonly secrets: Keyring | KeyringProvider;
+  /** A keyring, a function that reads one, or a secret store: read again when a delivery comes `refreshMs` later. */
+  readonly secrets: Keyring | KeyringProvider | SecretStore;
   /** Bytes of a body at most. 1,024 to 1,048,576 (1 MiB). Default 262,144 (256 KiB). */
   readonly maxBodyBytes?: number;
   /** Told of mistakes in the set-up, 10 lines a second at most. Default: standard error, one JSON object per line. */

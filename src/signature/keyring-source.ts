@@ -29,6 +29,13 @@ export interface KeyringSourceDeps {
   readonly logger: Logger;
 }
 
+/** A read that whoever uses the source repeats while it is at work. */
+export interface BackgroundRefresh {
+  readonly everyMs: number;
+  /** Never rejects: the log tells of a failure. */
+  refresh(): Promise<void>;
+}
+
 /** Where a receiver gets the keyring of a request from. */
 export interface KeyringSource {
   /**
@@ -44,6 +51,8 @@ export interface KeyringSource {
   reread(context: KeyringContext, seen: CompiledKeyring): Promise<CompiledKeyring | null>;
   /** Names the secrets in use, as `CompiledKeyring.version` does; for many tenants, all that are cached. */
   version(): string;
+  /** What has to be read again and again although no request asks for it; null when that is nothing. */
+  readonly background: BackgroundRefresh | null;
   /** Forgets the keyrings and stops the timers. */
   close(): void;
 }

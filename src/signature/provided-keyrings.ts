@@ -1,6 +1,6 @@
 /** The cache behind an async keyring: when it is read, how long a read counts, and what serves when reading fails. */
 import { createHash } from "node:crypto";
-import { KeyringError, SetupError } from "../errors.ts";
+import { KeyringError, OncehookError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import { type CompiledKeyring, compileKeyring, EMPTY_KEYRING, type Keyring } from "./keyring.ts";
@@ -35,11 +35,12 @@ const CLOSED = "The receiver is closed, and its keyrings with it.";
 const UNDECIDED =
   "A signature fits none of the secrets at hand, and the keyring provider, which may know a newer one, fails: such deliveries are answered with 503 until it works again.";
 
-/** Keyrings read from a provider. Reads happen because of requests, never by a timer, so an idle process is idle. */
+/** Keyrings read from a provider. Reads happen because somebody asks, never by a timer, so an idle process is idle. */
 export class ProvidedKeyrings implements KeyringSource {
   readonly #provider: KeyringProvider;
   readonly #clock: Clock;
   readonly #logger: Logger;
+  readonly #refreshMs: number;
   readonly #known = new Map<string, Entry>();
   /** Apart from the known tenants, so that a flood of invented names evicts none of them. */
   readonly #unknown = new Map<string, Entry>();
@@ -47,10 +48,13 @@ export class ProvidedKeyrings implements KeyringSource {
   #rereading: Promise<Entry> | null = null;
   #closed = false;
 
-  constructor(provider: KeyringProvider, { clock, logger }: KeyringSourceDeps) {
+  readonly background = null;
+
+  constructor(provider: KeyringProvider, { clock, logger }: KeyringSourceDeps, refreshMs: number = REFRESH_MS) {
     this.#provider = provider;
     this.#clock = clock;
     this.#logger = logger;
+    this.#refreshMs = refreshMs;
   }
 
   read(context: KeyringContext): CompiledKeyring | Promise<CompiledKeyring> {
@@ -64,6 +68,11 @@ export class ProvidedKeyrings implements KeyringSource {
     return mayServeMeanwhile(entry, now)
       ? serve(entry, now)
       : reading.then((read) => serve(read, this.#clock.monotonic()));
+  }
+
+  /** Reads again now, or waits for the read under way. Never rejects; a failure is logged, and the last keyring kept. */
+  async refresh(context: KeyringContext): Promise<void> {
+    if (!this.#closed) await this.#refresh(keyOf(context), context);
   }
 
   async reread(context: KeyringContext, seen: CompiledKeyring): Promise<CompiledKeyring | null> {
@@ -96,7 +105,7 @@ export class ProvidedKeyrings implements KeyringSource {
   }
 
   version(): string {
-    const versions = [...this.#known.values()].map(({ keyring }) => keyring?.version ?? "none").sort();
+    const versions = [...new Set([...this.#known.values()].map(({ keyring }) => keyring?.version ?? "none"))].sort();
     if (versions.length <= 1) return versions[0] ?? "none";
     return createHash("sha256").update(versions.join("\n")).digest("hex").slice(0, 16);
   }
@@ -150,7 +159,7 @@ export class ProvidedKeyrings implements KeyringSource {
     }
     entry.failure = undefined;
     entry.readAt = now;
-    entry.dueAt = now + (keyring === EMPTY_KEYRING ? UNKNOWN_MS : REFRESH_MS);
+    entry.dueAt = now + (keyring === EMPTY_KEYRING ? UNKNOWN_MS : this.#refreshMs);
   }
 
   #failed(entry: Entry, cause: unknown): void {
@@ -158,13 +167,12 @@ export class ProvidedKeyrings implements KeyringSource {
     if (entry.keyring === EMPTY_KEYRING) entry.keyring = null;
     if (entry.failure === undefined) {
       // The provider's own message may hold anything; only our own say nothing secret.
-      const reason =
-        cause instanceof SetupError || cause instanceof KeyringError ? cause.message : "It threw an error.";
+      const reason = cause instanceof OncehookError ? cause.message : "It threw an error.";
       const fields = { code: "keyring_unavailable", servesLast: entry.keyring !== null };
       this.#logger.error(fields, `The keyring provider failed. ${reason}`);
     }
     entry.failure = { cause };
-    entry.dueAt = this.#clock.monotonic() + FAILURE_PAUSE_MS;
+    entry.dueAt = this.#clock.monotonic() + Math.min(FAILURE_PAUSE_MS, this.#refreshMs);
   }
 
   /** Re-inserting keeps the maps in order of their last read, so the first one is the one to evict. */

@@ -18,7 +18,7 @@ export function setUp(answer: KeyringProvider) {
     reads.push(context);
     return answer(context);
   };
-  return { clock, log, reads, source: createKeyringSource(provider, { clock, logger }) };
+  return { clock, log, logger, reads, source: createKeyringSource(provider, { clock, logger }) };
 }
 
 export function atHand(keyring: CompiledKeyring | Promise<CompiledKeyring>): CompiledKeyring {

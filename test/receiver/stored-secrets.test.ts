@@ -1,0 +1,132 @@
+/** A receiver whose secrets lie in a secret store: it picks up a rotation by itself, and says so. */
+import { describe, expect, it } from "vitest";
+import type { SecretSlots, SecretStore } from "../../src/signature/secret-store.ts";
+import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { idleTurns, MINUTE, memoryBench, SECRET, sqliteBench, until } from "./bench.ts";
+import { inbound, outbound } from "./events.ts";
+
+const NEXT = "the-secret-after-the-rotation-32";
+const OLD = "the-secret-before-the-rotation-3";
+
+const slots = (overrides: Partial<SecretSlots> = {}): SecretSlots => ({
+  current: SECRET,
+  previous: [],
+  next: null,
+  ...overrides,
+});
+
+/** A receiver that is open, on a store that holds SECRET for inbound messages. */
+async function openBench(refreshMs = 1_000) {
+  const secrets = memorySecrets({ refreshMs });
+  await secrets.write("inbound", slots(), 0);
+  const bench = sqliteBench({ secrets });
+  bench.receiver.onAny(() => {});
+  await bench.receiver.start();
+  const version = async () => (await bench.receiver.inbox.stats()).instances[0]?.keyringVersion;
+  await until(async () => (await version()) !== undefined, "the first heartbeat");
+  return { ...bench, secrets, version };
+}
+
+describe("createReceiver() with a secret store", () => {
+  it("tells the version of its secrets from its first heartbeat on", async () => {
+    const { version } = await openBench();
+    expect(await version()).toMatch(/^[0-9a-f]{16}$/);
+  });
+
+  it("tells of a next secret within refreshMs, without a request or a restart, and takes it (RCV-9)", async () => {
+    const { secrets, version, clock, deliver } = await openBench();
+    const before = await version();
+    await secrets.write("inbound", slots({ next: { secret: NEXT, since: clock.now(), rotatedAtBefore: null } }), 1);
+    await clock.advance(1_000);
+    await until(async () => (await version()) !== before, "the new version");
+    expect((await deliver(inbound(), { secret: NEXT })).status).toBe(200);
+    expect((await deliver(outbound("queued"), { secret: NEXT })).status).toBe(401);
+  });
+
+  it("takes a next secret that it has not read yet, by reading again on the mismatch (RCV-9)", async () => {
+    const { secrets, clock, deliver, receiver } = await openBench(30_000);
+    await deliver(inbound());
+    await secrets.write("inbound", slots({ next: { secret: NEXT, since: clock.now(), rotatedAtBefore: null } }), 1);
+    expect((await deliver(inbound({ messageId: "m 2" }), { secret: NEXT })).status).toBe(200);
+    expect(receiver.counters).toEqual({ "slot:current": 1, "slot:next": 1 });
+  });
+
+  it("refuses a previous secret from its end on, to the millisecond (RCV-9)", async () => {
+    const { secrets, clock, deliver } = await openBench();
+    const end = clock.now() + MINUTE;
+    await secrets.write("inbound", slots({ previous: [{ secret: OLD, validUntil: end }] }), 1);
+    await clock.advance(1_000);
+    clock.set(end - 1);
+    expect((await deliver(inbound(), { secret: OLD })).status).toBe(200);
+    clock.set(end);
+    expect((await deliver(inbound({ messageId: "m 2" }), { secret: OLD })).status).toBe(401);
+  });
+
+  it("writes one heartbeat for a change, and none for a refresh that brings nothing", async () => {
+    const { secrets, store, clock } = await openBench();
+    let beats = 0;
+    const { heartbeat } = store;
+    store.heartbeat = (beat) => {
+      beats++;
+      return heartbeat(beat);
+    };
+    await clock.advance(3_000);
+    expect(beats).toBe(0);
+    await secrets.write("inbound", slots({ current: NEXT }), 1);
+    await clock.advance(3_000);
+    expect(beats).toBe(1);
+  });
+
+  it("tells of a change again when its heartbeat failed", async () => {
+    const { secrets, store, clock, version } = await openBench();
+    const before = await version();
+    await secrets.write("inbound", slots({ current: NEXT }), 1);
+    store.faults.reads = new Error("locked");
+    await clock.advance(1_000);
+    store.faults.reads = null;
+    await clock.advance(1_000);
+    await until(async () => (await version()) !== before, "the new version");
+  });
+
+  it("answers 503, never 401, while the store fails and nothing was read (RCV-4)", async () => {
+    const secrets: SecretStore = { ...memorySecrets(), read: () => Promise.reject(new Error("down: the-secret")) };
+    const { deliver, log } = memoryBench({ secrets, ack: "handled" });
+    expect((await deliver(inbound())).status).toBe(503);
+    expect((await deliver(inbound(), { secret: OLD })).status).toBe(503);
+    expect(JSON.stringify(log)).not.toContain("the-secret");
+  });
+
+  it("answers 503 while no secret is stored, and the log names what stores one (RCV-4)", async () => {
+    const { deliver, log } = memoryBench({ secrets: memorySecrets() });
+    expect((await deliver(inbound())).status).toBe(503);
+    expect(JSON.stringify(log)).toContain("adoptSecret()");
+  });
+
+  it("stops its refreshes with itself, and leaves the store open", async () => {
+    let reads = 0;
+    let closed = false;
+    const kept = memorySecrets();
+    await kept.write("inbound", slots(), 0);
+    const secrets: SecretStore = {
+      ...kept,
+      read: (kind) => {
+        reads++;
+        return kept.read(kind);
+      },
+      close: async () => {
+        closed = true;
+      },
+    };
+    const { receiver, clock } = sqliteBench({ secrets });
+    receiver.onAny(() => {});
+    await receiver.start();
+    await clock.advance(2_000);
+    await receiver.stop();
+    const atStop = reads;
+    expect(atStop).toBeGreaterThan(2);
+    await clock.advance(10_000);
+    await idleTurns();
+    expect(reads).toBe(atStop);
+    expect(closed).toBe(false);
+  });
+});

@@ -1,0 +1,123 @@
+/** Keyrings of a secret store, as a receiver uses them. */
+import { describe, expect, it } from "vitest";
+import { KeyringError, SetupError, StoreError } from "../../src/errors.ts";
+import type { Keyring } from "../../src/signature/keyring.ts";
+import { createKeyringSource } from "../../src/signature/provider.ts";
+import type { SecretStore } from "../../src/signature/secret-store.ts";
+import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { OTHER_SECRET, SECRET } from "./openssl.ts";
+import { atHand, MINUTE, settle, setUp } from "./provider-setup.ts";
+
+const stored = (current: string) => ({ current, previous: [], next: null });
+
+/** A source over a store in memory that holds one secret, and a switch that makes the store's reads fail. */
+async function setUpStore(refreshMs = 1_000) {
+  const store = memorySecrets({ refreshMs });
+  await store.write("delivery", stored(SECRET), 0);
+  let failure: Error | null = null;
+  let reads = 0;
+  const secrets: SecretStore = {
+    ...store,
+    read: (kind) => {
+      reads++;
+      return failure === null ? store.read(kind) : Promise.reject(failure);
+    },
+  };
+  const { clock, log, logger } = setUp(() => undefined);
+  const source = createKeyringSource(secrets, { clock, logger });
+  const fail = (error: Error | null) => {
+    failure = error;
+  };
+  return { store, source, clock, log, fail, reads: () => reads };
+}
+
+describe("createKeyringSource() of a secret store", () => {
+  it("reads one keyring for all routes and tenants", async () => {
+    const { source, reads } = await setUpStore();
+    const keyring = await source.read({ tenant: "a" });
+    expect(atHand(source.read({ route: "/b" }))).toBe(keyring);
+    expect(reads()).toBe(2);
+    expect(source.version()).toBe(keyring.version);
+  });
+
+  it("refreshes by the store's refreshMs instead of 30 s when requests come (RCV-9)", async () => {
+    const { source, store, clock } = await setUpStore(200);
+    const before = await source.read({});
+    await store.write("delivery", stored(OTHER_SECRET), 1);
+    await clock.advance(199);
+    source.read({});
+    await settle();
+    expect(atHand(source.read({}))).toBe(before);
+    await clock.advance(1);
+    source.read({});
+    await settle();
+    expect(atHand(source.read({})).version).not.toBe(before.version);
+  });
+
+  it("has a background refresh that reads although no request came, and never rejects (RCV-9)", async () => {
+    const { source, fail } = await setUpStore(200);
+    expect(source.background?.everyMs).toBe(200);
+    expect(source.version()).toBe("none");
+    await source.background?.refresh();
+    const version = source.version();
+    expect(version).toMatch(/^[0-9a-f]{16}$/);
+    fail(new Error("down"));
+    await source.background?.refresh();
+    expect(source.version()).toBe(version);
+    source.close();
+    await source.background?.refresh();
+    expect(source.version()).toBe("none");
+  });
+
+  it("re-reads on a mismatch (RCV-9)", async () => {
+    const { source, store } = await setUpStore(30_000);
+    const seen = await source.read({});
+    await store.write("delivery", stored(OTHER_SECRET), 1);
+    expect((await source.reread({ tenant: "a" }, seen))?.version).not.toBe(seen.version);
+  });
+
+  it("serves the last keyring for 10 minutes while the store fails, then rejects (RCV-4)", async () => {
+    const { source, clock, fail, log } = await setUpStore();
+    const keyring = await source.read({});
+    fail(new StoreError("secret_unreadable", "The key does not fit."));
+    await clock.advance(10 * MINUTE - 1);
+    await source.background?.refresh();
+    expect(atHand(source.read({}))).toBe(keyring);
+    await clock.advance(1);
+    await expect((async () => source.read({}))()).rejects.toThrow(KeyringError);
+    expect(log.join()).toContain("The key does not fit.");
+  });
+
+  it("rejects while nothing is stored, and works a refresh after the first write", async () => {
+    const secrets = memorySecrets({ refreshMs: 100 });
+    const { clock, logger } = setUp(() => undefined);
+    const source = createKeyringSource(secrets, { clock, logger });
+    await expect((async () => source.read({}))()).rejects.toThrow(KeyringError);
+    await secrets.write("inbound", stored(SECRET), 0);
+    await clock.advance(100);
+    expect((await source.read({})).keys).toHaveLength(1);
+  });
+
+  it.each([
+    ["lacks a method", { read: () => null, write: () => true, receivers: () => null, refreshMs: 1_000 }, /close\(\)/],
+    ["has no refreshMs", { ...memorySecrets(), refreshMs: undefined }, /"secrets.refreshMs" must be a whole number/],
+    ["is read without a pause", { ...memorySecrets(), refreshMs: 0 }, /"secrets.refreshMs" must be/],
+  ])("refuses a store that %s", (_, secrets, message) => {
+    const { clock, logger } = setUp(() => undefined);
+    const make = () => createKeyringSource(secrets as unknown as SecretStore, { clock, logger });
+    expect(make).toThrow(SetupError);
+    expect(make).toThrow(message);
+  });
+});
+
+describe("version()", () => {
+  it("of several tenants with equal secrets is that of the one keyring", async () => {
+    const answers: Record<string, Keyring> = { a: SECRET, b: SECRET, c: OTHER_SECRET };
+    const { source } = setUp(({ tenant }) => answers[tenant ?? ""]);
+    const { version } = await source.read({ tenant: "a" });
+    await source.read({ tenant: "b" });
+    expect(source.version()).toBe(version);
+    await source.read({ tenant: "c" });
+    expect(source.version()).not.toBe(version);
+  });
+});
