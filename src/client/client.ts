@@ -1,6 +1,21 @@
 /** The client of the service's API: one method per route. */
-import type { Call, CallOptions, SendOptions } from "./call.ts";
+import type { Ground } from "./attempts.ts";
+import { type Call, type CallOptions, callOf, type SendOptions } from "./call.ts";
+import { type CoreCall, CoreCalls } from "./core-call.ts";
+import { guardedHooks } from "./hooks.ts";
+import {
+  messagesSendCall,
+  numbersGetCall,
+  numbersListCall,
+  numbersSearchCall,
+  numbersUpdateCall,
+  webhooksGetCall,
+  webhooksUpdateCall,
+  whoamiCall,
+} from "./operations.ts";
 import { type ClientOptions, resolveOptions } from "./options.ts";
+import { TokenSource } from "./token.ts";
+import { tokenRequest } from "./token-request.ts";
 import type {
   NumberSearch,
   NumberSearchResult,
@@ -58,5 +73,31 @@ export interface Client {
  * console.log(typeof client.messages.send); // "function"
  */
 export function createClient(options: ClientOptions): Client {
-  throw new Error(`unfinished ${resolveOptions(options).baseUrl}`);
+  const resolved = resolveOptions(options);
+  const { fetch, clock, timeoutMs, logger, maxRetries, backoff, random, validateRequests } = resolved;
+  const request = tokenRequest(resolved);
+  const ground: Ground = {
+    ...{ fetch, clock, timeoutMs, secrets: request.secrets },
+    hooks: guardedHooks(resolved.hooks, logger),
+    rules: { maxRetries, backoff, random },
+  };
+  const calls = new CoreCalls(resolved, ground, new TokenSource(request, ground, logger));
+  const run = <T>(call: CoreCall<T>): Call<T> => callOf(calls.run(call));
+  const checks = { validateRequests };
+  return {
+    whoami: (options) => run(whoamiCall(options)),
+    webhooks: {
+      get: (options) => run(webhooksGetCall(options)),
+      update: (kind, update, options) => run(webhooksUpdateCall(checks, kind, { update, options })),
+    },
+    numbers: {
+      list: (options) => run(numbersListCall(options)),
+      get: (numberId, options) => run(numbersGetCall(numberId, options)),
+      search: (search, options) => run(numbersSearchCall(checks, search, options)),
+      update: (numberId, update, options) => run(numbersUpdateCall(checks, numberId, { update, options })),
+    },
+    messages: {
+      send: (request, options) => run(messagesSendCall(checks, request, options)),
+    },
+  };
 }

@@ -1,0 +1,57 @@
+/** What every call refuses whatever `validateRequests` says: it could not be sent, or not be told apart from another call. */
+import { suggestion } from "../internal/options.ts";
+
+/** Visible ASCII: what every HTTP implementation carries in a header unchanged. */
+const KEY = /^[\x21-\x7e]{1,255}$/;
+
+/** Of the last argument of a call. */
+export function optionIssues(options: unknown, known: readonly string[]): string[] {
+  if (options === undefined) return [];
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    return ["options: must be an object, such as { signal }"];
+  }
+  const issues = Object.keys(options)
+    .filter((name) => !known.includes(name))
+    .map(() => `options: has a key that is not known here. Known: ${known.join(", ")}.`);
+  const { signal }: { signal?: unknown } = options;
+  if (signal !== undefined && !isSignal(signal)) issues.push("options.signal: must be an AbortSignal");
+  return issues;
+}
+
+export function keyIssues(key: unknown): string[] {
+  return typeof key === "string" && KEY.test(key)
+    ? []
+    : ["options.idempotencyKey: must be 1 to 255 visible ASCII characters"];
+}
+
+/** `.` and `..` would be taken out of the path, so that another route would get the call. */
+export function numberIdIssues(numberId: unknown): string[] {
+  const isSegment = typeof numberId === "string" && numberId.isWellFormed() && !["", ".", ".."].includes(numberId);
+  return isSegment ? [] : ["numberId: must be a numberId as numbers.list() shows it"];
+}
+
+export function kindIssues(kind: unknown): string[] {
+  if (kind === "inbound" || kind === "delivery") return [];
+  const meant =
+    typeof kind === "string" && /^[a-z]{1,20}$/i.test(kind) ? ` ${suggestion(kind, ["inbound", "delivery"])}` : "";
+  return [`kind: must be "inbound" or "delivery".${meant}`];
+}
+
+/** The JSON of a request; undefined for what has none. */
+export function jsonOf(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return undefined;
+  }
+}
+
+function isSignal(value: unknown): value is AbortSignal {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "aborted" in value &&
+    "addEventListener" in value &&
+    typeof value.addEventListener === "function"
+  );
+}

@@ -1,0 +1,114 @@
+/** A call of a core route, from its arguments to its data: checked, authorized, repeated as the rules say, read. */
+import { SampledLog } from "../internal/sampled-log.ts";
+import { attempt, type Ground, type Plan } from "./attempts.ts";
+import type { CallOptions, WithResponse } from "./call.ts";
+import { AbortedError, type CallFacts, InvalidArgumentError, type Refusal, ResponseValidationError } from "./errors.ts";
+import { coreError } from "./failure-error.ts";
+import type { ResolvedOptions } from "./options.ts";
+import { coreRefusal, isRecord } from "./refusal.ts";
+import { issuesOf, type Operation, RESPONSES } from "./responses.ts";
+import type { Body } from "./results.ts";
+import type { TokenSource } from "./token.ts";
+import type { Answer } from "./transport.ts";
+
+export interface CoreCall<T> {
+  /** As in `client.messages.send`. */
+  readonly operation: string;
+  /** Whose success the answer is. */
+  readonly answers: Operation;
+  readonly method: "GET" | "POST" | "PATCH";
+  readonly route: string;
+  /** The route with its parameters, encoded. */
+  readonly path: string;
+  readonly body: string | undefined;
+  readonly idempotencyKey: string | null;
+  readonly isRepeatable: boolean;
+  readonly options: CallOptions | undefined;
+  /** Why the call is not made; empty when it is. */
+  readonly issues: readonly string[];
+  readonly read: (body: Body, facts: CallFacts) => T;
+}
+
+export class CoreCalls {
+  readonly #options: ResolvedOptions;
+  readonly #ground: Ground;
+  readonly #tokens: TokenSource;
+  readonly #log: SampledLog;
+
+  constructor(options: ResolvedOptions, ground: Ground, tokens: TokenSource) {
+    this.#options = options;
+    this.#ground = ground;
+    this.#tokens = tokens;
+    this.#log = new SampledLog(options.logger, options.clock);
+  }
+
+  /** @throws ServiceError */
+  async run<T>(call: CoreCall<T>): Promise<WithResponse<T>> {
+    const { operation, idempotencyKey, issues } = call;
+    if (issues.length > 0) throw new InvalidArgumentError(operation, issues, idempotencyKey);
+    const ending = await attempt(this.#planOf(call), this.#ground);
+    const { attempts } = ending;
+    const facts = { operation, attempts, idempotencyKey };
+    if (ending.kind !== "answer") throw coreError(ending, facts, this.#options.timeoutMs);
+    const data = call.read(this.#checked(ending, call.answers, facts), facts);
+    return { data, response: ending.response, attempts };
+  }
+
+  #planOf<T>(call: CoreCall<T>): Plan {
+    const { clock, baseUrl } = this.#options;
+    const { operation, method, route, path, body, idempotencyKey, isRepeatable } = call;
+    const signal = call.options?.signal;
+    const fixed: Record<string, string> = { accept: "application/json", "user-agent": "oncehook" };
+    if (body !== undefined) fixed["content-type"] = "application/json";
+    if (idempotencyKey !== null) fixed["idempotency-key"] = idempotencyKey;
+    let token = "";
+    return {
+      ...{ operation, method, route, url: `${baseUrl}${path}`, body, idempotencyKey, isRepeatable, signal },
+      headers: async (attempts) => {
+        token = this.#tokens.live() ?? (await this.#awaitedToken({ operation, attempts, idempotencyKey }, signal));
+        return { ...fixed, authorization: `Bearer ${token}` };
+      },
+      refusal: (answer) => coreRefusal(answer, clock.now()),
+      renews: (refusal) => {
+        if (!isUnauthorized(refusal)) return false;
+        this.#tokens.invalidate(token);
+        return true;
+      },
+    };
+  }
+
+  /** The token request is shared: a caller that aborts leaves it, and does not end it. */
+  async #awaitedToken(facts: CallFacts, signal: AbortSignal | undefined): Promise<string> {
+    const outcome = await (signal === undefined ? this.#tokens.fresh() : unlessAborted(this.#tokens.fresh(), signal));
+    if (outcome === "aborted") throw new AbortedError(facts, signal?.reason);
+    if (outcome.kind === "failed") throw outcome.error(facts.idempotencyKey);
+    return outcome.value;
+  }
+
+  /** The service did what was asked, so a body that is not as specified is told and never asked for again. */
+  #checked({ json }: Answer, operation: Operation, facts: CallFacts): Body {
+    if (!isRecord(json)) {
+      const found = json === undefined ? "no JSON" : "JSON of another kind";
+      throw new ResponseValidationError([`body: expected object, found ${found}`], facts);
+    }
+    const mode = this.#options.validateResponses;
+    const issues = mode === "off" ? [] : issuesOf(RESPONSES[operation], json);
+    if (issues.length === 0) return json;
+    if (mode === "throw") throw new ResponseValidationError(issues, facts);
+    this.#log.warn({ operation: facts.operation, issues }, "An answer of the service is not as specified.");
+    return json;
+  }
+}
+
+/** An error page without a code counts as well; another code says that the token was not the reason. */
+function isUnauthorized({ code, status }: Refusal): boolean {
+  return code === "UNAUTHORIZED" || (code === null && status === 401);
+}
+
+function unlessAborted<T>(outcome: Promise<T>, signal: AbortSignal): Promise<T | "aborted"> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => resolve("aborted");
+    signal.addEventListener("abort", onAbort, { once: true });
+    outcome.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}

@@ -1,0 +1,142 @@
+/** What each method asks of which route, and how its arguments are checked. */
+import { randomUUID } from "node:crypto";
+import { jsonOf, keyIssues, kindIssues, numberIdIssues, optionIssues } from "./arguments.ts";
+import type { CallOptions, SendOptions } from "./call.ts";
+import type { CoreCall } from "./core-call.ts";
+import { numberUpdateIssues, searchIssues, sendIssues, webhookUpdateIssues } from "./requests.ts";
+import { numbersOf, sendResultOf, updatedConfigOf, updatedNumberOf } from "./results.ts";
+import type {
+  NumberSearch,
+  NumberSearchResult,
+  NumberUpdate,
+  PhoneNumber,
+  SendRequest,
+  SendResult,
+  UpdatedWebhookConfig,
+  WebhookDefaults,
+  WebhookKind,
+  WebhookUpdate,
+  Whoami,
+} from "./types.ts";
+
+/** Whether requests are held to the service's rules before they are made. */
+export interface Checks {
+  readonly validateRequests: boolean;
+}
+
+/** The one place where the service's JSON becomes a type: its schema was looked at as `validateResponses` says. */
+function asShown<T>(body: unknown): T {
+  return body as T;
+}
+
+const COMMON = { body: undefined, idempotencyKey: null, isRepeatable: true } as const;
+const CALL_OPTIONS = ["signal"];
+const SEND_OPTIONS = ["signal", "idempotencyKey"];
+
+export function whoamiCall(options?: CallOptions): CoreCall<Whoami> {
+  return { ...COMMON, ...read("whoami", "whoami", "/api/core/whoami", options), read: asShown };
+}
+
+export function webhooksGetCall(options?: CallOptions): CoreCall<WebhookDefaults> {
+  return { ...COMMON, ...read("webhooks.get", "webhooks.get", "/api/core/webhooks", options), read: asShown };
+}
+
+export function webhooksUpdateCall(
+  checks: Checks,
+  kind: WebhookKind,
+  change: { readonly update: WebhookUpdate; readonly options: CallOptions | undefined },
+): CoreCall<UpdatedWebhookConfig> {
+  const { update, options } = change;
+  const route = `/api/core/webhooks/${kind}`;
+  const body = jsonOf(update);
+  const always = [...kindIssues(kind), ...bodyIssues(body), ...optionIssues(options, CALL_OPTIONS)];
+  const issues = checks.validateRequests && always.length === 0 ? webhookUpdateIssues(kind, update) : always;
+  // A lost answer may have held a generated secret, which the service shows only once (WHK-13).
+  const isRepeatable = typeof update?.secret === "string";
+  return {
+    ...{ operation: "webhooks.update", answers: "webhooks.update", method: "PATCH", route, path: route },
+    ...{ body, idempotencyKey: null, isRepeatable, options, issues, read: updatedConfigOf },
+  };
+}
+
+export function numbersListCall(options?: CallOptions): CoreCall<readonly PhoneNumber[]> {
+  return { ...COMMON, ...read("numbers.list", "numbers.list", "/api/core/numbers", options), read: numbersOf };
+}
+
+export function numbersGetCall(numberId: string, options?: CallOptions): CoreCall<PhoneNumber | null> {
+  const shown = read("numbers.get", "numbers.list", "/api/core/numbers", options);
+  return {
+    ...COMMON,
+    ...shown,
+    issues: [...numberIdIssues(numberId), ...shown.issues],
+    read: (body, facts) => numbersOf(body, facts).find((number) => number?.numberId === numberId) ?? null,
+  };
+}
+
+export function numbersSearchCall(
+  checks: Checks,
+  search: NumberSearch | undefined,
+  options: CallOptions | undefined,
+): CoreCall<NumberSearchResult> {
+  const body = jsonOf(search ?? {});
+  const always = [...bodyIssues(body), ...optionIssues(options, CALL_OPTIONS)];
+  const issues = checks.validateRequests && always.length === 0 ? searchIssues(search) : always;
+  const route = "/api/core/numbers/search";
+  return {
+    ...COMMON,
+    ...{ operation: "numbers.search", answers: "numbers.search", method: "POST", route, path: route },
+    ...{ body, options, issues, read: asShown },
+  };
+}
+
+export function numbersUpdateCall(
+  checks: Checks,
+  numberId: string,
+  change: { readonly update: NumberUpdate; readonly options: CallOptions | undefined },
+): CoreCall<PhoneNumber | null> {
+  const { update, options } = change;
+  const body = jsonOf(update);
+  const always = [...numberIdIssues(numberId), ...bodyIssues(body), ...optionIssues(options, CALL_OPTIONS)];
+  const issues = checks.validateRequests && always.length === 0 ? numberUpdateIssues(update) : always;
+  return {
+    ...COMMON,
+    ...{ operation: "numbers.update", answers: "numbers.update", method: "PATCH" },
+    route: "/api/core/numbers/{numberId}",
+    path: always.length === 0 ? `/api/core/numbers/${encodeURIComponent(numberId)}` : "",
+    ...{ body, options, issues, read: updatedNumberOf },
+  };
+}
+
+export function messagesSendCall(
+  checks: Checks,
+  request: SendRequest,
+  options: SendOptions | undefined,
+): CoreCall<SendResult> {
+  const body = jsonOf(request);
+  const wrongOptions = optionIssues(options, SEND_OPTIONS);
+  const key: unknown = wrongOptions.length > 0 ? undefined : options?.idempotencyKey;
+  const wrongKey = key === undefined ? [] : keyIssues(key);
+  const always = [...bodyIssues(body), ...wrongOptions, ...wrongKey];
+  const issues = checks.validateRequests && always.length === 0 ? sendIssues(request) : always;
+  // Made once for all attempts, and told with every error, so that the send can be taken up again (SND-17).
+  const idempotencyKey = typeof key === "string" ? key : randomUUID();
+  const route = "/api/core/messages/send";
+  return {
+    ...{ operation: "messages.send", answers: "messages.send", method: "POST", route, path: route },
+    ...{ body, idempotencyKey: wrongKey.length > 0 ? null : idempotencyKey, isRepeatable: true, options, issues },
+    read: (answer, facts) => sendResultOf(answer, { ...facts, idempotencyKey }),
+  };
+}
+
+function read<Of extends "whoami" | "webhooks.get" | "numbers.list">(
+  operation: string,
+  answers: Of,
+  ...[route, options]: [string, CallOptions | undefined]
+) {
+  const issues = optionIssues(options, CALL_OPTIONS);
+  return { operation, answers, method: "GET", route, path: route, options, issues } as const;
+}
+
+function bodyIssues(body: string | undefined): string[] {
+  return body === undefined ? ["request: cannot be written as JSON"] : [];
+}

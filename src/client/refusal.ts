@@ -1,0 +1,95 @@
+/** What an answer that says no means: by the code in its body, then by its status (CLI-7, GEN-12). */
+import type { Refusal } from "./errors.ts";
+import type { Answer } from "./transport.ts";
+
+export type RefusalKind =
+  | "invalid_request"
+  | "unauthorized"
+  | "forbidden"
+  | "not_found"
+  | "conflict"
+  | "server"
+  | "upstream"
+  | "unknown";
+
+const BY_CODE: ReadonlyMap<string, RefusalKind> = new Map([
+  ["INVALID_REQUEST", "invalid_request"],
+  ["UNAUTHORIZED", "unauthorized"],
+  ["FORBIDDEN", "forbidden"],
+  ["NOT_FOUND", "not_found"],
+  ["CONFLICT", "conflict"],
+  ["SERVER_ERROR", "server"],
+  ["UPSTREAM_ERROR", "upstream"],
+]);
+
+const BY_STATUS: ReadonlyMap<number, RefusalKind> = new Map([
+  [400, "invalid_request"],
+  [401, "unauthorized"],
+  [403, "forbidden"],
+  [404, "not_found"],
+  [409, "conflict"],
+]);
+
+/** A code that is not known yet changes nothing: the status decides then (GEN-11). */
+export function kindOf(code: string | null, status: number): RefusalKind {
+  const byCode = code === null ? undefined : BY_CODE.get(code);
+  return byCode ?? BY_STATUS.get(status) ?? (status >= 500 ? "server" : "unknown");
+}
+
+/** Reads the core error wrapper (GEN-2), or as much of it as there is. */
+export function coreRefusal(answer: Answer, now: number): Refusal {
+  const body = recordOf(answer.json);
+  const error = recordOf(body.error);
+  return {
+    status: answer.status,
+    code: nameOf(error.code),
+    message: textOf(error.message),
+    details: recordOf(error.details),
+    requestId: requestIdOf(body.requestId),
+    retryAfterMs: retryAfterMs(answer.headers.get("retry-after"), now),
+  };
+}
+
+/** Reads the OAuth error of the token route (GEN-3), or as much of it as there is. */
+export function oauthRefusal(answer: Answer, now: number): Refusal {
+  const body = recordOf(answer.json);
+  return {
+    status: answer.status,
+    code: nameOf(body.error),
+    message: textOf(body.error_description),
+    details: {},
+    requestId: null,
+    retryAfterMs: retryAfterMs(answer.headers.get("retry-after"), now),
+  };
+}
+
+/** An object of JSON; `{}` for everything else. */
+export function recordOf(value: unknown): Readonly<Record<string, unknown>> {
+  return isRecord(value) ? value : {};
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** `Retry-After` in seconds or as an HTTP date; null for anything else. */
+function retryAfterMs(header: string | null, now: number): number | null {
+  const text = header?.trim() ?? "";
+  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, Number.MAX_SAFE_INTEGER);
+  // Date.parse alone takes much that is no HTTP date, such as "-5".
+  const date = /^[A-Z][a-z]+,? .*\d\d:\d\d:\d\d/.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(date) ? null : Math.max(0, date - now);
+}
+
+/** What does not look like a name is free text, and could repeat what was sent. */
+function nameOf(value: unknown): string | null {
+  return typeof value === "string" && /^[\w.:-]{1,100}$/.test(value) ? value : null;
+}
+
+function requestIdOf(value: unknown): string | null {
+  return typeof value === "string" && /^[\x21-\x7e]{1,200}$/.test(value) ? value : null;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}

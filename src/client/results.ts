@@ -1,0 +1,47 @@
+/** What the methods make of a success: the service's own object, and what the client adds to it. */
+import { type CallFacts, RecipientsRejectedError, ResponseValidationError } from "./errors.ts";
+import { isRecord } from "./refusal.ts";
+import type { PhoneNumber, SendResult, UpdatedWebhookConfig } from "./types.ts";
+
+export type Body = Readonly<Record<string, unknown>>;
+
+/** The numbers of a list; what follows needs an array, whatever `validateResponses` says. */
+export function numbersOf(body: Body, facts: CallFacts): readonly PhoneNumber[] {
+  const { numbers } = body;
+  if (!Array.isArray(numbers)) throw new ResponseValidationError(["numbers: expected array"], facts);
+  return numbers;
+}
+
+/** The updated number; null when the service shows none (UPD-11). */
+export function updatedNumberOf({ number }: Body, facts: CallFacts): PhoneNumber | null {
+  if (number === null || number === undefined) return null;
+  if (!isRecord(number)) throw new ResponseValidationError(["number: expected object"], facts);
+  return number as unknown as PhoneNumber;
+}
+
+/** A generated secret stays readable by its name, and out of logs and JSON. */
+export function updatedConfigOf(body: Body): UpdatedWebhookConfig {
+  const { generatedSecret: value, ...shown } = body;
+  if (value !== undefined) Object.defineProperty(shown, "generatedSecret", { value, enumerable: false });
+  return shown as unknown as UpdatedWebhookConfig;
+}
+
+/** Rejected recipients are data (CLI-9), until the caller asks for an error. */
+export function sendResultOf(body: Body, facts: CallFacts & { readonly idempotencyKey: string }): SendResult {
+  const { results, errors } = body;
+  const issues = [
+    ...(Array.isArray(results) ? [] : ["results: expected array"]),
+    ...(Array.isArray(errors) ? [] : ["errors: expected array"]),
+  ];
+  if (!Array.isArray(results) || !Array.isArray(errors)) throw new ResponseValidationError(issues, facts);
+  const { idempotencyKey } = facts;
+  const data = { ...body, results, errors, idempotencyKey, allRejected: results.length === 0 };
+  const throwIfRejected = (): SendResult => {
+    if (errors.length === 0) return result;
+    throw new RecipientsRejectedError({ accepted: results.length, rejected: errors.length }, facts);
+  };
+  const result: SendResult = Object.defineProperty({ ...data, throwIfRejected }, "throwIfRejected", {
+    enumerable: false,
+  });
+  return result;
+}

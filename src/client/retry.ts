@@ -1,0 +1,40 @@
+/** Whether a failed request is made again, and when: no waiting here, only the rules (CLI-5, CLI-6, SND-22, SND-23). */
+import type { Random } from "../internal/clock.ts";
+import type { Refusal } from "./errors.ts";
+import type { BackoffOptions } from "./options.ts";
+import { kindOf } from "./refusal.ts";
+import type { NoAnswer } from "./transport.ts";
+
+/** What a request ended in, if not in a success. */
+export type Failure = { readonly kind: "refused"; readonly refusal: Refusal } | NoAnswer;
+
+export interface RetryRules {
+  readonly maxRetries: number;
+  readonly backoff: Required<BackoffOptions>;
+  readonly random: Random;
+}
+
+/** A service that asks for a longer wait gets no retry: the caller decides what to do until then. */
+const LONGEST_RETRY_AFTER_MS = 60_000;
+
+/** Milliseconds to wait before the next attempt, or null: give up. */
+export function retryDelay(failure: Failure, retriesMade: number, rules: RetryRules): number | null {
+  if (retriesMade >= rules.maxRetries || !isTransient(failure)) return null;
+  const asked = failure.kind === "refused" ? failure.refusal.retryAfterMs : null;
+  if (asked !== null && asked > LONGEST_RETRY_AFTER_MS) return null;
+  return Math.max(asked ?? 0, jitter(retriesMade, rules));
+}
+
+/** A 5xx whose body names a refusal, such as `CONFLICT`, is that refusal: the body is authoritative (GEN-12). */
+function isTransient(failure: Failure): boolean {
+  if (failure.kind === "none") return failure.reason !== "aborted";
+  const { code, status } = failure.refusal;
+  const kind = kindOf(code, status);
+  if (kind === "upstream") return true;
+  return status >= 500 && (kind === "server" || kind === "unknown");
+}
+
+/** Full jitter: callers that failed together do not come back together. */
+function jitter(retriesMade: number, { backoff, random }: RetryRules): number {
+  return Math.round(random() * Math.min(backoff.maxMs, backoff.baseMs * 2 ** retriesMade));
+}

@@ -1,0 +1,135 @@
+/** The token of the client: one at a time, asked for once whatever the parallelism, renewed before it ends (CLI-1, CLI-2, CLI-4). */
+import type { Clock } from "../internal/clock.ts";
+import type { Logger } from "../internal/logger.ts";
+import { attempt, type Ending, type Ground, type Plan } from "./attempts.ts";
+import { type CallFacts, ResponseValidationError, type ServiceError } from "./errors.ts";
+import { tokenError } from "./failure-error.ts";
+import { oauthRefusal, recordOf } from "./refusal.ts";
+import type { TokenRequest } from "./token-request.ts";
+import type { Answer } from "./transport.ts";
+
+/** A token, or how to tell a caller that there is none: each call has an error of its own, with its own idempotency key. */
+export type TokenOutcome =
+  | { readonly kind: "token"; readonly value: string }
+  | { readonly kind: "failed"; error(idempotencyKey: string | null): ServiceError };
+
+interface HeldToken {
+  readonly value: string;
+  /** Monotonic milliseconds. */
+  readonly renewAt: number;
+  readonly endsAt: number;
+}
+
+const OPERATION = "token";
+const DEFAULT_LIFE_SECONDS = 3600;
+const RENEW_AHEAD_MS = 5 * 60_000;
+/** A token that ends while its request is on the way would cost a 401. */
+const ENDS_EARLY_MS = 5_000;
+const RENEW_AGAIN_MS = 10_000;
+
+export class TokenSource {
+  readonly #request: TokenRequest;
+  readonly #ground: Ground;
+  readonly #logger: Logger;
+  #held: HeldToken | null = null;
+  #pending: Promise<TokenOutcome> | null = null;
+  #renewNotBefore = Number.NEGATIVE_INFINITY;
+
+  constructor(request: TokenRequest, ground: Ground, logger: Logger) {
+    this.#request = request;
+    this.#ground = ground;
+    this.#logger = logger;
+  }
+
+  /** The token in hand, or null. Near its end a new one is asked for, which nobody waits for. */
+  live(): string | null {
+    const held = this.#held;
+    if (held === null) return null;
+    const now = this.#ground.clock.monotonic();
+    if (now >= held.endsAt) return null;
+    if (now >= held.renewAt && now >= this.#renewNotBefore && this.#pending === null) this.#renewAhead(now);
+    return held.value;
+  }
+
+  /** The outcome of the one request under way, or of a new one. Never rejects. A failure is not kept: the next call asks again. */
+  fresh(): Promise<TokenOutcome> {
+    this.#pending ??= this.#ask().finally(() => {
+      this.#pending = null;
+    });
+    return this.#pending;
+  }
+
+  /** The service refused this token; one that came since stays. */
+  invalidate(refused: string): void {
+    if (this.#held?.value === refused) this.#held = null;
+  }
+
+  async #renewAhead(now: number): Promise<void> {
+    this.#renewNotBefore = now + RENEW_AGAIN_MS;
+    const outcome = await this.fresh();
+    if (outcome.kind === "token") return;
+    const { code } = outcome.error(null);
+    this.#logger.warn(
+      { operation: OPERATION, code },
+      "The token could not be renewed ahead; the one in hand still lives.",
+    );
+  }
+
+  async #ask(): Promise<TokenOutcome> {
+    const { clock, timeoutMs } = this.#ground;
+    // Before the answer came, so that the token ends here no later than there.
+    let askedAt = clock.monotonic();
+    const ending = await attempt(
+      planOf(this.#request, clock, () => {
+        askedAt = clock.monotonic();
+      }),
+      this.#ground,
+    );
+    if (ending.kind !== "answer") {
+      return { kind: "failed", error: (key) => tokenError(ending, factsOf(ending, key), timeoutMs) };
+    }
+    const held = heldToken(ending, askedAt);
+    if (held === null) {
+      const issues = ["access_token: must be a text that a header can carry"];
+      return { kind: "failed", error: (key) => new ResponseValidationError(issues, factsOf(ending, key)) };
+    }
+    this.#held = held;
+    return { kind: "token", value: held.value };
+  }
+}
+
+function planOf({ url, headers, body }: TokenRequest, clock: Clock, onAttempt: () => void): Plan {
+  return {
+    operation: OPERATION,
+    method: "POST",
+    route: "/api/auth/token",
+    url,
+    body,
+    idempotencyKey: null,
+    isRepeatable: true,
+    // Callers share it, so none of them can end it.
+    signal: undefined,
+    headers() {
+      onAttempt();
+      return headers;
+    },
+    refusal: (answer) => oauthRefusal(answer, clock.now()),
+  };
+}
+
+/** Never decoded: what a token holds is the service's business. */
+function heldToken(answer: Answer, askedAt: number): HeldToken | null {
+  const { access_token, expires_in } = recordOf(answer.json);
+  if (typeof access_token !== "string" || !/^[\x21-\x7e]+$/.test(access_token)) return null;
+  const seconds = Number(expires_in ?? DEFAULT_LIFE_SECONDS);
+  const lifeMs = (seconds >= 0 ? seconds : DEFAULT_LIFE_SECONDS) * 1000;
+  return {
+    value: access_token,
+    renewAt: askedAt + lifeMs - Math.min(RENEW_AHEAD_MS, lifeMs / 10),
+    endsAt: askedAt + lifeMs - Math.min(ENDS_EARLY_MS, lifeMs / 20),
+  };
+}
+
+function factsOf({ attempts }: Ending, idempotencyKey: string | null): CallFacts {
+  return { operation: OPERATION, attempts, idempotencyKey };
+}

@@ -1,0 +1,151 @@
+/** What the client's tests stand on: a client in front of an emulator, and what it sent; a server that answers as a test says. */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { onTestFinished } from "vitest";
+import { type Client, type ClientOptions, createClient, type SendRequest } from "../../src/client/index.ts";
+import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
+import type { LogFields, Logger } from "../../src/internal/logger.ts";
+import { start } from "../emulator/support.ts";
+
+/** A request as it was given to `fetch`. */
+export interface Sent {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Headers;
+  readonly body: string | undefined;
+}
+
+export interface Line {
+  readonly level: "debug" | "info" | "warn" | "error";
+  readonly fields: LogFields;
+  readonly message: string;
+}
+
+export interface StartedClient {
+  readonly emulator: Emulator;
+  readonly client: Client;
+  /** Every request so far, token requests included. */
+  readonly requests: Sent[];
+  /** What was logged. */
+  readonly lines: Line[];
+  /** The requests of one route so far. */
+  sentTo(path: string): Sent[];
+}
+
+/** Only what a test is about; the address and the credentials are the emulator's. */
+export type StartOptions = Partial<ClientOptions> & { readonly emulator?: EmulatorOptions };
+
+export const TOKEN_PATH = "/api/auth/token";
+export const SEND_PATH = "/api/core/messages/send";
+
+/** A client whose requests go to an emulator without a socket; with `emulator: { port: 0 }` over HTTP. Waits between retries are 0 ms. */
+export async function startClient({ emulator: settings = {}, ...options }: StartOptions = {}): Promise<StartedClient> {
+  const emulator = await start(settings);
+  const handled: typeof fetch = (input, init) => emulator.handle(new Request(input, init));
+  const isOverHttp = settings.port !== undefined && settings.port !== null;
+  const inner = options.fetch ?? (isOverHttp ? fetch : handled);
+  const { requests, recording } = recorded(inner);
+  const { lines, logger } = collected();
+  const client = createClient({
+    baseUrl: emulator.url,
+    clientId: emulator.clientId,
+    clientSecret: emulator.clientSecret,
+    backoff: { baseMs: 0 },
+    logger,
+    ...options,
+    fetch: recording,
+  });
+  return { emulator, client, requests, lines, sentTo: (path) => requests.filter((request) => request.path === path) };
+}
+
+/** A send that the emulator accepts. */
+export function sendOf(emulator: Emulator, fields: Partial<SendRequest> = {}): SendRequest {
+  const base = { sendFrom: emulator.fixtures.numbers.full, to: ["+14155550123"], text: "hello" };
+  return { ...base, messageType: "SMS", externalReference: "order-1", ...fields } as SendRequest;
+}
+
+/** A `fetch` that keeps what it was given. */
+export function recorded(inner: typeof fetch): { requests: Sent[]; recording: typeof fetch } {
+  const requests: Sent[] = [];
+  const recording: typeof fetch = (input, init) => {
+    const body = typeof init?.body === "string" ? init.body : undefined;
+    const path = new URL(String(input)).pathname;
+    requests.push({ method: init?.method ?? "GET", path, headers: new Headers(init?.headers), body });
+    return inner(input, init);
+  };
+  return { requests, recording };
+}
+
+/** A logger that keeps its lines. */
+export function collected(): { lines: Line[]; logger: Logger } {
+  const lines: Line[] = [];
+  const keep = (level: Line["level"]) => (fields: LogFields, message: string) => {
+    lines.push({ level, fields, message });
+  };
+  return { lines, logger: { debug: keep("debug"), info: keep("info"), warn: keep("warn"), error: keep("error") } };
+}
+
+/** The error that a call ends in. */
+export async function failureOf<E extends Error>(
+  call: PromiseLike<unknown>,
+  kind: abstract new (...args: never[]) => E,
+): Promise<E> {
+  try {
+    await call;
+  } catch (error) {
+    if (error instanceof kind) return error;
+    throw error;
+  }
+  throw new Error("The call succeeded.");
+}
+
+export type Answerer = (request: IncomingMessage, response: ServerResponse) => void;
+
+export interface StartedServer {
+  readonly client: Client;
+  readonly requests: Sent[];
+  readonly lines: Line[];
+  sentTo(path: string): Sent[];
+}
+
+/** A client in front of a real server that issues tokens and answers everything else as `answer` says. */
+export async function startServer(answer: Answerer, options: Partial<ClientOptions> = {}): Promise<StartedServer> {
+  const server = createServer((request, response) => {
+    request.resume();
+    if (request.url === TOKEN_PATH) return issueToken(response);
+    answer(request, response);
+  });
+  const url = await listening(server);
+  const { requests, recording } = recorded(options.fetch ?? fetch);
+  const { lines, logger } = collected();
+  const client = createClient({
+    ...{ baseUrl: url, clientId: "client_main", clientSecret: "a-secret", backoff: { baseMs: 0 }, logger },
+    ...options,
+    fetch: recording,
+  });
+  return { client, requests, lines, sentTo: (path) => requests.filter((request) => request.path === path) };
+}
+
+/** Listens on a free port of loopback until the test ends; gives the address. */
+export async function listening(server: ReturnType<typeof createServer>): Promise<string> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(async () => {
+    const closed = once(server, "close");
+    server.close();
+    server.closeAllConnections();
+    await closed;
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+let tokens = 0;
+
+export function issueToken(response: ServerResponse): void {
+  answerJson(response, 200, { access_token: `token-${++tokens}`, token_type: "bearer", expires_in: 3600 });
+}
+
+export function answerJson(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+}
