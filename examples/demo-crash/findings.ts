@@ -1,14 +1,9 @@
 /** What the demo makes of a run: one story per message, and the checks that decide about its exit code. */
+import type { HandledRow } from "../shared/handled.ts";
+import type { Check } from "../shared/terminal.ts";
 import { type Load, nameOf } from "./load.ts";
 import type { DemoState, StoredEvent } from "./receiver.ts";
 import type { Sent } from "./sender.ts";
-
-/** A row of the example's table. */
-export interface HandledRow {
-  readonly message_id: string | null;
-  readonly sequence: number;
-  readonly event_type: string;
-}
 
 export interface Run {
   readonly load: Load;
@@ -29,11 +24,6 @@ export interface Story {
   /** Deliveries that the receiver knew already: repeats, and those sent again after the kill. */
   readonly duplicates: number;
   readonly note: string;
-}
-
-export interface Check {
-  readonly ok: boolean;
-  readonly text: string;
 }
 
 export function storiesOf({ load, sent, state, handled }: Run): Story[] {

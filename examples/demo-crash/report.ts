@@ -1,6 +1,6 @@
 /** The demo's output: a table of messages, the counts of deliveries, the checks and the guarantee. */
-import { styleText } from "node:util";
-import type { Check, Run, Story } from "./findings.ts";
+import { type Check, checkLine, paint, tableLines } from "../shared/terminal.ts";
+import type { Run, Story } from "./findings.ts";
 import type { DeliveryKind } from "./load.ts";
 
 const ROWS = 12;
@@ -18,12 +18,6 @@ const KINDS: readonly (readonly [DeliveryKind, string])[] = [
   ["stale", "stale timestamp"],
   ["malformed", "malformed signature"],
 ];
-
-type Colour = Parameters<typeof styleText>[0];
-
-function paint(colour: Colour, text: string): string {
-  return process.stdout.isTTY && !process.env.NO_COLOR ? styleText(colour, text) : text;
-}
 
 export function say(text: string): void {
   console.log(`  ${text}`);
@@ -76,7 +70,7 @@ export function printCounts({ sent }: Run): void {
 }
 
 export function printChecks(checks: readonly Check[]): void {
-  for (const { ok, text } of checks) say(`${ok ? paint("green", "✓") : paint("red", "✗")} ${text}`);
+  for (const check of checks) say(checkLine(check));
 }
 
 export function printGuarantee(): void {
@@ -84,13 +78,5 @@ export function printGuarantee(): void {
 }
 
 function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
-  const widths = head.map((name, column) => Math.max(name.length, ...rows.map((row) => row[column]?.length ?? 0)));
-  const line = (cells: readonly string[]) =>
-    cells
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join("   ")
-      .trimEnd();
-  say(paint("bold", line(head)));
-  say(paint("dim", widths.map((width) => "─".repeat(width)).join("───")));
-  for (const row of rows) say(line(row));
+  for (const line of tableLines(head, rows)) say(line);
 }

@@ -4,8 +4,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import Database from "better-sqlite3";
-import { checksOf, type HandledRow, type Run, storiesOf } from "./findings.ts";
+import { readHandled } from "../shared/handled.ts";
+import { checksOf, type Run, storiesOf } from "./findings.ts";
 import { createLoad, type Load, nameOf } from "./load.ts";
 import { ReceiverProcess } from "./process.ts";
 import { printChecks, printCounts, printGuarantee, printStories, say, title } from "./report.ts";
@@ -100,15 +100,6 @@ async function settled(receiver: ReceiverProcess) {
     const state = await receiver.state();
     if (state.pending === 0 || performance.now() > deadline) return state;
     await wait(25);
-  }
-}
-
-function readHandled(path: string): HandledRow[] {
-  const db = new Database(path, { readonly: true });
-  try {
-    return db.prepare("select message_id, sequence, event_type from handled order by id").all() as HandledRow[];
-  } finally {
-    db.close();
   }
 }
 

@@ -1,6 +1,14 @@
 /** What the examples do with an event: a row in `handled`, committed together with the event's completion, and a line of JSON. */
+import Database from "better-sqlite3";
 import { type HandlerContext, isKnownEvent, type Receiver, type WebhookEvent } from "oncehook";
 import type { SqliteDatabase } from "oncehook/sqlite";
+
+/** A row of the examples' own table. */
+export interface HandledRow {
+  readonly message_id: string | null;
+  readonly sequence: number;
+  readonly event_type: string;
+}
 
 /** Makes the examples' own table; for the `onOpen` option of `sqliteStore`. */
 export function createHandledTable(db: SqliteDatabase): void {
@@ -18,16 +26,29 @@ export function createHandledTable(db: SqliteDatabase): void {
  * A late event is printed only, because the table holds what happened in order.
  */
 export function recordHandled(receiver: Receiver<SqliteDatabase>): void {
-  receiver.onAny((event, ctx) => {
-    const { messageId, sequence } = placeOf(event);
-    ctx.commit((db) =>
-      db
-        .prepare("insert into handled (message_id, sequence, event_type) values (?, ?, ?)")
-        .run(messageId, sequence, event.eventType),
-    );
-    print(event, ctx);
-  });
+  receiver.onAny(keepRow);
+  receiver.onAny(print);
   receiver.onLate(print);
+}
+
+/** A handler that writes the event's row. */
+export function keepRow(event: WebhookEvent, ctx: HandlerContext<SqliteDatabase>): void {
+  const { messageId, sequence } = placeOf(event);
+  ctx.commit((db) =>
+    db
+      .prepare("insert into handled (message_id, sequence, event_type) values (?, ?, ?)")
+      .run(messageId, sequence, event.eventType),
+  );
+}
+
+/** The rows in the order of handling. */
+export function readHandled(inboxPath: string): HandledRow[] {
+  const db = new Database(inboxPath, { readonly: true });
+  try {
+    return db.prepare("select message_id, sequence, event_type from handled order by id").all() as HandledRow[];
+  } finally {
+    db.close();
+  }
 }
 
 /** Ids and types only: numbers and texts of people do not belong in a log. */
