@@ -26,7 +26,7 @@ export const rules: Gate = {
   run({ root }) {
     const rows = conformance(root);
     const { covered, rules, clients } = total(rows);
-    const name = `conformance in all (${covered} of ${rules}, and ${clients} that are the client's)`;
+    const name = `conformance in all (${covered} of ${rules}; ${clients} at the client as well)`;
     const results = rows.filter(({ required }) => required).map(gateRow);
     return Promise.resolve([...results, { name, count: covered, unit: "rules", problems: [] }]);
   },
