@@ -13,7 +13,14 @@ describe.each(["express", "fastify"] as const)("examples/%s over outages of 1, 1
       const receiver = await ExampleProcess.create(name);
       onTestFinished(() => receiver.dispose());
       const survival = await surviveOutages(receiver, profile, MESSAGES);
-      expect(survival).toMatchObject({ messages: MESSAGES, lost: [], twice: [], outOfOrder: [], late: 0 });
+      expect(survival).toMatchObject({
+        messages: MESSAGES,
+        lost: [],
+        twice: [],
+        outOfOrder: [],
+        unverified: [],
+        late: 0,
+      });
       expect(survival.events).toBeGreaterThan(MESSAGES * 2);
       // Without failed attempts there was no outage.
       expect(survival.failedAttempts).toBeGreaterThan(MESSAGES);

@@ -5,6 +5,7 @@ import type { Programme, Proof } from "../prove/programme.ts";
 import { NextProcess } from "./nextjs.ts";
 import { ExampleProcess } from "./processes.ts";
 import { type Restartable, type Survival, surviveOutages } from "./survive.ts";
+import { countsOf, findings } from "./verdict.ts";
 
 const SHORT = 100;
 const FULL = 1_000;
@@ -52,18 +53,16 @@ async function withNextjs(use: (application: Application) => Promise<void>): Pro
   }
 }
 
-function problemsOf({ lost, twice, outOfOrder, late, failedAttempts, messages }: Survival): string[] {
-  const problems = [
-    ...lost.map((name) => `lost ${name}`),
-    ...twice.map((name) => `twice ${name}`),
-    ...outOfOrder.map((name) => `out of order ${name}`),
-  ].slice(0, 20);
+function problemsOf(survival: Survival): string[] {
+  const { late, failedAttempts, messages } = survival;
+  const problems = findings(survival);
   if (late > 0) problems.push(`${late} late`);
   if (failedAttempts < messages) problems.push(`only ${failedAttempts} attempts failed: there were no outages`);
   return problems;
 }
 
-function lineOf({ messages, events, attempts, failedAttempts, lost, twice, outOfOrder, late }: Survival): string {
-  const found = `${lost.length} lost, ${twice.length} twice, ${outOfOrder.length} out of order, ${late} late`;
-  return `${messages} messages, ${events} events, ${attempts} attempts (${failedAttempts} failed): ${found}`;
+function lineOf(survival: Survival): string {
+  const { messages, events, attempts, failedAttempts, late } = survival;
+  const traffic = `${messages} messages, ${events} events, ${attempts} attempts (${failedAttempts} failed)`;
+  return `${traffic}: ${countsOf(survival)}, ${late} late`;
 }

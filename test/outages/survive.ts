@@ -1,13 +1,10 @@
 /** Sends messages to an example through the emulator while the example goes down for 1, 10 and 70 minutes of the service's time. */
-import { createEmulator, type Emulator, type EventRecord, type ProfileName } from "../../src/emulator/index.ts";
+import { createEmulator, type Emulator, type ProfileName } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { connect } from "./sender.ts";
+import { type HandledRow, type Verdict, verdictOn } from "./verdict.ts";
 
-export interface HandledRow {
-  readonly message_id: string | null;
-  readonly sequence: number;
-  readonly event_type: string;
-}
+export type { HandledRow };
 
 /** A receiving application that can be ended and started again on the same port and inbox. */
 export interface Restartable {
@@ -20,15 +17,12 @@ export interface Restartable {
   lateLines(): number;
 }
 
-export interface Survival {
+export interface Survival extends Verdict {
   readonly messages: number;
   readonly events: number;
   /** HTTP attempts, with how many of them failed. */
   readonly attempts: number;
   readonly failedAttempts: number;
-  readonly lost: readonly string[];
-  readonly twice: readonly string[];
-  readonly outOfOrder: readonly string[];
   readonly late: number;
 }
 
@@ -82,18 +76,14 @@ function messageNumbers(count: number, part: number): number[] {
 
 async function verdictOf(emulator: Emulator, receiver: Restartable, messages: number): Promise<Survival> {
   const events = emulator.control.events({ limit: 10_000 });
-  const handled = await settled(receiver, events.length);
-  const attempts = emulator.control.deliveries({ limit: 10_000 }).flatMap((delivery) => delivery.attempts);
-  const counts = new Map<string, number>();
-  for (const row of handled) counts.set(nameOf(row), (counts.get(nameOf(row)) ?? 0) + 1);
+  const deliveries = emulator.control.deliveries({ limit: 10_000 });
+  const attempts = deliveries.flatMap((delivery) => delivery.attempts);
   return {
+    ...verdictOn({ events, deliveries }, await settled(receiver, events.length)),
     messages,
     events: events.length,
     attempts: attempts.length,
     failedAttempts: attempts.filter(({ status }) => status === null || status < 200 || status > 299).length,
-    lost: events.map(nameOfEvent).filter((name) => !counts.has(name)),
-    twice: [...counts].filter(([, times]) => times > 1).map(([name]) => name),
-    outOfOrder: inversions(handled),
     late: receiver.lateLines(),
   };
 }
@@ -107,18 +97,3 @@ async function settled(receiver: Restartable, expected: number): Promise<readonl
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
-
-function inversions(rows: readonly HandledRow[]): string[] {
-  const highest = new Map<string, number>();
-  return rows
-    .filter((row) => {
-      const id = row.message_id ?? "";
-      const before = highest.get(id) ?? -1;
-      highest.set(id, Math.max(before, row.sequence));
-      return row.sequence < before;
-    })
-    .map(nameOf);
-}
-
-const nameOf = (row: HandledRow) => `${row.message_id} ${row.sequence} ${row.event_type}`;
-const nameOfEvent = (event: EventRecord) => `${event.messageId} ${event.sequence ?? 0} ${event.eventType}`;
