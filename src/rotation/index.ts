@@ -7,4 +7,15 @@ export type {
   SecretStore,
   StoredSecrets,
 } from "../signature/secret-store.ts";
-export type { RotateSecretOptions, RotationClient, RotationResult, RotationStatus } from "./types.ts";
+export { adoptSecret } from "./adopt-secret.ts";
+export { RotationError, type RotationErrorCode } from "./errors.ts";
+export { rotateSecret } from "./rotate-secret.ts";
+export { rotationStatus } from "./status.ts";
+export type {
+  AdoptSecretOptions,
+  RotateSecretOptions,
+  RotationClient,
+  RotationResult,
+  RotationStatus,
+  RotationStatusOptions,
+} from "./types.ts";

@@ -50,6 +50,20 @@ export interface RotationResult {
   readonly receivers: number | null;
 }
 
+export interface RotationStatusOptions {
+  readonly kind: WebhookKind;
+  readonly secrets: SecretStore;
+  /** For tests: `createFakeClock()` of `oncehook/testing`. */
+  readonly clock?: Clock;
+}
+
+export interface AdoptSecretOptions {
+  readonly kind: WebhookKind;
+  readonly secrets: SecretStore;
+  /** The secret that the service signs with today. At least 16 bytes. */
+  readonly secret: string;
+}
+
 /** Where the secrets of a kind stand. */
 export interface RotationStatus {
   readonly kind: WebhookKind;

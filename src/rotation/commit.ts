@@ -1,0 +1,74 @@
+/** The last step of a rotation: what the service signs with becomes `current`, whoever else writes meanwhile. */
+import type { WebhookConfig } from "../client/types.ts";
+import type { NextSecret, StoredSecrets } from "../signature/secret-store.ts";
+import type { Rotation } from "./options.ts";
+import { livePrevious, timestampOf, validityOf, withCurrent, withPrevious } from "./slots.ts";
+import { configOf, conflict, type HandedOver, MOST_WRITES, storedOf } from "./steps.ts";
+import type { RotationResult } from "./types.ts";
+
+/** What the end of a rotation tells of it. */
+export type Ending = Pick<RotationResult, "generated" | "rotatedAt" | "previousValidUntil">;
+
+/** A secret that the service has, and the secrets as they were read before it got it. */
+export interface Exchange extends HandedOver {
+  readonly next: NextSecret;
+  readonly stored: StoredSecrets;
+}
+
+/** Writes at once, without another look: a secret that the service made is known to nobody else. */
+export async function commit(rotation: Rotation, exchange: Exchange): Promise<Ending> {
+  const { secret, config, next } = exchange;
+  const { secrets, kind, clock } = rotation;
+  const validUntil = validUntilOf(rotation, config);
+  let { stored } = exchange;
+  for (let write = 0; write < MOST_WRITES; write++) {
+    const isUnderWay = stored.next?.secret === next.secret;
+    if (!isUnderWay && stored.current === secret) return endingOf(rotation, { stored, config });
+    const place = isUnderWay || (await isLatest(rotation, config)) ? withCurrent : withPrevious;
+    const replacement = { secret, validUntil, next: isUnderWay ? null : stored.next, now: clock.now() };
+    const slots = place(stored, replacement);
+    if (await secrets.write(kind, slots, stored.revision)) {
+      return { ...endingOf(rotation, { stored: slots, config }), generated: secret !== next.secret };
+    }
+    stored = await storedOf(rotation);
+  }
+  throw conflict(rotation);
+}
+
+/** Somebody else has ended the rotation, with the same secret. */
+export async function endedElsewhere(rotation: Rotation, stored: StoredSecrets): Promise<Ending> {
+  return endingOf(rotation, { stored, config: await configOf(rotation) });
+}
+
+/**
+ * Two rotations at once can each have got a secret out of a service that makes its own (WHK-18). The later one's counts: both
+ * look at the service to see whose that is. The other one signed for a moment, and is kept as a replaced one.
+ */
+async function isLatest(rotation: Rotation, config: WebhookConfig): Promise<boolean> {
+  const latest = await configOf(rotation);
+  return timestampOf(latest.rotatedAt) === timestampOf(config.rotatedAt);
+}
+
+function validUntilOf({ kind, clock, toleranceMs, logger }: Rotation, config: WebhookConfig): number {
+  const serviceEnd = timestampOf(config.previousSecretValidUntil);
+  const { validUntil, isCutShort } = validityOf({ serviceEnd, toleranceMs }, clock.now());
+  if (isCutShort) {
+    logger.warn(
+      { kind, validUntil, serviceEnd },
+      "The service may sign with the replaced secret for longer than receivers accept it, which is 8 days.",
+    );
+  }
+  return validUntil;
+}
+
+function endingOf(
+  { clock }: Rotation,
+  { stored, config }: { stored: Pick<StoredSecrets, "previous" | "current" | "next">; config: WebhookConfig },
+): Ending {
+  const [replaced] = livePrevious(stored, clock.now());
+  return {
+    generated: false,
+    rotatedAt: timestampOf(config.rotatedAt),
+    previousValidUntil: replaced?.validUntil ?? null,
+  };
+}

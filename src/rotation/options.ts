@@ -1,0 +1,73 @@
+/** The options of a rotation and its companions: validated, then defaulted. */
+import { SetupError } from "../errors.ts";
+import { type Clock, systemClock } from "../internal/clock.ts";
+import { type Logger, loggerOption } from "../internal/logger.ts";
+import { booleanOption, choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import type { WebhookKind } from "../signature/secret.ts";
+import type { SecretStore } from "../signature/secret-store.ts";
+import type { RotateSecretOptions, RotationClient } from "./types.ts";
+
+/** Options, checked and complete: what each step of a rotation works with. */
+export interface Rotation {
+  readonly client: RotationClient;
+  readonly kind: WebhookKind;
+  readonly secrets: SecretStore;
+  readonly force: boolean;
+  readonly waitMs: number;
+  readonly toleranceMs: number;
+  readonly signal: AbortSignal | undefined;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+const KNOWN = [
+  "client",
+  "kind",
+  "secrets",
+  "force",
+  "waitMs",
+  "toleranceMs",
+  "signal",
+  "logger",
+  "clock",
+] as const satisfies readonly (keyof RotateSecretOptions)[];
+
+/** @throws SetupError naming the option and the fix */
+export function resolveOptions(options: RotateSecretOptions): Rotation {
+  refuseUnknownOptions("rotateSecret", options, KNOWN);
+  return {
+    client: clientOption(options.client),
+    kind: kindOption(options.kind),
+    secrets: secretsOption(options.secrets),
+    force: booleanOption("force", options.force, false),
+    waitMs: numberOption("waitMs", options.waitMs, 120_000, { min: 0, max: 3_600_000, unit: "ms" }),
+    toleranceMs: numberOption("toleranceMs", options.toleranceMs, 5_400_000, { min: 1, max: 86_400_000, unit: "ms" }),
+    signal: signalOption(options.signal),
+    logger: loggerOption(options.logger),
+    clock: options.clock ?? systemClock,
+  };
+}
+
+export function kindOption(value: unknown): WebhookKind {
+  if (value !== undefined) return choiceOption<WebhookKind>("kind", value, "delivery", ["inbound", "delivery"]);
+  throw new SetupError("invalid_option", 'Option "kind" is missing: "inbound" or "delivery".', {
+    fields: { option: "kind" },
+  });
+}
+
+export function secretsOption(value: SecretStore): SecretStore {
+  const isStore = (["read", "write", "receivers"] as const).every((name) => typeof value?.[name] === "function");
+  if (isStore) return value;
+  throw invalidOption("secrets", "must be the secret store that the receivers read from", value);
+}
+
+function clientOption(value: RotationClient): RotationClient {
+  const webhooks: Partial<RotationClient["webhooks"]> | undefined = value?.webhooks;
+  if (typeof webhooks?.get === "function" && typeof webhooks.update === "function") return value;
+  throw invalidOption("client", "must be a client, as createClient() of oncehook/client makes one", value);
+}
+
+function signalOption(value: AbortSignal | undefined): AbortSignal | undefined {
+  if (value === undefined || typeof value?.throwIfAborted === "function") return value;
+  throw invalidOption("signal", "must be an AbortSignal", value);
+}

@@ -1,0 +1,38 @@
+/** `rotateSecret()`: gives the service a new signing secret that every receiver has already. */
+import { commit, endedElsewhere } from "./commit.ts";
+import { resolveOptions } from "./options.ts";
+import { begin, handOver, installed } from "./steps.ts";
+import type { RotateSecretOptions, RotationResult } from "./types.ts";
+import { untilReceiversAreReady } from "./waiting.ts";
+
+/**
+ * Rotates the signing secret of a webhook kind: makes one, installs it as `next`, waits until every living receiver has it,
+ * gives it to the service, and makes it `current`. Each step is durable before the next: a call that was cut off anywhere is
+ * made again, and goes on with the same secret. What was replaced still counts for as long as a delivery signed with it can
+ * come: the service's own window, all retries (DLV-6, DLV-17), and the receivers' tolerance.
+ *
+ * @returns when the service signs with the new secret
+ * @throws SetupError for a wrong option
+ * @throws RotationError `rotation_refused`, nothing was begun: a replaced secret is still valid (`fields.until`, epoch ms), the
+ *   store lacks the service's secret, or there would be more than 8; `receivers_not_ready`: some did not get the secret in time
+ *   (`fields.receivers`); `not_rotated`: the service shows no rotation; `rotation_conflict`: another one ended meanwhile
+ * @throws what client and secret store reject with, such as `NotFoundError` (WHK-27), and the reason of `signal`
+ * @example
+ * const { previousValidUntil } = await rotateSecret({ client, kind: "delivery", secrets });
+ */
+export async function rotateSecret(options: RotateSecretOptions): Promise<RotationResult> {
+  const rotation = resolveOptions(options);
+  const { kind, signal, logger } = rotation;
+  signal?.throwIfAborted();
+  const { next, resumed } = await begin(rotation);
+  signal?.throwIfAborted();
+  const receivers = await untilReceiversAreReady(rotation, next);
+  const { stored, isEnded } = await installed(rotation, next);
+  signal?.throwIfAborted();
+  // From here on only a failure ends it: the service may make a secret that nothing but its answer tells.
+  const ending = isEnded
+    ? await endedElsewhere(rotation, stored)
+    : await commit(rotation, { ...(await handOver(rotation, next)), next, stored });
+  logger.info({ kind, ...ending }, "The rotation has ended.");
+  return { kind, resumed, receivers, ...ending };
+}

@@ -1,0 +1,121 @@
+/** What the rotation's tests stand on: an emulator, a client and a secret store on one clock. */
+import { setImmediate } from "node:timers/promises";
+import { type Client, type ClientOptions, createClient } from "../../src/client/index.ts";
+import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
+import type { LogFields, Logger } from "../../src/internal/logger.ts";
+import type { RotateSecretOptions, SecretStore } from "../../src/rotation/index.ts";
+import type { WebhookKind } from "../../src/signature/secret.ts";
+import type { ReceiverSighting } from "../../src/signature/secret-store.ts";
+import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
+import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { start } from "../emulator/support.ts";
+
+export const FIRST_SECRET = "the-first-secret-of-at-least-32-bytes";
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+
+export interface Line {
+  readonly level: "debug" | "info" | "warn" | "error";
+  readonly fields: LogFields;
+  readonly message: string;
+}
+
+export interface Setting {
+  readonly clock: FakeClock;
+  readonly emulator: Emulator;
+  readonly client: Client;
+  readonly secrets: SecretStore;
+  /** What the receivers' heartbeats say; none at first. */
+  sightings: readonly ReceiverSighting[] | null;
+  readonly lines: Line[];
+  /** For `rotateSecret`. */
+  readonly options: RotateSecretOptions;
+}
+
+export interface SettingOptions {
+  readonly emulator?: EmulatorOptions;
+  readonly client?: Partial<ClientOptions>;
+  /** Service and store have no secret at first. Default: both have `FIRST_SECRET`. */
+  readonly empty?: boolean;
+}
+
+/** An hour after its first secret. The emulator's time is the clock's; the client's own waits are 0 ms. */
+export async function startSetting({ emulator: settings = {}, client: own = {}, empty }: SettingOptions = {}) {
+  const clock = createFakeClock();
+  const emulator = await start({ clock: "real", systemClock: clock, ...settings });
+  const client = createClient({
+    baseUrl: emulator.url,
+    clientId: emulator.clientId,
+    clientSecret: emulator.clientSecret,
+    fetch: (input, init) => emulator.handle(new Request(input, init)),
+    backoff: { baseMs: 0 },
+    ...own,
+  });
+  const secrets = memorySecrets({ receivers: async () => setting.sightings as readonly ReceiverSighting[] });
+  const { lines, logger } = collected();
+  const options = { client, kind: "delivery", secrets, clock, logger } as const;
+  const setting: Setting = { clock, emulator, client, secrets, sightings: [], lines, options };
+  if (empty !== true) {
+    await client.webhooks.update("delivery", { signingEnabled: true, secret: FIRST_SECRET });
+    await secrets.write("delivery", { current: await serviceSecret(setting), previous: [], next: null }, 0);
+  }
+  await clock.advance(HOUR_MS);
+  return setting;
+}
+
+/** What the service itself has. */
+export function serviceState({ emulator }: Pick<Setting, "emulator">, kind: WebhookKind = "delivery") {
+  const configs = Object.values(emulator.control.exportState().tables.webhooks ?? {}) as {
+    readonly apiClientId: string;
+    readonly kind: string;
+    readonly currentSecret: string | null;
+    readonly previousSecret: string | null;
+    readonly previousValidUntil: number | null;
+    readonly rotatedAt: number | null;
+  }[];
+  const config = configs.find((each) => each.apiClientId === "ac_main" && each.kind === kind);
+  if (config === undefined) throw new Error(`the service has no ${kind} webhook`);
+  return config;
+}
+
+export function serviceSecret(setting: Pick<Setting, "emulator">, kind: WebhookKind = "delivery"): string | null {
+  return serviceState(setting, kind).currentSecret;
+}
+
+/** Moves time on until the work has ended. */
+export async function whileTimePasses<T>(clock: FakeClock, work: Promise<T>, stepMs = 100): Promise<T> {
+  let isDone = false;
+  const done = () => {
+    isDone = true;
+  };
+  work.then(done, done);
+  while (!isDone) {
+    await clock.advance(stepMs);
+    await setImmediate();
+  }
+  return work;
+}
+
+/** A receiver's heartbeat. */
+export function sightingOf(fields: Partial<ReceiverSighting>): ReceiverSighting {
+  return { id: "a", host: "web-1", pid: 101, seenAt: 0, keyringVersion: "none", counters: {}, ...fields };
+}
+
+/** A logger that keeps its lines. */
+export function collected(): { lines: Line[]; logger: Logger } {
+  const lines: Line[] = [];
+  const keep = (level: Line["level"]) => (fields: LogFields, message: string) =>
+    void lines.push({ level, fields, message });
+  return { lines, logger: { debug: keep("debug"), info: keep("info"), warn: keep("warn"), error: keep("error") } };
+}
+
+/** What a promise is rejected with. */
+export async function failureOf(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => {
+      throw new Error("it was expected to fail");
+    },
+    (error: unknown) => error,
+  );
+}
