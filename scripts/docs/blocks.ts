@@ -2,6 +2,7 @@
 
 /** One programme: a block, or several that continue each other. */
 export interface Example {
+  /** No other document has one of the same name. */
   readonly name: string;
   readonly language: "ts" | "js";
   /** `README.md:12`, of its first block. */
@@ -11,6 +12,8 @@ export interface Example {
   readonly leftOut?: { readonly from: "run" | "check"; readonly reason: string };
   /** The path it answers webhooks on, when it is a server. */
   readonly serves?: string;
+  /** It talks to the service: an emulator runs beside it. */
+  readonly needsEmulator?: true;
 }
 
 const FENCE = /^```(ts|js)\s*\n([\s\S]*?)^```\s*$/gm;
@@ -35,16 +38,29 @@ export function examplesOf(file: string, text: string): Example[] {
   return [...examples.values()];
 }
 
-function marked(before: string, place: string): Omit<Example, "language" | "place" | "code"> & { continued?: boolean } {
-  const name = place.replace(/[^\w]+/g, "-").toLowerCase();
+type Marking = Pick<Example, "name" | "leftOut" | "serves" | "needsEmulator"> & { readonly continued?: true };
+
+function marked(before: string, place: string): Marking {
   const [, kind, value = ""] = MARKER.exec(before) ?? [];
-  if (kind === undefined) return { name };
+  if (kind === undefined) return { name: nameOf(place) };
   if (value === "") throw new Error(`${place}: the marker says no name or reason`);
-  if (kind !== "example") return { name, leftOut: { from: kind === "no-run" ? "run" : "check", reason: value } };
-  const [given = "", ...words] = value.split(/,\s*/);
-  const serves = words.map((word) => /^serves (\/\S*)$/.exec(word)?.[1]).find((path) => path !== undefined);
-  const continued = words.includes("continued");
-  if (words.length !== (serves === undefined ? 0 : 1) + (continued ? 1 : 0))
-    throw new Error(`${place}: unknown words in "${value}"`);
-  return { name: given, ...(serves === undefined ? {} : { serves }), ...(continued ? { continued } : {}) };
+  if (kind !== "example")
+    return { name: nameOf(place), leftOut: { from: kind === "no-run" ? "run" : "check", reason: value } };
+  const [name = "", ...words] = value.split(/,\s*/);
+  let marking: Marking = { name: `${nameOf(place.replace(/:\d+$/, ""))}-${name}` };
+  for (const word of words) marking = { ...marking, ...said(word, place) };
+  return marking;
+}
+
+/** Each example becomes a file of its name. */
+function nameOf(place: string): string {
+  return place.replace(/[^\w]+/g, "-").toLowerCase();
+}
+
+function said(word: string, place: string): Omit<Marking, "name"> {
+  if (word === "continued") return { continued: true };
+  if (word === "with emulator") return { needsEmulator: true };
+  const [, serves] = /^serves (\/\S*)$/.exec(word) ?? [];
+  if (serves === undefined) throw new Error(`${place}: unknown words: "${word}"`);
+  return { serves };
 }

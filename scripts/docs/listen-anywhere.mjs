@@ -1,11 +1,14 @@
-// Loaded before an example: a server gets a free port on loopback, whatever port the example names, and the parent is told.
+// Loaded before an example: a server gets the port of PORT if it asks for that one, else a free one, on loopback; the parent is told.
 import { Server } from "node:net";
 
+const given = Number(process.env.PORT);
 const listen = Server.prototype.listen;
 Server.prototype.listen = function (...args) {
   const first = args[0];
   const callback = args.find((arg) => typeof arg === "function");
-  if (typeof first === "object" && first !== null && "fd" in first) return listen.apply(this, args);
+  const isObject = typeof first === "object" && first !== null;
+  if (isObject && "fd" in first) return listen.apply(this, args);
+  const port = (isObject ? first.port : first) === given ? given : 0;
   this.once("listening", () => process.send?.({ port: this.address().port }));
-  return listen.call(this, { port: 0, host: "127.0.0.1" }, callback);
+  return listen.call(this, { port, host: "127.0.0.1" }, callback);
 };

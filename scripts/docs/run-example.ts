@@ -1,11 +1,13 @@
 /** Runs one compiled example in a process and a folder of its own; a server is also sent a signed and a forged webhook. */
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
 import type { Example } from "./blocks.ts";
 
 const SECRET = "an-example-secret-of-32-characters";
@@ -14,31 +16,76 @@ const LIMIT_MS = 30_000;
 /** What went wrong; empty when the example works. */
 export async function runExample(example: Example, compiled: string, root: string): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), "oncehook-example-"));
+  const port = await freePort();
+  const emulator = example.needsEmulator ? await startEmulator(port) : null;
   const preload = pathToFileURL(join(root, "scripts/docs/listen-anywhere.mjs")).href;
-  const { PATH = "", HOME = "" } = process.env;
   const child = spawn(process.execPath, ["--import", preload, compiled], {
     cwd: folder,
-    env: { PATH, HOME, WEBHOOK_SECRET: SECRET, CRON_SECRET: SECRET, INBOX_PATH: join(folder, "inbox.db"), PORT: "0" },
+    env: { ...environment(folder, port), ...credentials(emulator) },
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
+  try {
+    return await watch(child, example);
+  } finally {
+    await emulator?.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Until it ends: by itself, by SIGTERM when it is a server, or by SIGKILL when it takes too long. */
+async function watch(child: ChildProcess, { serves }: Example): Promise<string[]> {
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (output += chunk));
   const timer = setTimeout(() => child.kill("SIGKILL"), LIMIT_MS);
   const exited = once(child, "close") as Promise<[number | null, NodeJS.Signals | null]>;
   try {
-    const problems = example.serves === undefined ? [] : await converse(child, exited, example.serves);
-    if (example.serves !== undefined) child.kill("SIGTERM");
+    const problems = serves === undefined ? [] : await converse(child, exited, serves);
+    if (serves !== undefined) child.kill("SIGTERM");
     const [code, signal] = await exited;
-    const stopped = example.serves !== undefined && signal === "SIGTERM";
+    const stopped = serves !== undefined && signal === "SIGTERM";
     if (code !== 0 && !stopped) problems.push(`ended with ${code ?? signal}: ${output.trim().slice(-1_500)}`);
     return problems;
   } finally {
     clearTimeout(timer);
-    await rm(folder, { recursive: true, force: true });
   }
 }
 
-async function converse(child: ReturnType<typeof spawn>, exited: Promise<unknown>, path: string): Promise<string[]> {
+function environment(folder: string, port: number): Record<string, string> {
+  const { PATH = "", HOME = "" } = process.env;
+  return {
+    PATH,
+    HOME,
+    WEBHOOK_SECRET: SECRET,
+    CRON_SECRET: SECRET,
+    INBOX_PATH: join(folder, "inbox.db"),
+    PORT: `${port}`,
+  };
+}
+
+/** A minute of its time is a second, and it hands its webhooks over to the port that the example gets. */
+function startEmulator(port: number): Promise<Emulator> {
+  const target = `http://127.0.0.1:${port}/webhooks`;
+  return createEmulator({ clock: "x60", webhookSecret: SECRET, inboundUrl: target, deliveryUrl: target });
+}
+
+/** As `oncehook emulator --exec` gives them. */
+function credentials(emulator: Emulator | null): Record<string, string> {
+  if (emulator === null) return {};
+  const { url, clientId, clientSecret } = emulator;
+  return { SERVICE_BASE_URL: url, SERVICE_CLIENT_ID: clientId, SERVICE_CLIENT_SECRET: clientSecret };
+}
+
+/** Free now; examples run one after the other, so that it still is when the example asks for it. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+async function converse(child: ChildProcess, exited: Promise<unknown>, path: string): Promise<string[]> {
   const listening = once(child, "message").then(([message]) => (message as { port: number }).port);
   const port = await Promise.race([listening, exited.then(() => undefined)]);
   if (port === undefined) return ["it ended without listening"];

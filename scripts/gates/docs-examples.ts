@@ -1,7 +1,8 @@
-/** The gate of the documentation: every example type-checks against the built package, and runs. */
+/** The gate of the documentation: every example type-checks against the built package, and runs; every link leads somewhere. */
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Example, examplesOf } from "../docs/blocks.ts";
+import { linksOf, lostLinks } from "../docs/links.ts";
 import { runExample } from "../docs/run-example.ts";
 import { type Gate, type GateResult, problemsOf, run, tool } from "./gate.ts";
 
@@ -23,16 +24,29 @@ export const docsExamples: Gate = {
       if (leftOut !== undefined) console.log(`      left out of the ${leftOut.from}: ${place} (${leftOut.reason})`);
     }
     const types = await typeCheck(root, checked);
-    return [types, await runAll(root, running)];
+    return [types, await runAll(root, running), await links(root)];
   },
 };
 
+/** The README, the pages in `docs/` itself, and the guides. */
 async function documents(root: string): Promise<string[]> {
-  const pages = await readdir(join(root, "docs"), { withFileTypes: true });
-  return [
-    "README.md",
-    ...pages.filter((page) => page.isFile() && page.name.endsWith(".md")).map((page) => `docs/${page.name}`),
-  ];
+  return ["README.md", ...(await pagesIn(root, "docs")), ...(await pagesIn(root, "docs/guides"))];
+}
+
+async function pagesIn(root: string, folder: string): Promise<string[]> {
+  const files = await readdir(join(root, folder));
+  return files.filter((file) => file.endsWith(".md")).map((file) => join(folder, file));
+}
+
+/** Of everything written for readers, also where no example is run. */
+async function links(root: string): Promise<GateResult> {
+  const more = [".", "docs/decisions", "docs/spec", "examples"].map((folder) => pagesIn(root, folder));
+  const pages = new Set([...(await documents(root)), ...(await Promise.all(more)).flat()]);
+  const found = await Promise.all(
+    [...pages].map(async (page) => linksOf(page, await readFile(join(root, page), "utf8"))),
+  );
+  const all = found.flat();
+  return { name: "docs examples: links", count: all.length, unit: "links", problems: lostLinks(root, all) };
 }
 
 async function typeCheck(root: string, examples: readonly Example[]): Promise<GateResult> {

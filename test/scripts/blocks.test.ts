@@ -31,6 +31,20 @@ describe("examplesOf()", () => {
     ]);
   });
 
+  it("reads that an emulator runs beside it", () => {
+    const text = `<!-- example: s, with emulator, serves /hooks -->\n${block("a")}<!-- example: t -->\n${block("b")}`;
+    expect(examplesOf("a.md", text).map(({ serves, needsEmulator }) => [serves, needsEmulator])).toEqual([
+      ["/hooks", true],
+      [undefined, undefined],
+    ]);
+  });
+
+  it("gives examples of the same name in two documents different names, for each becomes a file", () => {
+    const text = `<!-- example: emulator -->\n${block("a")}`;
+    const names = ["README.md", "docs/emulator.md"].flatMap((file) => examplesOf(file, text).map(({ name }) => name));
+    expect(new Set(names).size).toBe(2);
+  });
+
   it.each([
     ["a marker without a reason", `<!-- no-run: -->\n${block("a")}`],
     ["an unknown word", `<!-- example: one, serve /x -->\n${block("a")}`],
