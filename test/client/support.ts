@@ -149,3 +149,23 @@ export function issueToken(response: ServerResponse): void {
 export function answerJson(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
+
+/** A client in front of a real server whose token route answers as `answer` says, and every other route with `{}`. */
+export async function startTokens(
+  answer: (response: ServerResponse) => unknown,
+  options: Partial<ClientOptions> = {},
+): Promise<{ client: Client; requests: Sent[]; tokenRequests(): number }> {
+  const server = createServer((request, response) => {
+    request.resume();
+    if (request.url === TOKEN_PATH) answer(response);
+    else answerJson(response, 200, {});
+  });
+  const baseUrl = await listening(server);
+  const { requests, recording } = recorded(fetch);
+  const { logger } = collected();
+  const client = createClient({
+    ...{ baseUrl, clientId: "client_main", clientSecret: "a-secret", backoff: { baseMs: 0 }, logger, fetch: recording },
+    ...options,
+  });
+  return { client, requests, tokenRequests: () => requests.filter(({ path }) => path === TOKEN_PATH).length };
+}
