@@ -1,7 +1,7 @@
 /** The secrets of a webhook kind as a value that is checked, and as the text that a secret store keeps. */
 import { SetupError, StoreError } from "../errors.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
-import { checkSecret } from "./secret.ts";
+import { checkSecret, type WebhookKind } from "./secret.ts";
 import type { NextSecret, SecretSlots } from "./secret-store.ts";
 
 const FORMAT = 1;
@@ -22,6 +22,17 @@ export function checkSlots(slots: unknown): SecretSlots {
     previous: previous.map((each: unknown, index) => checkPrevious(`slots.previous[${index}]`, each)),
     next: next === null ? null : checkNext(next),
   };
+}
+
+/** @throws SetupError for anything but a webhook kind */
+export function checkKind(kind: unknown): asserts kind is WebhookKind {
+  if (kind !== "inbound" && kind !== "delivery") throw invalidOption("kind", 'must be "inbound" or "delivery"', kind);
+}
+
+/** @throws SetupError for what no `read` ever gave: 0 for nothing, then 1 and up */
+export function checkRevision(revision: unknown): asserts revision is number {
+  if (typeof revision === "number" && Number.isSafeInteger(revision) && revision >= 0) return;
+  throw invalidOption("revision", "must be the revision that was read, or 0 when there was none", revision);
 }
 
 /** One line of JSON, with the number of its format. */

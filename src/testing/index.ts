@@ -15,6 +15,11 @@ export {
   shuffled,
 } from "./scenarios.ts";
 export {
+  type SecretStoreContractOptions,
+  type SecretStoreUnderTest,
+  secretStoreContract,
+} from "./secret-store-contract.ts";
+export {
   incomingOf,
   type SignedRequest,
   type SignedRequestOptions,

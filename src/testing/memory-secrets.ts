@@ -1,7 +1,7 @@
 /** A secret store in memory, for tests and development: its secrets end with the process. */
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { WebhookKind } from "../signature/secret.ts";
-import { checkSlots } from "../signature/secret-slots.ts";
+import { checkKind, checkRevision, checkSlots } from "../signature/secret-slots.ts";
 import type { ReceiverSighting, SecretStore, StoredSecrets } from "../signature/secret-store.ts";
 
 export interface MemorySecretsOptions {
@@ -26,8 +26,13 @@ export function memorySecrets(options: MemorySecretsOptions = {}): SecretStore {
   const stored = new Map<WebhookKind, StoredSecrets>();
   return {
     refreshMs: numberOption("refreshMs", options.refreshMs, 1_000, { min: 100, max: 30_000, unit: "ms" }),
-    read: async (kind) => structuredClone(stored.get(kind) ?? null),
+    async read(kind) {
+      checkKind(kind);
+      return structuredClone(stored.get(kind) ?? null);
+    },
     async write(kind, slots, revision) {
+      checkKind(kind);
+      checkRevision(revision);
       const checked = checkSlots(slots);
       if ((stored.get(kind)?.revision ?? 0) !== revision) return false;
       stored.set(kind, { ...checked, revision: revision + 1 });

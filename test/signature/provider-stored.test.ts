@@ -99,7 +99,7 @@ describe("createKeyringSource() of a secret store", () => {
   });
 
   it.each([
-    ["lacks a method", { read: () => null, write: () => true, receivers: () => null, refreshMs: 1_000 }, /close\(\)/],
+    ["lacks a method", { ...memorySecrets(), close: undefined }, /close\(\)/],
     ["has no refreshMs", { ...memorySecrets(), refreshMs: undefined }, /"secrets.refreshMs" must be a whole number/],
     ["is read without a pause", { ...memorySecrets(), refreshMs: 0 }, /"secrets.refreshMs" must be/],
   ])("refuses a store that %s", (_, secrets, message) => {

@@ -1,0 +1,228 @@
+/** The published contract suite for secret stores: what any place that keeps webhook secrets has to prove. */
+import type { WebhookKind } from "../signature/secret.ts";
+import type { SecretSlots, SecretStore } from "../signature/secret-store.ts";
+import type { ContractExpect } from "./store-contract-bench.ts";
+
+/** A secret store made for one test. */
+export interface SecretStoreUnderTest {
+  readonly store: SecretStore;
+  /** Another one on the same place, as another process would make it. The contract closes it. */
+  reopen(): Promise<SecretStore>;
+  /** Removes the place. Every store made on it has been closed. */
+  dispose(): Promise<void>;
+}
+
+export interface SecretStoreContractOptions {
+  /** Registers a test. Vitest's and Jest's fit, and node:test's with a wrapper. */
+  readonly test: (name: string, body: () => Promise<void>) => unknown;
+  readonly expect: ContractExpect;
+  /** Makes a store on a place of its own that holds nothing yet. Called once a test. */
+  readonly makeStore: () => Promise<SecretStoreUnderTest>;
+}
+
+interface Bench extends SecretStoreUnderTest {
+  readonly expect: ContractExpect;
+  /** The code of what `work` rejects with; "resolved" when it does not. */
+  codeOf(work: Promise<unknown>): Promise<unknown>;
+}
+
+interface SecretCase {
+  readonly name: string;
+  run(bench: Bench): Promise<void>;
+}
+
+const NOW = 1_760_000_000_000;
+const SECRET = "a-webhook-signing-secret-of-32-b";
+const OTHER = "another-signing-secret-of-32-byt";
+const RACERS = 8;
+
+/**
+ * Registers the tests that every secret store must pass: revisions, compare-and-set under races of two handles, kinds that know
+ * nothing of each other, secrets of all kinds of text, what is left after a close, and what is refused.
+ *
+ * @example
+ * import { expect, test } from "vitest";
+ * const makeStore = async () => {
+ *   const store = memorySecrets();
+ *   return { store, reopen: async () => store, dispose: async () => {} };
+ * };
+ * secretStoreContract({ test, expect, makeStore });
+ */
+export function secretStoreContract({ test, expect, makeStore }: SecretStoreContractOptions): void {
+  for (const { name, run } of CASES) {
+    test(name, async () => {
+      const place = await makeStore();
+      const opened: SecretStore[] = [place.store];
+      const reopen = async () => {
+        const store = await place.reopen();
+        opened.push(store);
+        return store;
+      };
+      try {
+        await run({ ...place, reopen, expect, codeOf });
+      } finally {
+        for (const store of opened) await store.close();
+        await place.dispose();
+      }
+    });
+  }
+}
+
+const slots = (overrides: Partial<SecretSlots> = {}): SecretSlots => ({
+  current: SECRET,
+  previous: [],
+  next: null,
+  ...overrides,
+});
+
+const FULL = slots({
+  previous: [
+    { secret: OTHER, validUntil: NOW + 2 },
+    { secret: `${OTHER}-older`, validUntil: NOW + 1 },
+  ],
+  next: { secret: `${SECRET}-next`, since: NOW, rotatedAtBefore: NOW - 1 },
+});
+
+const CASES: readonly SecretCase[] = [
+  {
+    name: "holds nothing at first, of either kind",
+    async run({ store, expect }) {
+      expect(await store.read("inbound")).toBe(null);
+      expect(await store.read("delivery")).toBe(null);
+    },
+  },
+  {
+    name: "gives back what was written, all slots, with revisions that grow by one (RCV-9)",
+    async run({ store, expect }) {
+      expect(await store.write("delivery", FULL, 0)).toBe(true);
+      expect(await store.read("delivery")).toEqual({ ...FULL, revision: 1 });
+      expect(await store.write("delivery", slots(), 1)).toBe(true);
+      expect(await store.read("delivery")).toEqual({ ...slots(), revision: 2 });
+    },
+  },
+  {
+    name: "holds empty slots, and a next secret alone",
+    async run({ store, expect }) {
+      const first = slots({ current: null, next: { secret: SECRET, since: NOW, rotatedAtBefore: null } });
+      expect(await store.write("inbound", first, 0)).toBe(true);
+      expect(await store.read("inbound")).toEqual({ ...first, revision: 1 });
+      expect(await store.write("inbound", slots({ current: null }), 1)).toBe(true);
+      expect(await store.read("inbound")).toEqual({ ...slots({ current: null }), revision: 2 });
+    },
+  },
+  {
+    name: "keeps the kinds apart",
+    async run({ store, expect }) {
+      await store.write("inbound", slots(), 0);
+      expect(await store.read("delivery")).toBe(null);
+      expect(await store.write("delivery", slots({ current: OTHER }), 0)).toBe(true);
+      expect(await store.write("delivery", FULL, 1)).toBe(true);
+      expect(await store.read("inbound")).toEqual({ ...slots(), revision: 1 });
+    },
+  },
+  {
+    name: "writes nothing over a revision that is not the last one",
+    async run({ store, expect }) {
+      expect(await store.write("delivery", slots(), 1)).toBe(false);
+      expect(await store.read("delivery")).toBe(null);
+      await store.write("delivery", slots(), 0);
+      await store.write("delivery", slots({ current: OTHER }), 1);
+      for (const revision of [0, 1, 3]) expect(await store.write("delivery", FULL, revision)).toBe(false);
+      expect(await store.read("delivery")).toEqual({ ...slots({ current: OTHER }), revision: 2 });
+    },
+  },
+  {
+    name: "lets one of many who write at once over the same revision win, on two handles",
+    async run({ store, reopen, expect }) {
+      const handles = [store, await reopen()];
+      for (let revision = 0; revision < 4; revision++) {
+        const texts = Array.from({ length: RACERS }, (_, racer) => `${SECRET} ${revision} ${racer}`);
+        const won = await Promise.all(
+          texts.map((current, racer) => handles[racer % 2]?.write("delivery", slots({ current }), revision)),
+        );
+        const winners = texts.filter((_, racer) => won[racer] === true);
+        expect(winners.length).toBe(1);
+        const left = { ...slots({ current: winners[0] ?? null }), revision: revision + 1 };
+        for (const handle of handles) expect(await handle.read("delivery")).toEqual(left);
+      }
+    },
+  },
+  {
+    name: "shows another handle's write without being opened again",
+    async run({ store, reopen, expect }) {
+      const other = await reopen();
+      await store.write("inbound", slots(), 0);
+      expect(await other.read("inbound")).toEqual({ ...slots(), revision: 1 });
+      expect(await other.write("inbound", slots({ current: OTHER }), 1)).toBe(true);
+      expect(await store.read("inbound")).toEqual({ ...slots({ current: OTHER }), revision: 2 });
+    },
+  },
+  {
+    name: "keeps what it acknowledged beyond its close, which is harmless twice",
+    async run({ store, reopen, expect }) {
+      await store.write("delivery", FULL, 0);
+      await Promise.all([store.close(), store.close()]);
+      await store.close();
+      expect(await (await reopen()).read("delivery")).toEqual({ ...FULL, revision: 1 });
+    },
+  },
+  {
+    name: "keeps secrets to the character: other scripts, emoji, NUL, line breaks, quotes, 16 bytes, 32 bytes and 4 KiB (DLV-14)",
+    async run({ store, expect }) {
+      const texts = [
+        "geheim-ß-秘密-🔑-ключ",
+        "a\0b\r\nc\t\"d'\\e\u2028f  ",
+        "16 bytes exactly",
+        SECRET,
+        "k".repeat(4_096),
+        "\u00e9 is not e\u0301, and stays so",
+      ];
+      for (const [revision, current] of texts.entries()) {
+        expect(await store.write("delivery", slots({ current }), revision)).toBe(true);
+        expect((await store.read("delivery"))?.current).toBe(current);
+      }
+    },
+  },
+  {
+    name: "gives each reader values of its own",
+    async run({ store, expect }) {
+      const given = { ...FULL, previous: [...FULL.previous] };
+      await store.write("delivery", given, 0);
+      given.previous.pop();
+      const previous = (await store.read("delivery"))?.previous as unknown[] | undefined;
+      if (!Object.isFrozen(previous)) previous?.pop();
+      expect(await store.read("delivery")).toEqual({ ...FULL, revision: 1 });
+    },
+  },
+  {
+    name: "refuses what are no slots, no kind or no revision, and writes nothing",
+    async run({ store, expect, codeOf }) {
+      const junk = (value: unknown) => codeOf(store.write("delivery", value as SecretSlots, 0));
+      expect(await junk(slots({ current: "too short" }))).toBe("invalid_secret");
+      expect(await junk({ ...slots(), curent: SECRET })).toBe("invalid_option");
+      expect(await junk({ current: SECRET, previous: [] })).toBe("invalid_option");
+      expect(await junk(slots({ previous: [{ secret: OTHER, validUntil: Number.NaN }] }))).toBe("invalid_option");
+      expect(await codeOf(store.write("outbound" as WebhookKind, slots(), 0))).toBe("invalid_option");
+      expect(await codeOf(store.write("delivery", slots(), -1))).toBe("invalid_option");
+      expect(await codeOf(store.read("outbound" as WebhookKind))).toBe("invalid_option");
+      expect(await store.read("delivery")).toBe(null);
+    },
+  },
+  {
+    name: "says how often it is to be read, and which receivers share it, if it knows",
+    async run({ store, expect }) {
+      expect(store.refreshMs >= 100 && store.refreshMs <= 30_000).toBe(true);
+      const receivers = await store.receivers();
+      expect(receivers === null || Array.isArray(receivers)).toBe(true);
+    },
+  },
+];
+
+async function codeOf(work: Promise<unknown>): Promise<unknown> {
+  try {
+    await work;
+  } catch (error) {
+    return error instanceof Error && "code" in error ? error.code : error;
+  }
+  return "resolved";
+}
