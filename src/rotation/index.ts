@@ -8,6 +8,7 @@ export type {
   StoredSecrets,
 } from "../signature/secret-store.ts";
 export { adoptSecret } from "./adopt-secret.ts";
+export { type CallbackSecretsOptions, callbackSecrets, type SavedSecrets } from "./callback-secrets.ts";
 export { RotationError, type RotationErrorCode } from "./errors.ts";
 export { rotateSecret } from "./rotate-secret.ts";
 export { rotationStatus } from "./status.ts";
