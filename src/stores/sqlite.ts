@@ -14,6 +14,8 @@ import { readAudit, readNextDue, readStats } from "./sqlite/stats.ts";
 
 export type { SqliteDatabase, SqliteDriver, SqliteStatement } from "../internal/better-sqlite3.ts";
 
+export { type SqliteSecretsOptions, sqliteSecrets } from "./sqlite/secrets.ts";
+
 export interface SqliteStoreOptions<Db extends SqliteDatabase = SqliteDatabase> {
   /**
    * Your own better-sqlite3 connection to the same file, such as your ORM's. Completions with effects run on it, in a

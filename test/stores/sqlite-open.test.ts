@@ -193,7 +193,7 @@ describe("migrations", () => {
     await store.close();
     const db = new Database(path);
     db.exec("alter table oncehook_event add column tenant text; create table oncehook_tenant (id integer primary key)");
-    db.exec("update oncehook_meta set value = 2 where key = 'schema'");
+    db.exec("update oncehook_meta set value = 99 where key = 'schema'");
     db.close();
     const older = await open(sqliteStore(path), { migrate: "check" });
     const { accepted } = await older.step(turn({ accepts: [event("m")] }));
@@ -206,7 +206,7 @@ describe("migrations", () => {
     await store.open(contextOf());
     await store.close();
     const db = new Database(path);
-    db.exec("update oncehook_meta set value = 2 where key in ('schema', 'min_reader')");
+    db.exec("update oncehook_meta set value = 99 where key in ('schema', 'min_reader')");
     db.close();
     await expect(sqliteStore(path).open(contextOf())).rejects.toMatchObject({ code: "inbox_too_new" });
   });

@@ -42,7 +42,7 @@ export function checkPath(path: unknown): string {
   ) {
     throw new SetupError(
       "unsafe_location",
-      `sqliteStore() takes the path of a file, such as "data/inbox.db". For an inbox in memory use memoryStore() of oncehook/memory.`,
+      `SQLite takes the path of a file, such as "data/inbox.db". For an inbox in memory use memoryStore() of oncehook/memory, for secrets memorySecrets() of oncehook/testing.`,
     );
   }
   return resolve(path);

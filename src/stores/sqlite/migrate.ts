@@ -3,6 +3,7 @@ import { SetupError } from "../../errors.ts";
 import type { OpenContext } from "../../inbox/store.ts";
 import type { SqliteDatabase } from "../../internal/better-sqlite3.ts";
 import { inbox } from "./migrations/0001-inbox.ts";
+import { secrets } from "./migrations/0002-secrets.ts";
 
 interface Migration {
   readonly sql: string;
@@ -11,7 +12,10 @@ interface Migration {
 }
 
 /** Entry n makes schema n + 1. */
-export const MIGRATIONS: readonly Migration[] = [{ sql: inbox, minReader: 1 }];
+export const MIGRATIONS: readonly Migration[] = [
+  { sql: inbox, minReader: 1 },
+  { sql: secrets, minReader: 1 },
+];
 
 /** What `meta` says of the schema; 0 when there is no inbox in the file yet. */
 function schemaOf(db: SqliteDatabase): { readonly schema: number; readonly minReader: number } {
@@ -23,11 +27,12 @@ function schemaOf(db: SqliteDatabase): { readonly schema: number; readonly minRe
 /**
  * Runs what is missing, inside the caller's write transaction.
  *
+ * @param known - for tests: the migrations that an older version has
  * @throws SetupError `inbox_too_new`, or `migration_needed` with `"check"`
  */
-export function migrate(db: SqliteDatabase, mode: OpenContext["migrate"]): void {
+export function migrate(db: SqliteDatabase, mode: OpenContext["migrate"], known = MIGRATIONS): void {
   const { schema, minReader } = schemaOf(db);
-  const newest = MIGRATIONS.length;
+  const newest = known.length;
   if (schema > newest && minReader > newest) {
     throw new SetupError(
       "inbox_too_new",
@@ -42,9 +47,9 @@ export function migrate(db: SqliteDatabase, mode: OpenContext["migrate"]): void 
     const message = `The inbox has schema ${schema} and needs ${newest}: open it once with migrate: "auto".`;
     throw new SetupError("migration_needed", message, { fields: { schema, newest } });
   }
-  for (const migration of MIGRATIONS.slice(schema)) db.exec(migration.sql);
+  for (const migration of known.slice(schema)) db.exec(migration.sql);
   writeMeta(db, "schema", newest);
-  writeMeta(db, "min_reader", MIGRATIONS.at(-1)?.minReader ?? newest);
+  writeMeta(db, "min_reader", known.at(-1)?.minReader ?? newest);
 }
 
 /** Records whose inbox this is, at its first open; refuses another receiver later. */

@@ -1,0 +1,87 @@
+/** Seals secrets with the key in a file: AES-256-GCM, under a fresh nonce each time, bound to what they are. */
+import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+import { SetupError } from "../../errors.ts";
+import type { Sealing } from "../../signature/sealing.ts";
+
+/** The first byte of what is sealed: another way of sealing gets another one. */
+const VERSION = 1;
+const CIPHER = "aes-256-gcm";
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const HEADER_BYTES = 1 + NONCE_BYTES + TAG_BYTES;
+/** Far more than 64 hex digits: whatever is larger is some other file. */
+const MAX_FILE_BYTES = 1024;
+
+/** How to make a key file, for every message that asks for one. */
+export const MAKE_KEY_FILE = 'make a key file with "openssl rand -hex 32 > webhook.key && chmod 600 webhook.key"';
+
+/**
+ * Reads the key now, so that a wrong file is found at start-up.
+ *
+ * @throws SetupError when the file can not be read, can be read by others, or holds no key of 32 bytes
+ */
+export function keyFileSealing(path: string): Sealing {
+  const key = readKey(path);
+  return {
+    seal: (plain, context) => seal(key, plain, context),
+    open: (sealed, context) => open(key, sealed, context),
+  };
+}
+
+function seal(key: KeyObject, plain: Uint8Array, context: string): Uint8Array {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES }).setAAD(boundTo(context));
+  const body = Buffer.concat([cipher.update(plain), cipher.final()]);
+  return Buffer.concat([Buffer.of(VERSION), nonce, cipher.getAuthTag(), body]);
+}
+
+function open(key: KeyObject, sealed: Uint8Array, context: string): Uint8Array {
+  if (sealed.length < HEADER_BYTES || sealed[0] !== VERSION) {
+    throw new RangeError("These bytes were not sealed with a key file, or by a newer version.");
+  }
+  const nonce = sealed.subarray(1, 1 + NONCE_BYTES);
+  const tag = sealed.subarray(1 + NONCE_BYTES, HEADER_BYTES);
+  const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
+  decipher.setAAD(boundTo(context)).setAuthTag(tag);
+  return Buffer.concat([decipher.update(sealed.subarray(HEADER_BYTES)), decipher.final()]);
+}
+
+function boundTo(context: string): Buffer {
+  return Buffer.from(`${VERSION}:${context}`);
+}
+
+function readKey(path: string): KeyObject {
+  const text = readPrivately(path);
+  const bytes = decodeKey(text.trim());
+  if (bytes !== null) return createSecretKey(bytes);
+  const message = `The key file ${path} holds no key of ${KEY_BYTES} bytes, as 64 hex digits or base64: ${MAKE_KEY_FILE}.`;
+  throw new SetupError("invalid_secret", message, { fields: { option: "keyFile" } });
+}
+
+function readPrivately(path: string): string {
+  try {
+    const { mode, size } = statSync(path);
+    if (process.platform !== "win32" && (mode & 0o077) !== 0) throw readableByOthers(path, mode);
+    return size > MAX_FILE_BYTES ? "" : readFileSync(path, "latin1");
+  } catch (cause) {
+    if (cause instanceof SetupError) throw cause;
+    const message = `The key file ${path} can not be read: ${MAKE_KEY_FILE}.`;
+    throw new SetupError("invalid_option", message, { cause, fields: { option: "keyFile" } });
+  }
+}
+
+function readableByOthers(path: string, mode: number): SetupError {
+  const octal = (mode & 0o777).toString(8);
+  const message = `Others than its owner may open the key file ${path} (mode ${octal}): run "chmod 600 ${path}", or mount it with mode 0400.`;
+  return new SetupError("unsafe_location", message, { fields: { option: "keyFile", mode: octal } });
+}
+
+/** Strictly: re-encoding must give the same text, or a typing error would silently change the key. */
+function decodeKey(text: string): Buffer | null {
+  if (/^[0-9a-f]{64}$/i.test(text)) return Buffer.from(text, "hex");
+  const bytes = Buffer.from(text, "base64");
+  const isExact = bytes.toString("base64") === text || bytes.toString("base64url") === text;
+  return isExact && bytes.length === KEY_BYTES ? bytes : null;
+}
