@@ -8,8 +8,13 @@ const E164 = /\+[1-9]\d{6,14}/g;
 
 /** A copy of an error and of its own cause: name, message and the facts of the operating system, without `secrets`. */
 export function safeCause(error: unknown, secrets: readonly string[]): Error {
-  const cause = error instanceof Error && error.cause !== undefined ? copyOf(error.cause, secrets) : undefined;
-  return copyOf(error, secrets, cause);
+  try {
+    const cause = error instanceof Error && error.cause !== undefined ? copyOf(error.cause, secrets) : undefined;
+    return copyOf(error, secrets, cause);
+  } catch {
+    // A getter of it threw.
+    return new Error("The error can not be read.");
+  }
 }
 
 function copyOf(error: unknown, secrets: readonly string[], cause?: Error): Error {
