@@ -1,16 +1,17 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
-import { rotateSecret, type SecretStore } from "../../src/rotation/index.ts";
+import { rotateSecret } from "../../src/rotation/index.ts";
 import {
   DAY_MS,
+  expectAgreement,
   FIRST_SECRET,
   failureOf,
   HOUR_MS,
   MINUTE_MS,
-  type Setting,
   serviceSecret,
   serviceState,
   startSetting,
+  withConfig,
 } from "./support.ts";
 
 const ALL_ATTEMPTS_MS = 81 * MINUTE_MS;
@@ -112,104 +113,6 @@ describe("rotateSecret()", () => {
   });
 });
 
-describe("rotateSecret(), refused", () => {
-  it("waits for the end of the last rotation, as the store has it (WHK-21)", async () => {
-    const setting = await startSetting({ emulator: { unspecified: { overlapMs: HOUR_MS } } });
-    const { previousValidUntil: until } = await rotateSecret(setting.options);
-    const before = await setting.secrets.read("delivery");
-    await setting.clock.advance(2 * HOUR_MS);
-    const refused = await failureOf(rotateSecret(setting.options));
-    expect(refused).toMatchObject({ name: "RotationError", code: "rotation_refused", fields: { until } });
-    expect(String(refused)).toMatch(/force: true/);
-    expect(await setting.secrets.read("delivery")).toEqual(before);
-    await setting.clock.advance((until ?? 0) - setting.clock.now());
-    await rotateSecret(setting.options);
-    await expectAgreement(setting);
-  });
-
-  it("waits for a window that somebody else's rotation opened at the service (WHK-21)", async () => {
-    const setting = await startSetting();
-    const secret = "a-secret-that-somebody-else-put-in";
-    const { previousSecretValidUntil } = await setting.client.webhooks.update("delivery", {
-      signingEnabled: true,
-      secret,
-    });
-    const refused = await failureOf(rotateSecret(setting.options));
-    expect(refused).toMatchObject({ code: "rotation_refused", fields: { until: previousSecretValidUntil } });
-    expect(serviceSecret(setting)).toBe(secret);
-  });
-
-  it("refuses when the service shows a previous secret without its end, and not when that end has passed", async () => {
-    const setting = await startSetting();
-    const showing = (shown: object) => withConfig(setting, "get", { hasPreviousSecret: true, ...shown });
-    expect(await failureOf(rotateSecret(showing({})))).toMatchObject({
-      code: "rotation_refused",
-      fields: { until: null },
-    });
-    await rotateSecret(showing({ previousSecretValidUntil: setting.clock.now() }));
-    await expectAgreement(setting);
-  });
-
-  it("goes on all the same when forced, and keeps both replaced secrets (WHK-21)", async () => {
-    const setting = await startSetting();
-    await rotateSecret(setting.options);
-    const second = serviceSecret(setting);
-    await setting.clock.advance(HOUR_MS);
-    await rotateSecret({ ...setting.options, force: true });
-    await expectAgreement(setting);
-    const previous = (await setting.secrets.read("delivery"))?.previous.map(({ secret }) => secret);
-    expect(previous).toEqual([second, FIRST_SECRET]);
-  });
-
-  it("passes on that the service refuses a second rotation in its window, and ends it later (WHK-21)", async () => {
-    const setting = await startSetting({ emulator: { unspecified: { rejectRotationDuringOverlap: true } } });
-    await rotateSecret(setting.options);
-    await setting.clock.advance(HOUR_MS);
-    const refused = await failureOf(rotateSecret({ ...setting.options, force: true }));
-    expect(refused).toMatchObject({ name: "InvalidRequestError", status: 400 });
-    const next = (await setting.secrets.read("delivery"))?.next?.secret;
-    await setting.clock.advance(DAY_MS);
-    expect(await rotateSecret(setting.options)).toMatchObject({ resumed: true });
-    expect(serviceSecret(setting)).toBe(next);
-    await expectAgreement(setting);
-  });
-
-  it("asks for the service's secret first, unless forced (RCV-9)", async () => {
-    const setting = await startSetting({ empty: true, emulator: { deliveryUrl: "http://127.0.0.1:9/" } });
-    const refused = await failureOf(rotateSecret(setting.options));
-    expect(refused).toMatchObject({ code: "rotation_refused" });
-    expect(String(refused)).toMatch(/adoptSecret/);
-    await rotateSecret({ ...setting.options, force: true });
-    await expectAgreement(setting);
-  });
-
-  it.each([false, true])("never makes a ninth secret, those of both kinds counted; forced: %s", async (force) => {
-    const setting = await startSetting();
-    const now = setting.clock.now();
-    const previous = Array.from({ length: 6 }, (_, index) => ({
-      secret: `a-replaced-inbound-secret-${index}`,
-      validUntil: now + (index + 2) * HOUR_MS,
-    }));
-    await setting.secrets.write("inbound", { current: "an-inbound-secret", previous, next: null }, 0);
-    const refused = await failureOf(rotateSecret({ ...setting.options, force }));
-    expect(refused).toMatchObject({ code: "rotation_refused", fields: { until: now + 2 * HOUR_MS } });
-    await setting.clock.advance(2 * HOUR_MS);
-    await rotateSecret({ ...setting.options, force });
-    await expectAgreement(setting);
-  });
-
-  it("counts a secret that both kinds share once", async () => {
-    const setting = await startSetting();
-    const previous = Array.from({ length: 6 }, (_, index) => ({
-      secret: `a-replaced-inbound-secret-${index}`,
-      validUntil: setting.clock.now() + DAY_MS,
-    }));
-    await setting.secrets.write("inbound", { current: FIRST_SECRET, previous, next: null }, 0);
-    await rotateSecret(setting.options);
-    await expectAgreement(setting);
-  });
-});
-
 describe("rotateSecret(), not rotated", () => {
   it("says so when the service shows the same rotatedAt as before, and keeps `next` (WHK-2)", async () => {
     const setting = await startSetting();
@@ -237,58 +140,6 @@ describe("rotateSecret(), not rotated", () => {
       rotatedAt,
     });
     expect(await rotateSecret(shown)).toMatchObject({ rotatedAt });
-  });
-});
-
-describe("rotateSecret(), cut off", () => {
-  it("goes on after a lost answer by itself: the client sends the same secret again (WHK-20)", async () => {
-    const setting = await startSetting();
-    loseAnswers(setting, 1);
-    expect(await rotateSecret(setting.options)).toMatchObject({ resumed: false, rotatedAt: setting.clock.now() });
-    await expectAgreement(setting);
-  });
-
-  it("is resumed with that very secret after an answer that stayed lost (WHK-20)", async () => {
-    const setting = await startSetting();
-    loseAnswers(setting, 3);
-    expect(await failureOf(rotateSecret(setting.options))).toMatchObject({ code: "connection_failed" });
-    const given = serviceSecret(setting);
-    expect((await setting.secrets.read("delivery"))?.next?.secret).toBe(given);
-    await setting.clock.advance(HOUR_MS);
-    const rotatedAt = setting.clock.now() - HOUR_MS;
-    expect(await rotateSecret(setting.options)).toMatchObject({ resumed: true, rotatedAt });
-    expect(serviceSecret(setting)).toBe(given);
-    await expectAgreement(setting);
-  });
-
-  it.each([1, 2, 3, 4, 5])(
-    "throws the reason of its signal between two steps, and is resumed: read %i",
-    async (count) => {
-      const setting = await startSetting();
-      const reason = new Error("the process ends");
-      const controller = new AbortController();
-      let reads = 0;
-      const secrets: SecretStore = {
-        ...setting.secrets,
-        read(kind) {
-          reads += 1;
-          // The record and the other kind, both for the receivers' version, and the record before it is handed over.
-          if (reads === count) controller.abort(reason);
-          return setting.secrets.read(kind);
-        },
-      };
-      expect(await failureOf(rotateSecret({ ...setting.options, secrets, signal: controller.signal }))).toBe(reason);
-      expect(serviceSecret(setting)).toBe(FIRST_SECRET);
-      await rotateSecret(setting.options);
-      await expectAgreement(setting);
-    },
-  );
-
-  it("does nothing with a signal that has aborted", async () => {
-    const setting = await startSetting();
-    const reason = new Error("too late");
-    expect(await failureOf(rotateSecret({ ...setting.options, signal: AbortSignal.abort(reason) }))).toBe(reason);
-    expect(await setting.secrets.read("delivery")).toMatchObject({ revision: 1 });
   });
 });
 
@@ -331,31 +182,3 @@ describe("rotateSecret(), what it tells", () => {
     expect(told).not.toMatch(/[0-9a-f]{32}/);
   });
 });
-
-/** The service rotates, and the connection breaks before its answer comes. */
-function loseAnswers({ emulator }: Setting, times: number): void {
-  const match = { route: "PATCH /api/core/webhooks/delivery" };
-  emulator.control.faults.add({ match, action: { type: "reset", when: "after" }, times });
-}
-
-/** The options, with a client to whose answers something is added. */
-function withConfig({ options }: Pick<Setting, "options">, method: "get" | "update", fields: object) {
-  const { webhooks } = options.client;
-  const changed: typeof webhooks =
-    method === "update"
-      ? { ...webhooks, update: async (...args) => ({ ...(await webhooks.update(...args)), ...fields }) }
-      : {
-          ...webhooks,
-          async get() {
-            const { defaults, ...rest } = await webhooks.get();
-            return { ...rest, defaults: { ...defaults, delivery: { ...defaults.delivery, ...fields } } };
-          },
-        };
-  return { ...options, client: { webhooks: changed } };
-}
-
-async function expectAgreement(setting: Setting): Promise<void> {
-  const stored = await setting.secrets.read("delivery");
-  expect(stored?.current).toBe(serviceSecret(setting));
-  expect(stored?.next).toBeNull();
-}

@@ -1,5 +1,6 @@
 /** What the rotation's tests stand on: an emulator, a client and a secret store on one clock. */
 import { setImmediate } from "node:timers/promises";
+import { expect } from "vitest";
 import { type Client, type ClientOptions, createClient } from "../../src/client/index.ts";
 import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
 import type { LogFields, Logger } from "../../src/internal/logger.ts";
@@ -118,4 +119,27 @@ export async function failureOf(work: Promise<unknown>): Promise<unknown> {
     },
     (error: unknown) => error,
   );
+}
+
+/** The options, with a client to whose answers something is added. */
+export function withConfig({ options }: Pick<Setting, "options">, method: "get" | "update", fields: object) {
+  const { webhooks } = options.client;
+  const changed: typeof webhooks =
+    method === "update"
+      ? { ...webhooks, update: async (...args) => ({ ...(await webhooks.update(...args)), ...fields }) }
+      : {
+          ...webhooks,
+          async get() {
+            const { defaults, ...rest } = await webhooks.get();
+            return { ...rest, defaults: { ...defaults, delivery: { ...defaults.delivery, ...fields } } };
+          },
+        };
+  return { ...options, client: { webhooks: changed } };
+}
+
+/** Service and store have one current secret, and no rotation is under way. */
+export async function expectAgreement(setting: Setting): Promise<void> {
+  const stored = await setting.secrets.read("delivery");
+  expect(stored?.current).toBe(serviceSecret(setting));
+  expect(stored?.next).toBeNull();
 }

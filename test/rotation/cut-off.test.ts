@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { rotateSecret, type SecretStore } from "../../src/rotation/index.ts";
+import {
+  expectAgreement,
+  FIRST_SECRET,
+  failureOf,
+  HOUR_MS,
+  type Setting,
+  serviceSecret,
+  startSetting,
+} from "./support.ts";
+
+describe("rotateSecret(), cut off", () => {
+  it("goes on after a lost answer by itself: the client sends the same secret again (WHK-20)", async () => {
+    const setting = await startSetting();
+    loseAnswers(setting, 1);
+    expect(await rotateSecret(setting.options)).toMatchObject({ resumed: false, rotatedAt: setting.clock.now() });
+    await expectAgreement(setting);
+  });
+
+  it("is resumed with that very secret after an answer that stayed lost (WHK-20)", async () => {
+    const setting = await startSetting();
+    loseAnswers(setting, 3);
+    expect(await failureOf(rotateSecret(setting.options))).toMatchObject({ code: "connection_failed" });
+    const given = serviceSecret(setting);
+    expect((await setting.secrets.read("delivery"))?.next?.secret).toBe(given);
+    await setting.clock.advance(HOUR_MS);
+    const rotatedAt = setting.clock.now() - HOUR_MS;
+    expect(await rotateSecret(setting.options)).toMatchObject({ resumed: true, rotatedAt });
+    expect(serviceSecret(setting)).toBe(given);
+    await expectAgreement(setting);
+  });
+
+  it.each([1, 2, 3, 4, 5])(
+    "throws the reason of its signal between two steps, and is resumed: read %i",
+    async (count) => {
+      const setting = await startSetting();
+      const reason = new Error("the process ends");
+      const controller = new AbortController();
+      let reads = 0;
+      const secrets: SecretStore = {
+        ...setting.secrets,
+        read(kind) {
+          reads += 1;
+          // The record and the other kind, both for the receivers' version, and the record before it is handed over.
+          if (reads === count) controller.abort(reason);
+          return setting.secrets.read(kind);
+        },
+      };
+      expect(await failureOf(rotateSecret({ ...setting.options, secrets, signal: controller.signal }))).toBe(reason);
+      expect(serviceSecret(setting)).toBe(FIRST_SECRET);
+      await rotateSecret(setting.options);
+      await expectAgreement(setting);
+    },
+  );
+
+  it("does nothing with a signal that has aborted", async () => {
+    const setting = await startSetting();
+    const reason = new Error("too late");
+    expect(await failureOf(rotateSecret({ ...setting.options, signal: AbortSignal.abort(reason) }))).toBe(reason);
+    expect(await setting.secrets.read("delivery")).toMatchObject({ revision: 1 });
+  });
+});
+
+/** The service rotates, and the connection breaks before its answer comes. */
+function loseAnswers({ emulator }: Setting, times: number): void {
+  const match = { route: "PATCH /api/core/webhooks/delivery" };
+  emulator.control.faults.add({ match, action: { type: "reset", when: "after" }, times });
+}

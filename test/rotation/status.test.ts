@@ -1,0 +1,142 @@
+import { inspect } from "node:util";
+import { describe, expect, it } from "vitest";
+import { adoptSecret, rotateSecret, rotationStatus } from "../../src/rotation/index.ts";
+import { compileKeyring } from "../../src/signature/keyring.ts";
+import { storedKeyring } from "../../src/signature/stored-keyrings.ts";
+import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { FIRST_SECRET, failureOf, type Setting, sightingOf, startSetting } from "./support.ts";
+
+describe("rotationStatus()", () => {
+  it("tells none, settled, installing, overlap, and settled again (RCV-9)", async () => {
+    const setting = await startSetting({ empty: true });
+    const phase = async () => (await statusOf(setting)).phase;
+    expect(await phase()).toBe("none");
+    await rotateSecret(setting.options);
+    expect(await phase()).toBe("settled");
+    setting.sightings = [sightingOf({ seenAt: setting.clock.now() })];
+    await failureOf(rotateSecret({ ...setting.options, waitMs: 0 }));
+    expect(await phase()).toBe("installing");
+    setting.sightings = [];
+    const { previousValidUntil } = await rotateSecret(setting.options);
+    expect(await statusOf(setting)).toMatchObject({ phase: "overlap", previousValidUntil });
+    await setting.clock.advance((previousValidUntil ?? 0) - setting.clock.now() - 1);
+    expect(await phase()).toBe("overlap");
+    await setting.clock.advance(1);
+    expect(await statusOf(setting)).toMatchObject({ phase: "settled", previousValidUntil: null });
+  });
+
+  it("tells the last end of several replaced secrets", async () => {
+    const setting = await startSetting();
+    const now = setting.clock.now();
+    const previous = [now + 5, now + 9, now + 7].map((validUntil, index) => ({
+      secret: `a-replaced-secret-${index}`,
+      validUntil,
+    }));
+    await setting.secrets.write("delivery", { current: FIRST_SECRET, previous, next: null }, 1);
+    expect((await statusOf(setting)).previousValidUntil).toBe(now + 9);
+  });
+
+  it("adds up the uses of previous secrets, and says which living receivers are ready", async () => {
+    const setting = await startSetting();
+    const now = setting.clock.now();
+    const { version } = compileKeyring(await storedKeyring(setting.secrets, now), now);
+    const ready = sightingOf({ id: "a", seenAt: now, keyringVersion: version, counters: { "slot:previous": 3 } });
+    const lagging = sightingOf({ id: "b", seenAt: now - 89_999, counters: { "slot:previous": 4, "slot:current": 9 } });
+    const idle = sightingOf({ id: "c", seenAt: now });
+    const gone = sightingOf({ id: "d", seenAt: now - 90_000, counters: { "slot:previous": 100 } });
+    setting.sightings = [ready, lagging, idle, gone];
+    expect(await statusOf(setting)).toMatchObject({
+      previousUses: 7,
+      receivers: [
+        { ...ready, ready: true },
+        { ...lagging, ready: false },
+        { ...idle, ready: false },
+      ],
+    });
+  });
+
+  it("knows nothing of receivers where the store does not", async () => {
+    const setting = await startSetting();
+    setting.sightings = null;
+    expect(await statusOf(setting)).toMatchObject({ previousUses: null, receivers: null });
+  });
+
+  it("finds receivers unready before the first secret", async () => {
+    const setting = await startSetting({ empty: true });
+    setting.sightings = [sightingOf({ seenAt: setting.clock.now() })];
+    expect(await statusOf(setting)).toMatchObject({ phase: "none", previousUses: 0, receivers: [{ ready: false }] });
+  });
+
+  it("shows no secret", async () => {
+    const setting = await startSetting();
+    await rotateSecret(setting.options);
+    const told = inspect(await statusOf(setting), { depth: 9 });
+    expect(told).not.toContain(FIRST_SECRET);
+    expect(told).not.toMatch(/[0-9a-f]{32}/);
+  });
+
+  it.each([
+    ["kind", { kind: undefined }],
+    ["secrets", { secrets: {} }],
+    ["client", { client: {} }],
+  ])("names a wrong %s", async (option, wrong) => {
+    const given = { kind: "delivery", secrets: memorySecrets(), ...wrong } as never;
+    expect(await failureOf(rotationStatus(given))).toMatchObject({ name: "SetupError", fields: { option } });
+  });
+});
+
+describe("adoptSecret()", () => {
+  it("stores the secret in use as the current one, so that a rotation can begin (RCV-9)", async () => {
+    const setting = await startSetting({ empty: true });
+    await setting.client.webhooks.update("delivery", { signingEnabled: true, secret: FIRST_SECRET });
+    await adoptSecret({ kind: "delivery", secrets: setting.secrets, secret: FIRST_SECRET });
+    expect(await setting.secrets.read("delivery")).toMatchObject({ current: FIRST_SECRET, previous: [], next: null });
+    await rotateSecret(setting.options);
+    expect((await setting.secrets.read("delivery"))?.previous).toMatchObject([{ secret: FIRST_SECRET }]);
+  });
+
+  it("changes nothing when it is stored already", async () => {
+    const secrets = memorySecrets();
+    await adoptSecret({ kind: "inbound", secrets, secret: FIRST_SECRET });
+    await adoptSecret({ kind: "inbound", secrets, secret: FIRST_SECRET });
+    expect(await secrets.read("inbound")).toMatchObject({ current: FIRST_SECRET, revision: 1 });
+  });
+
+  it("never overwrites another secret", async () => {
+    const secrets = memorySecrets();
+    await adoptSecret({ kind: "delivery", secrets, secret: FIRST_SECRET });
+    const refused = await failureOf(adoptSecret({ kind: "delivery", secrets, secret: "another-secret-of-32-bytes" }));
+    expect(refused).toMatchObject({ name: "RotationError", code: "rotation_refused" });
+    expect(await secrets.read("delivery")).toMatchObject({ current: FIRST_SECRET, revision: 1 });
+  });
+
+  it("never puts one beside a rotation that is under way", async () => {
+    const setting = await startSetting({ empty: true });
+    setting.sightings = [sightingOf({ seenAt: setting.clock.now() })];
+    await failureOf(rotateSecret({ ...setting.options, waitMs: 0 }));
+    const adopted = adoptSecret({ kind: "delivery", secrets: setting.secrets, secret: FIRST_SECRET });
+    expect(await failureOf(adopted)).toMatchObject({ code: "rotation_refused" });
+    expect(await setting.secrets.read("delivery")).toMatchObject({ current: null, revision: 1 });
+  });
+
+  it("does not overwrite what somebody else stores at the same moment", async () => {
+    const secrets = memorySecrets();
+    const [first, second] = await Promise.allSettled([
+      adoptSecret({ kind: "delivery", secrets, secret: FIRST_SECRET }),
+      adoptSecret({ kind: "delivery", secrets, secret: "another-secret-of-32-bytes" }),
+    ]);
+    expect([first.status, second.status]).toEqual(["fulfilled", "rejected"]);
+    expect(await secrets.read("delivery")).toMatchObject({ current: FIRST_SECRET, revision: 1 });
+  });
+
+  it.each(["", "   ", "short", 5, undefined])("refuses what is no secret: %j", async (secret) => {
+    const secrets = memorySecrets();
+    const refused = await failureOf(adoptSecret({ kind: "delivery", secrets, secret: secret as string }));
+    expect(refused).toMatchObject({ name: "SetupError", fields: { option: "secret" } });
+    expect(await secrets.read("delivery")).toBeNull();
+  });
+});
+
+function statusOf({ secrets, clock }: Setting) {
+  return rotationStatus({ kind: "delivery", secrets, clock });
+}
