@@ -1,4 +1,5 @@
 /** A call of a core route, from its arguments to its data: checked, authorized, repeated as the rules say, read. */
+import { setMaxListeners } from "node:events";
 import { SampledLog } from "../internal/sampled-log.ts";
 import { attempt, type Ground, type Plan } from "./attempts.ts";
 import type { CallOptions, WithResponse } from "./call.ts";
@@ -58,6 +59,8 @@ export class CoreCalls {
     const { clock, baseUrl } = this.#options;
     const { operation, method, route, path, body, idempotencyKey, isRepeatable } = call;
     const signal = call.options?.signal;
+    // An application may end thousands of calls by one signal; each takes its listener away at its end, so none leaks.
+    if (signal instanceof EventTarget) setMaxListeners(0, signal);
     const fixed: Record<string, string> = { accept: "application/json", "user-agent": "oncehook" };
     if (body !== undefined) fixed["content-type"] = "application/json";
     if (idempotencyKey !== null) fixed["idempotency-key"] = idempotencyKey;
