@@ -1,0 +1,92 @@
+import { describe, expect, it } from "vitest";
+import type { EmulatorOptions } from "../../src/emulator/index.ts";
+import { rotateSecret } from "../../src/rotation/index.ts";
+import { liveSecrets } from "../../src/rotation/slots.ts";
+import { seededRandom } from "../../src/testing/index.ts";
+import { around, Turns } from "./broken.ts";
+import { expectAgreement, failureOf, serviceSecret, serviceState, sightingOf, startSetting } from "./support.ts";
+
+const ORDERS = 12;
+
+type Readings = NonNullable<EmulatorOptions["unspecified"]>;
+interface Case {
+  readonly unspecified?: Readings;
+  readonly force?: boolean;
+  readonly empty?: boolean;
+}
+
+const CASES: readonly Case[] = [
+  {},
+  { force: true },
+  { empty: true },
+  { unspecified: { secretGeneration: "always" } },
+  { unspecified: { secretGeneration: "always" }, empty: true },
+  { unspecified: { rejectRotationDuringOverlap: true } },
+];
+
+describe("rotateSecret(), twice at once", () => {
+  it.each(CASES)(
+    `ends with one current secret, which the service has, in ${ORDERS} orders: %j (WHK-18, WHK-21)`,
+    async (given) => {
+      const outcomes = new Set<string>();
+      for (let seed = 0; seed < ORDERS; seed++) for (const each of await twice(given, seed)) outcomes.add(each);
+      const allowed = [
+        "fulfilled",
+        "rotation_refused",
+        "rotation_conflict",
+        ...(given.unspecified === undefined ? [] : ["INVALID_REQUEST"]),
+      ];
+      for (const outcome of outcomes) expect(allowed).toContain(outcome);
+      expect(outcomes).toContain("fulfilled");
+    },
+  );
+
+  it("goes on with the other's secret, when that came first", async () => {
+    const setting = await startSetting();
+    setting.sightings = [sightingOf({ seenAt: setting.clock.now() })];
+    await failureOf(rotateSecret({ ...setting.options, waitMs: 0 }));
+    setting.sightings = [];
+    const [first, second] = await Promise.all([rotateSecret(setting.options), rotateSecret(setting.options)]);
+    expect([first.resumed, second.resumed]).toEqual([true, true]);
+    expect(second).toEqual(first);
+    await expectAgreement(setting);
+  });
+
+  it("is in conflict with a rotation that ended with another secret meanwhile, and leaves the service alone", async () => {
+    const setting = await startSetting();
+    const other = "a-secret-that-another-rotation-made";
+    setting.sightings = [sightingOf({ seenAt: setting.clock.now() })];
+    const rotation = failureOf(rotateSecret(setting.options));
+    await setting.clock.advance(300);
+    const { revision = 0 } = (await setting.secrets.read("delivery")) ?? {};
+    await setting.secrets.write("delivery", { current: other, previous: [], next: null }, revision);
+    const before = serviceSecret(setting);
+    setting.sightings = [];
+    await setting.clock.advance(5_000);
+    expect(await rotation).toMatchObject({ name: "RotationError", code: "rotation_conflict" });
+    expect(serviceSecret(setting)).toBe(before);
+  });
+
+  it("gives up on a store in which somebody else's write is always first", async () => {
+    const setting = await startSetting();
+    const secrets = { ...setting.secrets, write: async () => false };
+    expect(await failureOf(rotateSecret({ ...setting.options, secrets }))).toMatchObject({ code: "rotation_conflict" });
+  });
+});
+
+/** Two rotations whose operations take turns; how each of them ended. */
+async function twice(
+  { unspecified = {}, force = false, empty = false }: Case,
+  seed: number,
+): Promise<readonly string[]> {
+  const setting = await startSetting({ emulator: { unspecified }, empty });
+  const turns = new Turns();
+  const works = [1, 2].map(() => rotateSecret(around({ ...setting.options, force }, turns.around)));
+  const settled = await turns.run(works, setting.clock, seededRandom(seed + 1));
+  await expectAgreement(setting);
+  const { previousSecret } = serviceState(setting);
+  const stored = await setting.secrets.read("delivery");
+  const known = stored === null ? [] : liveSecrets(stored, setting.clock.now());
+  if (previousSecret !== null) expect(known).toContain(previousSecret);
+  return settled.map((each) => (each.status === "fulfilled" ? each.status : each.reason.code));
+}

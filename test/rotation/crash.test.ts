@@ -1,0 +1,101 @@
+import { describe, expect, it } from "vitest";
+import type { EmulatorOptions } from "../../src/emulator/index.ts";
+import { rotateSecret } from "../../src/rotation/index.ts";
+import { liveSecrets } from "../../src/rotation/slots.ts";
+import { around, Crash, type CrashPoint, crashAt } from "./broken.ts";
+import { DAY_MS, expectAgreement, failureOf, MINUTE_MS, type Setting, serviceState, startSetting } from "./support.ts";
+
+type Readings = NonNullable<EmulatorOptions["unspecified"]>;
+
+const READINGS: readonly (Readings & { readonly empty?: boolean })[] = [
+  { secretGeneration: "whenMissing" },
+  { secretGeneration: "everyPatch" },
+  { secretGeneration: "never" },
+  { secretGeneration: "always" },
+  { secretGeneration: "always", rejectRotationDuringOverlap: true },
+  { rejectRotationDuringOverlap: true, absentTimestamps: "null" },
+  { absentTimestamps: "zero" },
+  { empty: true },
+  { empty: true, secretGeneration: "always" },
+];
+
+describe("rotateSecret(), after a crash behind each of its operations", () => {
+  it.each(READINGS)(
+    "ends what was begun: %j (WHK-16, WHK-18, WHK-20, WHK-21)",
+    async ({ empty = false, ...unspecified }) => {
+      let operation = 1;
+      while (await crashes({ unspecified, empty }, { operation, when: "after" })) operation += 1;
+      // Read, get, the other kind, write, look (3), read, update, write.
+      expect(operation).toBeGreaterThan(9);
+    },
+  );
+
+  it("ends what was begun when the crash came before the operation", async () => {
+    let operation = 1;
+    while (await crashes({ unspecified: {}, empty: false }, { operation, when: "before" })) operation += 1;
+    expect(operation).toBeGreaterThan(9);
+  });
+});
+
+/** A rotation that ends at a point, and the one after it. False when the point lies behind the end. */
+async function crashes(
+  { unspecified, empty }: { unspecified: Readings; empty: boolean },
+  point: CrashPoint,
+): Promise<boolean> {
+  const setting = await startSetting({ emulator: { unspecified }, empty });
+  if (!empty) {
+    await rotateSecret(setting.options);
+    await setting.clock.advance(2 * DAY_MS);
+  }
+  const crash = await rotateSecret(around(setting.options, crashAt(point))).then(
+    () => null,
+    (error: unknown) => error,
+  );
+  if (crash === null) return false;
+  expect(crash).toBeInstanceOf(Crash);
+  const isLost = unspecified.secretGeneration === "always" && !(await knowsAll(setting));
+  if (!isLost) await expectAllKnown(setting);
+  await setting.clock.advance(MINUTE_MS);
+  await rotateAgain(setting, isLost);
+  await expectAgreement(setting);
+  // One that only the lost answer told is the service's previous one now.
+  if (!isLost) await expectAllKnown(setting);
+  return true;
+}
+
+/** Refused, the crash came behind the last write; or the service refuses to make up for the secret that it alone knows. */
+async function rotateAgain({ options, clock }: Setting, isLost: boolean): Promise<void> {
+  const stored = await options.secrets.read("delivery");
+  const again = await rotateSecret(options).catch((error: unknown) => error);
+  if (!(again instanceof Error)) return;
+  if (stored?.next === null) return expect(again).toMatchObject({ code: "rotation_refused" });
+  expect({ isLost, again }).toMatchObject({ isLost: true, again: { status: 400 } });
+  await clock.advance(DAY_MS);
+  await rotateSecret(options);
+}
+
+/** Whatever the service may sign with now, receivers accept (DLV-16). */
+async function expectAllKnown(setting: Setting): Promise<void> {
+  expect(await knowsAll(setting)).toBe(true);
+}
+
+async function knowsAll(setting: Setting): Promise<boolean> {
+  const { currentSecret, previousSecret, previousValidUntil } = serviceState(setting);
+  const stored = await setting.secrets.read("delivery");
+  const now = setting.clock.now();
+  const isPreviousUsed = previousValidUntil !== null && previousValidUntil > now;
+  const used = [currentSecret, isPreviousUsed ? previousSecret : null].filter((secret) => secret !== null);
+  const known = stored === null ? [] : liveSecrets(stored, now);
+  return used.every((secret) => known.includes(secret));
+}
+
+describe("rotateSecret(), with a store that fails for a while", () => {
+  it("passes the failure on, and leaves the service alone", async () => {
+    const setting = await startSetting();
+    const before = serviceState(setting);
+    const failure = new Error("the database is away");
+    const secrets = { ...setting.secrets, write: () => Promise.reject(failure) };
+    expect(await failureOf(rotateSecret({ ...setting.options, secrets }))).toBe(failure);
+    expect(serviceState(setting)).toEqual(before);
+  });
+});
