@@ -12,7 +12,7 @@ export function optionIssues(options: unknown, known: readonly string[]): string
   }
   const issues = Object.keys(options)
     .filter((name) => !known.includes(name))
-    .map(() => `options: has a key that is not known here. Known: ${known.join(", ")}.`);
+    .map((name) => `options: a key is not known here. ${suggestion(name, known)}`);
   const { signal }: { signal?: unknown } = options;
   if (signal !== undefined && !isSignal(signal)) issues.push("options.signal: must be an AbortSignal");
   return issues;

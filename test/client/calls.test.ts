@@ -1,5 +1,6 @@
-import { describe, expect, it } from "vitest";
-import { SEND_PATH, sendOf, startClient, TOKEN_PATH } from "./support.ts";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type Call, type Client, InvalidArgumentError, ServerError } from "../../src/client/index.ts";
+import { answerJson, failureOf, SEND_PATH, sendOf, startClient, startServer, TOKEN_PATH } from "./support.ts";
 
 describe("createClient()", () => {
   it("makes no request before the first call", async () => {
@@ -90,5 +91,158 @@ describe("createClient()", () => {
     const { client, emulator } = await startClient({ emulator: { port: 0 } });
     const sent = await client.messages.send(sendOf(emulator));
     expect(sent.results.length).toBe(1);
+  });
+});
+
+describe("a Call", () => {
+  it("tells the answer and the number of attempts with withResponse()", async () => {
+    const { client } = await startClient();
+    const { data, response, attempts } = await client.whoami().withResponse();
+    expect(data.apiClientStatus).toBe("ACTIVE");
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toContain("application/json");
+    expect(attempts).toBe(1);
+  });
+
+  it("can be awaited both ways, and is one request", async () => {
+    const { client, sentTo } = await startClient();
+    const call = client.whoami();
+    const [data, answered] = await Promise.all([call, call.withResponse()]);
+    expect(answered.data).toBe(data);
+    expect(sentTo("/api/core/whoami").length).toBe(1);
+  });
+
+  it("is a promise, and is made whether or not it is awaited", async () => {
+    const { client, sentTo } = await startClient();
+    const call: Promise<unknown> = client.whoami();
+    expect(call).toBeInstanceOf(Promise);
+    while (sentTo("/api/core/whoami").length === 0) await new Promise(setImmediate);
+    await call;
+  });
+
+  it("that fails is told once: withResponse() leaves no unhandled rejection behind", async () => {
+    const unhandled: unknown[] = [];
+    const keep = (reason: unknown) => unhandled.push(reason);
+    process.on("unhandledRejection", keep);
+    onTestFinished(() => void process.off("unhandledRejection", keep));
+    const { client } = await startServer((_, response) => answerJson(response, 500, {}), { maxRetries: 0 });
+    await failureOf(client.whoami().withResponse(), ServerError);
+    await failureOf(client.whoami(), ServerError);
+    await failureOf(Promise.all([client.whoami(), client.whoami().withResponse()]), ServerError);
+    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+    expect(unhandled).toEqual([]);
+  });
+
+  it("never throws, but rejects", async () => {
+    const { client } = await startClient();
+    const calls = [
+      () => client.whoami(7 as never),
+      () => client.webhooks.get(null as never),
+      () => client.webhooks.update(undefined as never, undefined as never),
+      () => client.numbers.list([] as never),
+      () => client.numbers.get(undefined as never),
+      () => client.numbers.search(null as never),
+      () => client.numbers.update(null as never, null as never),
+      () => client.messages.send(undefined as never),
+    ];
+    for (const make of calls) {
+      const call: Call<unknown> = make();
+      expect(await failureOf(call, InvalidArgumentError)).toMatchObject({ attempts: 0, code: "invalid_argument" });
+    }
+  });
+});
+
+describe("what is refused always, also with validateRequests false", () => {
+  const refused = async (make: (client: Client) => Call<unknown>) => {
+    const { client, requests } = await startClient({ validateRequests: false });
+    const error = await failureOf(make(client), InvalidArgumentError);
+    expect(requests).toEqual([]);
+    return error;
+  };
+  const request = { sendFrom: "n", to: ["+14155550123"], messageType: "SMS", externalReference: "r" } as const;
+
+  it.each(["", " ", "a b", "a\nb", "é", "k".repeat(256), 7, null, {}])(
+    "an idempotency key that no header can carry: %j (SND-1)",
+    async (idempotencyKey) => {
+      const error = await refused((client) => client.messages.send(request, { idempotencyKey } as never));
+      expect(error.issues).toEqual(["options.idempotencyKey: must be 1 to 255 visible ASCII characters"]);
+      expect(error.idempotencyKey).toBeNull();
+    },
+  );
+
+  it.each(["", ".", "..", "\ud800", 7, null, undefined])(
+    "a numberId that no path can hold: %j (UPD-16)",
+    async (id) => {
+      const { message } = await refused((client) => client.numbers.update(id as never, {}));
+      expect(message).toContain("numberId: must be a numberId as numbers.list() shows it");
+      await refused((client) => client.numbers.get(id as never));
+    },
+  );
+
+  it.each(["outbound", "Inbound", "../numbers", "", undefined, 7])("an unknown webhook kind: %j", async (kind) => {
+    const error = await refused((client) => client.webhooks.update(kind as never, { signingEnabled: true }));
+    expect(error.issues[0]).toContain('kind: must be "inbound" or "delivery"');
+  });
+
+  it("options that are none, such as the index of map()", async () => {
+    const { client } = await startClient();
+    const [first] = ["num_1"].map((id, index) => client.numbers.get(id, index as never));
+    const error = await failureOf(first as Call<unknown>, InvalidArgumentError);
+    expect(error.issues).toEqual(["options: must be an object, such as { signal }"]);
+  });
+
+  it("options that nobody knows, for a misspelled key would send twice", async () => {
+    const error = await refused((client) => client.messages.send(request, { idempotencykey: "k" } as never));
+    expect(error.issues[0]).toContain('Did you mean "idempotencyKey"?');
+    await refused((client) => client.whoami({ signal: {} } as never));
+    await refused((client) => client.whoami({ idempotencyKey: "k" } as never));
+  });
+
+  it("what cannot be written as JSON", async () => {
+    const circle: Record<string, unknown> = {};
+    circle.circle = circle;
+    for (const value of [circle, { n: 1n }, undefined, () => {}]) {
+      await refused((client) => client.messages.send(value as never));
+    }
+  });
+});
+
+describe("with validateRequests false", () => {
+  it("the service decides what is sent, byte for byte as the caller wrote it (SND-3, CLI-8)", async () => {
+    const { client, requests } = await startClient({ validateRequests: false });
+    const update = { campaignRegId: "C1", campaignregId: "C2", new: [1] };
+    await client.numbers.update("num_x", update as never).catch(() => {});
+    expect(requests.at(-1)?.body).toBe('{"campaignRegId":"C1","campaignregId":"C2","new":[1]}');
+    await client.messages.send({ sendFrom: "+14155550100" } as never).catch(() => {});
+    expect(requests.at(-1)?.path).toBe(SEND_PATH);
+  });
+});
+
+describe("the path of a number's update", () => {
+  it.each(["a/b", "a?b=c#d", "a%2Fb", "a b", "é", "a;b=c,d", "~!*'()", "...", "%"])(
+    "holds %j encoded once (UPD-16)",
+    async (id) => {
+      let url = "";
+      const { client } = await startServer((request, response) => {
+        url = request.url ?? "";
+        answerJson(response, 200, { number: null });
+      });
+      await client.numbers.update(id, {});
+      expect(url.split("/").length).toBe(5);
+      expect(decodeURIComponent(url)).toBe(`/api/core/numbers/${id}`);
+    },
+  );
+});
+
+describe("the headers of a call", () => {
+  it("say what is sent and asked for, and carry no more than the service needs (GEN-1)", async () => {
+    const { client, emulator, requests } = await startClient();
+    await client.messages.send(sendOf(emulator), { idempotencyKey: "order-1" });
+    await client.whoami();
+    const [, send, whoami] = requests.map(({ headers }) => Object.fromEntries(headers));
+    const authorization = expect.stringMatching(/^Bearer \S+$/);
+    const always = { accept: "application/json", "user-agent": "oncehook", authorization };
+    expect(send).toEqual({ ...always, "content-type": "application/json", "idempotency-key": "order-1" });
+    expect(whoami).toEqual(always);
   });
 });
