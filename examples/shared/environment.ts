@@ -1,6 +1,6 @@
 /** What an example reads from its environment, and the one line that says what is missing. */
 
-import { type SecretSet, SetupError } from "oncehook";
+import { OncehookError, type SecretSet } from "oncehook";
 
 export interface Environment {
   /** 0 picks a free one. */
@@ -11,7 +11,7 @@ export interface Environment {
 }
 
 /** A mistake in the environment; the message names the variable and the fix, never its value. */
-class EnvironmentError extends Error {
+export class EnvironmentError extends Error {
   override readonly name = "EnvironmentError";
 }
 
@@ -27,9 +27,31 @@ export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
   };
 }
 
+/** What a client of the service's API needs. */
+export interface ClientEnvironment {
+  readonly baseUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+}
+
+/** Reads `SERVICE_BASE_URL`, `SERVICE_CLIENT_ID` and `SERVICE_CLIENT_SECRET`, which `oncehook emulator --exec` sets. */
+export function readClientEnvironment(variables: NodeJS.ProcessEnv): ClientEnvironment {
+  return {
+    baseUrl: required(variables, "SERVICE_BASE_URL", "the service's address"),
+    clientId: required(variables, "SERVICE_CLIENT_ID", "the client's id"),
+    clientSecret: required(variables, "SERVICE_CLIENT_SECRET", "the client's secret"),
+  };
+}
+
+function required(variables: NodeJS.ProcessEnv, name: string, meaning: string): string {
+  const value = variables[name];
+  if (value) return value;
+  throw new EnvironmentError(`${name} is not set: put ${meaning} in it.`);
+}
+
 function readSecrets(variables: NodeJS.ProcessEnv): SecretSet {
-  const { WEBHOOK_SECRET: current, WEBHOOK_PREVIOUS_SECRET: previous, WEBHOOK_PREVIOUS_VALID_UNTIL: until } = variables;
-  if (!current) throw new EnvironmentError("WEBHOOK_SECRET is not set: put the webhook's signing secret in it.");
+  const { WEBHOOK_PREVIOUS_SECRET: previous, WEBHOOK_PREVIOUS_VALID_UNTIL: until } = variables;
+  const current = required(variables, "WEBHOOK_SECRET", "the webhook's signing secret");
   if (!previous) return { current };
   if (!until) {
     throw new EnvironmentError(
@@ -46,8 +68,8 @@ function readNumber(name: string, text: string, max: number): number {
   throw new EnvironmentError(`${name} must be a whole number from 0 to ${max}.`);
 }
 
-/** For `main().catch`: one line for a mistake that a person can mend, the stack for everything else; exit code 1. */
+/** For `main().catch`: one line for what a person can mend, the stack for everything else; exit code 1. */
 export function endWithOneLine(error: unknown): void {
-  console.error(error instanceof EnvironmentError || error instanceof SetupError ? error.message : error);
+  console.error(error instanceof EnvironmentError || error instanceof OncehookError ? error.message : error);
   process.exit(1); // A worker that runs already would keep the process alive.
 }

@@ -1,8 +1,8 @@
 /** An example as a real process in a folder of its own, and deliveries to it. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -14,6 +14,15 @@ export const SECRET = "an-example-secret-of-32-bytes-xx";
 export const PREVIOUS_SECRET = "the-secret-before-it-of-32-bytes";
 
 export type ExampleName = "express" | "fastify";
+
+/** Examples that end by themselves are programmes beside the servers. */
+type ProgrammeName = ExampleName | "send-and-wait";
+
+const PROGRAMMES: Readonly<Record<ProgrammeName, string>> = {
+  express: "express/server.js",
+  fastify: "fastify/server.js",
+  "send-and-wait": "express/send-and-wait.js",
+};
 
 export interface Exit {
   readonly code: number | null;
@@ -28,8 +37,8 @@ export interface HandledRow {
 }
 
 /** The example itself, compiled by the tests' global set-up. */
-function directly(name: ExampleName): string[] {
-  return [process.execPath, fileURLToPath(new URL(`../../.build/examples/${name}/server.js`, import.meta.url))];
+function directly(name: ProgrammeName): string[] {
+  return [process.execPath, fileURLToPath(new URL(`../../.build/examples/${PROGRAMMES[name]}`, import.meta.url))];
 }
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -56,8 +65,12 @@ function launch(
 }
 
 /** For an example that is expected to end by itself. */
-export async function runToEnd(name: ExampleName, environment: NodeJS.ProcessEnv): Promise<Exit> {
-  const { child } = launch(directly(name), environment);
+export async function runToEnd(
+  name: ProgrammeName,
+  environment: NodeJS.ProcessEnv,
+  args: readonly string[] = [],
+): Promise<Exit> {
+  const { child } = launch([...directly(name), ...args], environment);
   let output = "";
   let errors = "";
   child.stdout?.on("data", (chunk) => (output += chunk));
@@ -66,18 +79,32 @@ export async function runToEnd(name: ExampleName, environment: NodeJS.ProcessEnv
   return { code, output, errors };
 }
 
+/** Runs one of the package's scripts as a newcomer does, with a folder of its own for temporary files. */
+export function runScript(script: "demo" | "demo:crash") {
+  const folder = mkdtempSync(join(tmpdir(), "oncehook-example-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const env = { ...process.env, TMPDIR: folder };
+  const { status, stdout, stderr } = spawnSync("npm", ["run", "--silent", script], {
+    cwd: ROOT,
+    env,
+    encoding: "utf8",
+  });
+  const failed = stdout.split("\n").filter((line) => line.startsWith("  ✗"));
+  return { status, stdout, stderr, failed, leftovers: readdirSync(folder) };
+}
+
 export class RunningExample {
   readonly url: string;
   /** Everything printed after the address. */
   readonly lines: string[];
+  readonly inboxPath: string;
   readonly #child: ChildProcess;
-  readonly #inboxPath: string;
 
   private constructor(url: string, lines: string[], child: ChildProcess, inboxPath: string) {
     this.url = url;
     this.lines = lines;
     this.#child = child;
-    this.#inboxPath = inboxPath;
+    this.inboxPath = inboxPath;
   }
 
   static async start(
@@ -115,7 +142,7 @@ export class RunningExample {
 
   /** The example's table, in the order of handling. */
   handled(): HandledRow[] {
-    const db = new Database(this.#inboxPath, { readonly: true });
+    const db = new Database(this.inboxPath, { readonly: true });
     try {
       return db.prepare("select message_id, sequence, event_type from handled order by id").all() as HandledRow[];
     } finally {
