@@ -1,8 +1,8 @@
 /** Runs one compiled example in a process and a folder of its own; a server is also sent a signed and a forged webhook. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { createHmac } from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,11 +11,13 @@ import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
 import type { Example } from "./blocks.ts";
 
 const SECRET = "an-example-secret-of-32-characters";
+const KEY_FILE = "webhook.key";
 const LIMIT_MS = 30_000;
 
 /** What went wrong; empty when the example works. */
 export async function runExample(example: Example, compiled: string, root: string): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), "oncehook-example-"));
+  await writeFile(join(folder, KEY_FILE), randomBytes(32).toString("hex"), { mode: 0o600 });
   const port = await freePort();
   const emulator = example.needsEmulator ? await startEmulator(port) : null;
   const preload = pathToFileURL(join(root, "scripts/docs/listen-anywhere.mjs")).href;
@@ -56,6 +58,7 @@ function environment(folder: string, port: number): Record<string, string> {
     PATH,
     HOME,
     WEBHOOK_SECRET: SECRET,
+    WEBHOOK_KEY_FILE: join(folder, KEY_FILE),
     CRON_SECRET: SECRET,
     INBOX_PATH: join(folder, "inbox.db"),
     PORT: `${port}`,
