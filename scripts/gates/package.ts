@@ -1,9 +1,10 @@
 /** The gates on what is published: the packed tarball, its listing, its types, and what its entries load. */
 import { existsSync } from "node:fs";
 import { mkdir, readFile } from "node:fs/promises";
-import { join, posix } from "node:path";
+import { join } from "node:path";
 import { type Project, readProject } from "../architecture/project.ts";
 import { entriesOf, RULES } from "../architecture/rules.ts";
+import { linksOf } from "../docs/links.ts";
 import { filesUnder, type Gate, type GateResult, problemsOf, run, tool } from "./gate.ts";
 
 /** Builds the package and packs it into `folder`; returns the path of the tarball. */
@@ -62,16 +63,18 @@ function typesResult(json: string, problems: readonly string[]): GateResult {
   }
 }
 
-/** The emulator's guide says what its options mean and is linked from the README; with it comes what it links to. */
-const GUIDE = "docs/emulator.md";
+/** What is read beside the code: the README and the pages it leads to. */
 const PAPERS = [
   "package.json",
   "README.md",
   "CHANGELOG.md",
   "LICENSE",
-  GUIDE,
+  "docs/architecture.md",
+  "docs/emulator.md",
+  "docs/inbox.md",
   "docs/openapi.json",
   "docs/spec/conformance.md",
+  "docs/writing-a-store.md",
 ];
 
 /** Exactly the compiled sources, the sources their maps lead to, and the papers: nothing left over, nothing missing. */
@@ -90,7 +93,8 @@ async function listing(root: string, tarball: string): Promise<GateResult> {
     const base = `dist/${source.replace(/\.ts$/, "")}`;
     return [".js", ".js.map", ".d.ts", ".d.ts.map"].map((ending) => base + ending);
   });
-  const expected = new Set([...sources, ...compiled, ...PAPERS]);
+  const guides = filesUnder(join(root, "docs/guides")).map((file) => `docs/guides/${file}`);
+  const expected = new Set([...sources, ...compiled, ...PAPERS, ...guides]);
   const strays = found.filter((file) => !expected.has(file)).map((file) => `${file} should not be in the package`);
   const missing = [...expected]
     .filter((file) => !found.includes(file))
@@ -99,15 +103,16 @@ async function listing(root: string, tarball: string): Promise<GateResult> {
     name: "package: listing",
     count: found.length,
     unit: "files",
-    problems: [...problemsOf(listed), ...strays, ...missing, ...(await lostLinks(root, found))],
+    problems: [...problemsOf(listed), ...strays, ...missing, ...(await linksOutside(root, found))],
   };
 }
 
-/** Links of the guide that lead nowhere in the package. */
-async function lostLinks(root: string, packed: readonly string[]): Promise<readonly string[]> {
-  const guide = await readFile(join(root, GUIDE), "utf8");
-  const files = [...guide.matchAll(/\]\((?![a-z]+:|#)([^)#]+)/g)].map(([, path = ""]) => posix.join("docs", path));
-  return files.filter((file) => !packed.includes(file)).map((file) => `${GUIDE} links to ${file}, which is not packed`);
+/** Links of the packed pages that lead to nothing in the package. */
+async function linksOutside(root: string, packed: readonly string[]): Promise<readonly string[]> {
+  const pages = packed.filter((file) => file.endsWith(".md"));
+  const links = await Promise.all(pages.map(async (page) => linksOf(page, await readFile(join(root, page), "utf8"))));
+  const outside = links.flat().filter(({ path }) => !packed.includes(path));
+  return outside.map(({ place, path }) => `${place} links to ${path}, which is not packed`);
 }
 
 export const architecture: Gate = {
