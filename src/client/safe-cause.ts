@@ -1,10 +1,14 @@
 /** Copies of foreign errors that can be shown: the errors of `fetch` may hold the request with its token and its body. */
 
 const COPIED = ["code", "errno", "syscall"] as const;
+/** What codes and names of errors look like. */
+const NAME = /^\w{1,60}$/;
 const LONGEST_MESSAGE = 300;
 const REDACTED = "[redacted]";
 /** Anything that looks like a phone number in E.164 form. */
 const E164 = /\+[1-9]\d{6,14}/g;
+/** An address may hold a number in its path; what is quoted, or looks like JSON or a page, may be the request's body. */
+const QUOTED = /\w+:\/\/\S+|(?:["`{<]|\[(?!redacted\]))[\s\S]*/g;
 
 /** A copy of an error and of its own cause: name, message and the facts of the operating system, without `secrets`. */
 export function safeCause(error: unknown, secrets: readonly string[]): Error {
@@ -21,11 +25,11 @@ function copyOf(error: unknown, secrets: readonly string[], cause?: Error): Erro
   const source = typeof error === "object" && error !== null ? (error as Record<string, unknown>) : {};
   const message = typeof source.message === "string" ? source.message : "";
   const copy = new Error(redacted(message, secrets), cause === undefined ? undefined : { cause });
-  if (typeof source.name === "string") copy.name = redacted(source.name, secrets);
+  if (typeof source.name === "string" && NAME.test(source.name)) copy.name = redacted(source.name, secrets);
   for (const key of COPIED) {
     const fact = source[key];
     if (typeof fact === "number") Object.assign(copy, { [key]: fact });
-    if (typeof fact === "string") Object.assign(copy, { [key]: redacted(fact, secrets) });
+    if (typeof fact === "string" && NAME.test(fact)) Object.assign(copy, { [key]: redacted(fact, secrets) });
   }
   return copy;
 }
@@ -33,5 +37,5 @@ function copyOf(error: unknown, secrets: readonly string[], cause?: Error): Erro
 function redacted(text: string, secrets: readonly string[]): string {
   let shown = text;
   for (const secret of secrets) if (secret !== "") shown = shown.replaceAll(secret, REDACTED);
-  return shown.replace(E164, REDACTED).slice(0, LONGEST_MESSAGE);
+  return shown.replace(QUOTED, REDACTED).replace(E164, REDACTED).slice(0, LONGEST_MESSAGE);
 }
