@@ -7,14 +7,15 @@ import { judge } from "./sends-judge.ts";
 
 const SHORT = 10_000;
 const FULL = 50_000;
-const TIMEOUT_MS = 300;
+const LANES = 32;
+const TIMEOUT_MS = 400;
 
 export const sends: Programme = {
   name: "sends",
   what: "one message per recipient and idempotency key over connections that break before and after the commit",
   async run({ full, say }): Promise<Proof> {
     const count = full ? FULL : SHORT;
-    const evidence = await runSends({ count, seed: "sends", createSender: clientSender(TIMEOUT_MS) });
+    const evidence = await runSends({ count, lanes: LANES, seed: "sends", createSender: clientSender(TIMEOUT_MS) });
     const played = faultsIn(evidence.calls);
     for (const [fault, times] of played) say(`${fault.padEnd(18)} ${times}`);
     say(lineOf(evidence));

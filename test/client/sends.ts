@@ -19,6 +19,8 @@ export interface Target {
 export interface SendsTerms {
   readonly count: number;
   readonly seed: string;
+  /** How many sends are under way at once. */
+  readonly lanes: number;
   /** Several are made, which share nothing but the target. */
   createSender(target: Target): Sender;
 }
@@ -47,13 +49,12 @@ export interface Evidence {
 }
 
 const CLIENTS = 4;
-const LANES = 48;
 /** The share of requests that is broken. */
 const BROKEN = 0.35;
 /** All of a send's requests being broken so often has a chance of less than one in 10^18. */
 const MOST_RESENDS = 40;
 
-export async function runSends({ count, seed, createSender }: SendsTerms): Promise<Evidence> {
+export async function runSends({ count, seed, lanes, createSender }: SendsTerms): Promise<Evidence> {
   await using emulator = await createEmulator({
     seed,
     lifecycle: "manual",
@@ -75,9 +76,9 @@ export async function runSends({ count, seed, createSender }: SendsTerms): Promi
     const requests = Array.from({ length: count }, (_, index) => requestOf(index, fixtures.numbers.full));
     const play = (request: SendRequest, index: number, options: SendOptions = {}) =>
       sendOnce(senders[index % CLIENTS] as Sender, { request, options, callers });
-    const firsts = await inLanes(requests, (request, index) => play(request, index));
+    const firsts = await inLanes(lanes, requests, (request, index) => play(request, index));
     const first = await ledgerOf(emulator, proxy);
-    const sends = await inLanes(requests, async (request, index) => {
+    const sends = await inLanes(lanes, requests, async (request, index) => {
       const ended = firsts[index] as Ended;
       const last = await untilSent(ended, (idempotencyKey) => play(request, index, { idempotencyKey }));
       return { request, first: ended, last };
@@ -137,13 +138,17 @@ async function untilSent(first: Ended, again: (idempotencyKey: string) => Promis
 }
 
 /** Works on the items in order, a lane taking the next one when it is done with its last. */
-async function inLanes<T, R>(items: readonly T[], work: (item: T, index: number) => Promise<R>): Promise<R[]> {
+async function inLanes<T, R>(
+  lanes: number,
+  items: readonly T[],
+  work: (item: T, index: number) => Promise<R>,
+): Promise<R[]> {
   const done: R[] = [];
   let next = 0;
   const lane = async () => {
     for (let index = next++; index < items.length; index = next++) done[index] = await work(items[index] as T, index);
   };
-  await Promise.all(Array.from({ length: LANES }, lane));
+  await Promise.all(Array.from({ length: lanes }, lane));
   return done;
 }
 
