@@ -117,10 +117,10 @@ describe("sealing", () => {
     await secrets.write("delivery", { ...FULL, current: NEXT }, 1);
     for (const file of [path, `${path}-wal`, `${path}-shm`]) {
       const bytes = readFileSync(file);
-      for (const secret of [SECRET, OLD, NEXT]) {
-        for (const encoding of ["utf8", "base64", "hex", "utf16le"] as const) {
-          const needle = Buffer.from(secret).toString(encoding === "utf16le" ? "utf8" : encoding);
-          expect(bytes.includes(needle, 0, encoding === "utf16le" ? "utf16le" : "utf8"), file).toBe(false);
+      expect(bytes.length).toBeGreaterThan(0);
+      for (const secret of [SECRET, OLD, NEXT].map((text) => Buffer.from(text))) {
+        for (const trace of [secret, secret.toString("base64"), secret.toString("hex")]) {
+          expect(bytes.includes(trace), file).toBe(false);
         }
       }
       expect(statSync(file).mode & 0o777).toBe(0o600);
