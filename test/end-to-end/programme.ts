@@ -1,0 +1,81 @@
+/** `npm run prove -- e2e`: client, service and receiver at work together under every reading of how deliveries are signed. */
+import { fork } from "node:child_process";
+import { availableParallelism } from "node:os";
+import { fileURLToPath } from "node:url";
+import { countsOf, findings } from "../outages/verdict.ts";
+import type { Programme, Proof } from "../prove/programme.ts";
+import { ALL_READINGS, nameOf, SOME_READINGS } from "./readings.ts";
+import type { Outcome, Run } from "./run.ts";
+
+const MESSAGES = 200;
+/** Beside this file, where it was compiled to. */
+const CHILD = fileURLToPath(new URL("./child.js", import.meta.url));
+
+/** What a child answers with. */
+export type Answer = { readonly outcome: Outcome } | { readonly error: string };
+
+/** Short: twelve readings. Full: all 96. */
+export const endToEnd: Programme = {
+  name: "e2e",
+  what: "0 lost, 0 handled twice, 0 out of order, 0 unverified, under every reading of how deliveries are signed",
+  async run({ full, say }): Promise<Proof> {
+    const readings = full ? ALL_READINGS : SOME_READINGS;
+    const waiting = [...readings];
+    const problems: string[] = [];
+    let proven = 0;
+    const work = async () => {
+      for (let reading = waiting.shift(); reading !== undefined; reading = waiting.shift()) {
+        const answer = await runApart({ reading, messages: MESSAGES });
+        const found = problemsOf(answer);
+        if (found.length === 0) proven += 1;
+        problems.push(...found.map((problem) => `${nameOf(reading)}: ${problem}`));
+        say(`${nameOf(reading).padEnd(40)} ${lineOf(answer)}`);
+      }
+    };
+    await Promise.all(Array.from({ length: availableParallelism() }, work));
+    if (proven < readings.length) problems.push(`only ${proven} of ${readings.length} readings held`);
+    return { count: readings.length, unit: "readings", problems };
+  },
+};
+
+/** In a process of its own, so that all cores work. */
+async function runApart(run: Run): Promise<Answer> {
+  const child = fork(CHILD, [JSON.stringify(run)], { execArgv: [] });
+  return new Promise((resolve) => {
+    child.once("message", (answer: Answer) => resolve(answer));
+    child.once("error", (error) => resolve({ error: error.message }));
+    child.once("exit", (code, signal) => resolve({ error: `its process ended with ${code ?? signal}` }));
+  });
+}
+
+function problemsOf(answer: Answer): string[] {
+  if ("error" in answer) return [answer.error];
+  return [...findings(answer.outcome), ...shortcomings(answer.outcome)];
+}
+
+/** What must have happened for the outcome to say something. */
+export function shortcomings(outcome: Outcome): string[] {
+  const { messages, events, inbound, failedAttempts, rotations, signedOtherwise } = outcome;
+  const shown = {
+    [`only ${events} events`]: events > 2 * messages,
+    [`only ${inbound} customers' messages`]: inbound >= messages / 20,
+    [`only ${failedAttempts} attempts failed`]: failedAttempts > messages / 2,
+    [`${rotations} rotations`]: rotations === 6,
+    "no delivery was signed with another secret than the current one": signedOtherwise > 0 || !meetsOldSecrets(outcome),
+  };
+  return Object.entries(shown)
+    .filter(([, holds]) => !holds)
+    .map(([shortcoming]) => shortcoming);
+}
+
+/** With `both` the current secret's signature is there as well; with `current`, only a frozen one is older. */
+function meetsOldSecrets({ reading: { overlapSigning, retrySignature } }: Outcome): boolean {
+  return overlapSigning === "previous" || overlapSigning === "alternate" || retrySignature === "frozen";
+}
+
+function lineOf(answer: Answer): string {
+  if ("error" in answer) return answer.error;
+  const { events, attempts, failedAttempts, signedOtherwise } = answer.outcome;
+  const traffic = `${events} events, ${attempts} attempts (${failedAttempts} failed, ${signedOtherwise} by another secret)`;
+  return `${traffic}: ${countsOf(answer.outcome)}`;
+}
