@@ -66,7 +66,14 @@ export class CoreCalls {
     if (idempotencyKey !== null) fixed["idempotency-key"] = idempotencyKey;
     let token = "";
     return {
-      ...{ operation, method, route, url: `${baseUrl}${path}`, body, idempotencyKey, isRepeatable, signal },
+      operation,
+      method,
+      route,
+      url: `${baseUrl}${path}`,
+      body,
+      idempotencyKey,
+      isRepeatable,
+      signal,
       headers: async (attempts) => {
         token = this.#tokens.live() ?? (await this.#awaitedToken({ operation, attempts, idempotencyKey }, signal));
         return { ...fixed, authorization: `Bearer ${token}` };

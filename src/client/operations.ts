@@ -54,8 +54,17 @@ export function webhooksUpdateCall(
   // A lost answer may have held a generated secret, which the service shows only once (WHK-13).
   const isRepeatable = typeof update?.secret === "string";
   return {
-    ...{ operation: "webhooks.update", answers: "webhooks.update", method: "PATCH", route, path: route },
-    ...{ body, idempotencyKey: null, isRepeatable, options, issues, read: updatedConfigOf },
+    operation: "webhooks.update",
+    answers: "webhooks.update",
+    method: "PATCH",
+    route,
+    path: route,
+    body,
+    idempotencyKey: null,
+    isRepeatable,
+    options,
+    issues,
+    read: updatedConfigOf,
   };
 }
 
@@ -84,8 +93,15 @@ export function numbersSearchCall(
   const route = "/api/core/numbers/search";
   return {
     ...COMMON,
-    ...{ operation: "numbers.search", answers: "numbers.search", method: "POST", route, path: route },
-    ...{ body, options, issues, read: asShown },
+    operation: "numbers.search",
+    answers: "numbers.search",
+    method: "POST",
+    route,
+    path: route,
+    body,
+    options,
+    issues,
+    read: asShown,
   };
 }
 
@@ -100,10 +116,15 @@ export function numbersUpdateCall(
   const issues = checks.validateRequests && always.length === 0 ? numberUpdateIssues(update) : always;
   return {
     ...COMMON,
-    ...{ operation: "numbers.update", answers: "numbers.update", method: "PATCH" },
+    operation: "numbers.update",
+    answers: "numbers.update",
+    method: "PATCH",
     route: "/api/core/numbers/{numberId}",
     path: always.length === 0 ? `/api/core/numbers/${encodeURIComponent(numberId)}` : "",
-    ...{ body, options, issues, read: updatedNumberOf },
+    body,
+    options,
+    issues,
+    read: updatedNumberOf,
   };
 }
 
@@ -122,8 +143,16 @@ export function messagesSendCall(
   const idempotencyKey = typeof key === "string" ? key : randomUUID();
   const route = "/api/core/messages/send";
   return {
-    ...{ operation: "messages.send", answers: "messages.send", method: "POST", route, path: route },
-    ...{ body, idempotencyKey: wrongKey.length > 0 ? null : idempotencyKey, isRepeatable: true, options, issues },
+    operation: "messages.send",
+    answers: "messages.send",
+    method: "POST",
+    route,
+    path: route,
+    body,
+    idempotencyKey: wrongKey.length > 0 ? null : idempotencyKey,
+    isRepeatable: true,
+    options,
+    issues,
     read: (answer, facts) => sendResultOf(answer, { ...facts, idempotencyKey }),
   };
 }

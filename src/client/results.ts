@@ -29,19 +29,19 @@ export function updatedConfigOf(body: Body): UpdatedWebhookConfig {
 /** Rejected recipients are data (CLI-9), until the caller asks for an error. */
 export function sendResultOf(body: Body, facts: CallFacts & { readonly idempotencyKey: string }): SendResult {
   const { results, errors } = body;
-  const issues = [
-    ...(Array.isArray(results) ? [] : ["results: expected array"]),
-    ...(Array.isArray(errors) ? [] : ["errors: expected array"]),
-  ];
-  if (!Array.isArray(results) || !Array.isArray(errors)) throw new ResponseValidationError(issues, facts);
-  const { idempotencyKey } = facts;
-  const data = { ...body, results, errors, idempotencyKey, allRejected: results.length === 0 };
-  const throwIfRejected = (): SendResult => {
-    if (errors.length === 0) return result;
-    throw new RecipientsRejectedError({ accepted: results.length, rejected: errors.length }, facts);
+  if (!Array.isArray(results)) throw new ResponseValidationError(["results: expected array"], facts);
+  if (!Array.isArray(errors)) throw new ResponseValidationError(["errors: expected array"], facts);
+  const result: SendResult = {
+    ...body,
+    results,
+    errors,
+    idempotencyKey: facts.idempotencyKey,
+    allRejected: results.length === 0,
+    throwIfRejected() {
+      if (errors.length === 0) return result;
+      throw new RecipientsRejectedError({ accepted: results.length, rejected: errors.length }, facts);
+    },
   };
-  const result: SendResult = Object.defineProperty({ ...data, throwIfRejected }, "throwIfRejected", {
-    enumerable: false,
-  });
-  return result;
+  // Logged and compared as the data that it is.
+  return Object.defineProperty(result, "throwIfRejected", { enumerable: false });
 }
