@@ -78,11 +78,8 @@ export async function storedOf({ secrets, kind }: Rotation): Promise<StoredSecre
   return (await secrets.read(kind)) ?? NOTHING_STORED;
 }
 
-export async function configOf({ client, kind, signal }: Rotation): Promise<WebhookConfig> {
-  const { defaults } = await client.webhooks.get().catch((error: unknown) => {
-    signal?.throwIfAborted();
-    throw error;
-  });
+export async function configOf({ client, kind }: Rotation): Promise<WebhookConfig> {
+  const { defaults } = await client.webhooks.get();
   return defaults[kind];
 }
 

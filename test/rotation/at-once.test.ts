@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { callOf } from "../../src/client/call.ts";
 import type { EmulatorOptions } from "../../src/emulator/index.ts";
 import { rotateSecret } from "../../src/rotation/index.ts";
 import { liveSecrets } from "../../src/rotation/slots.ts";
@@ -50,6 +51,40 @@ describe("rotateSecret(), twice at once", () => {
     expect([first.resumed, second.resumed]).toEqual([true, true]);
     expect(second).toEqual(first);
     await expectAgreement(setting);
+    // The first secret, `next`, and one commit.
+    expect((await setting.secrets.read("delivery"))?.revision).toBe(3);
+  });
+
+  it("is done when another process ended it with the same secret while it waited", async () => {
+    const setting = await startSetting();
+    setting.sightings = [sightingOf({ seenAt: setting.clock.now() })];
+    const waiting = rotateSecret(setting.options);
+    await setting.clock.advance(300);
+    const other = { ...setting.secrets, receivers: async () => [] };
+    const ended = await rotateSecret({ ...setting.options, secrets: other });
+    const before = await setting.secrets.read("delivery");
+    setting.sightings = [];
+    await setting.clock.advance(5_000);
+    expect(await waiting).toEqual({ ...ended, resumed: false });
+    expect(await setting.secrets.read("delivery")).toEqual(before);
+  });
+
+  it("leaves a third rotation as it is, when it makes up for a second one (WHK-18)", async () => {
+    const setting = await startSetting({ emulator: { unspecified: { secretGeneration: "always" } } });
+    const third = { secret: "what-a-third-rotation-has-begun-with", since: setting.clock.now(), rotatedAtBefore: null };
+    const { webhooks } = setting.client;
+    const update: typeof webhooks.update = (...args) =>
+      callOf(
+        (async () => {
+          const answer = await webhooks.update(...args).withResponse();
+          const { revision = 0 } = (await setting.secrets.read("delivery")) ?? {};
+          const current = "what-the-second-rotation-ended-with";
+          await setting.secrets.write("delivery", { current, previous: [], next: third }, revision);
+          return answer;
+        })(),
+      );
+    await rotateSecret({ ...setting.options, client: { webhooks: { ...webhooks, update } } });
+    expect(await setting.secrets.read("delivery")).toMatchObject({ current: serviceSecret(setting), next: third });
   });
 
   it("is in conflict with a rotation that ended with another secret meanwhile, and leaves the service alone", async () => {

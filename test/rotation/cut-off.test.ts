@@ -54,6 +54,20 @@ describe("rotateSecret(), cut off", () => {
     },
   );
 
+  it("begins nothing when its signal aborts at its first look", async () => {
+    const setting = await startSetting();
+    const controller = new AbortController();
+    const secrets: SecretStore = {
+      ...setting.secrets,
+      read(kind) {
+        controller.abort();
+        return setting.secrets.read(kind);
+      },
+    };
+    await failureOf(rotateSecret({ ...setting.options, secrets, signal: controller.signal }));
+    expect((await setting.secrets.read("delivery"))?.next).toBeNull();
+  });
+
   it("does nothing with a signal that has aborted", async () => {
     const setting = await startSetting();
     const reason = new Error("too late");

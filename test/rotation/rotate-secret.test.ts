@@ -91,6 +91,13 @@ describe("rotateSecret()", () => {
     expect(previousValidUntil).toBe(setting.clock.now() + ALL_ATTEMPTS_MS + TOLERANCE_MS);
   });
 
+  it("takes an end that lies in the past for none (WHK-16)", async () => {
+    const setting = await startSetting();
+    const shown = { previousSecretValidUntil: setting.clock.now() - HOUR_MS };
+    const { previousValidUntil } = await rotateSecret(withConfig(setting, "update", shown));
+    expect(previousValidUntil).toBe(setting.clock.now() + ALL_ATTEMPTS_MS + TOLERANCE_MS);
+  });
+
   it("keeps it for less than 8 days, which is all that a keyring takes, and warns (WHK-19)", async () => {
     const setting = await startSetting({ emulator: { unspecified: { overlapMs: 30 * DAY_MS } } });
     const { previousValidUntil } = await rotateSecret(setting.options);
