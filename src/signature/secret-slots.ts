@@ -8,7 +8,7 @@ const FORMAT = 1;
 const SLOTS = ["current", "previous", "next"];
 
 /**
- * Checks what is to be stored, and copies it. For authors of secret stores: `write` calls it before anything else.
+ * Checks what is to be stored, and copies it. Every store's `write` calls it before anything else.
  *
  * @throws SetupError naming the part that is wrong, never showing a secret
  */

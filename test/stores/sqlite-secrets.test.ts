@@ -1,71 +1,14 @@
-/** Webhook secrets in a SQLite file: sealed, durable, and beside an open inbox. */
-import { randomBytes } from "node:crypto";
-import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { inspect } from "node:util";
+/** Webhook secrets in a SQLite file: durable, and beside an open inbox. */
+import { existsSync, statSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
-import { afterEach, describe, expect, it, test } from "vitest";
-import { SetupError, StoreError } from "../../src/errors.ts";
-import type { Sealing } from "../../src/signature/sealing.ts";
-import type { SecretStore } from "../../src/signature/secret-store.ts";
+import { describe, expect, it, test } from "vitest";
 import { MIGRATIONS, migrate } from "../../src/stores/sqlite/migrate.ts";
-import { type SqliteDriver, type SqliteSecretsOptions, sqliteSecrets, sqliteStore } from "../../src/stores/sqlite.ts";
+import { type SqliteDriver, sqliteSecrets, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { secretStoreContract } from "../../src/testing/secret-store-contract.ts";
 import { makePath, open } from "./sqlite-place.ts";
+import { caught, createSealing, FULL, SECRET, SLOTS, secretsAt } from "./sqlite-secrets-place.ts";
 import { contextOf, event, turn } from "./sqlite-turns.ts";
-
-const SECRET = "a-webhook-signing-secret-of-32-b";
-const OLD = "the-secret-before-the-rotation-3";
-const NEXT = "the-secret-after-the-rotation-32";
-const SLOTS = { current: SECRET, previous: [], next: null };
-const FULL = {
-  current: SECRET,
-  previous: [{ secret: OLD, validUntil: 2_000_000_000_000 }],
-  next: { secret: NEXT, since: 1_760_000_000_000, rotatedAtBefore: null },
-};
-
-const stores: SecretStore[] = [];
-afterEach(async () => {
-  for (const store of stores.splice(0)) await store.close();
-});
-
-/** A key file beside `path`, which only its owner can read. */
-function makeKeyFile(path: string, text = randomBytes(32).toString("hex"), mode = 0o600): string {
-  const file = join(dirname(path), "webhook.key");
-  writeFileSync(file, text);
-  chmodSync(file, mode);
-  return file;
-}
-
-/** Secrets in the file at `path`, closed after the test. */
-function secretsAt(path: string, options: Partial<SqliteSecretsOptions> = {}): SecretStore {
-  const sealed = options.sealing === undefined && options.keyFile === undefined ? { keyFile: keyOf(path) } : {};
-  const store = sqliteSecrets(path, { ...sealed, ...options } as SqliteSecretsOptions);
-  stores.push(store);
-  return store;
-}
-
-function keyOf(path: string): string {
-  const file = join(dirname(path), "webhook.key");
-  return existsSync(file) ? file : makeKeyFile(path);
-}
-
-const caught = (work: Promise<unknown>) => work.catch((error: unknown) => error);
-
-/** A key management service of toys: turns bits round, remembers what it was told. */
-function createSealing(): Sealing & { readonly contexts: string[] } {
-  const contexts: string[] = [];
-  const turned = (bytes: Uint8Array) => bytes.map((byte) => byte ^ 0xff);
-  return {
-    contexts,
-    async seal(plain, context) {
-      contexts.push(context);
-      return turned(plain);
-    },
-    open: (sealed) => turned(sealed),
-  };
-}
 
 describe("sqliteSecrets() with a key file", () => {
   secretStoreContract({
@@ -105,129 +48,6 @@ describe("sqliteSecrets() with a sealing", () => {
       expect(String(await caught(secrets.write("inbound", SLOTS, 0)))).toMatch(/nothing was written/);
       expect(await secrets.read("inbound")).toBeNull();
     }
-  });
-});
-
-describe("sealing", () => {
-  it("leaves no secret in the database, its log or its shared memory, also after a replacement", async () => {
-    const path = makePath();
-    const secrets = secretsAt(path);
-    await secrets.write("delivery", FULL, 0);
-    await secrets.write("inbound", FULL, 0);
-    await secrets.write("delivery", { ...FULL, current: NEXT }, 1);
-    for (const file of [path, `${path}-wal`, `${path}-shm`]) {
-      const bytes = readFileSync(file);
-      expect(bytes.length).toBeGreaterThan(0);
-      for (const secret of [SECRET, OLD, NEXT].map((text) => Buffer.from(text))) {
-        for (const trace of [secret, secret.toString("base64"), secret.toString("hex")]) {
-          expect(bytes.includes(trace), file).toBe(false);
-        }
-      }
-      expect(statSync(file).mode & 0o777).toBe(0o600);
-    }
-  });
-
-  it("is another each time, so that equal secrets do not show", async () => {
-    const path = makePath();
-    const secrets = secretsAt(path);
-    await secrets.write("inbound", SLOTS, 0);
-    await secrets.write("delivery", SLOTS, 0);
-    const db = new Database(path);
-    const rows = db.prepare("select sealed from oncehook_secret").pluck().all() as Buffer[];
-    db.close();
-    expect(rows).toHaveLength(2);
-    expect(rows[0]?.equals(rows[1] ?? Buffer.alloc(0))).toBe(false);
-  });
-
-  it.each([
-    ["cut", "update oncehook_secret set sealed = substr(sealed, 1, 20)"],
-    ["changed in one bit", "update oncehook_secret set sealed = substr(sealed, 1, 40) || x'00' || substr(sealed, 42)"],
-    ["of another version", "update oncehook_secret set sealed = x'02' || substr(sealed, 2)"],
-    [
-      "of the other kind",
-      "update oncehook_secret set sealed = (select sealed from oncehook_secret where kind = 'delivery') where kind = 'inbound'",
-    ],
-  ])("answers `secret_unreadable` for what is %s", async (_, sql) => {
-    const path = makePath();
-    const secrets = secretsAt(path);
-    await secrets.write("inbound", SLOTS, 0);
-    await secrets.write("delivery", FULL, 0);
-    const db = new Database(path);
-    db.exec(sql);
-    db.close();
-    const failure = await caught(secrets.read("inbound"));
-    expect(failure).toBeInstanceOf(StoreError);
-    expect(failure).toMatchObject({ code: "secret_unreadable" });
-  });
-
-  it("answers `secret_unreadable` for another key, names the likely cause, and shows no key", async () => {
-    const path = makePath();
-    await secretsAt(path).write("inbound", SLOTS, 0);
-    const key = randomBytes(32).toString("hex");
-    const other = secretsAt(path, { keyFile: makeKeyFile(makePath(), key) });
-    const failure = await caught(other.read("inbound"));
-    expect(failure).toMatchObject({
-      code: "secret_unreadable",
-      message: expect.stringMatching(/"keyFile" holds another key/),
-    });
-    expect(inspect([failure, other], { depth: 9, showHidden: true })).not.toContain(key);
-  });
-});
-
-describe("the key file", () => {
-  const HEX = randomBytes(32);
-
-  it.each([
-    ["hex", HEX.toString("hex")],
-    ["capital hex with a line break", `${HEX.toString("hex").toUpperCase()}\n`],
-    ["base64", HEX.toString("base64")],
-    ["base64url without padding", `${HEX.toString("base64url")}\r\n`],
-  ])("may be %s", async (_, text) => {
-    const path = makePath();
-    await secretsAt(path, { keyFile: makeKeyFile(path, HEX.toString("hex")) }).write("inbound", SLOTS, 0);
-    const secrets = secretsAt(path, { keyFile: makeKeyFile(path, text, 0o400) });
-    expect(await secrets.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
-  });
-
-  it.each([
-    ["empty", "", 0o600, "invalid_secret"],
-    ["of 31 bytes", HEX.subarray(1).toString("hex"), 0o600, "invalid_secret"],
-    ["of 33 bytes", `${HEX.toString("hex")}00`, 0o600, "invalid_secret"],
-    ["base64 with a typing error", HEX.toString("base64").replace(/.=$/, "!="), 0o600, "invalid_secret"],
-    ["raw bytes", HEX.toString("latin1"), 0o600, "invalid_secret"],
-    ["a large file", HEX.toString("hex").repeat(100), 0o600, "invalid_secret"],
-    ["readable by its group", HEX.toString("hex"), 0o640, "unsafe_location"],
-    ["readable by all", HEX.toString("hex"), 0o644, "unsafe_location"],
-  ])("is refused when it is %s, and never shown", (_, text, mode, code) => {
-    const path = makePath();
-    let refused: unknown;
-    try {
-      secretsAt(path, { keyFile: makeKeyFile(path, text, mode) });
-    } catch (error) {
-      refused = error;
-    }
-    expect(refused).toBeInstanceOf(SetupError);
-    expect(refused).toMatchObject({ code });
-    if (text !== "") expect(inspect(refused, { depth: 9 })).not.toContain(text.slice(0, 20));
-  });
-
-  it.each<[string, object]>([
-    ["neither", {}],
-    ["both", { keyFile: "webhook.key", sealing: createSealing() }],
-    ["a file that is not there", { keyFile: "/nowhere/webhook.key" }],
-    ["an empty path", { keyFile: "" }],
-  ])("and a sealing: %s is refused, and the message says how to make a key file", (_, options) => {
-    const make = () => sqliteSecrets(makePath(), options as SqliteSecretsOptions);
-    expect(make).toThrow(SetupError);
-    expect(make).toThrow(/openssl rand -hex 32 > webhook\.key && chmod 600 webhook\.key/);
-  });
-
-  it.each<[string, object, RegExp]>([
-    ["a sealing without open()", { sealing: { seal: createSealing().seal } }, /"sealing" must have/],
-    ["a misspelled option", { keyfile: "webhook.key" }, /Did you mean "keyFile"/],
-    ["a wrong migrate", { sealing: createSealing(), migrate: "never" }, /"migrate" must be one of/],
-  ])("refuses %s", (_, options, message) => {
-    expect(() => sqliteSecrets(makePath(), options as SqliteSecretsOptions)).toThrow(message);
   });
 });
 

@@ -55,6 +55,11 @@ describe("secretStoreContract()", () => {
       ({ write }) => ({ write: (kind, s, r) => write(kind, { ...s, previous: s.previous.slice(0, 1) }, r) }),
       /gives back what was written/,
     ],
+    [
+      "takes anything",
+      ({ write }) => ({ write: (kind, s, r) => write(kind, s, r).catch(() => true) }),
+      /refuses what are no slots/,
+    ],
     ["breaks when closed", () => ({ close: () => Promise.reject(new Error("closed")) }), /beyond its close/],
     ["has no pause", () => ({ refreshMs: 0 }), /how often it is to be read/],
   ])("tells a store that %s", async (_, spoil, name) => {
