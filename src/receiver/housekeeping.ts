@@ -47,12 +47,17 @@ export class Housekeeping {
     if (background !== null) this.#every("keyring", background.everyMs, () => this.#refreshKeyrings(background));
     void this.#quietly("heartbeat", async () => {
       await background?.refresh();
-      await this.beat();
+      if (this.#isRunning) await this.beat();
     });
   }
 
+  /** Between `start()` and `stop()`: what waits meanwhile must not go on with a store that is closed. */
+  get #isRunning(): boolean {
+    return this.#timers.size > 0;
+  }
+
   async stop(): Promise<void> {
-    if (this.#timers.size === 0) return;
+    if (!this.#isRunning) return;
     for (const timer of this.#timers.values()) timer.cancel();
     this.#timers.clear();
     await this.#quietly("heartbeat", () => this.beat());
@@ -82,7 +87,7 @@ export class Housekeeping {
 
   /** All that is past its retention, however much a busy inbox has of it; other work comes in between two batches. */
   async #pruneAll(): Promise<void> {
-    while (this.#timers.size > 0 && (await this.#pruneBatch())) {
+    while (this.#isRunning && (await this.#pruneBatch())) {
       await new Promise<void>((resolve) => setImmediate(resolve));
     }
   }
@@ -103,12 +108,13 @@ export class Housekeeping {
   /** A rotation waits until every receiver has said that it has the new secret, so a change is told at once. */
   async #refreshKeyrings(background: BackgroundRefresh): Promise<void> {
     await background.refresh();
-    if (this.#keyrings.version() !== this.#toldVersion) await this.beat();
+    if (this.#isRunning && this.#keyrings.version() !== this.#toldVersion) await this.beat();
   }
 
   /** An accepted event that is due and that nobody works on is the likeliest mistake of a new user. */
   async #warnAboutIdleWorker(): Promise<void> {
-    if (!(await this.isWorkLeft())) return;
+    // One that takes no deliveries, and only waits for what others handle, made no such mistake.
+    if (!Object.keys(this.counters).some((name) => name.startsWith("slot:")) || !(await this.isWorkLeft())) return;
     this.#options.logger.error(
       { code: "worker_not_running" },
       "Events wait and nothing handles them: call receiver.start() once at start-up, or receiver.drain() after responses or from a cron.",

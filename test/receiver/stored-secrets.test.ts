@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { SecretSlots, SecretStore } from "../../src/signature/secret-store.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
-import { idleTurns, MINUTE, memoryBench, SECRET, sqliteBench, until } from "./bench.ts";
+import { deferred, idleTurns, MINUTE, memoryBench, SECRET, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 const NEXT = "the-secret-after-the-rotation-32";
@@ -100,6 +100,18 @@ describe("createReceiver() with a secret store", () => {
     const { deliver, log } = memoryBench({ secrets: memorySecrets() });
     expect((await deliver(inbound())).status).toBe(503);
     expect(JSON.stringify(log)).toContain("adoptSecret()");
+  });
+
+  it("says nothing more once stopped, although a read was under way", async () => {
+    const reading = deferred<null>();
+    const secrets: SecretStore = { ...memorySecrets(), read: () => reading.promise };
+    const { receiver, codes } = sqliteBench({ secrets });
+    receiver.onAny(() => {});
+    await receiver.start();
+    await receiver.stop();
+    reading.resolve(null);
+    await idleTurns();
+    expect(codes()).not.toContain("closed");
   });
 
   it("stops its refreshes with itself, and leaves the store open", async () => {

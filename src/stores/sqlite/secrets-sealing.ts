@@ -1,6 +1,6 @@
 /** Seals secrets with the key in a file: AES-256-GCM, under a fresh nonce each time, bound to what they are. */
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { SetupError } from "../../errors.ts";
 import type { Sealing } from "../../signature/sealing.ts";
 
@@ -62,9 +62,14 @@ function readKey(path: string): KeyObject {
 
 function readPrivately(path: string): string {
   try {
-    const { mode, size } = statSync(path);
-    if (process.platform !== "win32" && (mode & 0o077) !== 0) throw readableByOthers(path, mode);
-    return size > MAX_FILE_BYTES ? "" : readFileSync(path, "latin1");
+    const file = openSync(path, "r");
+    try {
+      const { mode, size } = fstatSync(file);
+      if (process.platform !== "win32" && (mode & 0o077) !== 0) throw readableByOthers(path, mode);
+      return size > MAX_FILE_BYTES ? "" : readFileSync(file, "latin1");
+    } finally {
+      closeSync(file);
+    }
   } catch (cause) {
     if (cause instanceof SetupError) throw cause;
     const message = `The key file ${path} can not be read: ${MAKE_KEY_FILE}.`;
