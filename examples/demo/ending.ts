@@ -1,6 +1,6 @@
 /** The last chapters: what arrived against what was handled, that nothing is missing, and that no secret was told. */
 import { arrivalsOf, handledTwiceOf, isInOrder, type Life, lostOf, readLedger } from "./ledger.ts";
-import { type Plot, RECIPIENTS } from "./plot.ts";
+import { type Plot, RECIPIENTS, TEXTS } from "./plot.ts";
 
 export function arrivalAgainstHandling({ stage, report, cast }: Plot): void {
   report.chapter("Arrival against handling, by sequence (✗: not taken, and tried again)");
@@ -38,11 +38,15 @@ export async function nothingTold({ stage, report }: Plot): Promise<void> {
     slots?.previous.map(({ secret }) => secret) ?? [],
   ]);
   const tokens = Object.keys(tables.tokens ?? {});
-  const numbers = [...Object.values(RECIPIENTS), ...emulator.control.numbers().map(({ e164 }) => e164)];
-  const untold = [emulator.clientSecret, ...webhookSecrets.flat(), ...tokens, ...numbers];
+  const people = [
+    ...Object.values(RECIPIENTS),
+    ...emulator.control.numbers().map(({ e164 }) => e164),
+    ...Object.values(TEXTS),
+  ];
+  const untold = [emulator.clientSecret, ...webhookSecrets.flat(), ...tokens, ...people];
   const told = [...report.lines, ...log.lines].join("\n");
   report.check(
     tokens.length > 0 && !untold.some((text) => told.includes(text)),
-    `none of ${untold.length} secrets, tokens and numbers is in the output, or in the ${log.lines.length} lines of log`,
+    `none of ${untold.length} secrets, tokens, numbers and texts is in the output, or in the ${log.lines.length} lines of log`,
   );
 }

@@ -1,5 +1,5 @@
 /** The chapters about messages: a send, what becomes of it, and a customer's answer. */
-import { isOutcome, LIFETIME_MS, messageOf, type Plot, RECIPIENTS, sendOne } from "./plot.ts";
+import { isOutcome, LIFETIME_MS, messageOf, type Plot, RECIPIENTS, sendOne, TEXTS } from "./plot.ts";
 
 export async function sendToFourRecipients({ stage, report, numberId, cast }: Plot): Promise<void> {
   report.chapter("A send to four recipients");
@@ -8,7 +8,7 @@ export async function sendToFourRecipients({ stage, report, numberId, cast }: Pl
     sendFrom: numberId,
     to: [ordinary, invalid, fails, reversed],
     messageType: "SMS",
-    text: "Your order is on its way.",
+    text: TEXTS.ours,
     externalReference: "order-1",
   });
   const idOf = (to: string) => results.find((result) => result.to === to)?.messageId ?? "";
@@ -27,7 +27,7 @@ export async function joinSendsToOutcomes(plot: Plot): Promise<void> {
   const outcome = (messageId: string) => receiver.waitFor({ apiClientId, messageId }, isOutcome);
 
   const delivered = await outcome(messageOf(plot, "meets a 503"));
-  report.check(delivered.eventType === "message.delivery", "asked for after it was handled: delivered");
+  report.check(delivered.eventType === "message.delivery", "asked for after its end: delivered");
   const failed = await outcome(messageOf(plot, "fails"));
   const reason = failed.eventType === "message.failed" ? failed.data.error.code : "";
   report.check(reason === "PROVIDER_SEND_FAILED", `the one that fails says why: ${reason}`);
@@ -36,16 +36,18 @@ export async function joinSendsToOutcomes(plot: Plot): Promise<void> {
   cast.set("waited for", messageId);
   const awaited = outcome(messageId);
   await stage.emulator.clock.advance(LIFETIME_MS);
-  report.check((await awaited).eventType === "message.delivery", "asked for before anything arrived: delivered");
+  report.check((await awaited).eventType === "message.delivery", "asked for before its end: delivered");
 }
 
 export async function customerAnswers({ stage, report, apiClientId, numberId, cast }: Plot): Promise<void> {
   report.chapter("A customer answers");
   const { emulator, application } = stage;
-  const body = "Thank you!";
-  const { messageId } = emulator.control.inbound({ to: numberId, from: RECIPIENTS.ordinary, body });
+  const { messageId } = emulator.control.inbound({ to: numberId, from: RECIPIENTS.ordinary, body: TEXTS.theirs });
   cast.set("from a customer", messageId);
   await emulator.clock.idle();
   const event = await application.receiver.waitFor({ apiClientId, messageId }, "message.inbound");
-  report.check(event.eventType === "message.inbound" && event.data.body === body, "the words arrived as they were");
+  report.check(
+    event.eventType === "message.inbound" && event.data.body === TEXTS.theirs,
+    "the words arrived as they were",
+  );
 }

@@ -23,6 +23,8 @@ export const RECIPIENTS = {
   reversed: "+15005550006",
 } as const;
 
+export const TEXTS = { ours: "Your order is on its way.", theirs: "Thank you, see you on Friday." } as const;
+
 /** After so much of the service's time everything has happened to a message. */
 export const LIFETIME_MS = 20_000;
 
@@ -32,7 +34,7 @@ export async function sendOne({ stage, numberId }: Plot, externalReference: stri
     sendFrom: numberId,
     to: [RECIPIENTS.ordinary],
     messageType: "SMS",
-    text: "Your order is on its way.",
+    text: TEXTS.ours,
     externalReference,
   });
   return sent.throwIfRejected().results[0]?.messageId ?? "";
