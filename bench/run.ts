@@ -7,6 +7,7 @@ import { createRequire } from "node:module";
 import { cpus, release, totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import { acceptGroup, handleGroup } from "./accept.ts";
+import { clientGroup } from "./client.ts";
 import { emulatorGroup } from "./emulator.ts";
 import { importGroup } from "./imports.ts";
 import { millionGroup } from "./million.ts";
@@ -20,6 +21,7 @@ const GROUPS: readonly Group[] = [
   handleGroup,
   importGroup,
   emulatorGroup,
+  clientGroup,
   millionGroup,
 ];
 
