@@ -1,8 +1,23 @@
 /** A receiver whose secrets lie in a secret store: it picks up a rotation by itself, and says so. */
-import { describe, expect, it } from "vitest";
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { createVerifier } from "../../src/receiver/verifier.ts";
 import type { SecretSlots, SecretStore } from "../../src/signature/secret-store.ts";
+import { sqliteSecrets } from "../../src/stores/sqlite.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
-import { deferred, idleTurns, MINUTE, memoryBench, SECRET, sqliteBench, until } from "./bench.ts";
+import {
+  deferred,
+  idleTurns,
+  incoming,
+  MINUTE,
+  memoryBench,
+  newInboxFile,
+  SECRET,
+  sqliteBench,
+  until,
+} from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 const NEXT = "the-secret-after-the-rotation-32";
@@ -102,6 +117,23 @@ describe("createReceiver() with a secret store", () => {
     expect(JSON.stringify(log)).toContain("adoptSecret()");
   });
 
+  it("answers 503, never 401, when the secrets were sealed with another key, and logs that (RCV-4)", async () => {
+    const file = newInboxFile();
+    const keyFiles = ["first", "second"].map((name) => {
+      writeFileSync(`${file}.${name}`, randomBytes(32).toString("hex"), { mode: 0o600 });
+      return `${file}.${name}`;
+    });
+    const [sealed, opened] = keyFiles.map((keyFile) => sqliteSecrets(file, { keyFile }));
+    onTestFinished(async () => {
+      for (const secrets of [sealed, opened]) await secrets?.close();
+    });
+    await sealed?.write("inbound", slots(), 0);
+    const { deliver, log } = sqliteBench({ secrets: opened ?? "" }, file);
+    expect((await deliver(inbound())).status).toBe(503);
+    expect((await deliver(inbound(), { secret: OLD })).status).toBe(503);
+    expect(JSON.stringify(log)).toContain("holds another key now");
+  });
+
   it("says nothing more once stopped, although a read was under way", async () => {
     const reading = deferred<null>();
     const secrets: SecretStore = { ...memorySecrets(), read: () => reading.promise };
@@ -140,5 +172,18 @@ describe("createReceiver() with a secret store", () => {
     await idleTurns();
     expect(reads).toBe(atStop);
     expect(closed).toBe(false);
+  });
+});
+
+describe("createVerifier() with a secret store", () => {
+  it("verifies by what is stored, and by a next secret from its first delivery on (RCV-9)", async () => {
+    const secrets = memorySecrets({ refreshMs: 30_000 });
+    await secrets.write("inbound", slots(), 0);
+    const verify = createVerifier({ secrets, logger: silentLogger });
+    const verdict = async (secret: string) => (await verify(incoming(inbound(), Date.now(), { secret }))).ok;
+    expect(await verdict(SECRET)).toBe(true);
+    await secrets.write("inbound", slots({ next: { secret: NEXT, since: Date.now(), rotatedAtBefore: null } }), 1);
+    expect(await verdict(NEXT)).toBe(true);
+    expect(await verdict(OLD)).toBe(false);
   });
 });
