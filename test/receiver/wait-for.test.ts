@@ -32,8 +32,45 @@ describe("waitFor()", () => {
     expect(found).toBeNull();
     work.resolve();
     await answer;
-    await clock.advance(100);
+    await clock.advance(250);
     expect(found).toMatchObject({ eventType: "message.queued" });
+  });
+
+  it("asks ten times a second at first, and once a second when it has waited for long", async () => {
+    const { receiver, clock, store } = memoryBench();
+    let looks = 0;
+    const lane = store.lane.bind(store);
+    store.lane = (ref) => {
+      looks += 1;
+      return lane(ref);
+    };
+    const waiting = receiver.waitFor(message, "message.queued", { timeoutMs: 3_600_000 });
+    waiting.catch(() => {});
+    const looksIn = async (ms: number) => {
+      looks = 0;
+      await clock.advance(ms);
+      return looks / 2; // Each asks for the message as an outbound and as an inbound one.
+    };
+    await idleTurns();
+    expect(await looksIn(1_000)).toBe(10);
+    await clock.advance(29_000);
+    expect(await looksIn(60_000)).toBe(60);
+  });
+
+  it("is no reason to be told that nobody works: the process that takes deliveries is", async () => {
+    const file = newInboxFile();
+    const web = sqliteBench({}, file);
+    const waits = sqliteBench({ clock: web.clock }, file);
+    web.receiver.onAny(() => {}).onLate(() => {});
+    expect((await web.deliver(outbound("queued"))).status).toBe(200);
+    const waiting = expect(
+      waits.receiver.waitFor(message, "message.queued", { timeoutMs: 70_000 }),
+    ).rejects.toMatchObject({ code: "wait_timeout" });
+    await idleTurns();
+    await web.clock.advance(70_000);
+    await waiting;
+    expect(web.codes()).toEqual(["worker_not_running"]);
+    expect(waits.codes()).toEqual([]);
   });
 
   it("resolves for what another process handled on the same file", async () => {
