@@ -48,14 +48,15 @@ describe("a call is made again", () => {
   });
 
   it("after a time-out of one attempt, which includes the body (CLI-5)", async () => {
+    const clock = createFakeClock();
     let calls = 0;
     const { client } = await startServer(
       (_, response) => {
         calls += 1;
         if (calls > 1) return answerJson(response, 200, {});
-        response.writeHead(200).write("{");
+        response.writeHead(200).write("{", () => void clock.advance(30_000));
       },
-      { timeoutMs: 100 },
+      { clock },
     );
     const { attempts } = await client.whoami().withResponse();
     expect(attempts).toBe(2);
@@ -303,7 +304,9 @@ describe("of the other calls", () => {
 
 describe("timeoutMs", () => {
   it("ends each attempt in a TimeoutError, with the key of a send (SND-22)", async () => {
-    const { client } = await startServer(() => {}, { timeoutMs: 50, maxRetries: 1, validateRequests: false });
+    const clock = createFakeClock();
+    const never = () => void clock.advance(50);
+    const { client } = await startServer(never, { clock, timeoutMs: 50, maxRetries: 1, validateRequests: false });
     const error = await failureOf(client.messages.send({} as never, { idempotencyKey: "order-1" }), TimeoutError);
     expect(error).toMatchObject({ code: "request_timeout", attempts: 2, idempotencyKey: "order-1" });
     expect(error.message).toBe("messages.send got no answer within 50 ms, in 2 attempts.");
