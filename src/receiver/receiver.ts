@@ -176,11 +176,22 @@ export class Receiver<Tx = unknown> {
   }
 
   /**
-   * Resolves with the event once it was handled, by any process; also when it already was.
+   * Resolves with the event once it was handled, by any process on the same inbox; also when it already was. So it can be called
+   * in another process than the one that is started, before or after the event came (DLV-20). A message that fails has no
+   * `message.delivery`: give a function that takes both ends.
    *
+   * @param ref - the message: `apiClientId` as `client.whoami()` tells it, `messageId` as `client.messages.send()` did
    * @throws DeadLettered when it ended otherwise: as a dead letter, discarded, recorded as late, or without any handler
-   * @throws OncehookError `wait_timeout`
+   * @throws OncehookError `wait_timeout`, which says nothing about the message
+   * @throws the reason of `signal` when it aborts
    */
+  waitFor<T extends KnownEventType>(ref: MessageRef, wanted: T, options?: WaitOptions): Promise<EventByType[T]>;
+  waitFor<E extends WebhookEvent>(
+    ref: MessageRef,
+    wanted: (event: WebhookEvent) => event is E,
+    options?: WaitOptions,
+  ): Promise<E>;
+  waitFor(ref: MessageRef, wanted: Wanted, options?: WaitOptions): Promise<WebhookEvent>;
   waitFor(ref: MessageRef, wanted: Wanted, options: WaitOptions = {}): Promise<WebhookEvent> {
     return waitForEvent(this.#engine, ref, wanted, options);
   }

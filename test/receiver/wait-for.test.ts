@@ -18,6 +18,22 @@ describe("waitFor()", () => {
     expect(found).toMatchObject({ data: { body: "Yes please" } });
   });
 
+  it("gives the event in its own type, by name and by a function that narrows", async () => {
+    const { deliver, receiver } = memoryBench();
+    receiver.onAny(() => {});
+    await deliver(outbound("queued"));
+    const queued = await receiver.waitFor(message, "message.queued");
+    expect(queued.data.status).toBe("QUEUED");
+    const either = await receiver.waitFor(
+      message,
+      (event) => event.eventType === "message.queued" || event.eventType === "message.failed",
+    );
+    expect(either.sequence.toFixed()).toBe("1");
+    const named: WebhookEvent = await receiver.waitFor(message, queued.eventType.toString());
+    // @ts-expect-error nothing is known of an event of any type
+    expect(named.data.status).toBe("QUEUED");
+  });
+
   it("waits for what is handled later, not merely accepted", async () => {
     const { deliver, receiver, clock } = memoryBench();
     const work = deferred();
