@@ -116,6 +116,7 @@ function isUnauthorized({ code, status }: Refusal): boolean {
 }
 
 function unlessAborted<T>(outcome: Promise<T>, signal: AbortSignal): Promise<T | "aborted"> {
+  if (signal.aborted) return Promise.resolve("aborted");
   return new Promise((resolve, reject) => {
     const onAbort = () => resolve("aborted");
     signal.addEventListener("abort", onAbort, { once: true });

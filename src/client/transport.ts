@@ -41,6 +41,8 @@ export function exchange(
   request: HttpRequest,
   signal: AbortSignal | undefined,
 ): Promise<Answer | NoAnswer> {
+  // A hook may have aborted it just now, and an aborted signal tells nobody any more.
+  if (signal?.aborted) return Promise.resolve({ kind: "none", reason: "aborted", cause: signal.reason });
   return new Promise((resolve) => {
     const controller = new AbortController();
     const settle = (outcome: Answer | NoAnswer) => {

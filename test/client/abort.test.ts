@@ -119,6 +119,21 @@ describe("a caller's signal", () => {
     expect(warnings).toEqual([]);
   });
 
+  it.each(["token", "whoami"])(
+    "that a hook aborts before the request of %s ends the call at once",
+    async (operation) => {
+      const controller = new AbortController();
+      const { client } = await startClient({
+        fetch: async (input) =>
+          String(input).endsWith(operation) ? new Promise(() => {}) : new Response('{"access_token":"t"}'),
+        onRequest: (notice) => {
+          if (notice.operation === operation) controller.abort();
+        },
+      });
+      await failureOf(client.whoami({ signal: controller.signal }), AbortedError);
+    },
+  );
+
   it("does nothing to a call that has its answer", async () => {
     const { client } = await startClient();
     const controller = new AbortController();
