@@ -25,6 +25,8 @@ export async function adoptSecret(options: AdoptSecretOptions): Promise<void> {
   if (stored.current === secret) return;
   const isEmpty = stored.current === null && stored.next === null;
   if (isEmpty && (await secrets.write(kind, { current: secret, previous: [], next: null }, stored.revision))) return;
+  // Another process of the application may have stored the same one meanwhile.
+  if ((await secrets.read(kind))?.current === secret) return;
   const message = `The store has ${kind} secrets already, and they are not overwritten: replace the current one with rotateSecret().`;
   throw new RotationError("rotation_refused", message, { fields: { kind, until: null } });
 }

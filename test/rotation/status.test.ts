@@ -129,6 +129,12 @@ describe("adoptSecret()", () => {
     expect(await secrets.read("delivery")).toMatchObject({ current: FIRST_SECRET, revision: 1 });
   });
 
+  it("lets several processes that start together store the same one", async () => {
+    const secrets = memorySecrets();
+    await Promise.all([1, 2, 3].map(() => adoptSecret({ kind: "delivery", secrets, secret: FIRST_SECRET })));
+    expect(await secrets.read("delivery")).toMatchObject({ current: FIRST_SECRET, revision: 1 });
+  });
+
   it.each(["", "   ", "short", 5, undefined])("refuses what is no secret: %j", async (secret) => {
     const secrets = memorySecrets();
     const refused = await failureOf(adoptSecret({ kind: "delivery", secrets, secret: secret as string }));
