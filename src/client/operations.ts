@@ -50,7 +50,7 @@ export function webhooksUpdateCall(
   const route = `/api/core/webhooks/${kind}`;
   const body = jsonOf(update);
   const always = [...kindIssues(kind), ...bodyIssues(body), ...optionIssues(options, CALL_OPTIONS)];
-  const issues = checks.validateRequests && always.length === 0 ? webhookUpdateIssues(kind, update) : always;
+  const issues = checks.validateRequests && always.length === 0 ? webhookUpdateIssues(update) : always;
   // A lost answer may have held a generated secret, which the service shows only once (WHK-13).
   const isRepeatable = typeof update?.secret === "string";
   return {

@@ -113,10 +113,8 @@ export function searchIssues(search: unknown): string[] {
 }
 
 /** Of an update of a webhook kind's default (WHK-8 to WHK-11, WHK-24, WHK-25). */
-export function webhookUpdateIssues(kind: unknown, update: unknown): string[] {
-  const issues = kind === "inbound" || kind === "delivery" ? [] : ['kind: must be "inbound" or "delivery"'];
-  issues.push(...(isFields(update) ? shapeIssues(WEBHOOK_UPDATE, update) : ["update: must be an object"]));
-  return issues.slice(0, MOST_ISSUES);
+export function webhookUpdateIssues(update: unknown): string[] {
+  return isFields(update) ? shapeIssues(WEBHOOK_UPDATE, update) : ["update: must be an object"];
 }
 
 function shapeIssues({ rules, required }: Shape, fields: Fields, path = ""): string[] {

@@ -231,47 +231,36 @@ describe("searchIssues()", () => {
 describe("webhookUpdateIssues()", () => {
   const update = { endpointUrl: "https://a.example/in", enabled: true, signingEnabled: true, secret: "s".repeat(32) };
 
-  it.each(["inbound", "delivery"])("finds nothing in an update of %s (WHK-9, WHK-10, WHK-11)", (kind) => {
-    expect(webhookUpdateIssues(kind, update)).toEqual([]);
-    expect(webhookUpdateIssues(kind, { signingEnabled: false, endpointUrl: null })).toEqual([]);
+  it("finds nothing in an update (WHK-9, WHK-10, WHK-11)", () => {
+    expect(webhookUpdateIssues(update)).toEqual([]);
+    expect(webhookUpdateIssues({ signingEnabled: false, endpointUrl: null })).toEqual([]);
   });
 
-  it.each([undefined, "outbound", "Inbound", "../numbers", null])("refuses the kind %j", (kind) => {
-    expect(webhookUpdateIssues(kind, update)).toEqual(['kind: must be "inbound" or "delivery"']);
-  });
-
-  it("refuses what is no object", () => {
-    expect(webhookUpdateIssues("both", null)).toEqual([
-      'kind: must be "inbound" or "delivery"',
-      "update: must be an object",
-    ]);
+  it.each([undefined, null, [], "on"])("refuses what is no object: %j", (value) => {
+    expect(webhookUpdateIssues(value)).toEqual(["update: must be an object"]);
   });
 
   it("refuses an update without signingEnabled (WHK-8)", () => {
-    expect(webhookUpdateIssues("inbound", { enabled: true })).toEqual([
-      "signingEnabled: is missing; it must be true or false",
-    ]);
-    expect(webhookUpdateIssues("inbound", { signingEnabled: null })).toEqual(["signingEnabled: must be true or false"]);
+    expect(webhookUpdateIssues({ enabled: true })).toEqual(["signingEnabled: is missing; it must be true or false"]);
+    expect(webhookUpdateIssues({ signingEnabled: null })).toEqual(["signingEnabled: must be true or false"]);
   });
 
   it.each(["", "a.example", "file:///etc/passwd", 7])("refuses the endpointUrl %j (WHK-9, WHK-25)", (endpointUrl) => {
-    expect(webhookUpdateIssues("inbound", { ...update, endpointUrl })).toEqual([
+    expect(webhookUpdateIssues({ ...update, endpointUrl })).toEqual([
       "endpointUrl: must be an http or https URL, or null to remove it",
     ]);
   });
 
   it.each([null, "yes"])("refuses enabled: %j (WHK-10)", (enabled) => {
-    expect(webhookUpdateIssues("inbound", { ...update, enabled })).toEqual(["enabled: must be true or false"]);
+    expect(webhookUpdateIssues({ ...update, enabled })).toEqual(["enabled: must be true or false"]);
   });
 
   it.each(["", null, 7])("refuses a secret that is no text or empty (WHK-11, WHK-24)", (secret) => {
-    expect(webhookUpdateIssues("delivery", { ...update, secret })).toEqual([
-      "secret: must be a text that is not empty",
-    ]);
+    expect(webhookUpdateIssues({ ...update, secret })).toEqual(["secret: must be a text that is not empty"]);
   });
 
   it("refuses an answer given back as an update, for the service does not take its fields (GEN-9)", () => {
-    expect(webhookUpdateIssues("inbound", { ...update, eventClass: "INBOUND" })).toEqual([
+    expect(webhookUpdateIssues({ ...update, eventClass: "INBOUND" })).toEqual([
       "eventClass: is not known here. Known: endpointUrl, enabled, signingEnabled, secret.",
     ]);
   });
