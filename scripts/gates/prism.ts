@@ -26,6 +26,21 @@ interface Starting {
   readonly strict: boolean;
 }
 
+/** A difference from the document that prism found. */
+export interface Violation {
+  readonly location?: readonly string[];
+}
+
+/** Of an answer that came through prism without --errors. */
+export function violationsIn({ headers }: Response): readonly Violation[] {
+  return JSON.parse(headers.get("sl-violations") ?? "[]");
+}
+
+/** With --errors, prism answers in its own name when it found a violation; else null. */
+export function refusalIn({ headers }: Response, text: string): string | null {
+  return /problem\+json/.test(headers.get("content-type") ?? "") ? `prism refused it: ${text.slice(0, 2_000)}` : null;
+}
+
 /** Prism itself, not by npx: a signal to npx does not reach what it started. */
 export async function startPrism(program: string, { root, upstream, strict }: Starting): Promise<Prism> {
   const args = [program, "proxy", DOCUMENT, upstream, "--port", "0", ...(strict ? ["--errors"] : [])];

@@ -5,7 +5,8 @@ import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import type { Gate } from "./gate.ts";
 import { DOCUMENT } from "./openapi.ts";
-import { prismProgram, startPrism } from "./prism.ts";
+import { prismProgram, refusalIn, startPrism, violationsIn } from "./prism.ts";
+import { playClient } from "./proxy-client.ts";
 import { type ProxyCall, SCENES, type Scene } from "./proxy-scenes.ts";
 
 export const proxy: Gate = {
@@ -13,6 +14,7 @@ export const proxy: Gate = {
   async run({ root }) {
     const program = await prismProgram(root);
     const runs = await Promise.all(SCENES.map((scene) => play(root, program, scene)));
+    const ofClient = await playClient(root, program);
     const seen = new Set(runs.flatMap(({ seen }) => seen));
     const promised = answersOf(await readFile(join(root, DOCUMENT), "utf8"));
     const unseen = promised
@@ -20,6 +22,7 @@ export const proxy: Gate = {
       .map((answer) => `no call was answered with ${answer}`);
     return [
       ...runs.map(({ name, count, problems }) => ({ name: `api proxy: ${name}`, count, unit: "calls", problems })),
+      { name: "api proxy: our own client", ...ofClient, unit: "requests" },
       { name: "api proxy: answers of the document", count: promised.length, unit: "answers", problems: unseen },
     ];
   },
@@ -67,12 +70,11 @@ async function make(call: ProxyCall, emulator: Emulator, url: string, fits: bool
   const { body, headers } = await written(call, emulator);
   const response = await fetch(`${url}${filled}`, { method, headers, body });
   const text = await response.text();
-  const violations = JSON.parse(response.headers.get("sl-violations") ?? "[]") as { location?: string[] }[];
+  const violations = violationsIn(response);
   const ofAnswer = violations.filter(({ location }) => location?.[0] !== "request");
   if (ofAnswer.length > 0) return `the answer violates the document: ${JSON.stringify(ofAnswer)}`;
-  // With --errors, prism answers in its own name when it found a violation.
-  if (/problem\+json/.test(response.headers.get("content-type") ?? ""))
-    return `prism refused it: ${text.slice(0, 2_000)}`;
+  const refusal = refusalIn(response, text);
+  if (refusal !== null) return refusal;
   if (response.status !== call.status) return `${response.status} instead of ${call.status}: ${text.slice(0, 500)}`;
   if (fits && violations.length > 0) return `the request violates the document: ${JSON.stringify(violations)}`;
   return !fits && violations.length === 0 ? "the document allows what the emulator refuses" : null;
