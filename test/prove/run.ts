@@ -1,10 +1,12 @@
 /** `npm run prove -- NAME [--full]`: runs a proof programme; without a name it lists them. The last line says what was shown. */
 import { parseArgs } from "node:util";
 import { sends } from "../client/programme.ts";
+import { endToEnd } from "../end-to-end/programme.ts";
 import { outages } from "../outages/programme.ts";
+import { rotations } from "../rotation/programme.ts";
 import type { Programme } from "./programme.ts";
 
-const PROGRAMMES: readonly Programme[] = [outages, sends];
+const PROGRAMMES: readonly Programme[] = [endToEnd, outages, rotations, sends];
 
 const { values, positionals } = parseArgs({
   options: { full: { type: "boolean", default: false } },
