@@ -55,7 +55,7 @@ export function tokenError(failure: Failure, facts: CallFacts, timeoutMs: number
 }
 
 /** The error of a call that no complete answer came to. */
-export function noAnswerError({ reason, cause }: NoAnswer, facts: CallFacts, timeoutMs: number): ServiceError {
+function noAnswerError({ reason, cause }: NoAnswer, facts: CallFacts, timeoutMs: number): ServiceError {
   const made = `${facts.attempts} ${facts.attempts === 1 ? "attempt" : "attempts"}`;
   switch (reason) {
     case "aborted":
