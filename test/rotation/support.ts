@@ -3,24 +3,18 @@ import { setImmediate } from "node:timers/promises";
 import { expect } from "vitest";
 import { type Client, type ClientOptions, createClient } from "../../src/client/index.ts";
 import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
-import type { LogFields, Logger } from "../../src/internal/logger.ts";
 import type { RotateSecretOptions, SecretStore } from "../../src/rotation/index.ts";
 import type { WebhookKind } from "../../src/signature/secret.ts";
 import type { ReceiverSighting } from "../../src/signature/secret-store.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { collected, type Line } from "../client/support.ts";
 import { start } from "../emulator/support.ts";
 
 export const FIRST_SECRET = "the-first-secret-of-at-least-32-bytes";
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
-
-export interface Line {
-  readonly level: "debug" | "info" | "warn" | "error";
-  readonly fields: LogFields;
-  readonly message: string;
-}
 
 export interface Setting {
   readonly clock: FakeClock;
@@ -101,14 +95,6 @@ export async function whileTimePasses<T>(clock: FakeClock, work: Promise<T>, ste
 /** A receiver's heartbeat. */
 export function sightingOf(fields: Partial<ReceiverSighting>): ReceiverSighting {
   return { id: "a", host: "web-1", pid: 101, seenAt: 0, keyringVersion: "none", counters: {}, ...fields };
-}
-
-/** A logger that keeps its lines. */
-export function collected(): { lines: Line[]; logger: Logger } {
-  const lines: Line[] = [];
-  const keep = (level: Line["level"]) => (fields: LogFields, message: string) =>
-    void lines.push({ level, fields, message });
-  return { lines, logger: { debug: keep("debug"), info: keep("info"), warn: keep("warn"), error: keep("error") } };
 }
 
 /** What a promise is rejected with. */
