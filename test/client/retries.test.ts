@@ -190,7 +190,10 @@ describe("a call is never made again", () => {
   it("when its caller has aborted it in the wait", async () => {
     const controller = new AbortController();
     const { client, sentTo } = await startClient({
+      // It never moves, so only the signal can end the wait.
+      clock: createFakeClock(),
       backoff: { baseMs: 60_000 },
+      random: () => 0.5,
       onRetry: () => controller.abort(),
       emulator: { faults: [{ match: WHOAMI, action: { type: "status", status: 500 } }] },
     });
