@@ -54,7 +54,7 @@ describe.each(["body", "basic"] as const)("a client that authenticates by %s", (
     expect(marksIn(shown({ ...updated }))).toEqual([]);
   });
 
-  it.each<[status: number, code: string | null, error: string]>([
+  it.each<[status: number, named: string, error: string, code?: string | null]>([
     [400, "INVALID_REQUEST", "InvalidRequestError"],
     [401, "UNAUTHORIZED", "UnauthorizedError"],
     [403, "FORBIDDEN", "ForbiddenError"],
@@ -63,9 +63,9 @@ describe.each(["body", "basic"] as const)("a client that authenticates by %s", (
     [418, "RATE_LIMITED", "UnknownApiError"],
     [500, "SERVER_ERROR", "ServerError"],
     [502, "UPSTREAM_ERROR", "UpstreamError"],
-    [500, null, "ServerError"],
-    [500, ECHO, "ServerError"],
-  ])("tells nobody what a %i with code %s repeats", async (status, code, error) => {
+    [500, "nothing", "ServerError", null],
+    [500, "free text", "ServerError", ECHO],
+  ])("tells nobody what a %i that names %s repeats", async (status, named, error, code = named) => {
     const told = new Told();
     const service = serviceThat(() => Response.json(echoed(code), { status }));
     await playAll(talkativeClient(service, told, { authMethod }), told);
