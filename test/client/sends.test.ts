@@ -8,7 +8,7 @@ import { judge } from "./sends-judge.ts";
 
 /** Few lanes and time enough, so that on a busy machine only the silent requests end in a time-out. */
 const LANES = 12;
-const TIMEOUT_MS = 400;
+const TIMEOUT_MS = 200;
 
 describe("client.messages.send() over connections that break", () => {
   it("sends exactly one message per recipient and key, with the same bytes each time (CLI-5, SND-17, SND-22)", async () => {
@@ -21,7 +21,7 @@ describe("client.messages.send() over connections that break", () => {
     expect(judge(evidence)).toEqual([]);
     const failed = evidence.sends.filter(({ first }) => !first.ok);
     expect(failed.length).toBeGreaterThan(5);
-    expect(evidence.calls.length).toBeGreaterThan(250);
+    expect(evidence.calls.length).toBeGreaterThan(200);
   });
 });
 
