@@ -45,7 +45,9 @@ const BEFORE_ROTATION_MS = 4 * MINUTE_MS;
 /** So far apart that no event meets both with its attempts. */
 const AWAY_ROUNDS: readonly number[] = [1, 3];
 const AWAY_MS = 5 * MINUTE_MS;
-const BETWEEN_SENDS_MS = 700;
+/** How long a half of a round's messages takes: the second one goes on before, between and after the rotations of both kinds. */
+const FIRST_HALF_MS = 20_000;
+const SECOND_HALF_MS = 150_000;
 /** The receiver's wait for a sequence that never comes. */
 const GAP_WAIT_MS = 85 * MINUTE_MS;
 
@@ -66,10 +68,11 @@ export async function run({ reading, messages, flaws = [] }: Run): Promise<Outco
       const numbers = numbersOf(messages, round);
       const half = Math.ceil(numbers.length / 2);
       const end = scene.clock.now() + ROUND_MS;
-      await scene.time.passUntil(sendAll(scene, numbers.slice(0, half)));
+      await scene.time.passUntil(sendAll(scene, numbers.slice(0, half), FIRST_HALF_MS));
       await scene.time.pass(BEFORE_ROTATION_MS);
       const rotating = round === 0 ? Promise.resolve(0) : rotateAll(scene, round);
-      const [rotated] = await scene.time.passUntil(Promise.all([rotating, sendAll(scene, numbers.slice(half))]));
+      const sending = sendAll(scene, numbers.slice(half), SECOND_HALF_MS);
+      const [rotated] = await scene.time.passUntil(Promise.all([rotating, sending]));
       rotations += rotated;
       if (AWAY_ROUNDS.includes(round)) await beAway(scene);
       await scene.time.pass(end - scene.clock.now());
@@ -106,10 +109,10 @@ async function configure({ service, receiving }: Scene): Promise<void> {
   await receiving.start();
 }
 
-async function sendAll({ clock, service }: Scene, numbers: readonly number[]): Promise<void> {
+async function sendAll({ clock, service }: Scene, numbers: readonly number[], withinMs: number): Promise<void> {
   for (const number of numbers) {
     await service.send(number);
-    await sleep(clock, BETWEEN_SENDS_MS);
+    await sleep(clock, withinMs / numbers.length);
   }
 }
 
