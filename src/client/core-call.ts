@@ -76,7 +76,8 @@ export class CoreCalls {
       signal,
       headers: async (attempts) => {
         token = this.#tokens.live() ?? (await this.#awaitedToken({ operation, attempts, idempotencyKey }, signal));
-        return { ...fixed, authorization: `Bearer ${token}` };
+        fixed.authorization = `Bearer ${token}`;
+        return fixed;
       },
       refusal: (answer) => coreRefusal(answer, clock.now()),
       renews: (refusal) => {

@@ -4,6 +4,7 @@ import { jsonOf, keyIssues, kindIssues, numberIdIssues, optionIssues } from "./a
 import type { CallOptions, SendOptions } from "./call.ts";
 import type { CoreCall } from "./core-call.ts";
 import { numberUpdateIssues, searchIssues, sendIssues, webhookUpdateIssues } from "./requests.ts";
+import type { Operation } from "./responses.ts";
 import { numbersOf, sendResultOf, updatedConfigOf, updatedNumberOf } from "./results.ts";
 import type {
   NumberSearch,
@@ -29,16 +30,15 @@ function asShown<T>(body: unknown): T {
   return body as T;
 }
 
-const COMMON = { body: undefined, idempotencyKey: null, isRepeatable: true } as const;
 const CALL_OPTIONS = ["signal"];
 const SEND_OPTIONS = ["signal", "idempotencyKey"];
 
 export function whoamiCall(options?: CallOptions): CoreCall<Whoami> {
-  return { ...COMMON, ...read("whoami", "whoami", "/api/core/whoami", options), read: asShown };
+  return readCall<Whoami>("whoami", "/api/core/whoami", { operation: "whoami", options, read: asShown });
 }
 
 export function webhooksGetCall(options?: CallOptions): CoreCall<WebhookDefaults> {
-  return { ...COMMON, ...read("webhooks.get", "webhooks.get", "/api/core/webhooks", options), read: asShown };
+  return readCall<WebhookDefaults>("webhooks.get", "/api/core/webhooks", { operation: "webhooks.get", options, read: asShown });
 }
 
 export function webhooksUpdateCall(
@@ -69,17 +69,16 @@ export function webhooksUpdateCall(
 }
 
 export function numbersListCall(options?: CallOptions): CoreCall<readonly PhoneNumber[]> {
-  return { ...COMMON, ...read("numbers.list", "numbers.list", "/api/core/numbers", options), read: numbersOf };
+  return readCall("numbers.list", "/api/core/numbers", { operation: "numbers.list", options, read: numbersOf });
 }
 
 export function numbersGetCall(numberId: string, options?: CallOptions): CoreCall<PhoneNumber | null> {
-  const shown = read("numbers.get", "numbers.list", "/api/core/numbers", options);
-  return {
-    ...COMMON,
-    ...shown,
-    issues: [...numberIdIssues(numberId), ...shown.issues],
+  const call = readCall<PhoneNumber | null>("numbers.list", "/api/core/numbers", {
+    operation: "numbers.get",
+    options,
     read: (body, facts) => numbersOf(body, facts).find((number) => number?.numberId === numberId) ?? null,
-  };
+  });
+  return { ...call, issues: [...numberIdIssues(numberId), ...call.issues] };
 }
 
 export function numbersSearchCall(
@@ -92,13 +91,14 @@ export function numbersSearchCall(
   const issues = checks.validateRequests && always.length === 0 ? searchIssues(search) : always;
   const route = "/api/core/numbers/search";
   return {
-    ...COMMON,
     operation: "numbers.search",
     answers: "numbers.search",
     method: "POST",
     route,
     path: route,
     body,
+    idempotencyKey: null,
+    isRepeatable: true,
     options,
     issues,
     read: asShown,
@@ -115,13 +115,14 @@ export function numbersUpdateCall(
   const always = [...numberIdIssues(numberId), ...bodyIssues(body), ...optionIssues(options, CALL_OPTIONS)];
   const issues = checks.validateRequests && always.length === 0 ? numberUpdateIssues(update) : always;
   return {
-    ...COMMON,
     operation: "numbers.update",
     answers: "numbers.update",
     method: "PATCH",
     route: "/api/core/numbers/{numberId}",
     path: always.length === 0 ? `/api/core/numbers/${encodeURIComponent(numberId)}` : "",
     body,
+    idempotencyKey: null,
+    isRepeatable: true,
     options,
     issues,
     read: updatedNumberOf,
@@ -157,13 +158,25 @@ export function messagesSendCall(
   };
 }
 
-function read<Of extends "whoami" | "webhooks.get" | "numbers.list">(
-  operation: string,
-  answers: Of,
-  ...[route, options]: [string, CallOptions | undefined]
-) {
-  const issues = optionIssues(options, CALL_OPTIONS);
-  return { operation, answers, method: "GET", route, path: route, options, issues } as const;
+/** A call that only reads. Written out, because spreading objects together costs more than all else here. */
+function readCall<T>(
+  answers: Operation,
+  route: string,
+  { operation, options, read }: Pick<CoreCall<T>, "operation" | "options" | "read">,
+): CoreCall<T> {
+  return {
+    operation,
+    answers,
+    method: "GET",
+    route,
+    path: route,
+    body: undefined,
+    idempotencyKey: null,
+    isRepeatable: true,
+    options,
+    issues: optionIssues(options, CALL_OPTIONS),
+    read,
+  };
 }
 
 function bodyIssues(body: string | undefined): string[] {
