@@ -134,7 +134,9 @@ describe("a send and its outcome, in two processes", () => {
     const { emulator, inboxPath } = await start({ port: 0, clock: "x60" });
     const { url, clientId, clientSecret, fixtures } = emulator;
     const terms = [inboxPath, url, clientId, clientSecret, fixtures.numbers.full, SECRET];
-    const child = spawn(process.execPath, [built("join-waiting-child"), ...terms], { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(process.execPath, [built("join-waiting-child"), ...terms], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     const said = { out: "", err: "" };
     child.stdout.on("data", (chunk) => (said.out += chunk));
     child.stderr.on("data", (chunk) => (said.err += chunk));
