@@ -3,14 +3,13 @@ import { Buffer } from "node:buffer";
 import { SetupError } from "../errors.ts";
 import { choiceOption, invalidOption, refuseUnknownOptions } from "../internal/options.ts";
 
+export type { WebhookKind } from "../internal/webhook-kind.ts";
+
 /** How the text of a secret becomes key bytes; the service uses the UTF-8 bytes of the text (DLV-14). */
 export type SecretEncoding = "utf8" | "base64" | "hex";
 
 /** The direction of an event, spelled as the service writes it. */
 export type Direction = "inbound" | "outbound";
-
-/** A webhook kind, as the service names it: inbound messages, or the lifecycle of outbound ones (DLV-1). */
-export type WebhookKind = "inbound" | "delivery";
 
 /** A secret with its encoding (default `"utf8"`) and what it may vouch for (default: everything). */
 export interface ScopedSecret {
