@@ -1,6 +1,6 @@
 /** `adoptSecret()`: puts the secret that is in use today into a store, before its first rotation. */
 import { refuseUnknownOptions } from "../internal/options.ts";
-import { checkSecret } from "../signature/secret.ts";
+import { checkSecretText } from "../signature/secret.ts";
 import { RotationError } from "./errors.ts";
 import { kindOption, secretsOption } from "./options.ts";
 import { NOTHING_STORED } from "./slots.ts";
@@ -20,11 +20,15 @@ export async function adoptSecret(options: AdoptSecretOptions): Promise<void> {
   const kind = kindOption(options.kind);
   const secrets = secretsOption(options.secrets);
   const { secret } = options;
-  checkSecret("secret", secret);
+  checkSecretText("secret", secret, secrets.encoding);
   const stored = (await secrets.read(kind)) ?? NOTHING_STORED;
   if (stored.current === secret) return;
   const isEmpty = stored.current === null && stored.next === null;
-  if (isEmpty && (await secrets.write(kind, { current: secret, previous: [], next: null }, stored.revision))) return;
+  if (
+    isEmpty &&
+    (await secrets.write(kind, { current: secret, previous: [], next: null, rotatedAt: null }, stored.revision))
+  )
+    return;
   // Another process of the application may have stored the same one meanwhile.
   if ((await secrets.read(kind))?.current === secret) return;
   const message = `The store has ${kind} secrets already, and they are not overwritten: replace the current one with rotateSecret().`;

@@ -1,7 +1,7 @@
 /** Webhook secrets in a place of the application's own, such as a secret manager, by two functions. */
 import { SetupError, StoreError } from "../errors.ts";
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import type { WebhookKind } from "../signature/secret.ts";
+import { type SecretEncoding, secretEncodingOption, type WebhookKind } from "../signature/secret.ts";
 import { checkKind, checkRevision, checkSlots, slotsFromText, slotsToText } from "../signature/secret-slots.ts";
 import type { ReceiverSighting, SecretStore } from "../signature/secret-store.ts";
 
@@ -24,6 +24,8 @@ export interface CallbackSecretsOptions {
   readonly receivers?: () => Promise<readonly ReceiverSighting[] | null> | readonly ReceiverSighting[] | null;
   /** How often receivers read again, milliseconds, 100 to 30,000. Default 30,000. */
   readonly refreshMs?: number;
+  /** How the service makes keys of its secrets' texts. Default `"utf8"` (DLV-14). */
+  readonly encoding?: SecretEncoding;
 }
 
 /**
@@ -44,23 +46,26 @@ export interface CallbackSecretsOptions {
  * });
  */
 export function callbackSecrets(options: CallbackSecretsOptions): SecretStore {
-  refuseUnknownOptions("callbackSecrets()", options, ["load", "save", "receivers", "refreshMs"]);
+  refuseUnknownOptions("callbackSecrets()", options, ["load", "save", "receivers", "refreshMs", "encoding"]);
   for (const name of ["load", "save"] as const) {
     if (typeof options[name] !== "function") throw wrong(name, "must be a function");
   }
   const { load, save } = options;
   const receivers = functionOption("receivers", options.receivers);
+  const encoding = secretEncodingOption("encoding", options.encoding);
   return {
     refreshMs: numberOption("refreshMs", options.refreshMs, 30_000, { min: 100, max: 30_000, unit: "ms" }),
+    encoding,
     async read(kind) {
       checkKind(kind);
       const saved = checkSaved(await called("load", () => load(kind)));
-      return saved && { ...slotsFromText(saved.text, `load("${kind}")`), revision: saved.revision };
+      const place = `load("${kind}")`;
+      return saved && { ...slotsFromText(saved.text, { place, encoding }), revision: saved.revision };
     },
     async write(kind, slots, revision) {
       checkKind(kind);
       checkRevision(revision);
-      const text = slotsToText(checkSlots(slots));
+      const text = slotsToText(checkSlots(slots, encoding));
       const isSaved: unknown = await called("save", () => save(kind, text, revision));
       if (typeof isSaved !== "boolean") throw wrong("save", "must give true or false");
       return isSaved;

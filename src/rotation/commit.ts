@@ -1,6 +1,6 @@
 /** The last step of a rotation: what the service signs with becomes `current`, whoever else writes meanwhile. */
 import type { WebhookConfig } from "../client/types.ts";
-import type { NextSecret, StoredSecrets } from "../signature/secret-store.ts";
+import type { NextSecret, SecretSlots, StoredSecrets } from "../signature/secret-store.ts";
 import type { Rotation } from "./options.ts";
 import { livePrevious, timestampOf, validityOf, withCurrent, withPrevious } from "./slots.ts";
 import { configOf, conflict, type HandedOver, MOST_WRITES, storedOf } from "./steps.ts";
@@ -61,10 +61,7 @@ function validUntilOf({ kind, clock, toleranceMs, logger }: Rotation, config: We
   return validUntil;
 }
 
-function endingOf(
-  { clock }: Rotation,
-  { stored, config }: { stored: Pick<StoredSecrets, "previous" | "current" | "next">; config: WebhookConfig },
-): Ending {
+function endingOf({ clock }: Rotation, { stored, config }: { stored: SecretSlots; config: WebhookConfig }): Ending {
   const [replaced] = livePrevious(stored, clock.now());
   return {
     generated: false,

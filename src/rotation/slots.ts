@@ -9,7 +9,13 @@ const ALL_ATTEMPTS_MS = 81 * MINUTE_MS;
 const LONGEST_PREVIOUS_MS = 8 * DAY_MS - MINUTE_MS;
 
 /** The secrets of a kind before anything is stored. */
-export const NOTHING_STORED: StoredSecrets = { current: null, previous: [], next: null, revision: 0 };
+export const NOTHING_STORED: StoredSecrets = {
+  current: null,
+  previous: [],
+  next: null,
+  rotatedAt: null,
+  revision: 0,
+};
 
 /** A timestamp of the service, or null: it may be absent, null or 0 (WHK-16). */
 export function timestampOf(value: number | null | undefined): number | null {
@@ -52,7 +58,7 @@ export function validityOf(
 
 /** A rotation begins. */
 export function withNext(slots: SecretSlots, next: NextSecret, now: number): SecretSlots {
-  return { current: slots.current, previous: livePrevious(slots, now), next };
+  return { current: slots.current, previous: livePrevious(slots, now), next, rotatedAt: slots.rotatedAt };
 }
 
 /** Which secret becomes the current one, what becomes of the one it replaces, and the rotation that ends with it. */
@@ -67,11 +73,11 @@ export interface Replacement {
 export function withCurrent(slots: SecretSlots, { secret, validUntil, next, now }: Replacement): SecretSlots {
   const others = livePrevious(slots, now).filter((previous) => previous.secret !== secret);
   const replaced = slots.current === null || slots.current === secret ? [] : [{ secret: slots.current, validUntil }];
-  return { current: secret, previous: [...replaced, ...others], next };
+  return { current: secret, previous: [...replaced, ...others], next, rotatedAt: slots.rotatedAt };
 }
 
 /** `secret` is what the service signed with for a moment, before another rotation replaced it. */
 export function withPrevious(slots: SecretSlots, { secret, validUntil, next, now }: Replacement): SecretSlots {
   const others = livePrevious(slots, now).filter((previous) => previous.secret !== secret);
-  return { current: slots.current, previous: [{ secret, validUntil }, ...others], next };
+  return { current: slots.current, previous: [{ secret, validUntil }, ...others], next, rotatedAt: slots.rotatedAt };
 }

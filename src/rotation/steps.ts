@@ -42,7 +42,12 @@ async function install(rotation: Rotation, stored: StoredSecrets): Promise<NextS
   await refuseTooManySecrets(rotation, stored, now);
   // A first secret replaces none, and is no rotation to the service (WHK-19).
   const rotatedAtBefore = config.hasCurrentSecret ? timestampOf(config.rotatedAt) : null;
-  const next = { secret: randomBytes(SECRET_BYTES).toString("hex"), since: now, rotatedAtBefore };
+  const next = {
+    secret: randomBytes(SECRET_BYTES).toString("hex"),
+    since: now,
+    rotatedAtBefore,
+    hadSecret: config.hasCurrentSecret === true,
+  };
   if (!(await secrets.write(kind, withNext(stored, next, now), stored.revision))) return null;
   logger.info({ kind, since: now, rotatedAtBefore }, "A new secret is installed as next.");
   return next;

@@ -1,5 +1,5 @@
 /** The contract between those who use the webhook secrets (receivers, a rotation) and the place that keeps them. */
-import type { WebhookKind } from "./secret.ts";
+import type { SecretEncoding, WebhookKind } from "./secret.ts";
 
 /**
  * Keeps the secrets of the webhook kinds, and the state of a rotation between its steps. Shared by all receivers of a
@@ -8,6 +8,8 @@ import type { WebhookKind } from "./secret.ts";
 export interface SecretStore {
   /** How long a receiver goes on with what it read before it reads again, milliseconds, 100 to 30,000. */
   readonly refreshMs: number;
+  /** How the texts become keys, the same for all who share the secrets (DLV-14). */
+  readonly encoding: SecretEncoding;
   /** The secrets of a kind; null before the first. Rejects when they can not be read now, or not be opened. */
   read(kind: WebhookKind): Promise<StoredSecrets | null>;
   /**
@@ -21,7 +23,7 @@ export interface SecretStore {
   close(): Promise<void>;
 }
 
-/** The secrets of one webhook kind. Texts; their UTF-8 bytes are the keys (DLV-14). */
+/** The secrets of one webhook kind, as texts; the store's `encoding` makes keys of them (DLV-14). */
 export interface SecretSlots {
   /** What the service signs with, as far as is known; null before the first rotation has ended. */
   readonly current: string | null;
@@ -29,6 +31,8 @@ export interface SecretSlots {
   readonly previous: readonly { readonly secret: string /** Epoch ms. */; readonly validUntil: number }[];
   /** Installed ahead of its use: a rotation is under way. */
   readonly next: NextSecret | null;
+  /** The service's `rotatedAt` when the last rotation through this store ended, epoch ms; null before one, or when it showed none. */
+  readonly rotatedAt: number | null;
 }
 
 export interface NextSecret {
@@ -37,6 +41,8 @@ export interface NextSecret {
   readonly since: number;
   /** The service's `rotatedAt` before the rotation, epoch ms; null when it showed none. */
   readonly rotatedAtBefore: number | null;
+  /** The service had a current secret when the rotation began: this is not its first. */
+  readonly hadSecret: boolean;
 }
 
 export interface StoredSecrets extends SecretSlots {

@@ -65,6 +65,13 @@ export function checkSecret(option: string, value: unknown, extra: readonly stri
   return checked(`${option}.secret`, scoped.secret, { ...scoped, option });
 }
 
+/** Validates a secret of a secret store, whose texts have one encoding. @throws SetupError never showing the secret */
+export function checkSecretText(option: string, value: unknown, encoding: SecretEncoding): string {
+  if (typeof value !== "string") throw invalidSecret(option, "must be a text of at least 16 bytes", value);
+  checked(option, value, { encoding });
+  return value;
+}
+
 function checked(
   option: string,
   text: string,
@@ -80,7 +87,7 @@ function checked(
   if (text === "") throw invalidSecret(option, "is an empty text; is the environment variable set?");
   if (text.trim() === "") throw invalidSecret(option, "holds nothing but white space");
   const prefix = scope.option ?? option;
-  const bytes = secretBytes(option, text, encodingOption(prefix, scope.encoding));
+  const bytes = secretBytes(option, text, secretEncodingOption(`${prefix}.encoding`, scope.encoding));
   if (bytes.length < MIN_SECRET_BYTES) {
     throw invalidSecret(option, `is ${bytes.length} bytes long; a secret has at least ${MIN_SECRET_BYTES}`);
   }
@@ -94,8 +101,9 @@ function checked(
   return { bytes, apiClientId, direction, padded: text !== text.trim() };
 }
 
-function encodingOption(option: string, value: unknown): SecretEncoding {
-  return choiceOption<SecretEncoding>(`${option}.encoding`, value, "utf8", ["utf8", "base64", "hex"]);
+/** Checks an `encoding` option. @throws SetupError */
+export function secretEncodingOption(name: string, value: unknown): SecretEncoding {
+  return choiceOption<SecretEncoding>(name, value, "utf8", ["utf8", "base64", "hex"]);
 }
 
 /** The key bytes of a secret's text. Base64 and hex are read strictly: a typing error must not silently shorten a key. */

@@ -1,6 +1,6 @@
 /** A secret store in memory, for tests and development: its secrets end with the process. */
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import type { WebhookKind } from "../signature/secret.ts";
+import { type SecretEncoding, secretEncodingOption, type WebhookKind } from "../signature/secret.ts";
 import { checkKind, checkRevision, checkSlots } from "../signature/secret-slots.ts";
 import type { ReceiverSighting, SecretStore, StoredSecrets } from "../signature/secret-store.ts";
 
@@ -9,6 +9,8 @@ export interface MemorySecretsOptions {
   readonly receivers?: () => Promise<readonly ReceiverSighting[]>;
   /** How often receivers read again, milliseconds, 100 to 30,000. Default 1,000. */
   readonly refreshMs?: number;
+  /** How the service makes keys of its secrets' texts. Default `"utf8"` (DLV-14). */
+  readonly encoding?: SecretEncoding;
 }
 
 /**
@@ -17,15 +19,17 @@ export interface MemorySecretsOptions {
  * @throws SetupError for a wrong option
  * @example
  * const secrets = memorySecrets();
- * const slots = { current: "a-secret-of-at-least-16-bytes", previous: [], next: null };
+ * const slots = { current: "a-secret-of-at-least-16-bytes", previous: [], next: null, rotatedAt: null };
  * console.log(await secrets.write("delivery", slots, 0)); // true
  */
 export function memorySecrets(options: MemorySecretsOptions = {}): SecretStore {
-  refuseUnknownOptions("memorySecrets()", options, ["receivers", "refreshMs"]);
+  refuseUnknownOptions("memorySecrets()", options, ["receivers", "refreshMs", "encoding"]);
   const receivers = functionOption("receivers", options.receivers);
+  const encoding = secretEncodingOption("encoding", options.encoding);
   const stored = new Map<WebhookKind, StoredSecrets>();
   return {
     refreshMs: numberOption("refreshMs", options.refreshMs, 1_000, { min: 100, max: 30_000, unit: "ms" }),
+    encoding,
     async read(kind) {
       checkKind(kind);
       return structuredClone(stored.get(kind) ?? null);
@@ -33,7 +37,7 @@ export function memorySecrets(options: MemorySecretsOptions = {}): SecretStore {
     async write(kind, slots, revision) {
       checkKind(kind);
       checkRevision(revision);
-      const checked = checkSlots(slots);
+      const checked = checkSlots(slots, encoding);
       if ((stored.get(kind)?.revision ?? 0) !== revision) return false;
       stored.set(kind, { ...checked, revision: revision + 1 });
       return true;

@@ -70,6 +70,7 @@ const slots = (overrides: Partial<SecretSlots> = {}): SecretSlots => ({
   current: SECRET,
   previous: [],
   next: null,
+  rotatedAt: null,
   ...overrides,
 });
 
@@ -78,7 +79,8 @@ const FULL = slots({
     { secret: OTHER, validUntil: NOW + 2 },
     { secret: `${OTHER}-older`, validUntil: NOW + 1 },
   ],
-  next: { secret: `${SECRET}-next`, since: NOW, rotatedAtBefore: NOW - 1 },
+  next: { secret: `${SECRET}-next`, since: NOW, rotatedAtBefore: NOW - 1, hadSecret: true },
+  rotatedAt: NOW - 1,
 });
 
 const CASES: readonly SecretCase[] = [
@@ -101,7 +103,10 @@ const CASES: readonly SecretCase[] = [
   {
     name: "holds empty slots, and a next secret alone",
     async run({ store, expect }) {
-      const first = slots({ current: null, next: { secret: SECRET, since: NOW, rotatedAtBefore: null } });
+      const first = slots({
+        current: null,
+        next: { secret: SECRET, since: NOW, rotatedAtBefore: null, hadSecret: false },
+      });
       expect(await store.write("inbound", first, 0)).toBe(true);
       expect(await store.read("inbound")).toEqual({ ...first, revision: 1 });
       expect(await store.write("inbound", slots({ current: null }), 1)).toBe(true);

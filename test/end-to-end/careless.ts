@@ -20,5 +20,5 @@ export async function rotateCarelessly({ clock, client, kind, secrets, secret }:
   await sleep(clock, FORGOTTEN_MS);
   const { current = null, revision = 0 } = (await secrets.read(kind)) ?? {};
   const previous = current === null ? [] : [{ secret: current, validUntil: clock.now() + 4 * OVERLAP_MS }];
-  await secrets.write(kind, { current: secret, previous, next: null }, revision);
+  await secrets.write(kind, { current: secret, previous, next: null, rotatedAt: null }, revision);
 }

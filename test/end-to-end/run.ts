@@ -98,7 +98,7 @@ async function configure({ service, receiving }: Scene): Promise<void> {
   const { secrets } = receiving;
   for (const kind of KINDS) {
     const secret = secretFor(kind, 0);
-    await secrets.write(kind, { current: secret, previous: [], next: null }, 0);
+    await secrets.write(kind, { current: secret, previous: [], next: null, rotatedAt: null }, 0);
     await service.client.webhooks.update(kind, {
       endpointUrl: receiving.url,
       enabled: true,

@@ -51,7 +51,7 @@ describe("two receiver processes on one file", () => {
     writeFileSync(keyFile, randomBytes(32).toString("hex"), { mode: 0o600 });
     const secrets = sqliteSecrets(file, { keyFile });
     onTestFinished(() => secrets.close());
-    const slots: SecretSlots = { current: SECRET, previous: [], next: null };
+    const slots: SecretSlots = { current: SECRET, previous: [], next: null, rotatedAt: null };
     await secrets.write("inbound", slots, 0);
     const ports = await Promise.all([startReceiver(file, keyFile), startReceiver(file, keyFile)]);
     const versions = async () => (await secrets.receivers())?.map(({ keyringVersion }) => keyringVersion);
@@ -61,7 +61,11 @@ describe("two receiver processes on one file", () => {
       return version;
     };
     const before = await useWhatIsStored();
-    await secrets.write("inbound", { ...slots, next: { secret: NEXT, since: Date.now(), rotatedAtBefore: null } }, 1);
+    await secrets.write(
+      "inbound",
+      { ...slots, next: { secret: NEXT, since: Date.now(), rotatedAtBefore: null, hadSecret: true } },
+      1,
+    );
     expect(await useWhatIsStored()).not.toBe(before);
     for (const [index, port] of ports.entries()) {
       expect(await post(port, NEXT, `next ${index}`)).toBe(200);

@@ -71,7 +71,12 @@ describe("rotateSecret(), twice at once", () => {
 
   it("leaves a third rotation as it is, when it makes up for a second one (WHK-18)", async () => {
     const setting = await startSetting({ emulator: { unspecified: { secretGeneration: "always" } } });
-    const third = { secret: "what-a-third-rotation-has-begun-with", since: setting.clock.now(), rotatedAtBefore: null };
+    const third = {
+      secret: "what-a-third-rotation-has-begun-with",
+      since: setting.clock.now(),
+      rotatedAtBefore: null,
+      hadSecret: true,
+    };
     const { webhooks } = setting.client;
     const update: typeof webhooks.update = (...args) =>
       callOf(
@@ -79,12 +84,16 @@ describe("rotateSecret(), twice at once", () => {
           const answer = await webhooks.update(...args).withResponse();
           const { revision = 0 } = (await setting.secrets.read("delivery")) ?? {};
           const current = "what-the-second-rotation-ended-with";
-          await setting.secrets.write("delivery", { current, previous: [], next: third }, revision);
+          await setting.secrets.write("delivery", { current, previous: [], next: third, rotatedAt: null }, revision);
           return answer;
         })(),
       );
     await rotateSecret({ ...setting.options, client: { webhooks: { ...webhooks, update } } });
-    expect(await setting.secrets.read("delivery")).toMatchObject({ current: serviceSecret(setting), next: third });
+    expect(await setting.secrets.read("delivery")).toMatchObject({
+      current: serviceSecret(setting),
+      next: third,
+      rotatedAt: null,
+    });
   });
 
   it("is in conflict with a rotation that ended with another secret meanwhile, and leaves the service alone", async () => {
@@ -94,7 +103,7 @@ describe("rotateSecret(), twice at once", () => {
     const rotation = failureOf(rotateSecret(setting.options));
     await setting.clock.advance(300);
     const { revision = 0 } = (await setting.secrets.read("delivery")) ?? {};
-    await setting.secrets.write("delivery", { current: other, previous: [], next: null }, revision);
+    await setting.secrets.write("delivery", { current: other, previous: [], next: null, rotatedAt: null }, revision);
     const before = serviceSecret(setting);
     setting.sightings = [];
     await setting.clock.advance(5_000);

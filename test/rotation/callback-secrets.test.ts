@@ -10,7 +10,7 @@ import {
 import { secretStoreContract } from "../../src/testing/secret-store-contract.ts";
 
 const SECRET = "a-webhook-signing-secret-of-32-b";
-const SLOTS = { current: SECRET, previous: [], next: null };
+const SLOTS = { current: SECRET, previous: [], next: null, rotatedAt: null };
 
 /** A secret manager that answers a turn later. */
 function createVault(kept = new Map<string, SavedSecrets>()) {

@@ -89,7 +89,7 @@ describe("rotateSecret(), refused", () => {
       secret: `a-replaced-inbound-secret-${index}`,
       validUntil: now + (index + 2) * HOUR_MS,
     }));
-    await setting.secrets.write("inbound", { current: "an-inbound-secret", previous, next: null }, 0);
+    await setting.secrets.write("inbound", { current: "an-inbound-secret", previous, next: null, rotatedAt: null }, 0);
     const refused = await failureOf(rotateSecret({ ...setting.options, force }));
     expect(refused).toMatchObject({ code: "rotation_refused", fields: { until: now + 2 * HOUR_MS } });
     await setting.clock.advance(2 * HOUR_MS);
@@ -103,7 +103,7 @@ describe("rotateSecret(), refused", () => {
       secret: `a-replaced-inbound-secret-${index}`,
       validUntil: setting.clock.now() + DAY_MS,
     }));
-    await setting.secrets.write("inbound", { current: FIRST_SECRET, previous, next: null }, 0);
+    await setting.secrets.write("inbound", { current: FIRST_SECRET, previous, next: null, rotatedAt: null }, 0);
     await rotateSecret(setting.options);
     await expectAgreement(setting);
   });

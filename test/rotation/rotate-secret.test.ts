@@ -62,7 +62,7 @@ describe("rotateSecret()", () => {
       const result = await rotateSecret(setting.options);
       expect(result).toMatchObject({ rotatedAt: null, previousValidUntil: null, generated: false });
       const stored = await setting.secrets.read("delivery");
-      expect(stored).toMatchObject({ current: serviceSecret(setting), previous: [], next: null });
+      expect(stored).toMatchObject({ current: serviceSecret(setting), previous: [], next: null, rotatedAt: null });
     },
   );
 

@@ -32,7 +32,7 @@ describe("rotationStatus()", () => {
       secret: `a-replaced-secret-${index}`,
       validUntil,
     }));
-    await setting.secrets.write("delivery", { current: FIRST_SECRET, previous, next: null }, 1);
+    await setting.secrets.write("delivery", { current: FIRST_SECRET, previous, next: null, rotatedAt: null }, 1);
     expect((await statusOf(setting)).previousValidUntil).toBe(now + 9);
   });
 
@@ -90,7 +90,12 @@ describe("adoptSecret()", () => {
     const setting = await startSetting({ empty: true });
     await setting.client.webhooks.update("delivery", { signingEnabled: true, secret: FIRST_SECRET });
     await adoptSecret({ kind: "delivery", secrets: setting.secrets, secret: FIRST_SECRET });
-    expect(await setting.secrets.read("delivery")).toMatchObject({ current: FIRST_SECRET, previous: [], next: null });
+    expect(await setting.secrets.read("delivery")).toMatchObject({
+      current: FIRST_SECRET,
+      previous: [],
+      next: null,
+      rotatedAt: null,
+    });
     await rotateSecret(setting.options);
     expect((await setting.secrets.read("delivery"))?.previous).toMatchObject([{ secret: FIRST_SECRET }]);
   });

@@ -53,7 +53,11 @@ export async function startSetting({ emulator: settings = {}, client: own = {}, 
   const setting: Setting = { clock, emulator, client, secrets, sightings: [], lines, options };
   if (empty !== true) {
     await client.webhooks.update("delivery", { signingEnabled: true, secret: FIRST_SECRET });
-    await secrets.write("delivery", { current: await serviceSecret(setting), previous: [], next: null }, 0);
+    await secrets.write(
+      "delivery",
+      { current: await serviceSecret(setting), previous: [], next: null, rotatedAt: null },
+      0,
+    );
   }
   await clock.advance(HOUR_MS);
   return setting;

@@ -81,7 +81,7 @@ async function rotateCarelessly({ client, secrets, clock }: Scene): Promise<numb
   const { current = null, revision = 0 } = (await secrets.read("delivery")) ?? {};
   const validUntil = clock.now() + 180 * MINUTE_MS;
   const previous = current === null ? [] : [{ secret: current, validUntil }];
-  await secrets.write("delivery", { current: secret, previous, next: null }, revision);
+  await secrets.write("delivery", { current: secret, previous, next: null, rotatedAt: null }, revision);
   return validUntil;
 }
 

@@ -8,7 +8,7 @@ import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import { OTHER_SECRET, SECRET } from "./openssl.ts";
 import { atHand, MINUTE, settle, setUp } from "./provider-setup.ts";
 
-const stored = (current: string) => ({ current, previous: [], next: null });
+const stored = (current: string) => ({ current, previous: [], next: null, rotatedAt: null });
 
 /** A source over a store in memory that holds one secret, and a switch that makes the store's reads fail. */
 async function setUpStore(refreshMs = 1_000) {

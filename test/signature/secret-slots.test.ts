@@ -8,31 +8,43 @@ import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 const FULL = {
   current: SECRET,
   previous: [{ secret: OTHER_SECRET, validUntil: NOW }],
-  next: { secret: "geheim-ß-秘密-🔑-and-more", since: NOW, rotatedAtBefore: null },
+  next: { secret: "geheim-ß-秘密-🔑-and-more", since: NOW, rotatedAtBefore: null, hadSecret: true },
+  rotatedAt: NOW - 1,
 };
-const EMPTY = { current: null, previous: [], next: null };
+const EMPTY = { current: null, previous: [], next: null, rotatedAt: null };
+const ORIGIN = { place: "the store", encoding: "utf8" } as const;
 
 describe("checkSlots()", () => {
   it("copies what is right, without the revision of a read", () => {
-    expect(checkSlots({ ...FULL, revision: 3 })).toEqual(FULL);
-    expect(checkSlots(EMPTY)).toEqual(EMPTY);
+    expect(checkSlots({ ...FULL, revision: 3 }, "utf8")).toEqual(FULL);
+    expect(checkSlots(EMPTY, "utf8")).toEqual(EMPTY);
   });
 
   it.each<[string, unknown, RegExp]>([
     ["nothing", undefined, /slots/],
     ["a misspelled slot", { ...EMPTY, curent: SECRET }, /Did you mean "current"/],
     ["a short secret", { ...EMPTY, current: "short" }, /"slots.current" is 5 bytes long/],
-    ["a missing current", { previous: [], next: null }, /"slots.current" must be a text, or null/],
+    [
+      "a missing current",
+      { previous: [], next: null, rotatedAt: null },
+      /"slots.current" must be a text of at least 16 bytes/,
+    ],
     ["a scoped secret", { ...EMPTY, current: { secret: SECRET } }, /"slots.current" must be a text/],
     ["a previous that is no list", { ...EMPTY, previous: FULL.previous[0] }, /"slots.previous" must be a list/],
     ["a previous without an end", { ...EMPTY, previous: [{ secret: SECRET }] }, /"slots.previous\[0\].validUntil"/],
     ["a previous that never ends", { ...EMPTY, previous: [{ secret: SECRET, validUntil: Infinity }] }, /validUntil/],
     ["a missing next", { current: null, previous: [] }, /slots.next/],
-    ["a next without a time", { ...EMPTY, next: { secret: SECRET, rotatedAtBefore: null } }, /"slots.next.since"/],
+    ["an unknown end of the last rotation", { ...EMPTY, rotatedAt: undefined }, /"slots.rotatedAt" must be a time/],
+    ["a next that does not say what was before", { ...EMPTY, next: { ...FULL.next, hadSecret: 1 } }, /hadSecret/],
+    [
+      "a next without a time",
+      { ...EMPTY, next: { secret: SECRET, rotatedAtBefore: null, hadSecret: true } },
+      /"slots.next.since"/,
+    ],
   ])("refuses %s, and shows no secret", (_, value, message) => {
     const refused = (() => {
       try {
-        return checkSlots(value);
+        return checkSlots(value, "utf8");
       } catch (error) {
         return error;
       }
@@ -45,7 +57,27 @@ describe("checkSlots()", () => {
 
 describe("slotsFromText()", () => {
   it("reads what slotsToText() wrote", () => {
-    expect(slotsFromText(slotsToText(FULL), "the store")).toEqual(FULL);
+    expect(slotsFromText(slotsToText(FULL), ORIGIN)).toEqual(FULL);
+  });
+
+  it("reads texts of before rotatedAt and hadSecret were kept", () => {
+    const next = { secret: FULL.next.secret, since: NOW, rotatedAtBefore: null };
+    const old = (current: string | null) => JSON.stringify({ oncehook: 1, current, previous: [], next });
+    const read = { previous: [], rotatedAt: null };
+    expect(slotsFromText(old(SECRET), ORIGIN)).toEqual({
+      ...read,
+      current: SECRET,
+      next: { ...next, hadSecret: true },
+    });
+    expect(slotsFromText(old(null), ORIGIN)).toEqual({ ...read, current: null, next: { ...next, hadSecret: false } });
+  });
+
+  it("takes a text's secrets by the store's encoding, so that 16 bytes are 32 hex digits (DLV-14)", () => {
+    const text = (current: string) => slotsToText({ ...EMPTY, current });
+    const hex = { ...ORIGIN, encoding: "hex" } as const;
+    expect(slotsFromText(text("ab".repeat(16)), hex).current).toBe("ab".repeat(16));
+    expect(() => slotsFromText(text("ab".repeat(8)), hex)).toThrow(/"encoding"/);
+    expect(() => slotsFromText(text(SECRET), hex)).toThrow(/"encoding"/);
   });
 
   it.each([
@@ -57,7 +89,7 @@ describe("slotsFromText()", () => {
   ])("refuses %s as unreadable, and shows nothing of it", (_, text) => {
     let refused: unknown;
     try {
-      slotsFromText(text, "the store");
+      slotsFromText(text, ORIGIN);
     } catch (error) {
       refused = error;
     }

@@ -8,12 +8,13 @@ import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 
 const HOUR = 3_600_000;
-const NEXT = { secret: `${SECRET}-next`, since: NOW, rotatedAtBefore: null };
+const NEXT = { secret: `${SECRET}-next`, since: NOW, rotatedAtBefore: null, hadSecret: true };
 
 const slots = (overrides: Partial<SecretSlots> = {}): SecretSlots => ({
   current: null,
   previous: [],
   next: null,
+  rotatedAt: null,
   ...overrides,
 });
 

@@ -10,11 +10,12 @@ import { type SqliteSecretsOptions, sqliteSecrets } from "../../src/stores/sqlit
 export const SECRET = "a-webhook-signing-secret-of-32-b";
 export const OLD = "the-secret-before-the-rotation-3";
 export const NEXT = "the-secret-after-the-rotation-32";
-export const SLOTS = { current: SECRET, previous: [], next: null };
+export const SLOTS = { current: SECRET, previous: [], next: null, rotatedAt: null };
 export const FULL = {
   current: SECRET,
   previous: [{ secret: OLD, validUntil: 2_000_000_000_000 }],
-  next: { secret: NEXT, since: 1_760_000_000_000, rotatedAtBefore: null },
+  next: { secret: NEXT, since: 1_760_000_000_000, rotatedAtBefore: null, hadSecret: true },
+  rotatedAt: 1_750_000_000_000,
 };
 
 const stores: SecretStore[] = [];

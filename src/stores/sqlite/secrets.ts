@@ -4,7 +4,7 @@ import { loadDriver, type SqliteDatabase, type SqliteDriver } from "../../intern
 import { type Clock, systemClock } from "../../internal/clock.ts";
 import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
 import type { Sealing } from "../../signature/sealing.ts";
-import type { WebhookKind } from "../../signature/secret.ts";
+import { type SecretEncoding, secretEncodingOption, type WebhookKind } from "../../signature/secret.ts";
 import {
   checkKind,
   checkRevision,
@@ -23,6 +23,8 @@ import { keyFileSealing, MAKE_KEY_FILE } from "./secrets-sealing.ts";
 import { immediately, type Patience, untilFree } from "./writer.ts";
 
 interface SqliteSecretsSettings {
+  /** How the service makes keys of its secrets' texts. Default `"utf8"` (DLV-14). */
+  readonly encoding?: SecretEncoding;
   /** The constructor that better-sqlite3 exports. Default: loaded at the first use. */
   readonly driver?: SqliteDriver;
   /** How long another connection's lock is waited for, without blocking the event loop: 0 to 60,000 ms. Default 5,000. */
@@ -48,7 +50,7 @@ export type SqliteSecretsOptions = SqliteSecretsSettings &
       }
   );
 
-const OPTIONS = ["keyFile", "sealing", "driver", "busyTimeoutMs", "migrate", "clock"];
+const OPTIONS = ["keyFile", "sealing", "encoding", "driver", "busyTimeoutMs", "migrate", "clock"];
 const REFRESH_MS = 1_000;
 
 const SELECT = "select revision, sealed from oncehook_secret where kind = ?";
@@ -76,6 +78,7 @@ export function sqliteSecrets(path: string, options: SqliteSecretsOptions): Secr
 
 class SqliteSecrets implements SecretStore {
   readonly refreshMs = REFRESH_MS;
+  readonly encoding: SecretEncoding;
   readonly #path: string;
   readonly #driver: SqliteDriver | undefined;
   readonly #migrate: "auto" | "check";
@@ -90,6 +93,7 @@ class SqliteSecrets implements SecretStore {
   constructor(path: string, options: SqliteSecretsOptions) {
     refuseUnknownOptions("sqliteSecrets()", options, OPTIONS);
     this.#path = checkPath(path);
+    this.encoding = secretEncodingOption("encoding", options.encoding);
     this.#driver = options.driver;
     this.#migrate = choiceOption("migrate", options.migrate, "auto", ["auto", "check"]);
     this.#sealing = sealingOption(options);
@@ -110,7 +114,10 @@ class SqliteSecrets implements SecretStore {
       const row = await untilFree(this.#patience, () => db.prepare(SELECT).get(kind) as SecretRow | undefined);
       if (row === undefined) return null;
       const text = await this.#open(row.sealed, kind);
-      return { ...slotsFromText(text, this.#patience.location), revision: row.revision };
+      return {
+        ...slotsFromText(text, { place: this.#patience.location, encoding: this.encoding }),
+        revision: row.revision,
+      };
     });
   }
 
@@ -118,7 +125,7 @@ class SqliteSecrets implements SecretStore {
     return this.#during(async (db) => {
       checkKind(kind);
       checkRevision(revision);
-      const sealed = await this.#seal(slotsToText(checkSlots(slots)), kind);
+      const sealed = await this.#seal(slotsToText(checkSlots(slots, this.encoding)), kind);
       const values = [sealed, this.#patience.clock.now(), kind, revision];
       const sql = revision === 0 ? INSERT : UPDATE;
       const { changes } = await untilFree(this.#patience, () => immediately(db, () => db.prepare(sql).run(...values)));
