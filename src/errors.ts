@@ -53,7 +53,7 @@ export interface OncehookErrorOptions extends ErrorOptions {
 
 /** Base class of every error that oncehook throws. The message says what happened and what to do about it. */
 export class OncehookError extends Error {
-  /** One of oncehook's own; on errors that the service answered with, the service's. */
+  /** One of oncehook's own; on what the service answered with (`ApiError`, `OAuthError`) the service's. Subclasses say which. */
   readonly code: OncehookErrorCode | ServiceErrorCode;
   readonly fields: Readonly<Record<string, string | number | boolean | null>>;
 
@@ -66,13 +66,19 @@ export class OncehookError extends Error {
 }
 
 /** A set-up mistake, found at construction or at open. Nothing was received or lost. */
-export class SetupError extends OncehookError {}
+export class SetupError extends OncehookError {
+  declare readonly code: OncehookErrorCode;
+}
 
 /** The inbox cannot take or give events now; the service's retry or the worker's next turn tries again. */
-export class StoreError extends OncehookError {}
+export class StoreError extends OncehookError {
+  declare readonly code: OncehookErrorCode;
+}
 
 /** An async keyring has no usable secrets now. Answered with 503, never 401: the service retries. */
 export class KeyringError extends OncehookError {
+  declare readonly code: OncehookErrorCode;
+
   constructor(message: string, options: OncehookErrorOptions = {}) {
     super("keyring_unavailable", message, options);
   }
@@ -80,6 +86,8 @@ export class KeyringError extends OncehookError {
 
 /** The event was settled, or its lease passed to another worker: what is registered now could not commit. */
 export class LeaseLost extends OncehookError {
+  declare readonly code: OncehookErrorCode;
+
   constructor(
     message = "This event is already settled, or its lease was lost: register effects before the handler returns.",
   ) {
@@ -89,6 +97,7 @@ export class LeaseLost extends OncehookError {
 
 /** Thrown by a handler to be retried after `ms` instead of the usual backoff. 0 to 86,400,000 (24 h). */
 export class RetryAfter extends OncehookError {
+  declare readonly code: OncehookErrorCode;
   readonly ms: number;
 
   constructor(ms: number, message = `The handler asked for a retry in ${ms} ms.`, options: OncehookErrorOptions = {}) {
@@ -102,6 +111,8 @@ export class RetryAfter extends OncehookError {
 
 /** Thrown by a handler for an event that no retry can mend: it becomes a dead letter at once. */
 export class PermanentError extends OncehookError {
+  declare readonly code: OncehookErrorCode;
+
   constructor(message: string, options: OncehookErrorOptions = {}) {
     super("permanent_failure", message, options);
   }
@@ -109,6 +120,8 @@ export class PermanentError extends OncehookError {
 
 /** `waitFor` saw its event end without having been handled: `fields.state` is `dead`, `discarded`, `late` or `unhandled`. */
 export class DeadLettered extends OncehookError {
+  declare readonly code: OncehookErrorCode;
+
   constructor(message: string, options: OncehookErrorOptions = {}) {
     super("dead_lettered", message, options);
   }

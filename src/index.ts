@@ -7,6 +7,7 @@ export {
   type OncehookErrorCode,
   PermanentError,
   RetryAfter,
+  type ServiceErrorCode,
   SetupError,
   StoreError,
 } from "./errors.ts";

@@ -132,6 +132,8 @@ export class OAuthError extends ServiceError {
 
 /** No complete answer came, after all retries: the service may or may not have done what was asked. */
 export class ConnectionError extends ServiceError {
+  declare readonly code: OncehookErrorCode;
+
   constructor(
     message: string,
     facts: CallFacts,
@@ -158,6 +160,7 @@ export class AbortedError extends ConnectionError {
 
 /** A success whose body is not what the specification shows. The service did what was asked. */
 export class ResponseValidationError extends ServiceError {
+  declare readonly code: OncehookErrorCode;
   /** Where and how the answer differs: `results.0.messageId: expected string`. Never a value. */
   readonly issues: readonly string[];
 
@@ -169,6 +172,7 @@ export class ResponseValidationError extends ServiceError {
 
 /** The arguments of a call are wrong for certain; no request was made. */
 export class InvalidArgumentError extends ServiceError {
+  declare readonly code: OncehookErrorCode;
   /** Where and why: `to.0: must be …`. Never a value. */
   readonly issues: readonly string[];
 
@@ -181,6 +185,7 @@ export class InvalidArgumentError extends ServiceError {
 
 /** Recipients of a send were rejected, and the caller asked for an error: `throwIfRejected()`. */
 export class RecipientsRejectedError extends ServiceError {
+  declare readonly code: OncehookErrorCode;
   readonly accepted: number;
   readonly rejected: number;
 

@@ -13,6 +13,7 @@ export {
   NotFoundError,
   OAuthError,
   RecipientsRejectedError,
+  type Refusal,
   ResponseValidationError,
   ServerError,
   ServiceError,

@@ -12,6 +12,8 @@ export type RotationErrorCode = Extract<
 
 /** A rotation that did not begin, or did not end. What it began stays, harms nothing, and is taken up by the next call. */
 export class RotationError extends OncehookError {
+  declare readonly code: RotationErrorCode;
+
   constructor(code: RotationErrorCode, message: string, options: OncehookErrorOptions = {}) {
     super(code, message, options);
   }

@@ -27,4 +27,4 @@ export {
   TEST_SECRET,
   tampered,
 } from "./signed-request.ts";
-export { type StoreContractOptions, storeContract } from "./store-contract.ts";
+export { type ContractExpect, type StoreContractOptions, storeContract } from "./store-contract.ts";
