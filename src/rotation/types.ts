@@ -22,11 +22,20 @@ export interface RotateSecretOptions {
   readonly kind: WebhookKind;
   /** Where the receivers read their secrets from. */
   readonly secrets: SecretStore;
-  /** Rotate although a previous secret is still valid: the service may drop it at once (WHK-21). Default false. */
+  /**
+   * Rotate although a previous secret is still valid: the service may drop it at once (WHK-21); although the service shows
+   * another rotation than the store's last one; and end it although the service shows none. Default false.
+   */
   readonly force?: boolean;
-  /** How long to wait until every receiver has the new secret. Milliseconds, 0 to 3,600,000. Default 120,000. */
+  /**
+   * How long to wait until every receiver has the new secret. Milliseconds, 0 to 3,600,000; at least twice the store's
+   * `refreshMs` where that does not know its receivers. Default 120,000.
+   */
   readonly waitMs?: number;
-  /** The receivers' tolerance of old timestamps, `toleranceMs.past`: so long is a replaced secret kept longer. Default 90 minutes. */
+  /**
+   * The receivers' tolerance of old timestamps, their `toleranceMs.past`: so long is a replaced secret kept longer. Milliseconds,
+   * 1 to 86,400,000. Default 5,400,000 (90 minutes).
+   */
   readonly toleranceMs?: number;
   readonly signal?: AbortSignal;
   /** Default: warnings and errors to standard error. */
@@ -73,6 +82,11 @@ export interface RotationStatus {
   readonly previousValidUntil: number | null;
   /** Deliveries that a previous secret vouched for, over all living receivers since their start; null when the store can not tell. */
   readonly previousUses: number | null;
+  /**
+   * As many for `next`: while a rotation is `installing`, it grows once the service signs with the new secret. Null when the
+   * store can not tell.
+   */
+  readonly nextUses: number | null;
   /** The living receivers; null when the store can not tell. */
   readonly receivers:
     | readonly (ReceiverSighting & { /** It uses the secrets as they are stored. */ readonly ready: boolean })[]

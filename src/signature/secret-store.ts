@@ -57,7 +57,7 @@ export interface ReceiverSighting {
   readonly pid: number;
   /** Epoch ms of its last heartbeat. */
   readonly seenAt: number;
-  /** Names the secrets it uses: `CompiledKeyring.version`. */
+  /** Names the secrets it uses without telling them: equal for equal secrets, another one for others. */
   readonly keyringVersion: string;
   /** Cumulative for its process; `slot:previous` counts deliveries that a previous secret vouched for. */
   readonly counters: Readonly<Record<string, number>>;
