@@ -29,7 +29,8 @@ interface Walk {
   readonly warnings: string[];
 }
 
-const LONGEST_PREVIOUS_MS = 8 * 86_400_000;
+/** How far ahead a previous secret may end. */
+export const LONGEST_PREVIOUS_MS = 8 * 86_400_000;
 /** A smaller number is a time before 2001, or seconds where milliseconds belong. */
 const FIRST_PLAUSIBLE_MS = 1e12;
 

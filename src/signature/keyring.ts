@@ -52,7 +52,8 @@ export interface CompiledKeyring {
   readonly warnings: readonly string[];
 }
 
-const MAX_LIVE_SECRETS = 8;
+/** Each is tried in turn. */
+export const MAX_LIVE_SECRETS = 8;
 const RANK: Readonly<Record<Slot, number>> = { current: 0, previous: 1, next: 2, unsigned: 3 };
 
 /** The keyring of a tenant that the provider does not know: nothing matches it. */

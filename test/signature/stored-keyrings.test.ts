@@ -1,13 +1,16 @@
 /** Keyrings made of what a secret store holds. */
 import { describe, expect, it } from "vitest";
 import { KeyringError } from "../../src/errors.ts";
+import { HmacKey } from "../../src/signature/hmac.ts";
 import { type CompiledKeyring, compileKeyring } from "../../src/signature/keyring.ts";
 import type { SecretSlots } from "../../src/signature/secret-store.ts";
 import { storedKeyring } from "../../src/signature/stored-keyrings.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 
-const HOUR = 3_600_000;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
 const NEXT = { secret: `${SECRET}-next`, since: NOW, rotatedAtBefore: null, hadSecret: true };
 
 const slots = (overrides: Partial<SecretSlots> = {}): SecretSlots => ({
@@ -71,8 +74,50 @@ describe("storedKeyring()", () => {
     expect((await compiled({ delivery: { ...delivery, next: NEXT } })).version).not.toBe(version);
   });
 
+  it("makes keys of the texts by the store's encoding (DLV-14)", async () => {
+    const secrets = memorySecrets({ encoding: "hex" });
+    const text = "00ff".repeat(8);
+    const given = { current: text, previous: [{ secret: `${text}01`, validUntil: NOW + HOUR }] };
+    await secrets.write("delivery", slots({ ...given, next: { ...NEXT, secret: `${text}02` } }), 0);
+    const { keys } = compileKeyring(await storedKeyring(secrets, NOW), NOW);
+    const body = Buffer.from("{}");
+    const expected = ["", "01", "02"].map((end) => new HmacKey(Buffer.from(text + end, "hex")).digest("1.", body));
+    expect(keys.map(({ hmac }) => hmac.digest("1.", body))).toEqual(expected);
+  });
+
+  it("leaves out the previous secrets that end soonest, of both kinds, where there would be more than 8", async () => {
+    const replaced = (name: string, hours: readonly number[]) =>
+      hours.map((each) => ({ secret: `${SECRET}-${name}-${each}`, validUntil: NOW + each * HOUR }));
+    const keyring = await compiled({
+      inbound: { current: SECRET, previous: replaced("i", [5, 3, 1]) },
+      delivery: { current: OTHER_SECRET, previous: replaced("d", [6, 4, 2]), next: NEXT },
+    });
+    const ends = keyring.keys.map(({ validUntil }) => (validUntil - NOW) / HOUR).filter(Number.isFinite);
+    expect(keyring.keys).toHaveLength(8);
+    expect(ends).toEqual([5, 3, 6, 4, 2]);
+  });
+
+  it("takes a secret that both kinds replaced as one of the 8", async () => {
+    const shared = { secret: `${SECRET}-shared`, validUntil: NOW + HOUR };
+    const others = [2, 3, 4, 5].map((each) => ({ secret: `${SECRET}-${each}`, validUntil: NOW + each * HOUR }));
+    const keyring = await compiled({
+      inbound: { current: SECRET, previous: [shared] },
+      delivery: { current: OTHER_SECRET, previous: [...others, shared], next: NEXT },
+    });
+    expect(keyring.keys).toHaveLength(8);
+    expect(grants(keyring).filter((grant) => grant.startsWith("previous"))).toHaveLength(6);
+  });
+
+  it("takes a previous secret that seems to end too late, as to a clock that is behind, for a week (RCV-9)", async () => {
+    const delivery = { current: SECRET, previous: [{ secret: OTHER_SECRET, validUntil: NOW + 8 * DAY + 1 }] };
+    const { keys, version } = await compiled({ delivery });
+    expect(keys[1]?.validUntil).toBeGreaterThan(NOW + 7 * DAY);
+    expect(keys[1]?.validUntil).toBeLessThanOrEqual(NOW + 8 * DAY);
+    expect((await compiled({ delivery }, NOW - 5 * MINUTE)).version).toBe(version);
+  });
+
   it("passes on what the store rejects with", async () => {
     const failure = new Error("down");
-    await expect(storedKeyring({ read: () => Promise.reject(failure) }, NOW)).rejects.toBe(failure);
+    await expect(storedKeyring({ ...memorySecrets(), read: () => Promise.reject(failure) }, NOW)).rejects.toBe(failure);
   });
 });
