@@ -1,10 +1,10 @@
 /** Makes the source of keyrings from a value, an async provider or a secret store. */
-import { SetupError } from "../errors.ts";
-import { numberOption } from "../internal/options.ts";
 import { compileKeyring, type Keyring } from "./keyring.ts";
 import type { KeyringProvider, KeyringSource, KeyringSourceDeps } from "./keyring-source.ts";
+import { latestReads } from "./latest-reads.ts";
 import { logWarnings, ProvidedKeyrings } from "./provided-keyrings.ts";
 import type { SecretStore } from "./secret-store.ts";
+import { secretStoreOption } from "./secret-store-option.ts";
 import { storedKeyring } from "./stored-keyrings.ts";
 
 export {
@@ -45,17 +45,9 @@ function isSecretStore(secrets: Keyring | SecretStore): secrets is SecretStore {
 }
 
 function storedSource(secrets: SecretStore, deps: KeyringSourceDeps): KeyringSource {
-  for (const method of ["read", "write", "receivers", "close"] as const) {
-    if (typeof secrets[method] === "function") continue;
-    const message = `Option "secrets" is no secret store: it has no method ${method}(). sqliteSecrets() of oncehook/sqlite makes one.`;
-    throw new SetupError("invalid_option", message, { fields: { option: "secrets" } });
-  }
-  const everyMs = numberOption("secrets.refreshMs", secrets.refreshMs ?? null, 0, {
-    min: 100,
-    max: 30_000,
-    unit: "ms",
-  });
-  const keyrings = new ProvidedKeyrings(() => storedKeyring(secrets, deps.clock.now()), deps, everyMs);
+  const { refreshMs: everyMs } = secretStoreOption("secrets", secrets);
+  const reads = latestReads(secrets, deps.clock);
+  const keyrings = new ProvidedKeyrings(() => storedKeyring(reads, deps.clock.now()), deps, everyMs);
   // A store knows neither routes nor tenants: one keyring serves them all.
   return {
     read: () => keyrings.read({}),

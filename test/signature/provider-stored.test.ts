@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { KeyringError, SetupError, StoreError } from "../../src/errors.ts";
 import type { Keyring } from "../../src/signature/keyring.ts";
 import { createKeyringSource } from "../../src/signature/provider.ts";
-import type { SecretStore } from "../../src/signature/secret-store.ts";
+import type { SecretStore, StoredSecrets } from "../../src/signature/secret-store.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import { OTHER_SECRET, SECRET } from "./openssl.ts";
 import { atHand, MINUTE, settle, setUp } from "./provider-setup.ts";
@@ -101,12 +101,50 @@ describe("createKeyringSource() of a secret store", () => {
   it.each([
     ["lacks a method", { ...memorySecrets(), close: undefined }, /close\(\)/],
     ["has no refreshMs", { ...memorySecrets(), refreshMs: undefined }, /"secrets.refreshMs" must be a whole number/],
+    ["has an unknown encoding", { ...memorySecrets(), encoding: "ascii" }, /"secrets.encoding" must be one of/],
     ["is read without a pause", { ...memorySecrets(), refreshMs: 0 }, /"secrets.refreshMs" must be/],
   ])("refuses a store that %s", (_, secrets, message) => {
     const { clock, logger } = setUp(() => undefined);
     const make = () => createKeyringSource(secrets as unknown as SecretStore, { clock, logger });
     expect(make).toThrow(SetupError);
     expect(make).toThrow(message);
+  });
+});
+
+describe("createKeyringSource() of a store that reads an older revision after a newer one", () => {
+  /** A source over a store of delivery secrets whose answers the test gives. */
+  function setUpAnswers() {
+    const { clock, log, logger } = setUp(() => undefined);
+    let answer: StoredSecrets | null = null;
+    const read: SecretStore["read"] = async (kind) => (kind === "delivery" ? answer : null);
+    const source = createKeyringSource({ ...memorySecrets(), read }, { clock, logger });
+    const give = async (current: string | null, revision: number) => {
+      answer = current === null ? null : { ...stored(current), revision };
+      await source.background?.refresh();
+      return source.version();
+    };
+    return { clock, log, source, give };
+  }
+
+  it("goes on with the newer one, and answers 503 to what it does not fit (RCV-4, RCV-9)", async () => {
+    const { source, log, give } = setUpAnswers();
+    const newer = await give(SECRET, 2);
+    expect(await give(OTHER_SECRET, 1)).toBe(newer);
+    expect(log.join()).toContain("an older revision of the delivery secrets");
+    await expect(source.reread({}, await source.read({}))).rejects.toThrow(KeyringError);
+    expect(await give(OTHER_SECRET, 3)).not.toBe(newer);
+  });
+
+  it("takes the older one a minute after the newer one was last read: the store was restored", async () => {
+    const { clock, give } = setUpAnswers();
+    const newer = await give(SECRET, 2);
+    await clock.advance(MINUTE);
+    await give(SECRET, 2);
+    await clock.advance(MINUTE - 1);
+    expect(await give(OTHER_SECRET, 1)).toBe(newer);
+    await clock.advance(1);
+    expect(await give(OTHER_SECRET, 1)).not.toBe(newer);
+    expect(await give(SECRET, 2)).toBe(newer);
   });
 });
 
