@@ -36,7 +36,8 @@ export {
   type VerifiedWebhook,
   type VerifierOptions,
 } from "./receiver/verifier.ts";
-export type { MessageRef, WaitOptions, Wanted } from "./receiver/wait-for.ts";
+export type { WaitOptions } from "./receiver/wait-for.ts";
+export type { MessageRef, Wanted } from "./receiver/wanted.ts";
 export type { HeaderSource } from "./signature/headers.ts";
 export { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "./signature/headers.ts";
 export type { Keyring, KindKeyring, PreviousSecret, Secret, SecretSet, Slot } from "./signature/keyring.ts";

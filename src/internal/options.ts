@@ -91,7 +91,7 @@ function closest(word: string, known: readonly string[]): string | undefined {
 }
 
 /** Levenshtein distance, on one row. */
-function editDistance(a: string, b: string): number {
+export function editDistance(a: string, b: string): number {
   const row = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let i = 1; i <= a.length; i++) {
     let diagonal = row[0] ?? 0;

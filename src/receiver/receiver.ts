@@ -18,7 +18,8 @@ import { HttpIntake } from "./http.ts";
 import type { Answer, IncomingWebhook } from "./incoming.ts";
 import { InboxOperator } from "./operator.ts";
 import { type ReceiverOptions, type ResolvedOptions, resolveOptions } from "./options.ts";
-import { type MessageRef, type WaitOptions, type Wanted, waitForEvent } from "./wait-for.ts";
+import { type WaitOptions, waitForEvent } from "./wait-for.ts";
+import type { MessageRef, Wanted } from "./wanted.ts";
 
 export interface StopOptions {
   /** How long running handlers may take, milliseconds, 0 to 3,600,000; what is left then is claimed again later. Default 30,000. */
@@ -182,7 +183,9 @@ export class Receiver<Tx = unknown> {
    *
    * @param ref - the message: `apiClientId` as `client.whoami()` tells it, `messageId` as `client.messages.send()` did
    * @throws DeadLettered when it ended otherwise: as a dead letter, discarded, recorded as late, or without any handler
-   * @throws OncehookError `wait_timeout`, which says nothing about the message
+   * @throws OncehookError `wait_timeout`, which does not end the message; it says what the inbox holds of it: `fields.state` is
+   * `missing` or `pending`, with `laneStatus` and `eventTypes`
+   * @throws SetupError `invalid_option` for an argument that is missing, and for a misspelt event type
    * @throws the reason of `signal` when it aborts
    */
   waitFor<T extends KnownEventType>(ref: MessageRef, wanted: T, options?: WaitOptions): Promise<EventByType[T]>;

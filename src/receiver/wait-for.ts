@@ -1,17 +1,12 @@
 /** Waits until an event is handled, by whatever process: asks the store again and again. */
-import { DeadLettered, OncehookError } from "../errors.ts";
-import { parseEvent } from "../events/parse.ts";
-import type { KnownEventType, WebhookEvent } from "../events/types.ts";
-import type { EventRecord, LaneTag } from "../inbox/record.ts";
+import { DeadLettered } from "../errors.ts";
+import type { WebhookEvent } from "../events/types.ts";
+import type { LaneRecord, LaneTag } from "../inbox/record.ts";
 import { sleep } from "../internal/clock.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { Engine } from "./engine.ts";
-
-/** Which message: as `client.messages.send` named it, or an inbound one by its `data.messageId`. */
-export interface MessageRef {
-  readonly apiClientId: string;
-  readonly messageId: string;
-}
+import { timedOut, type Unhandled } from "./wait-timeout.ts";
+import { checkWanted, type MessageRef, matching, type Wanted } from "./wanted.ts";
 
 export interface WaitOptions {
   readonly signal?: AbortSignal;
@@ -19,7 +14,8 @@ export interface WaitOptions {
   readonly timeoutMs?: number;
 }
 
-export type Wanted = KnownEventType | (string & Record<never, never>) | ((event: WebhookEvent) => boolean);
+/** What a look into the inbox found. An event that ended otherwise throws. */
+type Look = { readonly outcome: "handled"; readonly event: WebhookEvent } | Unhandled;
 
 /**
  * The store is asked again after a twentieth of the time waited so far, within these bounds; also for what this process
@@ -33,7 +29,8 @@ const TAGS: readonly LaneTag[] = ["outbound", "inbound"];
 /**
  * @throws DeadLettered when the event ended without having been handled; `fields.state` says how: `dead`, `discarded` by an
  * operator, recorded as `late` because no `onLate` took it, or `unhandled` because no handler did
- * @throws OncehookError `wait_timeout`
+ * @throws SetupError `invalid_option` for an argument that is missing, or an event type that is a misspelt one
+ * @throws OncehookError `wait_timeout`; `fields.state` says whether the event is `pending` or `missing`
  * @throws the signal's reason when it aborts
  */
 export async function waitForEvent<Tx>(
@@ -43,19 +40,17 @@ export async function waitForEvent<Tx>(
   options: WaitOptions,
 ): Promise<WebhookEvent> {
   const { clock } = engine.options;
+  checkWanted(ref, wanted);
   refuseUnknownOptions("waitFor", options, ["signal", "timeoutMs"]);
   const timeoutMs = numberOption("timeoutMs", options.timeoutMs, 30_000, { min: 0, max: 86_400_000, unit: "ms" });
   const begunAt = clock.monotonic();
   await engine.open();
   for (;;) {
     options.signal?.throwIfAborted();
-    const event = await settledEvent(engine, ref, wanted);
-    if (event !== null) return event;
+    const look = await lookFor(engine, ref, wanted);
+    if (look.outcome === "handled") return look.event;
     const waitedMs = clock.monotonic() - begunAt;
-    if (waitedMs >= timeoutMs)
-      throw new OncehookError("wait_timeout", `The event was not handled within ${timeoutMs} ms.`, {
-        fields: { messageId: ref.messageId },
-      });
+    if (waitedMs >= timeoutMs) throw timedOut(look, { ref, timeoutMs, now: clock.now() });
     await sleep(clock, Math.min(pauseAfter(waitedMs), timeoutMs - waitedMs), options.signal);
   }
 }
@@ -64,27 +59,26 @@ function pauseAfter(waitedMs: number): number {
   return Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, waitedMs / 20));
 }
 
-async function settledEvent<Tx>(engine: Engine<Tx>, ref: MessageRef, wanted: Wanted): Promise<WebhookEvent | null> {
+async function lookFor<Tx>(engine: Engine<Tx>, ref: MessageRef, wanted: Wanted): Promise<Look> {
+  const lanes: LaneRecord[] = [];
+  let waiting: LaneRecord | null = null;
   for (const tag of TAGS) {
-    const lane = await engine.options.store.lane({ ...ref, tag });
-    for (const record of lane?.events ?? []) {
+    const lane = await engine.options.store.lane({ apiClientId: ref.apiClientId, messageId: ref.messageId, tag });
+    if (lane === null) continue;
+    lanes.push(lane);
+    for (const record of lane.events) {
       const event = matching(record, wanted);
-      if (event === null || record.state === "pending") continue;
-      if (record.outcome === "handled") return event;
+      if (event === null) continue;
+      if (record.outcome === "handled") return { outcome: "handled", event };
+      if (record.state === "pending") {
+        waiting ??= lane;
+        continue;
+      }
       const state = record.outcome ?? record.state;
       throw new DeadLettered(`The event waited for ended as "${state}" (${record.errorCode ?? "no error"}).`, {
         fields: { eventId: record.id, state, code: record.errorCode },
       });
     }
   }
-  return null;
-}
-
-/** An event whose body is pruned was settled long ago; it can no longer be given. */
-function matching(record: EventRecord, wanted: Wanted): WebhookEvent | null {
-  if (record.raw === null) return null;
-  if (typeof wanted === "string" && record.eventType !== wanted) return null;
-  const parsed = parseEvent(record.raw);
-  if (!parsed.ok) return null;
-  return typeof wanted === "string" || wanted(parsed.event) ? parsed.event : null;
+  return waiting === null ? { outcome: "missing", lanes } : { outcome: "pending", lane: waiting };
 }

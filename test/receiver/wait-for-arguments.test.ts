@@ -1,0 +1,167 @@
+/** What `receiver.waitFor()` refuses, and what it says when its time is over. */
+import { describe, expect, it } from "vitest";
+import { type OncehookError, PermanentError, type Receiver, SetupError, type Wanted } from "../../src/index.ts";
+import { HOUR, memoryBench, sqliteBench } from "./bench.ts";
+import { outbound } from "./events.ts";
+
+const message = { apiClientId: "apc_1", messageId: "msg_1" };
+const never = { timeoutMs: 0 };
+
+describe("the arguments of waitFor()", () => {
+  it.each([
+    ["message.delivered", "message.delivery"],
+    ["message.send", "message.sent"],
+    ["message.deliver", "message.delivery"],
+    ["Message.Failed", "message.failed"],
+    ["messages.queued", "message.queued"],
+    ["message_inbound", "message.inbound"],
+    ["delivery", "message.delivery"],
+    ["QUEUED", "message.queued"],
+  ])("refuses %s and names %s, as on() does", async (misspelt, meant) => {
+    const { receiver } = memoryBench();
+    const waiting = receiver.waitFor(message, misspelt, never);
+    await expect(waiting).rejects.toThrow(`Did you mean "${meant}"?`);
+    await expect(waiting).rejects.toBeInstanceOf(SetupError);
+    await expect(waiting).rejects.toMatchObject({ code: "invalid_option" });
+  });
+
+  it.each([
+    "message.read",
+    "message.seen",
+    "message.clicked",
+    "message.delayed",
+    "campaign.failed",
+    "number.sent",
+    "x",
+  ])("takes %s, which the service may add (EVT-1, RCV-11)", async (type) => {
+    const { receiver, deliver } = memoryBench();
+    receiver.onUnknown(() => {});
+    await expect(receiver.waitFor(message, type, never)).rejects.toMatchObject({ code: "wait_timeout" });
+    await deliver(outbound("queued", { extra: { eventType: type } }));
+    expect(await receiver.waitFor(message, type, never)).toMatchObject({ eventType: type });
+  });
+
+  it.each([
+    [{ messageId: "msg_1" }, "ref.apiClientId"],
+    [{ apiClientId: "", messageId: "msg_1" }, "ref.apiClientId"],
+    [{ apiClientId: "apc_1", messageId: undefined }, "ref.messageId"],
+    [{ apiClientId: "apc_1", messageId: "" }, "ref.messageId"],
+    [{ apiClientId: "apc_1", messageId: 7 }, "ref.messageId"],
+    ["msg_1", "ref"],
+    [null, "ref"],
+    [undefined, "ref"],
+  ])("refuses the message %j", async (ref, option) => {
+    await expect(waitFor(memoryBench().receiver, ref, "message.sent")).rejects.toMatchObject({
+      code: "invalid_option",
+      fields: { option },
+    });
+  });
+
+  it.each([undefined, null, "", 3, {}])("refuses to wait for %j", async (wanted) => {
+    await expect(waitFor(memoryBench().receiver, message, wanted)).rejects.toMatchObject({
+      code: "invalid_option",
+      fields: { option: "wanted" },
+    });
+  });
+});
+
+describe("a wait whose time is over", () => {
+  it("says that nothing of the message arrived, and where to look", async () => {
+    const { receiver } = memoryBench();
+    const error = await timeout(receiver, "message.delivery");
+    expect(error.message).toMatch(/^The event was not handled within 0 ms: nothing of this message has arrived/);
+    expect(error.fields).toEqual({ messageId: "msg_1", state: "missing", laneStatus: null, eventTypes: "" });
+  });
+
+  it("names the events of the message that did arrive", async () => {
+    const { receiver, deliver } = memoryBench();
+    receiver.onAny(() => {});
+    await deliver(outbound("queued"));
+    await deliver(outbound("sent"));
+    const error = await timeout(receiver, "message.delivery");
+    expect(error.message).toContain("of this message only message.queued, message.sent arrived");
+    expect(error.fields).toMatchObject({ state: "missing", eventTypes: "message.queued, message.sent" });
+  });
+
+  it("shows of unknown types only what looks like a name", async () => {
+    const { receiver, deliver } = memoryBench();
+    receiver.onAny(() => {});
+    await deliver(outbound("queued", { extra: { eventType: "message.read" } }));
+    await deliver(outbound("sent", { extra: { eventType: "to +14155550101: hello" } }));
+    const error = await timeout(receiver, "message.delivery");
+    expect(error.fields).toMatchObject({ eventTypes: "message.read, (unnamed)" });
+    expect(error.message).not.toContain("+1415");
+  });
+
+  it("says start() or drain() when the event is stored and nobody handles it", async () => {
+    const { receiver, deliver } = sqliteBench();
+    receiver.onAny(() => {});
+    await deliver(outbound("queued"));
+    const error = await timeout(receiver, "message.queued");
+    expect(error.message).toMatch(/stored, and no receiver of this inbox takes it: start\(\) one, or drain\(\)/);
+    expect(error.fields).toMatchObject({ state: "pending", laneStatus: "ready", eventTypes: "message.queued" });
+  });
+
+  it("says so too when a gap or a retry before it is over and nobody has come back", async () => {
+    const { receiver, deliver, clock } = sqliteBench();
+    receiver.onAny(() => {});
+    await deliver(outbound("sent"));
+    const waits = await timeout(receiver, "message.sent");
+    expect(waits.message).toContain("waits for a missing event before it");
+    expect(waits.fields).toMatchObject({ state: "pending", laneStatus: "gap" });
+    clock.set(clock.now() + HOUR);
+    expect((await timeout(receiver, "message.sent")).message).toContain("start() one, or drain()");
+  });
+
+  it("says that its handler failed and is tried again", async () => {
+    const { receiver, deliver } = sqliteBench();
+    receiver.onAny(() => {
+      throw new Error("not today");
+    });
+    await deliver(outbound("queued"));
+    await receiver.drain();
+    const error = await timeout(receiver, "message.queued");
+    expect(error.message).toContain("a handler failed, and is called again");
+    expect(error.message).not.toContain("not today");
+    expect(error.fields).toMatchObject({ state: "pending", laneStatus: "backoff" });
+  });
+
+  it("says that a handler is at work", async () => {
+    const { receiver, deliver } = sqliteBench();
+    let seen: OncehookError | null = null;
+    receiver.onAny(async () => {
+      seen = await timeout(receiver, "message.queued");
+    });
+    await deliver(outbound("queued"));
+    await receiver.drain();
+    expect(seen).toMatchObject({ fields: { laneStatus: "leased" } });
+    expect((seen as OncehookError | null)?.message).toContain("a handler is at work");
+  });
+
+  it("says that a dead letter before it blocks the message", async () => {
+    const { receiver, deliver } = sqliteBench({ onDead: "block" });
+    receiver.onAny(() => {
+      throw new PermanentError("no such order");
+    });
+    await deliver(outbound("queued"));
+    await deliver(outbound("sent"));
+    await receiver.drain();
+    const error = await timeout(receiver, "message.sent");
+    expect(error.message).toContain("receiver.inbox.unblock()");
+    expect(error.fields).toMatchObject({ state: "pending", laneStatus: "blocked" });
+  });
+});
+
+/** As JavaScript calls it. */
+function waitFor(receiver: Receiver<never>, ref: unknown, wanted: unknown): Promise<unknown> {
+  return receiver.waitFor(ref as typeof message, wanted as Wanted, never);
+}
+
+async function timeout<Tx>(receiver: Receiver<Tx>, wanted: Wanted): Promise<OncehookError> {
+  const error = await receiver.waitFor(message, wanted, never).then(
+    () => null,
+    (failure: OncehookError) => failure,
+  );
+  expect(error).toMatchObject({ code: "wait_timeout" });
+  return error as OncehookError;
+}
