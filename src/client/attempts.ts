@@ -22,7 +22,11 @@ export interface Plan {
   /** The next attempt's headers, given how many attempts were made. What it throws ends the call. */
   headers(made: number): Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>;
   refusal(answer: Answer): Refusal;
-  /** After a refusal: whether the next attempt has better headers. It is made at once, not counted as a retry, and at most once. */
+  isTransient(refusal: Refusal): boolean;
+  /**
+   * After each refusal: whether it was of the headers, which are not used again then. The next attempt is made at once, not
+   * counted as a retry, and at most once.
+   */
   renews?(refusal: Refusal): boolean;
 }
 
@@ -30,6 +34,8 @@ export interface Plan {
 export type Ending = (Answer | Failure) & {
   /** Requests that were made. */
   readonly attempts: number;
+  /** Those of them that were made because an earlier one failed in a way that leaves open what was done. */
+  readonly retries: number;
 };
 
 export interface Ground extends Wire {
@@ -44,20 +50,21 @@ export async function attempt(plan: Plan, ground: Ground): Promise<Ending> {
   let retries = 0;
   let isRenewed = false;
   for (let attempts = 0; ; ) {
-    if (signal?.aborted) return { ...aborted(signal), attempts };
+    if (signal?.aborted) return { ...aborted(signal), attempts, retries };
     const headers = await plan.headers(attempts);
     // A signal may abort while the token was waited for.
-    if (signal?.aborted) return { ...aborted(signal), attempts };
+    if (signal?.aborted) return { ...aborted(signal), attempts, retries };
     attempts += 1;
     const outcome = await request(plan, ground, { headers, attempts });
-    if (outcome.kind === "answer") return { ...outcome, attempts };
-    if (!isRenewed && outcome.kind === "refused" && plan.renews?.(outcome.refusal)) {
+    if (outcome.kind === "answer") return { ...outcome, attempts, retries };
+    const isOfHeaders = outcome.kind === "refused" && plan.renews?.(outcome.refusal) === true;
+    if (isOfHeaders && !isRenewed) {
       isRenewed = true;
       ground.hooks.onRetry?.({ ...noticeOf(plan, attempts), delayMs: 0, reason: reasonOf(outcome) });
       continue;
     }
     const delayMs = plan.isRepeatable ? retryDelay(outcome, retries, ground.rules) : null;
-    if (delayMs === null) return { ...outcome, attempts };
+    if (delayMs === null) return { ...outcome, attempts, retries };
     retries += 1;
     ground.hooks.onRetry?.({ ...noticeOf(plan, attempts), delayMs, reason: reasonOf(outcome) });
     await sleep(ground.clock, delayMs, signal);
@@ -84,7 +91,7 @@ async function request(plan: Plan, ground: Ground, { headers, attempts }: Turn):
     durationMs: ground.clock.monotonic() - startedAt,
     requestId: refusal?.requestId ?? null,
   });
-  return refusal === null ? outcome : { kind: "refused", refusal };
+  return refusal === null ? outcome : { kind: "refused", refusal, isTransient: plan.isTransient(refusal) };
 }
 
 function aborted(signal: AbortSignal): NoAnswer {

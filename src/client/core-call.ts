@@ -3,13 +3,20 @@ import { setMaxListeners } from "node:events";
 import { SampledLog } from "../internal/sampled-log.ts";
 import { attempt, type Ground, type Plan } from "./attempts.ts";
 import type { CallOptions, WithResponse } from "./call.ts";
-import { AbortedError, type CallFacts, InvalidArgumentError, type Refusal, ResponseValidationError } from "./errors.ts";
+import {
+  AbortedError,
+  type CallFacts,
+  InvalidArgumentError,
+  ResponseValidationError,
+  UnauthorizedError,
+} from "./errors.ts";
 import { coreError } from "./failure-error.ts";
+import { meaningOf } from "./meaning.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { coreRefusal, isRecord } from "./refusal.ts";
 import { issuesOf, type Operation, RESPONSES } from "./responses.ts";
 import type { Body } from "./results.ts";
-import type { TokenSource } from "./token.ts";
+import type { HeldToken, TokenSource } from "./token.ts";
 import type { Answer } from "./transport.ts";
 
 export interface CoreCall<T> {
@@ -64,7 +71,7 @@ export class CoreCalls {
     const fixed: Record<string, string> = { accept: "application/json", "user-agent": "oncehook" };
     if (body !== undefined) fixed["content-type"] = "application/json";
     if (idempotencyKey !== null) fixed["idempotency-key"] = idempotencyKey;
-    let token = "";
+    let token: HeldToken | null = null;
     return {
       operation,
       method,
@@ -76,44 +83,40 @@ export class CoreCalls {
       signal,
       headers: async (attempts) => {
         token = this.#tokens.live() ?? (await this.#awaitedToken({ operation, attempts, idempotencyKey }, signal));
-        fixed.authorization = `Bearer ${token}`;
+        fixed.authorization = `Bearer ${token.value}`;
         return fixed;
       },
       refusal: (answer) => coreRefusal(answer, clock.now()),
+      isTransient: (refusal) => meaningOf(refusal).isTransient,
       renews: (refusal) => {
-        if (!isUnauthorized(refusal)) return false;
-        this.#tokens.invalidate(token);
+        if (meaningOf(refusal).error !== UnauthorizedError) return false;
+        if (token !== null) this.#tokens.invalidate(token);
         return true;
       },
     };
   }
 
   /** The token request is shared: a caller that aborts leaves it, and does not end it. */
-  async #awaitedToken(facts: CallFacts, signal: AbortSignal | undefined): Promise<string> {
+  async #awaitedToken(facts: CallFacts, signal: AbortSignal | undefined): Promise<HeldToken> {
     const outcome = await (signal === undefined ? this.#tokens.fresh() : unlessAborted(this.#tokens.fresh(), signal));
     if (outcome === "aborted") throw new AbortedError(facts, signal?.reason);
-    if (outcome.kind === "failed") throw outcome.error(facts.idempotencyKey);
-    return outcome.value;
+    if (outcome.kind === "failed") throw outcome.error(facts);
+    return outcome.held;
   }
 
   /** The service did what was asked, so a body that is not as specified is told and never asked for again. */
   #checked({ json }: Answer, operation: Operation, facts: CallFacts): Body {
     if (!isRecord(json)) {
       const found = json === undefined ? "no JSON" : "JSON of another kind";
-      throw new ResponseValidationError([`body: expected object, found ${found}`], facts);
+      throw new ResponseValidationError([`body: expected object, found ${found}`], facts, json);
     }
     const mode = this.#options.validateResponses;
     const issues = mode === "off" ? [] : issuesOf(RESPONSES[operation], json);
     if (issues.length === 0) return json;
-    if (mode === "throw") throw new ResponseValidationError(issues, facts);
+    if (mode === "throw") throw new ResponseValidationError(issues, facts, json);
     this.#log.warn({ operation: facts.operation, issues }, "An answer of the service is not as specified.");
     return json;
   }
-}
-
-/** An error page without a code counts as well; another code says that the token was not the reason. */
-function isUnauthorized({ code, status }: Refusal): boolean {
-  return code === "UNAUTHORIZED" || (code === null && status === 401);
 }
 
 function unlessAborted<T>(outcome: Promise<T>, signal: AbortSignal): Promise<T | "aborted"> {

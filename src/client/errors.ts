@@ -3,9 +3,9 @@ import { OncehookError, type OncehookErrorCode, type ServiceErrorCode } from "..
 
 /** Which call an error belongs to, and how far it got. */
 export interface CallFacts {
-  /** As in `client.messages.send`: `messages.send`; `token` for the token route. */
+  /** As in `client.messages.send`: `messages.send`, also when it was the token route that failed. */
   readonly operation: string;
-  /** Requests that were made for it; 0 when it was refused before the first. */
+  /** Requests that were made for the call itself, those for a token not counted; 0: certainly nothing was asked. */
   readonly attempts: number;
   /** Of a send: with the same key and the same request it can be made again without sending twice (SND-17). Else null. */
   readonly idempotencyKey: string | null;
@@ -74,7 +74,7 @@ export class ApiError extends ServiceError {
   }
 }
 
-/** 400 `INVALID_REQUEST`. A retry changes nothing. */
+/** 400 `INVALID_REQUEST`, or `INVALID_RECIPIENT`. A retry changes nothing. */
 export class InvalidRequestError extends ApiError {}
 
 /** 401 `UNAUTHORIZED`, also with a token that was just issued: the client or its account is inactive (AUT-5, AUT-6). */
@@ -86,7 +86,10 @@ export class ForbiddenError extends ApiError {}
 /** 404 `NOT_FOUND`. */
 export class NotFoundError extends ApiError {}
 
-/** 409 `CONFLICT`: the idempotency key was used for another request. A changed request needs a new key (CLI-6). */
+/**
+ * 409 `CONFLICT`: the idempotency key was used for another request, and a changed request needs a new key (CLI-6). Or the same
+ * request is running still (SND-31), above all after an attempt without an answer: repeat it with the same key later.
+ */
 export class ConflictError extends ApiError {}
 
 /** 5xx, after all retries. */
@@ -104,7 +107,10 @@ export class UpstreamError extends ApiError {
 /** A code or a status that this version of oncehook does not know, such as a rate limit or a redirect (GEN-11). */
 export class UnknownApiError extends ApiError {}
 
-/** What the token route says no with; `code` is its `error` (TOK-12). */
+/**
+ * What the token route says no with, or a success without a usable token; `code` is its `error` (TOK-12). `attempts` tells how
+ * far the call itself had got: a token can end between two of its requests.
+ */
 export class OAuthError extends ServiceError {
   override readonly code: OncehookErrorCode | ServiceErrorCode;
   /** HTTP status. */
@@ -163,10 +169,20 @@ export class ResponseValidationError extends ServiceError {
   declare readonly code: OncehookErrorCode;
   /** Where and how the answer differs: `results.0.messageId: expected string`. Never a value. */
   readonly issues: readonly string[];
+  readonly #data: unknown;
 
-  constructor(issues: readonly string[], facts: CallFacts) {
+  constructor(issues: readonly string[], facts: CallFacts, data?: unknown) {
     super("invalid_response", `The answer to ${facts.operation} is not as specified: ${issues.join("; ")}.`, facts);
     this.issues = issues;
+    this.#data = data;
+  }
+
+  /**
+   * The answer's JSON as it came, for it may hold what is shown only once: a generated secret, the results of a send. Undefined
+   * when it is no JSON. Not shown by `inspect` or JSON.
+   */
+  get data(): unknown {
+    return this.#data;
   }
 }
 

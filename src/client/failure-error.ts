@@ -1,78 +1,83 @@
 /** Makes the typed error of a failed call. */
+import type { Ending } from "./attempts.ts";
 import {
   AbortedError,
-  type ApiError,
   type CallFacts,
   ConflictError,
   ConnectionError,
-  ForbiddenError,
-  InvalidRequestError,
   NotFoundError,
   OAuthError,
   type Refusal,
-  ServerError,
   type ServiceError,
   TimeoutError,
-  UnauthorizedError,
-  UnknownApiError,
-  UpstreamError,
 } from "./errors.ts";
-import { kindOf, type RefusalKind } from "./refusal.ts";
-import type { Failure } from "./retry.ts";
+import { meaningOf } from "./meaning.ts";
 import type { NoAnswer } from "./transport.ts";
 
-const CLASSES = {
-  invalid_request: InvalidRequestError,
-  unauthorized: UnauthorizedError,
-  forbidden: ForbiddenError,
-  not_found: NotFoundError,
-  conflict: ConflictError,
-  server: ServerError,
-  upstream: UpstreamError,
-  unknown: UnknownApiError,
-} as const satisfies Record<RefusalKind, typeof ApiError>;
+/** Where a call ends that does not succeed. */
+export type FailedEnding = Exclude<Ending, { readonly kind: "answer" }>;
 
 const REDIRECTED = " The service does not redirect: check baseUrl, its scheme and its path.";
 const NO_DEFAULTS =
   " This service does not expose the account-level defaults of webhooks; targets can be set per number, with numbers.update.";
-const NEW_KEY = " Its idempotency key was used for another request; a changed request needs a new key.";
+const NEW_KEY =
+  " Its idempotency key was used for another request, or for this one, which is running still: a changed request needs a new key," +
+  " the same request its own.";
+/** The attempt before may be running still (SND-31), or its answer was lost; a new key would send twice then. */
+const SAME_KEY =
+  " An earlier attempt may have been accepted or be running still: repeat the same request with the same key later.";
 const BAD_CREDENTIALS = " The credentials are wrong, or the client or its account is inactive; it is not retried.";
 
 /** The error of a call to a core route. */
-export function coreError(failure: Failure, facts: CallFacts, timeoutMs: number): ServiceError {
-  if (failure.kind === "none") return noAnswerError(failure, facts, timeoutMs);
-  const { refusal } = failure;
-  const kind = kindOf(refusal.code, refusal.status);
-  return new CLASSES[kind](refusal, facts, coreAdvice(refusal, kind, facts.operation));
+export function coreError(ending: FailedEnding, facts: CallFacts, timeoutMs: number): ServiceError {
+  if (ending.kind === "none") {
+    return noAnswerError(ending, facts, { subject: facts.operation, verb: "got", attempts: facts.attempts, timeoutMs });
+  }
+  const { refusal, retries } = ending;
+  const { error: Kind } = meaningOf(refusal);
+  const advice = isRedirect(refusal) ? REDIRECTED : coreAdvice(Kind, facts.operation, retries);
+  return new Kind(refusal, facts, advice);
 }
 
-/** The error of a call that got no token. */
-export function tokenError(failure: Failure, facts: CallFacts, timeoutMs: number): ServiceError {
-  if (failure.kind === "none") return noAnswerError(failure, facts, timeoutMs);
-  const { refusal } = failure;
+/** The error of a call that got no token; the facts are the call's own. */
+export function tokenError(ending: FailedEnding, facts: CallFacts, timeoutMs: number): ServiceError {
+  if (ending.kind === "none") {
+    const { attempts } = ending;
+    return noAnswerError(ending, facts, { subject: "The token route", verb: "gave", attempts, timeoutMs });
+  }
+  const { refusal } = ending;
   if (isRedirect(refusal)) return new OAuthError(refusal, facts, REDIRECTED);
   return new OAuthError(refusal, facts, refusal.code === "invalid_client" ? BAD_CREDENTIALS : "");
 }
 
+interface Telling {
+  readonly subject: string;
+  readonly verb: string;
+  /** Of the route that did not answer. */
+  readonly attempts: number;
+  readonly timeoutMs: number;
+}
+
 /** The error of a call that no complete answer came to. */
-function noAnswerError({ reason, cause }: NoAnswer, facts: CallFacts, timeoutMs: number): ServiceError {
-  const made = `${facts.attempts} ${facts.attempts === 1 ? "attempt" : "attempts"}`;
+function noAnswerError({ reason, cause }: NoAnswer, facts: CallFacts, telling: Telling): ServiceError {
+  const { subject, verb, attempts, timeoutMs } = telling;
+  const made = `in ${attempts} ${attempts === 1 ? "attempt" : "attempts"}`;
   switch (reason) {
     case "aborted":
       return new AbortedError(facts, cause);
     case "timeout":
-      return new TimeoutError(`${facts.operation} got no answer within ${timeoutMs} ms, in ${made}.`, facts);
+      return new TimeoutError(`${subject} ${verb} no answer within ${timeoutMs} ms, ${made}.`, facts);
     case "connection":
-      return new ConnectionError(`${facts.operation} got no complete answer, in ${made}.`, facts, { cause });
+      return new ConnectionError(`${subject} ${verb} no complete answer, ${made}.`, facts, { cause });
     default:
       return reason satisfies never;
   }
 }
 
-function coreAdvice(refusal: Refusal, kind: RefusalKind, operation: string): string {
-  if (isRedirect(refusal)) return REDIRECTED;
-  if (kind === "not_found" && operation.startsWith("webhooks.")) return NO_DEFAULTS;
-  return kind === "conflict" && operation === "messages.send" ? NEW_KEY : "";
+function coreAdvice(error: unknown, operation: string, retries: number): string {
+  if (error === NotFoundError && operation.startsWith("webhooks.")) return NO_DEFAULTS;
+  if (error !== ConflictError || operation !== "messages.send") return "";
+  return retries > 0 ? SAME_KEY : NEW_KEY;
 }
 
 /** Status 0 is how the fetch of a browser shows a redirect that it did not follow. */

@@ -38,7 +38,11 @@ export function whoamiCall(options?: CallOptions): CoreCall<Whoami> {
 }
 
 export function webhooksGetCall(options?: CallOptions): CoreCall<WebhookDefaults> {
-  return readCall<WebhookDefaults>("webhooks.get", "/api/core/webhooks", { operation: "webhooks.get", options, read: asShown });
+  return readCall<WebhookDefaults>("webhooks.get", "/api/core/webhooks", {
+    operation: "webhooks.get",
+    options,
+    read: asShown,
+  });
 }
 
 export function webhooksUpdateCall(

@@ -1,40 +1,6 @@
-/** What an answer that says no means: by the code in its body, then by its status (CLI-7, GEN-12). */
+/** Reads what an answer that says no holds; what it means is in meaning.ts. */
 import type { Refusal } from "./errors.ts";
 import type { Answer } from "./transport.ts";
-
-export type RefusalKind =
-  | "invalid_request"
-  | "unauthorized"
-  | "forbidden"
-  | "not_found"
-  | "conflict"
-  | "server"
-  | "upstream"
-  | "unknown";
-
-const BY_CODE: ReadonlyMap<string, RefusalKind> = new Map([
-  ["INVALID_REQUEST", "invalid_request"],
-  ["UNAUTHORIZED", "unauthorized"],
-  ["FORBIDDEN", "forbidden"],
-  ["NOT_FOUND", "not_found"],
-  ["CONFLICT", "conflict"],
-  ["SERVER_ERROR", "server"],
-  ["UPSTREAM_ERROR", "upstream"],
-]);
-
-const BY_STATUS: ReadonlyMap<number, RefusalKind> = new Map([
-  [400, "invalid_request"],
-  [401, "unauthorized"],
-  [403, "forbidden"],
-  [404, "not_found"],
-  [409, "conflict"],
-]);
-
-/** A code that is not known yet changes nothing: the status decides then (GEN-11). */
-export function kindOf(code: string | null, status: number): RefusalKind {
-  const byCode = code === null ? undefined : BY_CODE.get(code);
-  return byCode ?? BY_STATUS.get(status) ?? (status >= 500 ? "server" : "unknown");
-}
 
 /** Reads the core error wrapper (GEN-2), or as much of it as there is. */
 export function coreRefusal(answer: Answer, now: number): Refusal {
@@ -77,7 +43,9 @@ function retryAfterMs(header: string | null, now: number): number | null {
   const text = header?.trim() ?? "";
   if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, Number.MAX_SAFE_INTEGER);
   // Date.parse alone takes much that is no HTTP date, such as "-5".
-  const date = /^[A-Z][a-z]+,? .*\d\d:\d\d:\d\d/.test(text) ? Date.parse(text) : Number.NaN;
+  if (!/^[A-Z][a-z]+,? .*\d\d:\d\d:\d\d/.test(text)) return null;
+  // The form of asctime names no zone, and Date.parse would take it for local time.
+  const date = Date.parse(/\d\d:\d\d:\d\d \d{4}$/.test(text) ? `${text} GMT` : text);
   return Number.isNaN(date) ? null : Math.max(0, date - now);
 }
 

@@ -8,14 +8,15 @@ export type Body = Readonly<Record<string, unknown>>;
 /** The numbers of a list; what follows needs an array, whatever `validateResponses` says. */
 export function numbersOf(body: Body, facts: CallFacts): readonly PhoneNumber[] {
   const { numbers } = body;
-  if (!Array.isArray(numbers)) throw new ResponseValidationError(["numbers: expected array"], facts);
+  if (!Array.isArray(numbers)) throw new ResponseValidationError(["numbers: expected array"], facts, body);
   return numbers;
 }
 
 /** The updated number; null when the service shows none (UPD-11). */
-export function updatedNumberOf({ number }: Body, facts: CallFacts): PhoneNumber | null {
+export function updatedNumberOf(body: Body, facts: CallFacts): PhoneNumber | null {
+  const { number } = body;
   if (number === null || number === undefined) return null;
-  if (!isRecord(number)) throw new ResponseValidationError(["number: expected object"], facts);
+  if (!isRecord(number)) throw new ResponseValidationError(["number: expected object"], facts, body);
   return number as unknown as PhoneNumber;
 }
 
@@ -29,8 +30,8 @@ export function updatedConfigOf(body: Body): UpdatedWebhookConfig {
 /** Rejected recipients are data (CLI-9), until the caller asks for an error. */
 export function sendResultOf(body: Body, facts: CallFacts & { readonly idempotencyKey: string }): SendResult {
   const { results, errors } = body;
-  if (!Array.isArray(results)) throw new ResponseValidationError(["results: expected array"], facts);
-  if (!Array.isArray(errors)) throw new ResponseValidationError(["errors: expected array"], facts);
+  if (!Array.isArray(results)) throw new ResponseValidationError(["results: expected array"], facts, body);
+  if (!Array.isArray(errors)) throw new ResponseValidationError(["errors: expected array"], facts, body);
   const result: SendResult = {
     ...body,
     results,

@@ -2,11 +2,17 @@
 import type { Random } from "../internal/clock.ts";
 import type { Refusal } from "./errors.ts";
 import type { BackoffOptions } from "./options.ts";
-import { kindOf } from "./refusal.ts";
 import type { NoAnswer } from "./transport.ts";
 
 /** What a request ended in, if not in a success. */
-export type Failure = { readonly kind: "refused"; readonly refusal: Refusal } | NoAnswer;
+export type Failure = Refused | NoAnswer;
+
+interface Refused {
+  readonly kind: "refused";
+  readonly refusal: Refusal;
+  /** It may pass by itself, as meaning.ts says. */
+  readonly isTransient: boolean;
+}
 
 export interface RetryRules {
   readonly maxRetries: number;
@@ -25,13 +31,9 @@ export function retryDelay(failure: Failure, retriesMade: number, rules: RetryRu
   return Math.max(asked ?? 0, jitter(retriesMade, rules));
 }
 
-/** A 5xx whose body names a refusal, such as `CONFLICT`, is that refusal: the body is authoritative (GEN-12). */
-function isTransient(failure: Failure): boolean {
-  if (failure.kind === "none") return failure.reason !== "aborted";
-  const { code, status } = failure.refusal;
-  const kind = kindOf(code, status);
-  if (kind === "upstream") return true;
-  return status >= 500 && (kind === "server" || kind === "unknown");
+export function isTransient(failure: Failure): boolean {
+  if (failure.kind === "refused") return failure.isTransient;
+  return failure.reason === "connection" || failure.reason === "timeout";
 }
 
 /** Full jitter: callers that failed together do not come back together. */

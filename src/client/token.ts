@@ -1,19 +1,21 @@
 /** The token of the client: one at a time, asked for once whatever the parallelism, renewed before it ends (CLI-1, CLI-2, CLI-4). */
 import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
-import { attempt, type Ending, type Ground, type Plan } from "./attempts.ts";
-import { type CallFacts, ResponseValidationError, type ServiceError } from "./errors.ts";
+import { attempt, type Ground, type Plan } from "./attempts.ts";
+import { type CallFacts, OAuthError, type ServiceError } from "./errors.ts";
 import { tokenError } from "./failure-error.ts";
+import { isTransientOAuth } from "./meaning.ts";
 import { oauthRefusal, recordOf } from "./refusal.ts";
 import type { TokenRequest } from "./token-request.ts";
 import type { Answer } from "./transport.ts";
 
-/** A token, or how to tell a caller that there is none: each call has an error of its own, with its own idempotency key. */
+/** A token, or how to tell a caller that there is none: each call has an error of its own, with the facts of the call. */
 export type TokenOutcome =
-  | { readonly kind: "token"; readonly value: string }
-  | { readonly kind: "failed"; error(idempotencyKey: string | null): ServiceError };
+  | { readonly kind: "token"; readonly held: HeldToken }
+  | { readonly kind: "failed"; error(facts: CallFacts): ServiceError };
 
-interface HeldToken {
+/** A token as it was issued once. It is told from others as an object, for the service may issue the same text again. */
+export interface HeldToken {
   readonly value: string;
   /** Monotonic milliseconds. */
   readonly renewAt: number;
@@ -26,6 +28,7 @@ const RENEW_AHEAD_MS = 5 * 60_000;
 /** A token that ends while its request is on the way would cost a 401. */
 const ENDS_EARLY_MS = 5_000;
 const RENEW_AGAIN_MS = 10_000;
+const UNUSABLE = " The answer holds no usable token: access_token must be a text that a header can carry.";
 
 export class TokenSource {
   readonly #request: TokenRequest;
@@ -42,13 +45,13 @@ export class TokenSource {
   }
 
   /** The token in hand, or null. Near its end a new one is asked for, which nobody waits for. */
-  live(): string | null {
+  live(): HeldToken | null {
     const held = this.#held;
     if (held === null) return null;
     const now = this.#ground.clock.monotonic();
     if (now >= held.endsAt) return null;
     if (now >= held.renewAt && now >= this.#renewNotBefore && this.#pending === null) this.#renewAhead(now);
-    return held.value;
+    return held;
   }
 
   /** The outcome of the one request under way, or of a new one. Never rejects. A failure is not kept: the next call asks again. */
@@ -60,15 +63,15 @@ export class TokenSource {
   }
 
   /** The service refused this token; one that came since stays. */
-  invalidate(refused: string): void {
-    if (this.#held?.value === refused) this.#held = null;
+  invalidate(refused: HeldToken): void {
+    if (this.#held === refused) this.#held = null;
   }
 
   async #renewAhead(now: number): Promise<void> {
     this.#renewNotBefore = now + RENEW_AGAIN_MS;
     const outcome = await this.fresh();
     if (outcome.kind === "token") return;
-    const { code } = outcome.error(null);
+    const { code } = outcome.error({ operation: OPERATION, attempts: 0, idempotencyKey: null });
     this.#logger.warn(
       { operation: OPERATION, code },
       "The token could not be renewed ahead; the one in hand still lives.",
@@ -85,16 +88,14 @@ export class TokenSource {
       }),
       this.#ground,
     );
-    if (ending.kind !== "answer") {
-      return { kind: "failed", error: (key) => tokenError(ending, factsOf(ending, key), timeoutMs) };
-    }
+    if (ending.kind !== "answer") return { kind: "failed", error: (facts) => tokenError(ending, facts, timeoutMs) };
     const held = heldToken(ending, askedAt);
     if (held === null) {
-      const issues = ["access_token: must be a text that a header can carry"];
-      return { kind: "failed", error: (key) => new ResponseValidationError(issues, factsOf(ending, key)) };
+      const refusal = oauthRefusal(ending, clock.now());
+      return { kind: "failed", error: (facts) => new OAuthError(refusal, facts, UNUSABLE) };
     }
     this.#held = held;
-    return { kind: "token", value: held.value };
+    return { kind: "token", held };
   }
 }
 
@@ -114,6 +115,7 @@ function planOf({ url, headers, body }: TokenRequest, clock: Clock, onAttempt: (
       return headers;
     },
     refusal: (answer) => oauthRefusal(answer, clock.now()),
+    isTransient: isTransientOAuth,
   };
 }
 
@@ -121,8 +123,7 @@ function planOf({ url, headers, body }: TokenRequest, clock: Clock, onAttempt: (
 function heldToken(answer: Answer, askedAt: number): HeldToken | null {
   const { access_token, expires_in } = recordOf(answer.json);
   if (typeof access_token !== "string" || !/^[\x21-\x7e]+$/.test(access_token)) return null;
-  const seconds = Number(expires_in ?? DEFAULT_LIFE_SECONDS);
-  const lifeMs = (seconds >= 0 ? seconds : DEFAULT_LIFE_SECONDS) * 1000;
+  const lifeMs = secondsOf(expires_in) * 1000;
   return {
     value: access_token,
     renewAt: askedAt + lifeMs - Math.min(RENEW_AHEAD_MS, lifeMs / 10),
@@ -130,6 +131,8 @@ function heldToken(answer: Answer, askedAt: number): HeldToken | null {
   };
 }
 
-function factsOf({ attempts }: Ending, idempotencyKey: string | null): CallFacts {
-  return { operation: OPERATION, attempts, idempotencyKey };
+/** Some servers write the number as a text. */
+function secondsOf(expiresIn: unknown): number {
+  const seconds = typeof expiresIn === "string" && /^\d+$/.test(expiresIn) ? Number(expiresIn) : expiresIn;
+  return typeof seconds === "number" && seconds >= 0 ? seconds : DEFAULT_LIFE_SECONDS;
 }

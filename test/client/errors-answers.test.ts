@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { ResponseValidationError } from "../../src/client/index.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
@@ -89,5 +90,26 @@ describe("a success that is not as specified", () => {
     expect(sent).toMatchObject({ new: 1, allRejected: true });
     expect(await client.numbers.list()).toEqual([]);
     expect(lines).toEqual([]);
+  });
+
+  it("keeps on its error what is shown only once, by name alone: a generated secret (WHK-13)", async () => {
+    const answer = { enabled: true, generatedSecret: "marked-generated-secret" };
+    const { client } = await startServer((_, response) => answerJson(response, 200, answer), {
+      validateResponses: "throw",
+    });
+    const call = client.webhooks.update("inbound", { signingEnabled: true });
+    const error = await failureOf(call, ResponseValidationError);
+    expect(error.data).toEqual(answer);
+    expect(`${inspect(error, { depth: 9, showHidden: true })}${JSON.stringify(error)}`).not.toContain("marked");
+  });
+
+  it("keeps the results of a send on its error, in every mode, and undefined for what is no JSON (SND-17)", async () => {
+    const answer = { results: [{ to: "+14155550123", messageId: "msg_1", status: "QUEUED" }] };
+    for (const validateResponses of ["warn", "throw", "off"] as const) {
+      const { client } = await startServer((_, response) => answerJson(response, 202, answer), { validateResponses });
+      expect((await failureOf(client.messages.send(sendRequest()), ResponseValidationError)).data).toEqual(answer);
+    }
+    const { client } = await startServer((_, response) => response.writeHead(200).end("<html>"));
+    expect((await failureOf(client.whoami(), ResponseValidationError)).data).toBeUndefined();
   });
 });

@@ -28,6 +28,7 @@ const wrapper = (code: unknown, fields: Record<string, unknown> = {}) => ({
 describe("an ApiError", () => {
   it.each([
     [400, "INVALID_REQUEST", InvalidRequestError],
+    [422, "INVALID_RECIPIENT", InvalidRequestError],
     [401, "UNAUTHORIZED", UnauthorizedError],
     [403, "FORBIDDEN", ForbiddenError],
     [404, "NOT_FOUND", NotFoundError],

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { ApiError, ConflictError, ConnectionError, ServerError, UnknownApiError } from "../../src/client/index.ts";
 import type { ApiAction } from "../../src/emulator/faults/rule.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
@@ -24,6 +24,22 @@ describe("a call is made again", () => {
     const { attempts } = await client.whoami().withResponse();
     expect(attempts).toBe(3);
   });
+
+  it.each([
+    [400, "SERVER_ERROR"],
+    [404, "UPSTREAM_ERROR"],
+    [500, "OF_TOMORROW"],
+  ])(
+    "after %i %s: the code decides, and the status only for one that is not known (CLI-5, GEN-11, GEN-12)",
+    async (status, code) => {
+      let calls = 0;
+      const { client } = await startServer((_, response) => {
+        calls += 1;
+        answerJson(response, calls < 3 ? status : 200, calls < 3 ? wrapper(code) : {});
+      });
+      expect((await client.whoami().withResponse()).attempts).toBe(3);
+    },
+  );
 
   it("after an answer that breaks off in the middle (CLI-5)", async () => {
     let calls = 0;
@@ -122,6 +138,20 @@ describe("the wait before a retry", () => {
     expect(delays).toEqual([7_000]);
   });
 
+  it("is what the service asks for in the form of asctime, which is GMT wherever this runs", async () => {
+    vi.stubEnv("TZ", "Asia/Tokyo");
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const clock = createFakeClock(Date.UTC(1994, 10, 6, 8, 49, 30));
+    const { client } = await startServer(
+      (_, response) => {
+        response.setHeader("retry-after", "Sun Nov  6 08:49:37 1994");
+        answerJson(response, 503, {});
+      },
+      { clock, maxRetries: 0 },
+    );
+    expect(await failureOf(client.whoami(), ServerError)).toMatchObject({ retryAfterMs: 7_000 });
+  });
+
   it("is at most 60 s: a service that asks for more ends the call, and the error says how long", async () => {
     let calls = 0;
     const { client } = await startServer((_, response) => {
@@ -151,6 +181,7 @@ describe("a call is never made again", () => {
     [409, "CONFLICT"],
     [429, "RATE_LIMITED"],
     [418, "TEAPOT"],
+    [500, "INVALID_RECIPIENT"],
   ])("after %i %s (CLI-6, SND-23)", async (status, code) => {
     let calls = 0;
     const { client } = await startServer(

@@ -244,7 +244,7 @@ describe.each(PROFILE_NAMES)("with the profile %s, the client", (profile) => {
       const { client } = clientOf(emulator, emulator.fixtures.clients[name]);
       const error = await failureOf(client.whoami());
       expect(error).toBeInstanceOf(OAuthError);
-      expect(error).toMatchObject({ operation: "token", error: "invalid_client", status: 401, attempts: 1 });
+      expect(error).toMatchObject({ operation: "whoami", error: "invalid_client", status: 401, attempts: 0 });
       expect(emulator.control.requests()).toHaveLength(1);
     },
   );

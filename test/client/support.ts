@@ -110,10 +110,17 @@ export interface StartedServer {
 }
 
 /** A client in front of a real server that issues tokens and answers everything else as `answer` says. */
-export async function startServer(answer: Answerer, options: Partial<ClientOptions> = {}): Promise<StartedServer> {
+export function startServer(answer: Answerer, options: Partial<ClientOptions> = {}): Promise<StartedServer> {
+  return startPlain((request, response) => {
+    if (request.url === TOKEN_PATH) issueToken(response);
+    else answer(request, response);
+  }, options);
+}
+
+/** A client in front of a real server that answers everything as `answer` says, token requests included. */
+export async function startPlain(answer: Answerer, options: Partial<ClientOptions> = {}): Promise<StartedServer> {
   const server = createServer((request, response) => {
     request.resume();
-    if (request.url === TOKEN_PATH) return issueToken(response);
     answer(request, response);
   });
   const url = await listening(server);

@@ -169,8 +169,7 @@ describe("a token route with any answer", () => {
       const error = await endOf(client.whoami());
       expectDiscreet(error);
       for (const one of authorizations) expect(one).toMatch(/^Bearer [!-~]+$/);
-      if (error !== null && authorizations.length === 0)
-        expect(error).toSatisfy((one) => one instanceof OAuthError || one instanceof ResponseValidationError);
+      if (error !== null && authorizations.length === 0) expect(error).toBeInstanceOf(OAuthError);
     });
     await fc.assert(example, { numRuns: 300 });
   });
