@@ -1,5 +1,6 @@
 /** Webhook secrets in a place of the application's own, such as a secret manager, by two functions. */
 import { SetupError, StoreError } from "../errors.ts";
+import { foreignLabels } from "../internal/foreign-error.ts";
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { type SecretEncoding, secretEncodingOption, type WebhookKind } from "../signature/secret.ts";
 import { checkKind, checkRevision, checkSlots, slotsFromText, slotsToText } from "../signature/secret-slots.ts";
@@ -13,7 +14,10 @@ export interface SavedSecrets {
 }
 
 export interface CallbackSecretsOptions {
-  /** Reads what `save` kept of a kind; null before the first. Receivers give it 2 seconds for both kinds. */
+  /**
+   * Reads what `save` kept of a kind; null before the first. Receivers give it 2 seconds for both kinds. What it gives must be
+   * what was saved last (a consistent read, no copy that lags behind): receivers take an older revision for a failure.
+   */
   readonly load: (kind: WebhookKind) => Promise<SavedSecrets | null> | SavedSecrets | null;
   /**
    * Keeps `text`, which holds secrets, as revision `revision + 1` if the kind is at `revision` (0: there is none yet). False
@@ -22,7 +26,7 @@ export interface CallbackSecretsOptions {
   readonly save: (kind: WebhookKind, text: string, revision: number) => Promise<boolean> | boolean;
   /** The receivers that share these secrets, or null. Default: not known, so a rotation can not wait for them. */
   readonly receivers?: () => Promise<readonly ReceiverSighting[] | null> | readonly ReceiverSighting[] | null;
-  /** How often receivers read again, milliseconds, 100 to 30,000. Default 30,000. */
+  /** How often receivers read again, milliseconds, 100 to 30,000; the same in every process, since a rotation goes by its own. Default 30,000. */
   readonly refreshMs?: number;
   /** How the service makes keys of its secrets' texts. Default `"utf8"` (DLV-14). */
   readonly encoding?: SecretEncoding;
@@ -32,8 +36,8 @@ export interface CallbackSecretsOptions {
  * Makes a secret store of functions that read and write one text per webhook kind.
  *
  * @throws SetupError for a wrong option. Reading rejects with a StoreError: `secret_unreadable` for a text that this package did
- *   not write, `store_unavailable` when a function fails (its error is the cause); and with a SetupError when a function does
- *   not give what it must
+ *   not write, `store_unavailable` when a function fails, with the name and the code of its error and nothing else of it, since
+ *   it may quote secrets: log it there; and with a SetupError when a function does not give what it must
  * @example
  * const kept = new Map<string, { text: string; revision: number }>();
  * const secrets = callbackSecrets({
@@ -75,12 +79,13 @@ export function callbackSecrets(options: CallbackSecretsOptions): SecretStore {
   };
 }
 
-/** The function's own error may show what it was given; it is kept as the cause alone. */
+/** The function's own error may quote the secrets it was given, also in its causes: nothing of it is kept but its labels. */
 async function called(name: string, call: () => unknown): Promise<unknown> {
   try {
     return await call();
-  } catch (cause) {
-    throw new StoreError("store_unavailable", `The function ${name}() of callbackSecrets() failed.`, { cause });
+  } catch (error) {
+    const message = `The function ${name}() of callbackSecrets() failed${foreignLabels(error)}.`;
+    throw new StoreError("store_unavailable", message);
   }
 }
 

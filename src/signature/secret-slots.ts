@@ -63,8 +63,8 @@ export function slotsFromText(text: string, { place, encoding }: TextOrigin): Se
   }
 }
 
-/** What is stored can not be turned into secrets. */
-export function unreadable(message: string, cause?: unknown): StoreError {
+/** What is stored can not be turned into secrets. `cause` is one of our own: any other may quote them. */
+export function unreadable(message: string, cause?: SetupError): StoreError {
   return new StoreError("secret_unreadable", message, cause === undefined ? {} : { cause });
 }
 

@@ -97,25 +97,39 @@ describe("callbackSecrets()", () => {
   });
 
   it.each(["load", "save", "receivers"])(
-    "wraps what `%s` throws, with the cause, and without its words",
+    "wraps what `%s` throws, with its name and code, and nothing else of it",
     async (name) => {
-      const cause = new Error(`permission denied: ${SECRET}`);
-      const store = over({ [name]: () => Promise.reject(cause) });
+      const thrown = Object.assign(new TypeError(`permission denied: ${SECRET}`, { cause: SECRET }), {
+        code: "ECONNRESET",
+        text: SECRET,
+      });
+      const store = over({ [name]: () => Promise.reject(thrown) });
       const calls = {
         load: () => store.read("inbound"),
         save: () => store.write("inbound", SLOTS, 0),
         receivers: () => store.receivers(),
       };
       const failure = await caught(calls[name as keyof typeof calls]());
-      expect(failure).toMatchObject({ code: "store_unavailable", cause });
-      expect(String(failure)).not.toContain(SECRET);
+      expect(failure).toMatchObject({
+        code: "store_unavailable",
+        message: `The function ${name}() of callbackSecrets() failed (TypeError, ECONNRESET).`,
+      });
+      expect(inspect(failure, { depth: 9, showHidden: true })).not.toContain(SECRET);
     },
   );
+
+  it("takes the encoding that makes keys of the texts, and refuses a text that is none (DLV-14)", async () => {
+    const store = over({ encoding: "hex" });
+    expect(store.encoding).toBe("hex");
+    expect(await store.write("inbound", { ...SLOTS, current: "ab".repeat(16) }, 0)).toBe(true);
+    expect(String(await caught(store.write("inbound", SLOTS, 1)))).toMatch(/"slots.current" is not valid hex/);
+  });
 
   it.each([
     ["no load", { load: undefined }, /"load"/],
     ["a save that is no function", { save: {} }, /"save"/],
     ["a misspelled option", { refreshMS: 1_000 }, /Did you mean "refreshMs"/],
+    ["an unknown encoding", { encoding: "ascii" }, /"encoding" must be one of "utf8", "base64", "hex"/],
     ["a pause of an hour", { refreshMs: 3_600_000 }, /"refreshMs"/],
   ])("refuses %s", (_, spoilt, message) => {
     expect(() => over(spoilt)).toThrow(message);

@@ -1,5 +1,6 @@
 /** Webhook secrets in a SQLite file: durable, and beside an open inbox. */
 import { existsSync, statSync, writeFileSync } from "node:fs";
+import { inspect } from "node:util";
 import Database from "better-sqlite3";
 import { describe, expect, it, test } from "vitest";
 import { MIGRATIONS, migrate } from "../../src/stores/sqlite/migrate.ts";
@@ -38,6 +39,56 @@ describe("sqliteSecrets() with a sealing", () => {
     await secrets.write("inbound", SLOTS, 0);
     await secrets.write("delivery", SLOTS, 0);
     expect(sealing.contexts).toEqual(["oncehook secret inbound", "oncehook secret delivery"]);
+  });
+
+  it("tells of what seal() and open() throw no more than name and code", async () => {
+    const thrown = Object.assign(new Error(`denied: ${SECRET}`, { cause: SECRET }), { code: "AccessDenied" });
+    const sealing = createSealing();
+    const secrets = secretsAt(makePath(), { sealing });
+    sealing.seal = () => Promise.reject(thrown);
+    const unsealed = await caught(secrets.write("inbound", SLOTS, 0));
+    sealing.seal = async (plain) => plain;
+    await secrets.write("inbound", SLOTS, 0);
+    sealing.open = () => Promise.reject(thrown);
+    const unopened = await caught(secrets.read("inbound"));
+    expect([unsealed, unopened]).toMatchObject([{ code: "store_unavailable" }, { code: "secret_unreadable" }]);
+    for (const failure of [unsealed, unopened]) {
+      expect(String(failure)).toContain("(Error, AccessDenied)");
+      expect(inspect(failure, { depth: 9, showHidden: true })).not.toContain(SECRET);
+    }
+  });
+
+  it("opens what has not changed once, and each reader gets values of its own", async () => {
+    let opens = 0;
+    const sealing = createSealing();
+    const { open } = sealing;
+    sealing.open = (sealed, context) => {
+      opens++;
+      return open(sealed, context);
+    };
+    const path = makePath();
+    const secrets = secretsAt(path, { sealing });
+    const other = secretsAt(path, { sealing: createSealing() });
+    for (const kind of ["inbound", "delivery"] as const) await secrets.write(kind, FULL, 0);
+    for (const kind of ["inbound", "delivery", "inbound", "delivery"] as const) {
+      expect(await secrets.read(kind)).toEqual({ ...FULL, revision: 1 });
+    }
+    expect(opens).toBe(2);
+    expect((await secrets.read("inbound"))?.previous).not.toBe((await secrets.read("inbound"))?.previous);
+    await other.write("delivery", SLOTS, 1);
+    expect(await secrets.read("delivery")).toEqual({ ...SLOTS, revision: 2 });
+    expect(opens).toBe(3);
+  });
+
+  it("opens again after open() failed", async () => {
+    const sealing = createSealing();
+    const secrets = secretsAt(makePath(), { sealing });
+    await secrets.write("inbound", SLOTS, 0);
+    const { open } = sealing;
+    sealing.open = () => Promise.reject(new Error("down"));
+    expect(await caught(secrets.read("inbound"))).toMatchObject({ code: "secret_unreadable" });
+    sealing.open = open;
+    expect(await secrets.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
   });
 
   it("writes nothing when seal() fails or gives no bytes", async () => {

@@ -2,6 +2,7 @@
 import { SetupError, StoreError } from "../../errors.ts";
 import { loadDriver, type SqliteDatabase, type SqliteDriver } from "../../internal/better-sqlite3.ts";
 import { type Clock, systemClock } from "../../internal/clock.ts";
+import { foreignLabels } from "../../internal/foreign-error.ts";
 import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
 import type { Sealing } from "../../signature/sealing.ts";
 import { type SecretEncoding, secretEncodingOption, type WebhookKind } from "../../signature/secret.ts";
@@ -86,6 +87,8 @@ class SqliteSecrets implements SecretStore {
   /** What to do when something sealed does not open. */
   readonly #remedy: string;
   readonly #patience: Patience;
+  /** What was opened last of each kind: sealed anew, even the same text is other bytes. */
+  readonly #opened = new Map<WebhookKind, { readonly sealed: Uint8Array; readonly text: string }>();
   readonly #underWay = new Set<Promise<unknown>>();
   #opening: Promise<SqliteDatabase> | null = null;
   #closing: Promise<void> | null = null;
@@ -113,7 +116,7 @@ class SqliteSecrets implements SecretStore {
       checkKind(kind);
       const row = await untilFree(this.#patience, () => db.prepare(SELECT).get(kind) as SecretRow | undefined);
       if (row === undefined) return null;
-      const text = await this.#open(row.sealed, kind);
+      const text = await this.#openOnce(row.sealed, kind);
       return {
         ...slotsFromText(text, { place: this.#patience.location, encoding: this.encoding }),
         revision: row.revision,
@@ -190,8 +193,9 @@ class SqliteSecrets implements SecretStore {
   }
 
   async #seal(text: string, kind: WebhookKind): Promise<Uint8Array> {
-    const sealed = await (async () => this.#sealing.seal(Buffer.from(text), contextOf(kind)))().catch((cause) => {
-      throw new StoreError("store_unavailable", "The secrets could not be sealed, and nothing was written.", { cause });
+    const sealed = await (async () => this.#sealing.seal(Buffer.from(text), contextOf(kind)))().catch((error) => {
+      const message = `The secrets could not be sealed${foreignLabels(error)}, and nothing was written.`;
+      throw new StoreError("store_unavailable", message);
     });
     if (sealed instanceof Uint8Array && sealed.length > 0) return sealed;
     throw new SetupError(
@@ -200,13 +204,23 @@ class SqliteSecrets implements SecretStore {
     );
   }
 
+  /** Receivers read each second what hardly ever changes, and each opening may be a call of a service. */
+  async #openOnce(sealed: Uint8Array, kind: WebhookKind): Promise<string> {
+    const known = this.#opened.get(kind);
+    if (known !== undefined && Buffer.compare(known.sealed, sealed) === 0) return known.text;
+    const text = await this.#open(sealed, kind);
+    this.#opened.set(kind, { sealed, text });
+    return text;
+  }
+
   async #open(sealed: Uint8Array, kind: WebhookKind): Promise<string> {
     try {
       const plain = await this.#sealing.open(sealed, contextOf(kind));
       return new TextDecoder("utf-8", { fatal: true }).decode(plain);
-    } catch (cause) {
+    } catch (error) {
       const { location } = this.#patience;
-      throw unreadable(`The ${kind} secrets in ${location} can not be opened. ${this.#remedy}`, cause);
+      const message = `The ${kind} secrets in ${location} can not be opened${foreignLabels(error)}. ${this.#remedy}`;
+      throw unreadable(message);
     }
   }
 }
