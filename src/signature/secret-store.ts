@@ -6,11 +6,17 @@ import type { SecretEncoding, WebhookKind } from "./secret.ts";
  * service's webhooks and by whoever rotates. `secretStoreContract` of `oncehook/testing` proves an implementation.
  */
 export interface SecretStore {
-  /** How long a receiver goes on with what it read before it reads again, milliseconds, 100 to 30,000. */
+  /**
+   * How long a receiver goes on with what it read before it reads again, milliseconds, 100 to 30,000. The same in all processes
+   * that share the secrets: a rotation that does not know its receivers goes by its own.
+   */
   readonly refreshMs: number;
   /** How the texts become keys, the same for all who share the secrets (DLV-14). */
   readonly encoding: SecretEncoding;
-  /** The secrets of a kind; null before the first. Rejects when they can not be read now, or not be opened. */
+  /**
+   * The secrets of a kind as they were written last; null before the first. Rejects when they can not be read now, or not be
+   * opened.
+   */
   read(kind: WebhookKind): Promise<StoredSecrets | null>;
   /**
    * Replaces the secrets of a kind if nobody has since `revision` was read (0: there were none). False if somebody has: then

@@ -7,7 +7,7 @@ import type { ReceiverSighting, SecretStore, StoredSecrets } from "../signature/
 export interface MemorySecretsOptions {
   /** The receivers that share these secrets: `() => receiver.inbox.stats().then(({ instances }) => instances)`. Default: not known. */
   readonly receivers?: () => Promise<readonly ReceiverSighting[]>;
-  /** How often receivers read again, milliseconds, 100 to 30,000. Default 1,000. */
+  /** How often receivers read again, milliseconds, 100 to 30,000; the same in every process. Default 1,000. */
   readonly refreshMs?: number;
   /** How the service makes keys of its secrets' texts. Default `"utf8"` (DLV-14). */
   readonly encoding?: SecretEncoding;

@@ -16,7 +16,7 @@ export interface SecretStoreContractOptions {
   /** Registers a test. Vitest's and Jest's fit, and node:test's with a wrapper. */
   readonly test: (name: string, body: () => Promise<void>) => unknown;
   readonly expect: ContractExpect;
-  /** Makes a store on a place of its own that holds nothing yet. Called once a test. */
+  /** Makes a store of the default encoding, on a place of its own that holds nothing yet. Called once a test. */
   readonly makeStore: () => Promise<SecretStoreUnderTest>;
 }
 
@@ -215,9 +215,10 @@ const CASES: readonly SecretCase[] = [
     },
   },
   {
-    name: "says how often it is to be read, and which receivers share it, if it knows",
+    name: "says how often it is to be read, what makes keys of its texts, and which receivers share it, if it knows (DLV-14)",
     async run({ store, expect }) {
       expect(store.refreshMs >= 100 && store.refreshMs <= 30_000).toBe(true);
+      expect(["utf8", "base64", "hex"].includes(store.encoding)).toBe(true);
       const receivers = await store.receivers();
       expect(receivers === null || Array.isArray(receivers)).toBe(true);
     },

@@ -22,6 +22,7 @@ describe("memorySecrets()", () => {
   it.each([
     ["a misspelled option", { recievers: async () => [] }, /Did you mean "receivers"/],
     ["receivers that are no function", { receivers: [] }, /"receivers" must be a function/],
+    ["an unknown encoding", { encoding: "latin1" }, /"encoding" must be one of/],
     ["no pause between reads", { refreshMs: 0 }, /"refreshMs" must be/],
   ])("refuses %s", (_, options, message) => {
     expect(() => memorySecrets(options as never)).toThrow(message);
@@ -55,6 +56,12 @@ describe("secretStoreContract()", () => {
       ({ write }) => ({ write: (kind, s, r) => write(kind, { ...s, previous: s.previous.slice(0, 1) }, r) }),
       /gives back what was written/,
     ],
+    [
+      "forgets when the last rotation ended",
+      ({ write }) => ({ write: (kind, s, r) => write(kind, { ...s, rotatedAt: null }, r) }),
+      /gives back what was written/,
+    ],
+    ["does not say what makes keys of its texts", () => ({ encoding: "" as "utf8" }), /what makes keys of its texts/],
     [
       "takes anything",
       ({ write }) => ({ write: (kind, s, r) => write(kind, s, r).catch(() => true) }),
