@@ -1,6 +1,6 @@
 /** oncehook/rotation: replacing a webhook signing secret without a rejected delivery. */
 export type { Sealing } from "../signature/sealing.ts";
-export type { WebhookKind } from "../signature/secret.ts";
+export type { SecretEncoding, WebhookKind } from "../signature/secret.ts";
 export type {
   NextSecret,
   ReceiverSighting,
