@@ -188,6 +188,8 @@ export class HttpIntake<Tx> {
   }
 
   #answerFailure(error: unknown): Answer {
+    // A delivery that failed later has been counted by its secret's slot.
+    if (error instanceof KeyringError) this.#count("refused:keyring_unavailable");
     const misconfigured = error instanceof SetupError;
     const sentence = misconfigured
       ? "A delivery was answered with 500."

@@ -197,6 +197,12 @@ describe("keyrings that are read", () => {
     expect(JSON.stringify(log)).not.toContain("the-secret");
   });
 
+  it("counts the deliveries that came while the secrets could not be read (RCV-4)", async () => {
+    const { deliver, receiver } = memoryBench({ secrets: () => Promise.reject(new Error("vault down")) });
+    for (const wish of [{}, { unsigned: true }]) await deliver(inbound(), wish);
+    expect(receiver.counters).toEqual({ "refused:keyring_unavailable": 2 });
+  });
+
   it("answers 503 when the provider hangs for 2 s (RCV-4)", async () => {
     const { deliver, clock } = sqliteBench({ secrets: () => deferred<Keyring>().promise });
     const answer = deliver(inbound());
