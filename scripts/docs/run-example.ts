@@ -1,4 +1,4 @@
-/** Runs one compiled example in a process and a folder of its own; a server is also sent a signed and a forged webhook. */
+/** Runs one compiled example in a process and a folder of its own; a server is also sent signed webhooks and a forged one. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHmac, randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -92,11 +92,15 @@ async function converse(child: ChildProcess, exited: Promise<unknown>, path: str
   const listening = once(child, "message").then(([message]) => (message as { port: number }).port);
   const port = await Promise.race([listening, exited.then(() => undefined)]);
   if (port === undefined) return ["it ended without listening"];
-  const body = JSON.stringify(queued);
-  const signed = await post(port, path, body, sign(body));
-  const forged = await post(port, path, body, sign(`${body} `));
   const problems = [];
-  if (signed < 200 || signed > 299) problems.push(`a signed webhook to ${path} was answered with ${signed}`);
+  for (const event of [queued, inbound]) {
+    const body = JSON.stringify(event);
+    const signed = await post(port, path, body, sign(body));
+    if (signed >= 200 && signed <= 299) continue;
+    problems.push(`a signed ${event.eventType} to ${path} was answered with ${signed}`);
+  }
+  const body = JSON.stringify(queued);
+  const forged = await post(port, path, body, sign(`${body} `));
   if (forged !== 401) problems.push(`a forged webhook to ${path} was answered with ${forged}`);
   return problems;
 }
@@ -115,6 +119,24 @@ const queued = {
     to: "+15550100002",
     status: "QUEUED",
     error: null,
+  },
+};
+
+/** Signed with the secret of the other webhook kind, which is the same here. */
+const inbound = {
+  eventType: "message.inbound",
+  direction: "inbound",
+  occurredAt: Date.now(),
+  apiClientId: "client-1",
+  data: {
+    messageId: "message-2",
+    conversationId: "conversation-1",
+    numberId: "number-1",
+    from: "+15550100002",
+    to: "+15550100001",
+    body: "Yes please",
+    media: [],
+    timestamp: Date.now(),
   },
 };
 

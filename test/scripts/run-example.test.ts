@@ -39,6 +39,19 @@ describe("runExample()", () => {
     expect(await problemsOf(code)).toEqual([]);
   });
 
+  it("wants of a server that it takes signed webhooks of both kinds, and no forged one", async () => {
+    const server = (answers: string) => `
+      import { createServer } from "node:http";
+      createServer((request, response) => {
+        let body = "";
+        request.on("data", (chunk) => (body += chunk)).on("end", () => response.writeHead(${answers}).end());
+      }).listen(Number(process.env.PORT));`;
+    expect(await problemsOf(server('body.includes("message.inbound") ? 401 : 200'), { serves: "/hooks" })).toEqual([
+      "a signed message.inbound to /hooks was answered with 401",
+      "a forged webhook to /hooks was answered with 200",
+    ]);
+  });
+
   it("runs an emulator beside an example that asks for it, whose webhooks reach the example's port soon", async () => {
     const code = `
       import { createServer } from "node:http";
