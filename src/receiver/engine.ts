@@ -37,6 +37,7 @@ export class Engine<Tx> {
   readonly #housekeeping: Housekeeping;
   readonly #announcer: Announcer;
   #registry: HandlerRegistry<Tx>;
+  #keyrings: KeyringUse;
   #state: "new" | "open" | "closed" = "new";
   #opening: Promise<void> | null = null;
   #stopping: Promise<void> | null = null;
@@ -48,6 +49,7 @@ export class Engine<Tx> {
     const { store, clock, logger, random, concurrency, leaseMs, maxAttempts, onDead, handlerTimeoutMs } = options;
     this.options = options;
     this.#registry = registry;
+    this.#keyrings = keyrings;
     const transactional = store.capabilities.transactional;
     const runner = new Runner<Tx>({ registry: () => this.#registry, clock, logger, transactional, handlerTimeoutMs });
     this.#announcer = new Announcer(() => this.#registry.hooks, this.waiters, logger);
@@ -89,10 +91,17 @@ export class Engine<Tx> {
     return this.#housekeeping.counters;
   }
 
-  /** Another set of handlers takes over, as after a reload in development. */
-  use(registry: HandlerRegistry<Tx>): void {
+  /** Which secrets are in use. */
+  get keyrings(): KeyringUse {
+    return this.#keyrings;
+  }
+
+  /** Another set of handlers takes over, and other secrets, as after a reload in development. */
+  use(registry: HandlerRegistry<Tx>, keyrings: KeyringUse): void {
     registry.freeze();
     this.#registry = registry;
+    this.#keyrings = keyrings;
+    this.#housekeeping.use(keyrings);
   }
 
   /** Opens the store once; a failure is forgotten, so that the next delivery tries again. */

@@ -4,6 +4,8 @@ import type { Engine } from "./engine.ts";
 /**
  * - `stopped`: `stop()` was called.
  * - `store_unavailable`: the inbox does not answer, or the last delivery could not be stored; deliveries get 503.
+ * - `keyring_unavailable`: the secret store or the keyring provider failed when it was read last, or has no secret; what was
+ *   read before serves for 10 minutes, then deliveries get 503.
  * - `worker_not_running`: an event is due, and neither `start()` nor `drain()` ran for a minute.
  * - `worker_paused`: every handler failed, or `pause()` was called.
  * - `dead_letters`, `blocked_lanes`, `quarantined`: something waits for an operator.
@@ -11,6 +13,7 @@ import type { Engine } from "./engine.ts";
 export type HealthReason =
   | "stopped"
   | "store_unavailable"
+  | "keyring_unavailable"
   | "worker_not_running"
   | "worker_paused"
   | "dead_letters"
@@ -28,6 +31,7 @@ export async function healthOf<Tx>(engine: Engine<Tx>): Promise<Health> {
   else {
     if (engine.worker.isTripped || engine.worker.isPaused) reasons.push("worker_paused");
     reasons.push(...(await inboxReasons(engine)));
+    if (engine.keyrings.isFailing) reasons.push("keyring_unavailable");
   }
   return { status: reasons.length === 0 ? "ok" : "degraded", reasons };
 }

@@ -19,17 +19,17 @@ type HousekeepingOptions = Pick<ResolvedOptions<unknown>, "clock" | "logger" | "
 };
 
 /** Which secrets the receiver uses, and what keeps them up to date. */
-export type KeyringUse = Pick<KeyringSource, "version" | "background">;
+export type KeyringUse = Pick<KeyringSource, "version" | "background" | "isFailing">;
 
 export class Housekeeping {
   /** Cumulative for this process: deliveries by secret slot and by refusal reason. */
   readonly counters: Record<string, number> = {};
   readonly #options: HousekeepingOptions;
   readonly #worker: { readonly isStarted: boolean };
-  readonly #keyrings: KeyringUse;
+  #keyrings: KeyringUse;
   readonly #timers = new Map<string, Timer>();
   #workerRanAt: number;
-  /** The version of the last heartbeat. */
+  /** The version of the last heartbeat, whether it came through or not: one that failed is tried again when the next is due. */
   #toldVersion: string | null = null;
 
   constructor(options: HousekeepingOptions, worker: { readonly isStarted: boolean }, keyrings: KeyringUse) {
@@ -43,7 +43,18 @@ export class Housekeeping {
     this.#every("heartbeat", HEARTBEAT_MS, () => this.beat());
     this.#every("prune", PRUNE_MS, () => this.#pruneAll());
     this.#every("idle worker", IDLE_WORKER_MS, () => this.#warnAboutIdleWorker());
-    const { background } = this.#keyrings;
+    this.#keepKeyrings(this.#keyrings);
+  }
+
+  /** Other secrets are in use from now on. */
+  use(keyrings: KeyringUse): void {
+    this.#keyrings = keyrings;
+    this.#timers.get("keyring")?.cancel();
+    this.#timers.delete("keyring");
+    if (this.#isRunning) this.#keepKeyrings(keyrings);
+  }
+
+  #keepKeyrings({ background }: KeyringUse): void {
     if (background !== null) this.#every("keyring", background.everyMs, () => this.#refreshKeyrings(background));
     void this.#quietly("heartbeat", async () => {
       await background?.refresh();
@@ -101,8 +112,8 @@ export class Housekeeping {
 
   async beat(): Promise<void> {
     const keyringVersion = this.#keyrings.version();
-    await this.#options.store.heartbeat({ keyringVersion, counters: { ...this.counters } });
     this.#toldVersion = keyringVersion;
+    await this.#options.store.heartbeat({ keyringVersion, counters: { ...this.counters } });
   }
 
   /** A rotation waits until every receiver has said that it has the new secret, so a change is told at once. */
@@ -123,13 +134,11 @@ export class Housekeeping {
 
   #every(name: string, ms: number, work: () => Promise<void>): void {
     const again = () => {
-      this.#timers.set(
-        name,
-        this.#options.clock.setTimeout(() => void this.#quietly(name, work).then(next), ms),
-      );
-    };
-    const next = () => {
-      if (this.#timers.has(name)) again();
+      const timer = this.#options.clock.setTimeout(() => {
+        // Cancelled meanwhile, or another one took its place.
+        void this.#quietly(name, work).then(() => this.#timers.get(name) === timer && again());
+      }, ms);
+      this.#timers.set(name, timer);
     };
     again();
   }

@@ -204,12 +204,12 @@ export class Receiver<Tx = unknown> {
   }
 
   /**
-   * Goes on with the open inbox and worker of an older receiver, with this one's handlers: for reloads in development. Of a
-   * receiver that was stopped there is nothing to go on with.
+   * Goes on with the open inbox and worker of an older receiver, with this one's handlers and secrets: for reloads in
+   * development. Of a receiver that was stopped there is nothing to go on with.
    */
   takeOver(previous: Receiver<Tx>): void {
     if (previous.#engine.isStopped) return;
     this.#engine = previous.#engine;
-    this.#engine.use(this.#registry);
+    this.#engine.use(this.#registry, this.#keyrings);
   }
 }

@@ -51,6 +51,8 @@ export interface KeyringSource {
   reread(context: KeyringContext, seen: CompiledKeyring): Promise<CompiledKeyring | null>;
   /** Names the secrets in use, as `CompiledKeyring.version` does; for many tenants, all that are cached. */
   version(): string;
+  /** The last read failed, whoever asked for it: what was read before serves for 10 minutes, and then nothing does. */
+  readonly isFailing: boolean;
   /** What has to be read again and again although no request asks for it; null when that is nothing. */
   readonly background: BackgroundRefresh | null;
   /** Forgets the keyrings and stops the timers. */

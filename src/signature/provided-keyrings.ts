@@ -47,6 +47,7 @@ export class ProvidedKeyrings implements KeyringSource {
   readonly #reading = new Map<string, Promise<Entry>>();
   #rereading: Promise<Entry> | null = null;
   #closed = false;
+  #isFailing = false;
 
   readonly background = null;
 
@@ -110,6 +111,10 @@ export class ProvidedKeyrings implements KeyringSource {
     return createHash("sha256").update(versions.join("\n")).digest("hex").slice(0, 16);
   }
 
+  get isFailing(): boolean {
+    return this.#isFailing;
+  }
+
   close(): void {
     this.#closed = true;
     this.#known.clear();
@@ -158,6 +163,7 @@ export class ProvidedKeyrings implements KeyringSource {
       entry.keyring = keyring;
     }
     entry.failure = undefined;
+    this.#isFailing = false;
     entry.readAt = now;
     entry.dueAt = now + (keyring === EMPTY_KEYRING ? UNKNOWN_MS : this.#refreshMs);
   }
@@ -172,6 +178,7 @@ export class ProvidedKeyrings implements KeyringSource {
       this.#logger.error(fields, `The keyring provider failed. ${reason}`);
     }
     entry.failure = { cause };
+    this.#isFailing = true;
     entry.dueAt = this.#clock.monotonic() + Math.min(FAILURE_PAUSE_MS, this.#refreshMs);
   }
 

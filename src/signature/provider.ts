@@ -34,6 +34,7 @@ export function createKeyringSource(
     read: () => keyring,
     reread: () => Promise.resolve(null),
     version: () => keyring.version,
+    isFailing: false,
     background: null,
     close: () => {},
   };
@@ -53,6 +54,9 @@ function storedSource(secrets: SecretStore, deps: KeyringSourceDeps): KeyringSou
     read: () => keyrings.read({}),
     reread: (_, seen) => keyrings.reread({}, seen),
     version: () => keyrings.version(),
+    get isFailing() {
+      return keyrings.isFailing;
+    },
     background: { everyMs, refresh: () => keyrings.refresh({}) },
     close: () => keyrings.close(),
   };

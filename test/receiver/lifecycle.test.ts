@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { createReceiver, SetupError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
+import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import { DAY, incoming, memoryBench, recordedLog, SECRET, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
@@ -144,6 +145,40 @@ describe("takeOver()", () => {
     expect(seen).toEqual(["old", "new"]);
     expect(() => reloaded.onAny(() => {})).toThrow(SetupError);
     await reloaded.start();
+  });
+
+  it("keeps up to date and tells of the new one's secrets, no longer of the old one's (RCV-9)", async () => {
+    const kept = (current: string) => ({ current, previous: [], next: null, rotatedAt: null });
+    const [old, reread] = [memorySecrets({ refreshMs: 500 }), memorySecrets({ refreshMs: 1_000 })];
+    await old.write("inbound", kept(SECRET), 0);
+    await reread.write("inbound", kept(SECRET), 0);
+    const { receiver, clock, store } = sqliteBench({ secrets: old });
+    const version = async () => (await receiver.inbox.stats()).instances[0]?.keyringVersion;
+    const changed = async (before: unknown) => until(async () => (await version()) !== before, "another version");
+    receiver.onAny(() => {});
+    await receiver.start();
+    await changed(undefined);
+    let reads = 0;
+    const { read } = old;
+    old.read = (kind) => {
+      reads++;
+      return read(kind);
+    };
+    const { logger } = recordedLog();
+    const reloaded = createReceiver({ secrets: reread, store, clock, logger });
+    reloaded.onAny(() => {});
+    const before = await version();
+    await reread.write("inbound", kept("another-signing-secret-of-32-byt"), 1);
+    reloaded.takeOver(receiver);
+    await changed(before);
+    const taken = await version();
+    await reread.write("inbound", kept("a-third-signing-secret-of-32-byt"), 2);
+    await clock.advance(1_000);
+    await changed(taken);
+    expect(reads).toBe(0);
+    reread.read = () => Promise.reject(new Error("down"));
+    await clock.advance(1_000);
+    await until(async () => (await reloaded.health()).status === "degraded", "the failed read");
   });
 
   it("shows the inbox that was taken over, not a store of its own that was never opened", async () => {

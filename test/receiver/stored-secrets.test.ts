@@ -101,15 +101,34 @@ describe("createReceiver() with a secret store", () => {
     expect(beats).toBe(1);
   });
 
-  it("tells of a change again when its heartbeat failed", async () => {
-    const { secrets, store, clock, version } = await openBench();
+  it("tells of a change again when its heartbeat failed, as often as heartbeats come, not refreshes", async () => {
+    const { secrets, store, clock, version, codes } = await openBench(100);
     const before = await version();
     await secrets.write("inbound", slots({ current: NEXT }), 1);
-    store.faults.reads = new Error("locked");
-    await clock.advance(1_000);
+    store.faults.reads = Object.assign(new Error("locked"), { code: "locked" });
+    await clock.advance(9_000);
+    expect(codes().filter((code) => code === "locked")).toHaveLength(1);
     store.faults.reads = null;
     await clock.advance(1_000);
     await until(async () => (await version()) !== before, "the new version");
+  });
+
+  it("is degraded in health while its secrets can not be read, with or without deliveries (RCV-4)", async () => {
+    const { secrets, receiver, clock, log } = await openBench();
+    const { read } = secrets;
+    secrets.read = () => Promise.reject(new Error("down"));
+    await clock.advance(1_000);
+    await until(() => log.length > 0, "the failed read");
+    expect(await receiver.health()).toEqual({ status: "degraded", reasons: ["keyring_unavailable"] });
+    secrets.read = read;
+    await clock.advance(1_000);
+    await until(async () => (await receiver.health()).status === "ok", "the next read");
+  });
+
+  it("is degraded in health while no secret is stored (RCV-4)", async () => {
+    const { receiver, deliver } = memoryBench({ secrets: memorySecrets() });
+    expect((await deliver(inbound())).status).toBe(503);
+    expect((await receiver.health()).reasons).toEqual(["keyring_unavailable"]);
   });
 
   it("answers 503, never 401, while the store fails and nothing was read (RCV-4)", async () => {
