@@ -69,6 +69,8 @@ function noAnswerError({ reason, cause }: NoAnswer, facts: CallFacts, telling: T
       return new TimeoutError(`${subject} ${verb} no answer within ${timeoutMs} ms, ${made}.`, facts);
     case "connection":
       return new ConnectionError(`${subject} ${verb} no complete answer, ${made}.`, facts, { cause });
+    case "too_large":
+      return new ConnectionError(`${subject} was answered with more than 32 MiB, which is not read.`, facts);
     default:
       return reason satisfies never;
   }

@@ -1,5 +1,6 @@
 /** One request and its whole answer, or the reason why none came. */
 import type { Clock } from "../internal/clock.ts";
+import { textOf } from "./body.ts";
 import { safeCause } from "./safe-cause.ts";
 
 export interface HttpRequest {
@@ -22,7 +23,7 @@ export interface Answer {
 /** No complete answer: the service may or may not have done what was asked. */
 export interface NoAnswer {
   readonly kind: "none";
-  readonly reason: "connection" | "timeout" | "aborted";
+  readonly reason: "connection" | "timeout" | "aborted" | "too_large";
   /** What `fetch` failed with, without what it may hold of the request; of an abort, the signal's reason. */
   readonly cause: unknown;
 }
@@ -72,7 +73,9 @@ async function ask(fetch: Wire["fetch"], request: HttpRequest, signal: AbortSign
   const init = { method, headers, redirect: "manual", signal } as const;
   const response = await fetch(url, body === undefined ? init : { ...init, body });
   if (response.type === "error") throw new Error("The connection broke.");
-  const json = parsed(await response.text());
+  const text = await textOf(response);
+  if (text === null) return { kind: "none", reason: "too_large", cause: undefined };
+  const json = parsed(text);
   return { kind: "answer", status: response.status, headers: response.headers, response, json };
 }
 

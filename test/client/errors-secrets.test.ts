@@ -46,6 +46,43 @@ describe("secrets, tokens, numbers and texts", () => {
     expect(cause).not.toHaveProperty("headers");
   });
 
+  it("are left out of a cause whose message nobody knows, in whatever words it has them", async () => {
+    for (const message of [`Invalid value ${TEXT}`, TEXT, "4155550199", `sent to 415-555-0199: ${TEXT}`]) {
+      const foreign = Object.assign(new RangeError(message), { code: "ERR_FOREIGN", cause: new Error(message) });
+      const client = started(async (input) => {
+        if (String(input).endsWith("/token")) return Response.json({ access_token: TOKEN });
+        throw foreign;
+      });
+      const error = await failureOf(client.messages.send(sendRequest()), ConnectionError);
+      expect(error.cause).toMatchObject({ name: "RangeError", code: "ERR_FOREIGN", message: "fetch failed" });
+      const all = `${shown(error)} ${error.stack}`;
+      for (const marked of [TEXT, "4155550199", "415-555-0199"]) expect(all).not.toContain(marked);
+    }
+  });
+
+  it.each([
+    "ECONNRESET",
+    "ECONNREFUSED",
+    "ENOTFOUND",
+    "EAI_AGAIN",
+    "ETIMEDOUT",
+    "EPIPE",
+    "EHOSTUNREACH",
+    "CERT_HAS_EXPIRED",
+    "ERR_TLS_CERT_ALTNAME_INVALID",
+    "DEPTH_ZERO_SELF_SIGNED_CERT",
+    "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+    "UND_ERR_SOCKET",
+    "HPE_INVALID_CONSTANT",
+  ])("leave the message of a cause that the system or fetch itself wrote: %s", async (code) => {
+    const cause = Object.assign(new Error("other side closed"), { code });
+    const client = started(async () => {
+      throw new TypeError("fetch failed", { cause });
+    });
+    const error = await failureOf(client.whoami(), ConnectionError);
+    expect((error.cause as Error).cause).toMatchObject({ code, message: "other side closed" });
+  });
+
   it.each(["body", "basic"] as const)("are in no error of the token route (authMethod %s)", async (authMethod) => {
     const refused: typeof fetch = async (_, init) => {
       throw new TypeError(`fetch failed: ${inspect(init)}`);
