@@ -1,9 +1,14 @@
 /** The last step of a rotation: what the service signs with becomes `current`, whoever else writes meanwhile. */
 import type { WebhookConfig } from "../client/types.ts";
+import { checkSecretText } from "../signature/secret.ts";
 import type { NextSecret, SecretSlots, StoredSecrets } from "../signature/secret-store.ts";
+import { configOf } from "./config.ts";
+import { RotationError } from "./errors.ts";
+import type { HandedOver } from "./hand-over.ts";
 import type { Rotation } from "./options.ts";
-import { livePrevious, timestampOf, validityOf, withCurrent, withPrevious } from "./slots.ts";
-import { configOf, conflict, type HandedOver, MOST_WRITES, storedOf } from "./steps.ts";
+import { persistently } from "./persistence.ts";
+import { livePrevious, type Replacement, timestampOf, validityOf, withCurrent, withPrevious } from "./slots.ts";
+import { MOST_WRITES, storedOf } from "./steps.ts";
 import type { RotationResult } from "./types.ts";
 
 /** What the end of a rotation tells of it. */
@@ -15,24 +20,40 @@ export interface Exchange extends HandedOver {
   readonly stored: StoredSecrets;
 }
 
-/** Writes at once, without another look: a secret that the service made is known to nobody else. */
+/**
+ * Writes at once, without another look: a secret that the service made is known to nobody else, and is not given up at the
+ * first failure. Where the secret is our own, the next call finds it in the store.
+ */
 export async function commit(rotation: Rotation, exchange: Exchange): Promise<Ending> {
   const { secret, config, next } = exchange;
+  checkSecretText("secret", secret, rotation.secrets.encoding);
+  const replacement = { secret, validUntil: validUntilOf(rotation, config), rotatedAt: timestampOf(config.rotatedAt) };
+  const store = (stored: StoredSecrets) => replace(rotation, { ...exchange, stored, replacement });
+  if (secret === next.secret) return store(exchange.stored);
+  const ending = await persistently(rotation, async (failures) =>
+    store(failures === 0 ? exchange.stored : await storedOf(rotation)),
+  );
+  return { ...ending, generated: true };
+}
+
+/** What becomes of the slots, whatever else they hold. */
+type Becoming = Pick<Replacement, "secret" | "validUntil" | "rotatedAt">;
+
+async function replace(
+  rotation: Rotation,
+  { next, config, replacement, ...exchange }: Exchange & { readonly replacement: Becoming },
+): Promise<Ending> {
   const { secrets, kind, clock } = rotation;
-  const validUntil = validUntilOf(rotation, config);
   let { stored } = exchange;
   for (let write = 0; write < MOST_WRITES; write++) {
     const isUnderWay = stored.next?.secret === next.secret;
-    if (!isUnderWay && stored.current === secret) return endingOf(rotation, { stored, config });
+    if (!isUnderWay && stored.current === replacement.secret) return endingOf(rotation, { stored, config });
     const place = isUnderWay || (await isLatest(rotation, config)) ? withCurrent : withPrevious;
-    const replacement = { secret, validUntil, next: isUnderWay ? null : stored.next, now: clock.now() };
-    const slots = place(stored, replacement);
-    if (await secrets.write(kind, slots, stored.revision)) {
-      return { ...endingOf(rotation, { stored: slots, config }), generated: secret !== next.secret };
-    }
+    const slots = place(stored, { ...replacement, next: isUnderWay ? null : stored.next, now: clock.now() });
+    if (await secrets.write(kind, slots, stored.revision)) return endingOf(rotation, { stored: slots, config });
     stored = await storedOf(rotation);
   }
-  throw conflict(rotation);
+  throw notStored(rotation);
 }
 
 /** Somebody else has ended the rotation, with the same secret. */
@@ -68,4 +89,9 @@ function endingOf({ clock }: Rotation, { stored, config }: { stored: SecretSlots
     rotatedAt: timestampOf(config.rotatedAt),
     previousValidUntil: replaced?.validUntil ?? null,
   };
+}
+
+function notStored({ kind }: Rotation): RotationError {
+  const message = `The service has a new ${kind} secret, and it could not become current in the store: somebody else wrote there each time. Call rotateSecret() again at once: it goes on with that secret, or says what is to be done.`;
+  return new RotationError("rotation_conflict", message, { fields: { kind } });
 }

@@ -8,6 +8,7 @@ export type RotationErrorCode = Extract<
   | "rotation_conflict" // Somebody else rotated meanwhile, and not to the same secret.
   | "receivers_not_ready" // The secret is installed, the service does not have it yet: run again.
   | "not_rotated" // The service took the secret and shows no rotation.
+  | "invalid_response" // The service's answer is no configuration of a webhook kind.
 >;
 
 /** A rotation that did not begin, or did not end. What it began stays, harms nothing, and is taken up by the next call. */

@@ -5,6 +5,7 @@ import { type Logger, loggerOption } from "../internal/logger.ts";
 import { booleanOption, choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { WebhookKind } from "../signature/secret.ts";
 import type { SecretStore } from "../signature/secret-store.ts";
+import { secretStoreOption } from "../signature/secret-store-option.ts";
 import type { RotateSecretOptions, RotationClient } from "./types.ts";
 
 /** Options, checked and complete: what each step of a rotation works with. */
@@ -38,7 +39,7 @@ export function resolveOptions(options: RotateSecretOptions): Rotation {
   return {
     client: clientOption(options.client),
     kind: kindOption(options.kind),
-    secrets: secretsOption(options.secrets),
+    secrets: secretStoreOption("secrets", options.secrets),
     force: booleanOption("force", options.force, false),
     waitMs: numberOption("waitMs", options.waitMs, 120_000, { min: 0, max: 3_600_000, unit: "ms" }),
     toleranceMs: numberOption("toleranceMs", options.toleranceMs, 5_400_000, { min: 1, max: 86_400_000, unit: "ms" }),
@@ -53,12 +54,6 @@ export function kindOption(value: unknown): WebhookKind {
   throw new SetupError("invalid_option", 'Option "kind" is missing: "inbound" or "delivery".', {
     fields: { option: "kind" },
   });
-}
-
-export function secretsOption(value: SecretStore): SecretStore {
-  const isStore = (["read", "write", "receivers"] as const).every((name) => typeof value?.[name] === "function");
-  if (isStore) return value;
-  throw invalidOption("secrets", "must be the secret store that the receivers read from", value);
 }
 
 function clientOption(value: RotationClient): RotationClient {

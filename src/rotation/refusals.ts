@@ -1,7 +1,7 @@
 /** When a rotation must not begin: each refusal says until when, or what to do first. */
 import type { WebhookConfig } from "../client/types.ts";
 import type { WebhookKind } from "../signature/secret.ts";
-import type { SecretStore, StoredSecrets } from "../signature/secret-store.ts";
+import type { SecretSlots, StoredSecrets } from "../signature/secret-store.ts";
 import { RotationError } from "./errors.ts";
 import type { Rotation } from "./options.ts";
 import { livePrevious, liveSecrets, NOTHING_STORED, previousEnd, timestampOf } from "./slots.ts";
@@ -23,6 +23,10 @@ interface Standing {
  */
 export function refuseUnlessSettled({ kind, force }: Rotation, { stored, config, now }: Standing): void {
   if (force) return;
+  const rotatedAt = timestampOf(config.rotatedAt);
+  // Only a rotation through this store lets it know one: before the first there is nothing to compare with.
+  const isForeign = stored.rotatedAt !== null && rotatedAt !== null && rotatedAt !== stored.rotatedAt;
+  if (isForeign) throw rotatedElsewhere(kind, { shown: rotatedAt, remembered: stored.rotatedAt });
   const serviceEnd = timestampOf(config.previousSecretValidUntil);
   const isOpenThere = config.hasPreviousSecret && (serviceEnd === null || serviceEnd > now);
   const storedEnd = previousEnd(stored, now);
@@ -35,6 +39,14 @@ export function refuseUnlessSettled({ kind, force }: Rotation, { stored, config,
   throw new RotationError("rotation_refused", message, { fields: { kind, until: null } });
 }
 
+function rotatedElsewhere(
+  kind: WebhookKind,
+  { shown, remembered }: { readonly shown: number; readonly remembered: number },
+): RotationError {
+  const message = `The service shows a rotation of the ${kind} secret (rotatedAt ${shown}) that the store does not know (its last one: ${remembered}): the secret was rotated elsewhere, or this store was restored from a backup. Receivers may lack what the service signs with. If somebody has that secret, store it; if not, pass force: true, which gives the service and the receivers a new one.`;
+  return new RotationError("rotation_refused", message, { fields: { kind, until: null } });
+}
+
 function stillOpen(kind: WebhookKind, until: number | null): RotationError {
   const end =
     until === null ? ", the service does not say until when" : ` until ${new Date(until).toISOString()} (${until})`;
@@ -42,16 +54,19 @@ function stillOpen(kind: WebhookKind, until: number | null): RotationError {
   return new RotationError("rotation_refused", message, { fields: { kind, until } });
 }
 
-/** @throws RotationError when another secret would be one too many in the keyring of both kinds, forced or not */
-export async function refuseTooManySecrets(rotation: Rotation, stored: StoredSecrets, now: number): Promise<void> {
-  const { kind, secrets, force } = rotation;
-  const all = [stored, await otherKind(secrets, kind)];
-  if (new Set(all.flatMap((slots) => liveSecrets(slots, now))).size < MOST_SECRETS) return;
-  const until = Math.min(...all.flatMap((slots) => livePrevious(slots, now)).map(({ validUntil }) => validUntil));
-  const message = `Receivers try at most ${MOST_SECRETS} secrets, those of both kinds and the replaced ones together, and so many are valid: rotate after ${new Date(until).toISOString()} (${until}), when one has ended.${force ? " force: true does not change that." : ""}`;
+/**
+ * @param slots - of the rotation's kind, as they are or are to be stored
+ * @throws RotationError when they are too many for the keyring of both kinds, forced or not
+ */
+export async function refuseTooManySecrets(
+  { kind, secrets, force = false }: Pick<Rotation, "kind" | "secrets"> & { readonly force?: boolean },
+  slots: SecretSlots,
+  now: number,
+): Promise<void> {
+  const other = await secrets.read(kind === "inbound" ? "delivery" : "inbound");
+  const all = [slots, other ?? NOTHING_STORED];
+  if (new Set(all.flatMap((each) => liveSecrets(each, now))).size <= MOST_SECRETS) return;
+  const until = Math.min(...all.flatMap((each) => livePrevious(each, now)).map(({ validUntil }) => validUntil));
+  const message = `Receivers try at most ${MOST_SECRETS} secrets, those of both kinds and the replaced ones together, and another one would be too many: try again after ${new Date(until).toISOString()} (${until}), when one has ended.${force ? " force: true does not change that." : ""}`;
   throw new RotationError("rotation_refused", message, { fields: { kind, until } });
-}
-
-async function otherKind(secrets: SecretStore, kind: WebhookKind): Promise<StoredSecrets> {
-  return (await secrets.read(kind === "inbound" ? "delivery" : "inbound")) ?? NOTHING_STORED;
 }

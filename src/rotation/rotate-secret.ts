@@ -1,7 +1,9 @@
 /** `rotateSecret()`: gives the service a new signing secret that every receiver has already. */
 import { commit, endedElsewhere } from "./commit.ts";
+import { handOver } from "./hand-over.ts";
 import { resolveOptions } from "./options.ts";
-import { begin, handOver, installed } from "./steps.ts";
+import { promptStore } from "./prompt-store.ts";
+import { begin, installed } from "./steps.ts";
 import type { RotateSecretOptions, RotationResult } from "./types.ts";
 import { untilReceiversAreReady } from "./waiting.ts";
 
@@ -13,9 +15,10 @@ import { untilReceiversAreReady } from "./waiting.ts";
  *
  * @returns when the service signs with the new secret
  * @throws SetupError for a wrong option
- * @throws RotationError `rotation_refused`, nothing was begun: a replaced secret is still valid (`fields.until`, epoch ms), the
- *   store lacks the service's secret, or there would be more than 8; `receivers_not_ready`: some did not get the secret in time
- *   (`fields.receivers`); `not_rotated`: the service shows no rotation; `rotation_conflict`: another one ended meanwhile
+ * @throws RotationError `rotation_refused`, the service was asked nothing: a replaced secret is still valid (`fields.until`, epoch
+ *   ms), the store lacks the service's secret or its last rotation, or there would be more than 8 secrets; `receivers_not_ready`:
+ *   some did not get the secret in time (`fields.receivers`); `not_rotated`: the service shows no rotation; `rotation_conflict`:
+ *   another one ended meanwhile; `invalid_response`: the service's answer is no configuration
  * @throws what client and secret store reject with, such as `NotFoundError` (WHK-27), and the reason of `signal`
  * @example
  * const { previousValidUntil } = await rotateSecret({ client, kind: "delivery", secrets });
@@ -24,10 +27,11 @@ export async function rotateSecret(options: RotateSecretOptions): Promise<Rotati
   const rotation = resolveOptions(options);
   const { kind, signal, logger } = rotation;
   signal?.throwIfAborted();
-  const { next, resumed } = await begin(rotation);
+  const early = { ...rotation, secrets: promptStore(rotation) };
+  const { next, resumed } = await begin(early);
   signal?.throwIfAborted();
-  const receivers = await untilReceiversAreReady(rotation, next);
-  const { stored, isEnded } = await installed(rotation, next);
+  const receivers = await untilReceiversAreReady(early);
+  const { stored, isEnded } = await installed(early, next);
   signal?.throwIfAborted();
   // From here on only a failure ends it: the service may make a secret that nothing but its answer tells.
   const ending = isEnded

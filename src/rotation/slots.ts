@@ -66,14 +66,19 @@ export interface Replacement {
   readonly secret: string;
   readonly validUntil: number;
   readonly next: NextSecret | null;
+  /** When that was, as the service shows it. */
+  readonly rotatedAt: number | null;
   readonly now: number;
 }
 
 /** `secret` is what the service signs with. */
-export function withCurrent(slots: SecretSlots, { secret, validUntil, next, now }: Replacement): SecretSlots {
+export function withCurrent(
+  slots: SecretSlots,
+  { secret, validUntil, next, rotatedAt, now }: Replacement,
+): SecretSlots {
   const others = livePrevious(slots, now).filter((previous) => previous.secret !== secret);
   const replaced = slots.current === null || slots.current === secret ? [] : [{ secret: slots.current, validUntil }];
-  return { current: secret, previous: [...replaced, ...others], next, rotatedAt: slots.rotatedAt };
+  return { current: secret, previous: [...replaced, ...others], next, rotatedAt };
 }
 
 /** `secret` is what the service signed with for a moment, before another rotation replaced it. */

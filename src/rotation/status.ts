@@ -3,7 +3,8 @@ import { KeyringError } from "../errors.ts";
 import { systemClock } from "../internal/clock.ts";
 import { refuseUnknownOptions } from "../internal/options.ts";
 import type { ReceiverSighting, SecretStore, StoredSecrets } from "../signature/secret-store.ts";
-import { kindOption, secretsOption } from "./options.ts";
+import { secretStoreOption } from "../signature/secret-store-option.ts";
+import { kindOption } from "./options.ts";
 import { NOTHING_STORED, previousEnd } from "./slots.ts";
 import type { RotationStatus, RotationStatusOptions } from "./types.ts";
 import { livingOf, storedVersion } from "./waiting.ts";
@@ -19,7 +20,7 @@ import { livingOf, storedVersion } from "./waiting.ts";
 export async function rotationStatus(options: RotationStatusOptions): Promise<RotationStatus> {
   refuseUnknownOptions("rotationStatus", options, ["kind", "secrets", "clock"]);
   const kind = kindOption(options.kind);
-  const secrets = secretsOption(options.secrets);
+  const secrets = secretStoreOption("secrets", options.secrets);
   const now = (options.clock ?? systemClock).now();
   const stored = (await secrets.read(kind)) ?? NOTHING_STORED;
   const living = livingOrNull(await secrets.receivers(), now);
@@ -27,7 +28,8 @@ export async function rotationStatus(options: RotationStatusOptions): Promise<Ro
     kind,
     phase: phaseOf(stored, now),
     previousValidUntil: previousEnd(stored, now),
-    previousUses: living?.reduce((uses, { counters }) => uses + (counters["slot:previous"] ?? 0), 0) ?? null,
+    previousUses: usesOf("slot:previous", living),
+    nextUses: usesOf("slot:next", living),
     receivers: living && (await withReadiness(living, secrets, now)),
   };
 }
@@ -36,6 +38,10 @@ function phaseOf(stored: StoredSecrets, now: number): RotationStatus["phase"] {
   if (stored.next !== null) return "installing";
   if (stored.current === null) return "none";
   return previousEnd(stored, now) === null ? "settled" : "overlap";
+}
+
+function usesOf(counter: string, living: readonly ReceiverSighting[] | null): number | null {
+  return living?.reduce((uses, { counters }) => uses + (counters[counter] ?? 0), 0) ?? null;
 }
 
 function livingOrNull(sightings: readonly ReceiverSighting[] | null, now: number) {

@@ -1,7 +1,7 @@
 /** The wait of a rotation until the receivers have the new secret, and which receivers those are. */
 import { sleep } from "../internal/clock.ts";
 import { compileKeyring } from "../signature/keyring.ts";
-import type { NextSecret, ReceiverSighting, SecretStore } from "../signature/secret-store.ts";
+import type { ReceiverSighting, SecretStore } from "../signature/secret-store.ts";
 import { storedKeyring } from "../signature/stored-keyrings.ts";
 import { RotationError } from "./errors.ts";
 import type { Rotation } from "./options.ts";
@@ -22,20 +22,20 @@ type Look =
 /**
  * Waits until every living receiver has the secrets as they are stored.
  *
- * @returns how many there are; null when the store can not tell: then its refresh time has passed twice since `next`
+ * @returns how many there are; null when the store can not tell: then this call has waited for twice its refresh time
  * @throws RotationError `receivers_not_ready` after `waitMs`
  */
-export async function untilReceiversAreReady(rotation: Rotation, next: NextSecret): Promise<number | null> {
+export async function untilReceiversAreReady(rotation: Rotation): Promise<number | null> {
   const { kind, clock, signal, waitMs, logger } = rotation;
   const begunAt = clock.monotonic();
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 1.5, LONGEST_PAUSE_MS)) {
     const waitedMs = clock.monotonic() - begunAt;
-    const look = await lookAt(rotation, { next, waitedMs });
+    const look = await lookAt(rotation, waitedMs);
     if (look.outcome === "ready") {
-      const line =
-        look.receivers === 0 ? "No receiver has been seen: nobody is waited for." : "The receivers are ready.";
-      logger.info({ kind, receivers: look.receivers }, line);
-      return look.receivers;
+      const { receivers } = look;
+      if (receivers !== 0) logger.info({ kind, receivers }, "The receivers are ready.");
+      else logger.warn({ kind }, "No receiver has been seen for 90 s: the service gets a secret that none may have.");
+      return receivers;
     }
     const leftMs = waitMs - waitedMs;
     if (leftMs <= 0) throw notReady(rotation, look);
@@ -44,15 +44,12 @@ export async function untilReceiversAreReady(rotation: Rotation, next: NextSecre
   }
 }
 
-async function lookAt(
-  { secrets, clock }: Rotation,
-  { next, waitedMs }: { readonly next: NextSecret; readonly waitedMs: number },
-): Promise<Look> {
+async function lookAt({ secrets, clock }: Rotation, waitedMs: number): Promise<Look> {
   const sightings = await secrets.receivers();
   const now = clock.now();
   if (sightings === null) {
-    // The wall clock may have been set back since: then what this call has waited counts.
-    const leftMs = 2 * secrets.refreshMs - Math.max(now - next.since, waitedMs);
+    // When `next` was written is told by another machine's clock perhaps: what this call has waited for is certain.
+    const leftMs = 2 * secrets.refreshMs - waitedMs;
     return leftMs > 0 ? { outcome: "unseen", leftMs } : { outcome: "ready", receivers: null };
   }
   const living = livingOf(sightings, now);
@@ -75,7 +72,7 @@ export async function storedVersion(secrets: SecretStore, now: number): Promise<
 function notReady({ kind, waitMs }: Rotation, look: Exclude<Look, { outcome: "ready" }>): RotationError {
   const advice = "The new secret stays installed, which harms nothing: call rotateSecret() again to go on.";
   if (look.outcome === "unseen") {
-    const message = `The store does not know its receivers, so each is given time to read the new ${kind} secret: ${Math.ceil(look.leftMs)} ms more than waitMs (${waitMs}) allows. ${advice}`;
+    const message = `The store does not know its receivers, so each call gives them time to read the new ${kind} secret: ${Math.ceil(look.leftMs)} ms more than waitMs (${waitMs}) allows. Raise it to twice the store's refreshMs at least. ${advice}`;
     return new RotationError("receivers_not_ready", message, { fields: { kind, receivers: null } });
   }
   const names = look.receivers.map(({ pid, host }) => `${pid}@${host}`);

@@ -10,7 +10,7 @@ import {
   sightingOf,
   startSetting,
   whileTimePasses,
-  withConfig,
+  withOutcome,
 } from "../rotation/support.ts";
 import { shown } from "./leaks-support.ts";
 
@@ -42,7 +42,7 @@ const WAYS: readonly Way[] = [
   {
     how: "is answered by a service that has not rotated",
     ends: "not_rotated",
-    options: (setting) => withConfig(setting, "update", { hasCurrentSecret: false }),
+    options: (setting) => withOutcome(setting, { hasCurrentSecret: false }),
   },
   {
     how: "finds no route",
@@ -55,7 +55,7 @@ const WAYS: readonly Way[] = [
     answer: (body) => new Response(echo(body), { status: 500 }),
   },
   { how: "gets a page with its body", ends: "api_error", answer: (body) => new Response(body, { status: 502 }) },
-  { how: "is answered with its body alone", ends: null, answer: (body) => new Response(body) },
+  { how: "is answered with its body alone", ends: "not_rotated", answer: (body) => new Response(body) },
   {
     how: "breaks, in words that quote its body",
     ends: "connection_failed",

@@ -92,7 +92,7 @@ describe("rotateSecret(), twice at once", () => {
     expect(await setting.secrets.read("delivery")).toMatchObject({
       current: serviceSecret(setting),
       next: third,
-      rotatedAt: null,
+      rotatedAt: serviceState(setting).rotatedAt,
     });
   });
 

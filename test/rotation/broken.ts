@@ -30,16 +30,25 @@ export interface CrashPoint {
   readonly when: "before" | "after";
 }
 
-/** The operations of a process that ends somewhere. */
-export function crashAt({ operation: last, when }: CrashPoint): Around {
+/** The operations of a process that ends somewhere; what it began has no answer, and it asks nothing more. */
+export function crashAt({ operation: last, when }: CrashPoint): { around: Around; crash: Promise<never> } {
   let count = 0;
-  return async (operation) => {
-    count += 1;
-    if (count > last || (count === last && when === "before")) throw new Crash();
-    const result = await operation();
-    if (count === last) throw new Crash();
-    return result;
+  let end: (crash: Crash) => void;
+  const crash = new Promise<never>((_, reject) => {
+    end = reject;
+  });
+  const ended = <T>() => {
+    end(new Crash());
+    return new Promise<T>(() => {});
   };
+  const around: Around = async (operation) => {
+    count += 1;
+    const own = count;
+    if (own > last || (own === last && when === "before")) return ended();
+    const result = await operation();
+    return own === last ? ended() : result;
+  };
+  return { around, crash };
 }
 
 /** Lets one operation of several rotations begin or end at a time, in an order that `random` decides. */

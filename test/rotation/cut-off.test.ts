@@ -31,7 +31,7 @@ describe("rotateSecret(), cut off", () => {
     await expectAgreement(setting);
   });
 
-  it.each([1, 2, 3, 4, 5])(
+  it.each([1, 2, 3, 4, 5, 6, 7, 8, 9])(
     "throws the reason of its signal between two steps, and is resumed: read %i",
     async (count) => {
       const setting = await startSetting();
@@ -42,7 +42,7 @@ describe("rotateSecret(), cut off", () => {
         ...setting.secrets,
         read(kind) {
           reads += 1;
-          // The record and the other kind, both for the receivers' version, and the record before it is handed over.
+          // The record, the other kind twice, both for the receivers' version, and those again before it is handed over.
           if (reads === count) controller.abort(reason);
           return setting.secrets.read(kind);
         },

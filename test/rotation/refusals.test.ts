@@ -1,13 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { rotateSecret } from "../../src/rotation/index.ts";
+import { rotateSecret, type SecretStore } from "../../src/rotation/index.ts";
+import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import {
   DAY_MS,
   expectAgreement,
   FIRST_SECRET,
   failureOf,
   HOUR_MS,
+  type Setting,
   serviceSecret,
   startSetting,
+  whileTimePasses,
   withConfig,
 } from "./support.ts";
 
@@ -97,6 +100,36 @@ describe("rotateSecret(), refused", () => {
     await expectAgreement(setting);
   });
 
+  it("takes `next` back when the other kind grew while it was written (RCV-9)", async () => {
+    const setting = await startSetting();
+    const secrets = interfering(setting, { atWrite: 1 });
+    expect(await failureOf(rotateSecret({ ...setting.options, secrets }))).toMatchObject({ code: "rotation_refused" });
+    expect(await setting.secrets.read("delivery")).toMatchObject({ current: FIRST_SECRET, next: null });
+    expect(serviceSecret(setting)).toBe(FIRST_SECRET);
+  });
+
+  it("does not hand over a secret that is one too many since it was installed (RCV-9)", async () => {
+    const setting = await startSetting();
+    const secrets = interfering(setting, { atLook: 1 });
+    const refused = await failureOf(rotateSecret({ ...setting.options, secrets }));
+    expect(refused).toMatchObject({ code: "rotation_refused", fields: { until: expect.any(Number) } });
+    expect(serviceSecret(setting)).toBe(FIRST_SECRET);
+    await setting.clock.advance(2 * DAY_MS);
+    expect(await rotateSecret(setting.options)).toMatchObject({ resumed: true });
+    await expectAgreement(setting);
+  });
+
+  it("does not hand over a secret that receivers could not use (RCV-9)", async () => {
+    const setting = await startSetting();
+    setting.sightings = null;
+    const unusable = { current: "short", previous: [], next: null, rotatedAt: null, revision: 1 };
+    const read: SecretStore["read"] = async (kind) => (kind === "inbound" ? unusable : setting.secrets.read(kind));
+    const options = { ...setting.options, secrets: { ...setting.secrets, read } };
+    const refused = await failureOf(whileTimePasses(setting.clock, rotateSecret(options)));
+    expect(refused).toMatchObject({ name: "SetupError", code: "invalid_secret" });
+    expect(serviceSecret(setting)).toBe(FIRST_SECRET);
+  });
+
   it("counts a secret that both kinds share once", async () => {
     const setting = await startSetting();
     const previous = Array.from({ length: 6 }, (_, index) => ({
@@ -108,3 +141,87 @@ describe("rotateSecret(), refused", () => {
     await expectAgreement(setting);
   });
 });
+
+describe("rotateSecret(), after a rotation that its store does not know", () => {
+  it("refuses, for receivers may lack what the service signs with; not when forced (RCV-9)", async () => {
+    const setting = await startSetting();
+    await rotateSecret(setting.options);
+    await setting.clock.advance(2 * DAY_MS);
+    const secret = "a-secret-that-somebody-else-put-in";
+    await setting.client.webhooks.update("delivery", { signingEnabled: true, secret });
+    const refused = await failureOf(rotateSecret(setting.options));
+    expect(refused).toMatchObject({ code: "rotation_refused", fields: { until: null } });
+    expect(String(refused)).toMatch(/rotated elsewhere, or this store was restored from a backup.*force: true/);
+    expect(await setting.secrets.read("delivery")).toMatchObject({ next: null });
+    await setting.clock.advance(2 * DAY_MS);
+    expect(await failureOf(rotateSecret(setting.options))).toMatchObject({ code: "rotation_refused" });
+    await rotateSecret({ ...setting.options, force: true });
+    await expectAgreement(setting);
+    await setting.clock.advance(2 * DAY_MS);
+    await rotateSecret(setting.options);
+  });
+
+  it("refuses with a store that was restored from a backup (RCV-9)", async () => {
+    const setting = await startSetting();
+    await rotateSecret(setting.options);
+    const backup = await setting.secrets.read("delivery");
+    await setting.clock.advance(2 * DAY_MS);
+    await rotateSecret(setting.options);
+    await setting.clock.advance(2 * DAY_MS);
+    const secrets = memorySecrets({ receivers: async () => [] });
+    await secrets.write("delivery", backup ?? expect.fail(), 0);
+    const refused = await failureOf(rotateSecret({ ...setting.options, secrets }));
+    expect(refused).toMatchObject({ code: "rotation_refused", fields: { until: null } });
+    await rotateSecret({ ...setting.options, secrets, force: true });
+    expect((await secrets.read("delivery"))?.current).toBe(serviceSecret(setting));
+  });
+
+  it.each([undefined, null, 0])(
+    "goes on where the service shows no rotation any more: %s (WHK-16)",
+    async (rotatedAt) => {
+      const setting = await startSetting();
+      await rotateSecret(setting.options);
+      await setting.clock.advance(2 * DAY_MS);
+      await rotateSecret(withConfig(setting, "get", { rotatedAt }));
+      await expectAgreement(setting);
+    },
+  );
+
+  it("remembers the rotation that the service showed last (WHK-2)", async () => {
+    const setting = await startSetting();
+    for (let day = 0; day < 2; day++) {
+      const { rotatedAt } = await rotateSecret(setting.options);
+      expect(await setting.secrets.read("delivery")).toMatchObject({ rotatedAt });
+      await setting.clock.advance(2 * DAY_MS);
+    }
+  });
+});
+
+/** A store in which the other kind gets as many secrets as there may be, at a write of this one or a look for receivers. */
+function interfering(
+  { secrets, clock }: Setting,
+  at: { readonly atWrite?: number; readonly atLook?: number },
+): SecretStore {
+  const counts = { atWrite: 0, atLook: 0 };
+  const count = async (name: keyof typeof counts) => {
+    counts[name] += 1;
+    if (counts[name] !== at[name]) return;
+    const previous = Array.from({ length: 6 }, (_, index) => ({
+      secret: `a-replaced-inbound-secret-${index}`,
+      validUntil: clock.now() + DAY_MS,
+    }));
+    await secrets.write("inbound", { current: "an-inbound-secret", previous, next: null, rotatedAt: null }, 0);
+  };
+  return {
+    ...secrets,
+    async write(...args) {
+      const isWritten = await secrets.write(...args);
+      await count("atWrite");
+      return isWritten;
+    },
+    async receivers() {
+      await count("atLook");
+      return [];
+    },
+  };
+}

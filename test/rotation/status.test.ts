@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
-import { adoptSecret, rotateSecret, rotationStatus } from "../../src/rotation/index.ts";
+import { rotateSecret, rotationStatus } from "../../src/rotation/index.ts";
 import { compileKeyring } from "../../src/signature/keyring.ts";
 import { storedKeyring } from "../../src/signature/stored-keyrings.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
@@ -36,17 +36,23 @@ describe("rotationStatus()", () => {
     expect((await statusOf(setting)).previousValidUntil).toBe(now + 9);
   });
 
-  it("adds up the uses of previous secrets, and says which living receivers are ready", async () => {
+  it("adds up the uses of previous and next secrets, and says which living receivers are ready", async () => {
     const setting = await startSetting();
     const now = setting.clock.now();
     const { version } = compileKeyring(await storedKeyring(setting.secrets, now), now);
-    const ready = sightingOf({ id: "a", seenAt: now, keyringVersion: version, counters: { "slot:previous": 3 } });
+    const ready = sightingOf({
+      id: "a",
+      seenAt: now,
+      keyringVersion: version,
+      counters: { "slot:previous": 3, "slot:next": 2 },
+    });
     const lagging = sightingOf({ id: "b", seenAt: now - 89_999, counters: { "slot:previous": 4, "slot:current": 9 } });
-    const idle = sightingOf({ id: "c", seenAt: now });
-    const gone = sightingOf({ id: "d", seenAt: now - 90_000, counters: { "slot:previous": 100 } });
+    const idle = sightingOf({ id: "c", seenAt: now, counters: { "slot:next": 6 } });
+    const gone = sightingOf({ id: "d", seenAt: now - 90_000, counters: { "slot:previous": 100, "slot:next": 100 } });
     setting.sightings = [ready, lagging, idle, gone];
     expect(await statusOf(setting)).toMatchObject({
       previousUses: 7,
+      nextUses: 8,
       receivers: [
         { ...ready, ready: true },
         { ...lagging, ready: false },
@@ -58,7 +64,7 @@ describe("rotationStatus()", () => {
   it("knows nothing of receivers where the store does not", async () => {
     const setting = await startSetting();
     setting.sightings = null;
-    expect(await statusOf(setting)).toMatchObject({ previousUses: null, receivers: null });
+    expect(await statusOf(setting)).toMatchObject({ previousUses: null, nextUses: null, receivers: null });
   });
 
   it("finds receivers unready before the first secret", async () => {
@@ -82,69 +88,6 @@ describe("rotationStatus()", () => {
   ])("names a wrong %s", async (option, wrong) => {
     const given = { kind: "delivery", secrets: memorySecrets(), ...wrong } as never;
     expect(await failureOf(rotationStatus(given))).toMatchObject({ name: "SetupError", fields: { option } });
-  });
-});
-
-describe("adoptSecret()", () => {
-  it("stores the secret in use as the current one, so that a rotation can begin (RCV-9)", async () => {
-    const setting = await startSetting({ empty: true });
-    await setting.client.webhooks.update("delivery", { signingEnabled: true, secret: FIRST_SECRET });
-    await adoptSecret({ kind: "delivery", secrets: setting.secrets, secret: FIRST_SECRET });
-    expect(await setting.secrets.read("delivery")).toMatchObject({
-      current: FIRST_SECRET,
-      previous: [],
-      next: null,
-      rotatedAt: null,
-    });
-    await rotateSecret(setting.options);
-    expect((await setting.secrets.read("delivery"))?.previous).toMatchObject([{ secret: FIRST_SECRET }]);
-  });
-
-  it("changes nothing when it is stored already", async () => {
-    const secrets = memorySecrets();
-    await adoptSecret({ kind: "inbound", secrets, secret: FIRST_SECRET });
-    await adoptSecret({ kind: "inbound", secrets, secret: FIRST_SECRET });
-    expect(await secrets.read("inbound")).toMatchObject({ current: FIRST_SECRET, revision: 1 });
-  });
-
-  it("never overwrites another secret", async () => {
-    const secrets = memorySecrets();
-    await adoptSecret({ kind: "delivery", secrets, secret: FIRST_SECRET });
-    const refused = await failureOf(adoptSecret({ kind: "delivery", secrets, secret: "another-secret-of-32-bytes" }));
-    expect(refused).toMatchObject({ name: "RotationError", code: "rotation_refused" });
-    expect(await secrets.read("delivery")).toMatchObject({ current: FIRST_SECRET, revision: 1 });
-  });
-
-  it("never puts one beside a rotation that is under way", async () => {
-    const setting = await startSetting({ empty: true });
-    setting.sightings = [sightingOf({ seenAt: setting.clock.now() })];
-    await failureOf(rotateSecret({ ...setting.options, waitMs: 0 }));
-    const adopted = adoptSecret({ kind: "delivery", secrets: setting.secrets, secret: FIRST_SECRET });
-    expect(await failureOf(adopted)).toMatchObject({ code: "rotation_refused" });
-    expect(await setting.secrets.read("delivery")).toMatchObject({ current: null, revision: 1 });
-  });
-
-  it("does not overwrite what somebody else stores at the same moment", async () => {
-    const secrets = memorySecrets();
-    const [first, second] = await Promise.allSettled([
-      adoptSecret({ kind: "delivery", secrets, secret: FIRST_SECRET }),
-      adoptSecret({ kind: "delivery", secrets, secret: "another-secret-of-32-bytes" }),
-    ]);
-    expect([first.status, second.status]).toEqual(["fulfilled", "rejected"]);
-    expect(await secrets.read("delivery")).toMatchObject({ current: FIRST_SECRET, revision: 1 });
-  });
-
-  it("lets several processes that start together store the same one", async () => {
-    const secrets = memorySecrets();
-    await Promise.all([1, 2, 3].map(() => adoptSecret({ kind: "delivery", secrets, secret: FIRST_SECRET })));
-    expect(await secrets.read("delivery")).toMatchObject({ current: FIRST_SECRET, revision: 1 });
-  });
-
-  it.each(["", "   ", "short", 5, undefined])("refuses what is no secret: %j", async (secret) => {
-    const secrets = memorySecrets();
-    const refused = await failureOf(adoptSecret({ kind: "delivery", secrets, secret: secret as string }));
-    expect(refused).toMatchObject({ name: "SetupError", fields: { option: "secret" } });
-    expect(await secrets.read("delivery")).toBeNull();
   });
 });
 

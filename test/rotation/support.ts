@@ -127,6 +127,21 @@ export function withConfig({ options }: Pick<Setting, "options">, method: "get" 
   return { ...options, client: { webhooks: changed } };
 }
 
+/** The options, with a client whose answer to the update shows something, and each look after it. */
+export function withOutcome({ options }: Pick<Setting, "options">, fields: object) {
+  const changed = withConfig({ options }, "update", fields);
+  const shown = withConfig({ options }, "get", fields);
+  let isUpdated = false;
+  const webhooks: typeof options.client.webhooks = {
+    get: () => (isUpdated ? shown : options).client.webhooks.get(),
+    update(...args) {
+      isUpdated = true;
+      return changed.client.webhooks.update(...args);
+    },
+  };
+  return { ...options, client: { webhooks } };
+}
+
 /** Service and store have one current secret, and no rotation is under way. */
 export async function expectAgreement(setting: Setting): Promise<void> {
   const stored = await setting.secrets.read("delivery");

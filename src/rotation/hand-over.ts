@@ -1,0 +1,81 @@
+/** The step of a rotation that gives the service its new secret, and makes sure that the service signs with it. */
+import type { WebhookConfig } from "../client/types.ts";
+import { checkSecret } from "../signature/secret.ts";
+import type { NextSecret } from "../signature/secret-store.ts";
+import { checkedConfig, configOf } from "./config.ts";
+import { RotationError } from "./errors.ts";
+import type { Rotation } from "./options.ts";
+import { timestampOf } from "./slots.ts";
+
+/** What the service signs with since its answer. */
+export interface HandedOver {
+  readonly secret: string;
+  readonly config: WebhookConfig;
+}
+
+/** Gives the secret to the service. Sent again it is no second rotation (WHK-20), so this can be repeated. */
+export async function handOver(rotation: Rotation, next: NextSecret): Promise<HandedOver> {
+  const { client, kind, logger } = rotation;
+  const answer = await client.webhooks.update(kind, { signingEnabled: true, secret: next.secret });
+  const config = checkedConfig(answer, "webhooks.update()");
+  const { generatedSecret } = answer;
+  if (isSecret(rotation, generatedSecret) && generatedSecret !== next.secret) {
+    logger.warn({ kind }, "The service made a secret of its own though one was supplied: that one becomes current.");
+    return { secret: generatedSecret, config };
+  }
+  const shown = await verified(rotation, { next, config });
+  logger.info({ kind, rotatedAt: timestampOf(shown.rotatedAt) }, "The service has the new secret.");
+  return { secret: next.secret, config: shown };
+}
+
+/** Anything else in its place, such as null or a row of stars, says that there is none. */
+function isSecret({ secrets }: Rotation, value: unknown): value is string {
+  if (typeof value !== "string") return false;
+  try {
+    checkSecret("generatedSecret", { secret: value, encoding: secrets.encoding });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** @throws RotationError `not_rotated` when neither the answer nor another look shows the rotation; not when forced */
+async function verified(
+  rotation: Rotation,
+  { next, config }: { readonly next: NextSecret; readonly config: WebhookConfig },
+): Promise<WebhookConfig> {
+  const { kind, force, logger } = rotation;
+  if (isRotated(config, next)) return config;
+  const latest = await configOf(rotation);
+  if (isRotated(latest, next)) return latest;
+  const hasNoSecret = latest.hasCurrentSecret === false;
+  if (!force || hasNoSecret) throw notRotated(rotation, { rotatedAt: timestampOf(latest.rotatedAt), hasNoSecret });
+  logger.warn(
+    { kind, rotatedAt: timestampOf(latest.rotatedAt) },
+    "The service shows no rotation. It is forced: the new secret becomes current, the replaced one counts until its end.",
+  );
+  return latest;
+}
+
+/** A first secret replaces none, and is no rotation to the service (WHK-19). */
+function isRotated(config: WebhookConfig, next: NextSecret): boolean {
+  if (config.hasCurrentSecret === false) return false;
+  const rotatedAt = timestampOf(config.rotatedAt);
+  return !next.hadSecret || (rotatedAt !== null && rotatedAt !== next.rotatedAtBefore);
+}
+
+function notRotated(
+  { kind }: Rotation,
+  { rotatedAt, hasNoSecret }: { readonly rotatedAt: number | null; readonly hasNoSecret: boolean },
+): RotationError {
+  const shown = hasNoSecret
+    ? "no current secret"
+    : rotatedAt === null
+      ? "no rotatedAt"
+      : "the same rotatedAt as before";
+  const force = hasNoSecret
+    ? ""
+    : " If nextUses of rotationStatus() grows, the service signs with it: pass force: true, which ends the rotation.";
+  const message = `The service took the new ${kind} secret but shows ${shown}: it is not known which secret it signs with. Receivers accept both. Call rotateSecret() again, which goes on with the same secret.${force} If that changes nothing, ask the service's operators.`;
+  return new RotationError("not_rotated", message, { fields: { kind, rotatedAt } });
+}

@@ -1,0 +1,65 @@
+import { describe, expect, it } from "vitest";
+import { rotateSecret, type SecretStore } from "../../src/rotation/index.ts";
+import { expectAgreement, FIRST_SECRET, failureOf, type Setting, serviceSecret, startSetting } from "./support.ts";
+
+/** Reads before the hand-over: the record, the other kind twice, both for the receivers' version, and those again. */
+const READS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+
+describe("rotateSecret(), with a store that does not answer", () => {
+  it.each(READS)("ends after 10 s, and is resumed: read %i", async (count) => {
+    const setting = await startSetting();
+    const failure = failureOf(rotateSecret({ ...setting.options, secrets: silentAt(setting, count) }));
+    await setting.clock.advance(9_999);
+    await expect(Promise.race([failure, "still waiting"])).resolves.toBe("still waiting");
+    await setting.clock.advance(1);
+    expect(await failure).toMatchObject({
+      name: "StoreError",
+      code: "store_unavailable",
+      message: expect.stringMatching(/did not answer read\(\) within 10 s/),
+    });
+    expect(serviceSecret(setting)).toBe(FIRST_SECRET);
+    await rotateSecret(setting.options);
+    await expectAgreement(setting);
+  });
+
+  it("ends after 10 s without the receivers", async () => {
+    const setting = await startSetting();
+    const secrets = { ...setting.secrets, receivers: () => new Promise<never>(() => {}) };
+    const failure = failureOf(rotateSecret({ ...setting.options, secrets }));
+    await setting.clock.advance(10_000);
+    expect(await failure).toMatchObject({ message: expect.stringMatching(/receivers\(\)/) });
+    expect(serviceSecret(setting)).toBe(FIRST_SECRET);
+  });
+
+  it.each(READS)("ends at once when its signal aborts, with the reason: read %i", async (count) => {
+    const setting = await startSetting();
+    const controller = new AbortController();
+    const reason = new Error("the process ends");
+    const options = { ...setting.options, secrets: silentAt(setting, count), signal: controller.signal };
+    const failure = failureOf(rotateSecret(options));
+    await setting.clock.advance(1_000);
+    controller.abort(reason);
+    expect(await failure).toBe(reason);
+  });
+
+  it("passes on what a store throws instead of rejecting", async () => {
+    const setting = await startSetting();
+    const reason = new Error("not open");
+    const read = () => {
+      throw reason;
+    };
+    expect(await failureOf(rotateSecret({ ...setting.options, secrets: { ...setting.secrets, read } }))).toBe(reason);
+  });
+});
+
+/** A store whose one read has no answer. */
+function silentAt({ secrets }: Setting, count: number): SecretStore {
+  let reads = 0;
+  return {
+    ...secrets,
+    read(kind) {
+      reads += 1;
+      return reads === count ? new Promise(() => {}) : secrets.read(kind);
+    },
+  };
+}
