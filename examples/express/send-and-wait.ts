@@ -18,7 +18,8 @@ interface Outcome {
 async function main(to: readonly string[]): Promise<void> {
   const client = createClient(readClientEnvironment(process.env));
   const { secrets, inboxPath } = readEnvironment(process.env);
-  // Never started: it looks into the inbox, and the other process handles what arrives there.
+  // Never started: it looks into the inbox, and the other process handles what arrives there. Its secrets must be that process's
+  // own, in the same secret store if it has one: a rotation waits for all who have the inbox open.
   const receiver = createReceiver({ secrets, store: sqliteStore(inboxPath) });
   try {
     const outcomes = await sendAndWait(client, receiver, to);
