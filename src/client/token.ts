@@ -1,18 +1,32 @@
-/** The token of the client: one at a time, asked for once whatever the parallelism, renewed before it ends (CLI-1, CLI-2, CLI-4). */
+/** The client's token: one at a time, asked for once whatever the parallelism, renewed before it ends (CLI-1, CLI-2, CLI-4). */
 import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import { attempt, type Ground, type Plan } from "./attempts.ts";
+import { AttendedClock } from "./attended-clock.ts";
 import { type CallFacts, OAuthError, type ServiceError } from "./errors.ts";
 import { tokenError } from "./failure-error.ts";
 import { isTransientOAuth } from "./meaning.ts";
 import { oauthRefusal, recordOf } from "./refusal.ts";
+import { isTransient } from "./retry.ts";
 import type { TokenRequest } from "./token-request.ts";
 import type { Answer } from "./transport.ts";
 
 /** A token, or how to tell a caller that there is none: each call has an error of its own, with the facts of the call. */
 export type TokenOutcome =
   | { readonly kind: "token"; readonly held: HeldToken }
-  | { readonly kind: "failed"; error(facts: CallFacts): ServiceError };
+  | {
+      readonly kind: "failed";
+      readonly isTransient: boolean;
+      readonly retryAfterMs: number | null;
+      error(facts: CallFacts): ServiceError;
+    };
+
+/** The token request under way. */
+interface Asking {
+  readonly outcome: Promise<TokenOutcome>;
+  /** The request's own: what is asked ahead keeps no process alive, until a call waits for it. */
+  readonly clock: AttendedClock;
+}
 
 /** A token as it was issued once. It is told from others as an object, for the service may issue the same text again. */
 export interface HeldToken {
@@ -35,7 +49,8 @@ export class TokenSource {
   readonly #ground: Ground;
   readonly #logger: Logger;
   #held: HeldToken | null = null;
-  #pending: Promise<TokenOutcome> | null = null;
+  #pending: Asking | null = null;
+  /** Monotonic milliseconds; never again with this token after a refusal that no repetition changes. */
   #renewNotBefore = Number.NEGATIVE_INFINITY;
 
   constructor(request: TokenRequest, ground: Ground, logger: Logger) {
@@ -56,10 +71,9 @@ export class TokenSource {
 
   /** The outcome of the one request under way, or of a new one. Never rejects. A failure is not kept: the next call asks again. */
   fresh(): Promise<TokenOutcome> {
-    this.#pending ??= this.#ask().finally(() => {
-      this.#pending = null;
-    });
-    return this.#pending;
+    const { outcome, clock } = this.#asking();
+    clock.attend();
+    return outcome;
   }
 
   /** The service refused this token; one that came since stays. */
@@ -69,8 +83,11 @@ export class TokenSource {
 
   async #renewAhead(now: number): Promise<void> {
     this.#renewNotBefore = now + RENEW_AGAIN_MS;
-    const outcome = await this.fresh();
+    const outcome = await this.#asking().outcome;
     if (outcome.kind === "token") return;
+    const { isTransient, retryAfterMs } = outcome;
+    const wanted = isTransient ? this.#ground.clock.monotonic() + (retryAfterMs ?? 0) : Number.POSITIVE_INFINITY;
+    this.#renewNotBefore = Math.max(this.#renewNotBefore, wanted);
     const { code } = outcome.error({ operation: OPERATION, attempts: 0, idempotencyKey: null });
     this.#logger.warn(
       { operation: OPERATION, code },
@@ -78,22 +95,36 @@ export class TokenSource {
     );
   }
 
-  async #ask(): Promise<TokenOutcome> {
-    const { clock, timeoutMs } = this.#ground;
+  #asking(): Asking {
+    if (this.#pending !== null) return this.#pending;
+    const clock = new AttendedClock(this.#ground.clock);
+    const outcome = this.#ask({ ...this.#ground, clock }).finally(() => {
+      this.#pending = null;
+    });
+    this.#pending = { outcome, clock };
+    return this.#pending;
+  }
+
+  async #ask(ground: Ground): Promise<TokenOutcome> {
+    const { clock, timeoutMs } = ground;
     // Before the answer came, so that the token ends here no later than there.
     let askedAt = clock.monotonic();
-    const ending = await attempt(
-      planOf(this.#request, clock, () => {
-        askedAt = clock.monotonic();
-      }),
-      this.#ground,
-    );
-    if (ending.kind !== "answer") return { kind: "failed", error: (facts) => tokenError(ending, facts, timeoutMs) };
+    const onAttempt = () => {
+      askedAt = clock.monotonic();
+    };
+    const ending = await attempt(planOf(this.#request, clock, onAttempt), ground);
+    if (ending.kind !== "answer") {
+      const retryAfterMs = ending.kind === "refused" ? ending.refusal.retryAfterMs : null;
+      const error = (facts: CallFacts) => tokenError(ending, facts, timeoutMs);
+      return { kind: "failed", isTransient: isTransient(ending), retryAfterMs, error };
+    }
     const held = heldToken(ending, askedAt);
     if (held === null) {
       const refusal = oauthRefusal(ending, clock.now());
-      return { kind: "failed", error: (facts) => new OAuthError(refusal, facts, UNUSABLE) };
+      const error = (facts: CallFacts) => new OAuthError(refusal, facts, UNUSABLE);
+      return { kind: "failed", isTransient: false, retryAfterMs: null, error };
     }
+    this.#renewNotBefore = Number.NEGATIVE_INFINITY;
     this.#held = held;
     return { kind: "token", held };
   }
