@@ -51,6 +51,7 @@ function isSignal(value: unknown): value is AbortSignal {
     typeof value === "object" &&
     value !== null &&
     "aborted" in value &&
+    typeof value.aborted === "boolean" &&
     "addEventListener" in value &&
     typeof value.addEventListener === "function"
   );

@@ -19,19 +19,19 @@ export interface Call<T> extends Promise<T> {
 export function callOf<T>(outcome: Promise<WithResponse<T>>): Call<T> {
   const data = outcome.then((answer) => answer.data);
   const withResponse = () => {
-    // Its failure is told by the promise given here.
+    // Its failure is told by the promise given here, which must be one of its own: `outcome` counts as looked at already.
     data.catch(() => {});
-    return outcome;
+    return outcome.then((answer) => answer);
   };
   return Object.assign(data, { withResponse });
 }
 
 export interface CallOptions {
   /** Ends the call with an `AbortedError`. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface SendOptions extends CallOptions {
   /** 1 to 255 visible ASCII characters. Default: a random UUID. Give the one of an error to go on with that send. */
-  readonly idempotencyKey?: string;
+  readonly idempotencyKey?: string | undefined;
 }

@@ -82,22 +82,24 @@ export function createClient(options: ClientOptions): Client {
     rules: { maxRetries, backoff, random },
   };
   const calls = new CoreCalls(resolved, ground, new TokenSource(request, ground, logger));
-  const run = <T>(call: CoreCall<T>): Call<T> => callOf(calls.run(call));
+  const run = <T>(operation: string, make: () => CoreCall<T>): Call<T> => callOf(calls.run(operation, make));
   const checks = { validateRequests };
   return {
-    whoami: (options) => run(whoamiCall(options)),
+    whoami: (options) => run("whoami", () => whoamiCall(options)),
     webhooks: {
-      get: (options) => run(webhooksGetCall(options)),
-      update: (kind, update, options) => run(webhooksUpdateCall(checks, kind, { update, options })),
+      get: (options) => run("webhooks.get", () => webhooksGetCall(options)),
+      update: (kind, update, options) =>
+        run("webhooks.update", () => webhooksUpdateCall(checks, kind, { update, options })),
     },
     numbers: {
-      list: (options) => run(numbersListCall(options)),
-      get: (numberId, options) => run(numbersGetCall(numberId, options)),
-      search: (search, options) => run(numbersSearchCall(checks, search, options)),
-      update: (numberId, update, options) => run(numbersUpdateCall(checks, numberId, { update, options })),
+      list: (options) => run("numbers.list", () => numbersListCall(options)),
+      get: (numberId, options) => run("numbers.get", () => numbersGetCall(numberId, options)),
+      search: (search, options) => run("numbers.search", () => numbersSearchCall(checks, search, options)),
+      update: (numberId, update, options) =>
+        run("numbers.update", () => numbersUpdateCall(checks, numberId, { update, options })),
     },
     messages: {
-      send: (request, options) => run(messagesSendCall(checks, request, options)),
+      send: (request, options) => run("messages.send", () => messagesSendCall(checks, request, options)),
     },
   };
 }

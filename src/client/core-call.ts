@@ -50,16 +50,34 @@ export class CoreCalls {
     this.#log = new SampledLog(options.logger, options.clock);
   }
 
-  /** @throws ServiceError */
-  async run<T>(call: CoreCall<T>): Promise<WithResponse<T>> {
-    const { operation, idempotencyKey, issues } = call;
-    if (issues.length > 0) throw new InvalidArgumentError(operation, issues, idempotencyKey);
-    const ending = await attempt(this.#planOf(call), this.#ground);
+  /**
+   * Makes the call that `make` describes; what is made of the arguments is made before this returns.
+   *
+   * @throws ServiceError
+   */
+  async run<T>(operation: string, make: () => CoreCall<T>): Promise<WithResponse<T>> {
+    const { call, plan } = this.#begun(operation, make);
+    const { idempotencyKey } = call;
+    const ending = await attempt(plan, this.#ground);
     const { attempts } = ending;
     const facts = { operation, attempts, idempotencyKey };
     if (ending.kind !== "answer") throw coreError(ending, facts, this.#options.timeoutMs);
     const data = call.read(this.#checked(ending, call.answers, facts), facts);
     return { data, response: ending.response, attempts };
+  }
+
+  /** Arguments may have getters, or be proxies: whatever they throw when they are read. */
+  #begun<T>(operation: string, make: () => CoreCall<T>): { call: CoreCall<T>; plan: Plan } {
+    let made: { call: CoreCall<T>; plan: Plan };
+    try {
+      const call = make();
+      made = { call, plan: this.#planOf(call) };
+    } catch {
+      throw new InvalidArgumentError(operation, ["arguments: cannot be read"]);
+    }
+    const { issues, idempotencyKey } = made.call;
+    if (issues.length > 0) throw new InvalidArgumentError(operation, issues, idempotencyKey);
+    return made;
   }
 
   #planOf<T>(call: CoreCall<T>): Plan {

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { jsonOf, keyIssues, kindIssues, numberIdIssues, optionIssues } from "./arguments.ts";
 import type { CallOptions, SendOptions } from "./call.ts";
 import type { CoreCall } from "./core-call.ts";
+import { recordOf } from "./refusal.ts";
 import { numberUpdateIssues, searchIssues, sendIssues, webhookUpdateIssues } from "./requests.ts";
 import type { Operation } from "./responses.ts";
 import { numbersOf, sendResultOf, updatedConfigOf, updatedNumberOf } from "./results.ts";
@@ -53,10 +54,12 @@ export function webhooksUpdateCall(
   const { update, options } = change;
   const route = `/api/core/webhooks/${kind}`;
   const body = jsonOf(update);
+  // What is sent decides: a getter or a toJSON may write another update than the one that is read here.
+  const sent: unknown = body === undefined ? undefined : JSON.parse(body);
   const always = [...kindIssues(kind), ...bodyIssues(body), ...optionIssues(options, CALL_OPTIONS)];
-  const issues = checks.validateRequests && always.length === 0 ? webhookUpdateIssues(update) : always;
+  const issues = checks.validateRequests && always.length === 0 ? webhookUpdateIssues(sent) : always;
   // A lost answer may have held a generated secret, which the service shows only once (WHK-13).
-  const isRepeatable = typeof update?.secret === "string";
+  const isRepeatable = typeof recordOf(sent).secret === "string";
   return {
     operation: "webhooks.update",
     answers: "webhooks.update",

@@ -16,9 +16,15 @@ import {
 /** How long to wait before a retry: a random part of `min(maxMs, baseMs * 2 ** (retry - 1))` (full jitter). */
 export interface BackoffOptions {
   /** Milliseconds, 0 to 60,000. Default 250. */
-  readonly baseMs?: number;
+  readonly baseMs?: number | undefined;
   /** Milliseconds, 0 to 60,000. Default 8,000. */
-  readonly maxMs?: number;
+  readonly maxMs?: number | undefined;
+}
+
+/** The same, with its defaults. */
+export interface Backoff {
+  readonly baseMs: number;
+  readonly maxMs: number;
 }
 
 export interface ClientOptions {
@@ -27,30 +33,30 @@ export interface ClientOptions {
   readonly clientId: string;
   readonly clientSecret: string;
   /** How the token request names the client: in its form body (default, recommended) or by HTTP Basic (CLI-1). */
-  readonly authMethod?: "body" | "basic";
+  readonly authMethod?: "body" | "basic" | undefined;
   /** How long one attempt may take, answer included. Milliseconds, 1 to 600,000. Default 30,000. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** Retries of one call, the one after a 401 not counted. 0 to 10. Default 2. */
-  readonly maxRetries?: number;
-  readonly backoff?: BackoffOptions;
+  readonly maxRetries?: number | undefined;
+  readonly backoff?: BackoffOptions | undefined;
   /** What to do with an answer that differs from the specification where the client can go on: log it (default), throw, or nothing. */
-  readonly validateResponses?: "warn" | "throw" | "off";
+  readonly validateResponses?: "warn" | "throw" | "off" | undefined;
   /** Refuse calls that the service would refuse for certain, before any request. Default true (SEA-15). */
-  readonly validateRequests?: boolean;
+  readonly validateRequests?: boolean | undefined;
   /** Default: the global one. */
-  readonly fetch?: typeof globalThis.fetch;
+  readonly fetch?: typeof globalThis.fetch | undefined;
   /** Default: warnings and errors to standard error, one JSON object per line. */
-  readonly logger?: Logger;
+  readonly logger?: Logger | undefined;
   /** Called before each request. What a hook throws is logged and dropped. */
-  readonly onRequest?: (notice: RequestNotice) => void;
+  readonly onRequest?: ((notice: RequestNotice) => void) | undefined;
   /** Called after each answer, read to its end. */
-  readonly onResponse?: (notice: ResponseNotice) => void;
+  readonly onResponse?: ((notice: ResponseNotice) => void) | undefined;
   /** Called before the wait that precedes a retry. */
-  readonly onRetry?: (notice: RetryNotice) => void;
+  readonly onRetry?: ((notice: RetryNotice) => void) | undefined;
   /** For tests: `createFakeClock()` of `oncehook/testing`. */
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
   /** For tests. */
-  readonly random?: Random;
+  readonly random?: Random | undefined;
 }
 
 /** One request; never its body, its token or its recipients. */
@@ -88,7 +94,7 @@ export interface ResolvedOptions {
   readonly authMethod: "body" | "basic";
   readonly timeoutMs: number;
   readonly maxRetries: number;
-  readonly backoff: Required<BackoffOptions>;
+  readonly backoff: Backoff;
   readonly validateResponses: "warn" | "throw" | "off";
   readonly validateRequests: boolean;
   readonly fetch: typeof globalThis.fetch;

@@ -1,7 +1,7 @@
 /** Whether a failed request is made again, and when: no waiting here, only the rules (CLI-5, CLI-6, SND-22, SND-23). */
 import type { Random } from "../internal/clock.ts";
 import type { Refusal } from "./errors.ts";
-import type { BackoffOptions } from "./options.ts";
+import type { Backoff } from "./options.ts";
 import type { NoAnswer } from "./transport.ts";
 
 /** What a request ended in, if not in a success. */
@@ -16,7 +16,7 @@ interface Refused {
 
 export interface RetryRules {
   readonly maxRetries: number;
-  readonly backoff: Required<BackoffOptions>;
+  readonly backoff: Backoff;
   readonly random: Random;
 }
 

@@ -57,12 +57,12 @@ export interface WebhookDefaults {
 /** What to change; an absent field stays as it is. */
 export interface WebhookUpdate {
   /** An http or https URL; null removes the target. */
-  readonly endpointUrl?: string | null;
-  readonly enabled?: boolean;
+  readonly endpointUrl?: string | null | undefined;
+  readonly enabled?: boolean | undefined;
   /** Required in every update (WHK-8). */
   readonly signingEnabled: boolean;
   /** Your own signing secret. Without one an update is never retried: a lost answer would lose a generated secret. */
-  readonly secret?: string;
+  readonly secret?: string | undefined;
 }
 
 /** A number of this client. */
@@ -83,28 +83,28 @@ export interface PhoneNumber {
 /** What to change; an absent field stays as it is, null clears (UPD-8, UPD-10). */
 export interface NumberUpdate {
   /** The spelling of requests (UPD-7). */
-  readonly campaignregId?: string | null;
+  readonly campaignregId?: string | null | undefined;
   /** The spelling of responses, which the service ignores in a request (CLI-8). */
   readonly campaignRegId?: never;
-  readonly smsEnabled?: boolean;
-  readonly mmsEnabled?: boolean;
+  readonly smsEnabled?: boolean | undefined;
+  readonly mmsEnabled?: boolean | undefined;
   /** An http or https URL. */
-  readonly webhookInboundOverride?: string | null;
+  readonly webhookInboundOverride?: string | null | undefined;
   /** An http or https URL. */
-  readonly webhookDeliveryOverride?: string | null;
+  readonly webhookDeliveryOverride?: string | null | undefined;
 }
 
 /** Filters of a search; none searches everything (SEA-11). */
 export interface NumberSearch {
-  readonly npa?: string;
+  readonly npa?: string | undefined;
   /** Needs `npa`. */
-  readonly nxx?: string;
+  readonly nxx?: string | undefined;
   /** Needs `state`. */
-  readonly city?: string;
-  readonly state?: string;
-  readonly zipCode?: string;
+  readonly city?: string | undefined;
+  readonly state?: string | undefined;
+  readonly zipCode?: string | undefined;
   /** Needs `state`, and is currently rejected by the service all the same (SEA-5). */
-  readonly rateCenter?: string;
+  readonly rateCenter?: string | undefined;
 }
 
 /** A number that could be had. */
@@ -133,8 +133,8 @@ export interface MediaInput {
   readonly storageKey: string;
   readonly mimeType: string;
   readonly byteLength: number;
-  readonly sourceUrl?: string;
-  readonly fileName?: string;
+  readonly sourceUrl?: string | undefined;
+  readonly fileName?: string | undefined;
 }
 
 interface SendBase {
@@ -142,7 +142,7 @@ interface SendBase {
   readonly sendFrom: string;
   /** At least one recipient in E.164 form. Each becomes a message of its own (SND-19). */
   readonly to: readonly string[];
-  readonly text?: string;
+  readonly text?: string | undefined;
   /** Your key for all messages of this send; not empty. Events carry it. */
   readonly externalReference: string;
 }

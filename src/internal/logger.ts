@@ -29,11 +29,13 @@ export function loggerOption(value: Logger | undefined): Logger {
   throw invalidOption("logger", "must have debug, info, warn and error methods", value);
 }
 
-/** The logger, with its exceptions dropped: a log that is full must not turn a stored event into a failed one. */
+/** The logger, with its exceptions and rejections dropped: a log that is full must not turn a stored event into a failed one. */
 export function guardedLogger(logger: Logger): Logger {
   const guarded = (level: "debug" | "info" | "warn" | "error") => (fields: LogFields, message: string) => {
     try {
-      logger[level](fields, message);
+      // A logger may be async though its type says nothing of it.
+      const result: unknown = logger[level](fields, message);
+      if (result instanceof Promise) result.catch(nothing);
     } catch {
       // Where could it be told?
     }

@@ -133,6 +133,56 @@ describe("a Call", () => {
     expect(unhandled).toEqual([]);
   });
 
+  it.each([
+    ["the call", (call: Call<unknown>) => call],
+    ["withResponse()", (call: Call<unknown>) => call.withResponse()],
+  ])("that fails and that nobody awaits is an unhandled rejection, by %s", async (_, taken) => {
+    const others = process.listeners("unhandledRejection");
+    process.removeAllListeners("unhandledRejection");
+    onTestFinished(() => {
+      process.removeAllListeners("unhandledRejection");
+      for (const other of others) process.on("unhandledRejection", other);
+    });
+    const unhandled: unknown[] = [];
+    process.on("unhandledRejection", (reason) => unhandled.push(reason));
+    const { client } = await startClient({ validateRequests: false });
+    void taken(client.messages.send(undefined as never));
+    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+    expect(unhandled).toMatchObject([{ code: "invalid_argument" }]);
+  });
+
+  it("rejects when its arguments cannot be read, and throws nothing", async () => {
+    const thrower = () => {
+      throw new Error("unreadable");
+    };
+    const traps = { get: thrower, has: thrower, ownKeys: thrower, getPrototypeOf: thrower };
+    const proxy = new Proxy({}, traps) as never;
+    const getter = (name: string) => Object.defineProperty({}, name, { enumerable: true, get: thrower }) as never;
+    const signal = Object.defineProperty({ addEventListener: () => {} }, "aborted", { get: thrower }) as never;
+    const { client, emulator, requests } = await startClient();
+    const calls = [
+      () => client.whoami(proxy),
+      () => client.whoami(getter("signal")),
+      () => client.whoami({ signal }),
+      () => client.webhooks.get(getter("signal")),
+      () => client.webhooks.update("inbound", proxy),
+      () => client.webhooks.update("inbound", getter("secret")),
+      () => client.webhooks.update(Symbol("inbound") as never, { signingEnabled: true }),
+      () => client.numbers.list(proxy),
+      () => client.numbers.get("num_1", proxy),
+      () => client.numbers.search(getter("state")),
+      () => client.numbers.update("num_1", proxy),
+      () => client.numbers.update("num_1", {}, getter("signal")),
+      () => client.messages.send(getter("to")),
+      () => client.messages.send(sendOf(emulator), getter("idempotencyKey")),
+    ];
+    for (const make of calls) {
+      const error = await failureOf(make(), InvalidArgumentError);
+      expect(error).toMatchObject({ attempts: 0, message: expect.stringContaining("cannot be ") });
+    }
+    expect(requests).toEqual([]);
+  });
+
   it("never throws, but rejects", async () => {
     const { client } = await startClient();
     const calls = [

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ConnectionError, TimeoutError, UpstreamError } from "../../src/client/index.ts";
+import { ConnectionError, InvalidArgumentError, TimeoutError, UpstreamError } from "../../src/client/index.ts";
 import type { ApiAction } from "../../src/emulator/faults/rule.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
 import { failureOf, SEND_PATH, sendOf, startClient, startServer } from "./support.ts";
@@ -100,6 +100,33 @@ describe("of the other calls", () => {
       await expect(call).rejects.toMatchObject({ attempts: 1, operation: "webhooks.update", idempotencyKey: null });
     },
   );
+});
+
+describe("a webhook update", () => {
+  const lost = { match: { route: "PATCH /api/core/webhooks/delivery" }, action: LOST, times: 1 };
+  const getter = (secrets: (string | undefined)[]) => ({
+    signingEnabled: true,
+    get secret() {
+      return secrets.shift();
+    },
+  });
+
+  it.each<[string, object]>([
+    ["is written by toJSON", { secret: SECRET, toJSON: () => ({ signingEnabled: true }) }],
+    ["has a getter that gives it later", getter([undefined, SECRET, SECRET])],
+  ])("that %s without its secret is not made again (CLI-5, WHK-13)", async (_, update) => {
+    const { client } = await startClient({ emulator: { faults: [lost] } });
+    await expect(client.webhooks.update("delivery", update as never)).rejects.toMatchObject({ attempts: 1 });
+  });
+
+  it("is checked and made again as it is sent (CLI-5, WHK-8)", async () => {
+    const { client, sentTo } = await startClient({ emulator: { faults: [lost] } });
+    const update = { toJSON: () => ({ signingEnabled: true, secret: SECRET }) };
+    expect((await client.webhooks.update("delivery", update as never).withResponse()).attempts).toBe(2);
+    const wrong = { signingEnabled: true, toJSON: () => ({ signingEnabled: "yes" }) };
+    await failureOf(client.webhooks.update("delivery", wrong as never), InvalidArgumentError);
+    expect(sentTo("/api/core/webhooks/delivery").length).toBe(2);
+  });
 });
 
 describe("timeoutMs", () => {

@@ -1,11 +1,12 @@
 /** Most of this file is checked by the compiler: a wrong type fails `tsc`, which includes the tests. */
 import { describe, expect, expectTypeOf, it } from "vitest";
 import type { z } from "zod";
-import type { Client } from "../../src/client/index.ts";
+import { type Client, type ClientOptions, createClient, type SendOptions } from "../../src/client/index.ts";
 import { type Operation, RESPONSES } from "../../src/client/responses.ts";
 import type {
   AcceptedRecipient,
   MediaInput,
+  NumberSearch,
   NumberSearchResult,
   NumberUpdate,
   PhoneNumber,
@@ -43,6 +44,7 @@ interface Bodies {
 type SchemaBodies = { [Name in Operation]: z.infer<(typeof RESPONSES)[Name]> };
 
 const medium: MediaInput = { storageKey: "media/1", mimeType: "image/png", byteLength: 1_024 };
+const GIVEN = { baseUrl: "https://api.example.com", clientId: "client_main", clientSecret: "a-secret" };
 const base = { sendFrom: "num_1", to: ["+14155550123"], externalReference: "order-1" };
 
 describe("the types of answers", () => {
@@ -114,6 +116,36 @@ describe("the types of requests", () => {
     // @ts-expect-error: it is required in every update.
     const wrong: WebhookUpdate = { enabled: true };
     expectTypeOf([right, wrong]).toBeArray();
+  });
+
+  it("take undefined for what is left out, as code writes it that has a value or none", () => {
+    const options: Partial<ClientOptions> = {
+      ...{ authMethod: undefined, timeoutMs: undefined, maxRetries: undefined, validateRequests: undefined },
+      backoff: { baseMs: undefined, maxMs: undefined },
+      ...{ validateResponses: undefined, fetch: undefined, logger: undefined, clock: undefined, random: undefined },
+      ...{ onRequest: undefined, onResponse: undefined, onRetry: undefined },
+    };
+    const send: SendOptions = { signal: undefined, idempotencyKey: undefined };
+    const webhook: WebhookUpdate = {
+      signingEnabled: true,
+      endpointUrl: undefined,
+      enabled: undefined,
+      secret: undefined,
+    };
+    const number: NumberUpdate = {
+      ...{ campaignregId: undefined, smsEnabled: undefined, mmsEnabled: undefined },
+      ...{ webhookInboundOverride: undefined, webhookDeliveryOverride: undefined },
+    };
+    const search: NumberSearch = {
+      ...{ npa: undefined, nxx: undefined, city: undefined, state: undefined },
+      ...{ zipCode: undefined, rateCenter: undefined },
+    };
+    const mms: SendRequest = {
+      ...{ ...base, messageType: "MMS", text: undefined },
+      media: [{ ...medium, sourceUrl: undefined, fileName: undefined }],
+    };
+    expectTypeOf([options, send, webhook, number, search, mms]).toBeArray();
+    expect(() => createClient({ ...GIVEN, ...options })).not.toThrow();
   });
 
   it("take the kinds by their names only", () => {

@@ -112,6 +112,25 @@ describe("guardedLogger()", () => {
       expect(() => guarded.child?.({})[level]({}, "text")).not.toThrow();
     }
   });
+
+  it("drops what an asynchronous logger fails with", async () => {
+    const others = process.listeners("unhandledRejection");
+    process.removeAllListeners("unhandledRejection");
+    onTestFinished(() => {
+      process.removeAllListeners("unhandledRejection");
+      for (const other of others) process.on("unhandledRejection", other);
+    });
+    const unhandled: unknown[] = [];
+    process.on("unhandledRejection", (reason) => unhandled.push(reason));
+    const later = async () => broken();
+    const guarded = guardedLogger({ debug: later, info: later, warn: later, error: later });
+    for (const level of ["debug", "info", "warn", "error"] as const) {
+      guarded[level]({}, "text");
+      guarded.child?.({ id: 1 })[level]({}, "text");
+    }
+    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+    expect(unhandled).toEqual([]);
+  });
 });
 
 describe("silentLogger", () => {
