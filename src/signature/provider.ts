@@ -1,11 +1,12 @@
 /** Makes the source of keyrings from a value, an async provider or a secret store. */
+import type { Logger } from "../internal/logger.ts";
 import { compileKeyring, type Keyring } from "./keyring.ts";
 import type { KeyringProvider, KeyringSource, KeyringSourceDeps } from "./keyring-source.ts";
 import { latestReads } from "./latest-reads.ts";
 import { logWarnings, ProvidedKeyrings } from "./provided-keyrings.ts";
 import type { SecretStore } from "./secret-store.ts";
 import { secretStoreOption } from "./secret-store-option.ts";
-import { storedKeyring } from "./stored-keyrings.ts";
+import { kindsWithoutSecret, type StoredKeyring, storedKeyring } from "./stored-keyrings.ts";
 
 export {
   type BackgroundRefresh,
@@ -48,7 +49,14 @@ function isSecretStore(secrets: Keyring | SecretStore): secrets is SecretStore {
 function storedSource(secrets: SecretStore, deps: KeyringSourceDeps): KeyringSource {
   const { refreshMs: everyMs } = secretStoreOption("secrets", secrets);
   const reads = latestReads(secrets, deps.clock);
-  const keyrings = new ProvidedKeyrings(() => storedKeyring(reads, deps.clock.now()), deps, everyMs);
+  let isFirst = true;
+  const provider = async () => {
+    const keyring = await storedKeyring(reads, deps.clock.now());
+    if (isFirst) warnOfMissing(keyring, deps.logger);
+    isFirst = false;
+    return keyring;
+  };
+  const keyrings = new ProvidedKeyrings(provider, deps, everyMs);
   // A store knows neither routes nor tenants: one keyring serves them all.
   return {
     read: () => keyrings.read({}),
@@ -60,4 +68,12 @@ function storedSource(secrets: SecretStore, deps: KeyringSourceDeps): KeyringSou
     background: { everyMs, refresh: () => keyrings.refresh({}) },
     close: () => keyrings.close(),
   };
+}
+
+/** Right where one kind is received only, and a mistake elsewhere, which the service's 401s tell nobody. */
+function warnOfMissing(keyring: StoredKeyring, logger: Logger): void {
+  for (const kind of kindsWithoutSecret(keyring)) {
+    const message = `No secret for ${kind} webhooks is stored: they are refused. Store it with adoptSecret() of oncehook/rotation, unless none come here.`;
+    logger.warn({ code: "keyring_warning", kind }, message);
+  }
 }

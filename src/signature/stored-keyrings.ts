@@ -1,13 +1,21 @@
 /** Makes a keyring of what a secret store holds. */
 import { KeyringError } from "../errors.ts";
-import { type Keyring, MAX_LIVE_SECRETS } from "./keyring.ts";
+import { MAX_LIVE_SECRETS } from "./keyring.ts";
 import { LONGEST_PREVIOUS_MS } from "./keyring-entries.ts";
 import type { Direction, PreviousSecret, ScopedSecret, SecretEncoding, WebhookKind } from "./secret.ts";
 import type { SecretStore, StoredSecrets } from "./secret-store.ts";
 
 /** The service sends outbound events to the delivery target and inbound ones to the inbound target (DLV-1). */
 const DIRECTIONS: Readonly<Record<WebhookKind, Direction>> = { inbound: "inbound", delivery: "outbound" };
+const KINDS = ["inbound", "delivery"] as const satisfies readonly WebhookKind[];
 const DAY_MS = 86_400_000;
+
+/** A keyring of both kinds, each secret with the direction of its own. */
+export interface StoredKeyring {
+  readonly current: readonly ScopedSecret[];
+  readonly previous: readonly PreviousSecret[];
+  readonly next: readonly ScopedSecret[];
+}
 
 /** What all secrets of a kind have in common. */
 interface Kind {
@@ -27,10 +35,12 @@ interface Kind {
  * @param now - epoch milliseconds
  * @throws KeyringError when nothing is stored yet; and whatever the store's `read` rejects with
  */
-export async function storedKeyring(secrets: Pick<SecretStore, "read" | "encoding">, now: number): Promise<Keyring> {
-  const kinds = ["inbound", "delivery"] as const;
+export async function storedKeyring(
+  secrets: Pick<SecretStore, "read" | "encoding">,
+  now: number,
+): Promise<StoredKeyring> {
   const { encoding } = secrets;
-  const [inbound = null, delivery = null] = await Promise.all(kinds.map((kind) => secrets.read(kind)));
+  const [inbound = null, delivery = null] = await Promise.all(KINDS.map((kind) => secrets.read(kind)));
   const stored: readonly Kind[] = [
     { slots: inbound, direction: DIRECTIONS.inbound, encoding },
     { slots: delivery, direction: DIRECTIONS.delivery, encoding },
@@ -42,6 +52,12 @@ export async function storedKeyring(secrets: Pick<SecretStore, "read" | "encodin
   throw new KeyringError(
     "No webhook secret is stored yet: call adoptSecret() with the one the service signs with, or rotateSecret(), both of oncehook/rotation.",
   );
+}
+
+/** The kinds whose deliveries are all refused. */
+export function kindsWithoutSecret({ current, next }: StoredKeyring): readonly WebhookKind[] {
+  const directions = new Set([...current, ...next].map(({ direction }) => direction));
+  return KINDS.filter((kind) => !directions.has(DIRECTIONS[kind]));
 }
 
 function scoped(secret: string | null | undefined, { direction, encoding }: Kind): ScopedSecret[] {

@@ -69,6 +69,33 @@ describe("createKeyringSource() of a secret store", () => {
     expect(source.version()).toBe("none");
   });
 
+  it("warns once, at the first read, of the kind that has no secret and is refused", async () => {
+    const { source, store, clock, log } = await setUpStore(200);
+    const warnings = () => log.filter((line) => line.includes("keyring_warning"));
+    expect(warnings()).toEqual([]);
+    await source.read({});
+    const said = expect.stringMatching(/warn.*No secret for inbound webhooks is stored: they are refused.*adoptSecret/);
+    expect(warnings()).toEqual([said]);
+    await store.write("delivery", stored(OTHER_SECRET), 1);
+    await clock.advance(200);
+    await source.background?.refresh();
+    expect(warnings()).toEqual([said]);
+  });
+
+  it.each([
+    { ...stored(OTHER_SECRET) },
+    {
+      ...stored(OTHER_SECRET),
+      current: null,
+      next: { secret: OTHER_SECRET, since: 1, rotatedAtBefore: null, hadSecret: false },
+    },
+  ])("warns of no kind that has a secret, current or next (%#)", async (slots) => {
+    const { source, store, log } = await setUpStore();
+    await store.write("inbound", slots, 0);
+    await source.read({});
+    expect(log).toEqual([]);
+  });
+
   it("re-reads on a mismatch (RCV-9)", async () => {
     const { source, store } = await setUpStore(30_000);
     const seen = await source.read({});
