@@ -80,6 +80,16 @@ describe("sqliteSecrets() with a sealing", () => {
     expect(opens).toBe(3);
   });
 
+  it("takes the encoding that makes keys of the texts, and refuses a text that is none (DLV-14)", async () => {
+    const path = makePath();
+    const secrets = secretsAt(path, { encoding: "hex" });
+    expect(await caught(secrets.write("inbound", SLOTS, 0))).toMatchObject({ code: "invalid_secret" });
+    expect(await secrets.write("inbound", { ...SLOTS, current: "ab".repeat(16) }, 0)).toBe(true);
+    expect((await secrets.read("inbound"))?.current).toBe("ab".repeat(16));
+    await secretsAt(path).write("delivery", SLOTS, 0);
+    expect(await caught(secrets.read("delivery"))).toMatchObject({ code: "secret_unreadable" });
+  });
+
   it("opens again after open() failed", async () => {
     const sealing = createSealing();
     const secrets = secretsAt(makePath(), { sealing });

@@ -148,6 +148,7 @@ class SqliteSecrets implements SecretStore {
 
   async #close(): Promise<void> {
     await Promise.allSettled([...this.#underWay]);
+    this.#opened.clear();
     const db = await this.#opening?.catch(() => null);
     db?.close();
   }
