@@ -51,7 +51,8 @@ export async function attempt(plan: Plan, ground: Ground): Promise<Ending> {
   let isRenewed = false;
   for (let attempts = 0; ; ) {
     if (signal?.aborted) return { ...aborted(signal), attempts, retries };
-    const headers = await plan.headers(attempts);
+    const next = plan.headers(attempts);
+    const headers = next instanceof Promise ? await next : next;
     // A signal may abort while the token was waited for.
     if (signal?.aborted) return { ...aborted(signal), attempts, retries };
     attempts += 1;

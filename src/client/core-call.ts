@@ -99,10 +99,15 @@ export class CoreCalls {
       idempotencyKey,
       isRepeatable,
       signal,
-      headers: async (attempts) => {
-        token = this.#tokens.live() ?? (await this.#awaitedToken({ operation, attempts, idempotencyKey }, signal));
-        fixed.authorization = `Bearer ${token.value}`;
-        return fixed;
+      headers: (attempts) => {
+        const authorized = (held: HeldToken) => {
+          token = held;
+          fixed.authorization = `Bearer ${held.value}`;
+          return fixed;
+        };
+        const live = this.#tokens.live();
+        if (live !== null) return authorized(live);
+        return this.#awaitedToken({ operation, attempts, idempotencyKey }, signal).then(authorized);
       },
       refusal: (answer) => coreRefusal(answer, clock.now()),
       isTransient: (refusal) => meaningOf(refusal).isTransient,

@@ -66,7 +66,7 @@ export function sendOf(emulator: Emulator, fields: Partial<SendRequest> = {}): S
 }
 
 /** A `fetch` that keeps what it was given. */
-export function recorded(inner: typeof fetch): { requests: Sent[]; recording: typeof fetch } {
+function recorded(inner: typeof fetch): { requests: Sent[]; recording: typeof fetch } {
   const requests: Sent[] = [];
   const recording: typeof fetch = (input, init) => {
     const body = typeof init?.body === "string" ? init.body : undefined;
@@ -135,7 +135,7 @@ export async function startPlain(answer: Answerer, options: Partial<ClientOption
 }
 
 /** Listens on a free port of loopback until the test ends; gives the address. */
-export async function listening(server: ReturnType<typeof createServer>): Promise<string> {
+async function listening(server: ReturnType<typeof createServer>): Promise<string> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   onTestFinished(async () => {
@@ -149,7 +149,7 @@ export async function listening(server: ReturnType<typeof createServer>): Promis
 
 let tokens = 0;
 
-export function issueToken(response: ServerResponse): void {
+function issueToken(response: ServerResponse): void {
   answerJson(response, 200, { access_token: `token-${++tokens}`, token_type: "bearer", expires_in: 3600 });
 }
 
