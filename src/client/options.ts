@@ -155,6 +155,7 @@ export function resolveOptions(options: ClientOptions): ResolvedOptions {
 }
 
 function baseUrlOption(value: unknown): string {
+  if (isMissing(value)) throw missing("baseUrl");
   const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : undefined;
   if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:")) {
     throw invalidOption("baseUrl", 'must be the service\'s address, such as "https://api.example.com"', value);
@@ -173,11 +174,19 @@ function baseUrlOption(value: unknown): string {
 }
 
 function requiredText(name: string, value: unknown): string {
-  const text = textOption(name, value);
-  if (text !== undefined) return text;
-  throw new SetupError("invalid_option", `Option "${name}" is missing; is the environment variable set?`, {
-    fields: { option: name },
-  });
+  const text = isMissing(value) ? undefined : textOption(name, value);
+  if (text === undefined) throw missing(name);
+  return text;
+}
+
+/** A variable without a value gives an empty text. */
+function isMissing(value: unknown): boolean {
+  return value === undefined || value === "";
+}
+
+function missing(option: string): SetupError {
+  const message = `Option "${option}" is missing; is the environment variable set?`;
+  return new SetupError("invalid_option", message, { fields: { option } });
 }
 
 function hookOption<Name extends string, F>(name: Name, value: F): { [K in Name]?: Exclude<F, undefined> } {

@@ -44,6 +44,13 @@ describe("createClient()", () => {
     expect(error.message).not.toContain("marked-secret");
   });
 
+  describe.each(["baseUrl", "clientId", "clientSecret"])("given no %s", (option) => {
+    it.each([[undefined], [""]])("asks for the environment variable: %j", (value) => {
+      const { message } = refusal({ [option]: value });
+      expect(message).toBe(`Option "${option}" is missing; is the environment variable set?`);
+    });
+  });
+
   it("says why plain http is for loopback only", () => {
     expect(refusal({ baseUrl: "http://api.example.com" }).message).toContain("must be https");
   });
