@@ -5,14 +5,15 @@ const LONGEST_BODY = 32 * 1024 * 1024;
 
 /** The whole text, or null when it is longer than 32 MiB; no more is read of it then. */
 export function textOf(response: Response): Promise<string | null> {
-  const { headers, body } = response;
+  const { headers } = response;
   const length = Number(headers.get("content-length") ?? Number.NaN);
+  // HTTP holds the body to its length, so it need not be counted; of a compressed one the length says nothing.
+  if (length <= LONGEST_BODY && !headers.has("content-encoding")) return response.text();
+  const { body } = response;
   if (length > LONGEST_BODY) {
     dropped(body);
     return Promise.resolve(null);
   }
-  // HTTP holds the body to its length, so it need not be counted; of a compressed one the length says nothing.
-  if (length <= LONGEST_BODY && !headers.has("content-encoding")) return response.text();
   // A stand-in for fetch may give a body of another kind, or none.
   return typeof body?.getReader === "function" ? counted(body.getReader()) : response.text();
 }
