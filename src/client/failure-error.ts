@@ -18,6 +18,7 @@ import type { NoAnswer } from "./transport.ts";
 export type FailedEnding = Exclude<Ending, { readonly kind: "answer" }>;
 
 const REDIRECTED = " The service does not redirect: check baseUrl, its scheme and its path.";
+const NO_TOKEN_ROUTE = " The service has no such route: check baseUrl, its host and its path.";
 const NO_DEFAULTS =
   " This service does not expose the account-level defaults of webhooks; targets can be set per number, with numbers.update.";
 const NEW_KEY =
@@ -45,9 +46,7 @@ export function tokenError(ending: FailedEnding, facts: CallFacts, timeoutMs: nu
     const { attempts } = ending;
     return noAnswerError(ending, facts, { subject: "The token route", verb: "gave", attempts, timeoutMs });
   }
-  const { refusal } = ending;
-  if (isRedirect(refusal)) return new OAuthError(refusal, facts, REDIRECTED);
-  return new OAuthError(refusal, facts, refusal.code === "invalid_client" ? BAD_CREDENTIALS : "");
+  return new OAuthError(ending.refusal, facts, tokenAdvice(ending.refusal));
 }
 
 interface Telling {
@@ -80,6 +79,12 @@ function coreAdvice(error: unknown, operation: string, retries: number): string 
   if (error === NotFoundError && operation.startsWith("webhooks.")) return NO_DEFAULTS;
   if (error !== ConflictError || operation !== "messages.send") return "";
   return retries > 0 ? SAME_KEY : NEW_KEY;
+}
+
+function tokenAdvice(refusal: Refusal): string {
+  if (isRedirect(refusal)) return REDIRECTED;
+  if (refusal.code === "invalid_client") return BAD_CREDENTIALS;
+  return refusal.status === 404 ? NO_TOKEN_ROUTE : "";
 }
 
 /** Status 0 is how the fetch of a browser shows a redirect that it did not follow. */

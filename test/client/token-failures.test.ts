@@ -89,6 +89,23 @@ describe("the token route's failures", () => {
     const { client } = await startTokens(redirect);
     expect((await failureOf(client.whoami(), OAuthError)).message).toContain("check baseUrl");
   });
+
+  it.each([
+    ["a page", "<html>Not Found</html>"],
+    ["a core error", '{"error":{"code":"NOT_FOUND"}}'],
+  ])("show a 404 as what it most likely is, a wrong baseUrl: %s (GEN-13)", async (_, body) => {
+    const { client } = await startTokens((response) => response.writeHead(404).end(body));
+    expect((await failureOf(client.whoami(), OAuthError)).message).toBe(
+      "The token route answered with 404. The service has no such route: check baseUrl, its host and its path.",
+    );
+  });
+
+  it("blame the credentials, not baseUrl, for a 404 that says so (CLI-4)", async () => {
+    const { client } = await startTokens((response) => answerJson(response, 404, { error: "invalid_client" }));
+    const { message } = await failureOf(client.whoami(), OAuthError);
+    expect(message).toContain("The credentials are wrong");
+    expect(message).not.toContain("baseUrl");
+  });
 });
 
 describe("a 401", () => {
