@@ -46,6 +46,12 @@ export function jsonOf(value: unknown): string | undefined {
   }
 }
 
+/** Of the argument that `body` was made of. */
+export function bodyIssues(name: string, value: unknown, body: string | undefined): string[] {
+  if (body !== undefined) return [];
+  return [`${name}: ${value === undefined ? "is missing; it must be an object" : "cannot be written as JSON"}`];
+}
+
 function isSignal(value: unknown): value is AbortSignal {
   return (
     typeof value === "object" &&

@@ -1,6 +1,6 @@
 /** What each method asks of which route, and how its arguments are checked. */
 import { randomUUID } from "node:crypto";
-import { jsonOf, keyIssues, kindIssues, numberIdIssues, optionIssues } from "./arguments.ts";
+import { bodyIssues, jsonOf, keyIssues, kindIssues, numberIdIssues, optionIssues } from "./arguments.ts";
 import type { CallOptions, SendOptions } from "./call.ts";
 import type { CoreCall } from "./core-call.ts";
 import { recordOf } from "./refusal.ts";
@@ -56,7 +56,7 @@ export function webhooksUpdateCall(
   const body = jsonOf(update);
   // What is sent decides: a getter or a toJSON may write another update than the one that is read here.
   const sent: unknown = body === undefined ? undefined : JSON.parse(body);
-  const always = [...kindIssues(kind), ...bodyIssues(body), ...optionIssues(options, CALL_OPTIONS)];
+  const always = [...kindIssues(kind), ...bodyIssues("update", update, body), ...optionIssues(options, CALL_OPTIONS)];
   const issues = checks.validateRequests && always.length === 0 ? webhookUpdateIssues(sent) : always;
   // A lost answer may have held a generated secret, which the service shows only once (WHK-13).
   const isRepeatable = typeof recordOf(sent).secret === "string";
@@ -94,7 +94,7 @@ export function numbersSearchCall(
   options: CallOptions | undefined,
 ): CoreCall<NumberSearchResult> {
   const body = jsonOf(search ?? {});
-  const always = [...bodyIssues(body), ...optionIssues(options, CALL_OPTIONS)];
+  const always = [...bodyIssues("search", search, body), ...optionIssues(options, CALL_OPTIONS)];
   const issues = checks.validateRequests && always.length === 0 ? searchIssues(search) : always;
   const route = "/api/core/numbers/search";
   return {
@@ -119,7 +119,11 @@ export function numbersUpdateCall(
 ): CoreCall<PhoneNumber | null> {
   const { update, options } = change;
   const body = jsonOf(update);
-  const always = [...numberIdIssues(numberId), ...bodyIssues(body), ...optionIssues(options, CALL_OPTIONS)];
+  const always = [
+    ...numberIdIssues(numberId),
+    ...bodyIssues("update", update, body),
+    ...optionIssues(options, CALL_OPTIONS),
+  ];
   const issues = checks.validateRequests && always.length === 0 ? numberUpdateIssues(update) : always;
   return {
     operation: "numbers.update",
@@ -145,7 +149,7 @@ export function messagesSendCall(
   const wrongOptions = optionIssues(options, SEND_OPTIONS);
   const key: unknown = wrongOptions.length > 0 ? undefined : options?.idempotencyKey;
   const wrongKey = key === undefined ? [] : keyIssues(key);
-  const always = [...bodyIssues(body), ...wrongOptions, ...wrongKey];
+  const always = [...bodyIssues("request", request, body), ...wrongOptions, ...wrongKey];
   const issues = checks.validateRequests && always.length === 0 ? sendIssues(request) : always;
   // Made once for all attempts, and told with every error, so that the send can be taken up again (SND-17).
   const idempotencyKey = typeof key === "string" ? key : randomUUID();
@@ -184,8 +188,4 @@ function readCall<T>(
     issues: optionIssues(options, CALL_OPTIONS),
     read,
   };
-}
-
-function bodyIssues(body: string | undefined): string[] {
-  return body === undefined ? ["request: cannot be written as JSON"] : [];
 }
