@@ -1,5 +1,5 @@
 /** What every call refuses whatever `validateRequests` says: it could not be sent, or not be told apart from another call. */
-import { suggestion } from "../internal/options.ts";
+import { unknownFieldIssue } from "./requests.ts";
 
 /** Visible ASCII: what every HTTP implementation carries in a header unchanged. */
 const KEY = /^[\x21-\x7e]{1,255}$/;
@@ -12,7 +12,7 @@ export function optionIssues(options: unknown, known: readonly string[]): string
   }
   const issues = Object.keys(options)
     .filter((name) => !known.includes(name))
-    .map((name) => `options: a key is not known here. ${suggestion(name, known)}`);
+    .map((name) => unknownFieldIssue("options.", name, known));
   const { signal }: { signal?: unknown } = options;
   if (signal !== undefined && !isSignal(signal)) issues.push("options.signal: must be an AbortSignal");
   return issues;
@@ -31,10 +31,7 @@ export function numberIdIssues(numberId: unknown): string[] {
 }
 
 export function kindIssues(kind: unknown): string[] {
-  if (kind === "inbound" || kind === "delivery") return [];
-  const meant =
-    typeof kind === "string" && /^[a-z]{1,20}$/i.test(kind) ? ` ${suggestion(kind, ["inbound", "delivery"])}` : "";
-  return [`kind: must be "inbound" or "delivery".${meant}`];
+  return kind === "inbound" || kind === "delivery" ? [] : ['kind: must be "inbound" or "delivery"'];
 }
 
 /** The JSON of a request; undefined for what has none. */

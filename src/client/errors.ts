@@ -194,7 +194,7 @@ export class InvalidArgumentError extends ServiceError {
 
   constructor(operation: string, issues: readonly string[], idempotencyKey: string | null = null) {
     const facts = { operation, attempts: 0, idempotencyKey };
-    super("invalid_argument", `${operation} was not made: ${issues.join("; ")}.`, facts);
+    super("invalid_argument", `${operation} was not made: ${listed(issues)}`, facts);
     this.issues = issues;
   }
 }
@@ -215,6 +215,12 @@ export class RecipientsRejectedError extends ServiceError {
     this.accepted = accepted;
     this.rejected = rejected;
   }
+}
+
+/** Some issues are sentences already. */
+function listed(issues: readonly string[]): string {
+  const text = issues.map((issue) => issue.replace(/\.$/, "")).join("; ");
+  return text.endsWith("?") ? text : `${text}.`;
 }
 
 /** Only what looks like a name is shown: all else may be a page, or hold what was sent. */

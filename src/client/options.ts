@@ -161,14 +161,10 @@ function baseUrlOption(value: unknown): string {
     throw invalidOption("baseUrl", 'must be the service\'s address, such as "https://api.example.com"', value);
   }
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
-    throw invalidOption("baseUrl", "must have no credentials, query or fragment", value);
+    throw refused("baseUrl", "must have no credentials, query or fragment.");
   }
   if (url.protocol === "http:" && !isLoopback(url.hostname.replace(/^\[|\]$/g, ""))) {
-    throw invalidOption(
-      "baseUrl",
-      "must be https, because the client's secret is sent there; http is for loopback",
-      value,
-    );
+    throw refused("baseUrl", "must be https, because the client's secret is sent there; http is for loopback.");
   }
   return `${url.origin}${url.pathname}`.replace(/\/+$/, "");
 }
@@ -185,8 +181,11 @@ function isMissing(value: unknown): boolean {
 }
 
 function missing(option: string): SetupError {
-  const message = `Option "${option}" is missing; is the environment variable set?`;
-  return new SetupError("invalid_option", message, { fields: { option } });
+  return refused(option, "is missing; is the environment variable set?");
+}
+
+function refused(option: string, rule: string): SetupError {
+  return new SetupError("invalid_option", `Option "${option}" ${rule}`, { fields: { option } });
 }
 
 function hookOption<Name extends string, F>(name: Name, value: F): { [K in Name]?: Exclude<F, undefined> } {

@@ -125,17 +125,19 @@ function shapeIssues({ rules, required }: Shape, fields: Fields, path = ""): str
   for (const name of Object.keys(fields)) {
     const value = fields[name];
     if (value === undefined) continue;
-    const problem = Object.hasOwn(rules, name) ? rules[name]?.(value) : unknownField(name, rules);
-    if (problem !== undefined) issues.push(`${path}${FIELD_NAME.test(name) ? name : "(a key)"}: ${problem}`);
+    const problem = Object.hasOwn(rules, name) ? rules[name]?.(value) : undefined;
+    if (problem !== undefined) issues.push(`${path}${name}: ${problem}`);
+    if (!Object.hasOwn(rules, name)) issues.push(unknownFieldIssue(path, name, Object.keys(rules)));
     if (issues.length >= MOST_ISSUES) break;
   }
   return issues;
 }
 
 /** Most likely misspelled: the service would ignore it, or refuse it (GEN-9). */
-function unknownField(name: string, rules: Shape["rules"]): string {
-  const known = Object.keys(rules);
-  return `is not known here. ${FIELD_NAME.test(name) ? suggestion(name, known) : `Known: ${known.join(", ")}.`}`;
+export function unknownFieldIssue(path: string, name: string, known: readonly string[]): string {
+  return FIELD_NAME.test(name)
+    ? `${path}${name}: is not known here. ${suggestion(name, known)}`
+    : `${path}(a key): is not known here. Known: ${known.join(", ")}.`;
 }
 
 /** The call is refused only when no recipient can be accepted; among others, a wrong one comes back in `errors` (SND-7). */

@@ -77,6 +77,7 @@ function notReady({ kind, waitMs }: Rotation, look: Exclude<Look, { outcome: "re
   }
   const names = look.receivers.map(({ pid, host }) => `${pid}@${host}`);
   const shown = names.slice(0, MOST_SHOWN).join(", ") + (names.length > MOST_SHOWN ? ", …" : "");
-  const message = `${names.length} receivers do not use the new ${kind} secret after ${waitMs} ms: ${shown}. Look whether they run and reach the secret store, or have secrets of their own: whoever opens the inbox needs the same store. ${advice}`;
+  const lagging = names.length === 1 ? "1 receiver does not use" : `${names.length} receivers do not use`;
+  const message = `${lagging} the new ${kind} secret after ${waitMs} ms: ${shown}. Look whether they run and reach the secret store, or have secrets of their own: whoever opens the inbox needs the same store. ${advice}`;
   return new RotationError("receivers_not_ready", message, { fields: { kind, receivers: names.join(", ") } });
 }

@@ -52,7 +52,9 @@ describe("createClient()", () => {
   });
 
   it("says why plain http is for loopback only", () => {
-    expect(refusal({ baseUrl: "http://api.example.com" }).message).toContain("must be https");
+    expect(refusal({ baseUrl: "http://api.example.com" }).message).toBe(
+      'Option "baseUrl" must be https, because the client\'s secret is sent there; http is for loopback.',
+    );
   });
 
   it.each([

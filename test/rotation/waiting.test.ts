@@ -60,7 +60,7 @@ describe("rotateSecret(), waiting for receivers", () => {
       code: "receivers_not_ready",
       fields: { receivers: "101@web-1, 102@web-2" },
     });
-    expect(String(refused)).toMatch(/101@web-1, 102@web-2.*have secrets of their own/);
+    expect(String(refused)).toMatch(/: 2 receivers do not use .*101@web-1, 102@web-2.*have secrets of their own/);
     expect(setting.clock.monotonic() - begunAt).toBeLessThan(11_000);
     expect(serviceSecret(setting)).toBe(before);
     const next = (await setting.secrets.read("delivery"))?.next?.secret;
@@ -91,6 +91,15 @@ describe("rotateSecret(), waiting for receivers", () => {
     await failureOf(whileTimePasses(setting.clock, rotateSecret({ ...setting.options, secrets, waitMs: 60_000 })));
     expect(looks).toBeGreaterThan(12);
     expect(looks).toBeLessThan(24);
+  });
+
+  it("tells of one receiver that lags as of one (RCV-9)", async () => {
+    const setting = await startSetting();
+    setting.sightings = [sightingOf({ pid: 101, host: "web-1", seenAt: setting.clock.now() })];
+    const refused = await failureOf(rotateSecret({ ...setting.options, waitMs: 0 }));
+    expect(String(refused)).toContain(
+      "1 receiver does not use the new delivery secret after 0 ms: 101@web-1. Look whether",
+    );
   });
 
   it("gives unknown receivers two refreshes of time (WHK-11)", async () => {
