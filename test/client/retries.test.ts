@@ -117,9 +117,10 @@ describe("the wait before a retry", () => {
   });
 
   it.each([
-    ["seconds", () => "7"],
-    ["an HTTP date", (now: number) => new Date(now + 7_000).toUTCString()],
-  ])("is what the service asks for in %s", async (_, header) => {
+    ["seconds", () => "7", 7_000],
+    ["an HTTP date", (now: number) => new Date(now + 7_000).toUTCString(), 7_000],
+    ["seconds, 60 at most", () => "60", 60_000],
+  ])("is what the service asks for in %s", async (_, header, askedMs) => {
     const clock = createFakeClock(1_760_000_000_000);
     const delays: number[] = [];
     let calls = 0;
@@ -133,9 +134,9 @@ describe("the wait before a retry", () => {
     );
     const call = client.whoami();
     while (delays.length === 0) await new Promise(setImmediate);
-    await clock.advance(7_000);
+    await clock.advance(askedMs);
     await call;
-    expect(delays).toEqual([7_000]);
+    expect(delays).toEqual([askedMs]);
   });
 
   it("is what the service asks for in the form of asctime, which is GMT wherever this runs", async () => {
