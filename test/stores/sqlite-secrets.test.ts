@@ -140,14 +140,28 @@ describe("the file", () => {
     expect(await secrets.write("inbound", SLOTS, 0)).toBe(true);
   });
 
-  it("commits with synchronous FULL, and refuses a driver that does not (I2)", async () => {
+  it("opens with synchronous FULL, and with no driver that ignores it (I2)", async () => {
     const driver = class extends Database {
       override pragma(source: string, options?: Database.PragmaOptions): unknown {
         return source.startsWith("synchronous =") ? undefined : super.pragma(source, options);
       }
     } as unknown as SqliteDriver;
     const secrets = secretsAt(makePath(), { driver });
-    expect(await caught(secrets.write("inbound", SLOTS, 0))).toMatchObject({ code: "not_durable" });
+    expect(await caught(secrets.read("inbound"))).toMatchObject({ code: "not_durable" });
+  });
+
+  it("looks again after each write, and tells of one that a power cut may undo (I2)", async () => {
+    let connection: InstanceType<typeof Database> | undefined;
+    const driver = class extends Database {
+      constructor(...args: ConstructorParameters<typeof Database>) {
+        super(...args);
+        connection = this;
+      }
+    } as unknown as SqliteDriver;
+    const secrets = secretsAt(makePath(), { driver });
+    expect(await secrets.write("inbound", SLOTS, 0)).toBe(true);
+    connection?.pragma("synchronous = NORMAL");
+    expect(await caught(secrets.write("inbound", SLOTS, 1))).toMatchObject({ code: "not_durable" });
   });
 
   it("waits for another connection's lock on the clock, not on the event loop, and gives up in the end", async () => {
