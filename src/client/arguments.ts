@@ -1,4 +1,5 @@
 /** What every call refuses whatever `validateRequests` says: it could not be sent, or not be told apart from another call. */
+import { isWebhookKind, WEBHOOK_KIND_RULE } from "../internal/webhook-kind.ts";
 import { unknownFieldIssue } from "./requests.ts";
 
 /** Visible ASCII: what every HTTP implementation carries in a header unchanged. */
@@ -31,7 +32,7 @@ export function numberIdIssues(numberId: unknown): string[] {
 }
 
 export function kindIssues(kind: unknown): string[] {
-  return kind === "inbound" || kind === "delivery" ? [] : ['kind: must be "inbound" or "delivery"'];
+  return isWebhookKind(kind) ? [] : [`kind: ${WEBHOOK_KIND_RULE}`];
 }
 
 /** The JSON of a request; undefined for what has none. */

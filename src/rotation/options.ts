@@ -1,9 +1,9 @@
 /** The options of a rotation and its companions: validated, then defaulted. */
-import { SetupError } from "../errors.ts";
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
-import { booleanOption, choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import { booleanOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { WebhookKind } from "../signature/secret.ts";
+import { checkKind } from "../signature/secret-slots.ts";
 import type { SecretStore } from "../signature/secret-store.ts";
 import { secretStoreOption } from "../signature/secret-store-option.ts";
 import type { RotateSecretOptions, RotationClient } from "./types.ts";
@@ -50,10 +50,8 @@ export function resolveOptions(options: RotateSecretOptions): Rotation {
 }
 
 export function kindOption(value: unknown): WebhookKind {
-  if (value !== undefined) return choiceOption<WebhookKind>("kind", value, "delivery", ["inbound", "delivery"]);
-  throw new SetupError("invalid_option", 'Option "kind" is missing: "inbound" or "delivery".', {
-    fields: { option: "kind" },
-  });
+  checkKind(value);
+  return value;
 }
 
 function clientOption(value: RotationClient): RotationClient {

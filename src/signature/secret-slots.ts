@@ -1,6 +1,7 @@
 /** The secrets of a webhook kind as a value that is checked, and as the text that a secret store keeps. */
 import { SetupError, StoreError } from "../errors.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
+import { isWebhookKind, WEBHOOK_KIND_RULE } from "../internal/webhook-kind.ts";
 import { checkSecretText, type SecretEncoding, type WebhookKind } from "./secret.ts";
 import type { NextSecret, SecretSlots } from "./secret-store.ts";
 
@@ -27,7 +28,7 @@ export function checkSlots(slots: unknown, encoding: SecretEncoding): SecretSlot
 
 /** @throws SetupError for anything but a webhook kind */
 export function checkKind(kind: unknown): asserts kind is WebhookKind {
-  if (kind !== "inbound" && kind !== "delivery") throw invalidOption("kind", 'must be "inbound" or "delivery"', kind);
+  if (!isWebhookKind(kind)) throw invalidOption("kind", WEBHOOK_KIND_RULE, kind);
 }
 
 /** @throws SetupError for what no `read` ever gave: 0 for nothing, then 1 and up */
