@@ -1,5 +1,6 @@
 /** A call of a core route, from its arguments to its data: checked, authorized, repeated as the rules say, read. */
 import { setMaxListeners } from "node:events";
+import { isRecord } from "../internal/record.ts";
 import { SampledLog } from "../internal/sampled-log.ts";
 import { attempt, type Ground, type Plan } from "./attempts.ts";
 import type { CallOptions, WithResponse } from "./call.ts";
@@ -13,7 +14,7 @@ import {
 import { coreError } from "./failure-error.ts";
 import { meaningOf } from "./meaning.ts";
 import type { ResolvedOptions } from "./options.ts";
-import { coreRefusal, isRecord } from "./refusal.ts";
+import { coreRefusal } from "./refusal.ts";
 import { issuesOf, type Operation, RESPONSES } from "./responses.ts";
 import type { Body } from "./results.ts";
 import type { HeldToken, TokenSource } from "./token.ts";

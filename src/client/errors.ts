@@ -224,7 +224,7 @@ function listed(issues: readonly string[]): string {
 }
 
 /** Only what looks like a name is shown: all else may be a page, or hold what was sent. */
-const NAME = /^[\w.:-]{1,100}$/;
+export const NAME = /^[\w.:-]{1,100}$/;
 
 function shown({ status, code, requestId }: Refusal): string {
   const named = code !== null && NAME.test(code) ? ` ${code}` : "";

@@ -1,5 +1,6 @@
 /** Reads what an answer that says no holds; what it means is in meaning.ts. */
-import type { Refusal } from "./errors.ts";
+import { isRecord } from "../internal/record.ts";
+import { NAME, type Refusal } from "./errors.ts";
 import type { Answer } from "./transport.ts";
 
 /** Reads the core error wrapper (GEN-2), or as much of it as there is. */
@@ -34,10 +35,6 @@ export function recordOf(value: unknown): Readonly<Record<string, unknown>> {
   return isRecord(value) ? value : {};
 }
 
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** `Retry-After` in seconds or as an HTTP date; null for anything else. */
 function retryAfterMs(header: string | null, now: number): number | null {
   const text = header?.trim() ?? "";
@@ -51,7 +48,7 @@ function retryAfterMs(header: string | null, now: number): number | null {
 
 /** What does not look like a name is free text, and could repeat what was sent. */
 function nameOf(value: unknown): string | null {
-  return typeof value === "string" && /^[\w.:-]{1,100}$/.test(value) ? value : null;
+  return typeof value === "string" && NAME.test(value) ? value : null;
 }
 
 function requestIdOf(value: unknown): string | null {

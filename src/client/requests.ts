@@ -1,5 +1,6 @@
 /** What the service would refuse for certain is refused before a request: "path: rule" texts that say what to do, never a value. */
 import { suggestion } from "../internal/options.ts";
+import { isRecord } from "../internal/record.ts";
 
 /** What a value must be, to stand after its path; undefined when it is that. */
 type Rule = (value: unknown) => string | undefined;
@@ -78,7 +79,7 @@ const WEBHOOK_UPDATE: Shape = {
 
 /** Of a send (SND-3, SND-6, SND-10 to SND-14, SND-26). One wrong recipient is the service's to reject, as data (CLI-9). */
 export function sendIssues(request: unknown): string[] {
-  if (!isFields(request)) return ["request: must be an object"];
+  if (!isRecord(request)) return ["request: must be an object"];
   const issues = [
     ...shapeIssues(SEND, request),
     ...recipientIssues(request.to),
@@ -89,7 +90,7 @@ export function sendIssues(request: unknown): string[] {
 
 /** Of a number's update (UPD-4, UPD-5, UPD-7 to UPD-9, UPD-15). */
 export function numberUpdateIssues(update: unknown): string[] {
-  if (!isFields(update)) return ["update: must be an object"];
+  if (!isRecord(update)) return ["update: must be an object"];
   const { campaignRegId, ...fields } = update;
   const issues = shapeIssues(NUMBER_UPDATE, fields);
   // The service ignores it: without this the call would succeed and change nothing.
@@ -100,7 +101,7 @@ export function numberUpdateIssues(update: unknown): string[] {
 /** Of a search; nothing searches everything. The service's own rules (SEA-1 to SEA-5), as they are currently (SEA-15). */
 export function searchIssues(search: unknown): string[] {
   if (search === undefined) return [];
-  if (!isFields(search)) return ["search: must be an object"];
+  if (!isRecord(search)) return ["search: must be an object"];
   const issues = shapeIssues(SEARCH, search);
   const { npa, nxx, city, state, rateCenter } = search;
   if (nxx !== undefined && npa === undefined) issues.push("nxx: needs npa");
@@ -114,7 +115,7 @@ export function searchIssues(search: unknown): string[] {
 
 /** Of an update of a webhook kind's default (WHK-8 to WHK-11, WHK-24, WHK-25). */
 export function webhookUpdateIssues(update: unknown): string[] {
-  return isFields(update) ? shapeIssues(WEBHOOK_UPDATE, update) : ["update: must be an object"];
+  return isRecord(update) ? shapeIssues(WEBHOOK_UPDATE, update) : ["update: must be an object"];
 }
 
 function shapeIssues({ rules, required }: Shape, fields: Fields, path = ""): string[] {
@@ -163,14 +164,10 @@ function mediaIssues(messageType: unknown, media: unknown): string[] {
   const issues: string[] = [];
   for (let i = 0; i < media.length && issues.length < MOST_ISSUES; i++) {
     const medium: unknown = media[i];
-    if (isFields(medium)) issues.push(...shapeIssues(MEDIA, medium, `media.${i}.`));
+    if (isRecord(medium)) issues.push(...shapeIssues(MEDIA, medium, `media.${i}.`));
     else issues.push(`media.${i}: must be an object`);
   }
   return issues;
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function isHttpUrl(value: unknown): boolean {

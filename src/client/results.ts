@@ -1,6 +1,6 @@
 /** What the methods make of a success: the service's own object, and what the client adds to it. */
+import { isRecord } from "../internal/record.ts";
 import { type CallFacts, RecipientsRejectedError, ResponseValidationError } from "./errors.ts";
-import { isRecord } from "./refusal.ts";
 import type { PhoneNumber, SendResult, UpdatedWebhookConfig } from "./types.ts";
 
 export type Body = Readonly<Record<string, unknown>>;

@@ -2,6 +2,7 @@
 import type { Buffer } from "node:buffer";
 import { SetupError } from "../errors.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
+import { isRecord } from "../internal/record.ts";
 import type { Grant, ScopeName, Slot } from "./grant.ts";
 import { type CheckedSecret, checkSecret, type Direction, UNSIGNED } from "./secret.ts";
 
@@ -160,8 +161,4 @@ function scopeName(apiClientId: string | undefined, direction: Direction | undef
   if (apiClientId !== undefined) return "client";
   if (direction === undefined) return "any";
   return direction === "inbound" ? "inbound" : "delivery";
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
