@@ -1,5 +1,6 @@
 /** What successes look like, as zod schemas: loose, so that fields and values that the specification does not show pass. */
 import { z } from "zod";
+import { ruleOf } from "../events/rule-of.ts";
 
 /** Absent, null or 0 without a value (WHK-16). */
 const timestamp = z.int().nullish();
@@ -92,18 +93,4 @@ export function issuesOf(schema: z.ZodType, body: unknown): string[] {
   return result.error.issues
     .slice(0, MOST_ISSUES)
     .map((issue) => `${issue.path.join(".") || "body"}: ${ruleOf(issue)}`);
-}
-
-/** zod's own messages can be replaced by the application and could then quote values, so they are not used. */
-function ruleOf(issue: z.core.$ZodIssue): string {
-  switch (issue.code) {
-    case "invalid_type":
-      return `expected ${issue.expected}`;
-    case "too_small":
-      return `expected at least ${issue.minimum}`;
-    case "too_big":
-      return `expected at most ${issue.maximum}`;
-    default:
-      return issue.code;
-  }
 }

@@ -2,6 +2,7 @@
 import { isUint8Array } from "node:util/types";
 import type { z } from "zod";
 import { isIdentityText, MAX_IDENTITY_TEXT } from "./identity.ts";
+import { ruleOf } from "./rule-of.ts";
 import { eventSchemas, MAX_SEQUENCE } from "./schema.ts";
 import { isJsonObject, type JsonFailureCode, type JsonResult, readJson } from "./structure.ts";
 import {
@@ -101,22 +102,6 @@ function notAnObject(value: unknown): readonly string[] {
   return ["expected an object"];
 }
 
-/** zod's own messages can be replaced by the application and could then quote values, so they are not used. */
 function describe(issue: z.core.$ZodIssue): string {
-  return `${issue.path.join(".")}: ${rule(issue)}`;
-}
-
-function rule(issue: z.core.$ZodIssue): string {
-  switch (issue.code) {
-    case "invalid_type":
-      return `expected ${issue.expected}`;
-    case "invalid_value":
-      return `expected ${issue.values.map(String).join(" or ")}`;
-    case "too_small":
-      return `expected at least ${issue.minimum}`;
-    case "too_big":
-      return `expected at most ${issue.maximum}`;
-    default:
-      return issue.code;
-  }
+  return `${issue.path.join(".")}: ${ruleOf(issue)}`;
 }
