@@ -1,4 +1,5 @@
 /** What every call refuses whatever `validateRequests` says: it could not be sent, or not be told apart from another call. */
+import { isAbortSignal } from "../internal/abort-signal.ts";
 import { isWebhookKind, WEBHOOK_KIND_RULE } from "../internal/webhook-kind.ts";
 import { unknownFieldIssue } from "./requests.ts";
 
@@ -15,7 +16,7 @@ export function optionIssues(options: unknown, known: readonly string[]): string
     .filter((name) => !known.includes(name))
     .map((name) => unknownFieldIssue("options.", name, known));
   const { signal }: { signal?: unknown } = options;
-  if (signal !== undefined && !isSignal(signal)) issues.push("options.signal: must be an AbortSignal");
+  if (signal !== undefined && !isAbortSignal(signal)) issues.push("options.signal: must be an AbortSignal");
   return issues;
 }
 
@@ -48,15 +49,4 @@ export function jsonOf(value: unknown): string | undefined {
 export function bodyIssues(name: string, value: unknown, body: string | undefined): string[] {
   if (body !== undefined) return [];
   return [`${name}: ${value === undefined ? "is missing; it must be an object" : "cannot be written as JSON"}`];
-}
-
-function isSignal(value: unknown): value is AbortSignal {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    "aborted" in value &&
-    typeof value.aborted === "boolean" &&
-    "addEventListener" in value &&
-    typeof value.addEventListener === "function"
-  );
 }

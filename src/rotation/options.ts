@@ -1,4 +1,5 @@
 /** The options of a rotation and its companions: validated, then defaulted. */
+import { isAbortSignal } from "../internal/abort-signal.ts";
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
 import { booleanOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
@@ -61,6 +62,6 @@ function clientOption(value: RotationClient): RotationClient {
 }
 
 function signalOption(value: AbortSignal | undefined): AbortSignal | undefined {
-  if (value === undefined || typeof value?.throwIfAborted === "function") return value;
+  if (value === undefined || isAbortSignal(value)) return value;
   throw invalidOption("signal", "must be an AbortSignal", value);
 }
