@@ -1,9 +1,9 @@
 /** A client in front of an emulator without a socket, and what passed between them. */
-import { inspect } from "node:util";
 import { type Client, type ClientOptions, createClient, ServiceError } from "../../src/client/index.ts";
 import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { start } from "../emulator/support.ts";
+import { failureOf as failureAs } from "../support/failure-of.ts";
 
 /** The bodies of requests as they were sent. */
 export interface SentRequest {
@@ -52,13 +52,8 @@ export function clientOf(emulator: Emulator, options: Partial<ClientOptions> = {
 }
 
 /** The error a call ends in; a call that succeeds fails the test. */
-export async function failureOf(call: Promise<unknown>): Promise<ServiceError> {
-  const outcome: unknown = await call.then(
-    (value) => new Error(`the call succeeded: ${inspect(value)}`),
-    (error: unknown) => error,
-  );
-  if (outcome instanceof ServiceError) return outcome;
-  throw outcome;
+export function failureOf(call: Promise<unknown>): Promise<ServiceError> {
+  return failureAs(call, ServiceError);
 }
 
 export const RECIPIENT = "+14155550123";

@@ -86,19 +86,7 @@ export function collected(): { lines: Line[]; logger: Logger } {
   return { lines, logger: { debug: keep("debug"), info: keep("info"), warn: keep("warn"), error: keep("error") } };
 }
 
-/** The error that a call ends in. */
-export async function failureOf<E extends Error>(
-  call: PromiseLike<unknown>,
-  kind: abstract new (...args: never[]) => E,
-): Promise<E> {
-  try {
-    await call;
-  } catch (error) {
-    if (error instanceof kind) return error;
-    throw error;
-  }
-  throw new Error("The call succeeded.");
-}
+export { failureOf } from "../support/failure-of.ts";
 
 export type Answerer = (request: IncomingMessage, response: ServerResponse) => void;
 

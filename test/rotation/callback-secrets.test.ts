@@ -8,6 +8,7 @@ import {
   type SavedSecrets,
 } from "../../src/rotation/callback-secrets.ts";
 import { secretStoreContract } from "../../src/testing/secret-store-contract.ts";
+import { failureOf } from "../support/failure-of.ts";
 
 const SECRET = "a-webhook-signing-secret-of-32-b";
 const SLOTS = { current: SECRET, previous: [], next: null, rotatedAt: null };
@@ -34,8 +35,6 @@ function createVault(kept = new Map<string, SavedSecrets>()) {
 const over = (spoilt: Record<string, unknown>) =>
   callbackSecrets({ ...createVault().functions, ...spoilt } as CallbackSecretsOptions);
 
-const caught = (work: Promise<unknown>) => work.catch((error: unknown) => error);
-
 describe("callbackSecrets()", () => {
   secretStoreContract({
     test,
@@ -54,7 +53,7 @@ describe("callbackSecrets()", () => {
   });
 
   it("answers `secret_unreadable` for a text that is not its own, and shows nothing of it", async () => {
-    const refused = await caught(over({ load: () => ({ text: SECRET, revision: 1 }) }).read("delivery"));
+    const refused = await failureOf(over({ load: () => ({ text: SECRET, revision: 1 }) }).read("delivery"));
     expect(refused).toBeInstanceOf(StoreError);
     expect(refused).toMatchObject({ code: "secret_unreadable", message: expect.stringContaining('load("delivery")') });
     expect(inspect(refused, { depth: 9 })).not.toContain(SECRET);
@@ -68,13 +67,13 @@ describe("callbackSecrets()", () => {
     ["a fraction", { text: "{}", revision: 1.5 }],
     ["bytes", { text: Buffer.from("{}"), revision: 1 }],
   ])("refuses %s from `load`", async (_, saved) => {
-    const refused = await caught(over({ load: () => saved }).read("inbound"));
+    const refused = await failureOf(over({ load: () => saved }).read("inbound"));
     expect(refused).toBeInstanceOf(SetupError);
     expect(inspect(refused)).not.toContain(SECRET);
   });
 
   it.each([undefined, 1, "true"])("refuses %j from `save`: whether it is kept must be certain", async (answer) => {
-    expect(await caught(over({ save: () => answer }).write("inbound", SLOTS, 0))).toBeInstanceOf(SetupError);
+    expect(await failureOf(over({ save: () => answer }).write("inbound", SLOTS, 0))).toBeInstanceOf(SetupError);
   });
 
   it.each([
@@ -86,7 +85,7 @@ describe("callbackSecrets()", () => {
       [{ id: "a", host: "h", pid: 1, seenAt: 2, keyringVersion: "v", counters: { a: "1" } }],
     ],
   ])("refuses %s from `receivers`", async (_, answer) => {
-    expect(await caught(over({ receivers: () => answer }).receivers())).toBeInstanceOf(SetupError);
+    expect(await failureOf(over({ receivers: () => answer }).receivers())).toBeInstanceOf(SetupError);
   });
 
   it("passes sightings on, and does not know any without the function", async () => {
@@ -109,7 +108,7 @@ describe("callbackSecrets()", () => {
         save: () => store.write("inbound", SLOTS, 0),
         receivers: () => store.receivers(),
       };
-      const failure = await caught(calls[name as keyof typeof calls]());
+      const failure = await failureOf(calls[name as keyof typeof calls]());
       expect(failure).toMatchObject({
         code: "store_unavailable",
         message: `The function ${name}() of callbackSecrets() failed (TypeError, ECONNRESET).`,
@@ -122,7 +121,7 @@ describe("callbackSecrets()", () => {
     const store = over({ encoding: "hex" });
     expect(store.encoding).toBe("hex");
     expect(await store.write("inbound", { ...SLOTS, current: "ab".repeat(16) }, 0)).toBe(true);
-    expect(String(await caught(store.write("inbound", SLOTS, 1)))).toMatch(/"slots.current" is not valid hex/);
+    expect(String(await failureOf(store.write("inbound", SLOTS, 1)))).toMatch(/"slots.current" is not valid hex/);
   });
 
   it.each([

@@ -101,15 +101,7 @@ export function sightingOf(fields: Partial<ReceiverSighting>): ReceiverSighting 
   return { id: "a", host: "web-1", pid: 101, seenAt: 0, keyringVersion: "none", counters: {}, ...fields };
 }
 
-/** What a promise is rejected with. */
-export async function failureOf(work: Promise<unknown>): Promise<unknown> {
-  return work.then(
-    () => {
-      throw new Error("it was expected to fail");
-    },
-    (error: unknown) => error,
-  );
-}
+export { failureOf } from "../support/failure-of.ts";
 
 /** The options, with a client to whose answers something is added. */
 export function withConfig({ options }: Pick<Setting, "options">, method: "get" | "update", fields: object) {

@@ -6,18 +6,9 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { SetupError, StoreError } from "../../src/errors.ts";
 import { type SqliteSecretsOptions, sqliteSecrets } from "../../src/stores/sqlite.ts";
+import { failureOf } from "../support/failure-of.ts";
 import { makePath } from "./sqlite-place.ts";
-import {
-  caught,
-  createSealing,
-  FULL,
-  makeKeyFile,
-  NEXT,
-  OLD,
-  SECRET,
-  SLOTS,
-  secretsAt,
-} from "./sqlite-secrets-place.ts";
+import { createSealing, FULL, makeKeyFile, NEXT, OLD, SECRET, SLOTS, secretsAt } from "./sqlite-secrets-place.ts";
 
 describe("sealing", () => {
   it("leaves no secret in the database, its log or its shared memory, also after a replacement", async () => {
@@ -66,7 +57,7 @@ describe("sealing", () => {
     const db = new Database(path);
     db.exec(sql);
     db.close();
-    const failure = await caught(secrets.read("inbound"));
+    const failure = await failureOf(secrets.read("inbound"));
     expect(failure).toBeInstanceOf(StoreError);
     expect(failure).toMatchObject({ code: "secret_unreadable" });
   });
@@ -76,7 +67,7 @@ describe("sealing", () => {
     await secretsAt(path).write("inbound", SLOTS, 0);
     const key = randomBytes(32).toString("hex");
     const other = secretsAt(path, { keyFile: makeKeyFile(makePath(), key) });
-    const failure = await caught(other.read("inbound"));
+    const failure = await failureOf(other.read("inbound"));
     expect(failure).toMatchObject({
       code: "secret_unreadable",
       message: expect.stringMatching(/"keyFile" holds another key/),

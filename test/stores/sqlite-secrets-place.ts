@@ -57,6 +57,3 @@ export function createSealing(): Sealing & { readonly contexts: string[] } {
     open: (sealed) => turned(sealed),
   };
 }
-
-/** What `work` rejects with, or its value. */
-export const caught = (work: Promise<unknown>) => work.catch((error: unknown) => error);

@@ -7,8 +7,9 @@ import { MIGRATIONS, migrate } from "../../src/stores/sqlite/migrate.ts";
 import { type SqliteDriver, sqliteSecrets, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { secretStoreContract } from "../../src/testing/secret-store-contract.ts";
+import { failureOf } from "../support/failure-of.ts";
 import { makePath, open } from "./sqlite-place.ts";
-import { caught, createSealing, FULL, SECRET, SLOTS, secretsAt } from "./sqlite-secrets-place.ts";
+import { createSealing, FULL, SECRET, SLOTS, secretsAt } from "./sqlite-secrets-place.ts";
 import { contextOf, event, turn } from "./sqlite-turns.ts";
 
 describe("sqliteSecrets() with a key file", () => {
@@ -46,11 +47,11 @@ describe("sqliteSecrets() with a sealing", () => {
     const sealing = createSealing();
     const secrets = secretsAt(makePath(), { sealing });
     sealing.seal = () => Promise.reject(thrown);
-    const unsealed = await caught(secrets.write("inbound", SLOTS, 0));
+    const unsealed = await failureOf(secrets.write("inbound", SLOTS, 0));
     sealing.seal = async (plain) => plain;
     await secrets.write("inbound", SLOTS, 0);
     sealing.open = () => Promise.reject(thrown);
-    const unopened = await caught(secrets.read("inbound"));
+    const unopened = await failureOf(secrets.read("inbound"));
     expect([unsealed, unopened]).toMatchObject([{ code: "store_unavailable" }, { code: "secret_unreadable" }]);
     for (const failure of [unsealed, unopened]) {
       expect(String(failure)).toContain("(Error, AccessDenied)");
@@ -83,11 +84,11 @@ describe("sqliteSecrets() with a sealing", () => {
   it("takes the encoding that makes keys of the texts, and refuses a text that is none (DLV-14)", async () => {
     const path = makePath();
     const secrets = secretsAt(path, { encoding: "hex" });
-    expect(await caught(secrets.write("inbound", SLOTS, 0))).toMatchObject({ code: "invalid_secret" });
+    expect(await failureOf(secrets.write("inbound", SLOTS, 0))).toMatchObject({ code: "invalid_secret" });
     expect(await secrets.write("inbound", { ...SLOTS, current: "ab".repeat(16) }, 0)).toBe(true);
     expect((await secrets.read("inbound"))?.current).toBe("ab".repeat(16));
     await secretsAt(path).write("delivery", SLOTS, 0);
-    expect(await caught(secrets.read("delivery"))).toMatchObject({ code: "secret_unreadable" });
+    expect(await failureOf(secrets.read("delivery"))).toMatchObject({ code: "secret_unreadable" });
   });
 
   it("opens again after open() failed", async () => {
@@ -96,7 +97,7 @@ describe("sqliteSecrets() with a sealing", () => {
     await secrets.write("inbound", SLOTS, 0);
     const { open } = sealing;
     sealing.open = () => Promise.reject(new Error("down"));
-    expect(await caught(secrets.read("inbound"))).toMatchObject({ code: "secret_unreadable" });
+    expect(await failureOf(secrets.read("inbound"))).toMatchObject({ code: "secret_unreadable" });
     sealing.open = open;
     expect(await secrets.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
   });
@@ -106,7 +107,7 @@ describe("sqliteSecrets() with a sealing", () => {
     const answers = [() => Promise.reject(cause), () => "sealed" as unknown as Uint8Array, () => new Uint8Array()];
     for (const seal of answers) {
       const secrets = secretsAt(makePath(), { sealing: { ...createSealing(), seal } });
-      expect(String(await caught(secrets.write("inbound", SLOTS, 0)))).toMatch(/nothing was written/);
+      expect(String(await failureOf(secrets.write("inbound", SLOTS, 0)))).toMatch(/nothing was written/);
       expect(await secrets.read("inbound")).toBeNull();
     }
   });
@@ -147,7 +148,7 @@ describe("the file", () => {
       }
     } as unknown as SqliteDriver;
     const secrets = secretsAt(makePath(), { driver });
-    expect(await caught(secrets.read("inbound"))).toMatchObject({ code: "not_durable" });
+    expect(await failureOf(secrets.read("inbound"))).toMatchObject({ code: "not_durable" });
   });
 
   it("looks again after each write, and tells of one that a power cut may undo (I2)", async () => {
@@ -161,7 +162,7 @@ describe("the file", () => {
     const secrets = secretsAt(makePath(), { driver });
     expect(await secrets.write("inbound", SLOTS, 0)).toBe(true);
     connection?.pragma("synchronous = NORMAL");
-    expect(await caught(secrets.write("inbound", SLOTS, 1))).toMatchObject({ code: "not_durable" });
+    expect(await failureOf(secrets.write("inbound", SLOTS, 1))).toMatchObject({ code: "not_durable" });
   });
 
   it("waits for another connection's lock on the clock, not on the event loop, and gives up in the end", async () => {
@@ -178,7 +179,7 @@ describe("the file", () => {
     await clock.advance(100);
     expect(await waited).toBe(true);
     other.exec("begin immediate");
-    const given = caught(secrets.write("inbound", FULL, 2));
+    const given = failureOf(secrets.write("inbound", FULL, 2));
     await clock.advance(2_000);
     expect(await given).toMatchObject({ code: "store_unavailable" });
     other.close();
@@ -189,7 +190,7 @@ describe("the file", () => {
     const path = makePath();
     writeFileSync(path, "This is a letter, and no database. ".repeat(100));
     const secrets = secretsAt(path);
-    expect(await caught(secrets.read("inbound"))).toMatchObject({ code: "store_unavailable" });
+    expect(await failureOf(secrets.read("inbound"))).toMatchObject({ code: "store_unavailable" });
     writeFileSync(path, "");
     expect(await secrets.read("inbound")).toBeNull();
   });
@@ -201,7 +202,7 @@ describe("the file", () => {
     await Promise.all([secrets.close(), secrets.close()]);
     expect(await last).toBe(true);
     for (const call of [secrets.read("inbound"), secrets.write("inbound", SLOTS, 1), secrets.receivers()]) {
-      expect(await caught(call)).toMatchObject({ code: "closed" });
+      expect(await failureOf(call)).toMatchObject({ code: "closed" });
     }
     expect(existsSync(`${path}-wal`)).toBe(false);
   });
@@ -225,7 +226,7 @@ describe("migration 2", () => {
     const path = makePath();
     makeOlder(path);
     const secrets = secretsAt(path, { migrate: "check" });
-    expect(await caught(secrets.read("inbound"))).toMatchObject({ code: "migration_needed" });
+    expect(await failureOf(secrets.read("inbound"))).toMatchObject({ code: "migration_needed" });
     const checked = sqliteStore(path).open(contextOf({ migrate: "check" }));
     await expect(checked).rejects.toMatchObject({ code: "migration_needed", fields: { schema: 1, newest: 2 } });
     await secretsAt(path).write("inbound", SLOTS, 0);
