@@ -1,42 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { issuesOf, type Operation, RESPONSES } from "../../src/client/responses.ts";
+import { available, config, leastAnswers, number } from "./least-answers.ts";
 
-const config = {
-  eventClass: "INBOUND",
-  scope: "API_CLIENT_DEFAULT",
-  enabled: true,
-  signingEnabled: true,
-  hasCurrentSecret: true,
-  hasPreviousSecret: false,
-};
-const number = { numberId: "num_1", e164: "+12065550101", status: "ACTIVE", smsEnabled: true, mmsEnabled: true };
-const available = { e164: "+12065550110" };
-
-/** The least that each operation answers with. */
-const LEAST = {
-  whoami: {
-    apiClientId: "ac_1",
-    apiClientName: "One",
-    apiClientStatus: "ACTIVE",
-    capabilities: [],
-    assignedNumbers: { total: 0, smsEnabledCount: 0, mmsEnabledCount: 0 },
-    inboundWebhookConfigured: false,
-    deliveryWebhookConfigured: false,
-  },
-  "webhooks.get": {
-    defaults: { inbound: config, delivery: config },
-    overridesSummary: { inboundOverrideCount: 0, deliveryOverrideCount: 0 },
-  },
-  "webhooks.update": config,
-  "numbers.list": { numbers: [number] },
-  "numbers.search": { groups: [{ rateCenter: "SEATTLE", count: 1, numbers: [available] }], requestedQuantity: 50 },
-  "numbers.update": { number },
-  "messages.send": {
-    results: [{ to: "+14155550123", messageId: "msg_1", status: "QUEUED" }],
-    errors: [{ to: "nobody", error: { code: "INVALID_RECIPIENT", message: "No number.", details: {} } }],
-  },
-} as const satisfies Record<Operation, object>;
-
+const LEAST = leastAnswers("any text");
 const OPERATIONS = Object.keys(RESPONSES) as Operation[];
 const issues = (operation: Operation, body: unknown) => issuesOf(RESPONSES[operation], body);
 

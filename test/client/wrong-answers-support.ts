@@ -5,6 +5,7 @@ import { expect } from "vitest";
 import { type Client, type ClientOptions, createClient, ServiceError } from "../../src/client/index.ts";
 import type { Clock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
+import { leastAnswers } from "./least-answers.ts";
 
 const TIMEOUT_MS = 600_000;
 /** Stands in every answer; no name of anything, so that no error shows it. */
@@ -17,60 +18,28 @@ export interface Operation {
   readonly least: object;
 }
 
-export const number = { numberId: "num_1", e164: "+12065550101", status: "ACTIVE", smsEnabled: true, mmsEnabled: true };
-const config = {
-  eventClass: "INBOUND",
-  scope: "API_CLIENT_DEFAULT",
-  enabled: true,
-  signingEnabled: true,
-  hasCurrentSecret: true,
-  hasPreviousSecret: false,
-};
+export { number } from "./least-answers.ts";
+
+const LEAST = leastAnswers(MARK);
 export const OPERATIONS: readonly Operation[] = [
-  {
-    name: "whoami",
-    call: (client) => client.whoami(),
-    least: {
-      apiClientId: "ac_1",
-      apiClientName: MARK,
-      apiClientStatus: "ACTIVE",
-      capabilities: [],
-      assignedNumbers: { total: 0, smsEnabledCount: 0, mmsEnabledCount: 0 },
-      inboundWebhookConfigured: false,
-      deliveryWebhookConfigured: false,
-    },
-  },
-  {
-    name: "webhooks.get",
-    call: (client) => client.webhooks.get(),
-    least: {
-      defaults: { inbound: config, delivery: config },
-      overridesSummary: { inboundOverrideCount: 0, deliveryOverrideCount: 0 },
-    },
-  },
+  { name: "whoami", call: (client) => client.whoami(), least: LEAST.whoami },
+  { name: "webhooks.get", call: (client) => client.webhooks.get(), least: LEAST["webhooks.get"] },
   {
     name: "webhooks.update",
     call: (client) => client.webhooks.update("inbound", { signingEnabled: true, secret: "s".repeat(32) }),
-    least: { ...config, generatedSecret: MARK },
+    least: { ...LEAST["webhooks.update"], generatedSecret: MARK },
   },
-  { name: "numbers.list", call: (client) => client.numbers.list(), least: { numbers: [number] } },
-  { name: "numbers.get", call: (client) => client.numbers.get("num_1"), least: { numbers: [number] } },
-  {
-    name: "numbers.search",
-    call: (client) => client.numbers.search(),
-    least: { groups: [{ rateCenter: MARK, count: 1, numbers: [{ e164: "+12065550110" }] }], requestedQuantity: 50 },
-  },
-  { name: "numbers.update", call: (client) => client.numbers.update("num_1", {}), least: { number } },
+  { name: "numbers.list", call: (client) => client.numbers.list(), least: LEAST["numbers.list"] },
+  { name: "numbers.get", call: (client) => client.numbers.get("num_1"), least: LEAST["numbers.list"] },
+  { name: "numbers.search", call: (client) => client.numbers.search(), least: LEAST["numbers.search"] },
+  { name: "numbers.update", call: (client) => client.numbers.update("num_1", {}), least: LEAST["numbers.update"] },
   {
     name: "messages.send",
     call: (client) =>
       client.messages
         .send({ sendFrom: "num_1", to: ["+14155550123"], messageType: "SMS", externalReference: "order-1" })
         .then((sent) => sent.throwIfRejected()),
-    least: {
-      results: [{ to: "+14155550123", messageId: "msg_1", status: "QUEUED" }],
-      errors: [{ to: MARK, error: { code: "INVALID_RECIPIENT", message: MARK, details: {} } }],
-    },
+    least: LEAST["messages.send"],
   },
 ];
 
