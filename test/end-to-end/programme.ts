@@ -1,8 +1,8 @@
 /** `npm run prove -- e2e`: client, service and receiver at work together under every reading of how deliveries are signed. */
-import { fork } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { countsOf, findings } from "../outages/verdict.ts";
+import { type Answer, apart } from "../prove/apart.ts";
 import type { Programme, Proof } from "../prove/programme.ts";
 import { ALL_READINGS, nameOf, SOME_READINGS } from "./readings.ts";
 import type { Outcome, Run } from "./run.ts";
@@ -10,9 +10,6 @@ import type { Outcome, Run } from "./run.ts";
 const MESSAGES = 200;
 /** Beside this file, where it was compiled to. */
 const CHILD = fileURLToPath(new URL("./child.js", import.meta.url));
-
-/** What a child answers with. */
-export type Answer = { readonly outcome: Outcome } | { readonly error: string };
 
 /** Short: twelve readings. Full: all 96. */
 export const endToEnd: Programme = {
@@ -25,7 +22,8 @@ export const endToEnd: Programme = {
     let proven = 0;
     const work = async () => {
       for (let reading = waiting.shift(); reading !== undefined; reading = waiting.shift()) {
-        const answer = await runApart({ reading, messages: MESSAGES });
+        const run: Run = { reading, messages: MESSAGES };
+        const answer = await apart<Outcome>(CHILD, run);
         const found = problemsOf(answer);
         if (found.length === 0) proven += 1;
         problems.push(...found.map((problem) => `${nameOf(reading)}: ${problem}`));
@@ -38,17 +36,7 @@ export const endToEnd: Programme = {
   },
 };
 
-/** In a process of its own, so that all cores work. */
-async function runApart(run: Run): Promise<Answer> {
-  const child = fork(CHILD, [JSON.stringify(run)], { execArgv: [] });
-  return new Promise((resolve) => {
-    child.once("message", (answer: Answer) => resolve(answer));
-    child.once("error", (error) => resolve({ error: error.message }));
-    child.once("exit", (code, signal) => resolve({ error: `its process ended with ${code ?? signal}` }));
-  });
-}
-
-function problemsOf(answer: Answer): string[] {
+function problemsOf(answer: Answer<Outcome>): string[] {
   if ("error" in answer) return [answer.error];
   return [...findings(answer.outcome), ...shortcomings(answer.outcome)];
 }
@@ -73,7 +61,7 @@ function meetsOldSecrets({ reading: { overlapSigning, retrySignature } }: Outcom
   return overlapSigning === "previous" || overlapSigning === "alternate" || retrySignature === "frozen";
 }
 
-function lineOf(answer: Answer): string {
+function lineOf(answer: Answer<Outcome>): string {
   if ("error" in answer) return answer.error;
   const { events, attempts, failedAttempts, signedOtherwise } = answer.outcome;
   const traffic = `${events} events, ${attempts} attempts (${failedAttempts} failed, ${signedOtherwise} by another secret)`;

@@ -1,8 +1,8 @@
 /** `npm run prove -- rotations`: rotations under load, in all readings of how the service signs meanwhile; and a careless one. */
-import { fork } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { countsOf, findings } from "../outages/verdict.ts";
+import { apart } from "../prove/apart.ts";
 import type { Programme, Proof } from "../prove/programme.ts";
 import type { Outcome, Trial } from "./trial.ts";
 
@@ -11,9 +11,6 @@ const SHORT = 2;
 const FULL = 50;
 /** Beside this file, where it was compiled to. */
 const CHILD = fileURLToPath(new URL("./child.js", import.meta.url));
-
-/** What a child answers with. */
-export type Answer = { readonly outcome: Outcome } | { readonly error: string };
 
 /** Short: two rotations in each of the eight readings. Full: fifty in each. */
 export const rotations: Programme = {
@@ -26,7 +23,7 @@ export const rotations: Programme = {
     const work = async () => {
       for (let trial = waiting.shift(); trial !== undefined; trial = waiting.shift()) {
         const name = nameOf(trial);
-        const answer = await apart(trial);
+        const answer = await apart<Outcome>(CHILD, trial);
         say(`${name.padEnd(20)} ${"error" in answer ? answer.error : lineOf(answer.outcome)}`);
         const found = "error" in answer ? [answer.error] : problemsOf(answer.outcome, trial);
         problems.push(...found.map((problem) => `${name}: ${problem}`));
@@ -48,16 +45,6 @@ function trialsOf(rotations: number): Trial[] {
     ...readings.map((signing) => ({ ...base, signing })),
     { ...base, rotations: 1, signing: careless, isCareless: true },
   ];
-}
-
-/** In a process of its own, so that all cores work. */
-async function apart(trial: Trial): Promise<Answer> {
-  const child = fork(CHILD, [JSON.stringify(trial)], { execArgv: [] });
-  return new Promise((resolve) => {
-    child.once("message", (answer: Answer) => resolve(answer));
-    child.once("error", (error) => resolve({ error: error.message }));
-    child.once("exit", (code, signal) => resolve({ error: `its process ended with ${code ?? signal}` }));
-  });
 }
 
 /** What was found, and what must have happened for it to say something. */
