@@ -4,7 +4,7 @@ import { expectedSequence } from "../../inbox/gap.ts";
 import type { EventId, LaneId } from "../../inbox/record.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { accept } from "./accept.ts";
-import { HELD, KEEP, STATE, STATUS, TAG } from "./codes.ts";
+import { HELD, KEEP, STATE, STATUS, TAG } from "../codes.ts";
 import { erase } from "./erase.ts";
 import { headsOf, moveCursor, rearm } from "./lanes.ts";
 import type { OpenInbox } from "./open-inbox.ts";

@@ -1,0 +1,180 @@
+/** Locks lanes and reads what is in them: the lanes first, their events in a later statement, or wake-ups are lost. */
+import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
+import type { LaneKey, NewEvent } from "../../inbox/record.ts";
+import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../codes.ts";
+import { LaneAppeared } from "./failures.ts";
+import type { Names } from "./names.ts";
+import type { Session } from "./session.ts";
+import { bytesText, textBytes } from "./text.ts";
+
+export interface LaneRow {
+  readonly id: number;
+  readonly client: number;
+  readonly tag: number;
+  readonly message: Buffer;
+  readonly status: number;
+  readonly ready_at: number | null;
+  readonly cursor: number | null;
+  readonly gap_since: number | null;
+  readonly epoch: number;
+  readonly holder: number | null;
+  readonly leased: number | null;
+  readonly peer: Buffer | null;
+  readonly reference: Buffer | null;
+}
+
+export interface EventRow {
+  readonly id: number;
+  readonly lane: number;
+  readonly seq: number;
+  readonly kind: number;
+  readonly state: number;
+  readonly outcome: number | null;
+  readonly finished: number | null;
+  readonly attempts: number;
+  readonly started: number | null;
+  readonly late: boolean;
+  readonly forced: boolean;
+  readonly duplicates: number;
+  readonly conflict: boolean;
+  readonly gap_wait: number;
+  readonly occurred: number;
+  readonly signed: number;
+  readonly accepted: number;
+  readonly error_code: string | null;
+  readonly error: string | null;
+  readonly digest: Buffer;
+  readonly trace: string | null;
+  readonly has_body: boolean;
+}
+
+interface GapRow {
+  readonly lane: number;
+  readonly lo: number;
+  readonly hi: number;
+  readonly skipped: number;
+  readonly filled: number | null;
+}
+
+/** Sorted, so that two transactions never wait for each other; a statement of its own, so that what follows sees what others did. */
+const LOCK = `select l.* from {}.lane l where l.id = any($1::bigint[])
+  or (l.client, l.tag, l.message) in (select * from unnest($2::int[], $3::smallint[], $4::bytea[]))
+  order by l.id for update`;
+
+/** Waits for another transaction that is making the same lane, and then leaves it alone. */
+const MAKE = `insert into {}.lane (client, tag, message, peer, reference)
+  select * from unnest($1::int[], $2::smallint[], $3::bytea[], $4::bytea[], $5::bytea[]) as new (client, tag, message, peer, reference)
+  order by client, tag, message on conflict (client, tag, message) do nothing returning *`;
+
+const EVENTS = `select e.*, exists (select 1 from {}.body b where b.event = e.id) as has_body
+  from {}.event e where e.lane = any($1::bigint[]) order by e.id`;
+
+const GAPS = "select * from {}.gap where lane = any($1::bigint[]) order by lane, hi";
+
+export type Key = Pick<LaneRow, "client" | "tag" | "message">;
+
+export function keyText({ client, tag, message }: Key): string {
+  return `${client} ${tag} ${message.toString("latin1")}`;
+}
+
+export function keyOf(names: Names, lane: LaneKey): Key {
+  return { client: names.clientId(lane.apiClientId), tag: TAG[lane.tag], message: textBytes(lane.messageId) };
+}
+
+/** Locks the lanes with these ids and keys that exist. */
+export function lockLanes(session: Session, ids: readonly number[], keys: readonly Key[]): Promise<readonly LaneRow[]> {
+  const values = [ids, keys.map(({ client }) => client), keys.map(({ tag }) => tag), keys.map(({ message }) => message)];
+  return session.rows<LaneRow>("lock", LOCK, values);
+}
+
+/** Makes lanes. @throws LaneAppeared when another transaction has made one since */
+export async function makeLanes(
+  session: Session,
+  lanes: readonly { readonly key: Key; readonly event: Pick<NewEvent, "peer" | "externalReference"> }[],
+): Promise<readonly LaneRow[]> {
+  if (lanes.length === 0) return [];
+  const rows = await session.rows<LaneRow>("make", MAKE, [
+    lanes.map(({ key }) => key.client),
+    lanes.map(({ key }) => key.tag),
+    lanes.map(({ key }) => key.message),
+    lanes.map(({ event }) => nullableBytes(event.peer)),
+    lanes.map(({ event }) => nullableBytes(event.externalReference)),
+  ]);
+  if (rows.length < lanes.length) throw new LaneAppeared();
+  return rows;
+}
+
+/** The lanes of locked rows, with their events and gaps. */
+export async function readLanes(session: Session, names: Names, rows: readonly LaneRow[]): Promise<LaneState[]> {
+  if (rows.length === 0) return [];
+  const ids = [rows.map(({ id }) => id)];
+  const events = await session.rows<EventRow>("events", EVENTS, ids);
+  await names.learn(session, { clients: rows.map(({ client }) => client), kinds: events.map(({ kind }) => kind) });
+  const lanes = new Map(rows.map((row) => [row.id, toLane(names, row)]));
+  for (const row of events) {
+    const lane = lanes.get(row.lane);
+    if (lane !== undefined) lane.events.push(toEvent(names, lane, row));
+  }
+  for (const { lane, lo, hi, skipped, filled } of await session.rows<GapRow>("gaps", GAPS, ids)) {
+    lanes.get(lane)?.gaps.push({ from: lo, to: hi, skippedAt: skipped, filledAt: filled });
+  }
+  for (const { id, leased } of rows) {
+    const lane = lanes.get(id);
+    if (lane !== undefined) lane.leased = lane.events.find((event) => event.id === leased) ?? null;
+  }
+  return [...lanes.values()];
+}
+
+export function toLane(names: Names, row: LaneRow): LaneState {
+  return {
+    id: row.id,
+    key: { apiClientId: names.client(row.client), tag: tagWord(row.tag), messageId: bytesText(row.message) },
+    cursor: row.cursor,
+    status: statusWord(row.status),
+    readyAt: row.ready_at,
+    gapSince: row.gap_since,
+    epoch: row.epoch,
+    peer: nullableText(row.peer),
+    externalReference: nullableText(row.reference),
+    holder: row.holder === null ? null : String(row.holder),
+    leased: null,
+    events: [],
+    gaps: [],
+    attempts: [],
+  };
+}
+
+function toEvent(names: Names, lane: LaneState, row: EventRow): LaneEvent {
+  return {
+    id: row.id,
+    lane,
+    sequence: row.seq,
+    eventType: names.kind(row.kind),
+    state: stateWord(row.state),
+    outcome: outcomeWord(row.outcome),
+    late: row.late,
+    forced: row.forced,
+    occurredAt: row.occurred,
+    signedAt: row.signed,
+    acceptedAt: row.accepted,
+    startedAt: row.started,
+    finishedAt: row.finished,
+    attempts: row.attempts,
+    duplicates: row.duplicates,
+    conflict: row.conflict,
+    errorCode: row.error_code,
+    error: row.error,
+    trace: row.trace,
+    digest: row.digest,
+    gapWaitMs: row.gap_wait,
+    hasBody: row.has_body,
+  };
+}
+
+export function nullableBytes(text: string | null): Buffer | null {
+  return text === null ? null : textBytes(text);
+}
+
+export function nullableText(bytes: Buffer | null): string | null {
+  return bytes === null ? null : bytesText(bytes);
+}
