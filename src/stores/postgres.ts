@@ -99,7 +99,14 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
     },
     step: async (turn) => step(open(), turn),
     extend: (leases, leaseMs) => reading((inbox) => extend(inbox, leases, leaseMs)),
-    nextDue: () => reading((inbox) => inbox.read(async (session) => nextDue(session, await inbox.now(session)))),
+    nextDue: () =>
+      reading((inbox) =>
+        inbox.read(async (session) => {
+          const now = await inbox.now(session);
+          const soonest = await nextDue(session, now);
+          return soonest !== null && inbox.wentBack(now) ? 0 : soonest;
+        }),
+      ),
     onWake: (listener) => opened?.inbox.wake.add(listener) ?? (() => {}),
     find: (query) => reading((inbox) => inbox.read((session) => find(session, query))),
     findQuarantined: (query) => reading((inbox) => inbox.read((session) => findQuarantined(session, query))),

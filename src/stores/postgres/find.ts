@@ -28,7 +28,7 @@ export async function find(session: Session, query: EventQuery): Promise<Page<Ev
   const direction = query.order === "oldest" ? "asc" : "desc";
   conditions.add(query.after, direction === "asc" ? "e.id > ?::bigint" : "e.id < ?::bigint");
   const text = `${EVENT} ${conditions.where} order by e.id ${direction} limit ${query.limit + 1}`;
-  const rows = await session.rows<FullEventRow>(`find ${text}`, text, conditions.values);
+  const rows = await session.rows<FullEventRow>(null, text, conditions.values);
   const items = rows.slice(0, query.limit).map(toEventRecord);
   return { items, next: rows.length > items.length ? (items.at(-1)?.id ?? null) : null };
 }

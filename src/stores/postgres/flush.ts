@@ -11,7 +11,7 @@ import { plainText } from "./text.ts";
 const NEW_EVENT: Columns = [
   ["id", "bigint"],
   ["lane", "bigint"],
-  ["seq", "int"],
+  ["seq", "bigint"],
   ["kind", "int"],
   ["occurred", "bigint"],
   ["signed", "bigint"],
@@ -35,13 +35,13 @@ const NEW_EVENT: Columns = [
 /** What never changes about an event comes first there, and is not written again. */
 const FIXED = 9;
 /** Among what changes. Others count repeats without holding the lane, so it is added to and not set. */
-const DUPLICATES = 7;
+const DUPLICATES = 8;
 const EVENT: Columns = [["id", "bigint"], ...NEW_EVENT.slice(FIXED)];
 const LANE: Columns = [
   ["id", "bigint"],
   ["status", "smallint"],
   ["ready_at", "bigint"],
-  ["cursor", "int"],
+  ["cursor", "bigint"],
   ["gap_since", "bigint"],
   ["epoch", "int"],
   ["holder", "int"],
@@ -55,8 +55,8 @@ const BODY: Columns = [
 ];
 const GAP: Columns = [
   ["lane", "bigint"],
-  ["lo", "int"],
-  ["hi", "int"],
+  ["lo", "bigint"],
+  ["hi", "bigint"],
   ["skipped", "bigint"],
   ["filled", "bigint"],
 ];

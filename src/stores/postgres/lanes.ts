@@ -62,9 +62,12 @@ const LOCK = `select l.* from {}.lane l where l.id = any($1::bigint[])
   order by l.id for update`;
 
 /** Waits for another transaction that is making the same lane, and then leaves it alone. */
-const MAKE = `insert into {}.lane (client, tag, message, peer, reference)
-  select * from unnest($1::int[], $2::smallint[], $3::bytea[], $4::bytea[], $5::bytea[]) as new (client, tag, message, peer, reference)
+const MAKE = `insert into {}.lane (id, client, tag, message, peer, reference)
+  select * from unnest($1::bigint[], $2::int[], $3::smallint[], $4::bytea[], $5::bytea[], $6::bytea[])
+    as new (id, client, tag, message, peer, reference)
   order by client, tag, message on conflict (client, tag, message) do nothing returning *`;
+
+const LANE_IDS = "select nextval('{}.lane_id') as id from generate_series(1, $1::int)";
 
 const EVENTS = `select e.*, exists (select 1 from {}.body b where b.event = e.id) as has_body
   from {}.event e where e.lane = any($1::bigint[]) order by e.id`;
@@ -93,7 +96,10 @@ export async function makeLanes(
   lanes: readonly { readonly key: Key; readonly event: Pick<NewEvent, "peer" | "externalReference"> }[],
 ): Promise<readonly LaneRow[]> {
   if (lanes.length === 0) return [];
+  // In the order of arrival, by which lanes that are due at the same time are claimed.
+  const ids = await session.rows<{ id: number }>("lane_ids", LANE_IDS, [lanes.length]);
   const rows = await session.rows<LaneRow>("make", MAKE, [
+    ids.map(({ id }) => id),
     lanes.map(({ key }) => key.client),
     lanes.map(({ key }) => key.tag),
     lanes.map(({ key }) => key.message),

@@ -1,7 +1,7 @@
 /** An inbox that is open: its pool, and what stays the same while it is open. */
 import { StoreError } from "../../errors.ts";
 import type { OpenContext } from "../../inbox/store.ts";
-import { systemClock } from "../../internal/clock.ts";
+import { type Clock, systemClock } from "../../internal/clock.ts";
 import { checkDurable } from "./durability.ts";
 import type { PgPool } from "./driver.ts";
 import { asStoreError } from "./failures.ts";
@@ -22,6 +22,8 @@ export interface InboxSettings {
 }
 
 const NOW = "select (extract(epoch from clock_timestamp()) * 1000)::bigint as now";
+/** What became ready at a time that has not come again waits for nothing. */
+const MAKE_DUE = "update {}.lane set ready_at = $1::bigint where status = 3 and ready_at > $1::bigint";
 const IDS = "select nextval('{}.event_id') as id from generate_series(1, $1::int)";
 
 export class OpenInbox {
@@ -34,6 +36,7 @@ export class OpenInbox {
   readonly wake: Wake;
   readonly #pool: PgPool;
   readonly #isOurs: boolean;
+  #latest = Number.NEGATIVE_INFINITY;
   readonly #underWay = new Set<Promise<unknown>>();
   #closing: Promise<void> | null = null;
 
@@ -57,11 +60,21 @@ export class OpenInbox {
   }
 
   /** The database's clock, which all processes share; a test's own clock instead. Epoch milliseconds. */
-  async now(session: Session): Promise<number> {
-    const { clock } = this.context;
-    if (clock !== systemClock) return clock.now();
-    const [row] = await session.rows<{ now: number }>("now", NOW);
-    return row?.now ?? clock.now();
+  now(session: Session): Promise<number> {
+    return readClock(session, this.context.clock);
+  }
+
+  /** The time for a transaction that writes. After a step back, lanes that were ready are so at once. */
+  async timeToWrite(session: Session): Promise<number> {
+    const now = await this.now(session);
+    if (now < this.#latest) await session.rows("make_due", MAKE_DUE, [now]);
+    this.#latest = now;
+    return now;
+  }
+
+  /** Whether the clock shows less than it did when this process wrote last. */
+  wentBack(now: number): boolean {
+    return now < this.#latest;
   }
 
   /** New ids, ascending. */
@@ -117,13 +130,22 @@ export async function openInbox(settings: InboxSettings, context: OpenContext): 
       await checkDurable(client);
       await migrate(client, schema, context);
     });
-    const now = context.clock.now();
-    const instance = await inTransaction(access, (session) => enterInstance(session, context.instance, now));
+    const instance = await inTransaction(access, async (session) => {
+      const now = await readClock(session, context.clock);
+      await session.rows("make_due", MAKE_DUE, [now]);
+      return enterInstance(session, context.instance, now);
+    });
     return new OpenInbox({ context, access, location, instance, names: new Names(), isOurs, listen });
   } catch (error) {
     if (isOurs) await pool.end().catch(() => {});
     throw asStoreError(error, location);
   }
+}
+
+async function readClock(session: Session, clock: Clock): Promise<number> {
+  if (clock !== systemClock) return clock.now();
+  const [row] = await session.rows<{ now: number }>("now", NOW);
+  return row?.now ?? clock.now();
 }
 
 export function closed(): StoreError {

@@ -4,11 +4,11 @@ import { sleep } from "../../internal/clock.ts";
 import { type PgClient, type PgPool, types } from "./driver.ts";
 import { isContention } from "./failures.ts";
 
-/** Statements of one connection; names make them prepared. */
+/** Statements of one connection; names make them prepared, and null is for those of many shapes. */
 export interface Session {
   readonly client: PgClient;
   /** Rows of `text`, a statement of this folder, in which `{}` stands for the schema. */
-  rows<Row>(name: string, text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
+  rows<Row>(name: string | null, text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
 }
 
 const FIRST_PAUSE_MS = 2;
@@ -68,10 +68,11 @@ async function transact<T>(session: Session, work: (session: Session) => Promise
 function sessionOf(access: Access, client: PgClient): Session {
   return {
     client,
-    async rows<Row>(name: string, template: string, values: readonly unknown[] = []) {
+    async rows<Row>(name: string | null, template: string, values: readonly unknown[] = []) {
       const text = textOf(access, name, template);
       // Another store may share the pool, with another schema.
-      const query = access.prepares
+      const query =
+        access.prepares && name !== null
         ? { name: `${name} ${access.schema}`, text, values, types }
         : { text, values, types };
       const { rows } = await client.query(query);
@@ -80,7 +81,8 @@ function sessionOf(access: Access, client: PgClient): Session {
   };
 }
 
-function textOf({ texts, schema }: Access, name: string, template: string): string {
+function textOf({ texts, schema }: Access, name: string | null, template: string): string {
+  if (name === null) return template.replaceAll("{}", schema);
   let text = texts.get(name);
   if (text === undefined) {
     text = template.replaceAll("{}", schema);

@@ -69,5 +69,5 @@ export class Workspace {
 }
 
 export async function openWorkspace(inbox: OpenInbox, session: Session): Promise<Workspace> {
-  return new Workspace(inbox, session, await inbox.now(session));
+  return new Workspace(inbox, session, await inbox.timeToWrite(session));
 }

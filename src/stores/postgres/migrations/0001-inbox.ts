@@ -26,9 +26,10 @@ create table tally (
 insert into tally (instance) values (0);
 
 -- ready_at is null exactly when the lane is idle or blocked; leased and holder are set exactly when it is leased.
+create sequence lane_id;
 create table lane (
-  id bigint generated always as identity primary key, client int not null, tag smallint not null, message bytea not null,
-  status smallint not null default 0, ready_at bigint, cursor int, gap_since bigint, epoch int not null default 0,
+  id bigint primary key, client int not null, tag smallint not null, message bytea not null,
+  status smallint not null default 0, ready_at bigint, cursor bigint, gap_since bigint, epoch int not null default 0,
   holder int, leased bigint, peer bytea, reference bytea, unique (client, tag, message)
 ) with (fillfactor = 70);
 create index lane_due on lane (ready_at, id) where status >= 3;
@@ -36,7 +37,7 @@ create index lane_lease on lane (ready_at, id) where status = 2;
 
 create sequence event_id;
 create table event (
-  id bigint primary key, lane bigint not null, seq int not null, kind int not null, state smallint not null,
+  id bigint primary key, lane bigint not null, seq bigint not null, kind int not null, state smallint not null,
   outcome smallint, keep smallint, finished bigint, attempts int not null, started bigint, late boolean not null,
   forced boolean not null, duplicates int not null, conflict boolean not null, gap_wait bigint not null,
   occurred bigint not null, signed bigint not null, accepted bigint not null, error_code text, error text,
@@ -52,7 +53,7 @@ create index event_error on event (error_code, id) where error_code is not null;
 create table body (event bigint primary key, raw bytea not null);
 create table conflict (event bigint primary key, digest bytea not null, signed bigint not null, at bigint not null, raw bytea not null);
 create table gap (
-  lane bigint not null, hi int not null, lo int not null, skipped bigint not null, filled bigint, primary key (lane, hi)
+  lane bigint not null, hi bigint not null, lo bigint not null, skipped bigint not null, filled bigint, primary key (lane, hi)
 );
 create table attempt (
   id bigint generated always as identity primary key, event bigint not null, attempt int not null, at bigint not null,
