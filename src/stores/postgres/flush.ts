@@ -31,6 +31,7 @@ const NEW_EVENT: Columns = [
   ["gap_wait", "bigint"],
   ["error_code", "text"],
   ["error", "text"],
+  ["has_body", "boolean"],
 ];
 /** What never changes about an event comes first there, and is not written again. */
 const FIXED = 9;
@@ -217,6 +218,7 @@ function changing(event: LaneEvent): Values {
     gapWaitMs,
     event.errorCode === null ? null : plainText(event.errorCode),
     event.error === null ? null : plainText(event.error),
+    event.hasBody,
   ];
 }
 

@@ -69,8 +69,7 @@ const MAKE = `insert into {}.lane (id, client, tag, message, peer, reference)
 
 const LANE_IDS = "select nextval('{}.lane_id') as id from generate_series(1, $1::int)";
 
-const EVENTS = `select e.*, exists (select 1 from {}.body b where b.event = e.id) as has_body
-  from {}.event e where e.lane = any($1::bigint[]) order by e.id`;
+const EVENTS = "select * from {}.event where lane = any($1::bigint[]) order by id";
 
 const GAPS = "select * from {}.gap where lane = any($1::bigint[]) order by lane, hi";
 

@@ -12,7 +12,7 @@ const NEWEST = "select max(newest_signed) as newest from {}.tally";
 const CLEAR_BODIES = "delete from {}.body where event = any($1::bigint[])";
 const CLEAR_CONFLICTS = "delete from {}.conflict where event = any($1::bigint[])";
 const CLEAR_ATTEMPTS = "delete from {}.attempt where event = any($1::bigint[])";
-const KEEP_IDENTITY = `update {}.event set keep = ${KEEP.identity} where id = any($1::bigint[])`;
+const KEEP_IDENTITY = `update {}.event set keep = ${KEEP.identity}, has_body = false where id = any($1::bigint[])`;
 const REMOVE_EVENTS = "delete from {}.event where id = any($1::bigint[])";
 /** First the lanes, then another look: an event may have come before the lock was had. */
 const LOCK_LANES = "select id from {}.lane where id = any($1::bigint[]) order by id for update skip locked";

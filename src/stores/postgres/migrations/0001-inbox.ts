@@ -41,7 +41,7 @@ create table event (
   outcome smallint, keep smallint, finished bigint, attempts int not null, started bigint, late boolean not null,
   forced boolean not null, duplicates int not null, conflict boolean not null, gap_wait bigint not null,
   occurred bigint not null, signed bigint not null, accepted bigint not null, error_code text, error text,
-  digest bytea not null, trace text, unique (lane, seq, kind)
+  digest bytea not null, trace text, has_body boolean not null, unique (lane, seq, kind)
 ) with (fillfactor = 80);
 create index event_open on event (state, id) where state <> 1;
 create index event_keep on event (keep, finished) where keep is not null;
