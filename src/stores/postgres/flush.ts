@@ -79,8 +79,10 @@ const CONFLICT: Columns = [
 
 const insert = (table: string, columns: Columns, offset: number, more = "") =>
   `insert into {}.${table} (${named(columns)}) select * from ${unnested(columns, offset)} ${more} returning 1`;
+/** The first condition is there for the planner, which would scan the whole table while it does not know how many rows it has. */
 const update = (table: string, columns: Columns, offset: number, assignments = assigned(columns)) =>
-  `update {}.${table} t set ${assignments} from ${unnested(columns, offset)} as new (${named(columns)}) where t.id = new.id returning 1`;
+  `update {}.${table} t set ${assignments} from ${unnested(columns, offset)} as new (${named(columns)})
+   where t.id = any($${offset + 1}::bigint[]) and t.id = new.id returning 1`;
 
 const EVENT_ASSIGNED = assigned(EVENT).replace("duplicates = new.duplicates", "duplicates = t.duplicates + new.duplicates");
 

@@ -56,10 +56,16 @@ interface GapRow {
   readonly filled: number | null;
 }
 
-/** Sorted, so that two transactions never wait for each other; a statement of its own, so that what follows sees what others did. */
-const LOCK = `select l.* from {}.lane l where l.id = any($1::bigint[])
-  or (l.client, l.tag, l.message) in (select * from unnest($2::int[], $3::smallint[], $4::bytea[]))
-  order by l.id for update`;
+/**
+ * Sorted, so that two transactions never wait for each other; a statement of its own, so that what follows sees what others
+ * did. Each key is looked up by itself: a join could be planned as a scan of all lanes while their number is not known.
+ */
+const LOCK = `select l.* from {}.lane l where l.id = any(array(
+    select unnest($1::bigint[]) union
+    select k.id from unnest($2::int[], $3::smallint[], $4::bytea[]) as w (client, tag, message)
+    cross join lateral (
+      select id from {}.lane where client = w.client and tag = w.tag and message = w.message limit 1) k
+  )) order by l.id for update`;
 
 /** Waits for another transaction that is making the same lane, and then leaves it alone. */
 const MAKE = `insert into {}.lane (id, client, tag, message, peer, reference)
