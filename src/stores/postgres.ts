@@ -53,12 +53,19 @@ function readSettings(database: string | PgPool, options: PostgresStoreOptions):
   return {
     schema: `"${schema}"`,
     location: `${placeOf(database)}/${schema}`,
-    listen: booleanOption("listen", options.listen, true) && (typeof database === "string" ? max : (database.options?.max ?? 10)) > 1,
+    listen:
+      booleanOption("listen", options.listen, true) &&
+      (typeof database === "string" ? max : (database.options?.max ?? 10)) > 1,
     prepares: booleanOption("prepare", options.prepare, true),
     async pool() {
       if (typeof database !== "string") return { pool: database, isOurs: false };
       const Pool = await loadPool();
-      const settings = { connectionString: database, max, connectionTimeoutMillis: 10_000, application_name: "oncehook" };
+      const settings = {
+        connectionString: database,
+        max,
+        connectionTimeoutMillis: 10_000,
+        application_name: "oncehook",
+      };
       return { pool: new Pool(settings), isOurs: true };
     },
   };
@@ -130,7 +137,10 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
   };
 }
 
-async function step({ inbox, effects }: { readonly inbox: OpenInbox; readonly effects: EffectSettles }, turn: Turn<PgClient>) {
+async function step(
+  { inbox, effects }: { readonly inbox: OpenInbox; readonly effects: EffectSettles },
+  turn: Turn<PgClient>,
+) {
   return inbox.during(async () => {
     const answered = await effects.run(turn);
     await inbox.read((session) => inbox.names.enter(session, turn.accepts));

@@ -1,7 +1,7 @@
 /** Does to the Postgres inbox what an operator asks. */
 import { auditDetail } from "../../inbox/audit-detail.ts";
-import { discard, releaseGap, replay, unblock } from "../../inbox/lanes/acting.ts";
 import { acceptNew, countDuplicate, knownEvent } from "../../inbox/lanes/accepting.ts";
+import { discard, releaseGap, replay, unblock } from "../../inbox/lanes/acting.ts";
 import type { LaneEvent } from "../../inbox/lanes/state.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { HELD } from "../codes.ts";
@@ -68,7 +68,8 @@ interface HeldRow {
   readonly has_body: boolean;
 }
 
-const HELD_ROW = "select id, state, bytes, raw is not null as has_body from {}.quarantine where id = $1::bigint for update";
+const HELD_ROW =
+  "select id, state, bytes, raw is not null as has_body from {}.quarantine where id = $1::bigint for update";
 const LET_GO = "update {}.quarantine set state = $2::smallint, replayed_as = $3::bigint where id = $1::bigint";
 
 async function heldQuarantine(session: Session, id: number): Promise<HeldRow | Extract<ActResult, { ok: false }>> {
@@ -77,13 +78,20 @@ async function heldQuarantine(session: Session, id: number): Promise<HeldRow | E
   return row.state === HELD.held ? row : { ok: false, reason: "wrong_state" };
 }
 
-async function letGo(work: Workspace, row: HeldRow, to: { readonly state: number; readonly replayedAs: number | null }): Promise<void> {
+async function letGo(
+  work: Workspace,
+  row: HeldRow,
+  to: { readonly state: number; readonly replayedAs: number | null },
+): Promise<void> {
   await work.session.rows("let_go", LET_GO, [row.id, to.state, to.replayedAs]);
   work.sheet.gauge("held", -1);
   work.sheet.gauge("held_bytes", -row.bytes);
 }
 
-async function replayQuarantined(work: Workspace, request: Extract<Act, { kind: "replay_quarantined" }>): Promise<ActResult> {
+async function replayQuarantined(
+  work: Workspace,
+  request: Extract<Act, { kind: "replay_quarantined" }>,
+): Promise<ActResult> {
   const { session, moment, inbox } = work;
   const row = await heldQuarantine(session, request.quarantine);
   if ("ok" in row) return row;
@@ -103,7 +111,8 @@ async function replayQuarantined(work: Workspace, request: Extract<Act, { kind: 
   } else {
     const conflict = (await conflictsAmong(session, [incoming], () => first)).has(0);
     const { digest, signedAt, raw } = incoming;
-    if (countDuplicate(moment, first, incoming, conflict)) conflicts.push({ event: first.id, digest, signedAt, at: moment.now, raw });
+    if (countDuplicate(moment, first, incoming, conflict))
+      conflicts.push({ event: first.id, digest, signedAt, at: moment.now, raw });
   }
   const event = first?.id ?? id;
   await letGo(work, row, { state: HELD.replayed, replayedAs: event });

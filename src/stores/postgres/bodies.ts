@@ -6,7 +6,10 @@ import type { Session } from "./session.ts";
 
 const BODIES = "select event, raw from {}.body where event = any($1::bigint[])";
 
-export async function readBodies(session: Session, events: readonly number[]): Promise<ReadonlyMap<number, Uint8Array>> {
+export async function readBodies(
+  session: Session,
+  events: readonly number[],
+): Promise<ReadonlyMap<number, Uint8Array>> {
   if (events.length === 0) return new Map();
   const rows = await session.rows<{ event: number; raw: Buffer }>("bodies", BODIES, [events]);
   return new Map(rows.map(({ event, raw }) => [event, raw]));
@@ -23,7 +26,10 @@ export async function conflictsAmong(
     if (first === undefined || !first.hasBody || Buffer.compare(first.digest, event.digest) === 0) return [];
     return [{ index, first: first.id, raw: event.raw }];
   });
-  const bodies = await readBodies(session, suspects.map(({ first }) => first));
+  const bodies = await readBodies(
+    session,
+    suspects.map(({ first }) => first),
+  );
   const differing = suspects.filter(({ first, raw }) => {
     const body = bodies.get(first);
     return body !== undefined && !sameContent(body, raw);

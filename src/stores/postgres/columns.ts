@@ -21,5 +21,8 @@ export function transposed(columns: Columns, rows: readonly Values[]): unknown[]
 
 /** `name = new.name, …` of all columns but the first, which finds the row. */
 export function assigned(columns: Columns): string {
-  return columns.slice(1).map(([name]) => `${name} = new.${name}`).join(", ");
+  return columns
+    .slice(1)
+    .map(([name]) => `${name} = new.${name}`)
+    .join(", ");
 }

@@ -19,7 +19,10 @@ export interface PgClient {
   query(query: PgQuery): Promise<PgResult>;
   query(text: string, values?: readonly unknown[]): Promise<PgResult>;
   release(destroy?: boolean | Error): void;
-  on(event: "notification", listener: (message: { readonly channel: string; readonly payload?: string }) => void): unknown;
+  on(
+    event: "notification",
+    listener: (message: { readonly channel: string; readonly payload?: string }) => void,
+  ): unknown;
   on(event: "error" | "end", listener: (error?: Error) => void): unknown;
 }
 

@@ -41,7 +41,10 @@ const SOONEST = `select (select min(ready_at) from {}.lane where status >= 3) as
 
 /** Milliseconds until a lane is due: 0 for now, null for none waiting. */
 export async function nextDue(session: Session, now: number): Promise<number | null> {
-  const [row] = await session.rows<Record<"waiting" | "farthest" | "leased" | "longest", number | null>>("soonest", SOONEST);
+  const [row] = await session.rows<Record<"waiting" | "farthest" | "leased" | "longest", number | null>>(
+    "soonest",
+    SOONEST,
+  );
   const times = [row?.waiting, row?.farthest, row?.leased, row?.longest].filter((at) => typeof at === "number");
   if (times.length === 0) return null;
   const soonest = Math.min(...times);

@@ -9,7 +9,10 @@ export async function checkDurable(client: PgClient): Promise<void> {
   );
   const { fsync, pages, standby } = rows[0] ?? {};
   if (standby === true) {
-    throw new SetupError("not_durable", "This Postgres server is a standby, which can not be written to: connect to the primary.");
+    throw new SetupError(
+      "not_durable",
+      "This Postgres server is a standby, which can not be written to: connect to the primary.",
+    );
   }
   if (fsync === "on" && pages === "on") return;
   const message = `This Postgres server may lose what it acknowledged: fsync is ${fsync} and full_page_writes is ${pages}; both must be on. (synchronous_commit is set per transaction.)`;

@@ -4,7 +4,7 @@ import type { LeaseRef, Settle, SettleResult, Turn } from "../../inbox/store.ts"
 import type { PgClient } from "./driver.ts";
 import { isContention } from "./failures.ts";
 import type { OpenInbox } from "./open-inbox.ts";
-import { inTransaction, type Session } from "./session.ts";
+import { inTransaction, OUR_PLANS, type Session, USERS_PLANS } from "./session.ts";
 import type { Answered } from "./turn.ts";
 import { openWorkspace } from "./workspace.ts";
 
@@ -54,7 +54,8 @@ export class EffectSettles {
       if (result.status === "settled") this.#committed.set(key, result);
       return result;
     } catch (error) {
-      if (error instanceof EffectFailed && !isContention(error.cause)) return { status: "effect_failed", error: error.cause };
+      if (error instanceof EffectFailed && !isContention(error.cause))
+        return { status: "effect_failed", error: error.cause };
       throw error instanceof EffectFailed ? error.cause : error;
     }
   }
@@ -66,11 +67,13 @@ async function complete(inbox: OpenInbox, session: Session, request: Completion)
   await work.lock([request.lease.lane], []);
   const event = heldEvent(work.moment, work.byId.get(request.lease.lane), request.lease);
   if (event === null) return { status: "lost" };
+  await session.client.query(USERS_PLANS);
   try {
     for (const effect of request.effects) await effect(session.client);
   } catch (cause) {
     throw new EffectFailed("An effect threw.", { cause });
   }
+  await session.client.query(OUR_PLANS);
   endLease(work.moment, event, request);
   await work.flush();
   return { status: "settled" };

@@ -16,7 +16,8 @@ const TOLD_BY_MESSAGE =
 const SILENT = `select l.id, b.raw, c.raw as other from {}.lane l join {}.event e on e.lane = l.id
   left join {}.body b on b.event = e.id left join {}.conflict c on c.event = e.id
   where l.id > $1::bigint and (l.tag = ${TAG.unlaned} or ($2::boolean and l.peer is null)) order by l.id limit $3::int`;
-const QUARANTINED = "select id, raw, bytes, state from {}.quarantine where id > $1::bigint and raw is not null order by id limit $2::int";
+const QUARANTINED =
+  "select id, raw, bytes, state from {}.quarantine where id > $1::bigint and raw is not null order by id limit $2::int";
 
 const CLEAR = [
   "delete from {}.body where event in (select id from {}.event where lane = any($1::bigint[]))",
@@ -45,15 +46,25 @@ export async function erase(work: Workspace, subject: Subject): Promise<ActResul
 
 async function told(session: Session, subject: Subject): Promise<number[]> {
   const [name, text, value] =
-    "peer" in subject ? ["told_by_peer", TOLD_BY_PEER, subject.peer] : ["told_by_message", TOLD_BY_MESSAGE, subject.messageId];
+    "peer" in subject
+      ? ["told_by_peer", TOLD_BY_PEER, subject.peer]
+      : ["told_by_message", TOLD_BY_MESSAGE, subject.messageId];
   const rows = await session.rows<{ id: number }>(name, text, [textBytes(value)]);
   return rows.map(({ id }) => id);
 }
 
-async function mentioned(session: Session, byPeer: boolean, isNamedIn: (raw: Uint8Array) => boolean): Promise<number[]> {
+async function mentioned(
+  session: Session,
+  byPeer: boolean,
+  isNamedIn: (raw: Uint8Array) => boolean,
+): Promise<number[]> {
   const found = new Set<number>();
   for (let after = 0; ; ) {
-    const rows = await session.rows<{ id: number; raw: Buffer | null; other: Buffer | null }>("silent", SILENT, [after, byPeer, PAGE]);
+    const rows = await session.rows<{ id: number; raw: Buffer | null; other: Buffer | null }>("silent", SILENT, [
+      after,
+      byPeer,
+      PAGE,
+    ]);
     for (const { id, raw, other } of rows) {
       if ((raw !== null && isNamedIn(raw)) || (other !== null && isNamedIn(other))) found.add(id);
     }
@@ -68,7 +79,11 @@ async function eraseQuarantined(work: Workspace, isNamedIn: (raw: Uint8Array) =>
   const { session, sheet } = work;
   const named: number[] = [];
   for (let after = 0; ; ) {
-    const rows = await session.rows<{ id: number; raw: Buffer; bytes: number; state: number }>("erase_quarantined", QUARANTINED, [after, PAGE]);
+    const rows = await session.rows<{ id: number; raw: Buffer; bytes: number; state: number }>(
+      "erase_quarantined",
+      QUARANTINED,
+      [after, PAGE],
+    );
     for (const { id, raw, bytes, state } of rows) {
       if (!isNamedIn(raw)) continue;
       named.push(id);

@@ -34,9 +34,12 @@ export function asStoreError(error: unknown, location: string): unknown {
   }
   const isTheirs = state !== "" || isNetwork(error);
   if (!isTheirs) return error;
-  const shown = state === "" ? (error as { code?: string }).code ?? "no connection" : state;
+  const shown = state === "" ? ((error as { code?: string }).code ?? "no connection") : state;
   const message = `The inbox ${location} cannot be used now (${shown}).`;
-  return new StoreError("store_unavailable", message, { cause: error, fields: { sqlState: state === "" ? null : state } });
+  return new StoreError("store_unavailable", message, {
+    cause: error,
+    fields: { sqlState: state === "" ? null : state },
+  });
 }
 
 /** pg's own errors have no code that would tell them apart. */

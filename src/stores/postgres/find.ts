@@ -2,7 +2,14 @@
 import type { EventRecord, QuarantineRecord } from "../../inbox/record.ts";
 import type { EventQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { HELD, OUTCOME, STATE } from "../codes.ts";
-import { EVENT, type FullEventRow, QUARANTINE, type QuarantineRow, toEventRecord, toQuarantineRecord } from "./records.ts";
+import {
+  EVENT,
+  type FullEventRow,
+  QUARANTINE,
+  type QuarantineRow,
+  toEventRecord,
+  toQuarantineRecord,
+} from "./records.ts";
 import type { Session } from "./session.ts";
 import { textBytes } from "./text.ts";
 
@@ -36,14 +43,20 @@ export async function find(session: Session, query: EventQuery): Promise<Page<Ev
 function conditionsOf(query: EventQuery): Conditions {
   const all = new Conditions();
   const bytes = (text: string | undefined) => (text === undefined ? undefined : textBytes(text));
-  all.add(query.states?.map((state) => STATE[state]), "e.state = any(?::smallint[])");
+  all.add(
+    query.states?.map((state) => STATE[state]),
+    "e.state = any(?::smallint[])",
+  );
   all.add(query.outcome === undefined ? undefined : OUTCOME[query.outcome], "e.outcome = ?::smallint");
   all.add(query.late, "e.late = ?::boolean");
   all.add(query.conflict, "e.conflict = ?::boolean");
   all.add(query.errorCode, "e.error_code = ?::text");
   all.add(bytes(query.eventType), "k.name = ?::bytea");
   all.add(bytes(query.apiClientId), "c.name = ?::bytea");
-  all.add(bytes(query.messageId), "e.lane in (select id from {}.lane where client in (select id from {}.client) and tag in (0, 1, 2) and message = ?::bytea)");
+  all.add(
+    bytes(query.messageId),
+    "e.lane in (select id from {}.lane where client in (select id from {}.client) and tag in (0, 1, 2) and message = ?::bytea)",
+  );
   all.add(bytes(query.externalReference), "l.reference = ?::bytea");
   all.add(bytes(query.peer), "l.peer = ?::bytea");
   all.add(query.acceptedFrom, "e.accepted >= ?::bigint");

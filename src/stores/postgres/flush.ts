@@ -84,7 +84,10 @@ const update = (table: string, columns: Columns, offset: number, assignments = a
   `update {}.${table} t set ${assignments} from ${unnested(columns, offset)} as new (${named(columns)})
    where t.id = any($${offset + 1}::bigint[]) and t.id = new.id returning 1`;
 
-const EVENT_ASSIGNED = assigned(EVENT).replace("duplicates = new.duplicates", "duplicates = t.duplicates + new.duplicates");
+const EVENT_ASSIGNED = assigned(EVENT).replace(
+  "duplicates = new.duplicates",
+  "duplicates = t.duplicates + new.duplicates",
+);
 
 /** The parts of the statement, each with the columns that its parameters fill. */
 const PARTS = [
@@ -94,7 +97,8 @@ const PARTS = [
   { columns: LANE, write: (offset: number) => update("lane", LANE, offset) },
   {
     columns: GAP,
-    write: (offset: number) => insert("gap", GAP, offset, "on conflict (lane, hi) do update set filled = excluded.filled"),
+    write: (offset: number) =>
+      insert("gap", GAP, offset, "on conflict (lane, hi) do update set filled = excluded.filled"),
   },
   { columns: ATTEMPT, write: (offset: number) => insert("attempt", ATTEMPT, offset) },
   { columns: CONFLICT, write: (offset: number) => insert("conflict", CONFLICT, offset, "on conflict do nothing") },
@@ -195,7 +199,8 @@ export class Snapshot {
     into.sheet.gauge("pending", Number(now[0] === STATE.pending) - Number(was === STATE.pending));
     into.sheet.gauge("dead", Number(now[0] === STATE.dead) - Number(was === STATE.dead));
     if (before === undefined) into.newEvents.push([...fixed(this.#names, event), ...now]);
-    else if (!same(before, now)) into.events.push([event.id, ...now.with(DUPLICATES, Number(now[DUPLICATES]) - Number(before[DUPLICATES]))]);
+    else if (!same(before, now))
+      into.events.push([event.id, ...now.with(DUPLICATES, Number(now[DUPLICATES]) - Number(before[DUPLICATES]))]);
   }
 }
 
@@ -242,7 +247,10 @@ function laneValues(lane: LaneState): Values {
 function same(a: Values, b: Values): boolean {
   return a.every((value, index) => {
     const other = b[index];
-    return value === other || (value instanceof Uint8Array && other instanceof Uint8Array && Buffer.compare(value, other) === 0);
+    return (
+      value === other ||
+      (value instanceof Uint8Array && other instanceof Uint8Array && Buffer.compare(value, other) === 0)
+    );
   });
 }
 

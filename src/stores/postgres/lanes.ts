@@ -75,9 +75,9 @@ const MAKE = `insert into {}.lane (id, client, tag, message, peer, reference)
 
 const LANE_IDS = "select nextval('{}.lane_id') as id from generate_series(1, $1::int)";
 
-const EVENTS = "select * from {}.event where lane = any($1::bigint[]) order by id";
+const EVENTS = "select * from {}.event where lane = any($1::bigint[])";
 
-const GAPS = "select * from {}.gap where lane = any($1::bigint[]) order by lane, hi";
+const GAPS = "select * from {}.gap where lane = any($1::bigint[])";
 
 export type Key = Pick<LaneRow, "client" | "tag" | "message">;
 
@@ -91,7 +91,12 @@ export function keyOf(names: Names, lane: LaneKey): Key {
 
 /** Locks the lanes with these ids and keys that exist. */
 export function lockLanes(session: Session, ids: readonly number[], keys: readonly Key[]): Promise<readonly LaneRow[]> {
-  const values = [ids, keys.map(({ client }) => client), keys.map(({ tag }) => tag), keys.map(({ message }) => message)];
+  const values = [
+    ids,
+    keys.map(({ client }) => client),
+    keys.map(({ tag }) => tag),
+    keys.map(({ message }) => message),
+  ];
   return session.rows<LaneRow>("lock", LOCK, values);
 }
 
@@ -119,14 +124,16 @@ export async function makeLanes(
 export async function readLanes(session: Session, names: Names, rows: readonly LaneRow[]): Promise<LaneState[]> {
   if (rows.length === 0) return [];
   const ids = [rows.map(({ id }) => id)];
-  const events = await session.rows<EventRow>("events", EVENTS, ids);
+  // Sorted here: asked to, the planner may read all events in the order of their ids.
+  const events = (await session.rows<EventRow>("events", EVENTS, ids)).toSorted((a, b) => a.id - b.id);
   await names.learn(session, { clients: rows.map(({ client }) => client), kinds: events.map(({ kind }) => kind) });
   const lanes = new Map(rows.map((row) => [row.id, toLane(names, row)]));
   for (const row of events) {
     const lane = lanes.get(row.lane);
     if (lane !== undefined) lane.events.push(toEvent(names, lane, row));
   }
-  for (const { lane, lo, hi, skipped, filled } of await session.rows<GapRow>("gaps", GAPS, ids)) {
+  const gaps = (await session.rows<GapRow>("gaps", GAPS, ids)).toSorted((a, b) => a.hi - b.hi);
+  for (const { lane, lo, hi, skipped, filled } of gaps) {
     lanes.get(lane)?.gaps.push({ from: lo, to: hi, skippedAt: skipped, filledAt: filled });
   }
   for (const { id, leased } of rows) {

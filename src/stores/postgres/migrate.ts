@@ -64,7 +64,8 @@ async function schemaOf(client: PgClient, schema: string): Promise<{ found: numb
 async function claimName(client: PgClient, schema: string, context: OpenContext): Promise<void> {
   const recorded = await readMeta(client, schema, "name");
   if (recorded !== undefined && recorded !== context.name) {
-    const message = "This inbox belongs to a receiver of another name: give each receiver its own schema, or keep the name.";
+    const message =
+      "This inbox belongs to a receiver of another name: give each receiver its own schema, or keep the name.";
     throw new SetupError("wrong_receiver_name", message);
   }
   await writeMeta(client, schema, "name", context.name);

@@ -73,12 +73,24 @@ export class Names {
   readonly #clients = new NameTable("client");
   readonly #kinds = new NameTable("kind");
 
-  async enter(session: Session, events: readonly { readonly lane: { readonly apiClientId: string }; readonly eventType: string }[]): Promise<void> {
-    await this.#clients.enter(session, events.map(({ lane }) => lane.apiClientId));
-    await this.#kinds.enter(session, events.map(({ eventType }) => eventType));
+  async enter(
+    session: Session,
+    events: readonly { readonly lane: { readonly apiClientId: string }; readonly eventType: string }[],
+  ): Promise<void> {
+    await this.#clients.enter(
+      session,
+      events.map(({ lane }) => lane.apiClientId),
+    );
+    await this.#kinds.enter(
+      session,
+      events.map(({ eventType }) => eventType),
+    );
   }
 
-  async learn(session: Session, ids: { readonly clients: Iterable<number>; readonly kinds: Iterable<number> }): Promise<void> {
+  async learn(
+    session: Session,
+    ids: { readonly clients: Iterable<number>; readonly kinds: Iterable<number> },
+  ): Promise<void> {
     await this.#clients.learn(session, ids.clients);
     await this.#kinds.learn(session, ids.kinds);
   }

@@ -2,8 +2,8 @@
 import { StoreError } from "../../errors.ts";
 import type { OpenContext } from "../../inbox/store.ts";
 import { type Clock, systemClock } from "../../internal/clock.ts";
-import { checkDurable } from "./durability.ts";
 import type { PgPool } from "./driver.ts";
+import { checkDurable } from "./durability.ts";
 import { asStoreError } from "./failures.ts";
 import { enterInstance, removeInstances } from "./instances.ts";
 import { migrate } from "./migrate.ts";

@@ -70,7 +70,11 @@ async function pruneBodies(inbox: OpenInbox, session: Session, policy: PrunePoli
 }
 
 /** An identity is kept as long as the service might repeat it, counted from the later of its two times. */
-async function pruneEvents(inbox: OpenInbox, session: Session, policy: PrunePolicy): Promise<Pruned & { lanes: number }> {
+async function pruneEvents(
+  inbox: OpenInbox,
+  session: Session,
+  policy: PrunePolicy,
+): Promise<Pruned & { lanes: number }> {
   const cutOff = await cutOffOf(inbox, session);
   const old = cutOff - policy.identitiesMs;
   const finished = [KEEP.identity, KEEP.handled, KEEP.other].map(
@@ -96,7 +100,9 @@ async function pruneEvents(inbox: OpenInbox, session: Session, policy: PrunePoli
 async function removeEmptyLanes(session: Session, sheet: TallySheet, rows: readonly PrunableRow[]): Promise<number> {
   const candidates = [...new Set(rows.map(({ lane }) => lane))];
   const locked = await session.rows<{ id: number }>("lock_lanes", LOCK_LANES, [candidates]);
-  const removed = await session.rows<{ id: number; status: number }>("remove_lanes", REMOVE_LANES, [locked.map(({ id }) => id)]);
+  const removed = await session.rows<{ id: number; status: number }>("remove_lanes", REMOVE_LANES, [
+    locked.map(({ id }) => id),
+  ]);
   if (removed.length > 0) await session.rows("remove_gaps", REMOVE_GAPS, [removed.map(({ id }) => id)]);
   sheet.gauge("blocked", -removed.filter(({ status }) => status === STATUS.blocked).length);
   return removed.length;
@@ -129,7 +135,10 @@ interface Prunable {
   readonly limit: number;
 }
 
-function prunable(session: Session, { keep, before, accepted = ALWAYS, limit }: Prunable): Promise<readonly PrunableRow[]> {
+function prunable(
+  session: Session,
+  { keep, before, accepted = ALWAYS, limit }: Prunable,
+): Promise<readonly PrunableRow[]> {
   return session.rows<PrunableRow>("prunable", PRUNABLE, [keep, before, accepted, limit]);
 }
 

@@ -38,7 +38,11 @@ async function keep(session: Session, sheet: TallySheet, { body, quota, now }: K
   sheet.signed(signedAt);
   await session.rows("quarantine_lock", LOCK, [slot]);
   const values = [Buffer.from(digest), reason, slot, scope, signedAt, now, raw.byteLength, trace, Buffer.from(raw)];
-  const [row] = await session.rows<{ known: boolean; kept: boolean }>("quarantine", KEEP, [...values, quota.maxRows, quota.maxBytes]);
+  const [row] = await session.rows<{ known: boolean; kept: boolean }>("quarantine", KEEP, [
+    ...values,
+    quota.maxRows,
+    quota.maxBytes,
+  ]);
   if (row?.known === true) return "duplicate";
   if (row?.kept !== true) return "full";
   sheet.count("quarantined");

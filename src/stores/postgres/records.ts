@@ -58,7 +58,11 @@ export async function readLane(session: Session, names: Names, ref: LaneKey | nu
   const [row] =
     typeof ref === "number"
       ? await session.rows<LaneRow>("lane_by_id", BY_ID, [ref])
-      : await session.rows<LaneRow>("lane_by_key", BY_KEY, [textBytes(ref.apiClientId), TAG[ref.tag], textBytes(ref.messageId)]);
+      : await session.rows<LaneRow>("lane_by_key", BY_KEY, [
+          textBytes(ref.apiClientId),
+          TAG[ref.tag],
+          textBytes(ref.messageId),
+        ]);
   if (row === undefined) return null;
   const events = await session.rows<FullEventRow>("events_of_lane", OF_LANE, [row.id]);
   await names.learn(session, { clients: [row.client], kinds: events.map(({ kind }) => kind) });

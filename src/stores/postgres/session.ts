@@ -11,6 +11,15 @@ export interface Session {
   rows<Row>(name: string | null, text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
 }
 
+/**
+ * Whatever the server's default, a commit here is on disk when it is told. And plans are kept from a time when the tables were
+ * small: a scan that was cheap then would be repeated when they have grown.
+ */
+const BEGIN = "begin; set local synchronous_commit = on; set local enable_seqscan = off";
+/** Around statements that are not ours. */
+export const USERS_PLANS = "set local enable_seqscan to default";
+export const OUR_PLANS = "set local enable_seqscan = off";
+
 const FIRST_PAUSE_MS = 2;
 const MOST_TRIES = 8;
 
@@ -54,7 +63,7 @@ export async function inTransaction<T>(access: Access, work: (session: Session) 
 
 async function transact<T>(session: Session, work: (session: Session) => Promise<T>): Promise<T> {
   const { client } = session;
-  await client.query(`begin; set local synchronous_commit = on`);
+  await client.query(BEGIN);
   try {
     const result = await work(session);
     await client.query("commit");
@@ -73,8 +82,8 @@ function sessionOf(access: Access, client: PgClient): Session {
       // Another store may share the pool, with another schema.
       const query =
         access.prepares && name !== null
-        ? { name: `${name} ${access.schema}`, text, values, types }
-        : { text, values, types };
+          ? { name: `${name} ${access.schema}`, text, values, types }
+          : { text, values, types };
       const { rows } = await client.query(query);
       return rows as readonly Row[];
     },

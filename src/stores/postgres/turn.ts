@@ -6,9 +6,9 @@ import { endLease, heldEvent } from "../../inbox/lanes/settling.ts";
 import { type LaneEvent, type LaneState, laneIsDue, toEventRecord } from "../../inbox/lanes/state.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { Acceptance, ClaimRequest, Settle, SettleResult, Turn, TurnResult } from "../../inbox/store.ts";
+import { conflictsAmong, readBodies } from "./bodies.ts";
 import type { PgClient } from "./driver.ts";
 import { claimable, expiredLeases } from "./due.ts";
-import { conflictsAmong, readBodies } from "./bodies.ts";
 import type { NewBody, NewConflict } from "./flush.ts";
 import { type Key, keyOf, keyText } from "./lanes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
@@ -20,7 +20,12 @@ import { openWorkspace, type Workspace } from "./workspace.ts";
 /** Settles that were committed ahead of the turn, with their effects. */
 export type Answered = ReadonlyMap<number, SettleResult>;
 
-export async function runTurn(inbox: OpenInbox, session: Session, turn: Turn<PgClient>, answered: Answered): Promise<TurnResult> {
+export async function runTurn(
+  inbox: OpenInbox,
+  session: Session,
+  turn: Turn<PgClient>,
+  answered: Answered,
+): Promise<TurnResult> {
   const work = await openWorkspace(inbox, session);
   const keys = turn.accepts.map(({ lane }) => keyOf(inbox.names, lane));
   await lockAndRead(work, turn, keys);
@@ -33,7 +38,11 @@ export async function runTurn(inbox: OpenInbox, session: Session, turn: Turn<PgC
   // More than this turn can settle or claim, so that one is left over if there is another.
   const expired = await expiredLeases(session, work.moment.now, turn.settles.length + claim.limit + 1);
   const mayLease = claim.mode === "ordinary" && claim.lane === undefined && !isRecoveryDue(work, expired);
-  const { accepted, bodies, conflicts, indexes } = await acceptAll(work, turn, { keys, claim: mayLease ? claim : null, claimed });
+  const { accepted, bodies, conflicts, indexes } = await acceptAll(work, turn, {
+    keys,
+    claim: mayLease ? claim : null,
+    claimed,
+  });
   const quarantined = await quarantineAll(session, work.sheet, { turn, now: work.moment.now });
   if (claim.lane !== undefined) await claimDue(work, claim, claimed);
 
@@ -54,7 +63,10 @@ export async function runTurn(inbox: OpenInbox, session: Session, turn: Turn<PgC
 }
 
 function lockAndRead(work: Workspace, turn: Turn<PgClient>, keys: readonly Key[]): Promise<void> {
-  const ids = [...turn.settles.map(({ lease }) => lease.lane), ...(turn.claim.lane === undefined ? [] : [turn.claim.lane])];
+  const ids = [
+    ...turn.settles.map(({ lease }) => lease.lane),
+    ...(turn.claim.lane === undefined ? [] : [turn.claim.lane]),
+  ];
   const wanted = turn.accepts.flatMap((event, index) => {
     const key = keys[index];
     return key === undefined ? [] : [{ key, event }];
@@ -86,7 +98,12 @@ async function claimDue(work: Workspace, request: ClaimRequest, claimed: Claimed
 async function dueLanes(work: Workspace, request: ClaimRequest, limit: number): Promise<readonly LaneState[]> {
   const { now } = work.moment;
   if (request.lane === undefined) {
-    const rows = await claimable(work.session, { now, limit, recover: request.mode === "recover", seen: [...work.byId.keys()] });
+    const rows = await claimable(work.session, {
+      now,
+      limit,
+      recover: request.mode === "recover",
+      seen: [...work.byId.keys()],
+    });
     await work.add(rows);
   }
   const candidates = request.lane === undefined ? [...work.byId.values()] : [work.byId.get(request.lane)];
@@ -109,7 +126,9 @@ async function acceptAll(work: Workspace, turn: Turn<PgClient>, { keys, claim, c
   const conflicts: NewConflict[] = [];
   const indexes = new Map<number, number>();
   const lanes = keys.map((key) => work.byKey.get(keyText(key)));
-  const differing = await conflictsAmong(work.session, turn.accepts, (incoming, index) => knownEvent(lanes[index], incoming));
+  const differing = await conflictsAmong(work.session, turn.accepts, (incoming, index) =>
+    knownEvent(lanes[index], incoming),
+  );
   const ids = await work.inbox.eventIds(work.session, turn.accepts.length);
   const accepted = turn.accepts.map((incoming, index): Acceptance => {
     const lane = lanes[index];
@@ -119,7 +138,14 @@ async function acceptAll(work: Workspace, turn: Turn<PgClient>, { keys, claim, c
     if (first !== undefined) {
       const conflict = differing.has(index) || differsInTurn(first, incoming, bodies);
       const isFirst = countDuplicate(moment, first, incoming, conflict);
-      if (isFirst) conflicts.push({ event: first.id, digest: incoming.digest, signedAt: incoming.signedAt, at: moment.now, raw: incoming.raw });
+      if (isFirst)
+        conflicts.push({
+          event: first.id,
+          digest: incoming.digest,
+          signedAt: incoming.signedAt,
+          at: moment.now,
+          raw: incoming.raw,
+        });
       return duplicateOf(first, conflict);
     }
     const event = acceptNew(moment, lane, incoming, { id, lateEvents: turn.lateEvents });
@@ -135,11 +161,17 @@ async function acceptAll(work: Workspace, turn: Turn<PgClient>, { keys, claim, c
 /** The first delivery of an event may have come in the same turn. */
 function differsInTurn(first: LaneEvent, incoming: NewEvent, bodies: readonly NewBody[]): boolean {
   const body = bodies.find(({ event }) => event === first.id);
-  return body !== undefined && Buffer.compare(first.digest, incoming.digest) !== 0 && !sameContent(body.raw, incoming.raw);
+  return (
+    body !== undefined && Buffer.compare(first.digest, incoming.digest) !== 0 && !sameContent(body.raw, incoming.raw)
+  );
 }
 
 /** The bodies of what was leased or retired, from the turn itself where it brought them. */
-async function bodiesOf(work: Workspace, claimed: Claimed, bodies: readonly NewBody[]): Promise<ReadonlyMap<number, Uint8Array>> {
+async function bodiesOf(
+  work: Workspace,
+  claimed: Claimed,
+  bodies: readonly NewBody[],
+): Promise<ReadonlyMap<number, Uint8Array>> {
   const known = new Map(bodies.map(({ event, raw }) => [event, raw]));
   const wanted = [...claimed.leased.map(({ event }) => event.id), ...claimed.retired.map(({ id }) => id)];
   const missing = wanted.filter((id) => !known.has(id));

@@ -57,7 +57,13 @@ export class Workspace {
   }
 
   /** Bodies that belong to new events, or to what differs from a known one. */
-  adds({ bodies, conflicts }: { readonly bodies: readonly NewBody[]; readonly conflicts: readonly NewConflict[] }): void {
+  adds({
+    bodies,
+    conflicts,
+  }: {
+    readonly bodies: readonly NewBody[];
+    readonly conflicts: readonly NewConflict[];
+  }): void {
     this.#bodies.push(...bodies);
     this.#conflicts.push(...conflicts);
   }
