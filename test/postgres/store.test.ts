@@ -1,12 +1,12 @@
 import pg from "pg";
-import { describe, expect, test } from "vitest";
+import { describe, expect, inject, test } from "vitest";
 import { thisInstance } from "../../src/internal/process.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import type { StoreUnderTest } from "../../src/testing/store-contract.ts";
 import { storeContract } from "../../src/testing/store-contract.ts";
 
 const NO_PID = 2 ** 31 - 2;
-const pool = new pg.Pool({ connectionString: "postgres://postgres@127.0.0.1:5432/test", max: 8 });
+const pool = new pg.Pool({ connectionString: inject("postgresUrl"), max: 8 });
 let places = 0;
 
 async function makeStore(): Promise<StoreUnderTest<PgClient>> {
