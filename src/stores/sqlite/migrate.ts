@@ -1,7 +1,7 @@
 /** Brings the inbox's tables to the schema of this version, or says why it must not. */
 import { SetupError } from "../../errors.ts";
 import type { OpenContext } from "../../inbox/store.ts";
-import type { SqliteDatabase } from "../../internal/better-sqlite3.ts";
+import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { inbox } from "./migrations/0001-inbox.ts";
 
 interface Migration {
