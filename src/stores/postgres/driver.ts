@@ -7,6 +7,8 @@ export interface PgQuery {
   readonly text: string;
   readonly values?: readonly unknown[];
   readonly types?: { getTypeParser(oid: number, format?: string): (value: string) => unknown };
+  /** How long an answer is waited for, milliseconds. */
+  readonly query_timeout?: number;
 }
 
 export interface PgResult {
@@ -24,6 +26,7 @@ export interface PgClient {
     listener: (message: { readonly channel: string; readonly payload?: string }) => void,
   ): unknown;
   on(event: "error" | "end", listener: (error?: Error) => void): unknown;
+  removeListener(event: "error", listener: (error?: Error) => void): unknown;
 }
 
 /** A pool of pg: `new Pool({ connectionString })`. */
@@ -31,13 +34,24 @@ export interface PgPool {
   connect(): Promise<PgClient>;
   end(): Promise<void>;
   on(event: "error", listener: (error: Error) => void): unknown;
-  readonly options?: { readonly max?: number };
+  readonly options?: PgPoolOptions;
+}
+
+/** What a pool was made with, as far as it matters here. */
+export interface PgPoolOptions {
+  readonly max?: number;
+  readonly connectionString?: string;
+  readonly host?: string;
+  readonly port?: number | string;
+  readonly database?: string;
+  readonly binary?: boolean;
 }
 
 export type PgPoolConstructor = new (options: {
   readonly connectionString: string;
   readonly max: number;
   readonly connectionTimeoutMillis: number;
+  readonly keepAlive: boolean;
   readonly application_name: string;
 }) => PgPool;
 

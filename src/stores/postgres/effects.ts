@@ -3,8 +3,9 @@ import { endLease, heldEvent } from "../../inbox/lanes/settling.ts";
 import type { LeaseRef, Settle, SettleResult, Turn } from "../../inbox/store.ts";
 import type { PgClient } from "./driver.ts";
 import { isContention } from "./failures.ts";
+import { lendConnection } from "./lending.ts";
 import type { OpenInbox } from "./open-inbox.ts";
-import { inTransaction, OUR_PLANS, type Session, USERS_PLANS } from "./session.ts";
+import { inTransaction, type Session } from "./session.ts";
 import type { Answered } from "./turn.ts";
 import { openWorkspace } from "./workspace.ts";
 
@@ -35,7 +36,9 @@ export class EffectSettles {
     const work = async () => {
       for (const { request, index } of next) answered.set(index, await this.#settle(request));
     };
-    await Promise.all(Array.from({ length: Math.min(AT_ONCE, open.length) }, work));
+    // All of them, before a failure is told: asked again while one is still under way, it would look like lost.
+    const ended = await Promise.allSettled(Array.from({ length: Math.min(AT_ONCE, open.length) }, work));
+    for (const end of ended) if (end.status === "rejected") throw end.reason;
     return answered;
   }
 
@@ -54,9 +57,8 @@ export class EffectSettles {
       if (result.status === "settled") this.#committed.set(key, result);
       return result;
     } catch (error) {
-      if (error instanceof EffectFailed && !isContention(error.cause))
-        return { status: "effect_failed", error: error.cause };
-      throw error instanceof EffectFailed ? error.cause : error;
+      if (error instanceof EffectFailed) return { status: "effect_failed", error: error.cause };
+      throw error;
     }
   }
 }
@@ -67,13 +69,11 @@ async function complete(inbox: OpenInbox, session: Session, request: Completion)
   await work.lock([request.lease.lane], []);
   const event = heldEvent(work.moment, work.byId.get(request.lease.lane), request.lease);
   if (event === null) return { status: "lost" };
-  await session.client.query(USERS_PLANS);
   try {
-    for (const effect of request.effects) await effect(session.client);
+    await lendConnection(session.client, request.effects);
   } catch (cause) {
-    throw new EffectFailed("An effect threw.", { cause });
+    throw isContention(cause) ? cause : new EffectFailed("An effect threw.", { cause });
   }
-  await session.client.query(OUR_PLANS);
   endLease(work.moment, event, request);
   await work.flush();
   return { status: "settled" };

@@ -2,13 +2,15 @@
 import type { Clock } from "../../internal/clock.ts";
 import { sleep } from "../../internal/clock.ts";
 import { type PgClient, type PgPool, types } from "./driver.ts";
-import { isContention } from "./failures.ts";
+import { ConnectionTimeout, isContention, isUnanswered } from "./failures.ts";
 
 /** Statements of one connection; names make them prepared, and null is for those of many shapes. */
 export interface Session {
   readonly client: PgClient;
   /** Rows of `text`, a statement of this folder, in which `{}` stands for the schema. */
   rows<Row>(name: string | null, text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
+  /** The connection is not given back to the pool. */
+  discard(why: unknown): void;
 }
 
 /**
@@ -16,9 +18,10 @@ export interface Session {
  * small: a scan that was cheap then would be repeated when they have grown.
  */
 const BEGIN = "begin; set local synchronous_commit = on; set local enable_seqscan = off";
-/** Around statements that are not ours. */
-export const USERS_PLANS = "set local enable_seqscan to default";
-export const OUR_PLANS = "set local enable_seqscan = off";
+/** A server that is gone without a word would be waited for until the system's own limits, which are minutes. */
+export const ANSWER_MS = 30_000;
+/** All connections of the pool may be taken, and a pool of the user's may wait for ever. */
+export const CONNECT_MS = 5_000;
 
 const FIRST_PAUSE_MS = 2;
 const MOST_TRIES = 8;
@@ -36,17 +39,45 @@ export interface Access {
 
 /** Runs `work` with a connection. One that broke is not given back. */
 export async function withSession<T>(access: Access, work: (session: Session) => Promise<T>): Promise<T> {
-  const client = await access.pool.connect();
+  const client = await connect(access);
   let broken: Error | undefined;
+  const discard = (why?: unknown) => {
+    broken ??= why instanceof Error ? why : new Error("The connection ended.");
+  };
+  // A connection that breaks between two statements tells it as an event, which ends the process when nobody listens.
+  client.on("error", discard);
   try {
-    return await work(sessionOf(access, client));
+    return await work(sessionOf(access, client, discard));
   } catch (error) {
-    broken = error instanceof Error ? error : new Error("unknown");
+    if (isUnanswered(error)) discard(error);
     throw error;
   } finally {
-    // After a failed statement the connection's own state is unknown to us; opening another costs little beside a failure.
+    client.removeListener("error", discard);
     client.release(broken);
   }
+}
+
+/** A connection of the pool, within a bounded time. @throws ConnectionTimeout */
+export function connect({ pool, clock }: Access): Promise<PgClient> {
+  return new Promise((resolve, reject) => {
+    let isLate = false;
+    const timer = clock.setTimeout(() => {
+      isLate = true;
+      reject(new ConnectionTimeout(CONNECT_MS));
+    }, CONNECT_MS);
+    timer.keepAlive();
+    pool.connect().then(
+      (client) => {
+        timer.cancel();
+        if (isLate) client.release();
+        else resolve(client);
+      },
+      (error: unknown) => {
+        timer.cancel();
+        reject(error);
+      },
+    );
+  });
 }
 
 /** Runs `work` in a transaction: all of it is durable when this resolves, or nothing happened. Contention is tried again. */
@@ -63,27 +94,30 @@ export async function inTransaction<T>(access: Access, work: (session: Session) 
 
 async function transact<T>(session: Session, work: (session: Session) => Promise<T>): Promise<T> {
   const { client } = session;
-  await client.query(BEGIN);
+  await client.query({ text: BEGIN, query_timeout: ANSWER_MS });
   try {
     const result = await work(session);
-    await client.query("commit");
+    await client.query({ text: "commit", query_timeout: ANSWER_MS });
     return result;
   } catch (error) {
-    await client.query("rollback").catch(() => {});
+    // A server that did not answer will not do so now, and ends the transaction when the connection ends.
+    if (isUnanswered(error)) session.discard(error);
+    else await client.query({ text: "rollback", query_timeout: ANSWER_MS }).catch(session.discard);
     throw error;
   }
 }
 
-function sessionOf(access: Access, client: PgClient): Session {
+function sessionOf(access: Access, client: PgClient, discard: Session["discard"]): Session {
   return {
     client,
+    discard,
     async rows<Row>(name: string | null, template: string, values: readonly unknown[] = []) {
       const text = textOf(access, name, template);
       // Another store may share the pool, with another schema.
       const query =
         access.prepares && name !== null
-          ? { name: `${name} ${access.schema}`, text, values, types }
-          : { text, values, types };
+          ? { name: `${name} ${access.schema}`, text, values, types, query_timeout: ANSWER_MS }
+          : { text, values, types, query_timeout: ANSWER_MS };
       const { rows } = await client.query(query);
       return rows as readonly Row[];
     },
