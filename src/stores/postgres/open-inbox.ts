@@ -3,23 +3,14 @@ import { StoreError } from "../../errors.ts";
 import type { OpenContext } from "../../inbox/store.ts";
 import { type Clock, systemClock } from "../../internal/clock.ts";
 import type { PgPool } from "./driver.ts";
-import { checkDurable } from "./durability.ts";
+import { checkServer } from "./durability.ts";
 import { asStoreError } from "./failures.ts";
 import { enterInstance, removeInstances } from "./instances.ts";
 import { migrate } from "./migrate.ts";
 import { Names } from "./names.ts";
 import { type Access, inTransaction, type Session, withSession } from "./session.ts";
+import type { InboxSettings } from "./settings.ts";
 import { Wake } from "./wake.ts";
-
-export interface InboxSettings {
-  readonly location: string;
-  /** Quoted. */
-  readonly schema: string;
-  /** Given by the user, or made from a connection string. */
-  readonly pool: () => Promise<{ readonly pool: PgPool; readonly isOurs: boolean }>;
-  readonly listen: boolean;
-  readonly prepares: boolean;
-}
 
 const NOW = "select (extract(epoch from clock_timestamp()) * 1000)::bigint as now";
 /** What became ready at a time that has not come again waits for nothing. */
@@ -121,13 +112,12 @@ export class OpenInbox {
 /** Opens the inbox in `settings.schema` and brings it to this version's schema. */
 export async function openInbox(settings: InboxSettings, context: OpenContext): Promise<OpenInbox> {
   const { pool, isOurs } = await settings.pool();
-  // A connection that breaks while it is idle is told to the pool, and would end the process if nobody listened.
-  pool.on("error", () => {});
+  watchIdle(pool);
   const { schema, prepares, location, listen } = settings;
   const access: Access = { pool, clock: context.clock, schema, prepares, texts: new Map() };
   try {
     await withSession(access, async ({ client }) => {
-      await checkDurable(client);
+      await checkServer(client);
       await migrate(client, schema, context);
     });
     const instance = await inTransaction(access, async (session) => {
@@ -146,6 +136,15 @@ async function readClock(session: Session, clock: Clock): Promise<number> {
   if (clock !== systemClock) return clock.now();
   const [row] = await session.rows<{ now: number }>("now", NOW);
   return row?.now ?? clock.now();
+}
+
+const watched = new WeakSet<PgPool>();
+
+/** A connection that breaks while it is idle is told to the pool, and would end the process if nobody listened. */
+function watchIdle(pool: PgPool): void {
+  if (watched.has(pool)) return;
+  watched.add(pool);
+  pool.on("error", () => {});
 }
 
 export function closed(): StoreError {

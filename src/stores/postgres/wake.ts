@@ -1,17 +1,21 @@
-/** Tells this process when another may have made a lane due: by NOTIFY where that is possible, and by the worker's own looking. */
+/** Tells this process when another may have made a lane due: by NOTIFY where that is possible, and by looking now and then. */
 import type { Clock, Timer } from "../../internal/clock.ts";
 import type { PgClient } from "./driver.ts";
-import type { Access } from "./session.ts";
+import { type Access, ANSWER_MS, connect, withSession } from "./session.ts";
 
-/** A notification takes a lock that all who notify share, so it is sent at most so often, and in no other transaction. */
+/** A notification takes a lock that all who notify share, so it is sent at most so often, and in a transaction of its own. */
 const NOTIFY_EVERY_MS = 50;
-/** Without LISTEN, or while its connection is broken. */
+/** Without LISTEN, or while its connection is broken, which is also how often another one is tried. */
 const POLL_MS = 1_000;
-const RECONNECT_MS = 5_000;
+/** With LISTEN: whoever stored something may have ended before its notification, or send none. */
+const LISTENING_POLL_MS = 5_000;
+
+const NOTIFY = "select pg_catalog.pg_notify($1::text, $2::text)";
 
 export interface WakeOptions {
   readonly clock: Clock;
   readonly listen: boolean;
+  /** This open's own number: its notifications wake the others only. */
   readonly instance: number;
 }
 
@@ -21,9 +25,13 @@ export class Wake {
   readonly #listeners = new Set<() => void>();
   readonly #channel: string;
   #connection: PgClient | null = null;
-  #timer: Timer | null = null;
+  #isConnecting = false;
+  #poll: Timer | null = null;
+  /** Others have not been told of the last that was stored. */
+  #isUntold = false;
   #notifying: Timer | null = null;
-  #stopped = false;
+  #sending: Promise<void> = Promise.resolve();
+  #isStopped = false;
 
   constructor(access: Access, options: WakeOptions) {
     this.#access = access;
@@ -31,86 +39,109 @@ export class Wake {
     this.#channel = `oncehook ${access.schema.replaceAll('"', "")}`;
   }
 
-  /** Calls `listener` when there may be something to claim. */
+  /** Calls `listener` when there may be something to claim, until the function that is returned is called. */
   add(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    if (this.#listeners.size === 1) void this.#start();
-    return () => void this.#listeners.delete(listener);
+    // Its own function, so that adding the same listener twice means being called twice.
+    const entry = () => listener();
+    this.#listeners.add(entry);
+    if (this.#listeners.size === 1) this.#start();
+    return () => {
+      if (this.#listeners.delete(entry) && this.#listeners.size === 0) this.#rest();
+    };
   }
 
   /** Other processes may find something to claim. */
   tell(): void {
-    if (!this.#options.listen || this.#notifying !== null || this.#stopped) return;
+    this.#isUntold = true;
+    if (this.#notifying !== null || this.#isStopped) return;
     this.#notifying = this.#options.clock.setTimeout(() => {
-      this.#notifying = null;
-      void this.#notify();
+      this.#sending = this.#notify().then(() => {
+        this.#notifying = null;
+        if (this.#isUntold) this.tell();
+      });
     }, NOTIFY_EVERY_MS);
   }
 
+  /** Tells others what they do not know yet, and lets go. */
   async stop(): Promise<void> {
-    this.#stopped = true;
-    this.#timer?.cancel();
+    this.#isStopped = true;
     this.#notifying?.cancel();
-    const connection = this.#connection;
-    this.#connection = null;
-    connection?.release(true);
+    this.#listeners.clear();
+    this.#rest();
+    await this.#sending;
+    if (this.#isUntold) await this.#notify();
   }
 
-  async #start(): Promise<void> {
-    if (this.#stopped) return;
-    const listening = this.#options.listen && (await this.#listen());
-    this.#again(listening ? RECONNECT_MS : POLL_MS);
+  #start(): void {
+    if (this.#isStopped) return;
+    if (this.#options.listen) void this.#listen();
+    this.#plan();
   }
 
-  /** Looks at the connection now and then; without one, wakes the listeners instead. */
-  #again(ms: number): void {
-    if (this.#stopped) return;
-    this.#timer = this.#options.clock.setTimeout(() => {
-      if (this.#connection === null) this.#wake();
-      if (this.#connection === null && this.#options.listen) void this.#start();
-      else this.#again(ms);
+  /** Nobody is to be woken any more. */
+  #rest(): void {
+    this.#poll?.cancel();
+    this.#poll = null;
+    this.#lose(this.#connection);
+  }
+
+  #plan(): void {
+    this.#poll?.cancel();
+    const ms = this.#connection === null ? POLL_MS : LISTENING_POLL_MS;
+    this.#poll = this.#options.clock.setTimeout(() => {
+      this.#wake();
+      if (this.#options.listen) void (this.#connection === null ? this.#listen() : this.#check(this.#connection));
+      this.#plan();
     }, ms);
   }
 
-  async #listen(): Promise<boolean> {
-    try {
-      const connection = await this.#access.pool.connect();
-      if (this.#stopped) {
-        connection.release();
-        return false;
-      }
-      const lost = () => {
-        if (this.#connection !== connection) return;
-        this.#connection = null;
-        connection.release(true);
-      };
-      connection.on("error", lost);
-      connection.on("end", lost);
-      connection.on("notification", ({ payload }) => {
-        if (payload !== String(this.#options.instance)) this.#wake();
-      });
-      await connection.query(`listen "${this.#channel}"`);
-      this.#connection = connection;
-      return true;
-    } catch {
-      return false;
-    }
+  async #listen(): Promise<void> {
+    if (this.#isConnecting) return;
+    this.#isConnecting = true;
+    const connection = await connect(this.#access).catch(() => null);
+    this.#isConnecting = false;
+    if (connection === null) return;
+    if (this.#poll === null || this.#connection !== null) return connection.release();
+    this.#connection = connection;
+    const lost = () => {
+      if (this.#connection !== connection) return;
+      this.#lose(connection);
+      if (this.#poll !== null) this.#plan();
+    };
+    connection.on("error", lost);
+    connection.on("end", lost);
+    connection.on("notification", ({ channel, payload }) => {
+      if (this.#connection !== connection || channel !== this.#channel) return;
+      if (payload !== String(this.#options.instance)) this.#wake();
+    });
+    await connection.query({ text: `listen "${this.#channel}"`, query_timeout: ANSWER_MS }).then(() => {
+      // What was stored before this was heard of by nobody here.
+      this.#wake();
+      if (this.#poll !== null) this.#plan();
+    }, lost);
+  }
+
+  /** A server that is gone without a word would notify nobody. */
+  async #check(connection: PgClient): Promise<void> {
+    const query = { text: "select 1", query_timeout: LISTENING_POLL_MS };
+    await connection.query(query).catch(() => this.#lose(connection));
+  }
+
+  /** It has state of ours, so it is not given back. */
+  #lose(connection: PgClient | null): void {
+    if (connection === null || this.#connection !== connection) return;
+    this.#connection = null;
+    connection.release(true);
   }
 
   async #notify(): Promise<void> {
-    try {
-      const client = await this.#access.pool.connect();
-      try {
-        await client.query("select pg_notify($1, $2)", [this.#channel, String(this.#options.instance)]);
-      } finally {
-        client.release();
-      }
-    } catch {
-      // They look by themselves as well.
-    }
+    this.#isUntold = false;
+    const values = [this.#channel, String(this.#options.instance)];
+    // When it fails, they look by themselves as well.
+    await withSession(this.#access, ({ rows }) => rows("notify", NOTIFY, values)).catch(() => {});
   }
 
   #wake(): void {
-    for (const listener of this.#listeners) listener();
+    for (const listener of [...this.#listeners]) listener();
   }
 }
