@@ -13,7 +13,7 @@ import { onTestFinished } from "vitest";
 export const SECRET = "an-example-secret-of-32-bytes-xx";
 export const PREVIOUS_SECRET = "the-secret-before-it-of-32-bytes";
 
-export type ExampleName = "express" | "fastify";
+export type ExampleName = "express" | "fastify" | "express-bullmq";
 
 export interface Exit {
   readonly code: number | null;
