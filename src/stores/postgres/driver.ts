@@ -31,7 +31,7 @@ export interface PgClient {
 
 /** A pool of pg: `new Pool({ connectionString })`. */
 export interface PgPool {
-  connect(): Promise<PgClient>;
+  connect(callback: (error: Error | undefined, client: PgClient | undefined) => void): void;
   end(): Promise<void>;
   on(event: "error", listener: (error: Error) => void): unknown;
   readonly options?: PgPoolOptions;

@@ -44,7 +44,6 @@ export async function withSession<T>(access: Access, work: (session: Session) =>
   const discard = (why?: unknown) => {
     broken ??= why instanceof Error ? why : new Error("The connection ended.");
   };
-  // A connection that breaks between two statements tells it as an event, which ends the process when nobody listens.
   client.on("error", discard);
   try {
     return await work(sessionOf(access, client, discard));
@@ -53,11 +52,11 @@ export async function withSession<T>(access: Access, work: (session: Session) =>
     throw error;
   } finally {
     client.removeListener("error", discard);
-    client.release(broken);
+    giveBack(client, broken);
   }
 }
 
-/** A connection of the pool, within a bounded time. @throws ConnectionTimeout */
+/** A connection of the pool, within a bounded time; given back by `giveBack`. @throws ConnectionTimeout */
 export function connect({ pool, clock }: Access): Promise<PgClient> {
   return new Promise((resolve, reject) => {
     let isLate = false;
@@ -66,19 +65,24 @@ export function connect({ pool, clock }: Access): Promise<PgClient> {
       reject(new ConnectionTimeout(CONNECT_MS));
     }, CONNECT_MS);
     timer.keepAlive();
-    pool.connect().then(
-      (client) => {
-        timer.cancel();
-        if (isLate) client.release();
-        else resolve(client);
-      },
-      (error: unknown) => {
-        timer.cancel();
-        reject(error);
-      },
-    );
+    // A promise would be too late: the server's next words can be its last, in the same read from the socket.
+    pool.connect((error, client) => {
+      timer.cancel();
+      if (client === undefined) return reject(error ?? new Error("The pool gave no connection."));
+      if (isLate) return client.release();
+      client.on("error", ignoreLoss);
+      resolve(client);
+    });
   });
 }
+
+export function giveBack(client: PgClient, broken?: Error): void {
+  client.removeListener("error", ignoreLoss);
+  client.release(broken);
+}
+
+/** A connection that breaks between two statements tells it as an event, which ends the process when nobody listens. */
+function ignoreLoss(): void {}
 
 /** Runs `work` in a transaction: all of it is durable when this resolves, or nothing happened. Contention is tried again. */
 export async function inTransaction<T>(access: Access, work: (session: Session) => Promise<T>): Promise<T> {

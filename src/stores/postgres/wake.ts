@@ -1,7 +1,7 @@
 /** Tells this process when another may have made a lane due: by NOTIFY where that is possible, and by looking now and then. */
 import type { Clock, Timer } from "../../internal/clock.ts";
 import type { PgClient } from "./driver.ts";
-import { type Access, ANSWER_MS, connect, withSession } from "./session.ts";
+import { type Access, ANSWER_MS, connect, giveBack, withSession } from "./session.ts";
 
 /** A notification takes a lock that all who notify share, so it is sent at most so often, and in a transaction of its own. */
 const NOTIFY_EVERY_MS = 50;
@@ -101,7 +101,7 @@ export class Wake {
     const connection = await connect(this.#access).catch(() => null);
     this.#isConnecting = false;
     if (connection === null) return;
-    if (this.#poll === null || this.#connection !== null) return connection.release();
+    if (this.#poll === null || this.#connection !== null) return giveBack(connection);
     this.#connection = connection;
     const lost = () => {
       if (this.#connection !== connection) return;
@@ -127,11 +127,10 @@ export class Wake {
     await connection.query(query).catch(() => this.#lose(connection));
   }
 
-  /** It has state of ours, so it is not given back. */
   #lose(connection: PgClient | null): void {
     if (connection === null || this.#connection !== connection) return;
     this.#connection = null;
-    connection.release(true);
+    giveBack(connection, new Error("It has state of ours."));
   }
 
   async #notify(): Promise<void> {
