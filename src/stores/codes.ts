@@ -32,6 +32,18 @@ export const KEEP = {
   dead: 4,
 } as const;
 
+/** What pruning has still to do with an event. */
+export function keepOf(event: {
+  readonly state: EventState;
+  readonly outcome: Outcome | null;
+  readonly hasBody: boolean;
+}) {
+  if (event.state === "pending") return null;
+  if (event.state === "dead") return KEEP.dead;
+  if (!event.hasBody) return KEEP.identity;
+  return event.outcome === "handled" ? KEEP.handled : KEEP.other;
+}
+
 export const HELD = { held: 0, replayed: 1, discarded: 2 } as const satisfies Record<QuarantineRecord["state"], number>;
 
 const wordsOf = <T extends string>(codes: Record<T, number>): ReadonlyMap<number, T> =>

@@ -5,9 +5,12 @@ import { auditDetail } from "../inbox/audit-detail.ts";
 import { type Claimed, toLease } from "../inbox/lanes/claiming.ts";
 import { laneIsDue } from "../inbox/lanes/state.ts";
 import type { InboxStore, InstanceRecord, OpenContext, Turn, TurnResult } from "../inbox/store.ts";
+import { copyUnfinished } from "../inbox/transfer.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { accept, countRepeat, quarantine } from "./memory/accept.ts";
 import { claimDue, claimOne, recoveryDue } from "./memory/claim.ts";
+import { exportLanes } from "./memory/export.ts";
+import { importPage } from "./memory/import.ts";
 import { act } from "./memory/operator.ts";
 import { prune } from "./memory/prune.ts";
 import { find, findQuarantined, stats } from "./memory/reading.ts";
@@ -69,6 +72,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
     audit: (limit) => inMoment(() => state.audit.slice(-limit).reverse()),
     stats: () => inMoment(() => stats(state)),
     prune: (policy) => inMoment((moment) => prune(moment, policy)),
+    export: (after, limit) => inMoment(() => exportLanes(state, after, limit)),
+    import: (page) => inMoment(() => importPage(state, page)),
     heartbeat: (beat) =>
       inMoment(({ now }) => {
         const { id, host, pid } = contextOf(state).instance;
@@ -76,6 +81,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
         state.instances.set(id, record);
       }),
     close: async () => {
+      if (state.context !== null) state.instances.delete(state.context.instance.id);
       state.context = null;
     },
   };
@@ -90,6 +96,7 @@ function open(state: MemoryState, context: OpenContext, volatile: boolean): void
       "This memory store belongs to a receiver of another name: give each its own.",
     );
   }
+  if (state.copiedFrom !== null && !state.copyFinished && context.copying !== true) throw copyUnfinished("memory:");
   state.name = context.name;
   state.context = context;
   // Who held these leases has closed the store, and can settle nothing any more.

@@ -5,8 +5,10 @@ import { act } from "./postgres/act.ts";
 import type { PgClient, PgPool } from "./postgres/driver.ts";
 import { nextDue } from "./postgres/due.ts";
 import { EffectSettles } from "./postgres/effects.ts";
+import { exportLanes } from "./postgres/export.ts";
 import { extend } from "./postgres/extend.ts";
 import { find, findQuarantined } from "./postgres/find.ts";
+import { importPage } from "./postgres/import.ts";
 import { beat } from "./postgres/instances.ts";
 import { closed, type OpenInbox, openInbox } from "./postgres/open-inbox.ts";
 import { prune } from "./postgres/prune.ts";
@@ -87,6 +89,9 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
     audit: (limit) => reading((inbox) => inbox.read((session) => readAudit(session, limit))),
     stats: () => reading((inbox) => inbox.read(readStats)),
     prune: (policy) => reading((inbox) => prune(inbox, policy)),
+    export: (after, limit) =>
+      reading((inbox) => inbox.transaction((session) => exportLanes(session, inbox.names, { after, limit }))),
+    import: (page) => reading((inbox) => importPage(inbox, page)),
     heartbeat: (heartbeat) =>
       reading((inbox) =>
         inbox.transaction(async (session) => {

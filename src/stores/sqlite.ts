@@ -4,7 +4,9 @@ import type { InboxStore, Turn } from "../inbox/store.ts";
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { SqliteDatabase, SqliteDriver } from "../internal/sqlite-driver.ts";
 import { act } from "./sqlite/act.ts";
+import { exportLanes } from "./sqlite/export.ts";
 import { find, findQuarantined } from "./sqlite/find.ts";
+import { importPage } from "./sqlite/import.ts";
 import { beat } from "./sqlite/instances.ts";
 import { checkPath } from "./sqlite/location.ts";
 import { closed, type InboxSettings, type OpenInbox, openInbox } from "./sqlite/open-inbox.ts";
@@ -120,6 +122,11 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
     audit: async (limit) => readAudit(inbox(), limit),
     stats: async () => readStats(inbox()),
     prune: async (policy) => prune(inbox(), policy),
+    export: async (after, limit) => {
+      const open = inbox();
+      return open.during(() => exportLanes(open.db, after, limit));
+    },
+    import: async (page) => inbox().write((work) => importPage(work, page)),
     heartbeat: async (heartbeat) => {
       const open = inbox();
       const { instance } = open.context;

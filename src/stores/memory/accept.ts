@@ -33,7 +33,10 @@ function acceptDuplicate(moment: MemoryMoment, first: LaneEvent, incoming: NewEv
   const differs = bodies !== undefined && !equalBytes(first.digest, incoming.digest);
   const conflict = differs && !sameContent(bodies.raw, incoming.raw);
   const isFirst = countDuplicate(moment, first, incoming, conflict);
-  if (isFirst && bodies !== undefined) bodies.conflict = new Uint8Array(incoming.raw);
+  if (isFirst && bodies !== undefined) {
+    const [digest, raw] = [new Uint8Array(incoming.digest), new Uint8Array(incoming.raw)];
+    bodies.conflict = { digest, raw, signedAt: incoming.signedAt, at: moment.now };
+  }
   return duplicateOf(first, conflict);
 }
 
@@ -75,7 +78,7 @@ function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0;
 }
 
-function storeFull(maxEvents: number): StoreError {
+export function storeFull(maxEvents: number): StoreError {
   return new StoreError(
     "store_full",
     `The memory store holds its ${maxEvents} events and forgets none early. Raise maxEvents, or use sqliteStore().`,

@@ -42,6 +42,6 @@ function isSilent(lane: LaneState, subject: Subject): boolean {
 function bodiesOf(state: MemoryState, lane: LaneState): Uint8Array[] {
   return lane.events.flatMap(({ id }) => {
     const bodies = state.bodies.get(id);
-    return bodies === undefined ? [] : [bodies.raw, bodies.conflict].filter((body) => body !== null);
+    return bodies === undefined ? [] : [bodies.raw, bodies.conflict?.raw].filter((body) => body !== undefined);
   });
 }

@@ -18,14 +18,14 @@ import type {
   NewEvent,
   QuarantineRecord,
 } from "../../inbox/record.ts";
-import type { InboxStats, InstanceRecord, OpenContext } from "../../inbox/store.ts";
+import type { ConflictRecord, InboxStats, InstanceRecord, OpenContext } from "../../inbox/store.ts";
 
 export type MemoryQuarantine = Mutable<QuarantineRecord>;
 
 /** What an event's delivery carried: the body, and the first one of its identity that differed. */
 export interface Bodies {
   raw: Uint8Array;
-  conflict: Uint8Array | null;
+  conflict: ConflictRecord | null;
 }
 
 /** All of one inbox. Every operation runs to its end without an `await`, and so is a transaction. */
@@ -51,6 +51,9 @@ export interface MemoryState {
   lastEventId: number;
   lastLaneId: number;
   lastQuarantineId: number;
+  /** The location of the store that it was filled from, and whether that has ended. */
+  copiedFrom: string | null;
+  copyFinished: boolean;
 }
 
 export function createState(maxEvents: number): MemoryState {
@@ -85,6 +88,8 @@ export function createState(maxEvents: number): MemoryState {
     lastEventId: 0,
     lastLaneId: 0,
     lastQuarantineId: 0,
+    copiedFrom: null,
+    copyFinished: false,
   };
 }
 
@@ -125,7 +130,10 @@ export function laneByKey(state: MemoryState, key: LaneKey): LaneState | undefin
 }
 
 export function addLane(state: MemoryState, event: NewEvent): LaneState {
-  const lane = newLane(++state.lastLaneId, event.lane, event);
+  return enterLane(state, newLane(++state.lastLaneId, event.lane, event));
+}
+
+export function enterLane(state: MemoryState, lane: LaneState): LaneState {
   state.lanes.set(lane.id, lane);
   state.laneIds.set(keyText(lane.key), lane.id);
   return lane;

@@ -1,6 +1,7 @@
 /** Brings the schema to this version, or says why it must not. */
 import { SetupError } from "../../errors.ts";
 import type { OpenContext } from "../../inbox/store.ts";
+import { copyUnfinished } from "../../inbox/transfer.ts";
 import { type PgClient, types } from "./driver.ts";
 import { sqlState } from "./failures.ts";
 import { inbox } from "./migrations/0001-inbox.ts";
@@ -92,6 +93,8 @@ async function claimName(client: PgClient, schema: string, context: OpenContext)
       "This inbox belongs to a receiver of another name: give each receiver its own schema, or keep the name.";
     throw new SetupError("wrong_receiver_name", message);
   }
+  const isPart = (await readMeta(client, schema, "copied_from")) && !(await readMeta(client, schema, "copy_finished"));
+  if (isPart && context.copying !== true) throw copyUnfinished(schema);
   await writeMeta(client, schema, "name", context.name);
   await writeMeta(client, schema, "first_sequence", String(context.firstSequence));
   await writeMeta(client, schema, "tolerance_ms", String(context.toleranceMs));
