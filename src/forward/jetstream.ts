@@ -6,9 +6,15 @@ import { functionOption, invalidOption, numberOption, refuseUnknownOptions, text
 import type { ForwardedMessage } from "./message.ts";
 import { ALL_ATTEMPTS_MS, type Publisher } from "./publisher.ts";
 
+/** What is used of a JetStream client. */
+type Client = Pick<JetStreamClient, "publish" | "jetstreamManager">;
+
 export interface JetStreamPublisherOptions {
-  /** `jetstream(connection)` of @nats-io/jetstream. Connect with `maxReconnectAttempts: -1`: the default gives up after ten. */
-  readonly js: Pick<JetStreamClient, "publish" | "jetstreamManager">;
+  /**
+   * `jetstream(connection)` of @nats-io/jetstream, or a promise of it, with which the application starts while the server is
+   * down. Connect with `maxReconnectAttempts: -1`, for the default gives up after ten, and with `waitOnFirstConnect: true`.
+   */
+  readonly js: Client | PromiseLike<Client>;
   /** The stream that must acknowledge. It is not made here: its limits are yours. */
   readonly stream: string;
   /**
@@ -44,8 +50,8 @@ const SUBJECT = /^[^\s\p{Cc}.*>]+(?:\.[^\s\p{Cc}.*>]+)*$/u;
  */
 export function jetstreamPublisher(options: JetStreamPublisherOptions): JetStreamPublisher {
   refuseUnknownOptions("jetstreamPublisher()", options, OPTIONS);
-  const { js, subject } = options;
-  if (typeof js?.publish !== "function") throw invalidOption("js", "must be jetstream(connection)", js);
+  const { subject } = options;
+  const js = clientOption(options.js);
   const stream = textOption("stream", options.stream);
   if (stream === undefined) throw invalidOption("stream", "must name the stream", stream);
   const subjectOf = typeof subject === "string" ? fixedSubject(subject) : checkedSubject(subject);
@@ -53,13 +59,24 @@ export function jetstreamPublisher(options: JetStreamPublisherOptions): JetStrea
   const remembersIdsMs = numberOption("rememberIdsMs", options.rememberIdsMs, ALL_ATTEMPTS_MS, bounds);
   return {
     remembersIdsMs,
-    check: async () => checkStream(await configOf(js, stream), stream, remembersIdsMs),
+    check: async () => checkStream(await configOf(await js, stream), stream, remembersIdsMs),
     async publish(message) {
       const headers = await natsHeaders(message.headers);
       const expect = { streamName: stream };
-      return js.publish(subjectOf(message), message.body, { msgID: message.id, headers, expect });
+      return (await js).publish(subjectOf(message), message.body, { msgID: message.id, headers, expect });
     },
   };
+}
+
+function clientOption(js: JetStreamPublisherOptions["js"]): Promise<Client> {
+  const isPromise = typeof (js as PromiseLike<Client> | undefined)?.then === "function";
+  if (!isPromise && typeof (js as Client | undefined)?.publish !== "function") {
+    throw invalidOption("js", "must be jetstream(connection), or a promise of it", js);
+  }
+  const client = Promise.resolve(js);
+  // Whoever waits for it is told; a rejection that comes before the first event would end the process.
+  client.catch(() => {});
+  return client;
 }
 
 function fixedSubject(subject: string): () => string {
@@ -79,7 +96,7 @@ function subjectOption(subject: unknown): string {
 }
 
 /** Any error but that of a missing stream means that the server does not answer, which passes. */
-async function configOf(js: JetStreamPublisherOptions["js"], stream: string): Promise<StreamConfig> {
+async function configOf(js: Client, stream: string): Promise<StreamConfig> {
   try {
     const manager = await js.jetstreamManager();
     return (await manager.streams.info(stream)).config;

@@ -112,11 +112,8 @@ describe("jetstreamPublisher() with a receiver", () => {
   it("loses nothing when the engine is down at the start and in the middle, and goes on by itself", async () => {
     const { name, held } = await newStream();
     const proxy = await startProxyDown(NATS);
-    const connecting = connected(at(NATS, proxy.port));
-    const publisher = {
-      publish: async (...message: Parameters<ReturnType<typeof publisherFor>["publish"]>) =>
-        publisherFor(await connecting, name).publish(...message),
-    };
+    const js = connected(at(NATS, proxy.port)).then((connection) => jetstream(connection, { timeout: 300 }));
+    const publisher = jetstreamPublisher({ js, stream: name, subject: `${name}.events` });
     const { accept, settled, receiver } = await startForwarding(publisher);
     const [before, after] = [messages(5, "before"), messages(5, "after")];
     await accept(before);
@@ -221,6 +218,12 @@ describe("jetstreamPublisher() options", () => {
   ])("refuses %j", (wrong, message) => {
     const options = { js, stream: "SMS", subject: "sms.events", ...wrong } as unknown as JetStreamPublisherOptions;
     expect(() => jetstreamPublisher(options)).toThrow(message);
+  });
+
+  it("tells whoever publishes that the connection was never made", async () => {
+    const publisher = jetstreamPublisher({ js: Promise.reject(new Error("no route")), stream: "SMS", subject: "sms" });
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    await expect(publisher.check()).rejects.toThrow("no route");
   });
 
   it("refuses a subject that an event's id has broken", async () => {

@@ -1,4 +1,5 @@
 /** Forwarding with a publisher of one's own to a real RabbitMQ, which keeps order but knows no id again. */
+import { readFileSync } from "node:fs";
 import { connect } from "amqplib";
 import { beforeEach, describe, expect, it } from "vitest";
 import { fixtures } from "../../src/testing/index.ts";
@@ -36,6 +37,15 @@ function publisherTo(url: string, queue: string) {
   atEnd(() => publisher.close());
   return publisher.publish;
 }
+
+describe("docs/forwarding.md", () => {
+  it("shows the publisher that is tested here", () => {
+    const source = readFileSync("test/forward/rabbitmq.ts", "utf8");
+    const shown = source.slice(source.indexOf("\n") + 1).replace("../../src/forward/index.ts", "oncehook/forward");
+    expect(shown).toContain("createConfirmChannel");
+    expect(readFileSync("docs/forwarding.md", "utf8")).toContain(shown);
+  });
+});
 
 describe("forward() to RabbitMQ", () => {
   beforeEach(needs(RABBITMQ));
