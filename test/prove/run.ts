@@ -1,9 +1,10 @@
 /** `npm run prove -- NAME [--full]`: runs a proof programme; without a name it lists them. The last line says what was shown. */
 import { parseArgs } from "node:util";
+import { forwarding } from "../forward/programme.ts";
 import { outages } from "../outages/programme.ts";
 import type { Programme } from "./programme.ts";
 
-const PROGRAMMES: readonly Programme[] = [outages];
+const PROGRAMMES: readonly Programme[] = [forwarding, outages];
 
 const { values, positionals } = parseArgs({
   options: { full: { type: "boolean", default: false } },
