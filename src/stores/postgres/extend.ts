@@ -15,7 +15,7 @@ export function extend(inbox: OpenInbox, leases: readonly LeaseRef[], leaseMs: n
       leases.map(({ epoch }) => epoch),
       leases.map(({ event }) => event),
       inbox.instance,
-      now + leaseMs,
+      Math.round(now + leaseMs),
     ]);
     const held = new Set(rows.map(({ id, epoch, leased }) => `${id} ${epoch} ${leased}`));
     return leases.map(({ lane, epoch, event }) => held.has(`${lane} ${epoch} ${event}`));

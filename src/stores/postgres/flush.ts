@@ -222,7 +222,7 @@ function changing(event: LaneEvent): Values {
     forced,
     duplicates,
     conflict,
-    gapWaitMs,
+    Math.round(gapWaitMs),
     event.errorCode === null ? null : plainText(event.errorCode),
     event.error === null ? null : plainText(event.error),
     event.hasBody,
@@ -237,8 +237,10 @@ function keepOf({ state, outcome, hasBody }: LaneEvent): number | null {
   return outcome === "handled" ? KEEP.handled : KEEP.other;
 }
 
+/** Waits come from the application too, with fractions of a millisecond, which an integer column refuses. */
 function laneValues(lane: LaneState): Values {
-  const { status, readyAt, cursor, gapSince, epoch, holder, leased, peer, externalReference } = lane;
+  const { status, cursor, gapSince, epoch, holder, leased, peer, externalReference } = lane;
+  const readyAt = lane.readyAt === null ? null : Math.round(lane.readyAt);
   const held = holder === null ? null : Number(holder);
   const named = [nullableBytes(peer), nullableBytes(externalReference)];
   return [STATUS[status], readyAt, cursor, gapSince, epoch, held, leased?.id ?? null, ...named];
