@@ -5,17 +5,17 @@ import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
 import { TallySheet } from "./tally.ts";
 
-/** Rows that another transaction holds are left for the next time. */
-const PRUNABLE = `select id, lane, keep from {}.event
-  where keep = $1::smallint and finished < $2::bigint and accepted < $3::bigint order by finished limit $4::int for update skip locked`;
+const PRUNABLE = `select id, lane, keep, finished from {}.event
+  where keep = $1::smallint and finished < $2::bigint and accepted < $3::bigint order by finished limit $4::int`;
+/** An event changes under its lane's lock alone: first the lanes, then another look. Those that others hold wait for the next time. */
+const LOCK_LANES = "select id from {}.lane where id = any($1::bigint[]) order by id for update skip locked";
+const STILL = "select id, lane, keep, finished from {}.event where id = any($1::bigint[]) and lane = any($2::bigint[])";
 const NEWEST = "select max(newest_signed) as newest from {}.tally";
 const CLEAR_BODIES = "delete from {}.body where event = any($1::bigint[])";
 const CLEAR_CONFLICTS = "delete from {}.conflict where event = any($1::bigint[])";
 const CLEAR_ATTEMPTS = "delete from {}.attempt where event = any($1::bigint[])";
 const KEEP_IDENTITY = `update {}.event set keep = ${KEEP.identity}, has_body = false where id = any($1::bigint[])`;
 const REMOVE_EVENTS = "delete from {}.event where id = any($1::bigint[])";
-/** First the lanes, then another look: an event may have come before the lock was had. */
-const LOCK_LANES = "select id from {}.lane where id = any($1::bigint[]) order by id for update skip locked";
 const REMOVE_LANES = `delete from {}.lane l where id = any($1::bigint[]) and not exists (select 1 from {}.event e where e.lane = l.id) returning id, status`;
 const REMOVE_GAPS = "delete from {}.gap where lane = any($1::bigint[])";
 const OLD_ROWS = `select id, state, bytes from {}.quarantine
@@ -27,6 +27,7 @@ interface PrunableRow {
   readonly id: number;
   readonly lane: number;
   readonly keep: number;
+  readonly finished: number;
 }
 
 export async function prune(inbox: OpenInbox, policy: PrunePolicy): Promise<PruneResult> {
@@ -56,7 +57,7 @@ async function cutOffOf(inbox: OpenInbox, session: Session): Promise<number> {
 
 async function pruneBodies(inbox: OpenInbox, session: Session, policy: PrunePolicy): Promise<Pruned> {
   const cutOff = await cutOffOf(inbox, session);
-  const { rows, more } = await takeBatch(policy.batch, [
+  const { rows, more } = await takeEvents(session, policy.batch, [
     (limit) => prunable(session, { keep: KEEP.handled, before: cutOff - policy.handledBodiesMs, limit }),
     (limit) => prunable(session, { keep: KEEP.other, before: cutOff - policy.otherBodiesMs, limit }),
   ]);
@@ -80,7 +81,7 @@ async function pruneEvents(
   const finished = [KEEP.identity, KEEP.handled, KEEP.other].map(
     (keep) => (limit: number) => prunable(session, { keep, before: old, accepted: old, limit }),
   );
-  const { rows, more } = await takeBatch(policy.batch, [
+  const { rows, more } = await takeEvents(session, policy.batch, [
     ...finished,
     (limit) => prunable(session, { keep: KEEP.dead, before: cutOff - policy.deadMs, limit }),
   ]);
@@ -98,11 +99,8 @@ async function pruneEvents(
 }
 
 async function removeEmptyLanes(session: Session, sheet: TallySheet, rows: readonly PrunableRow[]): Promise<number> {
-  const candidates = [...new Set(rows.map(({ lane }) => lane))];
-  const locked = await session.rows<{ id: number }>("lock_lanes", LOCK_LANES, [candidates]);
-  const removed = await session.rows<{ id: number; status: number }>("remove_lanes", REMOVE_LANES, [
-    locked.map(({ id }) => id),
-  ]);
+  const lanes = [...new Set(rows.map(({ lane }) => lane))];
+  const removed = await session.rows<{ id: number; status: number }>("remove_lanes", REMOVE_LANES, [lanes]);
   if (removed.length > 0) await session.rows("remove_gaps", REMOVE_GAPS, [removed.map(({ id }) => id)]);
   sheet.gauge("blocked", -removed.filter(({ status }) => status === STATUS.blocked).length);
   return removed.length;
@@ -140,6 +138,25 @@ function prunable(
   { keep, before, accepted = ALWAYS, limit }: Prunable,
 ): Promise<readonly PrunableRow[]> {
   return session.rows<PrunableRow>("prunable", PRUNABLE, [keep, before, accepted, limit]);
+}
+
+/** A batch of events in lanes that are locked now; what has changed since it was found is left out. */
+async function takeEvents(
+  session: Session,
+  size: number,
+  sources: readonly ((limit: number) => Promise<readonly PrunableRow[]>)[],
+): Promise<{ readonly rows: readonly PrunableRow[]; readonly more: boolean }> {
+  const found = await takeBatch(size, sources);
+  if (found.rows.length === 0) return found;
+  const lanes = [...new Set(found.rows.map(({ lane }) => lane))];
+  const locked = await session.rows<{ id: number }>("lock_lanes", LOCK_LANES, [lanes]);
+  const before = new Map(found.rows.map((row) => [row.id, row]));
+  const values = [[...before.keys()], locked.map(({ id }) => id)];
+  const rows = (await session.rows<PrunableRow>("still_prunable", STILL, values)).filter(
+    ({ id, keep, finished }) => before.get(id)?.keep === keep && before.get(id)?.finished === finished,
+  );
+  // Without progress another round would find the same rows.
+  return { rows, more: found.more && rows.length > 0 };
 }
 
 /** The first `size` rows of the sources together, and whether they hold more. */
