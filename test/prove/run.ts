@@ -2,9 +2,10 @@
 import { parseArgs } from "node:util";
 import { forwarding } from "../forward/programme.ts";
 import { outages } from "../outages/programme.ts";
+import { postgres } from "../postgres/programme.ts";
 import type { Programme } from "./programme.ts";
 
-const PROGRAMMES: readonly Programme[] = [forwarding, outages];
+const PROGRAMMES: readonly Programme[] = [forwarding, outages, postgres];
 
 const { values, positionals } = parseArgs({
   options: { full: { type: "boolean", default: false } },
