@@ -56,7 +56,6 @@ export class CheckedPublisher {
   /** Resolves when the engine has acknowledged; rejects with its error, or with the signal's reason when that comes first. */
   async publish(message: ForwardedMessage, logger: Logger): Promise<void> {
     const { signal } = message;
-    signal.throwIfAborted();
     this.#checked ??= this.check(logger);
     const checked = this.#checked;
     try {

@@ -23,6 +23,8 @@ export interface Arrival {
   readonly retried: number;
   /** Attempts to publish, of both engines. */
   readonly published: number;
+  /** Publications of events that came after a later one of their message had been handled. */
+  readonly late: number;
   readonly jetstream: Faults;
   readonly bullmq: Faults;
 }
@@ -89,6 +91,7 @@ export async function forwardThroughOutages({ messages, rate, say }: Plan): Prom
       failedAttempts,
       retried: application.retried,
       published: application.published,
+      late: application.late,
       jetstream: faultsAmong(await engines.jetstream.held(), wanted),
       bullmq: faultsAmong(await engines.bullmq.held(), wanted),
     };
@@ -157,6 +160,7 @@ class Application {
   port = 0;
   retried = 0;
   published = 0;
+  late = 0;
 
   constructor(inbox: string, engines: Engines, rate: number) {
     this.#inbox = inbox;
@@ -173,6 +177,8 @@ class Application {
       handlerTimeoutMs: 500 * this.#rate,
       leaseMs: 1_000 * this.#rate,
       concurrency: 64,
+      // In the emulator's time a retry comes at once, in the receiver's after many of its minutes: no gap is given up.
+      gapWait: "strict",
       logger: silentLogger,
     });
     const toJetStream = forward(this.#counted(this.#engines.jetstream.publisher));
@@ -210,6 +216,7 @@ class Application {
       ...publisher,
       publish: (message) => {
         this.published += 1;
+        if (message.headers["oncehook-late"] !== undefined) this.late += 1;
         return publisher.publish(message);
       },
     };

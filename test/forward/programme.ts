@@ -22,10 +22,11 @@ export const forwarding: Programme = {
 };
 
 /** Empty when the claim held. */
-export function problemsOf({ retried, jetstream, bullmq, failedAttempts }: Arrival): string[] {
+export function problemsOf({ retried, late, jetstream, bullmq, failedAttempts }: Arrival): string[] {
   const problems: string[] = [];
   if (retried === 0) problems.push("nothing was tried again: the engines had no outages");
   if (failedAttempts === 0) problems.push("no delivery failed: the receiver had no outages");
+  if (late > 0) problems.push(`${late} late`);
   for (const [engine, { lost, twice }] of Object.entries({ jetstream, bullmq })) {
     if (lost > 0) problems.push(`${engine}: ${lost} lost`);
     if (twice > 0) problems.push(`${engine}: ${twice} twice`);
