@@ -14,9 +14,20 @@ export function named(columns: Columns): string {
   return columns.map(([name]) => name).join(", ");
 }
 
-/** The rows as one array per column. */
-export function transposed(columns: Columns, rows: readonly Values[]): unknown[][] {
-  return columns.map((_, index) => rows.map((row) => row[index]));
+/** Types whose values need no quotes in an array's text. */
+const PLAIN = new Set(["bigint", "int", "smallint", "boolean"]);
+
+/** The rows as one array per column. Those of numbers are written out here: pg quotes and escapes each, which takes five times as long. */
+export function transposed(columns: Columns, rows: readonly Values[]): unknown[] {
+  return columns.map(([, type], index) => {
+    const values = rows.map((row) => row[index]);
+    return PLAIN.has(type) ? plainArray(values) : values;
+  });
+}
+
+/** An array of numbers or booleans as Postgres reads it. */
+export function plainArray(values: readonly unknown[]): string {
+  return `{${values.map((value) => value ?? "null").join(",")}}`;
 }
 
 /** `name = new.name, …` of all columns but the first, which finds the row. */

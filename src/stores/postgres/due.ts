@@ -1,5 +1,6 @@
 /** Finds lanes whose turn has come, without waiting for those that others hold. */
 import { LONGEST_WAIT_MS } from "../../inbox/gap.ts";
+import { plainArray } from "./columns.ts";
 import type { LaneRow } from "./lanes.ts";
 import type { Session } from "./session.ts";
 
@@ -22,7 +23,7 @@ export interface DueRequest {
 /** Locks due lanes, oldest first. */
 export function claimable(session: Session, { now, limit, recover, seen }: DueRequest): Promise<readonly LaneRow[]> {
   const [name, text] = recover ? ["claim_expired", LEASED] : ["claim_due", WAITING];
-  return session.rows<LaneRow>(name, text, [now, now + LONGEST_WAIT_MS, limit, seen]);
+  return session.rows<LaneRow>(name, text, [now, now + LONGEST_WAIT_MS, limit, plainArray(seen)]);
 }
 
 const EXPIRED = `select id from {}.lane

@@ -3,6 +3,7 @@ import { eraseLane } from "../../inbox/lanes/acting.ts";
 import { createMentionTest } from "../../inbox/mention.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { HELD, TAG } from "../codes.ts";
+import { LANES_OF_MESSAGE } from "./lanes.ts";
 import type { Session } from "./session.ts";
 import { textBytes } from "./text.ts";
 import type { Workspace } from "./workspace.ts";
@@ -10,8 +11,7 @@ import type { Workspace } from "./workspace.ts";
 type Subject = Extract<Act, { kind: "erase" }>["subject"];
 
 const TOLD_BY_PEER = "select id from {}.lane where peer = $1::bytea order by id";
-const TOLD_BY_MESSAGE =
-  "select id from {}.lane where client in (select id from {}.client) and tag in (0, 1, 2) and message = $1::bytea order by id";
+const TOLD_BY_MESSAGE = `${LANES_OF_MESSAGE("$1")} order by k.id`;
 /** Lanes of which only the bodies can tell, a page at a time. `$2`: also those that know no number. */
 const SILENT = `select l.id, b.raw, c.raw as other from {}.lane l join {}.event e on e.lane = l.id
   left join {}.body b on b.event = e.id left join {}.conflict c on c.event = e.id

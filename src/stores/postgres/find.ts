@@ -2,6 +2,7 @@
 import type { EventRecord, QuarantineRecord } from "../../inbox/record.ts";
 import type { EventQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { HELD, OUTCOME, STATE } from "../codes.ts";
+import { LANES_OF_MESSAGE } from "./lanes.ts";
 import {
   EVENT,
   type FullEventRow,
@@ -53,10 +54,7 @@ function conditionsOf(query: EventQuery): Conditions {
   all.add(query.errorCode, "e.error_code = ?::text");
   all.add(bytes(query.eventType), "k.name = ?::bytea");
   all.add(bytes(query.apiClientId), "c.name = ?::bytea");
-  all.add(
-    bytes(query.messageId),
-    "e.lane in (select id from {}.lane where client in (select id from {}.client) and tag in (0, 1, 2) and message = ?::bytea)",
-  );
+  all.add(bytes(query.messageId), `e.lane = any(array(${LANES_OF_MESSAGE("?")}))`);
   all.add(bytes(query.externalReference), "l.reference = ?::bytea");
   all.add(bytes(query.peer), "l.peer = ?::bytea");
   all.add(query.acceptedFrom, "e.accepted >= ?::bigint");

@@ -1,7 +1,8 @@
 /** Locks lanes and reads what is in them: the lanes first, their events in a later statement, or wake-ups are lost. */
 import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
 import type { LaneKey, NewEvent } from "../../inbox/record.ts";
-import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../codes.ts";
+import { outcomeWord, STATUS, stateWord, statusWord, TAG, tagWord } from "../codes.ts";
+import { plainArray } from "./columns.ts";
 import { LaneAppeared } from "./failures.ts";
 import type { Names } from "./names.ts";
 import type { Session } from "./session.ts";
@@ -67,13 +68,21 @@ const LOCK = `select l.* from {}.lane l where l.id = any(array(
       select id from {}.lane where client = w.client and tag = w.tag and message = w.message limit 1) k
   )) order by l.id for update`;
 
+/** The ids of a message's lanes, of any client and tag; each is looked up by itself, as above. */
+export const LANES_OF_MESSAGE = (message: string): string => `select k.id from {}.client c
+  cross join unnest('{${Object.values(TAG).join(",")}}'::smallint[]) as t (tag)
+  cross join lateral (
+    select id from {}.lane where client = c.id and tag = t.tag and message = ${message}::bytea limit 1) k`;
+
 /** Waits for another transaction that is making the same lane, and then leaves it alone. */
-const MAKE = `insert into {}.lane (id, client, tag, message, peer, reference)
+const MAKE = `with made as (insert into {}.lane (id, client, tag, message, peer, reference)
   select * from unnest($1::bigint[], $2::int[], $3::smallint[], $4::bytea[], $5::bytea[], $6::bytea[])
     as new (id, client, tag, message, peer, reference)
-  order by client, tag, message on conflict (client, tag, message) do nothing returning *`;
+  order by client, tag, message on conflict (client, tag, message) do nothing returning 1)
+  select count(*)::int as count from made`;
 
-const LANE_IDS = "select nextval('{}.lane_id') as id from generate_series(1, $1::int)";
+/** One text: as rows, each number would be parsed with all that belongs to a row. */
+const LANE_IDS = "select array(select nextval('{}.lane_id') from generate_series(1, $1::int))::text as ids";
 
 const EVENTS = "select * from {}.event where lane = any($1::bigint[])";
 
@@ -92,9 +101,9 @@ export function keyOf(names: Names, lane: LaneKey): Key {
 /** Locks the lanes with these ids and keys that exist. */
 export function lockLanes(session: Session, ids: readonly number[], keys: readonly Key[]): Promise<readonly LaneRow[]> {
   const values = [
-    ids,
-    keys.map(({ client }) => client),
-    keys.map(({ tag }) => tag),
+    plainArray(ids),
+    plainArray(keys.map(({ client }) => client)),
+    plainArray(keys.map(({ tag }) => tag)),
     keys.map(({ message }) => message),
   ];
   return session.rows<LaneRow>("lock", LOCK, values);
@@ -107,23 +116,39 @@ export async function makeLanes(
 ): Promise<readonly LaneRow[]> {
   if (lanes.length === 0) return [];
   // In the order of arrival, by which lanes that are due at the same time are claimed.
-  const ids = await session.rows<{ id: number }>("lane_ids", LANE_IDS, [lanes.length]);
-  const rows = await session.rows<LaneRow>("make", MAKE, [
-    ids.map(({ id }) => id),
-    lanes.map(({ key }) => key.client),
-    lanes.map(({ key }) => key.tag),
-    lanes.map(({ key }) => key.message),
-    lanes.map(({ event }) => nullableBytes(event.peer)),
-    lanes.map(({ event }) => nullableBytes(event.externalReference)),
+  const ids = await newIds(session, "lane_ids", LANE_IDS, lanes.length);
+  const rows = lanes.map(({ key, event }, index) => newLane(ids[index] ?? 0, key, event));
+  const [made] = await session.rows<{ count: number }>("make", MAKE, [
+    plainArray(ids),
+    plainArray(rows.map(({ client }) => client)),
+    plainArray(rows.map(({ tag }) => tag)),
+    rows.map(({ message }) => message),
+    rows.map(({ peer }) => peer),
+    rows.map(({ reference }) => reference),
   ]);
-  if (rows.length < lanes.length) throw new LaneAppeared();
+  if (made?.count !== lanes.length) throw new LaneAppeared();
   return rows;
+}
+
+function newLane(id: number, key: Key, event: Pick<NewEvent, "peer" | "externalReference">): LaneRow {
+  const { peer, externalReference } = event;
+  return {
+    ...{ ...key, id, status: STATUS.idle, ready_at: null, cursor: null, gap_since: null, epoch: 0 },
+    ...{ holder: null, leased: null, peer: nullableBytes(peer), reference: nullableBytes(externalReference) },
+  };
+}
+
+/** New numbers, ascending: the answer of a statement that gives them as the text of an array, `ids`. */
+export async function newIds(session: Session, name: string, text: string, count: number): Promise<readonly number[]> {
+  const [row] = await session.rows<{ ids: string }>(name, text, [count]);
+  if (row === undefined) throw new RangeError("The sequence gave no numbers.");
+  return row.ids.slice(1, -1).split(",").map(Number);
 }
 
 /** The lanes of locked rows, with their events and gaps. */
 export async function readLanes(session: Session, names: Names, rows: readonly LaneRow[]): Promise<LaneState[]> {
   if (rows.length === 0) return [];
-  const ids = [rows.map(({ id }) => id)];
+  const ids = [plainArray(rows.map(({ id }) => id))];
   // Sorted here: asked to, the planner may read all events in the order of their ids.
   const events = (await session.rows<EventRow>("events", EVENTS, ids)).toSorted((a, b) => a.id - b.id);
   await names.learn(session, { clients: rows.map(({ client }) => client), kinds: events.map(({ kind }) => kind) });

@@ -6,6 +6,7 @@ import type { PgPool } from "./driver.ts";
 import { checkServer } from "./durability.ts";
 import { asStoreError } from "./failures.ts";
 import { enterInstance, removeInstances } from "./instances.ts";
+import { newIds } from "./lanes.ts";
 import { migrate } from "./migrate.ts";
 import { Names } from "./names.ts";
 import { type Access, inTransaction, type Session, withSession } from "./session.ts";
@@ -15,7 +16,7 @@ import { Wake } from "./wake.ts";
 const NOW = "select (extract(epoch from clock_timestamp()) * 1000)::bigint as now";
 /** What became ready at a time that has not come again waits for nothing. */
 const MAKE_DUE = "update {}.lane set ready_at = $1::bigint where status = 3 and ready_at > $1::bigint";
-const IDS = "select nextval('{}.event_id') as id from generate_series(1, $1::int)";
+const IDS = "select array(select nextval('{}.event_id') from generate_series(1, $1::int))::text as ids";
 
 export class OpenInbox {
   readonly context: OpenContext;
@@ -71,8 +72,7 @@ export class OpenInbox {
   /** New ids, ascending. */
   async eventIds(session: Session, count: number): Promise<readonly number[]> {
     if (count === 0) return [];
-    const rows = await session.rows<{ id: number }>("event_ids", IDS, [count]);
-    return rows.map(({ id }) => id);
+    return newIds(session, "event_ids", IDS, count);
   }
 
   transaction<T>(work: (session: Session) => Promise<T>): Promise<T> {

@@ -5,7 +5,9 @@ import { readInstances } from "./instances.ts";
 import type { Session } from "./session.ts";
 import { countersOf, STATS, type StatsRow } from "./tally.ts";
 
-const OLDEST = "select accepted from {}.event where state <> 1 and state = 0 order by state, id limit 1";
+/** Pending is the lowest state; asked for by itself, it may be looked for among all events in the order of their ids. */
+const OLDEST = `select accepted from (select state, accepted from {}.event where state <> 1 order by state, id limit 1) oldest
+  where state = 0`;
 
 export async function readStats(session: Session): Promise<InboxStats> {
   const [row] = await session.rows<StatsRow>("stats", STATS);

@@ -2,7 +2,7 @@
 import type { LaneState, Moment } from "../../inbox/lanes/state.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import { type NewBody, type NewConflict, Snapshot } from "./flush.ts";
-import { type Key, keyText, type LaneRow, lockLanes, makeLanes, readLanes } from "./lanes.ts";
+import { type Key, keyText, type LaneRow, lockLanes, makeLanes, readLanes, toLane } from "./lanes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
 import { TallySheet } from "./tally.ts";
@@ -41,13 +41,22 @@ export class Workspace {
     const rows = await lockLanes(this.session, [...new Set(ids)], keys);
     for (const row of rows) missing.delete(keyText(row));
     const made = await makeLanes(this.session, [...missing.values()]);
-    await this.add([...rows, ...made]);
+    await this.add(rows);
+    // Nothing can be in a lane that this transaction has made.
+    const { names } = this.inbox;
+    this.#keep(
+      made,
+      made.map((row) => toLane(names, row)),
+    );
   }
 
   /** Reads the lanes of rows that this transaction has locked. */
   async add(rows: readonly LaneRow[]): Promise<void> {
     if (rows.length === 0) return;
-    const lanes = await readLanes(this.session, this.inbox.names, rows);
+    this.#keep(rows, await readLanes(this.session, this.inbox.names, rows));
+  }
+
+  #keep(rows: readonly LaneRow[], lanes: readonly LaneState[]): void {
     this.#snapshot.take(lanes);
     for (const lane of lanes) this.byId.set(lane.id, lane);
     for (const row of rows) {
