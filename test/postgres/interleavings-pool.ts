@@ -18,6 +18,8 @@ export class HeldPool implements PgPool {
   readonly #pool: pg.Pool;
   readonly #name: string;
   #gate: Gate | null = null;
+  /** Transactions that were taken back, as by a deadlock. */
+  rollbacks = 0;
 
   constructor(connectionString: string, name: string) {
     this.#name = name;
@@ -79,9 +81,10 @@ export class HeldPool implements PgPool {
   }
 
   async #pass(query: PgQuery | string): Promise<void> {
+    const text = typeof query === "string" ? query : query.text;
+    if (text === "rollback") this.rollbacks += 1;
     const gate = this.#gate;
     if (gate === null) return;
-    const text = typeof query === "string" ? query : query.text;
     const name = typeof query === "string" ? undefined : query.name?.split(" ")[0];
     if (name !== gate.statement && text !== gate.statement) return;
     this.#gate = null;

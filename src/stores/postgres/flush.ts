@@ -189,6 +189,8 @@ export class Snapshot {
         attempts.push([eventId, attempt, at, Math.round(durationMs), plainText(errorCode), plainText(error)]);
       }
     }
+    // In the order in which repeats are locked, which wait for these rows and are waited for.
+    events.sort((a, b) => Number(a[0]) - Number(b[0]));
     return { newEvents, events, lanes, gaps, attempts };
   }
 

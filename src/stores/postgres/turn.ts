@@ -29,7 +29,6 @@ export async function runTurn(
   const work = await openWorkspace(inbox, session);
   const keys = turn.accepts.map(({ lane }) => keyOf(inbox.names, lane));
   await lockAndRead(work, turn, keys);
-  await countRepeats(session, work.sheet, turn.repeats);
   const settled = turn.settles.map((request, index) => answered.get(index) ?? settle(work, request));
 
   const { claim } = turn;
@@ -48,6 +47,7 @@ export async function runTurn(
 
   const raws = await bodiesOf(work, claimed, bodies);
   work.adds({ bodies, conflicts });
+  await countRepeats(work, turn.repeats);
   await work.flush();
   return {
     settled,
