@@ -20,6 +20,10 @@ export async function quarantineAll(
   sheet: TallySheet,
   { turn, now }: { readonly turn: Pick<Turn<never>, "quarantines" | "quarantineQuota">; readonly now: number },
 ): Promise<QuarantineAnswer[]> {
+  // Sorted, so that two turns never wait for each other.
+  for (const slot of [...new Set(turn.quarantines.map((body) => body.slot))].sort()) {
+    await session.rows("quarantine_lock", LOCK, [slot]);
+  }
   const answers: QuarantineAnswer[] = [];
   for (const body of turn.quarantines) {
     answers.push(await keep(session, sheet, { body, quota: turn.quarantineQuota, now }));
@@ -36,7 +40,6 @@ interface Keeping {
 async function keep(session: Session, sheet: TallySheet, { body, quota, now }: Keeping): Promise<QuarantineAnswer> {
   const { digest, reason, slot, scope, signedAt, trace, raw } = body;
   sheet.signed(signedAt);
-  await session.rows("quarantine_lock", LOCK, [slot]);
   const values = [Buffer.from(digest), reason, slot, scope, signedAt, now, raw.byteLength, trace, Buffer.from(raw)];
   const [row] = await session.rows<{ known: boolean; kept: boolean }>("quarantine", KEEP, [
     ...values,
