@@ -30,6 +30,8 @@ const FOLD = `with gone as (delete from {}.tally where instance = any($1::int[])
     sum(gaps_skipped)::bigint as gaps_skipped, sum(quarantined)::bigint as quarantined,
     max(newest_signed) as newest_signed, bool_or(resigned) as resigned from gone having count(*) > 0) g
   where t.instance = 0`;
+/** One opening at a time: another that had not yet committed would look like nobody, and lose the leases that it takes next. */
+const ALONE = "select pg_advisory_xact_lock(hashtext('oncehook open {}'))";
 /** Whoever held these leases has closed the inbox or died, and can settle nothing any more. */
 const EXPIRE = `update {}.lane set ready_at = least(ready_at, $1::bigint)
   where status = 2 and not exists (select 1 from {}.instance i where i.id = holder)`;
@@ -39,6 +41,7 @@ const TALLY = "insert into {}.tally (instance) values ($1::int)";
 /** Enters this open among the instances, and expires the leases of those of this host that no longer run. */
 export async function enterInstance(session: Session, instance: InstanceIdentity, now: number): Promise<number> {
   const { id, host, pid, pidStartedAt } = instance;
+  await session.rows("open_alone", ALONE);
   const rows = await session.rows<InstanceRow>("instances_of_host", OF_HOST, [host]);
   // The same name again is this open itself, after a close that could not be written.
   const gone = rows.filter((row) => row.name === id || !processRuns(row.pid, row.pid_started)).map((row) => row.id);
