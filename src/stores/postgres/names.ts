@@ -13,7 +13,9 @@ const statements = (table: "client" | "kind") => ({
   findIds: { name: `name_${table}`, text: `select id, name from {}.${table} where id = any($1::int[])` },
   enter: {
     name: `enter_${table}`,
-    text: `insert into {}.${table} (name) select unnest($1::bytea[]) order by 1 on conflict (name) do nothing`,
+    // On disk before its number is used, whatever the server's default: this process remembers it through a crash of the server.
+    text: `insert into {}.${table} (name) select unnest($1::bytea[]) where set_config('synchronous_commit', 'on', true) = 'on'
+      order by 1 on conflict (name) do nothing`,
   },
 });
 
