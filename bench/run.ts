@@ -10,6 +10,7 @@ import { acceptGroup, handleGroup } from "./accept.ts";
 import { emulatorGroup } from "./emulator.ts";
 import { importGroup } from "./imports.ts";
 import { millionGroup } from "./million.ts";
+import { postgresGroup } from "./postgres.ts";
 import type { Group, Row } from "./rows.ts";
 import { verifyGroup } from "./verify.ts";
 
@@ -21,6 +22,7 @@ const GROUPS: readonly Group[] = [
   importGroup,
   emulatorGroup,
   millionGroup,
+  postgresGroup,
 ];
 
 const { values } = parseArgs({ options: { json: { type: "boolean" }, only: { type: "string", default: "" } } });
