@@ -180,6 +180,15 @@ describe("jetstreamPublisher().check()", () => {
     expect(await publisherFor(await connected(NATS.url), name, { rememberIdsMs: 120_000 }).check()).toEqual([]);
   });
 
+  it("takes no other stream's acknowledgement for the named one's", async () => {
+    const [named, other] = [await newStream(), await newStream()];
+    const publisher = publisherFor(await connected(NATS.url), named.name, { subject: `${other.name}.events` });
+    const { accept, receiver } = await startForwarding(publisher);
+    await accept([fixtures.queued({ occurredAt: Date.now() })]);
+    await expect.poll(async () => (await receiver.inbox.stats()).counters.retried).toBeGreaterThan(0);
+    expect([await named.held(), await other.held()]).toEqual([[], []]);
+  });
+
   it("warns of a stream that drops what it acknowledged when it is full", async () => {
     const { name } = await newStream({ max_msgs: 10 });
     expect(await publisherFor(await connected(NATS.url), name).check()).toEqual([
