@@ -18,7 +18,7 @@ const alias = Object.entries(manifest.exports).flatMap(([entry, target]) => {
 
 /** Rooms whose files leave nothing behind in their process. */
 const SHARING = ["test/{emulator,client,rotation}/**/*.test.ts"];
-const NOT_HERE = ["**/node_modules/**", "test/next/**", "test/consumers/**"];
+const NOT_HERE = ["test/postgres/**", "**/node_modules/**", "test/next/**", "test/consumers/**"];
 
 export default defineConfig({
   resolve: { alias },
@@ -26,6 +26,15 @@ export default defineConfig({
     projects: [
       // No state outside of what a test makes for itself, so files share their processes: loading is half of the time otherwise.
       { extends: true, test: { name: "service", include: SHARING, isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: "postgres",
+          include: ["test/postgres/**/*.test.ts"],
+          globalSetup: ["test/setup/postgres.ts"],
+          isolate: false,
+        },
+      },
       { extends: true, test: { name: "package", include: ["test/**/*.test.ts"], exclude: [...NOT_HERE, ...SHARING] } },
     ],
     globalSetup: ["test/setup/build.ts"],

@@ -11,6 +11,7 @@ import { clientGroup } from "./client.ts";
 import { emulatorGroup } from "./emulator.ts";
 import { importGroup } from "./imports.ts";
 import { millionGroup } from "./million.ts";
+import { postgresGroup } from "./postgres.ts";
 import type { Group, Row } from "./rows.ts";
 import { verifyGroup } from "./verify.ts";
 
@@ -23,6 +24,7 @@ const GROUPS: readonly Group[] = [
   emulatorGroup,
   clientGroup,
   millionGroup,
+  postgresGroup,
 ];
 
 const { values } = parseArgs({ options: { json: { type: "boolean" }, only: { type: "string", default: "" } } });

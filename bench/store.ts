@@ -22,7 +22,7 @@ export async function openStore(path: string) {
   return store;
 }
 
-export function turnOf(turn: Partial<Turn<SqliteDatabase>>, limit: number): Turn<SqliteDatabase> {
+export function turnOf<Db = SqliteDatabase>(turn: Partial<Turn<Db>>, limit: number): Turn<Db> {
   return {
     settles: [],
     accepts: [],

@@ -1,6 +1,7 @@
 /**
  * `npm run test:matrix`: the whole test suite on Node 20, 22, 24 and 26, each from the package registry, with better-sqlite3 12 on 20
- * and 13 on the others. `--only 20,22` takes some; what follows `--` goes to vitest. The copies are kept in ~/.cache.
+ * and 13 on the others; and what SQLite is for once more without it, on Node's own (`bare`). `--only 20,bare` takes some; what
+ * follows `--` goes to vitest. The copies are kept in ~/.cache.
  */
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -10,7 +11,9 @@ import { parseArgs } from "node:util";
 import type { RunSummary } from "../test/setup/suite-reporter.ts";
 import { type Finished, run } from "./gates/gate.ts";
 
-const MAJORS = ["20", "22", "24", "26"];
+const ROWS = ["20", "22", "24", "26", "bare"];
+/** The row without better-sqlite3: its Node, and the tests that do not import it themselves. */
+const BARE = { name: "bare", major: "24", tests: ["test/stores/node-sqlite.test.ts"] };
 // Outside of the project: npm takes a folder below node_modules for a part of the project above it.
 const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "oncehook-matrix");
 
@@ -24,29 +27,31 @@ interface Row {
 }
 
 const { values, positionals } = parseArgs({ options: { only: { type: "string" } }, allowPositionals: true });
-const majors = values.only?.split(",") ?? MAJORS;
+const names = values.only?.split(",") ?? ROWS;
 const rows: Row[] = [];
-for (const major of majors) rows.push(await testOn(major));
+for (const name of names) rows.push(await testOn(name));
 print(rows);
 const failed = rows.filter((row) => row.problem !== "" || row.passed === 0).length;
 console.log(`${rows.length - failed} passed, ${failed} failed`);
 process.exitCode = failed > 0 || rows.length === 0 ? 1 : 0;
 
-async function testOn(major: string): Promise<Row> {
-  const row = { node: major, sqlite: "", passed: 0, failed: 0, skipped: 0 };
+async function testOn(name: string): Promise<Row> {
+  const major = name === BARE.name ? BARE.major : name;
+  const row = { node: name, sqlite: "", passed: 0, failed: 0, skipped: 0 };
   try {
     const bin = await nodeOf(major);
-    const project = copyProject(major);
+    const project = copyProject(name);
     const env = {
       ...process.env,
       PATH: `${bin}:${process.env.PATH}`,
       npm_config_nodedir: dirname(bin),
       NO_COLOR: "1",
     };
-    const sqlite = await prepare(project, { major, env });
+    const sqlite = await prepare(project, { name, env });
     const version = (await run("node", ["--version"], { cwd: project, env })).stdout.trim();
     console.log(`\n== Node ${version}, better-sqlite3 ${sqlite}`);
-    const finished = await run("node", ["node_modules/vitest/vitest.mjs", "run", ...positionals], {
+    const tests = name === BARE.name && positionals.length === 0 ? BARE.tests : positionals;
+    const finished = await run("node", ["node_modules/vitest/vitest.mjs", "run", ...tests], {
       cwd: project,
       env,
     });
@@ -72,8 +77,8 @@ async function nodeOf(major: string): Promise<string> {
 }
 
 /** What a clone would have, without what git ignores; the copy's own node_modules stay. */
-function copyProject(major: string): string {
-  const project = join(cache, `project-${major}`);
+function copyProject(row: string): string {
+  const project = join(cache, `project-${row}`);
   mkdirSync(project, { recursive: true });
   for (const name of readdirSync(project))
     if (name !== "node_modules" && name !== ".installed") rmSync(join(project, name), { recursive: true });
@@ -86,20 +91,22 @@ function copyProject(major: string): string {
 }
 
 /** Installs what the lock file says and compiles the driver for this Node; skipped when nothing of that changed. */
-async function prepare(project: string, { major, env }: { major: string; env: NodeJS.ProcessEnv }): Promise<string> {
+async function prepare(project: string, { name, env }: { name: string; env: NodeJS.ProcessEnv }): Promise<string> {
   const stamp = join(project, ".installed");
   const wanted = createHash("sha256").update(readFileSync("package-lock.json")).digest("hex");
   if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== wanted) {
-    console.log(`preparing Node ${major}: compiles better-sqlite3, about a minute`);
+    console.log(`preparing ${name}${name === BARE.name ? "" : ": compiles better-sqlite3, about a minute"}`);
     rmSync(stamp, { force: true });
     must(await run("npm", ["ci", "--ignore-scripts", "--no-audit", "--prefer-offline"], { cwd: project, env }));
-    if (major !== "20") {
+    if (name === BARE.name) rmSync(join(project, "node_modules/better-sqlite3"), { recursive: true });
+    else if (name !== "20") {
       const args = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--prefer-offline", "better-sqlite3@13"];
       must(await run("npm", args, { cwd: project, env }));
     }
-    must(await run("npm", ["rebuild", "better-sqlite3"], { cwd: project, env }));
+    if (name !== BARE.name) must(await run("npm", ["rebuild", "better-sqlite3"], { cwd: project, env }));
     writeFileSync(stamp, wanted);
   }
+  if (name === BARE.name) return "none";
   must(await run("node", ["-e", 'new (require("better-sqlite3"))(":memory:").close()'], { cwd: project, env }));
   const manifest = JSON.parse(readFileSync(join(project, "node_modules/better-sqlite3/package.json"), "utf8")) as {
     version: string;

@@ -15,6 +15,14 @@ export { eventIdentity, type LaneKey, type LaneTag } from "./events/identity.ts"
 export { type ParseFailureCode, type ParseResult, parseEvent } from "./events/parse.ts";
 export * from "./events/types.ts";
 export type { HandlerContext, HandlerMeta } from "./inbox/context.ts";
+export {
+  type CopyOptions,
+  type CopyProgress,
+  type CopyResult,
+  type CopyStore,
+  copyInbox,
+  type InboxContent,
+} from "./inbox/copy.ts";
 export type { ConflictNotice, DeadLetterNotice, EventNotice, FailureNotice, Handler } from "./inbox/dispatch.ts";
 export { checkDrainOptions, type DrainOptions, type DrainResult } from "./inbox/drains.ts";
 export type { GapWait } from "./inbox/gap-wait.ts";

@@ -40,7 +40,10 @@ export const FLAGS: Readonly<Record<FlagOption, Flag>> = {
     description: "decides secrets and chances (default: oncehook); required beyond loopback",
     isPrivate: true,
   },
-  state: { flags: "--state <file>", description: "SQLite file that keeps the state; needs better-sqlite3" },
+  state: {
+    flags: "--state <file>",
+    description: "SQLite file that keeps the state; needs better-sqlite3 or Node 22.13",
+  },
   keep: { flags: "--keep <number>", description: "ended messages to keep (default: 100000)", read: wholeNumber },
   clock: { flags: "--clock <mode>", description: "real, virtual, or a speed such as x60 (default: real)" },
   startAt: {

@@ -35,7 +35,7 @@ export interface EmulatorOptions {
    * receivers on the real clock accept them however far the emulator's time was moved. `"emulator"`: the emulator's. Default `"real"`.
    */
   readonly timestampClock?: "emulator" | "real";
-  /** A SQLite file that keeps the state, made when absent; needs better-sqlite3. Default: in memory. */
+  /** A SQLite file that keeps the state, made when absent; needs better-sqlite3 or Node 22.13. Default: in memory. */
   readonly state?: string;
   /**
    * Ended messages kept, with their events, and API calls logged: 1 to 10,000,000. Default 100,000. Idempotency keys are kept for

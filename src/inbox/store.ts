@@ -26,8 +26,10 @@ import type {
   Outcome,
   QuarantineRecord,
 } from "./record.ts";
+import type { ImportAnswer, ImportPage, TransferredLane } from "./transfer.ts";
 
 export type * from "./operations.ts";
+export type * from "./transfer.ts";
 
 /**
  * Keeps events and lanes. Invariants I1 to I10 of docs/inbox.md hold after every call, whatever fails in between;
@@ -73,6 +75,17 @@ export interface InboxStore<Tx = unknown> {
   stats(): Promise<InboxStats>;
   /** Removes what is past its retention, at most `policy.batch` rows of a kind. */
   prune(policy: PrunePolicy): Promise<PruneResult>;
+  /**
+   * Lanes with ids above `after`, at most `limit`, in ascending order of their ids, with all that is kept of them; `after` 0
+   * begins. Nothing changes. It is read while nobody works on the inbox, so pages need not belong together.
+   */
+  export(after: LaneId, limit: number): Promise<readonly TransferredLane[]>;
+  /**
+   * Takes lanes, quarantined bodies and audit rows into an inbox that holds nothing else, in one transaction, with the ids they
+   * had; new ids lie above them. What is there already is left as it is. The source is recorded by the first call, the end by the
+   * one with totals; from then on nothing is taken. Until then `open` refuses whoever does not say `copying` (`copy_unfinished`).
+   */
+  import(page: ImportPage): Promise<ImportAnswer>;
   /** Says that this process lives, with its counters. */
   heartbeat(beat: Heartbeat): Promise<void>;
   /** Waits for the work under way, then lets go. Closing twice is harmless. */
@@ -102,6 +115,8 @@ export interface OpenContext {
   readonly toleranceMs: number;
   /** `"check"` refuses an inbox that needs a migration instead of migrating it. */
   readonly migrate: "auto" | "check";
+  /** Opened by a copy, which may be one that goes on: any other open of an inbox whose import has not ended is refused. */
+  readonly copying?: boolean;
   readonly instance: InstanceIdentity;
 }
 

@@ -1,37 +1,16 @@
-/** The few methods of better-sqlite3 that oncehook uses, declared structurally, and its lazy, version-checked loading. */
+/** Loads better-sqlite3 when it is needed, after a look at its version. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { SetupError } from "../errors.ts";
-
-/** A prepared statement of better-sqlite3. */
-export interface SqliteStatement {
-  run(...params: unknown[]): { readonly changes: number; readonly lastInsertRowid: number | bigint };
-  get(...params: unknown[]): unknown;
-  all(...params: unknown[]): unknown[];
-  safeIntegers(toggle?: boolean): unknown;
-}
-
-/** An open connection of better-sqlite3; what an effect registered with `ctx.commit` writes with. */
-export interface SqliteDatabase {
-  readonly name: string;
-  readonly open: boolean;
-  readonly inTransaction: boolean;
-  prepare(sql: string): SqliteStatement;
-  exec(sql: string): unknown;
-  pragma(source: string, options?: { simple?: boolean }): unknown;
-  close(): unknown;
-}
-
-/** The constructor that better-sqlite3 exports. */
-export type SqliteDriver = new (path: string, options: { timeout: number; fileMustExist: boolean }) => SqliteDatabase;
+import type { SqliteDriver } from "./sqlite-driver.ts";
 
 const PACKAGE = "better-sqlite3";
-const INSTALL = "npm install better-sqlite3@12";
+export const INSTALL = "npm install better-sqlite3@12";
 
-/** Loads better-sqlite3 after reading its version: 13 on Node 20 ends the process with a segmentation fault at open. */
-export async function loadDriver(): Promise<SqliteDriver> {
-  refuseIncompatible(installedVersion(), process.versions.node);
+/** Reads the version first: 13 on Node 20 ends the process with a segmentation fault at open. */
+export async function loadBetterSqlite3(version: string): Promise<SqliteDriver> {
+  refuseIncompatible(version, process.versions.node);
   try {
     const loaded = await import("better-sqlite3");
     return loaded.default;
@@ -55,15 +34,14 @@ export function refuseIncompatible(driverVersion: string, nodeVersion: string): 
   throw new SetupError("incompatible_peer", message, { fields: { driverVersion, nodeVersion } });
 }
 
-function installedVersion(): string {
+/** Null when it is not installed. */
+export function installedVersion(): string | null {
   const require = createRequire(import.meta.url);
   try {
     const manifest = JSON.parse(readFileSync(manifestOf(require.resolve(PACKAGE)), "utf8"));
     return String(manifest.version);
-  } catch (cause) {
-    throw new SetupError("missing_peer", `SQLite needs the package better-sqlite3: run "${INSTALL}".`, {
-      cause,
-    });
+  } catch {
+    return null;
   }
 }
 

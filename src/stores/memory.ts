@@ -2,22 +2,27 @@
 
 import { SetupError, StoreError } from "../errors.ts";
 import { auditDetail } from "../inbox/audit-detail.ts";
-import type { InboxStore, InstanceRecord, Lease, OpenContext, Turn, TurnResult } from "../inbox/store.ts";
+import { type Claimed, toLease } from "../inbox/lanes/claiming.ts";
+import { laneIsDue } from "../inbox/lanes/state.ts";
+import type { InboxStore, InstanceRecord, OpenContext, Turn, TurnResult } from "../inbox/store.ts";
+import { copyUnfinished } from "../inbox/transfer.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { accept, countRepeat, quarantine } from "./memory/accept.ts";
-import { type Claimed, claimDue, claimLane, recoveryDue } from "./memory/lanes.ts";
+import { claimDue, claimOne, recoveryDue } from "./memory/claim.ts";
+import { exportLanes } from "./memory/export.ts";
+import { importPage } from "./memory/import.ts";
 import { act } from "./memory/operator.ts";
 import { prune } from "./memory/prune.ts";
 import { find, findQuarantined, stats } from "./memory/reading.ts";
 import { extend, settle } from "./memory/settle.ts";
 import {
   createState,
+  eventRecord,
   laneByKey,
-  laneIsDue,
+  laneRecord,
+  type MemoryMoment,
   type MemoryState,
-  type Moment,
-  toEventRecord,
-  toLaneRecord,
+  momentOf,
 } from "./memory/state.ts";
 
 export interface MemoryStoreOptions {
@@ -41,7 +46,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
   refuseUnknownOptions("memoryStore()", options, ["maxEvents", "volatile"]);
   const bounds = { min: 1, max: 10_000_000, unit: "events" };
   const state = createState(numberOption("maxEvents", options.maxEvents, 10_000, bounds));
-  const inMoment = async <T>(operation: (moment: Moment) => T): Promise<T> => operation(momentOf(state));
+  const inMoment = async <T>(operation: (moment: MemoryMoment) => T): Promise<T> => operation(openMoment(state));
   return {
     capabilities: { durable: false, shared: false, transactional: false },
     location: "memory:",
@@ -54,7 +59,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
     lane: (ref) =>
       inMoment(() => {
         const lane = typeof ref === "number" ? state.lanes.get(ref) : laneByKey(state, ref);
-        return lane === undefined ? null : toLaneRecord(lane);
+        return lane === undefined ? null : laneRecord(state, lane);
       }),
     act: (request, by) =>
       inMoment((moment) => {
@@ -67,13 +72,16 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
     audit: (limit) => inMoment(() => state.audit.slice(-limit).reverse()),
     stats: () => inMoment(() => stats(state)),
     prune: (policy) => inMoment((moment) => prune(moment, policy)),
+    export: (after, limit) => inMoment(() => exportLanes(state, after, limit)),
+    import: (page) => inMoment(() => importPage(state, page)),
     heartbeat: (beat) =>
-      inMoment(({ now, context }) => {
-        const { id, host, pid } = context.instance;
+      inMoment(({ now }) => {
+        const { id, host, pid } = contextOf(state).instance;
         const record: InstanceRecord = { ...beat, id, host, pid, seenAt: now };
         state.instances.set(id, record);
       }),
     close: async () => {
+      if (state.context !== null) state.instances.delete(state.context.instance.id);
       state.context = null;
     },
   };
@@ -88,6 +96,7 @@ function open(state: MemoryState, context: OpenContext, volatile: boolean): void
       "This memory store belongs to a receiver of another name: give each its own.",
     );
   }
+  if (state.copiedFrom !== null && !state.copyFinished && context.copying !== true) throw copyUnfinished("memory:");
   state.name = context.name;
   state.context = context;
   // Who held these leases has closed the store, and can settle nothing any more.
@@ -97,17 +106,20 @@ function open(state: MemoryState, context: OpenContext, volatile: boolean): void
   context.logger.warn({ location: "memory:" }, advice);
 }
 
-function momentOf(state: MemoryState): Moment {
-  const { context } = state;
+function contextOf({ context }: MemoryState): OpenContext {
   if (context === null) throw new StoreError("closed", "The memory store is not open.");
-  return { state, context, now: context.clock.now() };
+  return context;
 }
 
-function step(moment: Moment, turn: Turn<never>): TurnResult {
+function openMoment(state: MemoryState): MemoryMoment {
+  return momentOf(state, contextOf(state));
+}
+
+function step(moment: MemoryMoment, turn: Turn<never>): TurnResult {
   const { claim } = turn;
   const settled = turn.settles.map((request) => settle(moment, request));
   for (const repeat of turn.repeats) countRepeat(moment, repeat);
-  const claimed: Claimed = { leases: [], retired: [] };
+  const claimed: Claimed = { leased: [], retired: [] };
   if (claim.lane === undefined) claimDue(moment, claim, claimed);
 
   const leaseAtAccept = claim.lane === undefined && claim.mode === "ordinary" && !recoveryDue(moment);
@@ -117,19 +129,24 @@ function step(moment: Moment, turn: Turn<never>): TurnResult {
     if (acceptance.outcome !== "accepted" && acceptance.outcome !== "late") return acceptance;
     indexes.set(acceptance.event, index);
     const lane = moment.state.lanes.get(acceptance.lane);
-    const free = leaseAtAccept && claimed.leases.length < claim.limit;
+    const free = leaseAtAccept && claimed.leased.length < claim.limit;
     if (free && lane !== undefined && lane.status !== "leased" && laneIsDue(lane, moment.now))
-      claimLane(moment, lane, claim, claimed);
+      claimOne(moment, lane, claim, claimed);
     return acceptance;
   });
   const quarantined = turn.quarantines.map((body) => quarantine(moment, body, turn.quarantineQuota));
   if (claim.lane !== undefined) claimDue(moment, claim, claimed);
-  const leases = claimed.leases.map((lease): Lease => ({ ...lease, acceptIndex: indexes.get(lease.event) ?? null }));
-  const retired = claimed.retired.map(toEventRecord);
+  const { bodies } = moment.state;
+  const leases = claimed.leased.map((leased) => {
+    const { id } = leased.event;
+    // A pending event always has its body: pruning and erasing finish it first.
+    return toLease(leased, bodies.get(id)?.raw ?? new Uint8Array(), indexes.get(id) ?? null);
+  });
+  const retired = claimed.retired.map((event) => eventRecord(moment.state, event));
   return { settled, accepted, quarantined, leases, retired, recoveryDue: recoveryDue(moment) };
 }
 
-function nextDue({ state, now }: Moment): number | null {
+function nextDue({ state, now }: MemoryMoment): number | null {
   let soonest: number | null = null;
   for (const lane of state.waiting) {
     if (lane.readyAt === null) continue;

@@ -1,10 +1,12 @@
 /** The inbox in a SQLite file: durable, for one process or several on one machine. */
 import { SetupError } from "../errors.ts";
 import type { InboxStore, Turn } from "../inbox/store.ts";
-import type { SqliteDatabase, SqliteDriver } from "../internal/better-sqlite3.ts";
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import type { SqliteDatabase, SqliteDriver } from "../internal/sqlite-driver.ts";
 import { act } from "./sqlite/act.ts";
+import { exportLanes } from "./sqlite/export.ts";
 import { find, findQuarantined } from "./sqlite/find.ts";
+import { importPage } from "./sqlite/import.ts";
 import { beat } from "./sqlite/instances.ts";
 import { checkPath } from "./sqlite/location.ts";
 import { closed, type InboxSettings, type OpenInbox, openInbox } from "./sqlite/open-inbox.ts";
@@ -12,7 +14,7 @@ import { prune } from "./sqlite/prune.ts";
 import { readLane } from "./sqlite/records.ts";
 import { readAudit, readNextDue, readStats } from "./sqlite/stats.ts";
 
-export type { SqliteDatabase, SqliteDriver, SqliteStatement } from "../internal/better-sqlite3.ts";
+export type { SqliteDatabase, SqliteDriver, SqliteStatement } from "../internal/sqlite-driver.ts";
 
 export { type SqliteSecretsOptions, sqliteSecrets } from "./sqlite/secrets.ts";
 
@@ -28,7 +30,7 @@ export interface SqliteStoreOptions<Db extends SqliteDatabase = SqliteDatabase> 
    * write `create table if not exists`. It must work synchronously; a promise is refused (`invalid_option`).
    */
   readonly onOpen?: (db: Db) => unknown;
-  /** The constructor that better-sqlite3 exports. Default: loaded at open. */
+  /** The constructor that better-sqlite3 exports. Default: loaded at open; where it is not installed, Node's own SQLite. */
   readonly driver?: SqliteDriver;
   /** How long another connection's lock is waited for, without blocking the event loop: 0 to 60,000 ms. Default 5,000. */
   readonly busyTimeoutMs?: number;
@@ -44,7 +46,8 @@ const OPTIONS = ["effects", "onOpen", "driver", "busyTimeoutMs", "minFreeBytes",
  * Makes an inbox in the SQLite file at `path`, which is made at open, readable by its owner only. What it acknowledged
  * survives a power cut: it commits with `synchronous=FULL` and checks that. Several processes of one machine can share it.
  * A warning at open tells of a file that lies where a restart may empty it (`ephemeral_disk`), or that others can open
- * (`file_mode`). Needs the package better-sqlite3 12 (13 from Node 22 on).
+ * (`file_mode`). Needs the package better-sqlite3 12 (13 from Node 22 on),
+ * or Node 22.13 or later, whose own SQLite it takes where that package is not installed.
  *
  * @param path - the file, in a directory that exists, on a local disk
  * @throws SetupError `unsafe_location` or `invalid_option`; `open` also `missing_peer`, `incompatible_peer`,
@@ -121,6 +124,11 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
     audit: async (limit) => readAudit(inbox(), limit),
     stats: async () => readStats(inbox()),
     prune: async (policy) => prune(inbox(), policy),
+    export: async (after, limit) => {
+      const open = inbox();
+      return open.during(() => exportLanes(open.db, after, limit));
+    },
+    import: async (page) => inbox().write((work) => importPage(work, page)),
     heartbeat: async (heartbeat) => {
       const open = inbox();
       const { instance } = open.context;

@@ -69,14 +69,20 @@ let openings = 0;
 
 /** A store under test, and what a case does with it. */
 export class Bench {
-  readonly clock: FakeClock = createFakeClock();
+  readonly clock: FakeClock;
   readonly place: StoreUnderTest<unknown>;
   readonly expect: ContractExpect;
   readonly #firstSequence: number | "any";
   readonly #opened: InboxStore<unknown>[] = [];
   store: InboxStore<unknown>;
 
-  constructor(place: StoreUnderTest<unknown>, expect: ContractExpect, firstSequence: number | "any" = 1) {
+  constructor(
+    place: StoreUnderTest<unknown>,
+    expect: ContractExpect,
+    firstSequence: number | "any" = 1,
+    clock: FakeClock = createFakeClock(),
+  ) {
+    this.clock = clock;
     this.place = place;
     this.expect = expect;
     this.store = place.store;

@@ -1,5 +1,7 @@
 /** Random commands at a store and at the reference model; the one file that loads fast-check, and only when it runs. */
+import { copyOpen } from "../inbox/copy.ts";
 import type { EventRecord } from "../inbox/record.ts";
+import type { InboxStore } from "../inbox/store.ts";
 import { Bench, type ContractExpect, type StoreUnderTest } from "./store-contract-bench.ts";
 import {
   type AcceptCommand,
@@ -39,26 +41,31 @@ interface Command {
 }
 
 const MINUTE = 60_000;
+/** Rows after which the inbox is copied, and the copy is drained instead. */
+const MOVE_EVERY = 4;
 const WAITS_MS = [0, 10_000, 90_000];
 
 /** Runs the commands; rejects with the shortest row found on which store and model disagree. */
 export async function checkAgainstModel<Tx>(subject: ModelSubject<Tx>, options: ModelRuns): Promise<void> {
   const { runs = 300, commands = 120, seed } = options;
   const fc = await loadFastCheck();
-  let done = 0;
+  let [done, rowsRun] = [0, 0];
   const rows = fc.commands(await commandArbitraries(), { maxCommands: 2 * commands, size: "max" });
   const property = fc.asyncProperty(rows, async (row) => {
     const place = await subject.makeStore();
     const bench = new Bench(place, subject.expect);
     const mirror = new Mirror();
+    let moved: StoreUnderTest<Tx> | undefined;
     try {
       // As a process that is gone, so that another opening takes its leases over at once.
       await bench.open(place.store, {}, "gone");
       await fc.asyncModelRun(() => ({ model: mirror, real: bench }), row);
+      if (++rowsRun % MOVE_EVERY === 0) moved = await move(mirror, bench, await subject.makeStore());
       await drain(mirror, bench);
     } finally {
       done += mirror.commands;
       await bench.dispose();
+      await moved?.dispose();
     }
   });
   await fc.assert(property, { numRuns: runs, ...(seed !== undefined && { seed }) });
@@ -164,6 +171,21 @@ async function reopen(mirror: Mirror, bench: Bench): Promise<void> {
     if (lane.status === "leased") lane.readyAt = bench.clock.now();
     mirror.touched.add(lane);
   }
+}
+
+/** Goes on with a copy: all is as it was, but that leases are over and their events ready. */
+async function move<Tx>(mirror: Mirror, bench: Bench, to: StoreUnderTest<Tx>): Promise<StoreUnderTest<Tx>> {
+  await bench.open(to.store);
+  await copyOpen({ from: bench.store, to: to.store }, bench.clock);
+  bench.store = to.store as InboxStore<unknown>;
+  for (const lane of mirror.lanes.values()) {
+    if (lane.status !== "leased") continue;
+    lane.status = "ready";
+    lane.readyAt = bench.clock.now();
+    lane.leased = null;
+  }
+  await compareLanes(mirror.lanes.values(), bench);
+  return to;
 }
 
 async function compareLanes(lanes: Iterable<model.ModelLane>, bench: Bench): Promise<void> {

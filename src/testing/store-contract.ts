@@ -3,6 +3,7 @@ import type { StoreCapabilities } from "../inbox/store.ts";
 import { acceptCases } from "./store-contract-accept.ts";
 import { Bench, type ContractCase, type ContractExpect, type StoreUnderTest } from "./store-contract-bench.ts";
 import { claimCases } from "./store-contract-claim.ts";
+import { copyCases } from "./store-contract-copy.ts";
 import { effectCases } from "./store-contract-effects.ts";
 import { eraseCases } from "./store-contract-erase.ts";
 import { gapCases } from "./store-contract-gaps.ts";
@@ -49,6 +50,7 @@ const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
   ["operator", operatorCases],
   ["erase", eraseCases],
   ["upkeep", upkeepCases],
+  ["copy", copyCases],
 ];
 
 /**

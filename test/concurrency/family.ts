@@ -51,8 +51,8 @@ export class Child {
   readonly #waiting = new Map<number, (answered: Answered) => void>();
   #lastId = 0;
 
-  constructor(options: ChildOptions) {
-    this.process = fork(PROGRAM, [JSON.stringify(options)], {
+  constructor(options: object, program = PROGRAM) {
+    this.process = fork(program, [JSON.stringify(options)], {
       execArgv: [],
       stdio: ["ignore", "inherit", "inherit", "ipc"],
     });

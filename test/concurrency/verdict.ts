@@ -14,7 +14,7 @@ export interface Run {
 }
 
 /** All runs of all processes, by their start. */
-export function runsOf(family: Family): Run[] {
+export function runsOf(family: Pick<Family, "logs">): Run[] {
   return family.logs.flatMap(readRuns).sort((a, b) => Number(a.startedAt - b.startedAt));
 }
 
@@ -104,7 +104,7 @@ function byLane(runs: readonly Run[]): Run[][] {
   return [...lanes.values()];
 }
 
-function inversionsIn(runs: readonly Run[]): number {
+export function inversionsIn(runs: readonly Run[]): number {
   let inversions = 0;
   for (const lane of byLane(runs.filter(({ outOfOrder }) => !outOfOrder))) {
     for (const [index, run] of lane.entries()) if (run.sequence < (lane[index - 1]?.sequence ?? 0)) inversions += 1;
@@ -113,7 +113,7 @@ function inversionsIn(runs: readonly Run[]): number {
 }
 
 /** A run without an end ended with its process, before anybody else could have its lane. */
-function overlapsIn(runs: readonly Run[]): number {
+export function overlapsIn(runs: readonly Run[]): number {
   let overlaps = 0;
   for (const lane of byLane(runs)) {
     for (const [index, run] of lane.entries()) {

@@ -47,5 +47,5 @@ describe("sqliteStore()", () => {
 
 describe("sqliteStore({ effects })", () => {
   // Only completions with effects go another way here: fewer random runs see them often enough.
-  storeContract({ describe, test, expect, makeStore: () => makeStore(true), fastCheck: { runs: 60 } });
+  storeContract({ describe, test, expect, makeStore: () => makeStore(true), fastCheck: { runs: 20 } });
 });

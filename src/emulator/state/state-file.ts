@@ -2,7 +2,8 @@
 import { chmodSync, closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { SetupError } from "../../errors.ts";
-import { loadDriver, type SqliteDatabase, type SqliteDriver } from "../../internal/better-sqlite3.ts";
+import { loadDriver } from "../../internal/load-sqlite.ts";
+import type { SqliteDatabase, SqliteDriver } from "../../internal/sqlite-driver.ts";
 import type { Changes } from "./changes.ts";
 
 /** A row: one record of one table, as JSON. */

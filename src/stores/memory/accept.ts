@@ -1,123 +1,59 @@
 /** Takes events and quarantined bodies into the memory store. */
 import { StoreError } from "../../errors.ts";
 import { sameContent } from "../../events/content.ts";
+import { acceptNew, countDuplicate, duplicateOf, knownEvent, type LateEvents } from "../../inbox/lanes/accepting.ts";
+import type { LaneEvent } from "../../inbox/lanes/state.ts";
 import type { NewEvent, NewQuarantine } from "../../inbox/record.ts";
-import type { Acceptance, QuarantineAnswer, QuarantineQuota, Repeat, Turn } from "../../inbox/store.ts";
-import { rearm } from "./lanes.ts";
-import {
-  addLane,
-  finish,
-  headOf,
-  isOrdered,
-  laneByKey,
-  type MemoryEvent,
-  type MemoryLane,
-  type Moment,
-  noteSigned,
-} from "./state.ts";
-
-type LateEvents = Turn<unknown>["lateEvents"];
+import type { Acceptance, QuarantineAnswer, QuarantineQuota, Repeat } from "../../inbox/store.ts";
+import { addLane, keep, laneByKey, type MemoryMoment } from "./state.ts";
 
 /** Stores an event unless its identity is known, and arms its lane. */
-export function accept(moment: Moment, incoming: NewEvent, lateEvents: LateEvents): Acceptance {
+export function accept(moment: MemoryMoment, incoming: NewEvent, lateEvents: LateEvents): Acceptance {
   const { state } = moment;
   const known = laneByKey(state, incoming.lane);
-  const first = known?.events.find((e) => e.sequence === incoming.sequence && e.eventType === incoming.eventType);
-  if (first !== undefined) return countDuplicate(moment, first, incoming);
-  // Also of a delivery that is refused: pruning goes by the newest timestamp, and must go on to make room.
-  noteSigned(state, incoming.signedAt);
-  if (state.events.size >= state.maxEvents) return { outcome: "failed", error: storeFull(state.maxEvents) };
-
+  const first = knownEvent(known, incoming);
+  if (first !== undefined) return acceptDuplicate(moment, first, incoming);
+  if (state.events.size >= state.maxEvents) {
+    // Pruning goes by the newest timestamp, and must go on to make room.
+    moment.tally.signed(incoming.signedAt);
+    return { outcome: "failed", error: storeFull(state.maxEvents) };
+  }
   const lane = known ?? addLane(state, incoming);
-  const late = isOrdered(lane) && lane.cursor !== null && incoming.sequence < lane.cursor;
-  const event = addEvent(moment, lane, incoming, late);
-  state.counters.accepted++;
-  if (late) noteLate(moment, event);
-  if (late && lateEvents === "record") finish(event, "late", moment.now);
-  else if (mayRearm(lane, event)) rearm(moment, lane);
-  return { outcome: late ? "late" : "accepted", event: event.id, lane: lane.id };
+  const event = acceptNew(moment, lane, incoming, { id: ++state.lastEventId, lateEvents });
+  state.events.set(event.id, event);
+  // A copy: a request body is often a view of a buffer that is used again.
+  state.bodies.set(event.id, { raw: new Uint8Array(incoming.raw), conflict: null });
+  keep(state, lane);
+  return { outcome: event.late ? "late" : "accepted", event: event.id, lane: lane.id };
 }
 
-/** A lane in backoff goes on early only for an event that comes before the one it waits with. */
-function mayRearm(lane: MemoryLane, added: MemoryEvent): boolean {
-  if (lane.status === "backoff") return headOf(lane) === added;
-  return lane.status !== "leased" && lane.status !== "blocked";
-}
-
-function addEvent(moment: Moment, lane: MemoryLane, incoming: NewEvent, late: boolean): MemoryEvent {
-  const { sequence, eventType, occurredAt, signedAt, gapWaitMs, digest, trace } = incoming;
-  const event: MemoryEvent = {
-    id: ++moment.state.lastEventId,
-    lane,
-    sequence,
-    eventType,
-    state: "pending",
-    outcome: null,
-    late,
-    forced: false,
-    occurredAt,
-    signedAt,
-    gapWaitMs,
-    acceptedAt: moment.now,
-    startedAt: null,
-    finishedAt: null,
-    attempts: 0,
-    duplicates: 0,
-    conflict: false,
-    conflictRaw: null,
-    errorCode: null,
-    error: null,
-    trace,
-    digest: new Uint8Array(digest),
-    // A copy: a request body is often a view of a buffer that is used again.
-    raw: new Uint8Array(incoming.raw),
-  };
-  lane.events.push(event);
-  moment.state.events.set(event.id, event);
-  return event;
-}
-
-/** A gap that was given up shows which of its events came after all. */
-function noteLate(moment: Moment, event: MemoryEvent): void {
-  moment.state.counters.late++;
-  for (const gap of event.lane.gaps) {
-    if (gap.from <= event.sequence && event.sequence <= gap.to) gap.filledAt ??= moment.now;
-  }
-}
-
-function countDuplicate(moment: Moment, first: MemoryEvent, incoming: NewEvent): Acceptance {
-  const { state } = moment;
+function acceptDuplicate(moment: MemoryMoment, first: LaneEvent, incoming: NewEvent): Acceptance {
+  const bodies = moment.state.bodies.get(first.id);
   // Once the body is pruned or erased there is nothing to compare with.
-  const conflict =
-    first.raw !== null && !equalBytes(first.digest, incoming.digest) && !sameContent(first.raw, incoming.raw);
-  first.duplicates++;
-  state.counters.duplicates++;
-  noteSigned(state, incoming.signedAt);
-  if (incoming.signedAt !== first.signedAt) state.serviceResigns = true;
-  if (conflict && !first.conflict) {
-    first.conflict = true;
-    first.conflictRaw = new Uint8Array(incoming.raw);
+  const differs = bodies !== undefined && !equalBytes(first.digest, incoming.digest);
+  const conflict = differs && !sameContent(bodies.raw, incoming.raw);
+  const isFirst = countDuplicate(moment, first, incoming, conflict);
+  if (isFirst && bodies !== undefined) {
+    const [digest, raw] = [new Uint8Array(incoming.digest), new Uint8Array(incoming.raw)];
+    bodies.conflict = { digest, raw, signedAt: incoming.signedAt, at: moment.now };
   }
-  if (conflict) state.counters.conflicts++;
-  const { id, digest, signedAt } = first;
-  return { outcome: "duplicate", event: id, lane: first.lane.id, state: first.state, digest, signedAt, conflict };
+  return duplicateOf(first, conflict);
 }
 
 /** Counts duplicates that the core answered from its cache. */
-export function countRepeat(moment: Moment, repeat: Repeat): void {
-  const { state } = moment;
+export function countRepeat({ state, tally }: MemoryMoment, repeat: Repeat): void {
   const event = state.events.get(repeat.event);
   if (event === undefined) return;
   event.duplicates += repeat.count;
-  state.counters.duplicates += repeat.count;
-  noteSigned(state, repeat.signedAt);
-  if (repeat.signedAt !== event.signedAt) state.serviceResigns = true;
+  tally.count("duplicates", repeat.count);
+  tally.signed(repeat.signedAt);
+  if (repeat.signedAt !== event.signedAt) tally.resigned();
 }
 
-export function quarantine(moment: Moment, incoming: NewQuarantine, quota: QuarantineQuota): QuarantineAnswer {
-  const { state } = moment;
+export function quarantine(moment: MemoryMoment, incoming: NewQuarantine, quota: QuarantineQuota): QuarantineAnswer {
+  const { state, tally } = moment;
   const { reason, slot, scope, signedAt, trace } = incoming;
-  noteSigned(state, signedAt);
+  tally.signed(signedAt);
   const digestText = hex(incoming.digest);
   if (state.quarantineDigests.has(digestText)) return "duplicate";
   const held = [...state.quarantine.values()].filter((row) => row.state === "held" && row.slot === slot);
@@ -130,7 +66,7 @@ export function quarantine(moment: Moment, incoming: NewQuarantine, quota: Quara
     ...{ signedAt, acceptedAt: moment.now, trace, digest, raw },
   });
   state.quarantineDigests.add(digestText);
-  state.counters.quarantined++;
+  tally.count("quarantined");
   return "held";
 }
 
@@ -142,7 +78,7 @@ function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0;
 }
 
-function storeFull(maxEvents: number): StoreError {
+export function storeFull(maxEvents: number): StoreError {
   return new StoreError(
     "store_full",
     `The memory store holds its ${maxEvents} events and forgets none early. Raise maxEvents, or use sqliteStore().`,

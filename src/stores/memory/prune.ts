@@ -1,9 +1,10 @@
 /** Removes from the memory store what is past its retention. */
+import type { LaneEvent } from "../../inbox/lanes/state.ts";
 import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
 import { hex } from "./accept.ts";
-import { type MemoryEvent, type MemoryQuarantine, type MemoryState, type Moment, removeLane } from "./state.ts";
+import { type MemoryMoment, type MemoryQuarantine, type MemoryState, removeLane } from "./state.ts";
 
-export function prune(moment: Moment, policy: PrunePolicy): PruneResult {
+export function prune(moment: MemoryMoment, policy: PrunePolicy): PruneResult {
   const { state, now } = moment;
   // A clock that jumped ahead of the service's timestamps must not delete anything.
   const cutOff = Math.min(now, state.newestSignedAt ?? now);
@@ -17,8 +18,8 @@ export function prune(moment: Moment, policy: PrunePolicy): PruneResult {
   const prunedEvents = old.slice(0, policy.batch);
   const prunedRows = rows.slice(0, policy.batch);
   for (const event of prunedBodies) {
-    event.raw = null;
-    event.conflictRaw = null;
+    event.hasBody = false;
+    state.bodies.delete(event.id);
   }
   const lanes = prunedEvents.filter((event) => removeEvent(state, event)).length;
   for (const row of prunedRows) {
@@ -34,8 +35,8 @@ export function prune(moment: Moment, policy: PrunePolicy): PruneResult {
   };
 }
 
-function hasOldBody(event: MemoryEvent, policy: PrunePolicy, cutOff: number): boolean {
-  if (event.raw === null || event.finishedAt === null) return false;
+function hasOldBody(event: LaneEvent, policy: PrunePolicy, cutOff: number): boolean {
+  if (!event.hasBody || event.finishedAt === null) return false;
   if (event.state === "late" || event.state === "discarded") return event.finishedAt < cutOff - policy.otherBodiesMs;
   if (event.state !== "done") return false;
   const age = event.outcome === "handled" ? policy.handledBodiesMs : policy.otherBodiesMs;
@@ -43,7 +44,7 @@ function hasOldBody(event: MemoryEvent, policy: PrunePolicy, cutOff: number): bo
 }
 
 /** An identity is kept as long as the service might repeat it, counted from the later of its two times. */
-function isOld(event: MemoryEvent, policy: PrunePolicy, cutOff: number): boolean {
+function isOld(event: LaneEvent, policy: PrunePolicy, cutOff: number): boolean {
   if (event.finishedAt === null) return false;
   if (event.state === "dead") return event.finishedAt < cutOff - policy.deadMs;
   return Math.max(event.acceptedAt, event.finishedAt) < cutOff - policy.identitiesMs;
@@ -54,9 +55,10 @@ function isOldRow(row: MemoryQuarantine, policy: PrunePolicy, cutOff: number): b
 }
 
 /** True when the lane went with its last event. */
-function removeEvent(state: MemoryState, event: MemoryEvent): boolean {
+function removeEvent(state: MemoryState, event: LaneEvent): boolean {
   const { lane } = event;
   state.events.delete(event.id);
+  state.bodies.delete(event.id);
   lane.events = lane.events.filter((other) => other !== event);
   lane.attempts = lane.attempts.filter((attempt) => attempt.eventId !== event.id);
   if (lane.events.length > 0) return false;

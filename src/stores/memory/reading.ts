@@ -1,7 +1,8 @@
 /** Answers questions about the memory store. It holds few events by design, so these scan. */
+import type { LaneEvent } from "../../inbox/lanes/state.ts";
 import type { EventRecord, QuarantineRecord } from "../../inbox/record.ts";
 import type { EventQuery, InboxStats, Page, QuarantineQuery } from "../../inbox/store.ts";
-import { type MemoryEvent, type MemoryState, toEventRecord } from "./state.ts";
+import { eventRecord, type MemoryState } from "./state.ts";
 
 export function find(state: MemoryState, query: EventQuery): Page<EventRecord> {
   const newestFirst = query.order !== "oldest";
@@ -9,7 +10,10 @@ export function find(state: MemoryState, query: EventQuery): Page<EventRecord> {
   events.sort((a, b) => (newestFirst ? b.id - a.id : a.id - b.id));
   const after = query.after;
   const rest = after === undefined ? events : events.filter((e) => (newestFirst ? e.id < after : e.id > after));
-  return page(rest.map(toEventRecord), query.limit);
+  return page(
+    rest.map((event) => eventRecord(state, event)),
+    query.limit,
+  );
 }
 
 export function findQuarantined(state: MemoryState, query: QuarantineQuery): Page<QuarantineRecord> {
@@ -28,7 +32,7 @@ function page<T extends { readonly id: number }>(rest: readonly T[], limit: numb
   return { items, next: rest.length > items.length ? (items.at(-1)?.id ?? null) : null };
 }
 
-function matches(event: MemoryEvent, query: EventQuery): boolean {
+function matches(event: LaneEvent, query: EventQuery): boolean {
   const { lane } = event;
   return (
     (query.states === undefined || query.states.includes(event.state)) &&

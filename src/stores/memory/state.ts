@@ -1,43 +1,32 @@
 /** What the memory store keeps, and how its rows are found, made and shown. */
-import { isDue } from "../../inbox/gap.ts";
+import {
+  bySequence,
+  type LaneEvent,
+  type LaneState,
+  type Moment,
+  type Mutable,
+  newLane,
+  toEventRecord,
+} from "../../inbox/lanes/state.ts";
 import type {
-  AttemptRecord,
   AuditRecord,
   EventId,
   EventRecord,
-  EventState,
-  GapRecord,
   LaneId,
   LaneKey,
   LaneRecord,
   NewEvent,
-  Outcome,
   QuarantineRecord,
 } from "../../inbox/record.ts";
-import type { InboxStats, InstanceRecord, OpenContext } from "../../inbox/store.ts";
-
-/** A record of the contract that its store may write to. */
-export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-
-export interface MemoryEvent extends Mutable<Omit<EventRecord, "laneId" | "lane">> {
-  readonly lane: MemoryLane;
-  /** How long a gap before it is waited for, in milliseconds; an operator can set it to 0. */
-  gapWaitMs: number;
-  /** The first differing body of this identity. */
-  conflictRaw: Uint8Array | null;
-}
-
-export interface MemoryLane extends Mutable<Omit<LaneRecord, "events" | "gaps" | "attempts">> {
-  /** The instance that holds the lease; null exactly when not leased. */
-  holder: string | null;
-  /** The event under lease; null exactly when not leased. */
-  leased: MemoryEvent | null;
-  events: MemoryEvent[];
-  gaps: Mutable<GapRecord>[];
-  attempts: Mutable<AttemptRecord>[];
-}
+import type { ConflictRecord, InboxStats, InstanceRecord, OpenContext } from "../../inbox/store.ts";
 
 export type MemoryQuarantine = Mutable<QuarantineRecord>;
+
+/** What an event's delivery carried: the body, and the first one of its identity that differed. */
+export interface Bodies {
+  raw: Uint8Array;
+  conflict: ConflictRecord | null;
+}
 
 /** All of one inbox. Every operation runs to its end without an `await`, and so is a transaction. */
 export interface MemoryState {
@@ -45,11 +34,13 @@ export interface MemoryState {
   context: OpenContext | null;
   /** Recorded at the first open. */
   name: string | null;
-  readonly events: Map<EventId, MemoryEvent>;
-  readonly lanes: Map<LaneId, MemoryLane>;
+  readonly events: Map<EventId, LaneEvent>;
+  /** Of events that still have theirs. */
+  readonly bodies: Map<EventId, Bodies>;
+  readonly lanes: Map<LaneId, LaneState>;
   readonly laneIds: Map<string, LaneId>;
-  /** Lanes with a `readyAt`: a claim looks at these alone. */
-  readonly waiting: Set<MemoryLane>;
+  /** Lanes with a `readyAt`. */
+  readonly waiting: Set<LaneState>;
   readonly quarantine: Map<number, MemoryQuarantine>;
   readonly quarantineDigests: Set<string>;
   readonly audit: AuditRecord[];
@@ -60,6 +51,9 @@ export interface MemoryState {
   lastEventId: number;
   lastLaneId: number;
   lastQuarantineId: number;
+  /** The location of the store that it was filled from, and whether that has ended. */
+  copiedFrom: string | null;
+  copyFinished: boolean;
 }
 
 export function createState(maxEvents: number): MemoryState {
@@ -68,9 +62,10 @@ export function createState(maxEvents: number): MemoryState {
     context: null,
     name: null,
     events: new Map(),
+    bodies: new Map(),
     lanes: new Map(),
-    laneIds: new Map(),
     waiting: new Set(),
+    laneIds: new Map(),
     quarantine: new Map(),
     quarantineDigests: new Set(),
     audit: [],
@@ -93,44 +88,58 @@ export function createState(maxEvents: number): MemoryState {
     lastEventId: 0,
     lastLaneId: 0,
     lastQuarantineId: 0,
+    copiedFrom: null,
+    copyFinished: false,
   };
 }
 
-/** One operation's view: the state, its moment, and what `open` said. */
-export interface Moment {
+/** One operation's view, with the state it is about. */
+export interface MemoryMoment extends Moment {
   readonly state: MemoryState;
-  readonly now: number;
-  readonly context: OpenContext;
 }
 
-export function laneByKey(state: MemoryState, key: LaneKey): MemoryLane | undefined {
+export function momentOf(state: MemoryState, context: OpenContext): MemoryMoment {
+  return {
+    state,
+    now: context.clock.now(),
+    firstSequence: context.firstSequence,
+    holder: context.instance.id,
+    tally: {
+      count(name, by = 1) {
+        state.counters[name] += by;
+      },
+      signed(at) {
+        state.newestSignedAt = Math.max(state.newestSignedAt ?? at, at);
+      },
+      resigned() {
+        state.serviceResigns = true;
+      },
+    },
+  };
+}
+
+/** To be called after a lane was changed: a claim looks at the waiting ones alone. */
+export function keep(state: MemoryState, lane: LaneState): void {
+  if (lane.readyAt === null) state.waiting.delete(lane);
+  else state.waiting.add(lane);
+}
+
+export function laneByKey(state: MemoryState, key: LaneKey): LaneState | undefined {
   const id = state.laneIds.get(keyText(key));
   return id === undefined ? undefined : state.lanes.get(id);
 }
 
-export function addLane(state: MemoryState, event: NewEvent): MemoryLane {
-  const lane: MemoryLane = {
-    id: ++state.lastLaneId,
-    key: { ...event.lane },
-    cursor: null,
-    status: "idle",
-    readyAt: null,
-    gapSince: null,
-    epoch: 0,
-    peer: event.peer,
-    externalReference: event.externalReference,
-    holder: null,
-    leased: null,
-    events: [],
-    gaps: [],
-    attempts: [],
-  };
+export function addLane(state: MemoryState, event: NewEvent): LaneState {
+  return enterLane(state, newLane(++state.lastLaneId, event.lane, event));
+}
+
+export function enterLane(state: MemoryState, lane: LaneState): LaneState {
   state.lanes.set(lane.id, lane);
   state.laneIds.set(keyText(lane.key), lane.id);
   return lane;
 }
 
-export function removeLane(state: MemoryState, lane: MemoryLane): void {
+export function removeLane(state: MemoryState, lane: LaneState): void {
   state.lanes.delete(lane.id);
   state.laneIds.delete(keyText(lane.key));
   state.waiting.delete(lane);
@@ -141,100 +150,15 @@ function keyText(key: LaneKey): string {
   return JSON.stringify([key.apiClientId, key.tag, key.messageId]);
 }
 
-/** Sets what a lane does next. `readyAt` is null exactly when it is idle or blocked. */
-export function schedule(
-  state: MemoryState,
-  lane: MemoryLane,
-  status: MemoryLane["status"],
-  readyAt: number | null,
-): void {
-  lane.status = status;
-  lane.readyAt = readyAt;
-  if (status !== "leased") {
-    lane.holder = null;
-    lane.leased = null;
-  }
-  if (readyAt === null) state.waiting.delete(lane);
-  else state.waiting.add(lane);
+export function eventRecord(state: MemoryState, event: LaneEvent): EventRecord {
+  return toEventRecord(event, state.bodies.get(event.id)?.raw ?? null);
 }
 
-/** Ends an event's wait: `state` and when. */
-export function finish(
-  event: MemoryEvent,
-  state: Exclude<EventState, "pending">,
-  now: number,
-  outcome: Outcome | null = null,
-): void {
-  event.state = state;
-  event.outcome = outcome;
-  event.finishedAt = now;
-}
-
-/** The lane's lowest pending event by (late, sequence, id). */
-export function headOf(lane: MemoryLane): MemoryEvent | null {
-  return lowestPending(lane, false) ?? lowestPending(lane, true);
-}
-
-/** The lane's pending event lowest in (sequence, id) among the late ones or the others. */
-export function lowestPending(lane: MemoryLane, late: boolean): MemoryEvent | null {
-  let lowest: MemoryEvent | null = null;
-  for (const event of lane.events) {
-    if (event.state !== "pending" || event.late !== late) continue;
-    if (lowest === null || bySequence(event, lowest) < 0) lowest = event;
-  }
-  return lowest;
-}
-
-function bySequence(a: MemoryEvent, b: MemoryEvent): number {
-  return a.sequence - b.sequence || a.id - b.id;
-}
-
-export function isOrdered(lane: MemoryLane): boolean {
-  return lane.key.tag === "outbound";
-}
-
-/** A lane that is ready is due whatever its time: the clock may have been set back since. */
-export function laneIsDue(lane: MemoryLane, now: number): boolean {
-  return lane.status === "ready" || (lane.readyAt !== null && isDue(lane.readyAt, now));
-}
-
-export function noteSigned(state: MemoryState, signedAt: number): void {
-  state.newestSignedAt = Math.max(state.newestSignedAt ?? signedAt, signedAt);
-}
-
-/** Field by field: a rest pattern costs ten times as much, and every page of events comes through here. */
-export function toEventRecord(event: MemoryEvent): EventRecord {
-  return {
-    id: event.id,
-    laneId: event.lane.id,
-    lane: event.lane.key,
-    sequence: event.sequence,
-    eventType: event.eventType,
-    state: event.state,
-    outcome: event.outcome,
-    late: event.late,
-    forced: event.forced,
-    occurredAt: event.occurredAt,
-    signedAt: event.signedAt,
-    acceptedAt: event.acceptedAt,
-    startedAt: event.startedAt,
-    finishedAt: event.finishedAt,
-    attempts: event.attempts,
-    duplicates: event.duplicates,
-    conflict: event.conflict,
-    errorCode: event.errorCode,
-    error: event.error,
-    trace: event.trace,
-    digest: event.digest,
-    raw: event.raw,
-  };
-}
-
-export function toLaneRecord(lane: MemoryLane): LaneRecord {
+export function laneRecord(state: MemoryState, lane: LaneState): LaneRecord {
   const { holder: _holder, leased: _leased, events, gaps, attempts, ...facts } = lane;
   return {
     ...facts,
-    events: events.toSorted(bySequence).map(toEventRecord),
+    events: events.toSorted(bySequence).map((event) => eventRecord(state, event)),
     gaps: gaps.map((gap) => ({ ...gap })),
     attempts: attempts.map((attempt) => ({ ...attempt })),
   };

@@ -3,8 +3,8 @@ import { sameContent } from "../../events/content.ts";
 import { type Arming, arm, isDue } from "../../inbox/gap.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { Acceptance, ClaimRequest, Repeat, Turn } from "../../inbox/store.ts";
+import { KEEP, STATE, STATUS, stateWord, TAG } from "../codes.ts";
 import { type Claimed, claimLane, recordGap } from "./claim.ts";
-import { KEEP, STATE, STATUS, stateWord, TAG } from "./codes.ts";
 import {
   applyArming,
   type Head,

@@ -1,6 +1,6 @@
 /** Completions with effects on the user's own connection, in a transaction of their own before the turn's. */
 import type { LeaseRef, SettleResult, Turn } from "../../inbox/store.ts";
-import type { SqliteDatabase } from "../../internal/better-sqlite3.ts";
+import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { settle } from "./settle.ts";
 import { amend, type Plan } from "./turn.ts";
 import type { Facts, Session } from "./work.ts";

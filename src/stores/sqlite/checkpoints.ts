@@ -1,7 +1,7 @@
 /** Copies the write-ahead log into the file while nothing else is to do, and shortens it after a long rest. */
 
-import type { SqliteDatabase } from "../../internal/better-sqlite3.ts";
 import type { Clock, Timer } from "../../internal/clock.ts";
+import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 
 const IDLE_MS = 250;
 const LONG_IDLE_MS = 60_000;

@@ -4,7 +4,7 @@ import type { Missing } from "../../inbox/gap.ts";
 import { isDue, LONGEST_WAIT_MS } from "../../inbox/gap.ts";
 import type { EventRecord } from "../../inbox/record.ts";
 import type { ClaimRequest, Lease } from "../../inbox/store.ts";
-import { KEEP, STATE, STATUS, TAG, tagWord } from "./codes.ts";
+import { KEEP, STATE, STATUS, TAG, tagWord } from "../codes.ts";
 import { applyArming, armingOf, goOnAfterDead, headsOf, moveCursor, rearm, schedule, writeLane } from "./lanes.ts";
 import { readEvent } from "./records.ts";
 import { type ClaimRow, type DueLaneRow, LANES_PER_PAGE } from "./statements.ts";

@@ -1,5 +1,5 @@
 /** Notices that the wall clock was set back: else a lane that is ready would wait until the clock has caught up. */
-import type { SqliteDatabase } from "../../internal/better-sqlite3.ts";
+import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import type { Statements } from "./statements.ts";
 
 /** A smaller step is not worth looking at all lanes that wait: what is ready waits as long as the step at most. */

@@ -2,7 +2,7 @@
 import { setImmediate } from "node:timers/promises";
 import { createMentionTest } from "../../inbox/mention.ts";
 import type { Act } from "../../inbox/store.ts";
-import { TAG } from "./codes.ts";
+import { TAG } from "../codes.ts";
 import { LANES_OF_MESSAGE } from "./find.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { Pace } from "./pace.ts";

@@ -2,8 +2,8 @@
 import { setImmediate } from "node:timers/promises";
 import type { ActResult } from "../../inbox/store.ts";
 import { sleep } from "../../internal/clock.ts";
+import { HELD, KEEP, STATE, STATUS } from "../codes.ts";
 import { checkpoint } from "./checkpoints.ts";
-import { HELD, KEEP, STATE, STATUS } from "./codes.ts";
 import { EraseSearch, type Subject } from "./erase-search.ts";
 import { rearm } from "./lanes.ts";
 import type { OpenInbox } from "./open-inbox.ts";

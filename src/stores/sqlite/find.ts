@@ -2,7 +2,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { EventRecord, QuarantineRecord } from "../../inbox/record.ts";
 import type { EventQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
-import { HELD, OUTCOME, STATE } from "./codes.ts";
+import { HELD, OUTCOME, STATE } from "../codes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { EVENT, type EventRow, QUARANTINE, type QuarantineRow, toEvent, toQuarantine } from "./records.ts";
 

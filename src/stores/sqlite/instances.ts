@@ -1,8 +1,8 @@
 /** The processes that work on the inbox, and the leases of those that are gone. */
 
 import type { Heartbeat, InstanceIdentity, InstanceRecord } from "../../inbox/store.ts";
-import type { SqliteDatabase } from "../../internal/better-sqlite3.ts";
 import { processRuns } from "../../internal/process.ts";
+import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 
 interface InstanceRow {
   readonly id: number;

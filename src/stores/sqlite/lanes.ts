@@ -1,7 +1,7 @@
 /** Arms lanes: reads a lane's heads, asks the ordering decision, and writes what changed. */
 import { type Arming, arm, type Candidate, type LanePosition } from "../../inbox/gap.ts";
 import type { OnDead } from "../../inbox/record.ts";
-import { STATUS, TAG } from "./codes.ts";
+import { STATUS, TAG } from "../codes.ts";
 import type { HeadRow, LaneRow } from "./statements.ts";
 import type { Work } from "./work.ts";
 

@@ -1,7 +1,8 @@
 /** Brings the inbox's tables to the schema of this version, or says why it must not. */
 import { SetupError } from "../../errors.ts";
 import type { OpenContext } from "../../inbox/store.ts";
-import type { SqliteDatabase } from "../../internal/better-sqlite3.ts";
+import { copyUnfinished } from "../../inbox/transfer.ts";
+import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { inbox } from "./migrations/0001-inbox.ts";
 import { secrets } from "./migrations/0002-secrets.ts";
 
@@ -60,17 +61,19 @@ export function claimName(db: SqliteDatabase, context: OpenContext): void {
       "This inbox belongs to a receiver of another name: give each receiver its own file, or keep the name.";
     throw new SetupError("wrong_receiver_name", message);
   }
+  const isPart = readMeta(db, "copied_from") !== undefined && readMeta(db, "copy_finished") === undefined;
+  if (isPart && context.copying !== true) throw copyUnfinished(db.name);
   writeMeta(db, "name", context.name);
   writeMeta(db, "first_sequence", context.firstSequence);
   writeMeta(db, "tolerance_ms", context.toleranceMs);
 }
 
-function readMeta(db: SqliteDatabase, key: string): unknown {
+export function readMeta(db: SqliteDatabase, key: string): unknown {
   const row = db.prepare("select value from oncehook_meta where key = ?").get(key) as { value: unknown } | undefined;
   return row?.value;
 }
 
-function writeMeta(db: SqliteDatabase, key: string, value: string | number): void {
+export function writeMeta(db: SqliteDatabase, key: string, value: string | number): void {
   const sql =
     "insert into oncehook_meta (key, value) values (?, ?) on conflict (key) do update set value = excluded.value where value is not excluded.value";
   db.prepare(sql).run(key, value);

@@ -2,7 +2,8 @@
 import { realpathSync } from "node:fs";
 import { SetupError, StoreError } from "../../errors.ts";
 import type { OpenContext, Turn, TurnResult } from "../../inbox/store.ts";
-import { loadDriver, type SqliteDatabase, type SqliteDriver } from "../../internal/better-sqlite3.ts";
+import { loadDriver } from "../../internal/load-sqlite.ts";
+import type { SqliteDatabase, SqliteDriver } from "../../internal/sqlite-driver.ts";
 import { AheadSettles } from "./ahead.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { ClockSteps, latestWrittenAt } from "./clock-steps.ts";

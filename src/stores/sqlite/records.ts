@@ -7,8 +7,8 @@ import type {
   LaneRecord,
   QuarantineRecord,
 } from "../../inbox/record.ts";
-import type { SqliteDatabase } from "../../internal/better-sqlite3.ts";
-import { heldWord, outcomeWord, stateWord, statusWord, TAG, tagWord } from "./codes.ts";
+import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
+import { heldWord, outcomeWord, stateWord, statusWord, TAG, tagWord } from "../codes.ts";
 import type { Session } from "./work.ts";
 
 /** Columns, joined tables and order of an event as `toEvent` reads it. */

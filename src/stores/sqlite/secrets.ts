@@ -1,9 +1,10 @@
 /** Webhook secrets in the inbox's SQLite file, sealed: for receivers of one machine, and for whoever rotates. */
 import { SetupError, StoreError } from "../../errors.ts";
-import { loadDriver, type SqliteDatabase, type SqliteDriver } from "../../internal/better-sqlite3.ts";
 import { type Clock, systemClock } from "../../internal/clock.ts";
 import { foreignLabels } from "../../internal/foreign-error.ts";
+import { loadDriver } from "../../internal/load-sqlite.ts";
 import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
+import type { SqliteDatabase, SqliteDriver } from "../../internal/sqlite-driver.ts";
 import type { Sealing } from "../../signature/sealing.ts";
 import { type SecretEncoding, secretEncodingOption, type WebhookKind } from "../../signature/secret.ts";
 import {

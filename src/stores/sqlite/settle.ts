@@ -2,8 +2,8 @@
 import { SetupError } from "../../errors.ts";
 import type { Outcome } from "../../inbox/record.ts";
 import type { Effect, Failure, LeaseRef, Settle, SettleResult } from "../../inbox/store.ts";
-import type { SqliteDatabase } from "../../internal/better-sqlite3.ts";
-import { KEEP, OUTCOME, STATE, STATUS } from "./codes.ts";
+import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
+import { KEEP, OUTCOME, STATE, STATUS } from "../codes.ts";
 import { EffectAborted } from "./failures.ts";
 import { goOnAfterDead, rearm, schedule, writeLane } from "./lanes.ts";
 import type { LaneRow } from "./statements.ts";

@@ -2,8 +2,8 @@
 import { statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { StoreError } from "../../errors.ts";
-import type { SqliteDatabase } from "../../internal/better-sqlite3.ts";
 import type { Clock } from "../../internal/clock.ts";
+import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { storeFull } from "./failures.ts";
 
 const LOOK_EVERY_MS = 1000;

@@ -1,5 +1,5 @@
 /** Every statement of the hot path, prepared once per connection. */
-import type { SqliteDatabase } from "../../internal/better-sqlite3.ts";
+import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 
 /** A prepared query whose rows have the shape that its SQL names. */
 export interface Query<Row> {

@@ -1,6 +1,6 @@
 /** One write transaction of the core's: settles, repeats, due lanes, then what is accepted. */
 import type { Acceptance, Lease, QuarantineAnswer, SettleResult, Turn, TurnResult } from "../../inbox/store.ts";
-import type { SqliteDatabase } from "../../internal/better-sqlite3.ts";
+import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { type AcceptMode, accept, countRepeat } from "./accept.ts";
 import { type Claimed, claimDue, recoveryDue } from "./claim.ts";
 import { EffectAborted, isFull, isRowFault, storeFull } from "./failures.ts";

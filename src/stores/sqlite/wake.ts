@@ -1,7 +1,7 @@
 /** Notices commits of other processes on the same file. */
 
-import type { SqliteDatabase } from "../../internal/better-sqlite3.ts";
 import type { Clock, Timer } from "../../internal/clock.ts";
+import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 
 const LOOK_EVERY_MS = 100;
 

@@ -1,5 +1,5 @@
 /** One write transaction under way: what every operation gets to work with. */
-import type { SqliteDatabase } from "../../internal/better-sqlite3.ts";
+import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import type { Interner, InternTable } from "./interner.ts";
 import { Ledger } from "./ledger.ts";
 import { prepareStatements, type Statements } from "./statements.ts";

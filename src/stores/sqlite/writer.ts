@@ -1,7 +1,7 @@
 /** Runs write transactions: begins at once or waits on the clock, never on the event loop. */
 
-import type { SqliteDatabase } from "../../internal/better-sqlite3.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
+import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { busyTooLong, isBusy } from "./failures.ts";
 import { createWork, type Facts, type Session, type Work } from "./work.ts";
 

@@ -1,5 +1,5 @@
-/** The numbers that stand for words in the SQLite inbox. They are stored: none ever changes its meaning. */
-import type { EventState, LaneStatus, LaneTag, Outcome, QuarantineRecord } from "../../inbox/record.ts";
+/** The numbers that stand for words in the databases of the inbox. They are stored: none ever changes its meaning. */
+import type { EventState, LaneStatus, LaneTag, Outcome, QuarantineRecord } from "../inbox/record.ts";
 
 export const TAG = { outbound: 0, inbound: 1, unlaned: 2 } as const satisfies Record<LaneTag, number>;
 
@@ -31,6 +31,18 @@ export const KEEP = {
   /** All of it, as a dead letter. */
   dead: 4,
 } as const;
+
+/** What pruning has still to do with an event. */
+export function keepOf(event: {
+  readonly state: EventState;
+  readonly outcome: Outcome | null;
+  readonly hasBody: boolean;
+}) {
+  if (event.state === "pending") return null;
+  if (event.state === "dead") return KEEP.dead;
+  if (!event.hasBody) return KEEP.identity;
+  return event.outcome === "handled" ? KEEP.handled : KEEP.other;
+}
 
 export const HELD = { held: 0, replayed: 1, discarded: 2 } as const satisfies Record<QuarantineRecord["state"], number>;
 

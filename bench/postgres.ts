@@ -1,0 +1,118 @@
+/** What the Postgres store does in batches, beside what pgbench makes of the same server. */
+import { spawnSync } from "node:child_process";
+import type { InboxStore, Lease } from "../src/inbox/store.ts";
+import { systemClock } from "../src/internal/clock.ts";
+import { silentLogger } from "../src/internal/logger.ts";
+import { thisInstance } from "../src/internal/process.ts";
+import { type PgClient, postgresStore } from "../src/stores/postgres.ts";
+import { type PostgresServer, startPostgres } from "../test/postgres/server.ts";
+import { type Group, grouped, type Limit, median, type Row, row } from "./rows.ts";
+import { MESSAGES, turnOf } from "./store.ts";
+
+const BATCH = 256;
+const ROUNDS = 3;
+const ACCEPTED = 40 * BATCH;
+const FILLED = 1_000_000;
+const CLAIMED = 80 * BATCH;
+/** Turns under way at once, each on a connection of its own. */
+const AT_ONCE = 4;
+
+const limit = (name: string, target: number): Limit => ({ name, target, bound: "at least", unit: "events/s" });
+const ACCEPT = limit(`Postgres: accept, ${BATCH} a batch`, 20_000);
+const HANDLE = limit("Postgres: claim and complete, 1,000,000 events", 15_000);
+
+export const postgresGroup: Group = {
+  names: [ACCEPT.name, HANDLE.name],
+  async run(wanted) {
+    const server = await startPostgres({ inMemory: false });
+    try {
+      const beside = pgbench(server);
+      const rows: Row[] = [];
+      if (wanted.has(ACCEPT.name)) rows.push(await measure(server, ACCEPT, beside));
+      if (wanted.has(HANDLE.name)) rows.push(await measure(server, HANDLE, beside));
+      return rows;
+    } finally {
+      await server.stop();
+    }
+  },
+};
+
+/** Transactions a second of its standard script with as many clients; it commits each by itself. */
+function pgbench({ url }: PostgresServer): string {
+  const run = (...options: readonly string[]) => spawnSync("pgbench", [...options, url], { encoding: "utf8" });
+  if (run("--initialize", "--scale=10", "--quiet").status !== 0) return "pgbench is not installed";
+  const { stdout } = run(`--client=${AT_ONCE}`, "--jobs=2", "--time=5", "--protocol=prepared");
+  const [, tps] = /tps = ([\d.]+)/.exec(stdout) ?? [];
+  return tps === undefined ? "pgbench failed" : `pgbench: ${grouped(Number(tps))} transactions/s`;
+}
+
+async function measure({ url }: PostgresServer, limited: Limit, beside: string): Promise<Row> {
+  const isFilled = limited === HANDLE;
+  const schema = isFilled ? "bench_full" : "bench_empty";
+  const store = postgresStore(url, { schema, listen: false, maxConnections: AT_ONCE });
+  await store.open({
+    ...{ clock: systemClock, logger: silentLogger, name: "default", firstSequence: 1, toleranceMs: 300_000 },
+    ...{ migrate: "auto", instance: thisInstance() },
+  });
+  if (isFilled) await fill(url, schema);
+  const figures: number[] = [];
+  for (let round = -1; round < ROUNDS; round++) {
+    const figure = isFilled ? await claimAndComplete(store) : await accept(store);
+    if (round >= 0) figures.push(figure);
+  }
+  await store.close();
+  const range = `${grouped(Math.min(...figures))} to ${grouped(Math.max(...figures))}`;
+  return row(limited, median(figures), `${range}, ${AT_ONCE} turns at once; ${beside}`);
+}
+
+async function accept(store: InboxStore<PgClient>): Promise<number> {
+  const events = Array.from({ length: ACCEPTED }, () => MESSAGES.ordered.event(1));
+  const start = performance.now();
+  await atOnce(async () => {
+    for (let accepts = events.splice(0, BATCH); accepts.length > 0; accepts = events.splice(0, BATCH)) {
+      await store.step(turnOf<PgClient>({ accepts }, 0));
+    }
+  });
+  return (ACCEPTED * 1000) / (performance.now() - start);
+}
+
+async function claimAndComplete(store: InboxStore<PgClient>): Promise<number> {
+  let [claimed, completed] = [0, 0];
+  const start = performance.now();
+  await atOnce(async () => {
+    let leases: readonly Lease[] = [];
+    do {
+      const settles = leases.map((lease) => ({ kind: "complete", lease, outcome: "handled", effects: [] }) as const);
+      const free = Math.min(BATCH, CLAIMED - claimed);
+      claimed += free;
+      ({ leases } = await store.step(turnOf<PgClient>({ settles }, free)));
+      completed += settles.length;
+    } while (leases.length > 0);
+  });
+  if (completed !== CLAIMED) throw new Error(`${completed} of ${CLAIMED} events were completed.`);
+  return (CLAIMED * 1000) / (performance.now() - start);
+}
+
+async function atOnce(work: () => Promise<void>): Promise<void> {
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+}
+
+/** A message with one event each, all of them due. */
+const FILL = `
+  insert into @.client (name) values ('apc_1');
+  insert into @.kind (name) values ('message.queued');
+  insert into @.lane (id, client, tag, message, status, ready_at)
+    select nextval('@.lane_id'), 1, 0, convert_to('msg_' || lpad(n::text, 12, '0'), 'UTF8'), 3, n from generate_series(1, ${FILLED}) as n;
+  insert into @.event (id, lane, seq, kind, state, attempts, late, forced, duplicates, conflict, gap_wait, occurred, signed, accepted,
+    digest, has_body)
+    select nextval('@.event_id'), id, 1, 1, 0, 0, false, false, 0, false, 90000, 1, 1, 1, sha256(message), true from @.lane order by id;
+  insert into @.body (event, raw) select id, convert_to(repeat('x', 400), 'UTF8') from @.event;
+  vacuum analyze @.lane; vacuum analyze @.event; vacuum analyze @.body; checkpoint;`;
+
+async function fill(url: string, schema: string): Promise<void> {
+  const { Client } = (await import("pg")).default;
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  for (const statement of FILL.replaceAll("@", schema).split(";")) await client.query(statement);
+  await client.end();
+}

@@ -1,0 +1,98 @@
+/** What a distributed engine looks like from here, and the care with which it is used: checked first, awaited, given up in time. */
+import { SetupError } from "../errors.ts";
+import type { Logger } from "../internal/logger.ts";
+import { invalidOption } from "../internal/options.ts";
+import type { ForwardedMessage } from "./message.ts";
+
+/**
+ * Hands one message to an engine. Its promise resolves when the engine has acknowledged the message, and rejects when it has
+ * not: nothing else makes the event be tried again.
+ */
+export type Publish = (message: ForwardedMessage) => PromiseLike<unknown>;
+
+/** An engine, and what is known about it. */
+export interface Publisher {
+  readonly publish: Publish;
+  /**
+   * Looks at the engine before the first message, and again after a failure. Resolves with what is weak but works, a sentence
+   * each, which is logged as a warning. Rejects with a `SetupError` for a set-up that loses or doubles events, and with any
+   * other error while the engine does not answer.
+   */
+  readonly check?: () => PromiseLike<readonly string[]>;
+  /** How long the engine knows an id again, milliseconds. Default 0: it does not deduplicate. */
+  readonly remembersIdsMs?: number;
+}
+
+/** A day: what the inbox's twelve attempts take with their waits, so that the last one still meets the first one's id. */
+export const ALL_ATTEMPTS_MS = 86_400_000;
+
+/** The publisher that a user gave, as an object. @throws SetupError for anything else */
+export function publisherOption(owner: string, value: Publish | Publisher): Publisher {
+  if (typeof value === "function") return { publish: value };
+  if (typeof value?.publish === "function") return value;
+  throw invalidOption("publisher", `of ${owner} must be a function, or an object with the method publish`, value);
+}
+
+/** One publisher in use. */
+export class CheckedPublisher {
+  readonly #publisher: Publisher;
+  #checked: Promise<void> | null = null;
+  readonly #warned = new Set<string>();
+
+  constructor(publisher: Publisher) {
+    this.#publisher = publisher;
+  }
+
+  /** Resolves once the set-up is known to be good. */
+  async check(logger: Logger): Promise<void> {
+    const warnings = (await this.#publisher.check?.()) ?? [];
+    for (const warning of warnings) {
+      if (this.#warned.has(warning)) continue;
+      this.#warned.add(warning);
+      logger.warn({ code: "engine_setup" }, warning);
+    }
+  }
+
+  /** Resolves when the engine has acknowledged; rejects with its error, or with the signal's reason when that comes first. */
+  async publish(message: ForwardedMessage, logger: Logger): Promise<void> {
+    const { signal } = message;
+    this.#checked ??= this.check(logger);
+    const checked = this.#checked;
+    try {
+      await unlessAborted(checked, signal);
+      await unlessAborted(promised(this.#publisher.publish(message)), signal);
+    } catch (error) {
+      // The next attempt looks again: it may say what is wrong, and a check that never ends must not hold up all others.
+      if (this.#checked === checked) this.#checked = null;
+      throw error;
+    }
+  }
+}
+
+/** A function that starts a publication and returns nothing to wait for would count as acknowledged at once. */
+function promised(returned: unknown): PromiseLike<unknown> {
+  if (typeof (returned as { then?: unknown } | null | undefined)?.then === "function") {
+    return returned as PromiseLike<unknown>;
+  }
+  throw new SetupError(
+    "invalid_option",
+    "publish must return a promise that resolves when the engine has acknowledged the message; it returned " +
+      `${returned === null ? "null" : typeof returned}. The event is tried again.`,
+  );
+}
+
+function unlessAborted(promise: PromiseLike<unknown>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const giveUp = () => reject(signal.reason);
+    signal.addEventListener("abort", giveUp, { once: true });
+    if (signal.aborted) giveUp();
+    const settle = (how: () => void) => {
+      signal.removeEventListener("abort", giveUp);
+      how();
+    };
+    promise.then(
+      () => settle(resolve),
+      (error: unknown) => settle(() => reject(error)),
+    );
+  });
+}

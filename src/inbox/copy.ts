@@ -1,0 +1,186 @@
+/** Moves an inbox from one store to another, such as from a SQLite file to Postgres. */
+import { SetupError, StoreError } from "../errors.ts";
+import { type Clock, systemClock } from "../internal/clock.ts";
+import { silentLogger } from "../internal/logger.ts";
+import { refuseUnknownOptions } from "../internal/options.ts";
+import { thisInstance } from "../internal/process.ts";
+import {
+  auditRows,
+  ContentReader,
+  type CopyStore,
+  type InboxContent,
+  lanePages,
+  quarantinePages,
+} from "./copy-content.ts";
+import type { ImportAnswer, ImportPage, OpenContext } from "./store.ts";
+
+export type { CopyStore, InboxContent } from "./copy-content.ts";
+
+export interface CopyOptions {
+  /** The inbox that is given up: no receiver works on it any more. It is only read. Not open; it is closed at the end. */
+  readonly from: CopyStore;
+  /** An empty inbox, or one that an earlier copy from the same place did not finish. Not open; it is closed at the end. */
+  readonly to: CopyStore;
+  /** The name of the receiver that the inbox belongs to: as in `createReceiver()`. Default `"default"`. */
+  readonly name?: string;
+  /** Called after each page. What it throws ends the copy, which can go on later. */
+  readonly onProgress?: (progress: CopyProgress) => void;
+  /** Ends the copy after the page under way, with the signal's reason; it can go on later. */
+  readonly signal?: AbortSignal;
+}
+
+export interface CopyProgress {
+  /** First all is copied, then both inboxes are read again and compared. */
+  readonly phase: "copy" | "compare";
+  /** Done in this phase by this call. */
+  readonly lanes: number;
+  readonly events: number;
+}
+
+/** What both inboxes hold now. */
+export interface CopyResult extends InboxContent {
+  /** Lanes that an earlier call had copied. */
+  readonly lanesBefore: number;
+}
+
+/** Receivers say every 10 s that they live. */
+const RECENTLY_MS = 60_000;
+
+const OPTIONS = ["from", "to", "name", "onProgress", "signal"];
+
+/**
+ * Copies an inbox: lanes with their cursors, gaps and events (pending, done, dead, late, discarded), bodies, attempts, conflicts,
+ * quarantined bodies, the audit and the counters. Leases, the list of processes and sealed secrets stay behind. At the end it reads
+ * both and compares them. It can be stopped at any point and called again, and then goes on where it stopped; nothing doubles.
+ *
+ * Stop every receiver first, and start them with the new store once this has resolved. Until then the target refuses to open
+ * (`copy_unfinished`).
+ *
+ * @throws SetupError `copy_refused` when a receiver still works on either, or the target holds something else;
+ *   `wrong_receiver_name`; whatever opening throws
+ * @throws StoreError `copy_differs` when the two are not the same at the end
+ *
+ * @example
+ * import { copyInbox } from "oncehook";
+ * import { memoryStore } from "oncehook/memory";
+ *
+ * const result = await copyInbox({ from: memoryStore({ volatile: true }), to: memoryStore({ volatile: true }) });
+ * console.log(result.events); // 0
+ */
+export async function copyInbox(options: CopyOptions): Promise<CopyResult> {
+  refuseUnknownOptions("copyInbox()", options, OPTIONS);
+  const { from, to, name = "default" } = options;
+  const context: Omit<OpenContext, "instance"> = {
+    ...{ clock: systemClock, logger: silentLogger, name, firstSequence: 1, toleranceMs: 600_000, migrate: "auto" },
+  };
+  await from.open({ ...context, instance: thisInstance() });
+  try {
+    await to.open({ ...context, copying: true, instance: thisInstance() });
+    try {
+      return await copyOpen(options, systemClock);
+    } finally {
+      await to.close();
+    }
+  } finally {
+    await from.close();
+  }
+}
+
+/** Between stores that are open. */
+export async function copyOpen(options: CopyOptions, clock: Clock): Promise<CopyResult> {
+  const { from, to } = options;
+  if (Object.is(from, to)) throw refused("The two stores are one", from);
+  for (const store of [from, to]) await refuseWorking(store, clock);
+  const before = await from.stats();
+  const start = await importInto(options, {});
+  if (!start.finished) await copyContent(options, start.lastLane);
+  const { content, lanesBefore } = await compare(options, start.lastLane);
+  const { counters, newestSignedAt, serviceResigns } = await from.stats();
+  if (!sameNumbers(counters, before.counters)) throw refused("A receiver worked on it during the copy", from);
+  if (!start.finished) await importInto(options, { totals: { counters, newestSignedAt, serviceResigns } });
+  return { ...content, lanesBefore };
+}
+
+async function copyContent(options: CopyOptions, after: number): Promise<void> {
+  const report = reporter(options, "copy");
+  for await (const lanes of lanePages(options.from, after)) {
+    await importInto(options, { lanes });
+    report(lanes);
+  }
+  for await (const quarantined of quarantinePages(options.from)) {
+    await importInto(options, { quarantined });
+    report([]);
+  }
+  await importInto(options, { audit: await auditRows(options.from) });
+}
+
+async function importInto({ from, to }: CopyOptions, part: Partial<ImportPage>): Promise<Taken> {
+  const page = { source: from.location, lanes: [], quarantined: [], audit: [], totals: null };
+  const answer = await to.import({ ...page, ...part });
+  if (answer.ok) return answer;
+  throw refused(`It holds something that does not come from ${from.location}`, to);
+}
+
+type Taken = Extract<ImportAnswer, { readonly ok: true }>;
+
+/** Reads both; what differs was written by somebody else, or the copy is wrong. */
+async function compare(options: CopyOptions, copiedBefore: number) {
+  const report = reporter(options, "compare");
+  const [source, target] = [new ContentReader(), new ContentReader()];
+  let lanesBefore = 0;
+  for (const [store, reader] of [[options.from, source] as const, [options.to, target] as const]) {
+    for await (const lanes of lanePages(store, 0)) {
+      for (const lane of lanes) reader.addLane(lane);
+      if (store === options.to) lanesBefore += lanes.filter(({ id }) => id <= copiedBefore).length;
+      report(lanes);
+    }
+    for await (const rows of quarantinePages(store)) for (const row of rows) reader.addQuarantined(row);
+    for (const row of await auditRows(store)) reader.addAudit(row);
+  }
+  const { content } = target;
+  if (!sameNumbers(source.content, content) || source.digest() !== target.digest())
+    throw differs(options, source.content, content);
+  return { content, lanesBefore };
+}
+
+/** Tells how far it is, and stops where that is asked for: between two pages. */
+function reporter({ onProgress, signal }: CopyOptions, phase: CopyProgress["phase"]) {
+  let [lanes, events] = [0, 0];
+  signal?.throwIfAborted();
+  return (page: readonly { readonly events: readonly unknown[] }[]) => {
+    lanes += page.length;
+    events += page.reduce((sum, lane) => sum + lane.events.length, 0);
+    onProgress?.({ phase, lanes, events });
+    signal?.throwIfAborted();
+  };
+}
+
+async function refuseWorking(store: CopyStore, clock: Clock): Promise<void> {
+  const { instances } = await store.stats();
+  const alive = instances.filter(({ seenAt }) => seenAt > clock.now() - RECENTLY_MS);
+  if (alive.length === 0) return;
+  const pids = alive.map(({ pid }) => pid).join(", ");
+  throw refused(
+    `A receiver works on it, or did a minute ago (process ${pids}): stop it, and wait for a minute if it was killed`,
+    store,
+  );
+}
+
+function sameNumbers(a: object, b: object): boolean {
+  const others = new Map<string, unknown>(Object.entries(b));
+  return Object.entries(a).every(([name, count]) => others.get(name) === count);
+}
+
+function refused(why: string, { location }: CopyStore): SetupError {
+  return new SetupError("copy_refused", `${why}: ${location}. Nothing was lost; see docs/moving-to-postgres.md.`);
+}
+
+function differs({ from, to }: CopyOptions, source: InboxContent, target: InboxContent): StoreError {
+  const found = Object.entries(source).flatMap(([name, count]) => {
+    const other = target[name as keyof InboxContent];
+    return count === other ? [] : [`${name} ${count} and ${other}`];
+  });
+  const what = found.length === 0 ? "the same numbers, but not the same content" : found.join(", ");
+  const message = `${from.location} and ${to.location} hold ${what}: a receiver worked on one of them. Stay with the source, empty the target, and copy again.`;
+  return new StoreError("copy_differs", message);
+}

@@ -1,0 +1,152 @@
+/** A lane in a store's hands: its facts as objects that the decisions of this folder change, and the store then keeps. */
+import { isDue } from "../gap.ts";
+import type {
+  AttemptRecord,
+  EventRecord,
+  EventState,
+  GapRecord,
+  LaneKey,
+  LaneRecord,
+  NewEvent,
+  Outcome,
+} from "../record.ts";
+import type { InboxStats } from "../store.ts";
+
+/** A record of the contract that its store may write to. */
+export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** An event of a lane, without its body. */
+export interface LaneEvent extends Mutable<Omit<EventRecord, "laneId" | "lane" | "raw">> {
+  readonly lane: LaneState;
+  /** How long a gap before it is waited for, in milliseconds; an operator can set it to 0. */
+  gapWaitMs: number;
+  /** False once the body is pruned or erased. */
+  hasBody: boolean;
+}
+
+/** A lane with its events. A store that reads it from a database reads all that the decision at hand looks at. */
+export interface LaneState extends Mutable<Omit<LaneRecord, "events" | "gaps" | "attempts">> {
+  /** The instance that holds the lease; null exactly when not leased. */
+  holder: string | null;
+  /** The event under lease; null exactly when not leased. */
+  leased: LaneEvent | null;
+  events: LaneEvent[];
+  gaps: Mutable<GapRecord>[];
+  attempts: Mutable<AttemptRecord>[];
+}
+
+/** One operation's view of the inbox. Its decisions run to their end without an `await`. */
+export interface Moment {
+  /** Epoch milliseconds. */
+  readonly now: number;
+  readonly firstSequence: number | "any";
+  /** The instance that claims and settles. */
+  readonly holder: string;
+  /** Counts what happens, and when deliveries were signed. */
+  readonly tally: Tally;
+}
+
+/** What a store counts and keeps beside its rows. */
+export interface Tally {
+  count(name: keyof InboxStats["counters"], by?: number): void;
+  /** A verified timestamp, epoch milliseconds. */
+  signed(at: number): void;
+  /** A duplicate came with another timestamp. */
+  resigned(): void;
+}
+
+export function newLane(id: number, key: LaneKey, facts: Pick<NewEvent, "peer" | "externalReference">): LaneState {
+  return {
+    id,
+    key: { ...key },
+    cursor: null,
+    status: "idle",
+    readyAt: null,
+    gapSince: null,
+    epoch: 0,
+    peer: facts.peer,
+    externalReference: facts.externalReference,
+    holder: null,
+    leased: null,
+    events: [],
+    gaps: [],
+    attempts: [],
+  };
+}
+
+/** Sets what a lane does next. `readyAt` is null exactly when it is idle or blocked. */
+export function schedule(lane: LaneState, status: LaneState["status"], readyAt: number | null): void {
+  lane.status = status;
+  lane.readyAt = readyAt;
+  if (status === "leased") return;
+  lane.holder = null;
+  lane.leased = null;
+}
+
+/** Ends an event's wait: `state` and when. */
+export function finish(
+  event: LaneEvent,
+  state: Exclude<EventState, "pending">,
+  now: number,
+  outcome: Outcome | null = null,
+): void {
+  event.state = state;
+  event.outcome = outcome;
+  event.finishedAt = now;
+}
+
+/** The lane's lowest pending event by (late, sequence, id). */
+export function headOf(lane: LaneState): LaneEvent | null {
+  return lowestPending(lane, false) ?? lowestPending(lane, true);
+}
+
+/** The lane's pending event lowest in (sequence, id) among the late ones or the others. */
+export function lowestPending(lane: LaneState, late: boolean): LaneEvent | null {
+  let lowest: LaneEvent | null = null;
+  for (const event of lane.events) {
+    if (event.state !== "pending" || event.late !== late) continue;
+    if (lowest === null || bySequence(event, lowest) < 0) lowest = event;
+  }
+  return lowest;
+}
+
+export function bySequence(a: Pick<LaneEvent, "sequence" | "id">, b: Pick<LaneEvent, "sequence" | "id">): number {
+  return a.sequence - b.sequence || a.id - b.id;
+}
+
+export function isOrdered(lane: LaneState): boolean {
+  return lane.key.tag === "outbound";
+}
+
+/** A lane that is ready is due whatever its time: the clock may have been set back since. */
+export function laneIsDue(lane: LaneState, now: number): boolean {
+  return lane.status === "ready" || (lane.readyAt !== null && isDue(lane.readyAt, now));
+}
+
+/** Field by field: a rest pattern costs ten times as much, and every page of events comes through here. */
+export function toEventRecord(event: LaneEvent, raw: Uint8Array | null): EventRecord {
+  return {
+    id: event.id,
+    laneId: event.lane.id,
+    lane: event.lane.key,
+    sequence: event.sequence,
+    eventType: event.eventType,
+    state: event.state,
+    outcome: event.outcome,
+    late: event.late,
+    forced: event.forced,
+    occurredAt: event.occurredAt,
+    signedAt: event.signedAt,
+    acceptedAt: event.acceptedAt,
+    startedAt: event.startedAt,
+    finishedAt: event.finishedAt,
+    attempts: event.attempts,
+    duplicates: event.duplicates,
+    conflict: event.conflict,
+    errorCode: event.errorCode,
+    error: event.error,
+    trace: event.trace,
+    digest: event.digest,
+    raw,
+  };
+}

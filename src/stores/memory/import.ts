@@ -1,0 +1,60 @@
+/** Takes another store's lanes into the memory store. */
+import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
+import type { ImportAnswer, ImportPage, TransferredEvent, TransferredLane } from "../../inbox/transfer.ts";
+import { hex, storeFull } from "./accept.ts";
+import { enterLane, keep, laneByKey, type MemoryState } from "./state.ts";
+
+export function importPage(state: MemoryState, page: ImportPage): ImportAnswer {
+  if (!isFrom(state, page.source)) return { ok: false };
+  state.copiedFrom = page.source;
+  if (!state.copyFinished) take(state, page);
+  return { ok: true, lastLane: Math.max(0, ...state.lanes.keys()), finished: state.copyFinished };
+}
+
+function isFrom(state: MemoryState, source: string): boolean {
+  if (state.copiedFrom !== null) return state.copiedFrom === source;
+  return state.lastLaneId === 0 && state.lastQuarantineId === 0 && state.audit.length === 0;
+}
+
+function take(state: MemoryState, { lanes, quarantined, audit, totals }: ImportPage): void {
+  const fresh = lanes.filter(({ key }) => laneByKey(state, key) === undefined);
+  const size = fresh.reduce((sum, { events }) => sum + events.length, state.events.size);
+  if (size > state.maxEvents) throw storeFull(state.maxEvents);
+  for (const lane of fresh) takeLane(state, lane);
+  for (const row of quarantined) {
+    if (state.quarantine.has(row.id)) continue;
+    state.quarantine.set(row.id, { ...row });
+    state.quarantineDigests.add(hex(row.digest));
+    state.lastQuarantineId = Math.max(state.lastQuarantineId, row.id);
+  }
+  const known = new Set(state.audit.map(({ id }) => id));
+  state.audit.push(...audit.filter(({ id }) => !known.has(id)));
+  state.audit.sort((a, b) => a.id - b.id);
+  if (totals === null) return;
+  Object.assign(state.counters, totals.counters);
+  state.newestSignedAt = totals.newestSignedAt;
+  state.serviceResigns = totals.serviceResigns;
+  state.copyFinished = true;
+}
+
+function takeLane(state: MemoryState, { events, gaps, attempts, ...facts }: TransferredLane): void {
+  const lane: LaneState = {
+    ...facts,
+    holder: null,
+    leased: null,
+    events: [],
+    gaps: gaps.map((gap) => ({ ...gap })),
+    attempts: attempts.map((attempt) => ({ ...attempt })),
+  };
+  for (const event of events) takeEvent(state, lane, event);
+  state.lastLaneId = Math.max(state.lastLaneId, lane.id);
+  keep(state, enterLane(state, lane));
+}
+
+function takeEvent(state: MemoryState, lane: LaneState, { raw, conflicting, ...facts }: TransferredEvent): void {
+  const event: LaneEvent = { ...facts, lane, hasBody: raw !== null };
+  lane.events.push(event);
+  state.events.set(event.id, event);
+  if (raw !== null) state.bodies.set(event.id, { raw, conflict: conflicting });
+  state.lastEventId = Math.max(state.lastEventId, event.id);
+}

@@ -1,0 +1,122 @@
+/** The inbox in Postgres: durable, for many processes on many machines. */
+import { SetupError } from "../errors.ts";
+import type { InboxStore, Turn } from "../inbox/store.ts";
+import { act } from "./postgres/act.ts";
+import type { PgClient, PgPool } from "./postgres/driver.ts";
+import { nextDue } from "./postgres/due.ts";
+import { EffectSettles } from "./postgres/effects.ts";
+import { exportLanes } from "./postgres/export.ts";
+import { extend } from "./postgres/extend.ts";
+import { find, findQuarantined } from "./postgres/find.ts";
+import { importPage } from "./postgres/import.ts";
+import { beat } from "./postgres/instances.ts";
+import { closed, type OpenInbox, openInbox } from "./postgres/open-inbox.ts";
+import { prune } from "./postgres/prune.ts";
+import { readLane } from "./postgres/records.ts";
+import { type InboxSettings, type PostgresStoreOptions, readSettings } from "./postgres/settings.ts";
+import { readAudit, readStats } from "./postgres/stats.ts";
+import { runTurn } from "./postgres/turn.ts";
+
+export type { PgClient, PgPool, PgPoolOptions, PgQuery, PgResult } from "./postgres/driver.ts";
+
+export type { PostgresStoreOptions } from "./postgres/settings.ts";
+
+/**
+ * Makes an inbox in a Postgres database, version 13 or later, of the encoding UTF8: for many processes on many machines. Needs the
+ * package pg, 8.11 or later of 8. What is acknowledged is on the server's disk, whatever its `synchronous_commit` says.
+ *
+ * An effect of `ctx.commit` gets the connection of the transaction in which its event is completed. It may run again when another
+ * transaction was in its way, and ends neither that transaction nor the connection.
+ *
+ * @param database - a connection string, `postgres://user:password@host:5432/database`, or your own `Pool` of pg, which you end
+ *   yourself after `receiver.stop()`
+ * @throws SetupError `invalid_option`; opening also `missing_peer`, `incompatible_peer`, `not_durable`, `inbox_too_new`,
+ *   `migration_needed`, `wrong_receiver_name`
+ * @throws StoreError `store_unavailable` from every method while the server cannot be reached, answers nothing for 30 s, has no
+ *   connection free for 5 s, or lacks a right; `store_full` while it has no space. Both end by themselves
+ *
+ * @example
+ * const pool = new Pool({ connectionString: "postgres://app@db.internal/app" });
+ * const receiver = createReceiver({ secrets, store: postgresStore(pool) });
+ */
+export function postgresStore(database: string | PgPool, options: PostgresStoreOptions = {}): InboxStore<PgClient> {
+  return createStore(readSettings(database, options));
+}
+
+function createStore(settings: InboxSettings): InboxStore<PgClient> {
+  let opened: { readonly inbox: OpenInbox; readonly effects: EffectSettles } | null = null;
+  let opening = false;
+  const open = () => {
+    if (opened === null) throw closed();
+    return opened;
+  };
+  const reading = async <T>(work: (inbox: OpenInbox) => Promise<T>): Promise<T> => work(open().inbox);
+  return {
+    capabilities: { durable: true, shared: true, transactional: true },
+    location: settings.location,
+    async open(context) {
+      if (opened !== null || opening) {
+        throw new SetupError("already_started", "This Postgres store is open already: give each receiver its own.");
+      }
+      opening = true;
+      try {
+        const inbox = await openInbox(settings, context);
+        opened = { inbox, effects: new EffectSettles(inbox) };
+      } finally {
+        opening = false;
+      }
+    },
+    step: async (turn) => step(open(), turn),
+    extend: (leases, leaseMs) => reading((inbox) => extend(inbox, leases, leaseMs)),
+    nextDue: () =>
+      reading((inbox) =>
+        inbox.read(async (session) => {
+          const now = await inbox.now(session);
+          const soonest = await nextDue(session, now);
+          return soonest !== null && inbox.wentBack(now) ? 0 : soonest;
+        }),
+      ),
+    onWake: (listener) => opened?.inbox.wake.add(listener) ?? (() => {}),
+    find: (query) => reading((inbox) => inbox.read((session) => find(session, query))),
+    findQuarantined: (query) => reading((inbox) => inbox.read((session) => findQuarantined(session, query))),
+    lane: (ref) => reading((inbox) => inbox.transaction((session) => readLane(session, inbox.names, ref))),
+    act: (request, by) =>
+      reading(async (inbox) => {
+        const result = await act(inbox, request, by);
+        if (result.ok) inbox.wake.tell();
+        return result;
+      }),
+    audit: (limit) => reading((inbox) => inbox.read((session) => readAudit(session, limit))),
+    stats: () => reading((inbox) => inbox.read(readStats)),
+    prune: (policy) => reading((inbox) => prune(inbox, policy)),
+    export: (after, limit) =>
+      reading((inbox) => inbox.transaction((session) => exportLanes(session, inbox.names, { after, limit }))),
+    import: (page) => reading((inbox) => importPage(inbox, page)),
+    heartbeat: (heartbeat) =>
+      reading((inbox) =>
+        inbox.transaction(async (session) => {
+          const { instance } = inbox.context;
+          await beat(session, { id: inbox.instance, instance, beat: heartbeat, now: await inbox.now(session) });
+        }),
+      ),
+    async close() {
+      const closing = opened;
+      await closing?.inbox.close();
+      if (opened === closing) opened = null;
+    },
+  };
+}
+
+async function step(
+  { inbox, effects }: { readonly inbox: OpenInbox; readonly effects: EffectSettles },
+  turn: Turn<PgClient>,
+) {
+  return inbox.during(async () => {
+    const answered = await effects.run(turn);
+    await inbox.read((session) => inbox.names.enter(session, turn.accepts));
+    const result = await inbox.transaction((session) => runTurn(inbox, session, turn, answered));
+    effects.passed(turn);
+    if (turn.accepts.length > 0 || turn.settles.length > 0) inbox.wake.tell();
+    return result;
+  });
+}

@@ -1,0 +1,121 @@
+/** Does to the Postgres inbox what an operator asks. */
+import { auditDetail } from "../../inbox/audit-detail.ts";
+import { acceptNew, countDuplicate, knownEvent } from "../../inbox/lanes/accepting.ts";
+import { discard, releaseGap, replay, unblock } from "../../inbox/lanes/acting.ts";
+import type { LaneEvent } from "../../inbox/lanes/state.ts";
+import type { Act, ActResult } from "../../inbox/store.ts";
+import { HELD } from "../codes.ts";
+import { conflictsAmong } from "./bodies.ts";
+import { erase } from "./erase.ts";
+import { keyOf, keyText } from "./lanes.ts";
+import type { OpenInbox } from "./open-inbox.ts";
+import type { Session } from "./session.ts";
+import { openWorkspace, type Workspace } from "./workspace.ts";
+
+const AUDIT = "insert into {}.audit (at, by, act, detail) values ($1::bigint, $2::text, $3::text, $4::text)";
+const LANE_OF = "select lane from {}.event where id = $1::bigint";
+
+export async function act(inbox: OpenInbox, request: Act, by: string): Promise<ActResult> {
+  if (request.kind === "replay_quarantined") await inbox.read((session) => inbox.names.enter(session, [request.event]));
+  return inbox.transaction(async (session) => {
+    const work = await openWorkspace(inbox, session);
+    const result = await perform(work, request);
+    if (!result.ok) return result;
+    await work.flush();
+    await session.rows("audit_row", AUDIT, [work.moment.now, by, request.kind, auditDetail(request, result.count)]);
+    return result;
+  });
+}
+
+async function perform(work: Workspace, request: Act): Promise<ActResult> {
+  switch (request.kind) {
+    case "replay":
+      return replay(work.moment, await eventOf(work, request.event));
+    case "discard":
+      return discard(work.moment, await eventOf(work, request.event));
+    case "unblock":
+      await work.lock([request.lane], []);
+      return unblock(work.moment, work.byId.get(request.lane));
+    case "release_gap":
+      await work.lock([request.lane], []);
+      return releaseGap(work.moment, work.byId.get(request.lane));
+    case "erase":
+      return erase(work, request.subject);
+    case "replay_quarantined":
+      return replayQuarantined(work, request);
+    case "discard_quarantined": {
+      const row = await heldQuarantine(work.session, request.quarantine);
+      if ("ok" in row) return row;
+      await letGo(work, row, { state: HELD.discarded, replayedAs: null });
+      return { ok: true, count: 1 };
+    }
+    default:
+      return request satisfies never;
+  }
+}
+
+async function eventOf(work: Workspace, id: number): Promise<LaneEvent | undefined> {
+  const [row] = await work.session.rows<{ lane: number }>("lane_of", LANE_OF, [id]);
+  if (row === undefined) return undefined;
+  await work.lock([row.lane], []);
+  return work.byId.get(row.lane)?.events.find((event) => event.id === id);
+}
+
+interface HeldRow {
+  readonly id: number;
+  readonly state: number;
+  readonly bytes: number;
+  readonly has_body: boolean;
+}
+
+const HELD_ROW =
+  "select id, state, bytes, raw is not null as has_body from {}.quarantine where id = $1::bigint for update";
+const LET_GO = "update {}.quarantine set state = $2::smallint, replayed_as = $3::bigint where id = $1::bigint";
+
+async function heldQuarantine(session: Session, id: number): Promise<HeldRow | Extract<ActResult, { ok: false }>> {
+  const [row] = await session.rows<HeldRow>("held_row", HELD_ROW, [id]);
+  if (row === undefined) return { ok: false, reason: "not_found" };
+  return row.state === HELD.held ? row : { ok: false, reason: "wrong_state" };
+}
+
+async function letGo(
+  work: Workspace,
+  row: HeldRow,
+  to: { readonly state: number; readonly replayedAs: number | null },
+): Promise<void> {
+  await work.session.rows("let_go", LET_GO, [row.id, to.state, to.replayedAs]);
+  work.sheet.gauge("held", -1);
+  work.sheet.gauge("held_bytes", -row.bytes);
+}
+
+async function replayQuarantined(
+  work: Workspace,
+  request: Extract<Act, { kind: "replay_quarantined" }>,
+): Promise<ActResult> {
+  const { session, moment, inbox } = work;
+  const row = await heldQuarantine(session, request.quarantine);
+  if ("ok" in row) return row;
+  if (!row.has_body) return { ok: false, reason: "body_pruned" };
+  const incoming = request.event;
+  const key = keyOf(inbox.names, incoming.lane);
+  await work.lock([], [{ key, event: incoming }]);
+  const lane = work.byKey.get(keyText(key));
+  const [id] = await inbox.eventIds(session, 1);
+  if (lane === undefined || id === undefined) throw new RangeError("The lane of a replay was not locked.");
+  const first = knownEvent(lane, incoming);
+  const conflicts = [];
+  const bodies = [];
+  if (first === undefined) {
+    acceptNew(moment, lane, incoming, { id, lateEvents: request.lateEvents });
+    bodies.push({ event: id, raw: incoming.raw });
+  } else {
+    const conflict = (await conflictsAmong(session, [incoming], () => first)).has(0);
+    const { digest, signedAt, raw } = incoming;
+    if (countDuplicate(moment, first, incoming, conflict))
+      conflicts.push({ event: first.id, digest, signedAt, at: moment.now, raw });
+  }
+  const event = first?.id ?? id;
+  await letGo(work, row, { state: HELD.replayed, replayedAs: event });
+  work.adds({ bodies, conflicts });
+  return { ok: true, event, count: 1 };
+}

@@ -1,0 +1,84 @@
+/** The few methods of pg that oncehook uses, declared structurally, and its lazy loading. */
+import { SetupError } from "../../errors.ts";
+
+/** What a query of pg takes: a name makes it a prepared statement of its connection. */
+export interface PgQuery {
+  readonly name?: string;
+  readonly text: string;
+  readonly values?: readonly unknown[];
+  readonly types?: { getTypeParser(oid: number, format?: string): (value: string) => unknown };
+  /** How long an answer is waited for, milliseconds. */
+  readonly query_timeout?: number;
+}
+
+export interface PgResult {
+  readonly rows: readonly Record<string, unknown>[];
+  readonly rowCount: number | null;
+}
+
+/** A connection; what an effect registered with `ctx.commit` writes with: `query("insert …", [values])`. */
+export interface PgClient {
+  query(query: PgQuery): Promise<PgResult>;
+  query(text: string, values?: readonly unknown[]): Promise<PgResult>;
+  release(destroy?: boolean | Error): void;
+  on(
+    event: "notification",
+    listener: (message: { readonly channel: string; readonly payload?: string }) => void,
+  ): unknown;
+  on(event: "error" | "end", listener: (error?: Error) => void): unknown;
+  removeListener(event: "error", listener: (error?: Error) => void): unknown;
+}
+
+/** A pool of pg: `new Pool({ connectionString })`. */
+export interface PgPool {
+  connect(callback: (error: Error | undefined, client: PgClient | undefined) => void): void;
+  end(): Promise<void>;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  readonly options?: PgPoolOptions;
+}
+
+/** What a pool was made with, as far as it matters here. */
+export interface PgPoolOptions {
+  readonly max?: number;
+  readonly connectionString?: string;
+  readonly host?: string;
+  readonly port?: number | string;
+  readonly database?: string;
+  readonly binary?: boolean;
+}
+
+export type PgPoolConstructor = new (options: {
+  readonly connectionString: string;
+  readonly max: number;
+  readonly connectionTimeoutMillis: number;
+  readonly keepAlive: boolean;
+  readonly application_name: string;
+}) => PgPool;
+
+/** Loads pg. */
+export async function loadPool(): Promise<PgPoolConstructor> {
+  try {
+    const { default: pg } = await import("pg");
+    // Declared structurally, so that its types are not needed by those who use another store.
+    return pg.Pool as unknown as PgPoolConstructor;
+  } catch (cause) {
+    throw new SetupError("missing_peer", 'Postgres needs the package pg: run "npm install pg".', { cause });
+  }
+}
+
+const INT8 = 20;
+const asIs = (value: string): unknown => value;
+
+/** Numbers of 64 bits come as text by default; ours are times and ids, which a number holds exactly. */
+const parsers = new Map<number, (value: string) => unknown>([
+  [INT8, Number],
+  [16, (value) => value === "t"],
+  [17, (value) => Buffer.from(value.slice(2), "hex")],
+  [21, Number],
+  [23, Number],
+  [114, (value) => JSON.parse(value)],
+  [3802, (value) => JSON.parse(value)],
+]);
+
+/** The types of our own queries, whatever the application has set for its own. */
+export const types: NonNullable<PgQuery["types"]> = { getTypeParser: (oid) => parsers.get(oid) ?? asIs };

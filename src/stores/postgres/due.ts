@@ -1,0 +1,53 @@
+/** Finds lanes whose turn has come, without waiting for those that others hold. */
+import { LONGEST_WAIT_MS } from "../../inbox/gap.ts";
+import { plainArray } from "./columns.ts";
+import type { LaneRow } from "./lanes.ts";
+import type { Session } from "./session.ts";
+
+/** `$2`: what lies further ahead than any wait, because the clock went back, is due as well. */
+const DUE = (which: string) => `select * from {}.lane
+  where ${which} and (ready_at <= $1::bigint or ready_at > $2::bigint) and id <> all($4::bigint[])
+  order by ready_at, id limit $3::int for update skip locked`;
+const WAITING = DUE("status >= 3");
+const LEASED = DUE("status = 2");
+
+export interface DueRequest {
+  readonly now: number;
+  readonly limit: number;
+  /** Expired leases instead of ordinary lanes. */
+  readonly recover: boolean;
+  /** Lanes that this transaction holds already. */
+  readonly seen: readonly number[];
+}
+
+/** Locks due lanes, oldest first. */
+export function claimable(session: Session, { now, limit, recover, seen }: DueRequest): Promise<readonly LaneRow[]> {
+  const [name, text] = recover ? ["claim_expired", LEASED] : ["claim_due", WAITING];
+  return session.rows<LaneRow>(name, text, [now, now + LONGEST_WAIT_MS, limit, plainArray(seen)]);
+}
+
+const EXPIRED = `select 1 from {}.lane
+  where status = 2 and (ready_at <= $1::bigint or ready_at > $2::bigint) and id <> all($3::bigint[]) limit 1`;
+
+/** Whether a lane has an expired lease, other than those that this transaction holds. */
+export async function hasExpiredLease(session: Session, now: number, held: readonly number[]): Promise<boolean> {
+  const rows = await session.rows("expired", EXPIRED, [now, now + LONGEST_WAIT_MS, held]);
+  return rows.length > 0;
+}
+
+const SOONEST = `select (select min(ready_at) from {}.lane where status >= 3) as waiting,
+  (select max(ready_at) from {}.lane where status >= 3) as farthest,
+  (select min(ready_at) from {}.lane where status = 2) as leased,
+  (select max(ready_at) from {}.lane where status = 2) as longest`;
+
+/** Milliseconds until a lane is due: 0 for now, null for none waiting. */
+export async function nextDue(session: Session, now: number): Promise<number | null> {
+  const [row] = await session.rows<Record<"waiting" | "farthest" | "leased" | "longest", number | null>>(
+    "soonest",
+    SOONEST,
+  );
+  const times = [row?.waiting, row?.farthest, row?.leased, row?.longest].filter((at) => typeof at === "number");
+  if (times.length === 0) return null;
+  const soonest = Math.min(...times);
+  return soonest <= now || Math.max(...times) > now + LONGEST_WAIT_MS ? 0 : soonest - now;
+}

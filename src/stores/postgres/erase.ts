@@ -1,0 +1,100 @@
+/** Removes a person's data from the Postgres inbox; what identifies an event stays. */
+import { eraseLane } from "../../inbox/lanes/acting.ts";
+import { createMentionTest } from "../../inbox/mention.ts";
+import type { Act, ActResult } from "../../inbox/store.ts";
+import { HELD, TAG } from "../codes.ts";
+import { LANES_OF_MESSAGE } from "./lanes.ts";
+import type { Session } from "./session.ts";
+import { textBytes } from "./text.ts";
+import type { Workspace } from "./workspace.ts";
+
+type Subject = Extract<Act, { kind: "erase" }>["subject"];
+
+const TOLD_BY_PEER = "select id from {}.lane where peer = $1::bytea order by id";
+const TOLD_BY_MESSAGE = `${LANES_OF_MESSAGE("$1")} order by k.id`;
+/** Lanes of which only the bodies can tell, a page at a time. `$2`: also those that know no number. */
+const SILENT = `select l.id, b.raw, c.raw as other from {}.lane l join {}.event e on e.lane = l.id
+  left join {}.body b on b.event = e.id left join {}.conflict c on c.event = e.id
+  where l.id > $1::bigint and (l.tag = ${TAG.unlaned} or ($2::boolean and l.peer is null)) order by l.id limit $3::int`;
+const QUARANTINED =
+  "select id, raw, bytes, state from {}.quarantine where id > $1::bigint and raw is not null order by id limit $2::int";
+
+const CLEAR = [
+  "delete from {}.body where event in (select id from {}.event where lane = any($1::bigint[]))",
+  "delete from {}.conflict where event in (select id from {}.event where lane = any($1::bigint[]))",
+  "update {}.attempt set error = '' where event in (select id from {}.event where lane = any($1::bigint[]))",
+] as const;
+const CLEAR_QUARANTINE = "update {}.quarantine set raw = null, state = $2::smallint where id = any($1::bigint[])";
+
+const PAGE = 1_000;
+
+/** In one transaction: another process's turn waits for the lanes that are being erased, and for no others. */
+export async function erase(work: Workspace, subject: Subject): Promise<ActResult> {
+  const { session } = work;
+  const isNamedIn = createMentionTest("peer" in subject ? subject.peer : subject.messageId);
+  await work.lock([...(await told(session, subject)), ...(await mentioned(session, "peer" in subject, isNamedIn))], []);
+  const lanes = [...work.byId.values()];
+  if (lanes.some(({ leased }) => leased !== null)) return { ok: false, reason: "in_progress" };
+  const count = lanes.reduce((sum, { events }) => sum + events.length, 0);
+  const ids = lanes.map(({ id }) => id);
+  for (const lane of lanes) eraseLane(work.moment, lane);
+  if (ids.length > 0) {
+    for (const [index, text] of CLEAR.entries()) await session.rows(`erase_${index}`, text, [ids]);
+  }
+  return { ok: true, count: count + (await eraseQuarantined(work, isNamedIn)) };
+}
+
+async function told(session: Session, subject: Subject): Promise<number[]> {
+  const [name, text, value] =
+    "peer" in subject
+      ? ["told_by_peer", TOLD_BY_PEER, subject.peer]
+      : ["told_by_message", TOLD_BY_MESSAGE, subject.messageId];
+  const rows = await session.rows<{ id: number }>(name, text, [textBytes(value)]);
+  return rows.map(({ id }) => id);
+}
+
+async function mentioned(
+  session: Session,
+  byPeer: boolean,
+  isNamedIn: (raw: Uint8Array) => boolean,
+): Promise<number[]> {
+  const found = new Set<number>();
+  for (let after = 0; ; ) {
+    const rows = await session.rows<{ id: number; raw: Buffer | null; other: Buffer | null }>("silent", SILENT, [
+      after,
+      byPeer,
+      PAGE,
+    ]);
+    for (const { id, raw, other } of rows) {
+      if ((raw !== null && isNamedIn(raw)) || (other !== null && isNamedIn(other))) found.add(id);
+    }
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < PAGE) return [...found];
+    // A lane whose rows end on the page's edge is read again from its first one, unless it fills the page.
+    after = last.id === rows[0]?.id ? last.id : last.id - 1;
+  }
+}
+
+async function eraseQuarantined(work: Workspace, isNamedIn: (raw: Uint8Array) => boolean): Promise<number> {
+  const { session, sheet } = work;
+  const named: number[] = [];
+  for (let after = 0; ; ) {
+    const rows = await session.rows<{ id: number; raw: Buffer; bytes: number; state: number }>(
+      "erase_quarantined",
+      QUARANTINED,
+      [after, PAGE],
+    );
+    for (const { id, raw, bytes, state } of rows) {
+      if (!isNamedIn(raw)) continue;
+      named.push(id);
+      if (state !== HELD.held) continue;
+      sheet.gauge("held", -1);
+      sheet.gauge("held_bytes", -bytes);
+    }
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < PAGE) break;
+    after = last.id;
+  }
+  if (named.length > 0) await session.rows("clear_quarantine", CLEAR_QUARANTINE, [named, HELD.discarded]);
+  return named.length;
+}

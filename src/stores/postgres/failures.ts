@@ -1,0 +1,70 @@
+/** Tells Postgres's errors apart: worth another try, out of space, or not reachable. */
+import { OncehookError, StoreError } from "../../errors.ts";
+
+/** The five characters that Postgres names an error with; empty for errors of other origin. */
+export function sqlState(error: unknown): string {
+  const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
+  return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : "";
+}
+
+/** Another transaction was in the way: deadlock, serialization, a lock that was not to be had, or a lane that came in between. */
+export function isContention(error: unknown): boolean {
+  return error instanceof LaneAppeared || ["40001", "40P01", "55P03"].includes(sqlState(error));
+}
+
+function isFull(error: unknown): boolean {
+  return sqlState(error).startsWith("53") && sqlState(error) !== "53300";
+}
+
+/** Another transaction made a lane that this one was about to make: it is run again, and finds it. */
+export class LaneAppeared extends Error {}
+
+/** No connection was to be had in time. */
+export class ConnectionTimeout extends Error {
+  constructor(ms: number) {
+    super(`No connection of the pool became free within ${ms} ms.`);
+  }
+}
+
+/** What a caller of the store gets to see. */
+export function asStoreError(error: unknown, location: string): unknown {
+  if (error instanceof OncehookError) return error;
+  const state = sqlState(error);
+  if (isFull(error)) {
+    const message = `${location} is out of space or memory (${state}): events are refused until then, and the service repeats them.`;
+    return new StoreError("store_full", message, { cause: error, fields: { sqlState: state } });
+  }
+  const isTheirs = state !== "" || isUnanswered(error);
+  if (!isTheirs) return error;
+  const message = `The inbox ${location} cannot be used now: ${reasonOf(error, state)}`;
+  return new StoreError("store_unavailable", message, {
+    cause: error,
+    fields: { sqlState: state === "" ? null : state },
+  });
+}
+
+/** The server's own words may quote values; they are in the cause. */
+function reasonOf(error: unknown, state: string): string {
+  if (error instanceof ConnectionTimeout)
+    return `${error.message} Give it more connections, or the inbox a pool of its own.`;
+  if (state === "42501") return `the role lacks a right (${state}). ${GRANTS}`;
+  if (state === "25006")
+    return `the server takes no writes (${state}): connect to the primary, as a role that may write.`;
+  if (state === "3D000") return `the database does not exist (${state}).`;
+  if (state.startsWith("28")) return `the server refused the role or its password (${state}).`;
+  if (state === "53300") return `the server has no connection left (${state}).`;
+  if (state !== "") return `the server answered ${state}.`;
+  return `${(error as { code?: string }).code ?? "no connection"}.`;
+}
+
+const GRANTS =
+  "To make the schema it needs CREATE on the database; in a schema that another role made, USAGE on it, SELECT, INSERT, UPDATE and DELETE on its tables, and USAGE on its sequences.";
+
+/** The server was not reached, went away, or did not answer in time. pg's own errors have no code that would tell them apart. */
+export function isUnanswered(error: unknown): boolean {
+  if (!(error instanceof Error) || error instanceof OncehookError) return false;
+  if (error instanceof ConnectionTimeout || "syscall" in error || "errno" in error) return true;
+  return /connection|timeout exceeded|Query read timeout|Client (?:was closed|has encountered)|Cannot use a pool/i.test(
+    error.message,
+  );
+}

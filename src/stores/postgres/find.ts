@@ -1,0 +1,72 @@
+/** Finds events and quarantined bodies by filter. */
+import type { EventRecord, QuarantineRecord } from "../../inbox/record.ts";
+import type { EventQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
+import { HELD, OUTCOME, STATE } from "../codes.ts";
+import { LANES_OF_MESSAGE } from "./lanes.ts";
+import {
+  EVENT,
+  type FullEventRow,
+  QUARANTINE,
+  type QuarantineRow,
+  toEventRecord,
+  toQuarantineRecord,
+} from "./records.ts";
+import type { Session } from "./session.ts";
+import { textBytes } from "./text.ts";
+
+/** Collects conditions with their parameters. */
+class Conditions {
+  readonly values: unknown[] = [];
+  readonly #sql: string[] = [];
+
+  /** `?` in `sql` becomes the parameter; nothing is added for an undefined value. */
+  add(value: unknown, sql: string): void {
+    if (value === undefined) return;
+    this.values.push(value);
+    this.#sql.push(sql.replaceAll("?", `$${this.values.length}`));
+  }
+
+  get where(): string {
+    return this.#sql.length === 0 ? "" : `where ${this.#sql.join(" and ")}`;
+  }
+}
+
+export async function find(session: Session, query: EventQuery): Promise<Page<EventRecord>> {
+  const conditions = conditionsOf(query);
+  const direction = query.order === "oldest" ? "asc" : "desc";
+  conditions.add(query.after, direction === "asc" ? "e.id > ?::bigint" : "e.id < ?::bigint");
+  const text = `${EVENT} ${conditions.where} order by e.id ${direction} limit ${query.limit + 1}`;
+  const rows = await session.rows<FullEventRow>(null, text, conditions.values);
+  const items = rows.slice(0, query.limit).map(toEventRecord);
+  return { items, next: rows.length > items.length ? (items.at(-1)?.id ?? null) : null };
+}
+
+function conditionsOf(query: EventQuery): Conditions {
+  const all = new Conditions();
+  const bytes = (text: string | undefined) => (text === undefined ? undefined : textBytes(text));
+  all.add(
+    query.states?.map((state) => STATE[state]),
+    "e.state = any(?::smallint[])",
+  );
+  all.add(query.outcome === undefined ? undefined : OUTCOME[query.outcome], "e.outcome = ?::smallint");
+  all.add(query.late, "e.late = ?::boolean");
+  all.add(query.conflict, "e.conflict = ?::boolean");
+  all.add(query.errorCode, "e.error_code = ?::text");
+  all.add(bytes(query.eventType), "k.name = ?::bytea");
+  all.add(bytes(query.apiClientId), "c.name = ?::bytea");
+  all.add(bytes(query.messageId), `e.lane = any(array(${LANES_OF_MESSAGE("?")}))`);
+  all.add(bytes(query.externalReference), "l.reference = ?::bytea");
+  all.add(bytes(query.peer), "l.peer = ?::bytea");
+  all.add(query.acceptedFrom, "e.accepted >= ?::bigint");
+  all.add(query.acceptedTo, "e.accepted <= ?::bigint");
+  return all;
+}
+
+export async function findQuarantined(session: Session, query: QuarantineQuery): Promise<Page<QuarantineRecord>> {
+  const states = (query.states ?? ["held", "replayed", "discarded"]).map((state) => HELD[state]);
+  const text = `${QUARANTINE} where state = any($1::smallint[]) and id < $2::bigint order by id desc limit $3::int`;
+  const values = [states, query.after ?? Number.MAX_SAFE_INTEGER, query.limit + 1];
+  const rows = await session.rows<QuarantineRow>("find_quarantined", text, values);
+  const items = rows.slice(0, query.limit).map(toQuarantineRecord);
+  return { items, next: rows.length > items.length ? (items.at(-1)?.id ?? null) : null };
+}

@@ -1,0 +1,201 @@
+/** Takes another store's lanes into the Postgres inbox: every table of a page in one statement. */
+import {
+  countIn,
+  type ImportAnswer,
+  type ImportPage,
+  type TransferredEvent,
+  type TransferredLane,
+  type TransferredTotals,
+} from "../../inbox/transfer.ts";
+import { HELD, keepOf, OUTCOME, STATE, STATUS, TAG } from "../codes.ts";
+import { type Columns, named, transposed, unnested, type Values } from "./columns.ts";
+import { nullableBytes } from "./lanes.ts";
+import type { Names } from "./names.ts";
+import type { OpenInbox } from "./open-inbox.ts";
+import type { Session } from "./session.ts";
+import { TallySheet } from "./tally.ts";
+import { plainText, textBytes } from "./text.ts";
+
+/** `name type`, separated by commas. */
+const columns = (text: string): Columns =>
+  text.split(",").map((column) => {
+    const [name = "", type = ""] = column.trim().split(" ");
+    return [name, type];
+  });
+
+const TABLES = {
+  lane: columns(`id bigint, client int, tag smallint, message bytea, status smallint, ready_at bigint, cursor bigint,
+    gap_since bigint, epoch int, peer bytea, reference bytea`),
+  event: columns(`id bigint, lane bigint, seq bigint, kind int, state smallint, outcome smallint, keep smallint,
+    finished bigint, attempts int, started bigint, late boolean, forced boolean, duplicates int, conflict boolean,
+    gap_wait bigint, occurred bigint, signed bigint, accepted bigint, error_code text, error text, digest bytea, trace text,
+    has_body boolean`),
+  body: columns("event bigint, raw bytea"),
+  conflict: columns("event bigint, digest bytea, signed bigint, at bigint, raw bytea"),
+  gap: columns("lane bigint, lo bigint, hi bigint, skipped bigint, filled bigint"),
+  attempt: columns("event bigint, attempt int, at bigint, duration bigint, error_code text, error text"),
+  quarantine: columns(`id bigint, digest bytea, reason text, slot text, scope text, state smallint, replayed_as bigint,
+    signed bigint, accepted bigint, bytes int, trace text, raw bytea`),
+  audit: columns("id bigint, at bigint, by text, act text, detail text"),
+} as const;
+type Table = keyof typeof TABLES;
+
+const INSERT = Object.fromEntries(
+  Object.entries(TABLES).map(([table, own]) => [
+    table,
+    `insert into {}.${table} (${named(own)}) overriding system value select * from ${unnested(own, 0)}
+     on conflict do nothing returning ${own[0]?.[0]} as key`,
+  ]),
+);
+const KNOWN = "select id from {}.lane where id = any($1::bigint[])";
+/** One import at a time. */
+const LOCK = "select pg_advisory_xact_lock(hashtext('oncehook import {}'))";
+const META = "select key, value from {}.meta where key in ('copied_from', 'copy_finished')";
+const WRITE_META = "insert into {}.meta (key, value) values ($1::text, $2::text) on conflict (key) do nothing";
+const EMPTY = `select not exists (select 1 from {}.lane) and not exists (select 1 from {}.quarantine)
+  and not exists (select 1 from {}.audit) as empty`;
+const LAST = "select coalesce(max(id), 0) as last from {}.lane";
+/** New ids lie above those that came with the copy. */
+const RAISE = `select setval('{}.lane_id', greatest((select last_value from {}.lane_id), (select max(id) from {}.lane), 1)),
+  setval('{}.event_id', greatest((select last_value from {}.event_id), (select max(id) from {}.event), 1)),
+  setval(pg_get_serial_sequence('{}.quarantine', 'id'), (select coalesce(max(id), 0) + 1 from {}.quarantine), false),
+  setval(pg_get_serial_sequence('{}.audit', 'id'), (select coalesce(max(id), 0) + 1 from {}.audit), false)`;
+
+export async function importPage(inbox: OpenInbox, page: ImportPage): Promise<ImportAnswer> {
+  const events = page.lanes.flatMap(({ key, events: own }) => own.map(({ eventType }) => ({ lane: key, eventType })));
+  await inbox.read((session) => inbox.names.enter(session, events));
+  return inbox.transaction(async (session) => {
+    await session.rows("import_lock", LOCK);
+    const meta = await session.rows<{ key: string; value: string }>("import_meta", META);
+    const source = meta.find(({ key }) => key === "copied_from")?.value;
+    if (source === undefined ? !(await isEmpty(session)) : source !== page.source) return { ok: false };
+    await session.rows("import_note", WRITE_META, ["copied_from", page.source]);
+    const finished = meta.some(({ key }) => key === "copy_finished");
+    if (!finished) await take(inbox, session, page);
+    const [row] = await session.rows<{ last: number }>("import_last", LAST);
+    return { ok: true, lastLane: row?.last ?? 0, finished: finished || page.totals !== null };
+  });
+}
+
+async function isEmpty(session: Session): Promise<boolean> {
+  const [row] = await session.rows<{ empty: boolean }>("import_empty", EMPTY);
+  return row?.empty === true;
+}
+
+async function take(inbox: OpenInbox, session: Session, page: ImportPage): Promise<void> {
+  const sheet = new TallySheet(inbox.instance);
+  const there = await session.rows<{ id: number }>("import_known", KNOWN, [page.lanes.map(({ id }) => id)]);
+  const known = new Set(there.map(({ id }) => id));
+  // A lane that is there was taken by an earlier call, whole.
+  const lanes = page.lanes.filter(({ id }) => !known.has(id));
+  await takeLanes(session, inbox.names, lanes);
+  for (const { events, status } of lanes) {
+    sheet.gauge("pending", countIn(events, "pending"));
+    sheet.gauge("dead", countIn(events, "dead"));
+    sheet.gauge("blocked", Number(status === "blocked"));
+  }
+  await takeQuarantined(session, sheet, page);
+  const audit = page.audit.map(({ id, at, by, act, detail }) => [id, at, by, act, detail]);
+  await insert(session, "audit", audit);
+  if (page.totals !== null) await takeTotals(session, sheet, page.totals);
+  await sheet.write(session);
+}
+
+async function takeLanes(session: Session, names: Names, lanes: readonly TransferredLane[]): Promise<void> {
+  const events = lanes.flatMap((lane) => lane.events.map((event) => ({ ...event, lane: lane.id })));
+  await insert(
+    session,
+    "lane",
+    lanes.map((lane) => laneValues(names, lane)),
+  );
+  await insert(
+    session,
+    "event",
+    events.map((event) => eventValues(names, event)),
+  );
+  await insert(
+    session,
+    "body",
+    events.flatMap(({ id, raw }) => (raw === null ? [] : [[id, bytes(raw)]])),
+  );
+  await insert(session, "conflict", events.flatMap(conflictValues));
+  await insert(
+    session,
+    "gap",
+    lanes.flatMap(({ id, gaps }) => gaps.map((gap) => [id, gap.from, gap.to, gap.skippedAt, gap.filledAt])),
+  );
+  await insert(
+    session,
+    "attempt",
+    lanes.flatMap(({ attempts }) => attempts.map(attemptValues)),
+  );
+}
+
+/** The first column of the rows that were not there before. */
+async function insert(session: Session, table: Table, rows: readonly Values[]): Promise<ReadonlySet<number>> {
+  if (rows.length === 0) return new Set();
+  const inserted = await session.rows<{ key: number }>(
+    `import_${table}`,
+    INSERT[table] ?? "",
+    transposed(TABLES[table], rows),
+  );
+  return new Set(inserted.map(({ key }) => key));
+}
+
+function laneValues(names: Names, lane: TransferredLane): Values {
+  const { id, key, status, readyAt, cursor, gapSince, epoch, peer, externalReference } = lane;
+  const place = [id, names.clientId(key.apiClientId), TAG[key.tag], textBytes(key.messageId)];
+  const named = [nullableBytes(peer), nullableBytes(externalReference)];
+  return [...place, STATUS[status], readyAt, cursor, gapSince, epoch, ...named];
+}
+
+function eventValues(names: Names, event: TransferredEvent & { readonly lane: number }): Values {
+  const { id, lane, sequence, eventType, state, outcome, finishedAt, attempts, startedAt, late, forced } = event;
+  const hasBody = event.raw !== null;
+  const ended = [outcome === null ? null : OUTCOME[outcome], keepOf({ state, outcome, hasBody }), finishedAt];
+  const times = [event.gapWaitMs, event.occurredAt, event.signedAt, event.acceptedAt];
+  const error = [event.errorCode, event.error].map((text) => (text === null ? null : plainText(text)));
+  return [
+    ...[id, lane, sequence, names.kindId(eventType), STATE[state], ...ended, attempts, startedAt, late, forced],
+    ...[event.duplicates, event.conflict, ...times, ...error, bytes(event.digest), event.trace, hasBody],
+  ];
+}
+
+function conflictValues({ id, conflicting }: TransferredEvent): Values[] {
+  if (conflicting === null) return [];
+  const { digest, signedAt, at, raw } = conflicting;
+  return [[id, bytes(digest), signedAt, at, bytes(raw)]];
+}
+
+function attemptValues({ eventId, attempt, at, durationMs, errorCode, error }: TransferredLane["attempts"][number]) {
+  return [eventId, attempt, at, Math.round(durationMs), plainText(errorCode), plainText(error)];
+}
+
+async function takeQuarantined(session: Session, sheet: TallySheet, { quarantined }: ImportPage): Promise<void> {
+  const rows = quarantined.map((row) => {
+    const { id, digest, reason, slot, scope, state, replayedAs, signedAt, acceptedAt, trace, raw } = row;
+    const body = raw === null ? null : bytes(raw);
+    const source = [bytes(digest), reason, slot, scope, HELD[state], replayedAs];
+    return [id, ...source, signedAt, acceptedAt, body?.byteLength ?? 0, trace, body];
+  });
+  const taken = await insert(session, "quarantine", rows);
+  for (const { id, state, raw } of quarantined) {
+    if (state !== "held" || !taken.has(id)) continue;
+    sheet.gauge("held", 1);
+    sheet.gauge("held_bytes", raw?.byteLength ?? 0);
+  }
+}
+
+async function takeTotals(session: Session, sheet: TallySheet, totals: TransferredTotals): Promise<void> {
+  for (const [name, value] of Object.entries(totals.counters)) {
+    sheet.count(name as keyof TransferredTotals["counters"], value);
+  }
+  if (totals.newestSignedAt !== null) sheet.signed(totals.newestSignedAt);
+  if (totals.serviceResigns) sheet.resigned();
+  await session.rows("import_raise", RAISE);
+  await session.rows("import_end", WRITE_META, ["copy_finished", "true"]);
+}
+
+function bytes(raw: Uint8Array): Buffer {
+  return Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
+}

@@ -1,0 +1,86 @@
+/** The processes that work on the inbox, and the leases of those that are gone. */
+import type { Heartbeat, InstanceIdentity, InstanceRecord } from "../../inbox/store.ts";
+import { processRuns } from "../../internal/process.ts";
+import type { Session } from "./session.ts";
+
+interface InstanceRow {
+  readonly id: number;
+  readonly name: string;
+  readonly pid: number;
+  readonly pid_started: string;
+}
+
+const OF_HOST = "select id, name, pid, pid_started from {}.instance where host = $1::text for update";
+const REMOVE = "delete from {}.instance where id = any($1::int[])";
+/** What a gone instance had counted goes to row 0. */
+const FOLD = `with gone as (delete from {}.tally where instance = any($1::int[]) returning *)
+  update {}.tally t set
+    pending = t.pending + g.pending, dead = t.dead + g.dead, held = t.held + g.held, held_bytes = t.held_bytes + g.held_bytes,
+    blocked = t.blocked + g.blocked, accepted = t.accepted + g.accepted, duplicates = t.duplicates + g.duplicates,
+    conflicts = t.conflicts + g.conflicts, late = t.late + g.late, handled = t.handled + g.handled,
+    unhandled = t.unhandled + g.unhandled, retried = t.retried + g.retried, dead_lettered = t.dead_lettered + g.dead_lettered,
+    discarded = t.discarded + g.discarded, gaps_skipped = t.gaps_skipped + g.gaps_skipped,
+    quarantined = t.quarantined + g.quarantined, newest_signed = greatest(t.newest_signed, g.newest_signed),
+    resigned = t.resigned or g.resigned
+  from (select sum(pending)::bigint as pending, sum(dead)::bigint as dead, sum(held)::bigint as held,
+    sum(held_bytes)::bigint as held_bytes, sum(blocked)::bigint as blocked, sum(accepted)::bigint as accepted,
+    sum(duplicates)::bigint as duplicates, sum(conflicts)::bigint as conflicts, sum(late)::bigint as late,
+    sum(handled)::bigint as handled, sum(unhandled)::bigint as unhandled, sum(retried)::bigint as retried,
+    sum(dead_lettered)::bigint as dead_lettered, sum(discarded)::bigint as discarded,
+    sum(gaps_skipped)::bigint as gaps_skipped, sum(quarantined)::bigint as quarantined,
+    max(newest_signed) as newest_signed, bool_or(resigned) as resigned from gone having count(*) > 0) g
+  where t.instance = 0`;
+/** One opening at a time: another that had not yet committed would look like nobody, and lose the leases that it takes next. */
+const ALONE = "select pg_advisory_xact_lock(hashtext('oncehook open {}'))";
+/** Whoever held these leases has closed the inbox or died, and can settle nothing any more. */
+const EXPIRE = `update {}.lane set ready_at = least(ready_at, $1::bigint)
+  where status = 2 and not exists (select 1 from {}.instance i where i.id = holder)`;
+const ENTER = `insert into {}.instance (name, host, pid, pid_started, opened) values ($1::text, $2::text, $3::int, $4::text, $5::bigint) returning id`;
+const TALLY = "insert into {}.tally (instance) values ($1::int)";
+
+/** Enters this open among the instances, and expires the leases of those of this host that no longer run. */
+export async function enterInstance(session: Session, instance: InstanceIdentity, now: number): Promise<number> {
+  const { id, host, pid, pidStartedAt } = instance;
+  await session.rows("open_alone", ALONE);
+  const rows = await session.rows<InstanceRow>("instances_of_host", OF_HOST, [host]);
+  // The same name again is this open itself, after a close that could not be written.
+  const gone = rows.filter((row) => row.name === id || !processRuns(row.pid, row.pid_started)).map((row) => row.id);
+  await removeInstances(session, gone);
+  await session.rows("expire", EXPIRE, [now]);
+  const [entered] = await session.rows<{ id: number }>("enter_instance", ENTER, [id, host, pid, pidStartedAt, now]);
+  if (entered === undefined) throw new RangeError("The instance was not entered.");
+  await session.rows("enter_tally", TALLY, [entered.id]);
+  return entered.id;
+}
+
+/** Takes instances out; leases they still hold expire when the inbox is opened next. */
+export async function removeInstances(session: Session, ids: readonly number[]): Promise<void> {
+  if (ids.length === 0) return;
+  await session.rows("remove_instances", REMOVE, [ids]);
+  await session.rows("fold", FOLD, [ids]);
+}
+
+const BEAT = `insert into {}.instance (id, name, host, pid, pid_started, opened, seen, keyring, counters)
+  overriding system value values ($1::int, $2::text, $3::text, $4::int, $5::text, $6::bigint, $6::bigint, $7::text, $8::jsonb)
+  on conflict (id) do update set seen = excluded.seen, keyring = excluded.keyring, counters = excluded.counters`;
+
+export interface Beat {
+  readonly id: number;
+  readonly instance: InstanceIdentity;
+  readonly beat: Heartbeat;
+  readonly now: number;
+}
+
+export async function beat(session: Session, { id, instance, beat, now }: Beat): Promise<void> {
+  const { host, pid, pidStartedAt } = instance;
+  const counters = JSON.stringify(beat.counters);
+  await session.rows("beat", BEAT, [id, instance.id, host, pid, pidStartedAt, now, beat.keyringVersion, counters]);
+}
+
+const SEEN = `select name as id, host, pid, seen as "seenAt", keyring as "keyringVersion", counters
+  from {}.instance i where seen is not null order by i.id`;
+
+/** Those that ever said that they live. */
+export function readInstances(session: Session): Promise<readonly InstanceRecord[]> {
+  return session.rows<InstanceRecord>("instances", SEEN);
+}

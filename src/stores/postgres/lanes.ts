@@ -1,0 +1,223 @@
+/** Locks lanes and reads what is in them: the lanes first, their events in a later statement, or wake-ups are lost. */
+import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
+import type { LaneKey, NewEvent } from "../../inbox/record.ts";
+import { outcomeWord, STATUS, stateWord, statusWord, TAG, tagWord } from "../codes.ts";
+import { plainArray } from "./columns.ts";
+import { LaneAppeared } from "./failures.ts";
+import type { Names } from "./names.ts";
+import type { Session } from "./session.ts";
+import { bytesText, textBytes } from "./text.ts";
+
+export interface LaneRow {
+  readonly id: number;
+  readonly client: number;
+  readonly tag: number;
+  readonly message: Buffer;
+  readonly status: number;
+  readonly ready_at: number | null;
+  readonly cursor: number | null;
+  readonly gap_since: number | null;
+  readonly epoch: number;
+  readonly holder: number | null;
+  readonly leased: number | null;
+  readonly peer: Buffer | null;
+  readonly reference: Buffer | null;
+}
+
+export interface EventRow {
+  readonly id: number;
+  readonly lane: number;
+  readonly seq: number;
+  readonly kind: number;
+  readonly state: number;
+  readonly outcome: number | null;
+  readonly finished: number | null;
+  readonly attempts: number;
+  readonly started: number | null;
+  readonly late: boolean;
+  readonly forced: boolean;
+  readonly duplicates: number;
+  readonly conflict: boolean;
+  readonly gap_wait: number;
+  readonly occurred: number;
+  readonly signed: number;
+  readonly accepted: number;
+  readonly error_code: string | null;
+  readonly error: string | null;
+  readonly digest: Buffer;
+  readonly trace: string | null;
+  readonly has_body: boolean;
+}
+
+interface GapRow {
+  readonly lane: number;
+  readonly lo: number;
+  readonly hi: number;
+  readonly skipped: number;
+  readonly filled: number | null;
+}
+
+/**
+ * Sorted, so that two transactions never wait for each other; a statement of its own, so that what follows sees what others
+ * did. Each key is looked up by itself: a join could be planned as a scan of all lanes while their number is not known.
+ */
+const LOCK = `select l.* from {}.lane l where l.id = any(array(
+    select unnest($1::bigint[]) union
+    select k.id from unnest($2::int[], $3::smallint[], $4::bytea[]) as w (client, tag, message)
+    cross join lateral (
+      select id from {}.lane where client = w.client and tag = w.tag and message = w.message limit 1) k
+  )) order by l.id for update`;
+
+/** The ids of a message's lanes, of any client and tag; each is looked up by itself, as above. */
+export const LANES_OF_MESSAGE = (message: string): string => `select k.id from {}.client c
+  cross join unnest('{${Object.values(TAG).join(",")}}'::smallint[]) as t (tag)
+  cross join lateral (
+    select id from {}.lane where client = c.id and tag = t.tag and message = ${message}::bytea limit 1) k`;
+
+/** Waits for another transaction that is making the same lane, and then leaves it alone. */
+const MAKE = `with made as (insert into {}.lane (id, client, tag, message, peer, reference)
+  select * from unnest($1::bigint[], $2::int[], $3::smallint[], $4::bytea[], $5::bytea[], $6::bytea[])
+    as new (id, client, tag, message, peer, reference)
+  order by client, tag, message on conflict (client, tag, message) do nothing returning 1)
+  select count(*)::int as count from made`;
+
+/** One text: as rows, each number would be parsed with all that belongs to a row. */
+const LANE_IDS = "select array(select nextval('{}.lane_id') from generate_series(1, $1::int))::text as ids";
+
+const EVENTS = "select * from {}.event where lane = any($1::bigint[])";
+
+const GAPS = "select * from {}.gap where lane = any($1::bigint[])";
+
+export type Key = Pick<LaneRow, "client" | "tag" | "message">;
+
+export function keyText({ client, tag, message }: Key): string {
+  return `${client} ${tag} ${message.toString("latin1")}`;
+}
+
+export function keyOf(names: Names, lane: LaneKey): Key {
+  return { client: names.clientId(lane.apiClientId), tag: TAG[lane.tag], message: textBytes(lane.messageId) };
+}
+
+/** Locks the lanes with these ids and keys that exist. */
+export function lockLanes(session: Session, ids: readonly number[], keys: readonly Key[]): Promise<readonly LaneRow[]> {
+  const values = [
+    plainArray(ids),
+    plainArray(keys.map(({ client }) => client)),
+    plainArray(keys.map(({ tag }) => tag)),
+    keys.map(({ message }) => message),
+  ];
+  return session.rows<LaneRow>("lock", LOCK, values);
+}
+
+/** Makes lanes. @throws LaneAppeared when another transaction has made one since */
+export async function makeLanes(
+  session: Session,
+  lanes: readonly { readonly key: Key; readonly event: Pick<NewEvent, "peer" | "externalReference"> }[],
+): Promise<readonly LaneRow[]> {
+  if (lanes.length === 0) return [];
+  // In the order of arrival, by which lanes that are due at the same time are claimed.
+  const ids = await newIds(session, "lane_ids", LANE_IDS, lanes.length);
+  const rows = lanes.map(({ key, event }, index) => newLane(ids[index] ?? 0, key, event));
+  const [made] = await session.rows<{ count: number }>("make", MAKE, [
+    plainArray(ids),
+    plainArray(rows.map(({ client }) => client)),
+    plainArray(rows.map(({ tag }) => tag)),
+    rows.map(({ message }) => message),
+    rows.map(({ peer }) => peer),
+    rows.map(({ reference }) => reference),
+  ]);
+  if (made?.count !== lanes.length) throw new LaneAppeared();
+  return rows;
+}
+
+function newLane(id: number, key: Key, event: Pick<NewEvent, "peer" | "externalReference">): LaneRow {
+  const { peer, externalReference } = event;
+  return {
+    ...{ ...key, id, status: STATUS.idle, ready_at: null, cursor: null, gap_since: null, epoch: 0 },
+    ...{ holder: null, leased: null, peer: nullableBytes(peer), reference: nullableBytes(externalReference) },
+  };
+}
+
+/** New numbers, ascending: the answer of a statement that gives them as the text of an array, `ids`. */
+export async function newIds(session: Session, name: string, text: string, count: number): Promise<readonly number[]> {
+  const [row] = await session.rows<{ ids: string }>(name, text, [count]);
+  if (row === undefined) throw new RangeError("The sequence gave no numbers.");
+  return row.ids.slice(1, -1).split(",").map(Number);
+}
+
+/** The lanes of locked rows, with their events and gaps. */
+export async function readLanes(session: Session, names: Names, rows: readonly LaneRow[]): Promise<LaneState[]> {
+  if (rows.length === 0) return [];
+  const ids = [plainArray(rows.map(({ id }) => id))];
+  // Sorted here: asked to, the planner may read all events in the order of their ids.
+  const events = (await session.rows<EventRow>("events", EVENTS, ids)).toSorted((a, b) => a.id - b.id);
+  await names.learn(session, { clients: rows.map(({ client }) => client), kinds: events.map(({ kind }) => kind) });
+  const lanes = new Map(rows.map((row) => [row.id, toLane(names, row)]));
+  for (const row of events) {
+    const lane = lanes.get(row.lane);
+    if (lane !== undefined) lane.events.push(toEvent(names, lane, row));
+  }
+  const gaps = (await session.rows<GapRow>("gaps", GAPS, ids)).toSorted((a, b) => a.hi - b.hi);
+  for (const { lane, lo, hi, skipped, filled } of gaps) {
+    lanes.get(lane)?.gaps.push({ from: lo, to: hi, skippedAt: skipped, filledAt: filled });
+  }
+  for (const { id, leased } of rows) {
+    const lane = lanes.get(id);
+    if (lane !== undefined) lane.leased = lane.events.find((event) => event.id === leased) ?? null;
+  }
+  return [...lanes.values()];
+}
+
+export function toLane(names: Names, row: LaneRow): LaneState {
+  return {
+    id: row.id,
+    key: { apiClientId: names.client(row.client), tag: tagWord(row.tag), messageId: bytesText(row.message) },
+    cursor: row.cursor,
+    status: statusWord(row.status),
+    readyAt: row.ready_at,
+    gapSince: row.gap_since,
+    epoch: row.epoch,
+    peer: nullableText(row.peer),
+    externalReference: nullableText(row.reference),
+    holder: row.holder === null ? null : String(row.holder),
+    leased: null,
+    events: [],
+    gaps: [],
+    attempts: [],
+  };
+}
+
+function toEvent(names: Names, lane: LaneState, row: EventRow): LaneEvent {
+  return {
+    id: row.id,
+    lane,
+    sequence: row.seq,
+    eventType: names.kind(row.kind),
+    state: stateWord(row.state),
+    outcome: outcomeWord(row.outcome),
+    late: row.late,
+    forced: row.forced,
+    occurredAt: row.occurred,
+    signedAt: row.signed,
+    acceptedAt: row.accepted,
+    startedAt: row.started,
+    finishedAt: row.finished,
+    attempts: row.attempts,
+    duplicates: row.duplicates,
+    conflict: row.conflict,
+    errorCode: row.error_code,
+    error: row.error,
+    trace: row.trace,
+    digest: row.digest,
+    gapWaitMs: row.gap_wait,
+    hasBody: row.has_body,
+  };
+}
+
+export function nullableBytes(text: string | null): Buffer | null {
+  return text === null ? null : textBytes(text);
+}
+
+function nullableText(bytes: Buffer | null): string | null {
+  return bytes === null ? null : bytesText(bytes);
+}

@@ -1,0 +1,114 @@
+/** Brings the schema to this version, or says why it must not. */
+import { SetupError } from "../../errors.ts";
+import type { OpenContext } from "../../inbox/store.ts";
+import { copyUnfinished } from "../../inbox/transfer.ts";
+import { type PgClient, types } from "./driver.ts";
+import { sqlState } from "./failures.ts";
+import { inbox } from "./migrations/0001-inbox.ts";
+
+interface Migration {
+  readonly sql: string;
+  /** The oldest schema whose code can still read and write the inbox after it. */
+  readonly minReader: number;
+}
+
+/** Entry n makes schema n + 1. */
+const MIGRATIONS: readonly Migration[] = [{ sql: inbox, minReader: 1 }];
+
+/**
+ * Runs what is missing in one transaction, under a lock that other processes wait for; checks whose inbox it is.
+ *
+ * @throws SetupError `inbox_too_new`, `migration_needed` with `"check"`, `wrong_receiver_name`, and `invalid_option` for a
+ *   schema that holds something else
+ */
+export async function migrate(client: PgClient, schema: string, context: OpenContext): Promise<void> {
+  await client.query("begin");
+  try {
+    // Another process may migrate a large inbox meanwhile, and the role's own limits are meant for small statements.
+    await client.query("set local statement_timeout = 0; set local lock_timeout = 0");
+    await client.query("select pg_advisory_xact_lock(hashtext('oncehook ' || $1))", [schema]);
+    await bringUp(client, schema, context.migrate);
+    await claimName(client, schema, context);
+    await client.query("commit");
+  } catch (error) {
+    await client.query("rollback").catch(() => {});
+    throw error;
+  }
+}
+
+async function bringUp(client: PgClient, schema: string, mode: OpenContext["migrate"]): Promise<void> {
+  const { found, minReader } = await schemaOf(client, schema);
+  const newest = MIGRATIONS.length;
+  if (found > newest && minReader > newest) {
+    const message = `The inbox has schema ${found}; this version knows ${newest}: upgrade oncehook.`;
+    throw new SetupError("inbox_too_new", message, { fields: { schema: found, newest } });
+  }
+  if (found >= newest) return;
+  if (mode === "check") {
+    const message = `The inbox has schema ${found} and needs ${newest}: open it once with migrate: "auto".`;
+    throw new SetupError("migration_needed", message, { fields: { schema: found, newest } });
+  }
+  // One that was made for a role that may make none.
+  const { rows } = await client.query({ text: "select to_regnamespace($1) is null as new", values: [schema], types });
+  if (rows[0]?.new === true) await client.query(`create schema ${schema}`);
+  // Only for the statements of the migration, which name their tables without the schema.
+  await client.query(`set local search_path = ${schema}, pg_temp`);
+  for (const { sql } of MIGRATIONS.slice(found)) await client.query(sql);
+  await writeMeta(client, schema, "schema", String(newest));
+  await writeMeta(client, schema, "min_reader", String(MIGRATIONS.at(-1)?.minReader ?? newest));
+}
+
+const THERE = `select to_regclass($1) is not null as ours,
+  exists (select 1 from pg_catalog.pg_class where relnamespace = to_regnamespace($2)) as taken`;
+
+/** What `meta` says of the schema; 0 when there is no inbox yet. */
+async function schemaOf(client: PgClient, schema: string): Promise<{ found: number; minReader: number }> {
+  const { rows } = await client.query({ text: THERE, values: [`${schema}.meta`, schema], types });
+  const { ours, taken } = rows[0] ?? {};
+  if (ours !== true && taken === true) throw notOurs(schema);
+  if (ours !== true) return { found: 0, minReader: 0 };
+  const found = Number(await readMeta(client, schema, "schema").catch(refuseOthers(schema)));
+  if (!Number.isInteger(found)) throw notOurs(schema);
+  return { found, minReader: Number(await readMeta(client, schema, "min_reader")) };
+}
+
+const UNDEFINED_COLUMN = "42703";
+
+function refuseOthers(schema: string): (error: unknown) => never {
+  return (error) => {
+    throw sqlState(error) === UNDEFINED_COLUMN ? notOurs(schema) : error;
+  };
+}
+
+function notOurs(schema: string): SetupError {
+  const message = `The schema ${schema} holds something else than an inbox: give the inbox a schema of its own.`;
+  return new SetupError("invalid_option", message, { fields: { option: "schema" } });
+}
+
+/** Records whose inbox this is, at its first open; refuses another receiver later. */
+async function claimName(client: PgClient, schema: string, context: OpenContext): Promise<void> {
+  const recorded = await readMeta(client, schema, "name");
+  if (recorded !== undefined && recorded !== context.name) {
+    const message =
+      "This inbox belongs to a receiver of another name: give each receiver its own schema, or keep the name.";
+    throw new SetupError("wrong_receiver_name", message);
+  }
+  const isPart = (await readMeta(client, schema, "copied_from")) && !(await readMeta(client, schema, "copy_finished"));
+  if (isPart && context.copying !== true) throw copyUnfinished(schema);
+  await writeMeta(client, schema, "name", context.name);
+  await writeMeta(client, schema, "first_sequence", String(context.firstSequence));
+  await writeMeta(client, schema, "tolerance_ms", String(context.toleranceMs));
+}
+
+async function readMeta(client: PgClient, schema: string, key: string): Promise<string | undefined> {
+  const { rows } = await client.query(`select value from ${schema}.meta where key = $1`, [key]);
+  return rows[0]?.value as string | undefined;
+}
+
+async function writeMeta(client: PgClient, schema: string, key: string, value: string): Promise<void> {
+  await client.query(
+    `insert into ${schema}.meta (key, value) values ($1, $2)
+     on conflict (key) do update set value = excluded.value where meta.value <> excluded.value`,
+    [key, value],
+  );
+}

@@ -1,0 +1,104 @@
+/** Numbers for texts that repeat: client ids and event types. Entered in transactions of their own, so none is taken back. */
+import type { Session } from "./session.ts";
+import { bytesText, textBytes } from "./text.ts";
+
+interface NameRow {
+  readonly id: number;
+  readonly name: Buffer;
+}
+
+/** Ids are read first: entering one that is there would use up a number each time. */
+const statements = (table: "client" | "kind") => ({
+  find: { name: `find_${table}`, text: `select id, name from {}.${table} where name = any($1::bytea[])` },
+  findIds: { name: `name_${table}`, text: `select id, name from {}.${table} where id = any($1::int[])` },
+  enter: {
+    name: `enter_${table}`,
+    // On disk before its number is used, whatever the server's default: this process remembers it through a crash of the server.
+    text: `insert into {}.${table} (name) select unnest($1::bytea[]) where set_config('synchronous_commit', 'on', true) = 'on'
+      order by 1 on conflict (name) do nothing`,
+  },
+});
+
+class NameTable {
+  readonly #sql: ReturnType<typeof statements>;
+  readonly #ids = new Map<string, number>();
+  readonly #names = new Map<number, string>();
+
+  constructor(table: "client" | "kind") {
+    this.#sql = statements(table);
+  }
+
+  /** Outside of a transaction. */
+  async enter(session: Session, names: Iterable<string>): Promise<void> {
+    const missing = () => [...new Set(names)].filter((name) => !this.#ids.has(name));
+    if (missing().length === 0) return;
+    await this.#find(session, missing());
+    const unknown = missing();
+    if (unknown.length === 0) return;
+    const { name, text } = this.#sql.enter;
+    await session.rows(name, text, [unknown.map(textBytes)]);
+    await this.#find(session, unknown);
+  }
+
+  async learn(session: Session, ids: Iterable<number>): Promise<void> {
+    const unknown = [...new Set(ids)].filter((id) => !this.#names.has(id));
+    if (unknown.length === 0) return;
+    const { name, text } = this.#sql.findIds;
+    for (const row of await session.rows<NameRow>(name, text, [unknown])) this.#keep(row);
+  }
+
+  id(name: string): number {
+    const id = this.#ids.get(name);
+    if (id === undefined) throw new RangeError("A name was not entered before it is used.");
+    return id;
+  }
+
+  name(id: number): string {
+    const name = this.#names.get(id);
+    if (name === undefined) throw new RangeError(`The inbox holds the number ${id} for a name that it does not know.`);
+    return name;
+  }
+
+  async #find(session: Session, names: readonly string[]): Promise<void> {
+    const { name, text } = this.#sql.find;
+    for (const row of await session.rows<NameRow>(name, text, [names.map(textBytes)])) this.#keep(row);
+  }
+
+  #keep({ id, name }: NameRow): void {
+    const text = bytesText(name);
+    this.#ids.set(text, id);
+    this.#names.set(id, text);
+  }
+}
+
+export class Names {
+  readonly #clients = new NameTable("client");
+  readonly #kinds = new NameTable("kind");
+
+  async enter(
+    session: Session,
+    events: readonly { readonly lane: { readonly apiClientId: string }; readonly eventType: string }[],
+  ): Promise<void> {
+    await this.#clients.enter(
+      session,
+      events.map(({ lane }) => lane.apiClientId),
+    );
+    await this.#kinds.enter(
+      session,
+      events.map(({ eventType }) => eventType),
+    );
+  }
+
+  async learn(
+    session: Session,
+    ids: { readonly clients: Iterable<number>; readonly kinds: Iterable<number> },
+  ): Promise<void> {
+    await this.#clients.learn(session, ids.clients);
+    await this.#kinds.learn(session, ids.kinds);
+  }
+
+  clientId = (name: string): number => this.#clients.id(name);
+  kindId = (name: string): number => this.#kinds.id(name);
+  client = (id: number): string => this.#clients.name(id);
+  kind = (id: number): string => this.#kinds.name(id);
+}

@@ -1,0 +1,152 @@
+/** An inbox that is open: its pool, and what stays the same while it is open. */
+import { StoreError } from "../../errors.ts";
+import type { OpenContext } from "../../inbox/store.ts";
+import { type Clock, systemClock } from "../../internal/clock.ts";
+import type { PgPool } from "./driver.ts";
+import { checkServer } from "./durability.ts";
+import { asStoreError } from "./failures.ts";
+import { enterInstance, removeInstances } from "./instances.ts";
+import { newIds } from "./lanes.ts";
+import { migrate } from "./migrate.ts";
+import { Names } from "./names.ts";
+import { type Access, inTransaction, type Session, withSession } from "./session.ts";
+import type { InboxSettings } from "./settings.ts";
+import { Wake } from "./wake.ts";
+
+const NOW = "select (extract(epoch from clock_timestamp()) * 1000)::bigint as now";
+/** What became ready at a time that has not come again waits for nothing. */
+const MAKE_DUE = "update {}.lane set ready_at = $1::bigint where status = 3 and ready_at > $1::bigint";
+const IDS = "select array(select nextval('{}.event_id') from generate_series(1, $1::int))::text as ids";
+
+export class OpenInbox {
+  readonly context: OpenContext;
+  readonly access: Access;
+  readonly location: string;
+  /** This open's number among the instances: the holder of its leases. */
+  readonly instance: number;
+  readonly names: Names;
+  readonly wake: Wake;
+  readonly #pool: PgPool;
+  readonly #isOurs: boolean;
+  #latest = Number.NEGATIVE_INFINITY;
+  readonly #underWay = new Set<Promise<unknown>>();
+  #closing: Promise<void> | null = null;
+
+  constructor(parts: {
+    readonly context: OpenContext;
+    readonly access: Access;
+    readonly location: string;
+    readonly instance: number;
+    readonly names: Names;
+    readonly isOurs: boolean;
+    readonly listen: boolean;
+  }) {
+    this.context = parts.context;
+    this.access = parts.access;
+    this.location = parts.location;
+    this.instance = parts.instance;
+    this.names = parts.names;
+    this.#pool = parts.access.pool;
+    this.#isOurs = parts.isOurs;
+    this.wake = new Wake(parts.access, { clock: parts.context.clock, listen: parts.listen, instance: parts.instance });
+  }
+
+  /** The database's clock, which all processes share; a test's own clock instead. Epoch milliseconds. */
+  now(session: Session): Promise<number> {
+    return readClock(session, this.context.clock);
+  }
+
+  /** The time for a transaction that writes. After a step back, lanes that were ready are so at once. */
+  async timeToWrite(session: Session): Promise<number> {
+    const now = await this.now(session);
+    if (now < this.#latest) await session.rows("make_due", MAKE_DUE, [now]);
+    this.#latest = now;
+    return now;
+  }
+
+  /** Whether the clock shows less than it did when this process wrote last. */
+  wentBack(now: number): boolean {
+    return now < this.#latest;
+  }
+
+  /** New ids, ascending. */
+  async eventIds(session: Session, count: number): Promise<readonly number[]> {
+    if (count === 0) return [];
+    return newIds(session, "event_ids", IDS, count);
+  }
+
+  transaction<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    return this.during(() => inTransaction(this.access, work));
+  }
+
+  read<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    return this.during(() => withSession(this.access, work));
+  }
+
+  /** Runs what only reads, or brings its own transactions, while the inbox stays open. */
+  during<T>(operation: () => Promise<T>): Promise<T> {
+    if (this.#closing !== null) return Promise.reject(closed());
+    const running = operation().catch((error: unknown) => {
+      throw asStoreError(error, this.location);
+    });
+    this.#underWay.add(running);
+    const done = () => this.#underWay.delete(running);
+    running.then(done, done);
+    return running;
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await Promise.allSettled([...this.#underWay]);
+    await this.wake.stop();
+    // Its row is removed by the next open, once this process is gone.
+    await inTransaction(this.access, (session) => removeInstances(session, [this.instance])).catch(() => {});
+    if (this.#isOurs) await this.#pool.end();
+  }
+}
+
+/** Opens the inbox in `settings.schema` and brings it to this version's schema. */
+export async function openInbox(settings: InboxSettings, context: OpenContext): Promise<OpenInbox> {
+  const { pool, isOurs } = await settings.pool();
+  watchIdle(pool);
+  const { schema, prepares, location, listen } = settings;
+  const access: Access = { pool, clock: context.clock, schema, prepares, texts: new Map() };
+  try {
+    await withSession(access, async ({ client }) => {
+      await checkServer(client);
+      await migrate(client, schema, context);
+    });
+    const instance = await inTransaction(access, async (session) => {
+      const now = await readClock(session, context.clock);
+      await session.rows("make_due", MAKE_DUE, [now]);
+      return enterInstance(session, context.instance, now);
+    });
+    return new OpenInbox({ context, access, location, instance, names: new Names(), isOurs, listen });
+  } catch (error) {
+    if (isOurs) await pool.end().catch(() => {});
+    throw asStoreError(error, location);
+  }
+}
+
+async function readClock(session: Session, clock: Clock): Promise<number> {
+  if (clock !== systemClock) return clock.now();
+  const [row] = await session.rows<{ now: number }>("now", NOW);
+  return row?.now ?? clock.now();
+}
+
+const watched = new WeakSet<PgPool>();
+
+/** A connection that breaks while it is idle is told to the pool, and would end the process if nobody listened. */
+function watchIdle(pool: PgPool): void {
+  if (watched.has(pool)) return;
+  watched.add(pool);
+  pool.on("error", () => {});
+}
+
+export function closed(): StoreError {
+  return new StoreError("closed", "The Postgres store is not open.");
+}

@@ -1,0 +1,173 @@
+/** Removes what is past its retention, in bounded batches. */
+import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
+import { HELD, KEEP, STATUS } from "../codes.ts";
+import type { OpenInbox } from "./open-inbox.ts";
+import type { Session } from "./session.ts";
+import { TallySheet } from "./tally.ts";
+
+const PRUNABLE = `select id, lane, keep, finished from {}.event
+  where keep = $1::smallint and finished < $2::bigint and accepted < $3::bigint order by finished limit $4::int`;
+/** An event changes under its lane's lock alone: first the lanes, then another look. Those that others hold wait for the next time. */
+const LOCK_LANES = "select id from {}.lane where id = any($1::bigint[]) order by id for update skip locked";
+const STILL = "select id, lane, keep, finished from {}.event where id = any($1::bigint[]) and lane = any($2::bigint[])";
+const NEWEST = "select max(newest_signed) as newest from {}.tally";
+const CLEAR_BODIES = "delete from {}.body where event = any($1::bigint[])";
+const CLEAR_CONFLICTS = "delete from {}.conflict where event = any($1::bigint[])";
+const CLEAR_ATTEMPTS = "delete from {}.attempt where event = any($1::bigint[])";
+const KEEP_IDENTITY = `update {}.event set keep = ${KEEP.identity}, has_body = false where id = any($1::bigint[])`;
+const REMOVE_EVENTS = "delete from {}.event where id = any($1::bigint[])";
+const REMOVE_LANES = `delete from {}.lane l where id = any($1::bigint[]) and not exists (select 1 from {}.event e where e.lane = l.id) returning id, status`;
+const REMOVE_GAPS = "delete from {}.gap where lane = any($1::bigint[])";
+const OLD_ROWS = `select id, state, bytes from {}.quarantine
+  where accepted < $1::bigint and (state = 0) = $2::boolean order by accepted limit $3::int for update skip locked`;
+const REMOVE_ROWS = "delete from {}.quarantine where id = any($1::bigint[])";
+const ALWAYS = Number.MAX_SAFE_INTEGER;
+
+interface PrunableRow {
+  readonly id: number;
+  readonly lane: number;
+  readonly keep: number;
+  readonly finished: number;
+}
+
+export async function prune(inbox: OpenInbox, policy: PrunePolicy): Promise<PruneResult> {
+  const bodies = await inbox.transaction((session) => pruneBodies(inbox, session, policy));
+  const events = await inbox.transaction((session) => pruneEvents(inbox, session, policy));
+  const quarantined = await inbox.transaction((session) => pruneQuarantined(inbox, session, policy));
+  return {
+    bodies: bodies.count,
+    events: events.count,
+    lanes: events.lanes,
+    quarantined: quarantined.count,
+    more: bodies.more || events.more || quarantined.more,
+  };
+}
+
+interface Pruned {
+  readonly count: number;
+  readonly more: boolean;
+}
+
+/** A clock that jumped ahead of the service's timestamps must not delete anything. */
+async function cutOffOf(inbox: OpenInbox, session: Session): Promise<number> {
+  const now = await inbox.now(session);
+  const [row] = await session.rows<{ newest: number | null }>("newest", NEWEST);
+  return Math.min(now, row?.newest ?? now);
+}
+
+async function pruneBodies(inbox: OpenInbox, session: Session, policy: PrunePolicy): Promise<Pruned> {
+  const cutOff = await cutOffOf(inbox, session);
+  const { rows, more } = await takeEvents(session, policy.batch, [
+    (limit) => prunable(session, { keep: KEEP.handled, before: cutOff - policy.handledBodiesMs, limit }),
+    (limit) => prunable(session, { keep: KEEP.other, before: cutOff - policy.otherBodiesMs, limit }),
+  ]);
+  const ids = rows.map(({ id }) => id);
+  if (ids.length > 0) {
+    await session.rows("clear_bodies", CLEAR_BODIES, [ids]);
+    await session.rows("clear_conflicts", CLEAR_CONFLICTS, [ids]);
+    await session.rows("keep_identity", KEEP_IDENTITY, [ids]);
+  }
+  return { count: ids.length, more };
+}
+
+/** An identity is kept as long as the service might repeat it, counted from the later of its two times. */
+async function pruneEvents(
+  inbox: OpenInbox,
+  session: Session,
+  policy: PrunePolicy,
+): Promise<Pruned & { lanes: number }> {
+  const cutOff = await cutOffOf(inbox, session);
+  const old = cutOff - policy.identitiesMs;
+  const finished = [KEEP.identity, KEEP.handled, KEEP.other].map(
+    (keep) => (limit: number) => prunable(session, { keep, before: old, accepted: old, limit }),
+  );
+  const { rows, more } = await takeEvents(session, policy.batch, [
+    ...finished,
+    (limit) => prunable(session, { keep: KEEP.dead, before: cutOff - policy.deadMs, limit }),
+  ]);
+  if (rows.length === 0) return { count: 0, more, lanes: 0 };
+  const ids = rows.map(({ id }) => id);
+  await session.rows("clear_bodies", CLEAR_BODIES, [ids]);
+  await session.rows("clear_conflicts", CLEAR_CONFLICTS, [ids]);
+  await session.rows("clear_attempts", CLEAR_ATTEMPTS, [ids]);
+  await session.rows("remove_events", REMOVE_EVENTS, [ids]);
+  const sheet = new TallySheet(inbox.instance);
+  sheet.gauge("dead", -rows.filter(({ keep }) => keep === KEEP.dead).length);
+  const lanes = await removeEmptyLanes(session, sheet, rows);
+  await sheet.write(session);
+  return { count: ids.length, more, lanes };
+}
+
+async function removeEmptyLanes(session: Session, sheet: TallySheet, rows: readonly PrunableRow[]): Promise<number> {
+  const lanes = [...new Set(rows.map(({ lane }) => lane))];
+  const removed = await session.rows<{ id: number; status: number }>("remove_lanes", REMOVE_LANES, [lanes]);
+  if (removed.length > 0) await session.rows("remove_gaps", REMOVE_GAPS, [removed.map(({ id }) => id)]);
+  sheet.gauge("blocked", -removed.filter(({ status }) => status === STATUS.blocked).length);
+  return removed.length;
+}
+
+async function pruneQuarantined(inbox: OpenInbox, session: Session, policy: PrunePolicy): Promise<Pruned> {
+  const cutOff = await cutOffOf(inbox, session);
+  const old = (before: number, held: boolean) => (limit: number) =>
+    session.rows<{ id: number; state: number; bytes: number }>("old_rows", OLD_ROWS, [before, held, limit]);
+  const { rows, more } = await takeBatch(policy.batch, [
+    old(cutOff - policy.deadMs, true),
+    old(cutOff - policy.identitiesMs, false),
+  ]);
+  if (rows.length === 0) return { count: 0, more };
+  await session.rows("remove_rows", REMOVE_ROWS, [rows.map(({ id }) => id)]);
+  const held = rows.filter(({ state }) => state === HELD.held);
+  const sheet = new TallySheet(inbox.instance);
+  sheet.gauge("held", -held.length);
+  sheet.gauge("held_bytes", -held.reduce((sum, { bytes }) => sum + bytes, 0));
+  await sheet.write(session);
+  return { count: rows.length, more };
+}
+
+interface Prunable {
+  readonly keep: number;
+  /** Finished before. */
+  readonly before: number;
+  /** Accepted before. */
+  readonly accepted?: number;
+  readonly limit: number;
+}
+
+function prunable(
+  session: Session,
+  { keep, before, accepted = ALWAYS, limit }: Prunable,
+): Promise<readonly PrunableRow[]> {
+  return session.rows<PrunableRow>("prunable", PRUNABLE, [keep, before, accepted, limit]);
+}
+
+/** A batch of events in lanes that are locked now; what has changed since it was found is left out. */
+async function takeEvents(
+  session: Session,
+  size: number,
+  sources: readonly ((limit: number) => Promise<readonly PrunableRow[]>)[],
+): Promise<{ readonly rows: readonly PrunableRow[]; readonly more: boolean }> {
+  const found = await takeBatch(size, sources);
+  if (found.rows.length === 0) return found;
+  const lanes = [...new Set(found.rows.map(({ lane }) => lane))];
+  const locked = await session.rows<{ id: number }>("lock_lanes", LOCK_LANES, [lanes]);
+  const before = new Map(found.rows.map((row) => [row.id, row]));
+  const values = [[...before.keys()], locked.map(({ id }) => id)];
+  const rows = (await session.rows<PrunableRow>("still_prunable", STILL, values)).filter(
+    ({ id, keep, finished }) => before.get(id)?.keep === keep && before.get(id)?.finished === finished,
+  );
+  // Without progress another round would find the same rows.
+  return { rows, more: found.more && rows.length > 0 };
+}
+
+/** The first `size` rows of the sources together, and whether they hold more. */
+async function takeBatch<Row>(
+  size: number,
+  sources: readonly ((limit: number) => Promise<readonly Row[]>)[],
+): Promise<{ readonly rows: readonly Row[]; readonly more: boolean }> {
+  const rows: Row[] = [];
+  for (const source of sources) {
+    if (rows.length > size) break;
+    rows.push(...(await source(size + 1 - rows.length)));
+  }
+  return { rows: rows.slice(0, size), more: rows.length > size };
+}

@@ -1,0 +1,139 @@
+/** Connections of the pool, and transactions on them. */
+import type { Clock } from "../../internal/clock.ts";
+import { sleep } from "../../internal/clock.ts";
+import { type PgClient, type PgPool, types } from "./driver.ts";
+import { ConnectionTimeout, isContention, isUnanswered } from "./failures.ts";
+
+/** Statements of one connection; names make them prepared, and null is for those of many shapes. */
+export interface Session {
+  readonly client: PgClient;
+  /** Rows of `text`, a statement of this folder, in which `{}` stands for the schema. */
+  rows<Row>(name: string | null, text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
+  /** The connection is not given back to the pool. */
+  discard(why: unknown): void;
+}
+
+/**
+ * Whatever the server's default, a commit here is on disk when it is told. And plans are kept from a time when the tables were
+ * small: a scan that was cheap then would be repeated when they have grown.
+ */
+const BEGIN = "begin; set local synchronous_commit = on; set local enable_seqscan = off";
+/** A server that is gone without a word would be waited for until the system's own limits, which are minutes. */
+export const ANSWER_MS = 30_000;
+/** All connections of the pool may be taken, and a pool of the user's may wait for ever. */
+export const CONNECT_MS = 5_000;
+
+const FIRST_PAUSE_MS = 2;
+const MOST_TRIES = 8;
+
+export interface Access {
+  readonly pool: PgPool;
+  readonly clock: Clock;
+  /** The schema, quoted. */
+  readonly schema: string;
+  /** Statements are prepared by name; not behind a transaction pooler. */
+  readonly prepares: boolean;
+  /** Statements with the schema in them, by name. */
+  readonly texts: Map<string, string>;
+}
+
+/** Runs `work` with a connection. One that broke is not given back. */
+export async function withSession<T>(access: Access, work: (session: Session) => Promise<T>): Promise<T> {
+  const client = await connect(access);
+  let broken: Error | undefined;
+  const discard = (why?: unknown) => {
+    broken ??= why instanceof Error ? why : new Error("The connection ended.");
+  };
+  client.on("error", discard);
+  try {
+    return await work(sessionOf(access, client, discard));
+  } catch (error) {
+    if (isUnanswered(error)) discard(error);
+    throw error;
+  } finally {
+    client.removeListener("error", discard);
+    giveBack(client, broken);
+  }
+}
+
+/** A connection of the pool, within a bounded time; given back by `giveBack`. @throws ConnectionTimeout */
+export function connect({ pool, clock }: Access): Promise<PgClient> {
+  return new Promise((resolve, reject) => {
+    let isLate = false;
+    const timer = clock.setTimeout(() => {
+      isLate = true;
+      reject(new ConnectionTimeout(CONNECT_MS));
+    }, CONNECT_MS);
+    timer.keepAlive();
+    // A promise would be too late: the server's next words can be its last, in the same read from the socket.
+    pool.connect((error, client) => {
+      timer.cancel();
+      if (client === undefined) return reject(error ?? new Error("The pool gave no connection."));
+      if (isLate) return client.release();
+      client.on("error", ignoreLoss);
+      resolve(client);
+    });
+  });
+}
+
+export function giveBack(client: PgClient, broken?: Error): void {
+  client.removeListener("error", ignoreLoss);
+  client.release(broken);
+}
+
+/** A connection that breaks between two statements tells it as an event, which ends the process when nobody listens. */
+function ignoreLoss(): void {}
+
+/** Runs `work` in a transaction: all of it is durable when this resolves, or nothing happened. Contention is tried again. */
+export async function inTransaction<T>(access: Access, work: (session: Session) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await withSession(access, (session) => transact(session, work));
+    } catch (error) {
+      if (!isContention(error) || attempt >= MOST_TRIES) throw error;
+    }
+    await sleep(access.clock, FIRST_PAUSE_MS * attempt);
+  }
+}
+
+async function transact<T>(session: Session, work: (session: Session) => Promise<T>): Promise<T> {
+  const { client } = session;
+  await client.query({ text: BEGIN, query_timeout: ANSWER_MS });
+  try {
+    const result = await work(session);
+    await client.query({ text: "commit", query_timeout: ANSWER_MS });
+    return result;
+  } catch (error) {
+    // A server that did not answer will not do so now, and ends the transaction when the connection ends.
+    if (isUnanswered(error)) session.discard(error);
+    else await client.query({ text: "rollback", query_timeout: ANSWER_MS }).catch(session.discard);
+    throw error;
+  }
+}
+
+function sessionOf(access: Access, client: PgClient, discard: Session["discard"]): Session {
+  return {
+    client,
+    discard,
+    async rows<Row>(name: string | null, template: string, values: readonly unknown[] = []) {
+      const text = textOf(access, name, template);
+      // Another store may share the pool, with another schema.
+      const query =
+        access.prepares && name !== null
+          ? { name: `${name} ${access.schema}`, text, values, types, query_timeout: ANSWER_MS }
+          : { text, values, types, query_timeout: ANSWER_MS };
+      const { rows } = await client.query(query);
+      return rows as readonly Row[];
+    },
+  };
+}
+
+function textOf({ texts, schema }: Access, name: string | null, template: string): string {
+  if (name === null) return template.replaceAll("{}", schema);
+  let text = texts.get(name);
+  if (text === undefined) {
+    text = template.replaceAll("{}", schema);
+    texts.set(name, text);
+  }
+  return text;
+}

@@ -1,0 +1,122 @@
+/** What a Postgres store is made with: checked, defaulted, and turned into the settings of an inbox. */
+import { booleanOption, invalidOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
+import { loadPool, type PgPool } from "./driver.ts";
+import { CONNECT_MS } from "./session.ts";
+
+export interface PostgresStoreOptions {
+  /**
+   * The schema of the inbox's tables, which is made at the first open; nothing else may be in it. Lower case letters, digits and
+   * underscores, 41 at most. Default `"oncehook"`.
+   */
+  readonly schema?: string;
+  /**
+   * Keep one connection of the pool that is told at once when another process has stored something (`LISTEN`). Turn it off behind
+   * a transaction pooler: the inbox is then looked at every second. It is off with a pool of one connection. Default true.
+   */
+  readonly listen?: boolean;
+  /** Prepare statements by name. Turn it off behind a transaction pooler that does not keep them. Default true. */
+  readonly prepare?: boolean;
+  /** Connections of the pool that is made from a connection string; a pool of your own has its `max`. 1 to 100. Default 10. */
+  readonly maxConnections?: number;
+}
+
+/** What an inbox is opened with. */
+export interface InboxSettings {
+  /** Names the place without a password. */
+  readonly location: string;
+  /** Quoted. */
+  readonly schema: string;
+  /** Given by the user, or made from a connection string. */
+  readonly pool: () => Promise<{ readonly pool: PgPool; readonly isOurs: boolean }>;
+  readonly listen: boolean;
+  readonly prepares: boolean;
+}
+
+const OPTIONS = ["schema", "listen", "prepare", "maxConnections"];
+/** pg's own default. */
+const CONNECTIONS = 10;
+
+/** @throws SetupError `invalid_option` */
+export function readSettings(database: string | PgPool, options: PostgresStoreOptions): InboxSettings {
+  refuseUnknownOptions("postgresStore()", options, OPTIONS);
+  const schema = schemaOption(options.schema);
+  const place = placeOf(database);
+  const max = numberOption("maxConnections", options.maxConnections, CONNECTIONS, {
+    min: 1,
+    max: 100,
+    unit: "connections",
+  });
+  if (typeof database !== "string" && options.maxConnections !== undefined) {
+    throw invalidOption("maxConnections", "is for a connection string: a pool of your own has its max", max);
+  }
+  const connections = typeof database === "string" ? max : (database.options?.max ?? CONNECTIONS);
+  return {
+    schema: `"${schema}"`,
+    location: `${place}/${schema}`,
+    listen: booleanOption("listen", options.listen, true) && connections > 1,
+    prepares: booleanOption("prepare", options.prepare, true),
+    async pool() {
+      return typeof database === "string"
+        ? { pool: await makePool(database, max), isOurs: true }
+        : { pool: database, isOurs: false };
+    },
+  };
+}
+
+async function makePool(connectionString: string, max: number): Promise<PgPool> {
+  const Pool = await loadPool();
+  return new Pool({
+    connectionString,
+    max,
+    connectionTimeoutMillis: CONNECT_MS,
+    keepAlive: true,
+    application_name: "oncehook",
+  });
+}
+
+/** @throws SetupError `invalid_option` */
+function schemaOption(schema: unknown = "oncehook"): string {
+  if (typeof schema === "string" && /^(?!pg_)[a-z_][a-z0-9_]{0,40}$/.test(schema)) return schema;
+  throw invalidOption("schema", 'must be lower case letters, digits and underscores, 41 at most, not "pg_…"', schema);
+}
+
+/** Where the database is: never a password, and nothing of a text that could hold one in a place not looked at. */
+function placeOf(database: unknown): string {
+  if (typeof database === "string") return placeOfUrl(database) ?? refuse(database);
+  if (!isPool(database)) return refuse(database);
+  if (database.options?.binary === true) {
+    throw invalidOption("database", "must be a pool without the option binary", true);
+  }
+  const { connectionString, host, port, database: name } = database.options ?? {};
+  if (typeof connectionString === "string") return placeOfUrl(connectionString) ?? "postgres:pool";
+  if (typeof name !== "string") return "postgres:pool";
+  return `postgres://${typeof host === "string" ? host : "localhost"}:${port ?? 5432}/${name}`;
+}
+
+function refuse(database: unknown): never {
+  const rule =
+    'must be a connection string, "postgres://user:password@host:5432/database", in which reserved characters are escaped ("@" as %40, "/" as %2F), or a pool of pg';
+  throw invalidOption("database", rule, database);
+}
+
+/** A connection of its own is no pool: it has a process number of the server. */
+function isPool(database: unknown): database is PgPool {
+  return (
+    typeof database === "object" &&
+    database !== null &&
+    "connect" in database &&
+    typeof database.connect === "function" &&
+    !("processID" in database)
+  );
+}
+
+/** Null for what is no such URL. A password with "@", "/", "?" or "#" in it would end up in other parts: then an "@" follows. */
+function placeOfUrl(text: string): string | null {
+  const [, rest] = /^postgres(?:ql)?:\/\/(.*)$/s.exec(text) ?? [];
+  if (rest === undefined || /[/?#].*@/s.test(rest)) return null;
+  // As pg does: no host means that the query names one, such as the directory of a socket.
+  const address = `postgres://${rest.replace(/^([^/?#]*@)?(?=[/?#]|$)/, "$1localhost")}`;
+  if (!URL.canParse(address)) return null;
+  const { hostname, port, pathname, searchParams } = new URL(address);
+  return `postgres://${searchParams.get("host") ?? hostname}:${searchParams.get("port") ?? (port || "5432")}${pathname}`;
+}

@@ -1,0 +1,146 @@
+/** Tells this process when another may have made a lane due: by NOTIFY where that is possible, and by looking now and then. */
+import type { Clock, Timer } from "../../internal/clock.ts";
+import type { PgClient } from "./driver.ts";
+import { type Access, ANSWER_MS, connect, giveBack, withSession } from "./session.ts";
+
+/** A notification takes a lock that all who notify share, so it is sent at most so often, and in a transaction of its own. */
+const NOTIFY_EVERY_MS = 50;
+/** Without LISTEN, or while its connection is broken, which is also how often another one is tried. */
+const POLL_MS = 1_000;
+/** With LISTEN: whoever stored something may have ended before its notification, or send none. */
+const LISTENING_POLL_MS = 5_000;
+
+const NOTIFY = "select pg_catalog.pg_notify($1::text, $2::text)";
+
+export interface WakeOptions {
+  readonly clock: Clock;
+  readonly listen: boolean;
+  /** This open's own number: its notifications wake the others only. */
+  readonly instance: number;
+}
+
+export class Wake {
+  readonly #access: Access;
+  readonly #options: WakeOptions;
+  readonly #listeners = new Set<() => void>();
+  readonly #channel: string;
+  #connection: PgClient | null = null;
+  #isConnecting = false;
+  #poll: Timer | null = null;
+  /** Others have not been told of the last that was stored. */
+  #isUntold = false;
+  #notifying: Timer | null = null;
+  #sending: Promise<void> = Promise.resolve();
+  #isStopped = false;
+
+  constructor(access: Access, options: WakeOptions) {
+    this.#access = access;
+    this.#options = options;
+    this.#channel = `oncehook ${access.schema.replaceAll('"', "")}`;
+  }
+
+  /** Calls `listener` when there may be something to claim, until the function that is returned is called. */
+  add(listener: () => void): () => void {
+    // Its own function, so that adding the same listener twice means being called twice.
+    const entry = () => listener();
+    this.#listeners.add(entry);
+    if (this.#listeners.size === 1) this.#start();
+    return () => {
+      if (this.#listeners.delete(entry) && this.#listeners.size === 0) this.#rest();
+    };
+  }
+
+  /** Other processes may find something to claim. */
+  tell(): void {
+    this.#isUntold = true;
+    if (this.#notifying !== null || this.#isStopped) return;
+    this.#notifying = this.#options.clock.setTimeout(() => {
+      this.#sending = this.#notify().then(() => {
+        this.#notifying = null;
+        if (this.#isUntold) this.tell();
+      });
+    }, NOTIFY_EVERY_MS);
+  }
+
+  /** Tells others what they do not know yet, and lets go. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#notifying?.cancel();
+    this.#listeners.clear();
+    this.#rest();
+    await this.#sending;
+    if (this.#isUntold) await this.#notify();
+  }
+
+  #start(): void {
+    if (this.#isStopped) return;
+    if (this.#options.listen) void this.#listen();
+    this.#plan();
+  }
+
+  /** Nobody is to be woken any more. */
+  #rest(): void {
+    this.#poll?.cancel();
+    this.#poll = null;
+    this.#lose(this.#connection);
+  }
+
+  #plan(): void {
+    this.#poll?.cancel();
+    const ms = this.#connection === null ? POLL_MS : LISTENING_POLL_MS;
+    this.#poll = this.#options.clock.setTimeout(() => {
+      this.#wake();
+      if (this.#options.listen) void (this.#connection === null ? this.#listen() : this.#check(this.#connection));
+      this.#plan();
+    }, ms);
+  }
+
+  async #listen(): Promise<void> {
+    if (this.#isConnecting) return;
+    this.#isConnecting = true;
+    const connection = await connect(this.#access).catch(() => null);
+    this.#isConnecting = false;
+    if (connection === null) return;
+    if (this.#poll === null || this.#connection !== null) return giveBack(connection);
+    this.#connection = connection;
+    const lost = () => {
+      if (this.#connection !== connection) return;
+      this.#lose(connection);
+      if (this.#poll !== null) this.#plan();
+    };
+    connection.on("error", lost);
+    connection.on("end", lost);
+    connection.on("notification", ({ channel, payload }) => {
+      if (this.#connection !== connection || channel !== this.#channel) return;
+      if (payload !== String(this.#options.instance)) this.#wake();
+    });
+    await connection.query({ text: `listen "${this.#channel}"`, query_timeout: ANSWER_MS }).then(() => {
+      // What was stored before this was heard of by nobody here.
+      this.#wake();
+      if (this.#poll !== null) this.#plan();
+    }, lost);
+  }
+
+  /** A server that is gone without a word would notify nobody. */
+  async #check(connection: PgClient): Promise<void> {
+    const query = { text: "select 1", query_timeout: LISTENING_POLL_MS };
+    await connection.query(query).catch(() => this.#lose(connection));
+  }
+
+  #lose(connection: PgClient | null): void {
+    if (connection === null || this.#connection !== connection) return;
+    this.#connection = null;
+    giveBack(connection, new Error("It has state of ours."));
+  }
+
+  async #notify(): Promise<void> {
+    this.#isUntold = false;
+    const values = [this.#channel, String(this.#options.instance)];
+    // When it fails, they look by themselves as well.
+    await withSession(this.#access, ({ rows }) => rows("notify", NOTIFY, values)).catch(() => {});
+  }
+
+  #wake(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
+}

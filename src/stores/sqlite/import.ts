@@ -1,0 +1,158 @@
+/** Takes another store's lanes into the SQLite inbox. */
+import type { QuarantineRecord } from "../../inbox/record.ts";
+import {
+  countIn,
+  type ImportAnswer,
+  type ImportPage,
+  type TransferredEvent,
+  type TransferredLane,
+  type TransferredTotals,
+} from "../../inbox/transfer.ts";
+import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
+import { HELD, keepOf, OUTCOME, STATE, STATUS, TAG } from "../codes.ts";
+import type { Counter } from "./ledger.ts";
+import { readMeta, writeMeta } from "./migrate.ts";
+import type { Work } from "./work.ts";
+
+const EMPTY = `select not exists (select 1 from oncehook_lane) and not exists (select 1 from oncehook_quarantine)
+  and not exists (select 1 from oncehook_audit) as empty`;
+
+export function importPage(work: Work, page: ImportPage): ImportAnswer {
+  const { db } = work;
+  if (!isFrom(db, page.source)) return { ok: false };
+  writeMeta(db, "copied_from", page.source);
+  const finished = readMeta(db, "copy_finished") !== undefined;
+  if (!finished) take(work, page);
+  const { last } = db.prepare("select coalesce(max(id), 0) as last from oncehook_lane").get() as { last: number };
+  return { ok: true, lastLane: last, finished: finished || page.totals !== null };
+}
+
+function isFrom(db: SqliteDatabase, source: string): boolean {
+  const recorded = readMeta(db, "copied_from");
+  if (recorded !== undefined) return recorded === source;
+  return (db.prepare(EMPTY).get() as { readonly empty: number }).empty === 1;
+}
+
+function take(work: Work, page: ImportPage): void {
+  const insert = prepareInserts(work.db);
+  for (const lane of page.lanes) takeLane(work, insert, lane);
+  for (const row of page.quarantined) takeQuarantined(work, insert, row);
+  for (const row of page.audit) insert.audit.run(row.id, row.at, row.by, row.act, row.detail);
+  if (page.totals !== null) takeTotals(work, page.totals);
+}
+
+type Inserts = ReturnType<typeof prepareInserts>;
+
+function prepareInserts(db: SqliteDatabase) {
+  const into = (table: string, columns: string) =>
+    db.prepare(
+      `insert into oncehook_${table} (${columns}) values (${columns.replace(/[^,]+/g, "?")}) on conflict do nothing`,
+    );
+  return {
+    lane: into("lane", "id, client, tag, message, status, ready_at, cursor, gap_since, epoch, below, peer, reference"),
+    event: into(
+      "event",
+      `id, lane, seq, kind, state, outcome, keep, finished, attempts, started, late, forced, duplicates, conflict, gap_wait,
+       occurred, signed, accepted, error_code, error, digest, trace`,
+    ),
+    body: into("body", "event, raw"),
+    conflict: into("conflict", "event, digest, signed, at, raw"),
+    gap: into("gap", "lane, hi, lo, skipped, filled"),
+    attempt: into("attempt", "event, attempt, at, duration, error_code, error"),
+    quarantine: into(
+      "quarantine",
+      "id, digest, reason, slot, scope, state, replayed_as, signed, accepted, bytes, trace, raw",
+    ),
+    audit: into("audit", "id, at, by, act, detail"),
+  };
+}
+
+/** A lane that is there was taken by an earlier call, whole. */
+function takeLane(work: Work, insert: Inserts, lane: TransferredLane): void {
+  const { id, key, status, cursor, events } = lane;
+  const client = work.facts.clients.id(work.clientTable, key.apiClientId);
+  const below = events.some((e) => e.state === "pending" && (e.late || (cursor !== null && e.sequence < cursor)));
+  const position = [STATUS[status], lane.readyAt, cursor, lane.gapSince, lane.epoch, below ? 1 : 0];
+  const names = [lane.peer, lane.externalReference];
+  const { changes } = insert.lane.run(id, client, TAG[key.tag], key.messageId, ...position, ...names);
+  if (changes === 0) return;
+  for (const event of events) takeEvent(work, insert, { lane: id, event });
+  for (const { from, to, skippedAt, filledAt } of lane.gaps) insert.gap.run(id, to, from, skippedAt, filledAt);
+  for (const { eventId, attempt, at, durationMs, errorCode, error } of lane.attempts) {
+    insert.attempt.run(eventId, attempt, at, durationMs, errorCode, error);
+  }
+  work.ledger.add("pending", countIn(events, "pending"));
+  work.ledger.add("dead", countIn(events, "dead"));
+  if (status === "blocked") work.ledger.add("blocked");
+  work.sql.raiseCounter.run(id + 1, "next_lane");
+}
+
+function takeEvent(
+  work: Work,
+  insert: Inserts,
+  { lane, event }: { readonly lane: number; readonly event: TransferredEvent },
+): void {
+  const { id, raw, conflicting, outcome, state } = event;
+  insert.event.run(
+    id,
+    lane,
+    event.sequence,
+    work.facts.kinds.id(work.kindTable, event.eventType),
+    STATE[state],
+    outcome === null ? null : OUTCOME[outcome],
+    keepOf({ state, outcome, hasBody: raw !== null }),
+    event.finishedAt,
+    event.attempts,
+    event.startedAt,
+    event.late ? 1 : 0,
+    event.forced ? 1 : 0,
+    event.duplicates,
+    event.conflict ? 1 : 0,
+    event.gapWaitMs,
+    event.occurredAt,
+    event.signedAt,
+    event.acceptedAt,
+    event.errorCode,
+    event.error,
+    event.digest,
+    event.trace,
+  );
+  if (raw !== null) insert.body.run(id, raw);
+  if (conflicting !== null) {
+    insert.conflict.run(id, conflicting.digest, conflicting.signedAt, conflicting.at, conflicting.raw);
+  }
+  work.sql.raiseCounter.run(id + 1, "next_event");
+}
+
+function takeQuarantined(work: Work, insert: Inserts, row: QuarantineRecord): void {
+  const { id, digest, reason, slot, scope, state, replayedAs, signedAt, acceptedAt, trace, raw } = row;
+  const bytes = raw?.byteLength ?? 0;
+  const source = [digest, reason, slot, scope, HELD[state], replayedAs];
+  const { changes } = insert.quarantine.run(id, ...source, signedAt, acceptedAt, bytes, trace, raw);
+  if (changes === 0 || state !== "held") return;
+  work.ledger.add("held");
+  work.ledger.add("held_bytes", bytes);
+}
+
+const COUNTERS: Readonly<Record<keyof TransferredTotals["counters"], Counter>> = {
+  accepted: "accepted",
+  duplicates: "duplicates",
+  conflicts: "conflicts",
+  late: "late",
+  handled: "handled",
+  unhandled: "unhandled",
+  retried: "retried",
+  deadLettered: "dead_lettered",
+  discarded: "discarded",
+  gapsSkipped: "gaps_skipped",
+  quarantined: "quarantined",
+};
+
+function takeTotals(work: Work, { counters, newestSignedAt, serviceResigns }: TransferredTotals): void {
+  for (const [name, value] of Object.entries(counters)) {
+    work.ledger.add(COUNTERS[name as keyof TransferredTotals["counters"]], value);
+  }
+  if (newestSignedAt !== null) work.ledger.signed(newestSignedAt);
+  if (serviceResigns) work.ledger.resigned();
+  writeMeta(work.db, "copy_finished", work.now);
+}

@@ -1,0 +1,255 @@
+/** The store contract on moving an inbox: what is given and taken, and that it behaves as before. */
+import { copyOpen } from "../inbox/copy.ts";
+import type { InboxStore } from "../inbox/store.ts";
+import { memoryStore } from "../stores/memory.ts";
+import { Bench, bytes, type ContractCase, hex, sequences } from "./store-contract-bench.ts";
+
+const MINUTE = 60_000;
+const NOTHING = { lanes: [], quarantined: [], audit: [], totals: null } as const;
+
+/** A bench with a memory store on the clock of `bench`: the other end of a copy. */
+async function beside(bench: Bench): Promise<Bench> {
+  const other = new Bench(
+    { store: memoryStore({ volatile: true }), dispose: async () => {} },
+    bench.expect,
+    1,
+    bench.clock,
+  );
+  await other.open();
+  return other;
+}
+
+/** One lane of every kind, and something beside the lanes. */
+async function fill(bench: Bench): Promise<void> {
+  const { act, settle, claim, accept } = {
+    act: bench.act.bind(bench),
+    settle: bench.settle.bind(bench),
+    claim: bench.claim.bind(bench),
+    accept: bench.accept.bind(bench),
+  };
+  await accept(bench.of("done", 1, { peer: "+15550001", externalReference: "order 7", trace: "00-a-b-01" }));
+  await settle(bench.complete(bench.only(await claim())));
+  await accept(bench.of("unhandled", 1, { lane: { apiClientId: "c\0é" }, eventType: "message.new\0" }));
+  await settle(bench.complete(bench.only(await claim()), "unhandled"));
+  await accept(bench.of("dead", 1), bench.of("blocked", 1), bench.of("discarded", 1));
+  const [dead, blocked, discarded] = await claim();
+  if (dead === undefined || blocked === undefined || discarded === undefined) throw new Error("Three lanes were due.");
+  await settle(bench.dead(dead), bench.dead(blocked, "block"), bench.dead(discarded));
+  await act({ kind: "discard", event: discarded.event });
+  await accept(bench.of("late", 3));
+  await bench.clock.advance(2 * MINUTE);
+  await settle(bench.complete(bench.only(await claim())));
+  await accept(bench.of("late", 1), bench.of("late", 2, { note: "first" }));
+  await accept(bench.of("late", 2, { note: "second" }));
+  await bench.step({ accepts: [bench.of("recorded", 5)], lateEvents: "record" });
+  await bench.clock.advance(2 * MINUTE);
+  for (const lease of await claim()) if (lease.sequence === 5) await settle(bench.complete(lease));
+  await bench.step({ accepts: [bench.of("recorded", 2)], lateEvents: "record" });
+  await accept(bench.of("backoff", 1), bench.of("backoff", 2), bench.of("blocked", 2));
+  await settle(bench.retry(bench.only((await claim()).filter(({ key }) => key.messageId === "backoff")), MINUTE));
+  await accept(bench.of("leased", 1), bench.of("leased", 2));
+  await claim();
+  await accept(bench.of("gap", 3), bench.of("ready", 1), bench.of("in", 0, { lane: { tag: "inbound" } }));
+  await bench.step({ quarantines: [bench.quarantine("{"), bench.quarantine("[", { slot: "previous" })] });
+  const quarantined = (await bench.store.findQuarantined({ limit: 1 })).items[0];
+  await act({ kind: "discard_quarantined", quarantine: quarantined?.id ?? 0 });
+  await bench.clock.advance(1);
+}
+
+const KEYS = ["done", "dead", "blocked", "discarded", "late", "recorded", "backoff", "leased", "gap", "ready"];
+
+/** All that an operator sees, in a form that every `expect` compares alike. */
+async function view(bench: Bench): Promise<unknown> {
+  const lanes = [];
+  for (const key of KEYS) {
+    const { events, ...facts } = await bench.lane(key);
+    // A lease is not copied: the event is ready.
+    const lane = facts.status === "leased" ? { ...facts, status: "ready" } : facts;
+    lanes.push({
+      ...lane,
+      readyAt: lane.status === "ready" ? 0 : lane.readyAt,
+      events: events.map((e) => ({ ...e, digest: hex(e.digest), raw: hex(e.raw) })),
+    });
+  }
+  const quarantined = (await bench.store.findQuarantined({ limit: 100 })).items;
+  const { instances: _instances, ...stats } = await bench.store.stats();
+  return JSON.parse(
+    JSON.stringify({
+      ...{ lanes, stats, audit: await bench.store.audit(100) },
+      quarantined: quarantined.map((row) => ({ ...row, digest: hex(row.digest), raw: hex(row.raw) })),
+      newest: (await bench.find({ order: "newest" })).map(({ id }) => id),
+    }),
+  );
+}
+
+/** What is handed out from here on, each completed at once, until nothing is left to wait for. */
+async function handOuts(bench: Bench): Promise<unknown[]> {
+  const seen: unknown[] = [];
+  for (let round = 0; round < 20; round++) {
+    for (const lease of await bench.claim({ limit: 3 })) {
+      // Numbers of new lanes and events are a store's own.
+      const { lane: _lane, event: _event, acceptIndex: _index, raw, ...facts } = lease;
+      seen.push(JSON.parse(JSON.stringify({ ...facts, raw: hex(raw) })));
+      await bench.settle(bench.complete(lease));
+    }
+    await bench.accept(bench.of("gap", 3), bench.of("done", 1), bench.of("gap", round), bench.of("late", 4));
+    await bench.clock.advance(MINUTE);
+  }
+  return seen;
+}
+
+async function copy(from: InboxStore<unknown>, to: InboxStore<unknown>, bench: Bench) {
+  return copyOpen({ from, to }, bench.clock);
+}
+
+export const copyCases: readonly ContractCase[] = [
+  {
+    name: "gives all that it keeps to another store, and keeps it",
+    async run(bench) {
+      await fill(bench);
+      const other = await beside(bench);
+      const before = await view(bench);
+      const copied = await copy(bench.store, other.store, bench);
+      bench.expect(copied).toMatchObject({ lanes: 12, pending: 10, done: 4, dead: 2, late: 1, discarded: 1 });
+      bench.expect(copied).toMatchObject({ gaps: 2, attempts: 4, conflicts: 1, quarantined: 2, audit: 2 });
+      bench.expect(await view(bench)).toEqual(before);
+      bench.expect(await view(other)).toEqual(before);
+      bench.expect((await bench.lane("leased")).status).toBe("leased");
+      await other.dispose();
+    },
+  },
+  {
+    name: "takes another store's inbox, and shows it as that one did",
+    async run(bench) {
+      const other = await beside(bench);
+      await fill(other);
+      await copy(other.store, bench.store, bench);
+      bench.expect(await view(bench)).toEqual(await view(other));
+      const { status, readyAt, events } = await bench.lane("leased");
+      bench.expect([status, (readyAt ?? 0) <= bench.clock.now(), events[0]?.attempts]).toEqual(["ready", true, 1]);
+      await other.dispose();
+    },
+  },
+  {
+    name: "hands out what it took in the order in which the other store would have (I4)",
+    async run(bench) {
+      const other = await beside(bench);
+      await fill(other);
+      await copy(other.store, bench.store, bench);
+      const twin = await beside(bench);
+      await copy(other.store, twin.store, bench);
+      const startedAt = bench.clock.now();
+      const own = await handOuts(bench);
+      twin.clock.set(startedAt);
+      bench.expect(own).toEqual(await handOuts(twin));
+      await other.dispose();
+      await twin.dispose();
+    },
+  },
+  {
+    name: "knows the identities that it took, and gives new events higher ids (I1)",
+    async run(bench) {
+      const other = await beside(bench);
+      await fill(other);
+      await copy(other.store, bench.store, bench);
+      const newest = (await bench.find({ order: "newest" }))[0]?.id ?? 0;
+      const { accepted } = await bench.accept(other.of("done", 1), other.of("new", 1));
+      bench.expect(accepted.map(({ outcome }) => outcome)).toEqual(["duplicate", "accepted"]);
+      bench.expect(((await bench.find({ order: "newest" }))[0]?.id ?? 0) > newest).toBe(true);
+      const { quarantined } = await bench.step({ quarantines: [bench.quarantine("{"), bench.quarantine("]")] });
+      bench.expect(quarantined).toEqual(["duplicate", "held"]);
+      await bench.act({ kind: "unblock", lane: (await bench.lane("blocked")).id });
+      bench.expect((await bench.store.audit(10)).map(({ id }) => id)).toEqual([3, 2, 1]);
+      await other.dispose();
+    },
+  },
+  {
+    name: "takes a page twice without doubling anything, and says how far it came",
+    async run(bench) {
+      const other = await beside(bench);
+      await fill(other);
+      const source = "elsewhere:";
+      const lanes = await other.store.export(0, 5);
+      const last = lanes.at(-1)?.id ?? 0;
+      const { items: quarantined } = await other.store.findQuarantined({ limit: 10 });
+      const audit = await other.store.audit(10);
+      const page = { ...NOTHING, source, lanes, quarantined, audit };
+      bench
+        .expect(await bench.store.import({ ...NOTHING, source }))
+        .toEqual({ ok: true, lastLane: 0, finished: false });
+      const first = await bench.store.import(page);
+      const { gauges } = await bench.store.stats();
+      bench.expect([first, await bench.store.import(page)]).toEqual([
+        { ok: true, lastLane: last, finished: false },
+        { ok: true, lastLane: last, finished: false },
+      ]);
+      bench.expect((await bench.store.stats()).gauges).toEqual(gauges);
+      bench.expect((await bench.store.export(0, 100)).length).toBe(5);
+      bench.expect((await bench.store.export(last, 100)).length).toBe(0);
+      await other.dispose();
+    },
+  },
+  {
+    name: "refuses to be opened for work while a copy into it has not ended",
+    async run(bench) {
+      await bench.store.import({ ...NOTHING, source: "elsewhere:" });
+      await bench.store.close();
+      const opening = await bench.open().then(
+        () => "open",
+        (error: { readonly code?: string }) => error.code,
+      );
+      bench.expect(opening).toBe("copy_unfinished");
+      await bench.open(bench.store, { copying: true });
+      const other = await beside(bench);
+      const { counters, newestSignedAt, serviceResigns } = await other.store.stats();
+      const totals = { counters, newestSignedAt, serviceResigns };
+      const ended = await bench.store.import({ ...NOTHING, source: "elsewhere:", totals });
+      bench.expect(ended).toEqual({ ok: true, lastLane: 0, finished: true });
+      await bench.store.close();
+      await bench.open();
+      await other.dispose();
+    },
+  },
+  {
+    name: "refuses what comes from elsewhere, or when it holds something else",
+    async run(bench) {
+      await bench.handle(bench.event(1));
+      bench.expect(await bench.store.import({ ...NOTHING, source: "elsewhere:" })).toEqual({ ok: false });
+      const other = await beside(bench);
+      await other.store.import({ ...NOTHING, source: "elsewhere:" });
+      bench.expect(await other.store.import({ ...NOTHING, source: "third:" })).toEqual({ ok: false });
+      await other.dispose();
+    },
+  },
+  {
+    name: "refuses another source than the first one's, and takes nothing after the end",
+    async run(bench) {
+      const other = await beside(bench);
+      await other.accept(other.of("a", 1));
+      await copy(other.store, bench.store, bench);
+      bench.expect(await bench.store.import({ ...NOTHING, source: "third:" })).toEqual({ ok: false });
+      await other.accept(other.of("b", 1));
+      const lanes = await other.store.export(0, 100);
+      const { location: source } = other.store;
+      bench.expect(await bench.store.import({ ...NOTHING, source, lanes })).toMatchObject({ ok: true, finished: true });
+      bench.expect(sequences(await bench.find())).toEqual([1]);
+      await other.dispose();
+    },
+  },
+  {
+    name: "gives bodies and the first that differed byte for byte, and null for those that are gone",
+    async run(bench) {
+      const raw = bytes(`{"big":"${"é😀\\u0000".repeat(20_000)}"}`);
+      await bench.accept(bench.of("a", 1, { raw }), bench.of("b", 1, { note: "one" }));
+      await bench.accept(bench.of("b", 1, { note: "two" }));
+      await bench.act({ kind: "erase", subject: { messageId: "b" } });
+      await bench.accept(bench.of("c", 1, { note: "one" }), bench.of("c", 1, { note: "two" }));
+      const lanes = await bench.store.export(0, 100);
+      const events = lanes.flatMap((lane) => lane.events);
+      bench.expect(events.map((event) => hex(event.raw)?.length ?? null)).toMatchObject([2 * raw.byteLength, null, {}]);
+      bench.expect(hex(events[0]?.raw ?? null)).toBe(hex(raw));
+      bench.expect(events.map(({ conflicting }) => conflicting !== null)).toEqual([false, false, true]);
+      bench.expect(new TextDecoder().decode(events[2]?.conflicting?.raw).includes("two")).toBe(true);
+    },
+  },
+];

@@ -1,0 +1,245 @@
+/** Forwarding to a real JetStream: once by its id, in order, whatever becomes of acknowledgements and servers. */
+import { jetstream, jetstreamManager, StorageType, type StreamConfig } from "@nats-io/jetstream";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { beforeEach, describe, expect, it } from "vitest";
+import { passthrough } from "../../src/forward/index.ts";
+import { type JetStreamPublisherOptions, jetstreamPublisher } from "../../src/forward/jetstream.ts";
+import { fixtures, incomingOf, signedRequest, TEST_SECRET } from "../../src/testing/index.ts";
+import { recordedLog } from "../receiver/bench.ts";
+import { newInbox, startForwarding } from "./bench.ts";
+import { FAULTLESS, faultsOf, type Held, heldOf, messages } from "./held.ts";
+import { atEnd, needs, startProxy, startProxyDown } from "./needs.ts";
+import { at, NATS, uniqueName } from "./services.ts";
+
+const DAY_NANOS = 86_400 * 1_000_000_000;
+
+async function connected(url: string): Promise<NatsConnection> {
+  const connection = await connect({
+    servers: url,
+    maxReconnectAttempts: -1,
+    waitOnFirstConnect: true,
+    reconnectTimeWait: 20,
+    reconnectJitter: 0,
+  });
+  atEnd(() => connection.close());
+  return connection;
+}
+
+/** A stream of the test's own, removed with it. */
+async function newStream(config: Partial<StreamConfig> = {}): Promise<{ name: string; held(): Promise<Held[]> }> {
+  const manager = await jetstreamManager(await connected(NATS.url));
+  const name = uniqueName("oncehook");
+  await manager.streams.add({ name, subjects: [`${name}.>`], duplicate_window: DAY_NANOS, ...config });
+  atEnd(() => manager.streams.delete(name));
+  const held = async () => {
+    const { state } = await manager.streams.info(name);
+    const all: Held[] = [];
+    for (let seq = state.first_seq; seq <= state.last_seq && state.messages > 0; seq++) {
+      const message = await manager.streams.getMessage(name, { seq });
+      if (message !== null) all.push(heldOf(message.header.get("Nats-Msg-Id"), message.string()));
+    }
+    return all;
+  };
+  return { name, held };
+}
+
+function publisherFor(connection: NatsConnection, stream: string, options: Partial<JetStreamPublisherOptions> = {}) {
+  const subject = ({ key }: { key: string }) => `${stream}.${key}`;
+  return jetstreamPublisher({ js: jetstream(connection, { timeout: 300 }), stream, subject, ...options });
+}
+
+describe("jetstreamPublisher() with a receiver", () => {
+  beforeEach(needs(NATS));
+
+  it("publishes each event once, in the order of its message, as it was received (RCV-6, RCV-7)", async () => {
+    const { name, held } = await newStream();
+    const connection = await connected(NATS.url);
+    const { accept, settled } = await startForwarding(publisherFor(connection, name));
+    const sent = [...messages(20), fixtures.inbound({ occurredAt: Date.now() })];
+    await accept([...sent, ...sent]);
+    await settled();
+    expect(faultsOf(await held(), sent)).toEqual(FAULTLESS);
+    const manager = await jetstreamManager(connection);
+    const first = await manager.streams.getMessage(name, { seq: 1 });
+    expect(first?.header.get("oncehook-sequence")).toMatch(/^[01]$/);
+    expect(sent.map((event) => JSON.stringify(event))).toContain(first?.string());
+  });
+
+  it("counts once what was acknowledged before the process ended and published again after it", async () => {
+    const { name, held } = await newStream();
+    const publisher = publisherFor(await connected(NATS.url), name);
+    const inbox = await newInbox();
+    let attempts = 0;
+    // It has the engine's acknowledgement, and ends before its inbox knows.
+    const dying: typeof publisher = {
+      ...publisher,
+      publish: async (message) => {
+        attempts += 1;
+        await publisher.publish(message);
+        await new Promise(() => {});
+      },
+    };
+    const first = await startForwarding(dying, inbox);
+    const sent = messages(5);
+    await first.accept(sent);
+    await expect.poll(async () => (await held()).length).toBe(5);
+    await first.stop();
+    const second = await startForwarding(publisher, inbox);
+    await second.settled();
+    expect(attempts).toBeGreaterThanOrEqual(5);
+    expect(faultsOf(await held(), sent)).toEqual(FAULTLESS);
+  });
+
+  it("counts once what was published again because its acknowledgement never came", async () => {
+    const { name, held } = await newStream();
+    const proxy = await startProxy(NATS);
+    const { accept, settled, receiver } = await startForwarding(
+      publisherFor(await connected(at(NATS, proxy.port)), name),
+    );
+    await accept([fixtures.queued({ occurredAt: Date.now() })]);
+    await settled();
+    proxy.hold();
+    const sent = messages(5);
+    await accept(sent);
+    await expect.poll(async () => (await receiver.inbox.stats()).counters.retried).toBeGreaterThan(0);
+    expect((await held()).length).toBe(6);
+    proxy.cut();
+    proxy.release();
+    await settled();
+    expect(faultsOf((await held()).slice(1), sent)).toEqual(FAULTLESS);
+  });
+
+  it("loses nothing when the engine is down at the start and in the middle, and goes on by itself", async () => {
+    const { name, held } = await newStream();
+    const proxy = await startProxyDown(NATS);
+    const js = connected(at(NATS, proxy.port)).then((connection) => jetstream(connection, { timeout: 300 }));
+    const publisher = jetstreamPublisher({ js, stream: name, subject: `${name}.events` });
+    const { accept, settled, receiver } = await startForwarding(publisher);
+    const [before, after] = [messages(5, "before"), messages(5, "after")];
+    await accept(before);
+    await expect.poll(async () => (await receiver.inbox.stats()).counters.retried).toBeGreaterThan(0);
+    await proxy.up();
+    await settled();
+    await proxy.down();
+    await accept(after);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect((await receiver.inbox.stats()).gauges.pending).toBeGreaterThan(0);
+    await proxy.up();
+    await settled();
+    expect(faultsOf(await held(), [...before, ...after])).toEqual(FAULTLESS);
+  });
+});
+
+describe("jetstreamPublisher() with passthrough()", () => {
+  beforeEach(needs(NATS));
+
+  it("answers 200 by the acknowledgement and 503 without, and a retry adds nothing (RCV-3, RCV-4)", async () => {
+    const { name, held } = await newStream();
+    const proxy = await startProxy(NATS);
+    const publisher = publisherFor(await connected(at(NATS, proxy.port)), name);
+    const intake = passthrough({ secrets: TEST_SECRET, publisher, deadlineMs: 200, logger: recordedLog().logger });
+    const send = async (event: object) => (await intake.handle(incomingOf(signedRequest(event)))).status;
+    expect(await send(fixtures.queued())).toBe(200);
+    proxy.hold();
+    expect(await send(fixtures.sent())).toBe(503);
+    proxy.cut();
+    proxy.release();
+    await expect.poll(() => send(fixtures.sent())).toBe(200);
+    expect(await send(fixtures.queued())).toBe(200);
+    expect((await held()).map(({ sequence }) => sequence)).toEqual([1, 2]);
+  });
+});
+
+describe("jetstreamPublisher().check()", () => {
+  beforeEach(needs(NATS));
+
+  it("is content with a stream on disk that remembers ids for a day", async () => {
+    const { name } = await newStream();
+    expect(await publisherFor(await connected(NATS.url), name).check()).toEqual([]);
+  });
+
+  it.each([
+    ["is kept in memory", { storage: StorageType.Memory }, /not_durable.*kept in memory/],
+    ["forgets ids after 2 minutes", { duplicate_window: 120 * 1_000_000_000 }, /120000 ms.*--dupe-window 86400s/],
+    ["does not acknowledge", { no_ack: true }, /does not acknowledge/],
+  ] satisfies [string, Partial<StreamConfig>, RegExp][])("refuses a stream that %s", async (_, config, message) => {
+    const { name } = await newStream(config);
+    const failure = await publisherFor(await connected(NATS.url), name)
+      .check()
+      .then(String, (error) => `${error.code} ${error.message}`);
+    expect(failure).toMatch(message);
+  });
+
+  it("refuses a stream that does not exist", async () => {
+    const publisher = publisherFor(await connected(NATS.url), uniqueName("absent"));
+    await expect(publisher.check()).rejects.toThrow(/There is no stream "absent/);
+  });
+
+  it("asks for no longer a memory than it is told", async () => {
+    const { name } = await newStream({ duplicate_window: 120 * 1_000_000_000 });
+    expect(await publisherFor(await connected(NATS.url), name, { rememberIdsMs: 120_000 }).check()).toEqual([]);
+  });
+
+  it("takes no other stream's acknowledgement for the named one's", async () => {
+    const [named, other] = [await newStream(), await newStream()];
+    const publisher = publisherFor(await connected(NATS.url), named.name, { subject: `${other.name}.events` });
+    const { accept, receiver } = await startForwarding(publisher);
+    await accept([fixtures.queued({ occurredAt: Date.now() })]);
+    await expect.poll(async () => (await receiver.inbox.stats()).counters.retried).toBeGreaterThan(0);
+    expect([await named.held(), await other.held()]).toEqual([[], []]);
+  });
+
+  it("warns of a stream that drops what it acknowledged when it is full", async () => {
+    const { name } = await newStream({ max_msgs: 10 });
+    expect(await publisherFor(await connected(NATS.url), name).check()).toEqual([
+      expect.stringMatching(/--discard new/),
+    ]);
+  });
+
+  it("forwards nothing to a stream that forgets ids, until it is mended", async () => {
+    const { name, held } = await newStream({ duplicate_window: 120 * 1_000_000_000 });
+    const { accept, settled, receiver } = await startForwarding(publisherFor(await connected(NATS.url), name));
+    await accept([fixtures.queued({ occurredAt: Date.now() })]);
+    await expect.poll(async () => (await receiver.inbox.stats()).counters.retried).toBeGreaterThan(0);
+    expect(await held()).toEqual([]);
+    const manager = await jetstreamManager(await connected(NATS.url));
+    await manager.streams.update(name, { duplicate_window: DAY_NANOS });
+    await settled();
+    expect(await held()).toHaveLength(1);
+  });
+});
+
+describe("jetstreamPublisher() options", () => {
+  const js = {
+    publish: async () => {},
+    jetstreamManager: async () => {},
+  } as unknown as JetStreamPublisherOptions["js"];
+
+  it.each([
+    [{ js: {} }, /"js"/],
+    [{ stream: "" }, /"stream"/],
+    [{ subject: "a b" }, /"subject"/],
+    [{ subject: "sms.*" }, /"subject"/],
+    [{ subject: ".sms" }, /"subject"/],
+    [{ subject: 1 }, /"subject"/],
+    [{ rememberIdsMs: 10 }, /"rememberIdsMs"/],
+    [{ streams: "SMS" }, /Did you mean "stream"/],
+  ])("refuses %j", (wrong, message) => {
+    const options = { js, stream: "SMS", subject: "sms.events", ...wrong } as unknown as JetStreamPublisherOptions;
+    expect(() => jetstreamPublisher(options)).toThrow(message);
+  });
+
+  it("tells whoever publishes that the connection was never made", async () => {
+    const publisher = jetstreamPublisher({ js: Promise.reject(new Error("no route")), stream: "SMS", subject: "sms" });
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    await expect(publisher.check()).rejects.toThrow("no route");
+  });
+
+  it("refuses a subject that an event's id has broken", async () => {
+    const publisher = jetstreamPublisher({ js, stream: "SMS", subject: () => "sms.a b" });
+    const message = { id: "1", key: "2", headers: {}, body: Buffer.of() } as unknown as Parameters<
+      typeof publisher.publish
+    >[0];
+    await expect(publisher.publish(message)).rejects.toThrow(/"subject"/);
+  });
+});

@@ -1,0 +1,92 @@
+/** Several processes on one Postgres inbox under shuffled, repeated deliveries, while handlers fail, pruning runs and processes beat. */
+import { createReceiver } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { postgresStore } from "../../src/stores/postgres.ts";
+import { createFakeClock, fixtures, incomingOf, signedRequest, TEST_SECRET } from "../../src/testing/index.ts";
+import { type Answers, message, send, spread } from "../concurrency/load.ts";
+import { type PostgresFamily, type Verdict, withPostgresFamily } from "./concurrency-family.ts";
+
+const DAY_MS = 24 * 3_600_000;
+const OLD = 60;
+
+export interface ConcurrencyTerms {
+  readonly url: string;
+  readonly processes: number;
+  readonly messages: number;
+  readonly seed: number;
+  readonly timeoutMs: number;
+}
+
+export interface ConcurrencyReport {
+  readonly seed: number;
+  readonly seconds: number;
+  /** Events, without their repeats. */
+  readonly sent: number;
+  readonly answers: Answers;
+  readonly handled: number;
+  readonly retried: number;
+  readonly duplicates: number;
+  /** Of the old events, those that pruning has left. */
+  readonly oldLeft: number;
+  /** How many each process handled. */
+  readonly byProcess: readonly number[];
+  readonly verdict: Verdict;
+}
+
+/** Each process is sent to by four streams of deliveries at once. */
+export function runConcurrently(terms: ConcurrencyTerms): Promise<ConcurrencyReport> {
+  const { url, processes, messages, seed, timeoutMs } = terms;
+  return withPostgresFamily(url, async (family) => {
+    await fillWithOld(family);
+    const children = await Promise.all(
+      Array.from({ length: processes }, (_, place) => family.add({ seed, failures: 0.05, prunes: place < 2 })),
+    );
+    const startedAt = performance.now();
+    const fresh = Array.from({ length: messages }, (_, index) =>
+      message(`m-${index}`, index % 10 === 3 ? "failed" : "delivery"),
+    );
+    // Lanes that go on while pruning takes them away.
+    const old = Array.from({ length: OLD / 2 }, (_, index) => message(`gap-old-${2 * index}`).slice(1));
+    const all = fresh.flatMap((events, index) => (old[index] === undefined ? [events] : [events, old[index]]));
+    const answers = await send(spread(all, children, seed));
+    await family.settled(timeoutMs);
+    const seconds = Number(((performance.now() - startedAt) / 1000).toFixed(1));
+    await prunedOld(family);
+    await family.stop();
+    const tally = (name: string) => family.number(`select sum(${name}) from {}.tally`);
+    const byProcess = await family.rows<{ count: string }>("select count(*) from {}_handled group by pid order by 1");
+    return {
+      ...{ seed, seconds, sent: all.flat().length, answers },
+      handled: await family.number("select count(*) from {}_handled"),
+      retried: await tally("retried"),
+      duplicates: await tally("duplicates"),
+      oldLeft: await family.number(`select count(*) from {}.event where accepted < ${Date.now() - 30 * DAY_MS}`),
+      byProcess: byProcess.map(({ count }) => Number(count)),
+      verdict: await family.verdict(),
+    };
+  });
+}
+
+/** Events handled 40 days ago, which are due to be pruned; some of their messages go on now. */
+async function fillWithOld({ url, schema }: PostgresFamily): Promise<void> {
+  const clock = createFakeClock(Date.now() - 40 * DAY_MS);
+  const store = postgresStore(url, { schema, listen: false, maxConnections: 2 });
+  const receiver = createReceiver({ secrets: TEST_SECRET, store, clock, logger: silentLogger });
+  receiver.onAny(() => {});
+  const timestamp = clock.now();
+  for (let index = 0; index < OLD; index++) {
+    const event = fixtures.queued({ messageId: `gap-old-${index}`, occurredAt: timestamp });
+    await receiver.handle(incomingOf(signedRequest(event, { timestamp })));
+  }
+  await receiver.drain();
+  await receiver.stop();
+}
+
+/** Pruning waits for newer timestamps, and leaves what others hold for the next time. */
+async function prunedOld(family: PostgresFamily): Promise<void> {
+  for (let look = 0; look < 100; look++) {
+    if ((await family.number(`select count(*) from {}.event where accepted < ${Date.now() - 30 * DAY_MS}`)) === 0)
+      return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,207 @@
+/** A large SQLite inbox goes to Postgres in a process that is killed on the way; then a receiver goes on there. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import type { NewEvent } from "../../src/inbox/record.ts";
+import type { InboxStore, Lease, Settle, Turn } from "../../src/inbox/store.ts";
+import { copyInbox } from "../../src/index.ts";
+import { type Clock, systemClock } from "../../src/internal/clock.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { thisInstance } from "../../src/internal/process.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { postgresStore } from "../../src/stores/postgres.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { seededRandom } from "../../src/testing/index.ts";
+import { sha256 } from "../../src/testing/store-contract-bench.ts";
+
+/** 20,000 take some 7 s on two idle cores: for a copy that was changed. */
+const EVENTS = Number(process.env.COPY_EVENTS ?? 4_000);
+const SEED = Number(process.env.COPY_SEED ?? 20_261_120);
+const BATCH = 500;
+/** Compiled by the tests' global set-up. */
+const CHILD = fileURLToPath(new URL("../../.build/test/postgres/copy-child.js", import.meta.url));
+
+const random = seededRandom(SEED);
+const url = inject("postgresUrl");
+const pool = new pg.Pool({ connectionString: url, max: 4 });
+const schema = `oncehook_copy_${process.pid}`;
+let directory = "";
+let path = "";
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), "oncehook-"));
+  path = join(directory, "inbox.db");
+});
+
+afterAll(async () => {
+  await pool.query(`drop schema if exists ${schema} cascade`);
+  await pool.end();
+  await rm(directory, { recursive: true });
+});
+
+const fromStore = () => sqliteStore(path, { minFreeBytes: 0 });
+const toStore = () => postgresStore(pool as never, { schema, listen: false });
+
+async function open<Tx>(store: InboxStore<Tx>, clock: Clock = systemClock): Promise<InboxStore<Tx>> {
+  await store.open({
+    ...{ clock, logger: silentLogger, name: "copied", firstSequence: 1, toleranceMs: 600_000, migrate: "auto" },
+    instance: thisInstance(),
+  });
+  return store;
+}
+
+function eventOf(lane: number, sequence: number): NewEvent {
+  const messageId = `msg_${lane}`;
+  const raw = new TextEncoder().encode(JSON.stringify({ messageId, sequence, text: "x".repeat(200) }));
+  const now = Date.now();
+  return {
+    ...{ lane: { apiClientId: `client_${lane % 3}`, tag: "outbound", messageId }, sequence, raw, digest: sha256(raw) },
+    ...{ eventType: "message.sent", occurredAt: now, signedAt: now, gapWaitMs: lane % 7 === 0 ? 3_600_000 : 0 },
+    ...{ trace: null, peer: null, externalReference: null },
+  };
+}
+
+function step<Tx>(store: InboxStore<Tx>, turn: Partial<Omit<Turn<Tx>, "claim">> & { limit?: number }) {
+  const { limit = 0, ...rest } = turn;
+  return store.step({
+    ...{ settles: [], accepts: [], quarantines: [], repeats: [], lateEvents: "hand_out", ...rest },
+    quarantineQuota: { maxRows: 1_000, maxBytes: 1_000_000 },
+    claim: { limit, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" },
+  });
+}
+
+/** Ends a lease one way or another; some stay leased. */
+function settleOf(lease: Lease): Settle<never>[] {
+  const failure = { code: "handler_failed", message: "It failed.", durationMs: 5 };
+  const chance = random();
+  if (chance < 0.7) return [{ kind: "complete", lease, outcome: chance < 0.1 ? "unhandled" : "handled", effects: [] }];
+  if (chance < 0.8) return [{ kind: "retry", lease, delayMs: 0, failure }];
+  if (chance < 0.9) return [{ kind: "dead", lease, failure, onDead: chance < 0.85 ? "block" : "continue" }];
+  return chance < 0.99 ? [{ kind: "release", lease, delayMs: 0 }] : [];
+}
+
+/** Shuffled within a window, some twice, four to a lane. */
+async function fill(store: InboxStore<unknown>): Promise<void> {
+  let settles: Settle<never>[] = [];
+  for (let first = 0; first < EVENTS; first += BATCH) {
+    const numbers = Array.from({ length: BATCH }, (_, index) => first + index);
+    const order = numbers.map((number) => ({ number, key: random() })).sort((a, b) => a.key - b.key);
+    const accepts = order.map(({ number }) => eventOf(number >> 2, (number % 4) + 1));
+    const { leases } = await step(store, { settles, accepts: [...accepts, ...accepts.slice(0, 10)], limit: 200 });
+    settles = leases.flatMap(settleOf);
+  }
+  const bodies = Array.from({ length: 20 }, (_, index) => new TextEncoder().encode(`{${index}`));
+  const standard = { reason: "invalid_json", slot: "current", scope: "any", signedAt: Date.now(), trace: null };
+  await step(store, { settles, quarantines: bodies.map((raw) => ({ ...standard, raw, digest: sha256(raw) })) });
+}
+
+/** Runs the copy in a process of its own; with `killAfter`, until that many pages were told. Answers its last line. */
+async function copyInChild(killAfter: number | null): Promise<{ readonly lines: number; readonly last: string }> {
+  const child = spawn(process.execPath, [CHILD, path, url, schema], { stdio: ["ignore", "pipe", "inherit"] });
+  const closed = once(child, "close");
+  let [lines, last] = [0, ""];
+  for await (const line of createInterface({ input: child.stdout })) {
+    lines++;
+    last = line;
+    if (lines === killAfter) child.kill("SIGKILL");
+  }
+  await closed;
+  return { lines, last };
+}
+
+/** What is handed out from now on, in its order, each completed. */
+async function handOuts<Tx>(store: InboxStore<Tx>): Promise<string[]> {
+  const seen: string[] = [];
+  let settles: Settle<Tx>[] = [];
+  for (;;) {
+    const { leases } = await step(store, { settles, limit: 200 });
+    if (leases.length === 0) return seen;
+    seen.push(...leases.map(({ event, sequence, attempt }) => `${event} ${sequence} ${attempt}`));
+    settles = leases.map((lease) => ({ kind: "complete", lease, outcome: "handled", effects: [] }));
+  }
+}
+
+describe("copyInbox()", () => {
+  it(`takes ${EVENTS} events to Postgres, killed on the way and run again: the same counts and order (I1, I2, I4)`, async () => {
+    const source = await open(fromStore());
+    await fill(source as InboxStore<unknown>);
+    await source.close();
+
+    const pages = Math.ceil(EVENTS / 4 / 250);
+    const killAfter = 1 + Math.floor(random() * (pages - 1));
+    const killed = await copyInChild(killAfter);
+    expect(killed.last).toMatch(/^copy /);
+    await expect(open(toStore())).rejects.toMatchObject({ code: "copy_unfinished" });
+
+    const { last } = await copyInChild(null);
+    const result = JSON.parse(last);
+    expect(result).toMatchObject({ events: EVENTS, lanes: EVENTS / 4, quarantined: 20 });
+    expect(result.lanesBefore).toBeGreaterThanOrEqual(killAfter * 250);
+    expect(result.lanesBefore).toBeLessThan(EVENTS / 4);
+    for (const state of ["pending", "done", "dead", "attempts"]) expect(result[state]).toBeGreaterThan(0);
+
+    const [from, to] = [await open(fromStore()), await open(toStore())];
+    const [before, after] = [await from.stats(), await to.stats()];
+    expect(after.gauges).toEqual(before.gauges);
+    expect(after.counters).toEqual(before.counters);
+    expect([after.newestSignedAt, after.serviceResigns]).toEqual([before.newestSignedAt, before.serviceResigns]);
+
+    // Everything that was accepted is known there: the service's retries change nothing.
+    const retries = Array.from({ length: 400 }, (_, index) => eventOf((index * 7) % (EVENTS / 4), (index % 4) + 1));
+    const { accepted } = await step(to, { accepts: retries });
+    expect(new Set(accepted.map(({ outcome }) => outcome))).toEqual(new Set(["duplicate"]));
+
+    // Leases are not copied, so the source gets to the same place by taking its own back.
+    const twin = memoryStore({ volatile: true, maxEvents: EVENTS });
+    await from.close();
+    await copyInbox({ from: fromStore(), to: twin, name: "copied" });
+    const expected = await handOuts(await open(twin as InboxStore<unknown>));
+    const seen = await handOuts(to);
+    expect(seen.length).toBeGreaterThan(0);
+    expect(seen).toEqual(expected);
+    // Each once, and none that the source had handled.
+    expect(new Set(seen.map((line) => line.split(" ")[0])).size).toBe(seen.length);
+    expect((await to.stats()).counters.handled).toBe(before.counters.handled + seen.length);
+    await to.close();
+  }, 300_000);
+
+  it("refuses a source that a receiver works on, and a target that holds something else", async () => {
+    const source = await open(fromStore());
+    await source.heartbeat({ keyringVersion: "1", counters: {} });
+    const copying = copyInbox({ from: fromStore(), to: memoryStore({ volatile: true }), name: "copied" });
+    await expect(copying).rejects.toMatchObject({ code: "copy_refused", message: expect.stringContaining("stop it") });
+    await source.close();
+    const other = memoryStore({ volatile: true });
+    await step((await open(other)) as InboxStore<unknown>, { accepts: [eventOf(1, 1)] });
+    await other.close();
+    await expect(copyInbox({ from: fromStore(), to: other, name: "copied" })).rejects.toMatchObject({
+      code: "copy_refused",
+    });
+    await expect(
+      copyInbox({ from: fromStore(), to: memoryStore({ volatile: true }), name: "another" }),
+    ).rejects.toMatchObject({ code: "wrong_receiver_name" });
+  });
+
+  it("tells that the target went on after its copy, and changes nothing there", async () => {
+    const to = await open(toStore());
+    await step(to, { accepts: [eventOf(EVENTS, 1)] });
+    await to.close();
+    const again = copyInbox({ from: fromStore(), to: toStore(), name: "copied" });
+    await expect(again).rejects.toMatchObject({ code: "copy_differs" });
+  });
+
+  it("stops when it is asked to, and goes on later", async () => {
+    const target = memoryStore({ volatile: true, maxEvents: EVENTS });
+    const stop = new AbortController();
+    const options = { from: fromStore(), to: target, name: "copied" };
+    const stopped = copyInbox({ ...options, signal: stop.signal, onProgress: () => stop.abort() });
+    await expect(stopped).rejects.toMatchObject({ name: "AbortError" });
+    expect(await copyInbox({ ...options, from: fromStore() })).toMatchObject({ lanesBefore: 250, events: EVENTS });
+  });
+});

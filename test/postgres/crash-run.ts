@@ -1,0 +1,165 @@
+/** Processes that are killed, and a server that is restarted, while deliveries come: what was acknowledged is kept and done once. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { KnownEvent } from "../../src/index.ts";
+import { seededRandom, shuffled } from "../../src/testing/index.ts";
+import { message } from "../concurrency/load.ts";
+import { type PostgresFamily, type Verdict, withPostgresFamily } from "./concurrency-family.ts";
+import type { PostgresServer } from "./server.ts";
+
+const PROCESSES = 4;
+const SENDERS = 16;
+/** Messages whose events are mixed. */
+const MIXED = 8;
+
+export interface CrashTerms {
+  readonly server: PostgresServer;
+  readonly kills: number;
+  readonly restarts: number;
+  readonly seed: number;
+  readonly timeoutMs: number;
+  say(line: string): void;
+}
+
+export interface CrashReport {
+  readonly seed: number;
+  readonly seconds: number;
+  readonly kills: number;
+  readonly restarts: number;
+  readonly acknowledged: number;
+  /** Deliveries without an answer, and those refused with 503, while something was down. */
+  readonly unanswered: number;
+  readonly refused: number;
+  /** Other answers than 200 and 503. */
+  readonly strange: readonly string[];
+  /** Events that were handed out more than once. */
+  readonly repeated: number;
+  /** Acknowledged, and not in the inbox. */
+  readonly lost: number;
+  /** From a restart of the server to the next acknowledgement, ms, by a process that was running before it. */
+  readonly slowestReturnMs: number;
+  readonly verdict: Verdict;
+}
+
+export async function surviveCrashes(terms: CrashTerms): Promise<CrashReport> {
+  return withPostgresFamily(terms.server.url, async (family) => {
+    const startedAt = performance.now();
+    const load = new CrashLoad(family, terms.seed);
+    for (let place = 0; place < PROCESSES; place++) await family.add({ failures: 0.02, seed: terms.seed });
+    const sending = load.run();
+    sending.catch(() => {}); // It is awaited below, after the crashes.
+    const slowestReturnMs = await crashAll(terms, family, load);
+    load.finish();
+    await sending;
+    await family.settled(terms.timeoutMs);
+    await family.stop();
+    const { seed, kills, restarts } = terms;
+    const { unanswered, refused, strange } = load;
+    return {
+      ...{ seed, seconds: Math.round((performance.now() - startedAt) / 1000), kills, restarts },
+      ...{ acknowledged: load.acknowledged.size, unanswered, refused, strange, slowestReturnMs },
+      repeated: await family.number("select count(*) from {}.event where attempts > 1"),
+      lost: await lostOf(family, load.acknowledged),
+      verdict: await family.verdict(),
+    };
+  });
+}
+
+async function crashAll(terms: CrashTerms, family: PostgresFamily, load: CrashLoad): Promise<number> {
+  const { kills, restarts, server, seed, say } = terms;
+  const random = seededRandom(seed);
+  const blows = shuffled(
+    [...Array.from({ length: kills }, () => "kill"), ...Array.from({ length: restarts }, () => "restart")],
+    random,
+  );
+  let slowestReturnMs = 0;
+  for (const [index, blow] of blows.entries()) {
+    await sleep(50 + random() * 250);
+    if (blow === "restart") {
+      await server.restart();
+      const upAt = performance.now();
+      await load.nextAnswer();
+      slowestReturnMs = Math.max(slowestReturnMs, Math.round(performance.now() - upAt));
+    } else {
+      const place = Math.floor(random() * PROCESSES);
+      await family.children[place]?.kill();
+      // In the place of the old one, where deliveries go from now on.
+      family.children.splice(place, 1);
+      await family.add({ failures: 0.02, seed });
+    }
+    if ((index + 1) % 20 === 0) say(`${index + 1} of ${blows.length} blows, ${load.acknowledged.size} acknowledged`);
+  }
+  return slowestReturnMs;
+}
+
+async function lostOf(family: PostgresFamily, acknowledged: ReadonlySet<string>): Promise<number> {
+  const rows = await family.rows<{ message: Buffer; seq: string }>(
+    "select l.message, e.seq from {}.event e join {}.lane l on l.id = e.lane",
+  );
+  const stored = new Set(rows.map(({ message, seq }) => `${message.toString()} ${seq}`));
+  return [...acknowledged].filter((name) => !stored.has(name)).length;
+}
+
+/** Sends each event until it is acknowledged, to whichever process there is. */
+class CrashLoad {
+  readonly acknowledged = new Set<string>();
+  unanswered = 0;
+  refused = 0;
+  readonly strange: string[] = [];
+  readonly #family: PostgresFamily;
+  readonly #random: () => number;
+  readonly #queue: KnownEvent[] = [];
+  readonly #listeners: (() => void)[] = [];
+  #messages = 0;
+  #enough = false;
+
+  constructor(family: PostgresFamily, seed: number) {
+    this.#family = family;
+    this.#random = seededRandom(seed + 1);
+  }
+
+  /** Until `finish` is called and everything begun is acknowledged. */
+  async run(): Promise<void> {
+    await Promise.all(Array.from({ length: SENDERS }, () => this.#send()));
+  }
+
+  finish(): void {
+    this.#enough = true;
+  }
+
+  nextAnswer(): Promise<void> {
+    return new Promise((resolve) => this.#listeners.push(resolve));
+  }
+
+  async #send(): Promise<void> {
+    for (;;) {
+      if (this.#queue.length === 0 && this.#enough) return;
+      if (this.#queue.length === 0) this.#refill();
+      const event = this.#queue.shift();
+      if (event !== undefined) await this.#untilAcknowledged(event);
+    }
+  }
+
+  /** The events of some messages, mixed; some of them a second time. */
+  #refill(): void {
+    const events = Array.from({ length: MIXED }, () => message(`m-${++this.#messages}`)).flat();
+    const repeated = events.filter(() => this.#random() < 0.2);
+    this.#queue.push(...shuffled([...events, ...repeated], this.#random));
+  }
+
+  async #untilAcknowledged(event: KnownEvent): Promise<void> {
+    for (;;) {
+      const { children } = this.#family;
+      const child = children[Math.floor(this.#random() * children.length)];
+      const { status, outcome } = (await child?.deliver(event)) ?? { status: 0 };
+      if (status === 200) {
+        if ("sequence" in event) this.acknowledged.add(`${event.data.messageId} ${event.sequence}`);
+        for (const resolve of this.#listeners.splice(0)) resolve();
+        return;
+      }
+      if (status === 503) this.refused += 1;
+      else if (status === 0) this.unanswered += 1;
+      else this.strange.push(`${status} ${outcome}`);
+      await sleep(5);
+    }
+  }
+}

@@ -1,0 +1,156 @@
+/** A server that is not there, goes away or refuses: deliveries get 503, nothing that was acknowledged is lost, no restart. */
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type PgClient, type PgPool, type PgResult, postgresStore } from "../../src/stores/postgres.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { outbound } from "../receiver/events.ts";
+import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
+import { newPool, newSchema, serve, sql, until } from "./place.ts";
+import { makeRelay } from "./relay.ts";
+
+const body = (messageId: string) => outbound("queued", { messageId });
+
+describe("a server that is down", () => {
+  it("at the start: 503, and the next delivery after its return is taken", async () => {
+    const relay = await makeRelay();
+    const { receiver, post } = await serve(postgresStore(relay.url, { schema: newSchema() }));
+    receiver.onAny(() => {});
+    expect(await post(body("m1"))).toBe(503);
+    expect(await post(body("m1"))).toBe(503);
+    await relay.start();
+    expect(await post(body("m1"))).toBe(200);
+    expect(await receiver.drain()).toEqual({ claimed: 1, complete: true });
+  });
+
+  it("in the middle: every 200 is stored and handled once, and every 503 can be sent again", async () => {
+    const relay = await makeRelay();
+    await relay.start();
+    const { receiver, post } = await serve(postgresStore(relay.url, { schema: newSchema() }));
+    const handled = new Set<unknown>();
+    receiver.onAny((_event, { meta }) => void handled.add(meta.eventId));
+    await receiver.start();
+    const open = new Set(Array.from({ length: 60 }, (_, index) => `m${index}`));
+    let refusals = 0;
+    for (let round = 0; open.size > 0 && round < 50; round++) {
+      const send = async (id: string) => {
+        const status = await post(body(id));
+        expect([200, 503]).toContain(status);
+        if (status === 200) open.delete(id);
+        else refusals += 1;
+      };
+      const [first = [], second = []] = [[...open].slice(0, open.size / 2), [...open].slice(open.size / 2)];
+      const underWay = first.map(send);
+      if (round < 3) await relay.stop();
+      await Promise.all([...second.map(send), ...underWay]);
+      if (round < 3) await relay.start();
+    }
+    await until(async () => (await receiver.inbox.stats()).counters.handled === 60);
+    expect(handled.size).toBe(60);
+    expect(refusals).toBeGreaterThan(0);
+    expect((await receiver.inbox.stats()).counters).toMatchObject({ accepted: 60 });
+  });
+
+  it("that ends connections, idle ones and those at work, breaks neither the process nor the inbox", async () => {
+    const schema = newSchema();
+    const pool = newPool({ application_name: schema });
+    const { receiver, post } = await serve(postgresStore(pool, { schema }));
+    receiver.onAny((_event, ctx) => ctx.commit((client) => client.query("select pg_sleep(0.01)")));
+    await receiver.start();
+    const accepted = new Set<string>();
+    const end = () =>
+      sql(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = '${schema}'`);
+    for (let round = 0; round < 8; round++) {
+      const ids = Array.from({ length: 5 }, (_, index) => `m${round}-${index}`);
+      const posts = ids.map(async (id) => {
+        if ((await post(body(id))) === 200) accepted.add(id);
+      });
+      await Promise.all([end(), ...posts]);
+      await end();
+    }
+    expect(await post(body("last"))).toBe(200);
+    accepted.add("last");
+    await until(async () => (await receiver.inbox.stats()).gauges.pending === 0);
+    const stored = await sql(`select convert_from(message, 'UTF8') as id from ${schema}.lane`);
+    expect(stored.map(({ id }) => id)).toEqual(expect.arrayContaining([...accepted]));
+  });
+});
+
+describe("a pool whose connections are all taken", () => {
+  it("answers after five seconds, and gives back what comes later", async () => {
+    const clock = createFakeClock();
+    const pool = newPool({ max: 1 });
+    const store = postgresStore(pool, { schema: newSchema() });
+    await store.open(contextOf({ clock }));
+    const taken = await pool.connect();
+    const refused = store.step(turn<PgClient>({ accepts: [event("m")] })).catch((error: unknown) => error);
+    await clock.advance(5_000);
+    expect(await refused).toMatchObject({
+      code: "store_unavailable",
+      message: expect.stringMatching(/within 5000 ms/),
+    });
+    taken.release();
+    expect((await store.step(turn<PgClient>({ accepts: [event("m")] }))).accepted).toMatchObject([
+      { outcome: "accepted" },
+    ]);
+    await store.close();
+    expect(pool).toMatchObject({ totalCount: 1, idleCount: 1, waitingCount: 0 });
+  });
+});
+
+describe("limits of the role", () => {
+  it("end a statement that waits too long as an outage, and the next turn passes", async () => {
+    const schema = newSchema();
+    const pool = newPool({ options: "-c statement_timeout=100" });
+    const store = postgresStore(pool, { schema, listen: false });
+    await store.open(contextOf());
+    onTestFinished(() => store.close());
+    const other = await newPool().connect();
+    await other.query(`begin; lock table ${schema}.lane`);
+    const accepts = [event("m")];
+    await expect(store.step(turn<PgClient>({ accepts }))).rejects.toMatchObject({
+      code: "store_unavailable",
+      fields: { sqlState: "57014" },
+    });
+    await other.query("rollback");
+    other.release();
+    expect((await store.step(turn<PgClient>({ accepts }))).accepted).toMatchObject([{ outcome: "accepted" }]);
+  });
+});
+
+type Query = (asked: { readonly text: string }) => Promise<Pick<PgResult, "rows">>;
+
+/** Answers as `query` does, but what the server says of itself. */
+function lies(query: Query, lie: Readonly<Record<string, unknown>>): Query {
+  return async (asked) => {
+    const result = await query(asked);
+    return asked.text?.includes("'fsync'") ? { rows: [{ ...result.rows[0], ...lie }] } : result;
+  };
+}
+
+describe("a server that is not safe", () => {
+  /** The tests' server, which says `lie` of itself. */
+  const lying = (lie: Readonly<Record<string, unknown>>): PgPool => {
+    const pool = newPool();
+    return {
+      end: () => pool.end(),
+      on: (name, listener) => pool.on(name, listener),
+      connect(callback) {
+        pool.connect((error, client) => {
+          if (client !== undefined) client.query = lies(client.query.bind(client) as PgClient["query"], lie) as never;
+          callback(error, client as PgClient | undefined);
+        });
+      },
+    };
+  };
+
+  it.each([
+    [{ fsync: "off" }, "not_durable", /fsync is off/],
+    [{ pages: "off" }, "not_durable", /full_page_writes is off/],
+    [{ standby: true }, "not_durable", /standby/],
+    [{ version: 120_022 }, "incompatible_peer", /13 or later; this server is 12/],
+  ])("is refused: %j", async (lie, code, message) => {
+    const schema = newSchema();
+    const opening = postgresStore(lying(lie), { schema }).open(contextOf());
+    await expect(opening).rejects.toMatchObject({ name: "SetupError", code, message: expect.stringMatching(message) });
+    expect(await sql(`select to_regnamespace('${schema}') as there`)).toEqual([{ there: null }]);
+  });
+});

@@ -1,0 +1,94 @@
+/** A pool whose connections stop before a statement that the test names, so that another transaction comes in between. */
+import pg from "pg";
+import type { PgClient, PgPool, PgQuery } from "../../src/stores/postgres.ts";
+
+export interface Hold {
+  /** The statement is about to run: everything before it has. */
+  readonly reached: Promise<void>;
+  release(): void;
+}
+
+interface Gate {
+  readonly statement: string;
+  reach(): void;
+  readonly opened: Promise<void>;
+}
+
+export class HeldPool implements PgPool {
+  readonly #pool: pg.Pool;
+  readonly #name: string;
+  #gate: Gate | null = null;
+  /** Transactions that were taken back, as by a deadlock. */
+  rollbacks = 0;
+
+  constructor(connectionString: string, name: string) {
+    this.#name = name;
+    this.#pool = new pg.Pool({ connectionString, max: 4, application_name: name });
+  }
+
+  /** Holds the next transaction that comes to `statement`: the name of one of the store's, or a whole text such as `commit`. */
+  hold(statement: string): Hold {
+    let release = () => {};
+    let reach = () => {};
+    const reached = new Promise<void>((resolve) => {
+      reach = resolve;
+    });
+    const opened = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    this.#gate = { statement, reach, opened };
+    return { reached, release };
+  }
+
+  connect(callback: (error: Error | undefined, client?: PgClient) => void): void {
+    this.#pool.connect((error, client) => {
+      // What the store takes of pg is declared structurally.
+      callback(error, client === undefined ? undefined : this.#watched(client as unknown as PgClient));
+    });
+  }
+
+  /** Resolves once one of its connections waits for a lock; fails after five seconds. */
+  async waits(): Promise<void> {
+    const deadline = performance.now() + 5_000;
+    const text = "select 1 from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'";
+    for (;;) {
+      const { rows } = await this.#pool.query(text, [this.#name]);
+      if (rows.length > 0) return;
+      if (performance.now() > deadline) throw new Error("No connection of this pool waits for a lock.");
+    }
+  }
+
+  on(event: "error", listener: (error: Error) => void): unknown {
+    return this.#pool.on(event, listener);
+  }
+
+  end(): Promise<void> {
+    return this.#pool.end();
+  }
+
+  #watched(client: PgClient): PgClient {
+    return new Proxy(client, {
+      get: (target, key) => {
+        const value: unknown = Reflect.get(target, key, target);
+        if (typeof value !== "function") return value;
+        if (key !== "query") return value.bind(target);
+        return async (query: PgQuery | string, values?: readonly unknown[]) => {
+          await this.#pass(query);
+          return typeof query === "string" ? target.query(query, values) : target.query(query);
+        };
+      },
+    });
+  }
+
+  async #pass(query: PgQuery | string): Promise<void> {
+    const text = typeof query === "string" ? query : query.text;
+    if (text === "rollback") this.rollbacks += 1;
+    const gate = this.#gate;
+    if (gate === null) return;
+    const name = typeof query === "string" ? undefined : query.name?.split(" ")[0];
+    if (name !== gate.statement && text !== gate.statement) return;
+    this.#gate = null;
+    gate.reach();
+    await gate.opened;
+  }
+}

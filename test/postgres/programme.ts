@@ -1,0 +1,47 @@
+/** `npm run prove -- postgres`: several processes on one Postgres inbox, under load, killed, and with a server that crashes. */
+import type { Programme, Proof } from "../prove/programme.ts";
+import { FLAWLESS, type Verdict } from "./concurrency-family.ts";
+import { runConcurrently } from "./concurrency-run.ts";
+import { surviveCrashes } from "./crash-run.ts";
+import { startPostgres } from "./server.ts";
+
+const SEED = 20_261_120;
+const HOUR_MS = 3_600_000;
+const EVENTS_OF_A_MESSAGE = 3;
+
+/** Short: 3,000 events, 20 kills and 3 restarts. Full: 100,000 events, 300 kills and 20 restarts. */
+export const postgres: Programme = {
+  name: "postgres",
+  what: "6 processes on one Postgres inbox keep order and do nothing twice, through kills and crashes of the server",
+  async run({ full, say }): Promise<Proof> {
+    const server = await startPostgres();
+    try {
+      const messages = Math.ceil((full ? 100_000 : 3_000) / EVENTS_OF_A_MESSAGE);
+      const load = await runConcurrently({
+        ...{ url: server.url, processes: 6, messages, seed: SEED, timeoutMs: HOUR_MS },
+      });
+      say(`load    ${JSON.stringify(load)}`);
+      const crashes = await surviveCrashes({
+        ...{ server, kills: full ? 300 : 20, restarts: full ? 20 : 3, seed: SEED, timeoutMs: HOUR_MS, say },
+      });
+      say(`crashes ${JSON.stringify(crashes)}`);
+      const problems = [
+        ...flawsOf("load", load.verdict),
+        ...flawsOf("crashes", crashes.verdict),
+        ...crashes.strange.slice(0, 5).map((answer) => `crashes: a delivery was answered with ${answer}`),
+      ];
+      if (crashes.lost > 0) problems.push(`crashes: ${crashes.lost} acknowledged events lost`);
+      if (load.handled !== load.sent) problems.push(`load: ${load.handled} of ${load.sent} handled`);
+      if (load.duplicates !== load.answers.duplicate) problems.push(`load: ${load.duplicates} duplicates counted`);
+      return { count: load.sent + crashes.acknowledged, unit: "events", problems };
+    } finally {
+      await server.stop();
+    }
+  },
+};
+
+function flawsOf(part: string, verdict: Verdict): string[] {
+  return Object.entries(verdict).flatMap(([name, count]) =>
+    count === FLAWLESS[name as keyof Verdict] ? [] : [`${part}: ${name} ${count}`],
+  );
+}

