@@ -1,5 +1,6 @@
 /** The numbers that stand for words in the databases of the inbox. They are stored: none ever changes its meaning. */
 import type { EventState, LaneStatus, LaneTag, Outcome, QuarantineRecord } from "../inbox/record.ts";
+import type { InboxStats } from "../inbox/store.ts";
 
 export const TAG = { outbound: 0, inbound: 1, unlaned: 2 } as const satisfies Record<LaneTag, number>;
 
@@ -43,6 +44,21 @@ export function keepOf(event: {
   if (!event.hasBody) return KEEP.identity;
   return event.outcome === "handled" ? KEEP.handled : KEEP.other;
 }
+
+/** The names of the counters, as columns and rows hold them. */
+export const COUNTERS = {
+  accepted: "accepted",
+  duplicates: "duplicates",
+  conflicts: "conflicts",
+  late: "late",
+  handled: "handled",
+  unhandled: "unhandled",
+  retried: "retried",
+  deadLettered: "dead_lettered",
+  discarded: "discarded",
+  gapsSkipped: "gaps_skipped",
+  quarantined: "quarantined",
+} as const satisfies Record<keyof InboxStats["counters"], string>;
 
 export const HELD = { held: 0, replayed: 1, discarded: 2 } as const satisfies Record<QuarantineRecord["state"], number>;
 

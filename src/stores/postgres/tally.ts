@@ -1,25 +1,13 @@
 /** What a transaction counted, for this instance's row of counters and gauges. */
 import type { Tally } from "../../inbox/lanes/state.ts";
 import type { InboxStats } from "../../inbox/store.ts";
+import { COUNTERS } from "../codes.ts";
 import type { Session } from "./session.ts";
 
 type Gauge = "pending" | "dead" | "held" | "held_bytes" | "blocked";
 type Counter = keyof InboxStats["counters"];
 
 const GAUGES = ["pending", "dead", "held", "held_bytes", "blocked"] as const satisfies readonly Gauge[];
-const COUNTERS = {
-  accepted: "accepted",
-  duplicates: "duplicates",
-  conflicts: "conflicts",
-  late: "late",
-  handled: "handled",
-  unhandled: "unhandled",
-  retried: "retried",
-  deadLettered: "dead_lettered",
-  discarded: "discarded",
-  gapsSkipped: "gaps_skipped",
-  quarantined: "quarantined",
-} as const satisfies Record<Counter, string>;
 
 const COLUMNS = [...GAUGES, ...Object.values(COUNTERS)];
 

@@ -9,8 +9,7 @@ import {
   type TransferredTotals,
 } from "../../inbox/transfer.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { HELD, keepOf, OUTCOME, STATE, STATUS, TAG } from "../codes.ts";
-import type { Counter } from "./ledger.ts";
+import { COUNTERS, HELD, keepOf, OUTCOME, STATE, STATUS, TAG } from "../codes.ts";
 import { readMeta, writeMeta } from "./migrate.ts";
 import type { Work } from "./work.ts";
 
@@ -133,20 +132,6 @@ function takeQuarantined(work: Work, insert: Inserts, row: QuarantineRecord): vo
   work.ledger.add("held");
   work.ledger.add("held_bytes", bytes);
 }
-
-const COUNTERS: Readonly<Record<keyof TransferredTotals["counters"], Counter>> = {
-  accepted: "accepted",
-  duplicates: "duplicates",
-  conflicts: "conflicts",
-  late: "late",
-  handled: "handled",
-  unhandled: "unhandled",
-  retried: "retried",
-  deadLettered: "dead_lettered",
-  discarded: "discarded",
-  gapsSkipped: "gaps_skipped",
-  quarantined: "quarantined",
-};
 
 function takeTotals(work: Work, { counters, newestSignedAt, serviceResigns }: TransferredTotals): void {
   for (const [name, value] of Object.entries(counters)) {
