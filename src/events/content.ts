@@ -1,5 +1,6 @@
 /** Whether two bodies say the same: a retry that was serialised again is no conflict. */
-import { isJsonObject, readJson } from "./structure.ts";
+import { isRecord } from "../internal/record.ts";
+import { readJson } from "./structure.ts";
 
 /**
  * Whether two bodies hold the same JSON value: key order, white space and escapes aside, numbers compared as parsed (so `0`
@@ -13,7 +14,7 @@ export function sameContent(a: Uint8Array, b: Uint8Array): boolean {
 
 function sameValue(a: unknown, b: unknown): boolean {
   if (Array.isArray(a)) return Array.isArray(b) && sameElements(a, b);
-  if (isJsonObject(a)) return isJsonObject(b) && sameFields(a, b);
+  if (isRecord(a)) return isRecord(b) && sameFields(a, b);
   return a === b;
 }
 

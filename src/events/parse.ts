@@ -1,10 +1,12 @@
 /** From a verified body to an event, or to the reason why it is none. */
+
 import { isUint8Array } from "node:util/types";
 import type { z } from "zod";
+import { isRecord } from "../internal/record.ts";
 import { isIdentityText, MAX_IDENTITY_TEXT } from "./identity.ts";
 import { ruleOf } from "./rule-of.ts";
 import { eventSchemas, MAX_SEQUENCE } from "./schema.ts";
-import { isJsonObject, type JsonFailureCode, type JsonResult, readJson } from "./structure.ts";
+import { type JsonFailureCode, type JsonResult, readJson } from "./structure.ts";
 import {
   isKnownEventType,
   type KnownEvent,
@@ -48,7 +50,7 @@ export function parseEvent(input: unknown): ParseResult {
   const json = isUint8Array(input) ? readJson(input) : readParsed(input);
   if (!json.ok) return failure(json.code, []);
   const { value } = json;
-  if (!isJsonObject(value)) return failure("not_an_object", notAnObject(value));
+  if (!isRecord(value)) return failure("not_an_object", notAnObject(value));
   const { eventType } = value;
   if (typeof eventType === "string" && isKnownEventType(eventType)) return parseKnown(eventType, value);
   if (!isIdentityText(eventType)) return failure("invalid_event", [`eventType: ${IDENTITY_TEXT_RULE}`]);
@@ -85,7 +87,7 @@ function parseUnknown(value: Readonly<Record<string, unknown>>): ParseResult {
   if (typeof sequence === "number" && Number.isInteger(sequence) && (sequence < 0 || sequence > MAX_SEQUENCE)) {
     return failure("invalid_event", [`sequence: expected 0 to ${MAX_SEQUENCE}`]);
   }
-  const inner = isJsonObject(data) ? data.messageId : undefined;
+  const inner = isRecord(data) ? data.messageId : undefined;
   if (direction === "outbound" && typeof messageId === "string" && typeof inner === "string" && messageId !== inner) {
     return failure("invalid_event", [AGREEMENT_RULE]);
   }

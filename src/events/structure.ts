@@ -34,11 +34,6 @@ const CLOSE = 0x7d;
 const TOO_DEEP = -1;
 const FORBIDDEN = -1;
 
-/** Whether a JSON value is an object (and neither an array nor null). */
-export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Reads bytes as JSON. Never throws. */
 export function readJson(bytes: Uint8Array): JsonResult {
   const text = decode(bytes);

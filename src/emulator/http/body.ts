@@ -1,5 +1,7 @@
 /** Reads a request's body within the limit (GEN-10), and a JSON body into what a schema takes. */
+
 import { z } from "zod";
+import { isRecord } from "../../internal/record.ts";
 import { type Answer, refuse } from "./answers.ts";
 
 /** 1 MiB. */
@@ -51,7 +53,7 @@ function parseObject(bytes: Uint8Array): Parsed {
   try {
     const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
     if (isDeeper(value, MOST_LEVELS)) return refused(`The body is nested deeper than ${MOST_LEVELS} levels.`);
-    return isObject(value) ? { ok: true, value } : refused("The body must be a JSON object.");
+    return isRecord(value) ? { ok: true, value } : refused("The body must be a JSON object.");
   } catch {
     return refused("The body is not valid JSON in UTF-8.");
   }
@@ -59,10 +61,6 @@ function parseObject(bytes: Uint8Array): Parsed {
 
 function refused(message: string): Parsed {
   return { ok: false, refusal: refuse("INVALID_REQUEST", message) };
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function isDeeper(value: unknown, levels: number): boolean {
@@ -100,7 +98,7 @@ function collectUnknown(schema: z.ZodType, value: unknown, found: (name: string)
   if (schema instanceof z.ZodArray && Array.isArray(value)) {
     return value.every((item, i) => collectUnknown(schema.element as z.ZodType, item, found, `${path}${i}.`));
   }
-  if (!(schema instanceof z.ZodObject) || !isObject(value)) return true;
+  if (!(schema instanceof z.ZodObject) || !isRecord(value)) return true;
   return Object.entries(value).every(([name, field]) => {
     if (!Object.hasOwn(schema.shape, name)) return found(`${path}${name}`);
     return collectUnknown(schema.shape[name] as z.ZodType, field, found, `${path}${name}.`);
