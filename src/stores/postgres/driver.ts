@@ -37,14 +37,14 @@ export interface PgPool {
   readonly options?: PgPoolOptions;
 }
 
-/** What a pool was made with, as far as it matters here. */
+/** What a pool was made with, as far as it matters here; pg declares each as `| undefined`. */
 export interface PgPoolOptions {
-  readonly max?: number;
-  readonly connectionString?: string;
-  readonly host?: string;
-  readonly port?: number | string;
-  readonly database?: string;
-  readonly binary?: boolean;
+  readonly max?: number | undefined;
+  readonly connectionString?: string | undefined;
+  readonly host?: string | undefined;
+  readonly port?: number | string | undefined;
+  readonly database?: string | undefined;
+  readonly binary?: boolean | undefined;
 }
 
 export type PgPoolConstructor = new (options: {
