@@ -1,27 +1,16 @@
 /** Webhook secrets in the inbox's SQLite file, sealed: for receivers of one machine, and for whoever rotates. */
-import { SetupError, StoreError } from "../../errors.ts";
 import { type Clock, systemClock } from "../../internal/clock.ts";
-import { foreignLabels } from "../../internal/foreign-error.ts";
 import { loadDriver } from "../../internal/load-sqlite.ts";
-import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
+import { choiceOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
 import type { SqliteDatabase, SqliteDriver } from "../../internal/sqlite-driver.ts";
-import type { Sealing } from "../../signature/sealing.ts";
-import { type SecretEncoding, secretEncodingOption, type WebhookKind } from "../../signature/secret.ts";
-import {
-  checkKind,
-  checkRevision,
-  checkSlots,
-  slotsFromText,
-  slotsToText,
-  unreadable,
-} from "../../signature/secret-slots.ts";
-import type { ReceiverSighting, SecretSlots, SecretStore, StoredSecrets } from "../../signature/secret-store.ts";
+import type { SecretEncoding } from "../../signature/secret.ts";
+import type { SecretStore } from "../../signature/secret-store.ts";
+import { type SealedRow, type SealedWith, type SecretTable, sealedSecrets } from "../sealed-secrets.ts";
 import { checkDurable, openConnection } from "./connection.ts";
 import { asStoreError } from "./failures.ts";
 import { readInstances } from "./instances.ts";
 import { checkPath, prepareFile } from "./location.ts";
 import { migrate } from "./migrate.ts";
-import { keyFileSealing, MAKE_KEY_FILE } from "./secrets-sealing.ts";
 import { immediately, type Patience, untilFree } from "./writer.ts";
 
 interface SqliteSecretsSettings {
@@ -38,22 +27,9 @@ interface SqliteSecretsSettings {
 }
 
 /** Either a key file or a sealing of your own: secrets are never stored plain. */
-export type SqliteSecretsOptions = SqliteSecretsSettings &
-  (
-    | {
-        /** A file that only its owner can read, with a key of 32 bytes as 64 hex digits or base64; read at once. */
-        readonly keyFile: string;
-        readonly sealing?: never;
-      }
-    | {
-        /** Seals with a key of yours, such as one in a key management service. */
-        readonly sealing: Sealing;
-        readonly keyFile?: never;
-      }
-  );
+export type SqliteSecretsOptions = SqliteSecretsSettings & SealedWith;
 
 const OPTIONS = ["keyFile", "sealing", "encoding", "driver", "busyTimeoutMs", "migrate", "clock"];
-const REFRESH_MS = 1_000;
 
 const SELECT = "select revision, sealed from oncehook_secret where kind = ?";
 const INSERT =
@@ -75,178 +51,69 @@ const UPDATE =
  * const receiver = createReceiver({ secrets, store: sqliteStore("inbox.db") });
  */
 export function sqliteSecrets(path: string, options: SqliteSecretsOptions): SecretStore {
-  return new SqliteSecrets(path, options);
+  const file = readSettings(path, options);
+  const { location } = file.patience;
+  const place = {
+    location,
+    table: "oncehook_secret",
+    open: async () => tableOf(await openFile(file), file.patience),
+    asStoreError: (error: unknown) => asStoreError(error, location),
+  };
+  return sealedSecrets("sqliteSecrets()", place, options);
 }
 
-class SqliteSecrets implements SecretStore {
-  readonly refreshMs = REFRESH_MS;
-  readonly encoding: SecretEncoding;
-  readonly #path: string;
-  readonly #driver: SqliteDriver | undefined;
-  readonly #migrate: "auto" | "check";
-  readonly #sealing: Sealing;
-  /** What to do when something sealed does not open. */
-  readonly #remedy: string;
-  readonly #patience: Patience;
-  /** What was opened last of each kind: sealed anew, even the same text is other bytes. */
-  readonly #opened = new Map<WebhookKind, { readonly sealed: Uint8Array; readonly text: string }>();
-  readonly #underWay = new Set<Promise<unknown>>();
-  #opening: Promise<SqliteDatabase> | null = null;
-  #closing: Promise<void> | null = null;
+/** How the file is opened. */
+interface FileSettings {
+  readonly path: string;
+  readonly driver: SqliteDriver | undefined;
+  readonly migrate: "auto" | "check";
+  readonly patience: Patience;
+}
 
-  constructor(path: string, options: SqliteSecretsOptions) {
-    refuseUnknownOptions("sqliteSecrets()", options, OPTIONS);
-    this.#path = checkPath(path);
-    this.encoding = secretEncodingOption("encoding", options.encoding);
-    this.#driver = options.driver;
-    this.#migrate = choiceOption("migrate", options.migrate, "auto", ["auto", "check"]);
-    this.#sealing = sealingOption(options);
-    this.#remedy =
-      options.keyFile === undefined
-        ? 'Likely the key of "sealing" is another one now, or its service does not answer.'
-        : 'Likely "keyFile" holds another key now: give the one they were sealed with. If it is lost, delete the rows of the table oncehook_secret and store the secrets anew.';
-    this.#patience = {
+function readSettings(path: string, options: SqliteSecretsOptions): FileSettings {
+  refuseUnknownOptions("sqliteSecrets()", options, OPTIONS);
+  const file = checkPath(path);
+  return {
+    path: file,
+    driver: options.driver,
+    migrate: choiceOption("migrate", options.migrate, "auto", ["auto", "check"]),
+    patience: {
       clock: options.clock ?? systemClock,
       busyTimeoutMs: numberOption("busyTimeoutMs", options.busyTimeoutMs, 5_000, { min: 0, max: 60_000, unit: "ms" }),
-      location: `sqlite:${this.#path}`,
-    };
-  }
+      location: `sqlite:${file}`,
+    },
+  };
+}
 
-  read(kind: WebhookKind): Promise<StoredSecrets | null> {
-    return this.#during(async (db) => {
-      checkKind(kind);
-      const row = await untilFree(this.#patience, () => db.prepare(SELECT).get(kind) as SecretRow | undefined);
-      if (row === undefined) return null;
-      const text = await this.#openOnce(row.sealed, kind);
-      return {
-        ...slotsFromText(text, { place: this.#patience.location, encoding: this.encoding }),
-        revision: row.revision,
-      };
-    });
-  }
+async function openFile(settings: FileSettings): Promise<SqliteDatabase> {
+  const driver = settings.driver ?? (await loadDriver());
+  const file = prepareFile(settings.path);
+  return untilFree(settings.patience, () => {
+    const db = openConnection(driver, file);
+    try {
+      immediately(db, () => migrate(db, settings.migrate));
+      checkDurable(db);
+      return db;
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  });
+}
 
-  write(kind: WebhookKind, slots: SecretSlots, revision: number): Promise<boolean> {
-    return this.#during(async (db) => {
-      checkKind(kind);
-      checkRevision(revision);
-      const sealed = await this.#seal(slotsToText(checkSlots(slots, this.encoding)), kind);
-      const values = [sealed, this.#patience.clock.now(), kind, revision];
+function tableOf(db: SqliteDatabase, patience: Patience): SecretTable {
+  return {
+    read: (kind) =>
+      // Both columns are there and of these types, because only `replace` writes them.
+      untilFree(patience, () => (db.prepare(SELECT).get(kind) as SealedRow | undefined) ?? null),
+    async replace(kind, sealed, revision) {
+      const values = [sealed, patience.clock.now(), kind, revision];
       const sql = revision === 0 ? INSERT : UPDATE;
-      const { changes } = await untilFree(this.#patience, () => immediately(db, () => db.prepare(sql).run(...values)));
+      const { changes } = await untilFree(patience, () => immediately(db, () => db.prepare(sql).run(...values)));
       checkDurable(db);
       return changes === 1;
-    });
-  }
-
-  receivers(): Promise<readonly ReceiverSighting[]> {
-    return this.#during((db) => untilFree(this.#patience, () => readInstances(db)));
-  }
-
-  close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
-  }
-
-  async #close(): Promise<void> {
-    await Promise.allSettled([...this.#underWay]);
-    this.#opened.clear();
-    const db = await this.#opening?.catch(() => null);
-    db?.close();
-  }
-
-  #during<T>(operation: (db: SqliteDatabase) => Promise<T>): Promise<T> {
-    if (this.#closing !== null) {
-      return Promise.reject(new StoreError("closed", "This secret store was closed; make a new one to go on."));
-    }
-    const running = this.#connect()
-      .then(operation)
-      .catch((error: unknown) => {
-        throw asStoreError(error, this.#patience.location);
-      });
-    this.#underWay.add(running);
-    const done = () => this.#underWay.delete(running);
-    running.then(done, done);
-    return running;
-  }
-
-  /** Opens once; a failure is forgotten, so that the next call tries again. */
-  #connect(): Promise<SqliteDatabase> {
-    this.#opening ??= this.#openFile().catch((error: unknown) => {
-      this.#opening = null;
-      throw error;
-    });
-    return this.#opening;
-  }
-
-  async #openFile(): Promise<SqliteDatabase> {
-    const driver = this.#driver ?? (await loadDriver());
-    const file = prepareFile(this.#path);
-    return untilFree(this.#patience, () => {
-      const db = openConnection(driver, file);
-      try {
-        immediately(db, () => migrate(db, this.#migrate));
-        checkDurable(db);
-        return db;
-      } catch (error) {
-        db.close();
-        throw error;
-      }
-    });
-  }
-
-  async #seal(text: string, kind: WebhookKind): Promise<Uint8Array> {
-    const sealed = await (async () => this.#sealing.seal(Buffer.from(text), contextOf(kind)))().catch((error) => {
-      const message = `The secrets could not be sealed${foreignLabels(error)}, and nothing was written.`;
-      throw new StoreError("store_unavailable", message);
-    });
-    if (sealed instanceof Uint8Array && sealed.length > 0) return sealed;
-    throw new SetupError(
-      "invalid_option",
-      'Option "sealing": seal() must give bytes, a Uint8Array; nothing was written.',
-    );
-  }
-
-  /** Receivers read each second what hardly ever changes, and each opening may be a call of a service. */
-  async #openOnce(sealed: Uint8Array, kind: WebhookKind): Promise<string> {
-    const known = this.#opened.get(kind);
-    if (known !== undefined && Buffer.compare(known.sealed, sealed) === 0) return known.text;
-    const text = await this.#open(sealed, kind);
-    this.#opened.set(kind, { sealed, text });
-    return text;
-  }
-
-  async #open(sealed: Uint8Array, kind: WebhookKind): Promise<string> {
-    try {
-      const plain = await this.#sealing.open(sealed, contextOf(kind));
-      return new TextDecoder("utf-8", { fatal: true }).decode(plain);
-    } catch (error) {
-      const { location } = this.#patience;
-      const message = `The ${kind} secrets in ${location} can not be opened${foreignLabels(error)}. ${this.#remedy}`;
-      throw unreadable(message);
-    }
-  }
-}
-
-interface SecretRow {
-  readonly revision: number;
-  readonly sealed: Uint8Array;
-}
-
-function contextOf(kind: WebhookKind): string {
-  return `oncehook secret ${kind}`;
-}
-
-function sealingOption({ keyFile, sealing }: SqliteSecretsOptions): Sealing {
-  if ((keyFile === undefined) === (sealing === undefined)) {
-    throw new SetupError(
-      "invalid_option",
-      `sqliteSecrets() takes either "keyFile" or "sealing", because secrets are never stored plain: ${MAKE_KEY_FILE} and pass { keyFile: "webhook.key" }.`,
-    );
-  }
-  if (keyFile !== undefined) {
-    if (typeof keyFile === "string" && keyFile !== "") return keyFileSealing(keyFile);
-    throw invalidOption("keyFile", `must be the path of a file; ${MAKE_KEY_FILE}`, keyFile);
-  }
-  if (typeof sealing?.seal === "function" && typeof sealing.open === "function") return sealing;
-  throw invalidOption("sealing", "must have the functions seal and open", sealing);
+    },
+    receivers: () => untilFree(patience, () => readInstances(db)),
+    close: async () => void db.close(),
+  };
 }

@@ -1,8 +1,8 @@
 /** Seals secrets with the key in a file: AES-256-GCM, under a fresh nonce each time, bound to what they are. */
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
-import { SetupError } from "../../errors.ts";
-import type { Sealing } from "../../signature/sealing.ts";
+import { SetupError } from "../errors.ts";
+import type { Sealing } from "../signature/sealing.ts";
 
 /** The first byte of what is sealed: another way of sealing gets another one. */
 const VERSION = 1;

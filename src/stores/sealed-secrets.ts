@@ -1,0 +1,219 @@
+/** Secret stores over a table of sealed texts: what they do alike, whatever the database. */
+import { SetupError, StoreError } from "../errors.ts";
+import { foreignLabels } from "../internal/foreign-error.ts";
+import { invalidOption } from "../internal/options.ts";
+import type { Sealing } from "../signature/sealing.ts";
+import { type SecretEncoding, secretEncodingOption, type WebhookKind } from "../signature/secret.ts";
+import {
+  checkKind,
+  checkRevision,
+  checkSlots,
+  slotsFromText,
+  slotsToText,
+  unreadable,
+} from "../signature/secret-slots.ts";
+import type { ReceiverSighting, SecretSlots, SecretStore, StoredSecrets } from "../signature/secret-store.ts";
+import { keyFileSealing, MAKE_KEY_FILE } from "./key-file.ts";
+
+/** Either a key file or a sealing of your own: secrets are never stored plain. */
+export type SealedWith =
+  | {
+      /** A file that only its owner can read, with a key of 32 bytes as 64 hex digits or base64; read at once. */
+      readonly keyFile: string;
+      readonly sealing?: never;
+    }
+  | {
+      /** Seals with a key of yours, such as one in a key management service. */
+      readonly sealing: Sealing;
+      readonly keyFile?: never;
+    };
+
+/** What a kind's secrets are stored as. */
+export interface SealedRow {
+  readonly revision: number;
+  readonly sealed: Uint8Array;
+}
+
+/** The table, in a database that is open. */
+export interface SecretTable {
+  read(kind: WebhookKind): Promise<SealedRow | null>;
+  /** True once it is durable. False when the row's revision is another one (0: no row), and nothing was written. */
+  replace(kind: WebhookKind, sealed: Uint8Array, revision: number): Promise<boolean>;
+  receivers(): Promise<readonly ReceiverSighting[]>;
+  close(): Promise<void>;
+}
+
+/** Where the table lies. */
+export interface SecretPlace {
+  /** Names it without a password. */
+  readonly location: string;
+  /** The table's name, for the operator who has lost the key. */
+  readonly table: string;
+  /** A failure is not the end: the next use tries again. */
+  open(): Promise<SecretTable>;
+  /** What a caller gets to see of an error of the database. */
+  asStoreError(error: unknown): unknown;
+}
+
+const REFRESH_MS = 1_000;
+
+/**
+ * Makes a secret store over the table at `place`, which is opened at the first use.
+ *
+ * @param maker - what the user called, for messages
+ * @throws SetupError for a wrong `encoding`, `keyFile` or `sealing`
+ */
+export function sealedSecrets(
+  maker: string,
+  place: SecretPlace,
+  options: SealedWith & { readonly encoding?: SecretEncoding },
+): SecretStore {
+  return new SealedSecrets(place, {
+    encoding: secretEncodingOption("encoding", options.encoding),
+    sealing: sealingOption(maker, options),
+    remedy:
+      options.keyFile === undefined
+        ? 'Likely the key of "sealing" is another one now, or its service does not answer.'
+        : `Likely "keyFile" holds another key now: give the one they were sealed with. If it is lost, delete the rows of the table ${place.table} and store the secrets anew.`,
+  });
+}
+
+interface Seal {
+  readonly encoding: SecretEncoding;
+  readonly sealing: Sealing;
+  /** What to do when something sealed does not open. */
+  readonly remedy: string;
+}
+
+class SealedSecrets implements SecretStore {
+  readonly refreshMs = REFRESH_MS;
+  readonly encoding: SecretEncoding;
+  readonly #place: SecretPlace;
+  readonly #sealing: Sealing;
+  readonly #remedy: string;
+  /** What was opened last of each kind: sealed anew, even the same text is other bytes. */
+  readonly #opened = new Map<WebhookKind, { readonly sealed: Uint8Array; readonly text: string }>();
+  readonly #underWay = new Set<Promise<unknown>>();
+  #opening: Promise<SecretTable> | null = null;
+  #closing: Promise<void> | null = null;
+
+  constructor(place: SecretPlace, { encoding, sealing, remedy }: Seal) {
+    this.#place = place;
+    this.encoding = encoding;
+    this.#sealing = sealing;
+    this.#remedy = remedy;
+  }
+
+  read(kind: WebhookKind): Promise<StoredSecrets | null> {
+    return this.#during(async (table) => {
+      checkKind(kind);
+      const row = await table.read(kind);
+      if (row === null) return null;
+      const text = await this.#openOnce(row.sealed, kind);
+      return {
+        ...slotsFromText(text, { place: this.#place.location, encoding: this.encoding }),
+        revision: row.revision,
+      };
+    });
+  }
+
+  write(kind: WebhookKind, slots: SecretSlots, revision: number): Promise<boolean> {
+    return this.#during(async (table) => {
+      checkKind(kind);
+      checkRevision(revision);
+      const sealed = await this.#seal(slotsToText(checkSlots(slots, this.encoding)), kind);
+      return table.replace(kind, sealed, revision);
+    });
+  }
+
+  receivers(): Promise<readonly ReceiverSighting[]> {
+    return this.#during((table) => table.receivers());
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await Promise.allSettled([...this.#underWay]);
+    this.#opened.clear();
+    const table = await this.#opening?.catch(() => null);
+    await table?.close();
+  }
+
+  #during<T>(operation: (table: SecretTable) => Promise<T>): Promise<T> {
+    if (this.#closing !== null) {
+      return Promise.reject(new StoreError("closed", "This secret store was closed; make a new one to go on."));
+    }
+    const running = this.#table()
+      .then(operation)
+      .catch((error: unknown) => {
+        throw this.#place.asStoreError(error);
+      });
+    this.#underWay.add(running);
+    const done = () => this.#underWay.delete(running);
+    running.then(done, done);
+    return running;
+  }
+
+  /** Opens once; a failure is forgotten, so that the next call tries again. */
+  #table(): Promise<SecretTable> {
+    this.#opening ??= this.#place.open().catch((error: unknown) => {
+      this.#opening = null;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  async #seal(text: string, kind: WebhookKind): Promise<Uint8Array> {
+    const sealed = await (async () => this.#sealing.seal(Buffer.from(text), contextOf(kind)))().catch((error) => {
+      const message = `The secrets could not be sealed${foreignLabels(error)}, and nothing was written.`;
+      throw new StoreError("store_unavailable", message);
+    });
+    if (sealed instanceof Uint8Array && sealed.length > 0) return sealed;
+    throw new SetupError(
+      "invalid_option",
+      'Option "sealing": seal() must give bytes, a Uint8Array; nothing was written.',
+    );
+  }
+
+  /** Receivers read each second what hardly ever changes, and each opening may be a call of a service. */
+  async #openOnce(sealed: Uint8Array, kind: WebhookKind): Promise<string> {
+    const known = this.#opened.get(kind);
+    if (known !== undefined && Buffer.compare(known.sealed, sealed) === 0) return known.text;
+    const text = await this.#open(sealed, kind);
+    this.#opened.set(kind, { sealed, text });
+    return text;
+  }
+
+  async #open(sealed: Uint8Array, kind: WebhookKind): Promise<string> {
+    try {
+      const plain = await this.#sealing.open(sealed, contextOf(kind));
+      return new TextDecoder("utf-8", { fatal: true }).decode(plain);
+    } catch (error) {
+      const { location } = this.#place;
+      const message = `The ${kind} secrets in ${location} can not be opened${foreignLabels(error)}. ${this.#remedy}`;
+      throw unreadable(message);
+    }
+  }
+}
+
+function contextOf(kind: WebhookKind): string {
+  return `oncehook secret ${kind}`;
+}
+
+function sealingOption(maker: string, { keyFile, sealing }: SealedWith): Sealing {
+  if ((keyFile === undefined) === (sealing === undefined)) {
+    throw new SetupError(
+      "invalid_option",
+      `${maker} takes either "keyFile" or "sealing", because secrets are never stored plain: ${MAKE_KEY_FILE} and pass { keyFile: "webhook.key" }.`,
+    );
+  }
+  if (keyFile !== undefined) {
+    if (typeof keyFile === "string" && keyFile !== "") return keyFileSealing(keyFile);
+    throw invalidOption("keyFile", `must be the path of a file; ${MAKE_KEY_FILE}`, keyFile);
+  }
+  if (typeof sealing?.seal === "function" && typeof sealing.open === "function") return sealing;
+  throw invalidOption("sealing", "must have the functions seal and open", sealing);
+}
