@@ -17,7 +17,10 @@ const SILENT = `select l.id, b.raw, c.raw as other from {}.lane l join {}.event 
   left join {}.body b on b.event = e.id left join {}.conflict c on c.event = e.id
   where l.id > $1::bigint and (l.tag = ${TAG.unlaned} or ($2::boolean and l.peer is null)) order by l.id limit $3::int`;
 const QUARANTINED =
-  "select id, raw, bytes, state from {}.quarantine where id > $1::bigint and raw is not null order by id limit $2::int";
+  "select id, raw from {}.quarantine where id > $1::bigint and raw is not null order by id limit $2::int";
+/** What was read may have been replayed, discarded or pruned since. */
+const STILL_QUARANTINED =
+  "select id, bytes, state from {}.quarantine where id = any($1::bigint[]) and raw is not null order by id for update";
 
 const CLEAR = [
   "delete from {}.body where event in (select id from {}.event where lane = any($1::bigint[]))",
@@ -28,10 +31,14 @@ const CLEAR_QUARANTINE = "update {}.quarantine set raw = null, state = $2::small
 
 const PAGE = 1_000;
 
-/** In one transaction: another process's turn waits for the lanes that are being erased, and for no others. */
+/**
+ * In one transaction: another process's turn waits for the lanes that are being erased, and for no others. Quarantined bodies are
+ * locked before lanes, as by their replay.
+ */
 export async function erase(work: Workspace, subject: Subject): Promise<ActResult> {
   const { session } = work;
   const isNamedIn = createMentionTest("peer" in subject ? subject.peer : subject.messageId);
+  const quarantined = await lockQuarantined(session, isNamedIn);
   await work.lock([...(await told(session, subject)), ...(await mentioned(session, "peer" in subject, isNamedIn))], []);
   const lanes = [...work.byId.values()];
   if (lanes.some(({ leased }) => leased !== null)) return { ok: false, reason: "in_progress" };
@@ -41,7 +48,8 @@ export async function erase(work: Workspace, subject: Subject): Promise<ActResul
   if (ids.length > 0) {
     for (const [index, text] of CLEAR.entries()) await session.rows(`erase_${index}`, text, [ids]);
   }
-  return { ok: true, count: count + (await eraseQuarantined(work, isNamedIn)) };
+  await eraseQuarantined(work, quarantined);
+  return { ok: true, count: count + quarantined.length };
 }
 
 async function told(session: Session, subject: Subject): Promise<number[]> {
@@ -75,26 +83,33 @@ async function mentioned(
   }
 }
 
-async function eraseQuarantined(work: Workspace, isNamedIn: (raw: Uint8Array) => boolean): Promise<number> {
-  const { session, sheet } = work;
+interface QuarantinedRow {
+  readonly id: number;
+  readonly bytes: number;
+  readonly state: number;
+}
+
+async function lockQuarantined(
+  session: Session,
+  isNamedIn: (raw: Uint8Array) => boolean,
+): Promise<readonly QuarantinedRow[]> {
   const named: number[] = [];
   for (let after = 0; ; ) {
-    const rows = await session.rows<{ id: number; raw: Buffer; bytes: number; state: number }>(
-      "erase_quarantined",
-      QUARANTINED,
-      [after, PAGE],
-    );
-    for (const { id, raw, bytes, state } of rows) {
-      if (!isNamedIn(raw)) continue;
-      named.push(id);
-      if (state !== HELD.held) continue;
-      sheet.gauge("held", -1);
-      sheet.gauge("held_bytes", -bytes);
-    }
+    const rows = await session.rows<{ id: number; raw: Buffer }>("erase_quarantined", QUARANTINED, [after, PAGE]);
+    for (const { id, raw } of rows) if (isNamedIn(raw)) named.push(id);
     const last = rows.at(-1);
     if (last === undefined || rows.length < PAGE) break;
     after = last.id;
   }
-  if (named.length > 0) await session.rows("clear_quarantine", CLEAR_QUARANTINE, [named, HELD.discarded]);
-  return named.length;
+  return named.length === 0 ? [] : session.rows<QuarantinedRow>("still_quarantined", STILL_QUARANTINED, [named]);
+}
+
+async function eraseQuarantined({ session, sheet }: Workspace, rows: readonly QuarantinedRow[]): Promise<void> {
+  if (rows.length === 0) return;
+  for (const { bytes, state } of rows) {
+    if (state !== HELD.held) continue;
+    sheet.gauge("held", -1);
+    sheet.gauge("held_bytes", -bytes);
+  }
+  await session.rows("clear_quarantine", CLEAR_QUARANTINE, [rows.map(({ id }) => id), HELD.discarded]);
 }
