@@ -2,6 +2,7 @@
 import { SetupError } from "../errors.ts";
 import type { InboxStore, Turn } from "../inbox/store.ts";
 import { act } from "./postgres/act.ts";
+import { runTurnCarefully } from "./postgres/careful.ts";
 import type { PgClient, PgPool } from "./postgres/driver.ts";
 import { nextDue } from "./postgres/due.ts";
 import { EffectSettles } from "./postgres/effects.ts";
@@ -15,7 +16,6 @@ import { prune } from "./postgres/prune.ts";
 import { readLane } from "./postgres/records.ts";
 import { type InboxSettings, type PostgresStoreOptions, readSettings } from "./postgres/settings.ts";
 import { readAudit, readStats } from "./postgres/stats.ts";
-import { runTurn } from "./postgres/turn.ts";
 
 export type { PgClient, PgPool, PgPoolOptions, PgQuery, PgResult } from "./postgres/driver.ts";
 
@@ -113,8 +113,7 @@ async function step(
 ) {
   return inbox.during(async () => {
     const answered = await effects.run(turn);
-    await inbox.read((session) => inbox.names.enter(session, turn.accepts));
-    const result = await inbox.transaction((session) => runTurn(inbox, session, turn, answered));
+    const result = await runTurnCarefully(inbox, turn, answered);
     effects.passed(turn);
     if (turn.accepts.length > 0 || turn.settles.length > 0) inbox.wake.tell();
     return result;

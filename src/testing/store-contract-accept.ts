@@ -90,6 +90,18 @@ export const acceptCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "stores a message id of 20,000 characters, or fails it alone (I2)",
+    async run(bench) {
+      // Nothing that a database could compress to fit into an index.
+      const long = Array.from({ length: 313 }, (_, index) => hex(sha256(bytes(`${index}`)))).join("");
+      const { accepted } = await bench.accept(bench.of("before", 1), bench.of(long, 1), bench.of("after", 1));
+      const [before, outcome, after] = accepted.map((a) => a.outcome);
+      bench.expect([before, after]).toEqual(["accepted", "accepted"]);
+      const stored = outcome === "failed" ? ["before", "after"] : ["before", long, "after"];
+      bench.expect((await bench.find()).map((event) => event.lane.messageId)).toEqual(stored);
+    },
+  },
+  {
     name: "gives ids that grow in the order of acceptance",
     async run(bench) {
       await bench.accept(bench.of("b", 1), bench.of("a", 1));

@@ -29,6 +29,8 @@ export class OpenInbox {
   readonly #pool: PgPool;
   readonly #isOurs: boolean;
   #latest = Number.NEGATIVE_INFINITY;
+  /** Transactions that found the clock to have gone back, and to when. */
+  readonly #stepsBack = new WeakMap<Session, number>();
   readonly #underWay = new Set<Promise<unknown>>();
   #closing: Promise<void> | null = null;
 
@@ -59,8 +61,11 @@ export class OpenInbox {
   /** The time for a transaction that writes. After a step back, lanes that were ready are so at once. */
   async timeToWrite(session: Session): Promise<number> {
     const now = await this.now(session);
-    if (now < this.#latest) await session.rows("make_due", MAKE_DUE, [now]);
-    this.#latest = now;
+    if (now >= this.#latest) this.#latest = now;
+    else {
+      await session.rows("make_due", MAKE_DUE, [now]);
+      this.#stepsBack.set(session, now);
+    }
     return now;
   }
 
@@ -76,7 +81,19 @@ export class OpenInbox {
   }
 
   transaction<T>(work: (session: Session) => Promise<T>): Promise<T> {
-    return this.during(() => inTransaction(this.access, work));
+    return this.during(() => this.write(work));
+  }
+
+  /** A transaction of an operation during which the inbox is kept open already. */
+  async write<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    let committed: Session | undefined;
+    const result = await inTransaction(this.access, (session) => {
+      committed = session;
+      return work(session);
+    });
+    // Not before: a transaction that is rolled back has made nothing due.
+    if (committed !== undefined) this.#latest = this.#stepsBack.get(committed) ?? this.#latest;
+    return result;
   }
 
   read<T>(work: (session: Session) => Promise<T>): Promise<T> {

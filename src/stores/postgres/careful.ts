@@ -1,0 +1,120 @@
+/** Runs a turn so that a row of it that Postgres refuses fails alone. */
+import { StoreError } from "../../errors.ts";
+import type { Turn, TurnResult } from "../../inbox/store.ts";
+import type { PgClient } from "./driver.ts";
+import { sqlState } from "./failures.ts";
+import type { OpenInbox } from "./open-inbox.ts";
+import { type Session, withSession } from "./session.ts";
+import { type Answered, runTurn } from "./turn.ts";
+
+interface Failed {
+  readonly outcome: "failed";
+  readonly error: StoreError;
+}
+
+/** By their places among the rows, ascending. */
+type Refused = ReadonlyMap<number, Failed>;
+
+/** Rolls back what was only rehearsed. */
+class Rehearsed extends Error {}
+
+/** To be called while the inbox is kept open. The turn fails as a whole when no row that it brings is at fault. */
+export async function runTurnCarefully(
+  inbox: OpenInbox,
+  turn: Turn<PgClient>,
+  answered: Answered,
+): Promise<TurnResult> {
+  try {
+    return await run(inbox, turn, answered);
+  } catch (error) {
+    if (!isRowFault(error)) throw error;
+    const nothing = { settles: [], accepts: [], quarantines: [], repeats: [], claim: { ...turn.claim, limit: 0 } };
+    const tryWith = (rows: Partial<Turn<PgClient>>) => rehearse(inbox, { ...turn, ...nothing, ...rows });
+    const accepts = await refusedAmong(turn.accepts, inbox, (rows) => tryWith({ accepts: rows }));
+    const quarantines = await refusedAmong(turn.quarantines, inbox, (rows) => tryWith({ quarantines: rows }));
+    if (accepts.size + quarantines.size === 0) throw error;
+    const rest = { accepts: others(turn.accepts, accepts), quarantines: others(turn.quarantines, quarantines) };
+    const result = await run(inbox, { ...turn, ...rest }, answered);
+    return {
+      ...result,
+      accepted: among(result.accepted, accepts),
+      quarantined: among(result.quarantined, quarantines),
+      leases: result.leases.map((lease) => ({ ...lease, acceptIndex: placeAmong(lease.acceptIndex, accepts) })),
+    };
+  }
+}
+
+function run(inbox: OpenInbox, turn: Turn<PgClient>, answered: Answered): Promise<TurnResult> {
+  return write(inbox, turn, (session) => runTurn(inbox, session, turn, answered));
+}
+
+/** Does all of it but the commit. */
+async function rehearse(inbox: OpenInbox, turn: Turn<PgClient>): Promise<void> {
+  const rehearsal = write(inbox, turn, async (session) => {
+    await runTurn(inbox, session, turn, new Map());
+    throw new Rehearsed();
+  });
+  await rehearsal.catch((error: unknown) => {
+    if (!(error instanceof Rehearsed)) throw error;
+  });
+}
+
+async function write<T>(inbox: OpenInbox, turn: Turn<PgClient>, work: (session: Session) => Promise<T>): Promise<T> {
+  await withSession(inbox.access, (session) => inbox.names.enter(session, turn.accepts));
+  return inbox.write(work);
+}
+
+/** By halves: one bad row among 256 takes some 16 tries. */
+async function refusedAmong<Row>(
+  rows: readonly Row[],
+  inbox: OpenInbox,
+  tryOut: (rows: readonly Row[]) => Promise<void>,
+): Promise<Refused> {
+  const refused = new Map<number, Failed>();
+  const search = async (from: number, to: number): Promise<void> => {
+    if (from === to) return;
+    try {
+      await tryOut(rows.slice(from, to));
+    } catch (error) {
+      if (!isRowFault(error)) throw error;
+      if (to - from === 1) return void refused.set(from, failed(inbox, error));
+      const middle = (from + to) >> 1;
+      await search(from, middle);
+      await search(middle, to);
+    }
+  };
+  await search(0, rows.length);
+  return refused;
+}
+
+/** The row's own values cannot be stored: of a wrong kind, against a rule, or too long for an index. */
+function isRowFault(error: unknown): boolean {
+  return /^(?:22|23|54)/.test(sqlState(error)) || error instanceof TypeError || error instanceof RangeError;
+}
+
+/** The server's own words quote values; they are in the cause. */
+function failed(inbox: OpenInbox, cause: unknown): Failed {
+  const state = sqlState(cause);
+  const message = `The inbox ${inbox.location} cannot store a value of this delivery${state === "" ? "" : ` (${state})`}, now or later: look at the cause.`;
+  const fields = { sqlState: state === "" ? null : state };
+  return { outcome: "failed", error: new StoreError("store_unavailable", message, { cause, fields }) };
+}
+
+function others<Row>(rows: readonly Row[], refused: Refused): readonly Row[] {
+  return rows.filter((_row, index) => !refused.has(index));
+}
+
+/** The answers of the others, with those of the refused in their places. */
+function among<Answer>(answers: readonly Answer[], refused: Refused): (Answer | Failed)[] {
+  const all: (Answer | Failed)[] = [...answers];
+  for (const [index, answer] of refused) all.splice(index, 0, answer);
+  return all;
+}
+
+/** Where the row at `index` of the others was before the refused were taken out. */
+function placeAmong(index: number | null, refused: Refused): number | null {
+  if (index === null) return null;
+  let place = index;
+  for (const taken of refused.keys()) if (taken <= place) place++;
+  return place;
+}

@@ -1,0 +1,97 @@
+/** A turn with rows that Postgres refuses: they fail alone, whatever their neighbours are. */
+import { randomBytes } from "node:crypto";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { NewQuarantine } from "../../src/inbox/record.ts";
+import type { InboxStore } from "../../src/inbox/store.ts";
+import { type Clock, systemClock } from "../../src/internal/clock.ts";
+import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
+import { newPool, newSchema } from "./place.ts";
+
+/** More than a page of an index takes, and nothing that could be compressed. */
+const LONG = randomBytes(6_000).toString("base64");
+const long = { apiClientId: "client", tag: "outbound", messageId: LONG } as const;
+
+async function openStore(clock: Clock = systemClock): Promise<InboxStore<PgClient>> {
+  const store = postgresStore(newPool(), { schema: newSchema(), listen: false });
+  await store.open(contextOf({ clock }));
+  onTestFinished(() => store.close());
+  return store;
+}
+
+function quarantine(id: number, wish: Partial<NewQuarantine> = {}): NewQuarantine {
+  const facts = { reason: "invalid_json", slot: "current", scope: "any", signedAt: Date.now(), trace: null };
+  return { ...facts, digest: Buffer.alloc(32, id), raw: Buffer.from("{"), ...wish };
+}
+
+describe("step()", () => {
+  it("stores and leases the neighbours of rows that cannot be stored, and leaves nothing of these", async () => {
+    const store = await openStore();
+    const bad = [
+      event("", 1, { lane: long }),
+      event("new client", 1, { lane: { ...long, apiClientId: LONG, messageId: "m" } }),
+      event("new type", 1, { eventType: LONG }),
+      event("time", 1, { occurredAt: 2 ** 64 }),
+      event("trace", 1, { trace: "\0" }),
+      { ...event("body"), raw: null as unknown as Buffer },
+    ];
+    const accepts = [event("a"), ...bad, event("b"), event("b"), event("c", 1, { trace: "\0" }), event("d")];
+    const { accepted, leases } = await store.step(turn<PgClient>({ accepts, claim: { limit: 9 } }));
+    const failed = bad.map(() => "failed");
+    const outcomes = accepted.map(({ outcome }) => outcome);
+    expect(outcomes).toEqual(["accepted", ...failed, "accepted", "duplicate", "failed", "accepted"]);
+    const leased = leases.map(({ key, acceptIndex }) => [key.messageId, acceptIndex]);
+    expect(leased).toEqual([
+      ["a", 0],
+      ["b", 7],
+      ["d", 10],
+    ]);
+    expect(await store.lane(long)).toBeNull();
+    expect(await store.stats()).toMatchObject({ gauges: { pending: 3 }, counters: { accepted: 3, duplicates: 1 } });
+  });
+
+  it("says why without the row's values, which the server quotes", async () => {
+    const store = await openStore();
+    const { accepted } = await store.step(turn<PgClient>({ accepts: [event("m", 1, { occurredAt: 2 ** 64 })] }));
+    const [answer] = accepted;
+    const error = answer?.outcome === "failed" ? answer.error : undefined;
+    expect(error).toMatchObject({ code: "store_unavailable", fields: { sqlState: "22003" } });
+    expect(String(error)).not.toContain(String(2 ** 64));
+  });
+
+  it("keeps the neighbours of a quarantined body that cannot be stored, and settles", async () => {
+    const store = await openStore();
+    const { leases } = await store.step(turn<PgClient>({ accepts: [event("m")], claim: { limit: 1 } }));
+    const settles = leases.map((lease) => ({ kind: "complete", lease, outcome: "handled", effects: [] }) as const);
+    const quarantines = [quarantine(1), quarantine(2, { scope: "\0" }), quarantine(3)];
+    const accepts = [event("bad", 1, { trace: "\0" }), event("good")];
+    const result = await store.step(turn<PgClient>({ settles, accepts, quarantines }));
+    expect(result.settled).toEqual([{ status: "settled" }]);
+    expect(result.accepted).toMatchObject([{ outcome: "failed" }, { outcome: "accepted" }]);
+    expect(result.quarantined).toMatchObject(["held", { outcome: "failed" }, "held"]);
+    expect(await store.stats()).toMatchObject({ gauges: { quarantined: 2, pending: 1 }, counters: { handled: 1 } });
+  });
+
+  it("fails as a whole, and leaves nothing, when the fault is no row's that it brings", async () => {
+    const store = await openStore();
+    const { leases } = await store.step(turn<PgClient>({ accepts: [event("m")], claim: { limit: 1 } }));
+    const failure = { code: "e", message: "", durationMs: 1 };
+    const settles = leases.map((lease) => ({ kind: "retry", lease, delayMs: Number.NaN, failure }) as const);
+    const stepping = store.step(turn<PgClient>({ settles, accepts: [event("other")] }));
+    await expect(stepping).rejects.toMatchObject({ code: "store_unavailable", fields: { sqlState: "22P02" } });
+    expect(await store.stats()).toMatchObject({ counters: { accepted: 1, retried: 0 } });
+  });
+
+  it("makes due what was ready before the clock went back, though its first try was rolled back", async () => {
+    const clock = createFakeClock();
+    const store = await openStore(clock);
+    await store.step(turn<PgClient>({ accepts: [event("m")] }));
+    clock.set(clock.now() - 3_600_000);
+    const accepts = [event("bad", 1, { trace: "\0" })];
+    expect(await store.step(turn<PgClient>({ accepts, claim: { limit: 9 } }))).toMatchObject({
+      accepted: [{ outcome: "failed" }],
+      leases: [{ key: { messageId: "m" } }],
+    });
+  });
+});
