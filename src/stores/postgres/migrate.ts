@@ -22,7 +22,7 @@ const MIGRATIONS: readonly Migration[] = [{ sql: inbox, minReader: 1 }];
  *   schema that holds something else
  */
 export async function migrate(client: PgClient, schema: string, context: OpenContext): Promise<void> {
-  await client.query("begin");
+  await client.query("begin isolation level read committed");
   try {
     // Another process may migrate a large inbox meanwhile, and the role's own limits are meant for small statements.
     await client.query("set local statement_timeout = 0; set local lock_timeout = 0");

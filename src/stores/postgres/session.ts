@@ -14,10 +14,11 @@ export interface Session {
 }
 
 /**
- * Whatever the server's default, a commit here is on disk when it is told. And plans are kept from a time when the tables were
- * small: a scan that was cheap then would be repeated when they have grown.
+ * Whatever the server's defaults, a commit here is on disk when it is told, and a statement sees what was committed while the one
+ * before it waited for a lock. And plans are kept from a time when the tables were small: a scan that was cheap then would be
+ * repeated when they have grown.
  */
-const BEGIN = "begin; set local synchronous_commit = on; set local enable_seqscan = off";
+const BEGIN = "begin isolation level read committed; set local synchronous_commit = on; set local enable_seqscan = off";
 /** A server that is gone without a word would be waited for until the system's own limits, which are minutes. */
 export const ANSWER_MS = 30_000;
 /** All connections of the pool may be taken, and a pool of the user's may wait for ever. */
