@@ -19,6 +19,7 @@ import { readAudit, readStats } from "./postgres/stats.ts";
 
 export type { PgClient, PgPool, PgPoolOptions, PgQuery, PgResult } from "./postgres/driver.ts";
 
+export { type PostgresSecretsOptions, postgresSecrets } from "./postgres/secrets.ts";
 export type { PostgresStoreOptions } from "./postgres/settings.ts";
 
 /**
@@ -114,7 +115,7 @@ async function step(
   return inbox.during(async () => {
     const answered = await effects.run(turn);
     const result = await runTurnCarefully(inbox, turn, answered);
-    effects.passed(turn);
+    effects.passed(turn, answered);
     if (turn.accepts.length > 0 || turn.settles.length > 0) inbox.wake.tell();
     return result;
   });

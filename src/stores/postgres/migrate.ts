@@ -5,30 +5,58 @@ import { copyUnfinished } from "../../inbox/transfer.ts";
 import { type PgClient, types } from "./driver.ts";
 import { sqlState } from "./failures.ts";
 import { inbox } from "./migrations/0001-inbox.ts";
+import { secrets } from "./migrations/0002-secrets.ts";
 
 interface Migration {
   readonly sql: string;
-  /** The oldest schema whose code can still read and write the inbox after it. */
+  /** The oldest schema whose code can still read and write the inbox after it: additions leave it as it is. */
   readonly minReader: number;
 }
 
 /** Entry n makes schema n + 1. */
-const MIGRATIONS: readonly Migration[] = [{ sql: inbox, minReader: 1 }];
+export const MIGRATIONS: readonly Migration[] = [
+  { sql: inbox, minReader: 1 },
+  { sql: secrets, minReader: 1 },
+];
+
+/** Where the tables lie, and a connection to them. */
+export interface Place {
+  readonly client: PgClient;
+  /** Quoted. */
+  readonly schema: string;
+}
 
 /**
  * Runs what is missing in one transaction, under a lock that other processes wait for; checks whose inbox it is.
  *
+ * @param known - for tests: the migrations that an older version has
  * @throws SetupError `inbox_too_new`, `migration_needed` with `"check"`, `wrong_receiver_name`, and `invalid_option` for a
  *   schema that holds something else
  */
-export async function migrate(client: PgClient, schema: string, context: OpenContext): Promise<void> {
+export function migrate(place: Place, context: OpenContext, known = MIGRATIONS): Promise<void> {
+  return alone(place, async () => {
+    await bringUp(place, context.migrate, known);
+    await claimName(place, context);
+  });
+}
+
+/**
+ * The same for who uses a table beside the inbox, whoever's it is.
+ *
+ * @throws SetupError `inbox_too_new`, `migration_needed`, `invalid_option`
+ */
+export function migrateTables(place: Place, mode: OpenContext["migrate"]): Promise<void> {
+  return alone(place, () => bringUp(place, mode, MIGRATIONS));
+}
+
+/** Runs `work` in a transaction that no other process has at the same time, and that sees what those before it did. */
+async function alone({ client, schema }: Place, work: () => Promise<void>): Promise<void> {
   await client.query("begin isolation level read committed");
   try {
     // Another process may migrate a large inbox meanwhile, and the role's own limits are meant for small statements.
     await client.query("set local statement_timeout = 0; set local lock_timeout = 0");
     await client.query("select pg_advisory_xact_lock(hashtext('oncehook ' || $1))", [schema]);
-    await bringUp(client, schema, context.migrate);
-    await claimName(client, schema, context);
+    await work();
     await client.query("commit");
   } catch (error) {
     await client.query("rollback").catch(() => {});
@@ -36,9 +64,13 @@ export async function migrate(client: PgClient, schema: string, context: OpenCon
   }
 }
 
-async function bringUp(client: PgClient, schema: string, mode: OpenContext["migrate"]): Promise<void> {
+async function bringUp(
+  { client, schema }: Place,
+  mode: OpenContext["migrate"],
+  known: readonly Migration[],
+): Promise<void> {
   const { found, minReader } = await schemaOf(client, schema);
-  const newest = MIGRATIONS.length;
+  const newest = known.length;
   if (found > newest && minReader > newest) {
     const message = `The inbox has schema ${found}; this version knows ${newest}: upgrade oncehook.`;
     throw new SetupError("inbox_too_new", message, { fields: { schema: found, newest } });
@@ -53,9 +85,9 @@ async function bringUp(client: PgClient, schema: string, mode: OpenContext["migr
   if (rows[0]?.new === true) await client.query(`create schema ${schema}`);
   // Only for the statements of the migration, which name their tables without the schema.
   await client.query(`set local search_path = ${schema}, pg_temp`);
-  for (const { sql } of MIGRATIONS.slice(found)) await client.query(sql);
+  for (const { sql } of known.slice(found)) await client.query(sql);
   await writeMeta(client, schema, "schema", String(newest));
-  await writeMeta(client, schema, "min_reader", String(MIGRATIONS.at(-1)?.minReader ?? newest));
+  await writeMeta(client, schema, "min_reader", String(known.at(-1)?.minReader ?? newest));
 }
 
 const THERE = `select to_regclass($1) is not null as ours,
@@ -86,7 +118,7 @@ function notOurs(schema: string): SetupError {
 }
 
 /** Records whose inbox this is, at its first open; refuses another receiver later. */
-async function claimName(client: PgClient, schema: string, context: OpenContext): Promise<void> {
+async function claimName({ client, schema }: Place, context: OpenContext): Promise<void> {
   const recorded = await readMeta(client, schema, "name");
   if (recorded !== undefined && recorded !== context.name) {
     const message =

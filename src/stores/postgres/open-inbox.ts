@@ -53,7 +53,7 @@ export class OpenInbox {
     this.wake = new Wake(parts.access, { clock: parts.context.clock, listen: parts.listen, instance: parts.instance });
   }
 
-  /** The database's clock, which all processes share; a test's own clock instead. Epoch milliseconds. */
+  /** Epoch milliseconds, by `readClock`. */
   now(session: Session): Promise<number> {
     return readClock(session, this.context.clock);
   }
@@ -129,13 +129,12 @@ export class OpenInbox {
 /** Opens the inbox in `settings.schema` and brings it to this version's schema. */
 export async function openInbox(settings: InboxSettings, context: OpenContext): Promise<OpenInbox> {
   const { pool, isOurs } = await settings.pool();
-  watchIdle(pool);
   const { schema, prepares, location, listen } = settings;
   const access: Access = { pool, clock: context.clock, schema, prepares, texts: new Map() };
   try {
     await withSession(access, async ({ client }) => {
       await checkServer(client);
-      await migrate(client, schema, context);
+      await migrate({ client, schema }, context);
     });
     const instance = await inTransaction(access, async (session) => {
       const now = await readClock(session, context.clock);
@@ -149,19 +148,11 @@ export async function openInbox(settings: InboxSettings, context: OpenContext): 
   }
 }
 
-async function readClock(session: Session, clock: Clock): Promise<number> {
+/** The database's clock, which all processes share; a test's own clock instead. Epoch milliseconds. */
+export async function readClock(session: Session, clock: Clock): Promise<number> {
   if (clock !== systemClock) return clock.now();
   const [row] = await session.rows<{ now: number }>("now", NOW);
   return row?.now ?? clock.now();
-}
-
-const watched = new WeakSet<PgPool>();
-
-/** A connection that breaks while it is idle is told to the pool, and would end the process if nobody listened. */
-function watchIdle(pool: PgPool): void {
-  if (watched.has(pool)) return;
-  watched.add(pool);
-  pool.on("error", () => {});
 }
 
 export function closed(): StoreError {

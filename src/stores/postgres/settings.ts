@@ -1,4 +1,4 @@
-/** What a Postgres store is made with: checked, defaulted, and turned into the settings of an inbox. */
+/** What is made in Postgres, and with what: checked, defaulted, and turned into the settings of an inbox. */
 import { booleanOption, invalidOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
 import { loadPool, type PgPool } from "./driver.ts";
 import { CONNECT_MS } from "./session.ts";
@@ -20,14 +20,18 @@ export interface PostgresStoreOptions {
   readonly maxConnections?: number;
 }
 
-/** What an inbox is opened with. */
-export interface InboxSettings {
+/** A schema, and the way to its database. */
+export interface DatabaseSettings {
   /** Names the place without a password. */
   readonly location: string;
   /** Quoted. */
   readonly schema: string;
   /** Given by the user, or made from a connection string. */
   readonly pool: () => Promise<{ readonly pool: PgPool; readonly isOurs: boolean }>;
+}
+
+/** What an inbox is opened with. */
+export interface InboxSettings extends DatabaseSettings {
   readonly listen: boolean;
   readonly prepares: boolean;
 }
@@ -39,26 +43,40 @@ const CONNECTIONS = 10;
 /** @throws SetupError `invalid_option` */
 export function readSettings(database: string | PgPool, options: PostgresStoreOptions): InboxSettings {
   refuseUnknownOptions("postgresStore()", options, OPTIONS);
-  const schema = schemaOption(options.schema);
-  const place = placeOf(database);
   const max = numberOption("maxConnections", options.maxConnections, CONNECTIONS, {
     min: 1,
     max: 100,
     unit: "connections",
   });
+  const settings = readDatabase(database, { schema: options.schema, max });
   if (typeof database !== "string" && options.maxConnections !== undefined) {
     throw invalidOption("maxConnections", "is for a connection string: a pool of your own has its max", max);
   }
   const connections = typeof database === "string" ? max : (database.options?.max ?? CONNECTIONS);
   return {
-    schema: `"${schema}"`,
-    location: `${place}/${schema}`,
+    ...settings,
     listen: booleanOption("listen", options.listen, true) && connections > 1,
     prepares: booleanOption("prepare", options.prepare, true),
+  };
+}
+
+/**
+ * @param wanted - `max` is for the pool that is made from a connection string
+ * @throws SetupError `invalid_option`
+ */
+export function readDatabase(
+  database: string | PgPool,
+  wanted: { readonly schema: string | undefined; readonly max: number },
+): DatabaseSettings {
+  const schema = schemaOption(wanted.schema);
+  return {
+    schema: `"${schema}"`,
+    location: `${placeOf(database)}/${schema}`,
     async pool() {
-      return typeof database === "string"
-        ? { pool: await makePool(database, max), isOurs: true }
-        : { pool: database, isOurs: false };
+      const isOurs = typeof database === "string";
+      const pool = isOurs ? await makePool(database, wanted.max) : database;
+      watchIdle(pool);
+      return { pool, isOurs };
     },
   };
 }
@@ -72,6 +90,15 @@ async function makePool(connectionString: string, max: number): Promise<PgPool> 
     keepAlive: true,
     application_name: "oncehook",
   });
+}
+
+const watched = new WeakSet<PgPool>();
+
+/** A connection that breaks while it is idle is told to the pool, and would end the process if nobody listened. */
+function watchIdle(pool: PgPool): void {
+  if (watched.has(pool)) return;
+  watched.add(pool);
+  pool.on("error", () => {});
 }
 
 /** @throws SetupError `invalid_option` */

@@ -1,0 +1,110 @@
+/** Webhook secrets in the inbox's Postgres database, sealed: for receivers of many machines, and for whoever rotates. */
+import { type Clock, systemClock } from "../../internal/clock.ts";
+import { choiceOption, refuseUnknownOptions } from "../../internal/options.ts";
+import type { SecretEncoding } from "../../signature/secret.ts";
+import type { ReceiverSighting, SecretStore } from "../../signature/secret-store.ts";
+import { type SealedRow, type SealedWith, type SecretTable, sealedSecrets } from "../sealed-secrets.ts";
+import type { PgPool } from "./driver.ts";
+import { checkServer } from "./durability.ts";
+import { asStoreError } from "./failures.ts";
+import { readInstances } from "./instances.ts";
+import { migrateTables } from "./migrate.ts";
+import { readClock } from "./open-inbox.ts";
+import { type Access, inTransaction, type Session, withSession } from "./session.ts";
+import { type DatabaseSettings, readDatabase } from "./settings.ts";
+
+interface PostgresSecretsSettings {
+  /** The schema of the inbox that the receivers share, which is made if it is not there. Default `"oncehook"`. */
+  readonly schema?: string;
+  /** How the service makes keys of its secrets' texts. Default `"utf8"` (DLV-14). */
+  readonly encoding?: SecretEncoding;
+  /** `"check"` refuses a schema that needs a migration. Default `"auto"`. */
+  readonly migrate?: "auto" | "check";
+  /** For tests: `createFakeClock()` of `oncehook/testing`, the same that the receivers have. */
+  readonly clock?: Clock;
+}
+
+/** Either a key file or a sealing of your own: secrets are never stored plain. */
+export type PostgresSecretsOptions = PostgresSecretsSettings & SealedWith;
+
+const OPTIONS = ["keyFile", "sealing", "schema", "encoding", "migrate", "clock"];
+/** Both kinds are read each second, at the same moment. */
+const CONNECTIONS = 2;
+
+const CHANGED = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
+const SELECT = "select revision, sealed from {}.secret where kind = $1::text";
+const INSERT = `insert into {}.secret (kind, sealed, revision, changed) values ($1::text, $2::bytea, $3::bigint + 1, ${CHANGED})
+  on conflict do nothing returning revision`;
+const UPDATE = `update {}.secret set sealed = $2::bytea, revision = revision + 1, changed = ${CHANGED}
+  where kind = $1::text and revision = $3::bigint returning revision`;
+
+/**
+ * Makes a secret store in a Postgres database: beside the receivers' inbox, in its schema, which is made if it is not there. It is
+ * opened at the first use. Receivers read it every second. Once closed it stays closed. Works with the pool of the receiver's
+ * `postgresStore`, also one of a single connection, and behind a transaction pooler.
+ *
+ * @param database - a connection string, `postgres://user:password@host:5432/database`, for two connections of its own, or your own
+ *   `Pool` of pg, which you end yourself after `close()`
+ * @throws SetupError for a wrong option, and for a key file that others can read or that holds no key. What it is asked rejects at
+ *   the first use as opening a `postgresStore` does, with a StoreError `store_unavailable` while the server cannot be used, and
+ *   reading with `secret_unreadable` when the secrets were sealed with another key
+ *
+ * @example
+ * const pool = new Pool({ connectionString: "postgres://app@db.internal/app" });
+ * const secrets = postgresSecrets(pool, { keyFile: "webhook.key" });
+ * const receiver = createReceiver({ secrets, store: postgresStore(pool) });
+ */
+export function postgresSecrets(database: string | PgPool, options: PostgresSecretsOptions): SecretStore {
+  refuseUnknownOptions("postgresSecrets()", options, OPTIONS);
+  const settings = readDatabase(database, { schema: options.schema, max: CONNECTIONS });
+  const migrate = choiceOption("migrate", options.migrate, "auto", ["auto", "check"]);
+  const place = {
+    location: settings.location,
+    table: `${settings.schema}.secret`,
+    open: () => openTable(settings, migrate, options.clock ?? systemClock),
+    asStoreError: (error: unknown) => asStoreError(error, settings.location),
+  };
+  return sealedSecrets("postgresSecrets()", place, options);
+}
+
+async function openTable(settings: DatabaseSettings, migrate: "auto" | "check", clock: Clock): Promise<SecretTable> {
+  const { pool, isOurs } = await settings.pool();
+  const { schema } = settings;
+  // Nothing is prepared: a few statements a second would not be worth a pooler's trouble with it.
+  const access: Access = { pool, clock, schema, prepares: false, texts: new Map() };
+  const close = async () => {
+    if (isOurs) await pool.end();
+  };
+  try {
+    await withSession(access, async ({ client }) => {
+      await checkServer(client);
+      await migrateTables({ client, schema }, migrate);
+    });
+    return { ...tableOf(access), close };
+  } catch (error) {
+    await close().catch(() => {});
+    throw error;
+  }
+}
+
+function tableOf(access: Access): Omit<SecretTable, "close"> {
+  return {
+    async read(kind) {
+      const [row] = await withSession(access, ({ rows }) => rows<SealedRow>("secret", SELECT, [kind]));
+      return row ?? null;
+    },
+    async replace(kind, sealed, revision) {
+      const [name, text] = revision === 0 ? ["insert_secret", INSERT] : ["update_secret", UPDATE];
+      const written = await inTransaction(access, ({ rows }) => rows(name, text, [kind, sealed, revision]));
+      return written.length === 1;
+    },
+    receivers: () => withSession(access, (session) => readSightings(session, access.clock)),
+  };
+}
+
+/** By the clock of who asks: heartbeats are told by the database's, and a rotation waits for those of its own last 90 s. */
+async function readSightings(session: Session, clock: Clock): Promise<readonly ReceiverSighting[]> {
+  const instances = await readInstances(session);
+  const aheadMs = (await readClock(session, clock)) - clock.now();
+  return instances.map((instance) => ({ ...instance, seenAt: instance.seenAt - aheadMs }));
+}
