@@ -18,7 +18,9 @@ const alias = Object.entries(manifest.exports).flatMap(([entry, target]) => {
 
 /** Rooms whose files leave nothing behind in their process. */
 const SHARING = ["test/{emulator,client,rotation}/**/*.test.ts"];
-const NOT_HERE = ["test/postgres/**", "**/node_modules/**", "test/next/**", "test/consumers/**"];
+/** Tests on the one server of Postgres that is started for them. */
+const ON_POSTGRES = ["test/postgres/**/*.test.ts", "test/examples/*-postgres.test.ts"];
+const NOT_HERE = [...ON_POSTGRES, "**/node_modules/**", "test/next/**", "test/consumers/**"];
 
 export default defineConfig({
   resolve: { alias },
@@ -30,7 +32,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "postgres",
-          include: ["test/postgres/**/*.test.ts"],
+          include: ON_POSTGRES,
           globalSetup: ["test/setup/postgres.ts"],
           isolate: false,
         },

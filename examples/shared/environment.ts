@@ -43,13 +43,15 @@ export function readClientEnvironment(variables: NodeJS.ProcessEnv): ClientEnvir
   };
 }
 
-function required(variables: NodeJS.ProcessEnv, name: string, meaning: string): string {
+/** @throws EnvironmentError that names the variable, when it is not set or empty */
+export function required(variables: NodeJS.ProcessEnv, name: string, meaning: string): string {
   const value = variables[name];
   if (value) return value;
   throw new EnvironmentError(`${name} is not set: put ${meaning} in it.`);
 }
 
-function readSecrets(variables: NodeJS.ProcessEnv): SecretSet {
+/** Reads `WEBHOOK_SECRET`, and for a rotation the one before it. */
+export function readSecrets(variables: NodeJS.ProcessEnv): SecretSet {
   const { WEBHOOK_PREVIOUS_SECRET: previous, WEBHOOK_PREVIOUS_VALID_UNTIL: until } = variables;
   const current = required(variables, "WEBHOOK_SECRET", "the webhook's signing secret");
   if (!previous) return { current };
@@ -62,10 +64,11 @@ function readSecrets(variables: NodeJS.ProcessEnv): SecretSet {
   return { current, previous: { secret: previous, validUntil } };
 }
 
-function readNumber(name: string, text: string, max: number): number {
+/** A whole number from `min` (default 0) to `max`. */
+export function readNumber(name: string, text: string, max: number, min = 0): number {
   const number = Number(text);
-  if (/^\d+$/.test(text) && number <= max) return number;
-  throw new EnvironmentError(`${name} must be a whole number from 0 to ${max}.`);
+  if (/^\d+$/.test(text) && number >= min && number <= max) return number;
+  throw new EnvironmentError(`${name} must be a whole number from ${min} to ${max}.`);
 }
 
 /** For `main().catch`: one line for what a person can mend, the stack for everything else; exit code 1. */

@@ -1,7 +1,8 @@
 /** What the examples do with an event: a row in `handled`, committed together with the event's completion, and a line of JSON. */
 import Database from "better-sqlite3";
-import { type HandlerContext, isKnownEvent, type Receiver, type WebhookEvent } from "oncehook";
+import type { HandlerContext, Receiver, WebhookEvent } from "oncehook";
 import type { SqliteDatabase } from "oncehook/sqlite";
+import { placeOf, printEvent } from "./event-line.ts";
 
 /** A row of the examples' own table. */
 export interface HandledRow {
@@ -27,8 +28,8 @@ export function createHandledTable(db: SqliteDatabase): void {
  */
 export function recordHandled(receiver: Receiver<SqliteDatabase>): void {
   receiver.onAny(keepRow);
-  receiver.onAny(print);
-  receiver.onLate(print);
+  receiver.onAny(printEvent);
+  receiver.onLate(printEvent);
 }
 
 /** A handler that writes the event's row. */
@@ -49,27 +50,4 @@ export function readHandled(inboxPath: string): HandledRow[] {
   } finally {
     db.close();
   }
-}
-
-/** Ids and types only: numbers and texts of people do not belong in a log. */
-function print(event: WebhookEvent, ctx: HandlerContext<SqliteDatabase>): void {
-  const { messageId, sequence } = placeOf(event);
-  const line = { handled: ctx.identity, messageId, sequence, eventType: event.eventType, attempt: ctx.attempt };
-  const late = ctx.outOfOrder && !ctx.replay ? { late: true } : {};
-  const replay = ctx.replay ? { replay: true } : {};
-  const missing = ctx.missing === null ? {} : { missing: ctx.missing };
-  console.log(JSON.stringify({ ...line, ...late, ...replay, ...missing }));
-}
-
-/** An inbound message has no sequence: 0. An event of an unknown type has whatever the service put in it. */
-function placeOf(event: WebhookEvent): { messageId: string | null; sequence: number } {
-  if (!isKnownEvent(event)) {
-    const { messageId, sequence } = event;
-    return {
-      messageId: typeof messageId === "string" ? messageId : null,
-      sequence: Number.isSafeInteger(sequence) ? Number(sequence) : 0,
-    };
-  }
-  if (event.direction === "outbound") return { messageId: event.messageId, sequence: event.sequence };
-  return { messageId: event.data.messageId, sequence: 0 };
 }

@@ -13,7 +13,7 @@ import { onTestFinished } from "vitest";
 export const SECRET = "an-example-secret-of-32-bytes-xx";
 export const PREVIOUS_SECRET = "the-secret-before-it-of-32-bytes";
 
-export type ExampleName = "express" | "fastify" | "express-bullmq";
+export type ExampleName = "express" | "fastify" | "express-bullmq" | "fastify-postgres";
 
 /** Examples that end by themselves are programmes beside the servers. */
 type ProgrammeName = ExampleName | "send-and-wait";
@@ -21,6 +21,7 @@ type ProgrammeName = ExampleName | "send-and-wait";
 const PROGRAMMES: Readonly<Record<ProgrammeName, string>> = {
   express: "express/server.js",
   fastify: "fastify/server.js",
+  "fastify-postgres": "fastify-postgres/server.js",
   "express-bullmq": "express-bullmq/server.js",
   "send-and-wait": "express/send-and-wait.js",
 };
