@@ -10,7 +10,10 @@ export interface Child {
 }
 
 /** Starts `module` of this folder. Everything it needs goes through `ask`. */
-export function startChild(module: "load" | "server" | "client-server", args: readonly string[] = []): Child {
+export function startChild(
+  module: "load" | "server" | "client-server" | "scale-worker",
+  args: readonly string[] = [],
+): Child {
   const child = fork(join(import.meta.dirname, `${module}.js`), args, { serialization: "advanced" });
   const ended = once(child, "exit").then(([code]) => {
     throw new Error(`The process "${module} ${args.join(" ")}" ended with ${code}.`);

@@ -9,11 +9,13 @@ const STATUSES = ["QUEUED", "sent", "delivered"];
 
 /** Unlike in every run, so that nothing is a duplicate; grows with time, as the ids of most services do. */
 let messages = Date.now() * 1000;
+/** What processes that run at once differ in. */
+const OWN = process.pid.toString(36).padStart(5, "0");
 
-/** The id of a message that no other call gives. */
+/** The id of a message that no other call gives, in any process. */
 export function nextMessageId(): string {
   messages += 1;
-  return `msg_${messages.toString(36).padStart(14, "0")}`;
+  return `msg_${messages.toString(36)}${OWN}`;
 }
 
 /** An id without order. */

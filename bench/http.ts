@@ -9,7 +9,7 @@ import type { Framework, Route, ServerQuestion } from "./server.ts";
 export interface Served {
   readonly route: Route;
   readonly framework: Framework;
-  /** A file that holds an inbox already. Default: a new one. */
+  /** A file that holds an inbox already, or a Postgres database. Default: a new file. */
   readonly inbox?: string;
 }
 

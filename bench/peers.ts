@@ -1,10 +1,7 @@
-/** The verification libraries that are compared with, from this folder's own package.json. */
-import { spawnSync } from "node:child_process";
+/** The verification libraries that are compared with. */
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { existsSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join } from "node:path";
 import { SECRET } from "./deliveries.ts";
+import { peerPackages } from "./peer-packages.ts";
 
 /** Signs `body` as its service would, and returns what the receiving side then has to do for each request. */
 export type Peer = (body: Buffer) => () => unknown;
@@ -15,9 +12,6 @@ export interface Peers {
   readonly standardwebhooks: Peer;
   readonly svix: Peer;
 }
-
-// The program runs from .build/bench; the package.json lies beside its source.
-const HOME = join(import.meta.dirname, "..", "..", "bench");
 
 /** The few functions of each library that are called here. */
 interface Stripe {
@@ -40,22 +34,13 @@ interface StandardWebhook {
 }
 
 export function loadPeers(): Peers {
-  install();
-  const require = createRequire(join(HOME, "package.json"));
+  const require = peerPackages();
   return {
     bare,
     stripe: stripePeer(require("stripe")),
     standardwebhooks: standardPeer(require("standardwebhooks").Webhook, "webhook"),
     svix: standardPeer(require("svix").Webhook, "svix"),
   };
-}
-
-function install(): void {
-  if (existsSync(join(HOME, "node_modules"))) return;
-  console.log("Installing the libraries to compare with …");
-  const arguments_ = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
-  const { status } = spawnSync("npm", arguments_, { cwd: HOME, stdio: ["ignore", "ignore", "inherit"] });
-  if (status !== 0) throw new Error(`npm ci in bench/ ended with ${status}.`);
 }
 
 /** The least that verifies this service's signature: no header is checked, and no age. */

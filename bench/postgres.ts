@@ -1,13 +1,10 @@
 /** What the Postgres store does in batches, beside what pgbench makes of the same server. */
 import { spawnSync } from "node:child_process";
 import type { InboxStore, Lease } from "../src/inbox/store.ts";
-import { systemClock } from "../src/internal/clock.ts";
-import { silentLogger } from "../src/internal/logger.ts";
-import { thisInstance } from "../src/internal/process.ts";
-import { type PgClient, postgresStore } from "../src/stores/postgres.ts";
+import type { PgClient } from "../src/stores/postgres.ts";
 import { type PostgresServer, startPostgres } from "../test/postgres/server.ts";
 import { type Group, grouped, type Limit, median, type Row, row } from "./rows.ts";
-import { MESSAGES, turnOf } from "./store.ts";
+import { MESSAGES, openPostgres, turnOf } from "./store.ts";
 
 const BATCH = 256;
 const ROUNDS = 3;
@@ -49,11 +46,7 @@ function pgbench({ url }: PostgresServer): string {
 async function measure({ url }: PostgresServer, limited: Limit, beside: string): Promise<Row> {
   const isFilled = limited === HANDLE;
   const schema = isFilled ? "bench_full" : "bench_empty";
-  const store = postgresStore(url, { schema, listen: false, maxConnections: AT_ONCE });
-  await store.open({
-    ...{ clock: systemClock, logger: silentLogger, name: "default", firstSequence: 1, toleranceMs: 300_000 },
-    ...{ migrate: "auto", instance: thisInstance() },
-  });
+  const store = await openPostgres(url, { schema, listen: false, maxConnections: AT_ONCE });
   if (isFilled) await fill(url, schema);
   const figures: number[] = [];
   for (let round = -1; round < ROUNDS; round++) {

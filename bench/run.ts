@@ -12,7 +12,9 @@ import { emulatorGroup } from "./emulator.ts";
 import { importGroup } from "./imports.ts";
 import { millionGroup } from "./million.ts";
 import { postgresGroup } from "./postgres.ts";
+import { postgresHttpGroup } from "./postgres-http.ts";
 import type { Group, Row } from "./rows.ts";
+import { scaleAcceptGroup, scaleHandleGroups } from "./scale.ts";
 import { verifyGroup } from "./verify.ts";
 
 const GROUPS: readonly Group[] = [
@@ -25,6 +27,9 @@ const GROUPS: readonly Group[] = [
   clientGroup,
   millionGroup,
   postgresGroup,
+  postgresHttpGroup,
+  ...scaleHandleGroups,
+  scaleAcceptGroup,
 ];
 
 const { values } = parseArgs({ options: { json: { type: "boolean" }, only: { type: "string", default: "" } } });

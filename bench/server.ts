@@ -1,20 +1,22 @@
-/** The server of a benchmark, a process of its own: `node server.js ROUTE FRAMEWORK INBOX`. */
+/** The server of a benchmark, a process of its own: `node server.js ROUTE FRAMEWORK INBOX`, a file or `postgres://…`. */
 import type { AddressInfo } from "node:net";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import express from "express";
-import fastify from "fastify";
+import fastify, { type FastifyInstance } from "fastify";
 import { expressWebhook } from "../adapters/express.ts";
-import { fastifyWebhook } from "../adapters/fastify.ts";
-import { createReceiver, type Logger, parseEvent, type Receiver, verifySignature } from "../src/index.ts";
+import { fastifyWebhook, type WebhookReceiver } from "../adapters/fastify.ts";
+import { createReceiver, type Logger, parseEvent, verifySignature } from "../src/index.ts";
+import { postgresStore } from "../src/stores/postgres.ts";
 import { type SqliteDatabase, sqliteStore } from "../src/stores/sqlite.ts";
 import { answerParent } from "./child.ts";
 import { SECRET } from "./deliveries.ts";
+import { startPgBoss } from "./pg-boss.ts";
 
 /**
  * `bare` reads the body; `verify` also verifies and parses it; `accept` stores it before the 2xx; `handle` also hands it to
- * a handler with an effect in the same database.
+ * a handler with an effect in the same database. `postgres` stores it in Postgres before the 2xx, `pg-boss` as a job of pg-boss.
  */
-export type Route = "bare" | "verify" | "accept" | "handle";
+export type Route = "bare" | "verify" | "accept" | "handle" | "postgres" | "pg-boss";
 export type Framework = "express" | "fastify";
 
 export type ServerQuestion = "listen" | "await handled" | "begin" | "delay" | "processor" | "memory";
@@ -61,11 +63,24 @@ answerParent<{ ask: ServerQuestion; count?: number }>(async ({ ask, count = 0 })
 });
 
 async function listen(): Promise<number> {
-  const receiver = route === "accept" || route === "handle" ? await startReceiver() : null;
+  if (route === "pg-boss") return listenPgBoss();
+  const receiver = await openReceiver();
   return framework === "express" ? listenExpress(receiver) : listenFastify(receiver);
 }
 
-async function startReceiver(): Promise<Receiver<SqliteDatabase>> {
+async function openReceiver(): Promise<WebhookReceiver | null> {
+  switch (route) {
+    case "postgres":
+      return createReceiver({ secrets: SECRET, store: postgresStore(inbox), logger: LOGGER });
+    case "accept":
+    case "handle":
+      return sqliteReceiver();
+    default:
+      return null;
+  }
+}
+
+async function sqliteReceiver(): Promise<WebhookReceiver> {
   const receiver = createReceiver({ secrets: SECRET, store: sqliteStore(inbox), logger: LOGGER });
   let insert: ReturnType<SqliteDatabase["prepare"]> | null = null;
   receiver.onAny((event, ctx) => {
@@ -84,7 +99,7 @@ function prepareNotes(db: SqliteDatabase): ReturnType<SqliteDatabase["prepare"]>
   return db.prepare("insert into note (type, event) values (?, ?)");
 }
 
-function listenExpress(receiver: Receiver<SqliteDatabase> | null): Promise<number> {
+function listenExpress(receiver: WebhookReceiver | null): Promise<number> {
   const app = express();
   if (receiver !== null) app.all("/webhooks", expressWebhook(receiver));
   else {
@@ -97,16 +112,37 @@ function listenExpress(receiver: Receiver<SqliteDatabase> | null): Promise<numbe
   });
 }
 
-async function listenFastify(receiver: Receiver<SqliteDatabase> | null): Promise<number> {
+async function listenFastify(receiver: WebhookReceiver | null): Promise<number> {
   const app = fastify();
   if (receiver !== null) await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
   else {
-    app.removeAllContentTypeParsers();
-    app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+    keepBytes(app);
     app.post<{ Body: Buffer }>("/webhooks", (request, reply) => {
       reply.code(statusFor(request.headers, request.body)).send(OUTCOME);
     });
   }
+  return listenOn(app);
+}
+
+async function listenPgBoss(): Promise<number> {
+  const queue = await startPgBoss(inbox);
+  const app = fastify();
+  keepBytes(app);
+  app.post<{ Body: Buffer }>("/webhooks", async ({ headers, body }, reply) => {
+    const parsed = verifySignature({ headers, body, secrets: SECRET }).ok ? parseEvent(body) : null;
+    if (!parsed?.ok) return reply.code(401).send();
+    await queue(parsed.event);
+    return OUTCOME;
+  });
+  return listenOn(app);
+}
+
+function keepBytes(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+}
+
+async function listenOn(app: FastifyInstance): Promise<number> {
   await app.listen({ port: 0, host: "127.0.0.1" });
   return (app.server.address() as AddressInfo).port;
 }

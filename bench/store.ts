@@ -1,24 +1,33 @@
-/** The SQLite store by itself, as the core drives it. */
+/** The stores by themselves, as the core drives them. */
 import { hash } from "node:crypto";
 import type { NewEvent } from "../src/inbox/record.ts";
-import type { Turn } from "../src/inbox/store.ts";
+import type { OpenContext, Turn } from "../src/inbox/store.ts";
 import { systemClock } from "../src/internal/clock.ts";
 import { silentLogger } from "../src/internal/logger.ts";
 import { thisInstance } from "../src/internal/process.ts";
+import { type PostgresStoreOptions, postgresStore } from "../src/stores/postgres.ts";
 import { type SqliteDatabase, sqliteStore } from "../src/stores/sqlite.ts";
 import { bodyOf, nextMessageId, randomMessageId } from "./deliveries.ts";
 
+const CONTEXT = {
+  clock: systemClock,
+  logger: silentLogger,
+  name: "default",
+  firstSequence: 1,
+  toleranceMs: 300_000,
+  migrate: "auto",
+  instance: thisInstance(),
+} as const satisfies OpenContext;
+
 export async function openStore(path: string) {
   const store = sqliteStore(path);
-  await store.open({
-    clock: systemClock,
-    logger: silentLogger,
-    name: "default",
-    firstSequence: 1,
-    toleranceMs: 300_000,
-    migrate: "auto",
-    instance: thisInstance(),
-  });
+  await store.open(CONTEXT);
+  return store;
+}
+
+export async function openPostgres(url: string, options: PostgresStoreOptions = {}) {
+  const store = postgresStore(url, options);
+  await store.open(CONTEXT);
   return store;
 }
 
