@@ -1,6 +1,7 @@
 /** Whether the server keeps what it acknowledges, and takes what the inbox writes. */
 import { SetupError } from "../../errors.ts";
 import { type PgClient, types } from "./driver.ts";
+import { ANSWER_MS } from "./session.ts";
 
 const OLDEST_VERSION = 130_000;
 
@@ -18,7 +19,7 @@ interface Server {
 
 /** @throws SetupError `not_durable`, `incompatible_peer` for an old server, `invalid_option` for a database that is not UTF-8 */
 export async function checkServer(client: PgClient): Promise<void> {
-  const { rows } = await client.query({ text: SERVER, types });
+  const { rows } = await client.query({ text: SERVER, types, query_timeout: ANSWER_MS });
   const { fsync, pages, standby, version, encoding } = rows[0] as unknown as Server;
   if (version < OLDEST_VERSION) {
     const message = `The inbox needs Postgres 13 or later; this server is ${Math.floor(version / 10_000)}.`;

@@ -6,6 +6,7 @@ import { type PgClient, types } from "./driver.ts";
 import { sqlState } from "./failures.ts";
 import { inbox } from "./migrations/0001-inbox.ts";
 import { secrets } from "./migrations/0002-secrets.ts";
+import { ANSWER_MS } from "./session.ts";
 
 interface Migration {
   readonly sql: string;
@@ -51,7 +52,7 @@ export function migrateTables(place: Place, mode: OpenContext["migrate"]): Promi
 
 /** Runs `work` in a transaction that no other process has at the same time, and that sees what those before it did. */
 async function alone({ client, schema }: Place, work: () => Promise<void>): Promise<void> {
-  await client.query("begin isolation level read committed");
+  await client.query({ text: "begin isolation level read committed", query_timeout: ANSWER_MS });
   try {
     // Another process may migrate a large inbox meanwhile, and the role's own limits are meant for small statements.
     await client.query("set local statement_timeout = 0; set local lock_timeout = 0");

@@ -1,0 +1,199 @@
+/** What the secrets in Postgres need of the server, the role and the schema, and how they come to an inbox of the version before. */
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
+import { MIGRATIONS, migrate } from "../../src/stores/postgres/migrate.ts";
+import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
+import { createSealing, FULL, SLOTS } from "../stores/sqlite-secrets-place.ts";
+import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
+import { failureOf } from "../support/failure-of.ts";
+import { newPool, newSchema, sql, urlOf } from "./place.ts";
+import { makeRelay } from "./relay.ts";
+import { secretsIn } from "./secrets-place.ts";
+
+const sealing = createSealing();
+
+/** Roles belong to the server, not to a schema. */
+const OWN = `secrets_${process.pid}`;
+const ROLES = { owner: `${OWN}_owner`, guest: `${OWN}_guest` };
+
+beforeAll(() =>
+  sql(
+    Object.values(ROLES)
+      .map((role) => `create role ${role} login password 'secret'`)
+      .join(";"),
+  ),
+);
+afterAll(() =>
+  sql(
+    Object.values(ROLES)
+      .map((role) => `drop owned by ${role}; drop role ${role}`)
+      .join(";"),
+  ),
+);
+
+describe("a server", () => {
+  it("that is down at first and goes away later is an outage, and its return is enough", async () => {
+    const relay = await makeRelay();
+    const secrets = secretsIn({ schema: newSchema(), sealing }, relay.url);
+    const down = { name: "StoreError", code: "store_unavailable", message: expect.stringMatching(/ECONNREFUSED/) };
+    expect(await failureOf(secrets.read("inbound"))).toMatchObject(down);
+    await relay.start();
+    expect(await secrets.write("inbound", SLOTS, 0)).toBe(true);
+    await relay.stop();
+    expect(await failureOf(secrets.write("inbound", FULL, 1))).toMatchObject({ code: "store_unavailable" });
+    expect(await failureOf(secrets.read("inbound"))).toMatchObject(down);
+    expect(await failureOf(secrets.receivers())).toMatchObject(down);
+    await relay.start();
+    expect(await secrets.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
+  });
+
+  it("that ends an idle connection ends neither the process nor the store", async () => {
+    const schema = newSchema();
+    const secrets = secretsIn({ schema, sealing }, newPool({ application_name: schema }));
+    await secrets.write("inbound", SLOTS, 0);
+    await sql(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = '${schema}'`);
+    await secrets.read("inbound").catch(() => null);
+    expect(await secrets.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
+  });
+
+  it("that may lose what it acknowledged is refused (I2)", async () => {
+    const lies = newSchema();
+    await sql(`create schema ${lies};
+      create function ${lies}.pg_is_in_recovery() returns boolean language sql as 'select true'`);
+    const schema = newSchema();
+    const secrets = secretsIn({ schema, sealing }, newPool({ options: `-c search_path=${lies},pg_catalog` }));
+    expect(await failureOf(secrets.read("inbound"))).toMatchObject({ name: "SetupError", code: "not_durable" });
+    expect(await sql(`select to_regnamespace('${schema}') as there`)).toEqual([{ there: null }]);
+  });
+});
+
+describe("a role", () => {
+  const asGuest = (schema: string) => secretsIn({ schema, sealing }, urlOf({ user: ROLES.guest }));
+
+  it("that owns the schema and nothing else is enough", async () => {
+    const schema = newSchema();
+    await sql(`create schema ${schema} authorization ${ROLES.owner}`);
+    const secrets = secretsIn({ schema, sealing }, urlOf({ user: ROLES.owner }));
+    expect(await secrets.write("inbound", SLOTS, 0)).toBe(true);
+    expect(await secrets.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
+  });
+
+  it("that may make no schema is told what it lacks", async () => {
+    const failure = await failureOf(asGuest(newSchema()).read("inbound"));
+    expect(failure).toMatchObject({ code: "store_unavailable", fields: { sqlState: "42501" } });
+    expect(String(failure)).toMatch(/CREATE on the database/);
+    expect(String(failure)).not.toMatch(/secret@|:secret/);
+  });
+
+  it("that may only look reads the secrets, and is told what it lacks when it writes", async () => {
+    const schema = newSchema();
+    await secretsIn({ schema, sealing }).write("inbound", SLOTS, 0);
+    await sql(`grant usage on schema ${schema} to ${ROLES.guest};
+      grant select on ${schema}.meta, ${schema}.secret to ${ROLES.guest}`);
+    const secrets = asGuest(schema);
+    expect(await secrets.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
+    expect(await failureOf(secrets.write("inbound", FULL, 1))).toMatchObject({
+      code: "store_unavailable",
+      message: expect.stringMatching(/INSERT, UPDATE and DELETE/),
+    });
+  });
+
+  it("that does not own an inbox of the version before is told so, and goes on once its owner has opened it", async () => {
+    const schema = newSchema();
+    await makeOlder(schema);
+    await sql(`grant usage on schema ${schema} to ${ROLES.guest};
+      grant all on all tables in schema ${schema} to ${ROLES.guest}`);
+    const secrets = asGuest(schema);
+    expect(String(await failureOf(secrets.read("inbound")))).toMatch(/to bring it to this version, to own it/);
+    await secretsIn({ schema, sealing }).read("inbound");
+    await sql(`grant all on ${schema}.secret to ${ROLES.guest}`);
+    expect(await secrets.write("inbound", SLOTS, 0)).toBe(true);
+  });
+});
+
+const SCHEMA_1 = MIGRATIONS.slice(0, 1);
+
+/** A connection as migrations take it. */
+async function newPlace(schema: string) {
+  // pg's own types say more than is needed here.
+  const client = (await newPool({ max: 1 }).connect()) as unknown as PgClient;
+  onTestFinished(() => client.release());
+  return { client, schema: `"${schema}"` };
+}
+
+/** An inbox as the version before left it. */
+async function makeOlder(schema: string): Promise<void> {
+  await migrate(await newPlace(schema), contextOf(), SCHEMA_1);
+}
+
+const schemaOf = (schema: string) =>
+  sql(`select value from ${schema}.meta where key in ('schema', 'min_reader') order by key`);
+const SCHEMA_2 = [{ value: "1" }, { value: "2" }];
+
+describe("migration 2", () => {
+  it('is asked for by migrate: "check", of the inbox and of the secrets, and made by "auto"', async () => {
+    const schema = newSchema();
+    await makeOlder(schema);
+    const needed = { code: "migration_needed", fields: { schema: 1, newest: 2 } };
+    const checking = secretsIn({ schema, sealing, migrate: "check" });
+    expect(await failureOf(checking.read("inbound"))).toMatchObject(needed);
+    const store = postgresStore(inject("postgresUrl"), { schema, listen: false });
+    expect(await failureOf(store.open(contextOf({ migrate: "check" })))).toMatchObject(needed);
+    expect(await secretsIn({ schema, sealing }).write("inbound", SLOTS, 0)).toBe(true);
+    expect(await checking.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
+    await store.open(contextOf({ migrate: "check" }));
+    await store.close();
+  });
+
+  it("leaves the inbox to the version before: it opens the schema and changes nothing", async () => {
+    const schema = newSchema();
+    await secretsIn({ schema, sealing }).write("inbound", SLOTS, 0);
+    expect(await schemaOf(schema)).toEqual(SCHEMA_2);
+    await migrate(await newPlace(schema), contextOf({ migrate: "check" }), SCHEMA_1);
+    expect(await schemaOf(schema)).toEqual(SCHEMA_2);
+  });
+
+  it("is refused in a schema of a version whose rows can not be read", async () => {
+    const schema = newSchema();
+    await secretsIn({ schema, sealing }).read("inbound");
+    await sql(`update ${schema}.meta set value = '7' where key in ('schema', 'min_reader')`);
+    expect(await failureOf(secretsIn({ schema, sealing }).read("inbound"))).toMatchObject({ code: "inbox_too_new" });
+  });
+
+  it("may come with the secrets first: a receiver of any name opens the schema then", async () => {
+    const schema = newSchema();
+    await secretsIn({ schema, sealing }).write("inbound", SLOTS, 0);
+    const store = postgresStore(newPool(), { schema, listen: false });
+    await store.open(contextOf({ name: "billing", migrate: "check" }));
+    expect((await store.step(turn<PgClient>({ accepts: [event("m")] }))).accepted).toMatchObject([
+      { outcome: "accepted" },
+    ]);
+    await store.close();
+  });
+
+  it("is made once by two that open at the same time, while a process of the version before goes on accepting", async () => {
+    const schema = newSchema();
+    const older = postgresStore(newPool(), { schema, listen: false });
+    await older.open(contextOf());
+    // What is open knows nothing of migration 2, as the version before.
+    await sql(`drop table ${schema}.secret; update ${schema}.meta set value = '1' where key = 'schema'`);
+    let isOpen = false;
+    let accepted = 0;
+    const accepting = (async () => {
+      for (let turns = 0; !isOpen || turns < 20; turns++) {
+        const accepts = Array.from({ length: 10 }, (_, index) => event(`m ${turns} ${index}`));
+        const results = (await older.step(turn<PgClient>({ accepts }))).accepted;
+        accepted += results.filter(({ outcome }) => outcome === "accepted").length;
+        expect(accepted).toBe((turns + 1) * 10);
+      }
+    })();
+    const newer = postgresStore(newPool(), { schema, listen: false });
+    const secrets = secretsIn({ schema, sealing });
+    await Promise.all([newer.open(contextOf()), secrets.write("inbound", SLOTS, 0)]);
+    isOpen = true;
+    await accepting;
+    expect(await schemaOf(schema)).toEqual(SCHEMA_2);
+    expect(await secrets.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
+    expect((await newer.stats()).counters.accepted).toBe(accepted);
+    await Promise.all([older.close(), newer.close()]);
+  });
+});
