@@ -81,12 +81,7 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
     find: (query) => reading((inbox) => inbox.read((session) => find(session, query))),
     findQuarantined: (query) => reading((inbox) => inbox.read((session) => findQuarantined(session, query))),
     lane: (ref) => reading((inbox) => inbox.transaction((session) => readLane(session, inbox.names, ref))),
-    act: (request, by) =>
-      reading(async (inbox) => {
-        const result = await act(inbox, request, by);
-        if (result.ok) inbox.wake.tell();
-        return result;
-      }),
+    act: (request, by) => reading((inbox) => act(inbox, request, by)),
     audit: (limit) => reading((inbox) => inbox.read((session) => readAudit(session, limit))),
     stats: () => reading((inbox) => inbox.read(readStats)),
     prune: (policy) => reading((inbox) => prune(inbox, policy)),

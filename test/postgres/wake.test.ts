@@ -112,6 +112,41 @@ describe("onWake()", () => {
     expect(heard.count).toBe(1);
   });
 
+  it("notifies of what an operator did as well", async () => {
+    const clock = createFakeClock();
+    const schema = newSchema();
+    const store = await openStore(schema, { clock });
+    const heard = await listenTo(schema);
+    const notified = async (work: Promise<unknown>) => {
+      const before = heard.count;
+      await work;
+      await clock.advance(50);
+      await until(() => heard.count > before);
+    };
+    const { leases } = await store.step(
+      turn<PgClient>({ accepts: [event("m"), event("gap", 3)], claim: { limit: 1 } }),
+    );
+    const failure = { code: "e", message: "", durationMs: 1 };
+    const settles = leases.map((lease) => ({ kind: "dead", lease, failure, onDead: "block" }) as const);
+    const slot = { reason: "r", slot: "current", scope: "any", signedAt: 1, trace: null };
+    const quarantines = [{ ...slot, digest: Buffer.alloc(32), raw: Buffer.from("{") }];
+    await notified(store.step(turn<PgClient>({ settles, quarantines })));
+    const [gap] = (await store.find({ limit: 1 })).items;
+    const [dead, quarantine] = [
+      leases[0] ?? expect.fail(),
+      (await store.findQuarantined({ limit: 1 })).items[0]?.id ?? 0,
+    ];
+    for (const act of [
+      { kind: "release_gap", lane: gap?.laneId ?? 0 },
+      { kind: "unblock", lane: dead.lane },
+      { kind: "replay", event: dead.event },
+      { kind: "discard", event: dead.event },
+      { kind: "replay_quarantined", quarantine, event: event("q"), lateEvents: "record" },
+    ] as const) {
+      await notified(store.act(act, "operator").then((result) => expect(result).toMatchObject({ ok: true })));
+    }
+  });
+
   it("listens again after its connection was lost, and looks by itself meanwhile", async () => {
     const schema = newSchema();
     const clock = createFakeClock();
@@ -180,6 +215,18 @@ describe("onWake()", () => {
 });
 
 describe("close()", () => {
+  it("waits for an act and a turn under way, and tells of both", async () => {
+    const schema = newSchema();
+    const store = await openStore(schema, { clock: createFakeClock() });
+    const heard = await listenTo(schema);
+    await accept(store, "m");
+    const underWay = [accept(store, "n"), store.act({ kind: "discard", event: 1 }, "operator")];
+    await store.close();
+    expect(await Promise.all(underWay)).toMatchObject([{ accepted: [{ outcome: "accepted" }] }, { ok: true }]);
+    await heard.ping();
+    expect(heard.count).toBe(1);
+  });
+
   it("leaves no connection and no timer that would keep the process", async () => {
     const schema = newSchema();
     const resources = () => process.getActiveResourcesInfo().filter((kind) => /TCP|Timeout/.test(kind)).length;

@@ -10,21 +10,34 @@ import { erase } from "./erase.ts";
 import { keyOf, keyText } from "./lanes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
+import { plainText } from "./text.ts";
 import { openWorkspace, type Workspace } from "./workspace.ts";
 
 const AUDIT = "insert into {}.audit (at, by, act, detail) values ($1::bigint, $2::text, $3::text, $4::text)";
 const LANE_OF = "select lane from {}.event where id = $1::bigint";
 
-export async function act(inbox: OpenInbox, request: Act, by: string): Promise<ActResult> {
-  if (request.kind === "replay_quarantined") await inbox.read((session) => inbox.names.enter(session, [request.event]));
-  return inbox.transaction(async (session) => {
-    const work = await openWorkspace(inbox, session);
-    const result = await perform(work, request);
-    if (!result.ok) return result;
-    await work.flush();
-    await session.rows("audit_row", AUDIT, [work.moment.now, by, request.kind, auditDetail(request, result.count)]);
+export function act(inbox: OpenInbox, request: Act, by: string): Promise<ActResult> {
+  return inbox.during(async () => {
+    if (request.kind === "replay_quarantined") await inbox.enterNames([request.event]);
+    const result = await inbox.write((session) => actIn(inbox, session, { request, by }));
+    // What it made due may wait for another process's worker.
+    if (result.ok) inbox.wake.tell();
     return result;
   });
+}
+
+async function actIn(
+  inbox: OpenInbox,
+  session: Session,
+  { request, by }: { readonly request: Act; readonly by: string },
+): Promise<ActResult> {
+  const work = await openWorkspace(inbox, session);
+  const result = await perform(work, request);
+  if (!result.ok) return result;
+  await work.flush();
+  const detail = auditDetail(request, result.count);
+  await session.rows("audit_row", AUDIT, [work.moment.now, plainText(by), request.kind, detail]);
+  return result;
 }
 
 async function perform(work: Workspace, request: Act): Promise<ActResult> {

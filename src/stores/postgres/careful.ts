@@ -4,7 +4,7 @@ import type { Turn, TurnResult } from "../../inbox/store.ts";
 import type { PgClient } from "./driver.ts";
 import { sqlState } from "./failures.ts";
 import type { OpenInbox } from "./open-inbox.ts";
-import { type Session, withSession } from "./session.ts";
+import type { Session } from "./session.ts";
 import { type Answered, runTurn } from "./turn.ts";
 
 interface Failed {
@@ -60,7 +60,7 @@ async function rehearse(inbox: OpenInbox, turn: Turn<PgClient>): Promise<void> {
 }
 
 async function write<T>(inbox: OpenInbox, turn: Turn<PgClient>, work: (session: Session) => Promise<T>): Promise<T> {
-  await withSession(inbox.access, (session) => inbox.names.enter(session, turn.accepts));
+  await inbox.enterNames(turn.accepts);
   return inbox.write(work);
 }
 

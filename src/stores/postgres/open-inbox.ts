@@ -96,6 +96,11 @@ export class OpenInbox {
     return result;
   }
 
+  /** Numbers for what these events name, in a transaction of its own and while the inbox is kept open already. */
+  enterNames(events: Parameters<Names["enter"]>[1]): Promise<void> {
+    return withSession(this.access, (session) => this.names.enter(session, events));
+  }
+
   read<T>(work: (session: Session) => Promise<T>): Promise<T> {
     return this.during(() => withSession(this.access, work));
   }
