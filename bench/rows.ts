@@ -7,7 +7,7 @@ export interface Row {
   readonly target: number;
   /** On which side of `target` the figure must lie. */
   readonly bound: "at most" | "at least";
-  readonly unit: "times" | "events/s" | "sends/s" | "ms" | "MiB" | "requests";
+  readonly unit: "times" | "events/s" | "sends/s" | "ms" | "MiB" | "bytes" | "requests";
   readonly ok: boolean;
   /** The two figures behind a ratio, for people. */
   readonly detail: string;

@@ -9,6 +9,7 @@ import { parseArgs } from "node:util";
 import { acceptGroup, handleGroup } from "./accept.ts";
 import { clientGroup } from "./client.ts";
 import { emulatorGroup } from "./emulator.ts";
+import { footprintGroup } from "./footprint.ts";
 import { importGroup } from "./imports.ts";
 import { millionGroup } from "./million.ts";
 import { postgresGroup } from "./postgres.ts";
@@ -30,6 +31,7 @@ const GROUPS: readonly Group[] = [
   postgresHttpGroup,
   ...scaleHandleGroups,
   scaleAcceptGroup,
+  footprintGroup,
 ];
 
 const { values } = parseArgs({ options: { json: { type: "boolean" }, only: { type: "string", default: "" } } });

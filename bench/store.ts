@@ -50,7 +50,7 @@ export const MESSAGES = {
   random: { event: (sequence: number) => eventOf(randomMessageId(), sequence) },
 };
 
-function eventOf(messageId: string, sequence: number): NewEvent {
+export function eventOf(messageId: string, sequence: number): NewEvent {
   const raw = bodyOf(messageId, sequence);
   const now = Date.now();
   return {
