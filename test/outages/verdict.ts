@@ -67,5 +67,5 @@ function inversions(rows: readonly HandledRow[]): string[] {
     .map(nameOf);
 }
 
-const nameOf = (row: HandledRow) => `${row.message_id} ${row.sequence} ${row.event_type}`;
-const nameOfEvent = (event: EventRecord) => `${event.messageId} ${event.sequence ?? 0} ${event.eventType}`;
+export const nameOf = (row: HandledRow) => `${row.message_id} ${row.sequence} ${row.event_type}`;
+export const nameOfEvent = (event: EventRecord) => `${event.messageId} ${event.sequence ?? 0} ${event.eventType}`;

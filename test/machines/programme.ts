@@ -1,0 +1,83 @@
+/** `npm run prove -- machines`: two processes on different ports share one Postgres inbox, through outages of everything. */
+import { countsOf } from "../outages/verdict.ts";
+import { type PostgresServer, startPostgres } from "../postgres/server.ts";
+import type { Programme, Proof } from "../prove/programme.ts";
+import { crossMachines, type Outage, type Outcome, type Run } from "./run.ts";
+import { findings } from "./verdict.ts";
+
+const OUTAGES: readonly Outage[] = [
+  { what: "crash", machine: 0 },
+  { what: "pause", machine: 1 },
+  { what: "numbers change places" },
+  { what: "server" },
+  { what: "crash", machine: 1 },
+  { what: "pause", machine: 0 },
+];
+/** With a service whose retries end after four seconds; and after sixteen, so that outages outlast fewer of them. */
+const SHORT = { messages: 300, pace: 60, rate: 1_200 };
+const FULL = { messages: 10_000, pace: 70, rate: 300 };
+/** A run in which the verdict must find something. */
+const CARELESS = { messages: 60, pace: 40, rate: 6_000 };
+const CARELESS_OUTAGES = OUTAGES.slice(0, 2);
+
+export const acrossMachines: Programme = {
+  name: "machines",
+  what: "two processes on different ports share a Postgres inbox: each event once and in order, through outages of everything",
+  async run({ full, say }): Promise<Proof> {
+    const server = await startPostgres();
+    try {
+      const outcome = await crossMachines({
+        ...{ server, ...(full ? FULL : SHORT), outages: OUTAGES, faults: "many", flaws: [] },
+      });
+      say(`machines  ${lineOf(outcome)}`);
+      const careless = await crossMachines(carelessRun(server));
+      say(`careless  ${lineOf(careless)}`);
+      const problems = [...findings(outcome), ...shortcomings(outcome), ...unseen(careless)];
+      return { count: outcome.events, unit: "events", problems };
+    } finally {
+      await server.stop();
+    }
+  },
+};
+
+/** Machines that write outside of `ctx.commit`, and a front that acknowledges what no machine has stored. */
+function carelessRun(server: PostgresServer): Run {
+  return {
+    ...{ server, ...CARELESS, outages: CARELESS_OUTAGES, faults: "none" },
+    flaws: ["effect_outside_commit", "acknowledged_unstored"],
+  };
+}
+
+/** What must have happened for the outcome to say something. */
+function shortcomings(outcome: Outcome): string[] {
+  const { events, failedAttempts, neverArrived, byMachine, crossed, atBoth, takenOver, outages } = outcome;
+  const handled = byMachine.reduce((sum, count) => sum + count, 0);
+  const shown = {
+    [`only ${handled} of ${events} events were handled, ${neverArrived} never arrived`]: handled > 0.9 * events,
+    [`only ${failedAttempts} attempts failed`]: failedAttempts > events / 10,
+    [`the machines handled ${byMachine.join(" and ")} events`]: Math.min(...byMachine) > 0.25 * handled,
+    [`only ${crossed} messages were handled by both machines`]: crossed > 0,
+    [`only ${atBoth} events reached both machines`]: atBoth > 0,
+    [`only ${takenOver} events were taken over in ${outages} outages`]: takenOver > 0,
+  };
+  return Object.entries(shown)
+    .filter(([, holds]) => !holds)
+    .map(([shortcoming]) => shortcoming);
+}
+
+function unseen({ lost, twice }: Outcome): string[] {
+  const problems: string[] = [];
+  if (twice.length === 0) problems.push("careless: effects outside of ctx.commit were not seen twice");
+  if (lost.length === 0) problems.push("careless: what was acknowledged and not stored was not seen missing");
+  return problems;
+}
+
+function lineOf(outcome: Outcome): string {
+  const { events, attempts, failedAttempts, neverArrived, late, skippedGaps, outages } = outcome;
+  const { byMachine, crossed, atBoth, takenOver, unsettled, wronglyLate, halfDone } = outcome;
+  const traffic = `${events} events, ${attempts} attempts (${failedAttempts} failed), ${neverArrived} never arrived, ${outages} outages`;
+  const shares = `handled by machine ${byMachine.join(" and ")}, ${crossed} messages by both, ${atBoth} events at both, ${takenOver} taken over`;
+  const order = `${skippedGaps} gaps skipped, ${late} late`;
+  const ends = `${unsettled.length} unsettled, ${wronglyLate.length} wrongly late, ${halfDone.length} half done`;
+  return `${traffic}; ${shares}; ${order}: ${countsOf(outcome)}, ${ends}`;
+}
