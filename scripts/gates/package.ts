@@ -75,6 +75,7 @@ const PAPERS = [
   "docs/inbox.md",
   "docs/moving-to-postgres.md",
   "docs/openapi.json",
+  "docs/scaling.md",
   "docs/spec/conformance.md",
   "docs/writing-a-store.md",
 ];
