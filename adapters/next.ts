@@ -52,8 +52,9 @@ export function nextWebhook<Tx>(
 async function drainAfterResponse<Tx>(receiver: Receiver<Tx>): Promise<void> {
   const failed = (message: string) => (error: unknown) => logDrainFailure(receiver.logger, error, message);
   try {
-    // Loaded inside the call, so that this file also loads where Next.js is not, as in a unit test.
-    const { after } = await import("next/server");
+    // Loaded inside the call, so that this file also loads where Next.js is not, as in a unit test. With its ending: Next.js
+    // has no export map, and Node.js itself, which loads this package where it is external, finds no "next/server".
+    const { after } = await import("next/server.js");
     after(() => receiver.drain().then(() => undefined, failed(NOT_DRAINED)));
   } catch (error) {
     failed(NO_AFTER)(error);

@@ -10,7 +10,7 @@ import { memoryReceiver, signedEvent } from "./receivers.ts";
 import { bytesOf, serve } from "./serving.ts";
 
 const { after } = vi.hoisted(() => ({ after: vi.fn<(task: () => unknown) => void>() }));
-vi.mock("next/server", () => ({ after }));
+vi.mock("next/server.js", () => ({ after }));
 afterEach(() => after.mockReset());
 
 type Routes = ReturnType<typeof nextWebhook>;
