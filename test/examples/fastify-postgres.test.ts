@@ -2,7 +2,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Client } from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createEmulator } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
@@ -10,6 +9,7 @@ import { fixtures, lifecycle } from "../../src/testing/index.ts";
 import { connect } from "../outages/sender.ts";
 import { findings, type HandledRow, verdictOn } from "../outages/verdict.ts";
 import { sql, urlOf } from "../postgres/place.ts";
+import { holdRows } from "./holding.ts";
 import { RunningExample, runToEnd, SECRET } from "./running.ts";
 
 const WORKERS = 3;
@@ -46,15 +46,6 @@ async function workersOf(url: string, waiting = false): Promise<number[]> {
   return names.map((row) => Number(String(row.application_name).slice("worker ".length)));
 }
 
-/** Keeps all workers from writing their rows, in the middle of the transaction that completes an event. */
-async function holdHandlers(url: string): Promise<() => Promise<void>> {
-  const client = new Client({ connectionString: url });
-  client.on("error", () => {}); // Of a test that failed: its database goes while this is open.
-  await client.connect();
-  await client.query("begin; lock table handled in exclusive mode");
-  return () => client.end();
-}
-
 function newSecretFile(): string {
   const folder = mkdtempSync(join(tmpdir(), "oncehook-example-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -86,7 +77,7 @@ describe("examples/fastify-postgres", () => {
     const service = connect(emulator);
     for (let number = 0; number < 30; number += 1) await service.send(number);
 
-    const release = await holdHandlers(url);
+    const release = await holdRows(url);
     const sending = emulator.clock.advance(ALL_ATTEMPTS_MS);
     await eventually(async () => (await workersOf(url, true)).length).toBe(WORKERS);
     const [victim = 0] = await workersOf(url, true);

@@ -1,77 +1,66 @@
-/** The Next.js example in a folder of its own, installed from the packed package as a user installs it, and its processes. */
+/** A Next.js example in a folder of its own, installed from the packed package as a user installs it, and its processes. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-const SECRET = "a-webhook-secret-of-32-bytes-xxx";
+export const SECRET = "a-webhook-secret-of-32-bytes-xxx";
 export const PREVIOUS_SECRET = "the-secret-before-it-of-32-bytes";
 export const CRON_SECRET = "a-cron-secret-of-32-bytes-xxxxxx";
 
 /** Asynchronous, because installing takes minutes, in which the test runner wants to hear from its worker. */
-const run = promisify(execFile);
+const execute = promisify(execFile);
 /** From here and, compiled, from `.build/test/next/`. */
-const ROOT = fileURLToPath(new URL(import.meta.url.includes("/.build/") ? "../../.." : "../..", import.meta.url));
-
-export interface HandledRow {
-  readonly message_id: string | null;
-  readonly sequence: number;
-  readonly event_type: string;
-}
+export const ROOT = fileURLToPath(
+  new URL(import.meta.url.includes("/.build/") ? "../../.." : "../..", import.meta.url),
+);
 
 /** Packs oncehook, installs a copy of the example with it, and builds it without any secret. */
 export class Application {
   readonly folder = mkdtempSync(join(tmpdir(), "oncehook-next-"));
-  readonly inboxPath = join(this.folder, "inbox.db");
+  readonly #example: string;
+  readonly #environment: NodeJS.ProcessEnv;
   readonly #running = new Set<Server>();
+
+  /** `environment` is what its servers get beside the secrets. */
+  constructor(example: "nextjs" | "nextjs-postgres", environment: Readonly<Record<string, string>> = {}) {
+    this.#example = example;
+    this.#environment = { WEBHOOK_SECRET: SECRET, CRON_SECRET, ...environment };
+  }
 
   async install(): Promise<void> {
     const packing = ["pack", "--silent", "--ignore-scripts", "--pack-destination", this.folder];
-    const { stdout } = await run("npm", packing, { cwd: ROOT });
-    cpSync(join(ROOT, "examples/nextjs"), this.folder, {
+    const { stdout } = await execute("npm", packing, { cwd: ROOT });
+    cpSync(join(ROOT, "examples", this.#example), this.folder, {
       recursive: true,
       filter: (path) => !["node_modules", ".next", "package-lock.json"].includes(basename(path)),
     });
     const manifest = JSON.parse(readFileSync(join(this.folder, "package.json"), "utf8"));
     manifest.dependencies.oncehook = `file:${stdout.trim()}`;
     writeFileSync(join(this.folder, "package.json"), JSON.stringify(manifest, null, 2));
-    await this.#run("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts"]);
-    await this.#buildDriver();
-  }
-
-  /** Compiling better-sqlite3 takes minutes: what the repository compiled of the same version for this Node.js will do. */
-  async #buildDriver(): Promise<void> {
-    const own = join(this.folder, "node_modules/better-sqlite3");
-    const repository = join(ROOT, "node_modules/better-sqlite3");
-    const compiled = join(repository, "build/Release/better_sqlite3.node");
-    if (existsSync(compiled) && versionOf(own) === versionOf(repository)) {
-      cpSync(compiled, join(own, "build/Release/better_sqlite3.node"));
-    } else await this.#run("npm", ["rebuild", "better-sqlite3"]);
+    await this.run("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline"]);
   }
 
   build(): Promise<string> {
-    return this.#run(process.execPath, [this.#next, "build"]);
+    return this.run(process.execPath, [this.#next, "build"]);
   }
 
   async start(mode: "start" | "dev", environment: NodeJS.ProcessEnv = {}): Promise<Server> {
-    const secrets = { WEBHOOK_SECRET: SECRET, CRON_SECRET, INBOX_PATH: this.inboxPath };
-    const server = this.launch(mode, { ...secrets, ...environment });
+    const server = this.launch(mode, { ...this.#environment, ...environment });
     await server.ready();
     return server;
   }
 
-  /** As `npm start` does; 0 is a free port. */
+  /** As `npm start` does, with nothing but `environment`; 0 is a free port. */
   launch(mode: "start" | "dev", environment: NodeJS.ProcessEnv, port = 0): Server {
-    const manual = mode === "start" ? { NEXT_MANUAL_SIG_HANDLE: "1" } : {};
     const child = spawn(process.execPath, [this.#next, mode, "-p", String(port), "-H", "127.0.0.1"], {
       cwd: this.folder,
-      env: { ...bare(), ...manual, ...environment },
+      env: { ...bare(), ...environment },
       stdio: ["ignore", "pipe", "pipe"],
       // A group of its own: `next dev` starts a process that a kill of its parent would leave behind.
       detached: true,
@@ -81,24 +70,14 @@ export class Application {
     return server;
   }
 
-  /** Runs `read` on the inbox's file. */
-  query<Row>(sql: string): Row[] {
-    const Database = createRequire(import.meta.url)("better-sqlite3");
-    const db = new Database(this.inboxPath, { readonly: true });
-    try {
-      return db.prepare(sql).all() as Row[];
-    } finally {
-      db.close();
-    }
-  }
-
-  handled(): HandledRow[] {
-    return this.query("select message_id, sequence, event_type from handled order by id");
-  }
-
-  /** Removes the inbox; no process may run. */
-  forget(): void {
-    for (const end of ["", "-wal", "-shm"]) rmSync(this.inboxPath + end, { force: true });
+  /** Runs a programme in the example's folder and resolves with what it printed. */
+  async run(
+    command: string,
+    args: readonly string[],
+    environment: Readonly<Record<string, string>> = {},
+  ): Promise<string> {
+    const { stdout } = await execute(command, args, { cwd: this.folder, env: { ...bare(), ...environment } });
+    return stdout;
   }
 
   async dispose(): Promise<void> {
@@ -109,15 +88,6 @@ export class Application {
   get #next(): string {
     return join(this.folder, "node_modules/next/dist/bin/next");
   }
-
-  async #run(command: string, args: readonly string[]): Promise<string> {
-    const { stdout } = await run(command, args, { cwd: this.folder, env: bare() });
-    return stdout;
-  }
-}
-
-function versionOf(folder: string): string {
-  return JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).version;
 }
 
 /** What vitest sets would put Next.js in another mode. */

@@ -3,10 +3,11 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { duplicated, fixtures, lifecycle, seededRandom, shuffled } from "../../src/testing/index.ts";
-import { Application, CRON_SECRET, PREVIOUS_SECRET } from "./application.ts";
+import { CRON_SECRET, PREVIOUS_SECRET } from "./application.ts";
+import { SqliteApplication } from "./sqlite-application.ts";
 
 const ROUTES = ["/webhooks", "/api/webhooks-pages"] as const;
-const application = new Application();
+const application = new SqliteApplication();
 const now = Date.now();
 let buildOutput = "";
 

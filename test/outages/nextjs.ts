@@ -1,22 +1,23 @@
 /** The Next.js example, installed and built as a user does it, for outages: its production server on a fixed port. */
-import type { Application, Server } from "../next/application.ts";
+import type { Server } from "../next/application.ts";
+import type { SqliteApplication } from "../next/sqlite-application.ts";
 import { freePort, secrets } from "./processes.ts";
 import type { HandledRow, Restartable } from "./survive.ts";
 
 export class NextProcess implements Restartable {
   readonly url: string;
-  readonly #application: Application;
+  readonly #application: SqliteApplication;
   readonly #port: number;
   #server: Server | null = null;
   #late = 0;
 
-  private constructor(application: Application, port: number) {
+  private constructor(application: SqliteApplication, port: number) {
     this.#application = application;
     this.#port = port;
     this.url = `http://127.0.0.1:${port}/webhooks`;
   }
 
-  static async create(application: Application): Promise<NextProcess> {
+  static async create(application: SqliteApplication): Promise<NextProcess> {
     application.forget();
     return new NextProcess(application, await freePort());
   }

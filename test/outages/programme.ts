@@ -1,6 +1,6 @@
 /** `npm run prove -- outages`: the examples, unchanged, over outages of 1, 10 and 70 minutes, under every profile. */
 import { PROFILE_NAMES, type ProfileName } from "../../src/emulator/index.ts";
-import { Application } from "../next/application.ts";
+import { SqliteApplication } from "../next/sqlite-application.ts";
 import type { Programme, Proof } from "../prove/programme.ts";
 import { NextProcess } from "./nextjs.ts";
 import { ExampleProcess } from "./processes.ts";
@@ -42,8 +42,8 @@ async function surviving(receiver: Receiver, profile: ProfileName, count: number
   }
 }
 
-async function withNextjs(use: (application: Application) => Promise<void>): Promise<void> {
-  const application = new Application();
+async function withNextjs(use: (application: SqliteApplication) => Promise<void>): Promise<void> {
+  const application = new SqliteApplication();
   try {
     await application.install();
     await application.build();
