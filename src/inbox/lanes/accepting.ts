@@ -44,7 +44,7 @@ export function countDuplicate(moment: Moment, first: LaneEvent, incoming: NewEv
   return isFirst;
 }
 
-export function duplicateOf(first: LaneEvent, conflict: boolean): Acceptance {
+export function duplicateOf(first: LaneEvent, conflict: boolean): Extract<Acceptance, { outcome: "duplicate" }> {
   const { id, digest, signedAt, state, lane } = first;
   return { outcome: "duplicate", event: id, lane: lane.id, state, digest, signedAt, conflict };
 }

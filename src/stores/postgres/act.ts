@@ -1,13 +1,11 @@
 /** Does to the Postgres inbox what an operator asks. */
 import { auditDetail } from "../../inbox/audit-detail.ts";
-import { acceptNew, countDuplicate, knownEvent } from "../../inbox/lanes/accepting.ts";
 import { discard, releaseGap, replay, unblock } from "../../inbox/lanes/acting.ts";
 import type { LaneEvent } from "../../inbox/lanes/state.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { HELD } from "../codes.ts";
-import { conflictsAmong } from "./bodies.ts";
+import { acceptAll, lanesOf } from "./accept.ts";
 import { erase } from "./erase.ts";
-import { keyOf, keyText } from "./lanes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
 import { plainText } from "./text.ts";
@@ -105,30 +103,12 @@ async function replayQuarantined(
   work: Workspace,
   request: Extract<Act, { kind: "replay_quarantined" }>,
 ): Promise<ActResult> {
-  const { session, moment, inbox } = work;
-  const row = await heldQuarantine(session, request.quarantine);
+  const row = await heldQuarantine(work.session, request.quarantine);
   if ("ok" in row) return row;
   if (!row.has_body) return { ok: false, reason: "body_pruned" };
-  const incoming = request.event;
-  const key = keyOf(inbox.names, incoming.lane);
-  await work.lock([], [{ key, event: incoming }]);
-  const lane = work.byKey.get(keyText(key));
-  const [id] = await inbox.eventIds(session, 1);
-  if (lane === undefined || id === undefined) throw new RangeError("The lane of a replay was not locked.");
-  const first = knownEvent(lane, incoming);
-  const conflicts = [];
-  const bodies = [];
-  if (first === undefined) {
-    acceptNew(moment, lane, incoming, { id, lateEvents: request.lateEvents });
-    bodies.push({ event: id, raw: incoming.raw });
-  } else {
-    const conflict = (await conflictsAmong(session, [incoming], () => first)).has(0);
-    const { digest, signedAt, raw } = incoming;
-    if (countDuplicate(moment, first, incoming, conflict))
-      conflicts.push({ event: first.id, digest, signedAt, at: moment.now, raw });
-  }
-  const event = first?.id ?? id;
-  await letGo(work, row, { state: HELD.replayed, replayedAs: event });
-  work.adds({ bodies, conflicts });
-  return { ok: true, event, count: 1 };
+  await work.lock([], lanesOf(work, [request.event]));
+  const [accepted] = await acceptAll(work, { events: [request.event], lateEvents: request.lateEvents });
+  if (accepted === undefined) throw new RangeError("An event was neither accepted nor known.");
+  await letGo(work, row, { state: HELD.replayed, replayedAs: accepted.event });
+  return { ok: true, event: accepted.event, count: 1 };
 }

@@ -1,16 +1,12 @@
 /** One write transaction of the core's: lanes are locked and read, everything is decided, and what changed is written. */
-import { sameContent } from "../../events/content.ts";
-import { acceptNew, countDuplicate, duplicateOf, knownEvent } from "../../inbox/lanes/accepting.ts";
 import { type Claimed, claimLane, toLease } from "../../inbox/lanes/claiming.ts";
 import { endLease, heldEvent } from "../../inbox/lanes/settling.ts";
-import { type LaneEvent, type LaneState, laneIsDue, toEventRecord } from "../../inbox/lanes/state.ts";
-import type { NewEvent } from "../../inbox/record.ts";
-import type { Acceptance, ClaimRequest, Settle, SettleResult, Turn, TurnResult } from "../../inbox/store.ts";
-import { conflictsAmong, readBodies } from "./bodies.ts";
+import { type LaneState, laneIsDue, toEventRecord } from "../../inbox/lanes/state.ts";
+import type { ClaimRequest, Settle, SettleResult, Turn, TurnResult } from "../../inbox/store.ts";
+import { type Accepted, acceptAll, lanesOf } from "./accept.ts";
+import { readBodies } from "./bodies.ts";
 import type { PgClient } from "./driver.ts";
 import { claimable, hasExpiredLease } from "./due.ts";
-import type { NewBody, NewConflict } from "./flush.ts";
-import { type Key, keyOf, keyText } from "./lanes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { quarantineAll } from "./quarantine.ts";
 import { countRepeats } from "./repeats.ts";
@@ -27,24 +23,27 @@ export async function runTurn(
   answered: Answered,
 ): Promise<TurnResult> {
   const work = await openWorkspace(inbox, session);
-  const keys = turn.accepts.map(({ lane }) => keyOf(inbox.names, lane));
-  await lockAndRead(work, turn, keys);
+  await lockAndRead(work, turn);
   const settled = turn.settles.map((request, index) => answered.get(index) ?? settle(work, request));
 
   const { claim } = turn;
   const claimed: Claimed = { leased: [], retired: [] };
   if (claim.lane === undefined) await claimDue(work, claim, claimed);
   const mayLease = claim.mode === "ordinary" && claim.lane === undefined && !(await isRecoveryDue(work));
-  const { accepted, bodies, conflicts, indexes } = await acceptAll(work, turn, {
-    keys,
-    claim: mayLease ? claim : null,
-    claimed,
+  const accepted = await acceptAll(work, { events: turn.accepts, lateEvents: turn.lateEvents }, (lane) => {
+    const free = mayLease && claimed.leased.length < claim.limit && lane.status !== "leased";
+    if (free && laneIsDue(lane, work.moment.now)) claimLane(work.moment, lane, claim, claimed);
   });
   const quarantined = await quarantineAll(session, work.sheet, { turn, now: work.moment.now });
   if (claim.lane !== undefined) await claimDue(work, claim, claimed);
 
-  const raws = await bodiesOf(work, claimed, bodies);
-  work.adds({ bodies, conflicts });
+  const places = placesOf(accepted);
+  const handed = [...claimed.leased.map(({ event }) => event), ...claimed.retired].map(({ id }) => id);
+  const stored = await readBodies(
+    session,
+    handed.filter((id) => !places.has(id)),
+  );
+  const rawOf = (id: number) => stored.get(id) ?? turn.accepts[places.get(id) ?? -1]?.raw;
   await countRepeats(work, turn.repeats);
   await work.flush();
   return {
@@ -53,23 +52,16 @@ export async function runTurn(
     quarantined,
     leases: claimed.leased.map((leased) => {
       const { id } = leased.event;
-      return toLease(leased, raws.get(id) ?? new Uint8Array(), indexes.get(id) ?? null);
+      return toLease(leased, rawOf(id) ?? new Uint8Array(), places.get(id) ?? null);
     }),
-    retired: claimed.retired.map((event) => toEventRecord(event, raws.get(event.id) ?? null)),
+    retired: claimed.retired.map((event) => toEventRecord(event, rawOf(event.id) ?? null)),
     recoveryDue: await isRecoveryDue(work),
   };
 }
 
-function lockAndRead(work: Workspace, turn: Turn<PgClient>, keys: readonly Key[]): Promise<void> {
-  const ids = [
-    ...turn.settles.map(({ lease }) => lease.lane),
-    ...(turn.claim.lane === undefined ? [] : [turn.claim.lane]),
-  ];
-  const wanted = turn.accepts.flatMap((event, index) => {
-    const key = keys[index];
-    return key === undefined ? [] : [{ key, event }];
-  });
-  return work.lock(ids, wanted);
+function lockAndRead(work: Workspace, { settles, claim, accepts }: Turn<PgClient>): Promise<void> {
+  const ids = [...settles.map(({ lease }) => lease.lane), ...(claim.lane === undefined ? [] : [claim.lane])];
+  return work.lock(ids, lanesOf(work, accepts));
 }
 
 function settle(work: Workspace, request: Settle<PgClient>): SettleResult {
@@ -111,70 +103,11 @@ async function dueLanes(work: Workspace, request: ClaimRequest, limit: number): 
     .sort((a, b) => (a.readyAt ?? 0) - (b.readyAt ?? 0) || a.id - b.id);
 }
 
-interface Accepting {
-  readonly keys: readonly Key[];
-  /** Null when an accepted event must not be leased at once. */
-  readonly claim: ClaimRequest | null;
-  readonly claimed: Claimed;
-}
-
-async function acceptAll(work: Workspace, turn: Turn<PgClient>, { keys, claim, claimed }: Accepting) {
-  const { moment } = work;
-  const bodies: NewBody[] = [];
-  const conflicts: NewConflict[] = [];
-  const indexes = new Map<number, number>();
-  const lanes = keys.map((key) => work.byKey.get(keyText(key)));
-  const differing = await conflictsAmong(work.session, turn.accepts, (incoming, index) =>
-    knownEvent(lanes[index], incoming),
-  );
-  const ids = await work.inbox.eventIds(work.session, turn.accepts.length);
-  const accepted = turn.accepts.map((incoming, index): Acceptance => {
-    const lane = lanes[index];
-    const id = ids[index];
-    if (lane === undefined || id === undefined) throw new RangeError("A lane of this turn was not locked.");
-    const first = knownEvent(lane, incoming);
-    if (first !== undefined) {
-      const conflict = differing.has(index) || differsInTurn(first, incoming, bodies);
-      const isFirst = countDuplicate(moment, first, incoming, conflict);
-      if (isFirst)
-        conflicts.push({
-          event: first.id,
-          digest: incoming.digest,
-          signedAt: incoming.signedAt,
-          at: moment.now,
-          raw: incoming.raw,
-        });
-      return duplicateOf(first, conflict);
-    }
-    const event = acceptNew(moment, lane, incoming, { id, lateEvents: turn.lateEvents });
-    bodies.push({ event: id, raw: incoming.raw });
-    indexes.set(id, index);
-    const free = claim !== null && claimed.leased.length < claim.limit;
-    if (free && lane.status !== "leased" && laneIsDue(lane, moment.now)) claimLane(moment, lane, claim, claimed);
-    return { outcome: event.late ? "late" : "accepted", event: id, lane: lane.id };
-  });
-  return { accepted, bodies, conflicts, indexes };
-}
-
-/** The first delivery of an event may have come in the same turn. */
-function differsInTurn(first: LaneEvent, incoming: NewEvent, bodies: readonly NewBody[]): boolean {
-  const body = bodies.find(({ event }) => event === first.id);
-  return (
-    body !== undefined && Buffer.compare(first.digest, incoming.digest) !== 0 && !sameContent(body.raw, incoming.raw)
-  );
-}
-
-/** The bodies of what was leased or retired, from the turn itself where it brought them. */
-async function bodiesOf(
-  work: Workspace,
-  claimed: Claimed,
-  bodies: readonly NewBody[],
-): Promise<ReadonlyMap<number, Uint8Array>> {
-  const known = new Map(bodies.map(({ event, raw }) => [event, raw]));
-  const wanted = [...claimed.leased.map(({ event }) => event.id), ...claimed.retired.map(({ id }) => id)];
-  const missing = wanted.filter((id) => !known.has(id));
-  for (const [id, raw] of await readBodies(work.session, missing)) known.set(id, raw);
-  return known;
+/** Where in the turn each new event came. */
+function placesOf(accepted: readonly Accepted[]): ReadonlyMap<number, number> {
+  const places = new Map<number, number>();
+  for (const [index, { outcome, event }] of accepted.entries()) if (outcome !== "duplicate") places.set(event, index);
+  return places;
 }
 
 /** Whether an expired lease is left: among the lanes in hand as they were decided, or among all others. */
