@@ -80,7 +80,7 @@ export class Batcher<Tx> {
   readonly #accepts: QueuedAccept[] = [];
   readonly #quarantines: QueuedQuarantine[] = [];
   readonly #settles: QueuedSettle<Tx>[] = [];
-  /** Settles of a turn that failed, until the next try: deliveries need not wait for that. */
+  /** Settles of a turn that failed, and unfinished ones, until the next try: deliveries need not wait for that. */
   readonly #postponed: QueuedSettle<Tx>[] = [];
   readonly #repeats: Repeats;
   #wanted = false;
@@ -112,7 +112,7 @@ export class Batcher<Tx> {
     this.#schedule();
   }
 
-  /** Settles a claim. A turn that fails is tried again with the same settles until the store answers. */
+  /** Settles a claim. What fails with its turn, or is unfinished, is tried again until the store knows its end. */
   settle(settle: Settle<Tx>, done: (result: SettleResult) => void): void {
     if (this.#closed) return done({ status: "lost" });
     this.#settles.push({ settle, done });
@@ -219,7 +219,13 @@ export class Batcher<Tx> {
     this.#bringBack();
     for (const [index, { done }] of accepts.entries()) guard(() => done(null, result.accepted[index] ?? null));
     for (const [index, { done }] of quarantines.entries()) guard(() => done(null, result.quarantined[index] ?? null));
-    for (const [index, { done }] of settles.entries()) guard(() => done(result.settled[index] ?? { status: "lost" }));
+    const unfinished: QueuedSettle<Tx>[] = [];
+    for (const [index, queued] of settles.entries()) {
+      const settled = result.settled[index] ?? { status: "lost" };
+      if (settled.status === "unfinished") unfinished.push(queued);
+      else guard(() => queued.done(settled));
+    }
+    this.#postpone(unfinished);
     guard(() => this.#driver.claimed(result, claim, (index) => accepts[index]?.parsed ?? null));
   }
 
@@ -228,12 +234,15 @@ export class Batcher<Tx> {
     for (const { done } of quarantines) guard(() => done(error, null));
     for (const repeat of repeats) this.repeat(repeat);
     guard(() => this.#driver.turnFailed(error));
-    if (!this.#closed) return this.#postpone(settles);
-    for (const { done } of settles) guard(() => done({ status: "lost" }));
+    this.#postpone(settles);
   }
 
   #postpone(settles: readonly QueuedSettle<Tx>[]): void {
     if (settles.length === 0) return;
+    if (this.#closed) {
+      for (const { done } of settles) guard(() => done({ status: "lost" }));
+      return;
+    }
     this.#postponed.push(...settles);
     this.#retryTimer ??= this.#clock.setTimeout(() => {
       this.#bringBack();

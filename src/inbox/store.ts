@@ -232,7 +232,9 @@ export type SettleResult =
   /** The lease had passed to another worker, or an operator had acted: the effects did not happen. */
   | { readonly status: "lost" }
   /** An effect threw: nothing of this settle happened and the lease is still held. */
-  | { readonly status: "effect_failed"; readonly error: unknown };
+  | { readonly status: "effect_failed"; readonly error: unknown }
+  /** Its effects still run, or an outage interrupted them: the core asks again with the same settle. Only of those with effects. */
+  | { readonly status: "unfinished" };
 
 export type Acceptance =
   | { readonly outcome: "accepted" | "late"; readonly event: EventId; readonly lane: LaneId }

@@ -189,8 +189,20 @@ export class Bench {
     return item;
   }
 
+  /** Asks again for what is unfinished, as the core does. */
   async settle(...settles: readonly Settle<unknown>[]): Promise<readonly SettleResult["status"][]> {
-    return (await this.step({ settles })).settled.map((result) => result.status);
+    return (await this.settled(settles)).map((result) => result.status);
+  }
+
+  async settled(settles: readonly Settle<unknown>[]): Promise<readonly SettleResult[]> {
+    const { settled } = await this.step({ settles });
+    const again = await Promise.all(
+      settled.map(async (result, index): Promise<readonly SettleResult[]> => {
+        const settle = settles[index];
+        return result.status === "unfinished" && settle !== undefined ? this.settled([settle]) : [result];
+      }),
+    );
+    return again.flat();
   }
 
   complete(lease: LeaseRef, outcome: Outcome = "handled", effects: readonly Effect<unknown>[] = []): Settle<unknown> {

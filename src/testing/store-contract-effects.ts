@@ -49,7 +49,7 @@ export const effectCases: readonly ContractCase[] = [
         throw error;
       };
       const settles = [bench.complete(a, "handled", [write("a")]), bench.complete(b, "handled", [write("b"), fail])];
-      const { settled } = await bench.step({ settles: [...settles, bench.complete(c, "handled", [write("c")])] });
+      const settled = await bench.settled([...settles, bench.complete(c, "handled", [write("c")])]);
       bench.expect(settled.map((result) => result.status)).toEqual(["settled", "effect_failed", "settled"]);
       bench.expect(settled[1]?.status === "effect_failed" && settled[1].error === error).toBe(true);
       bench.expect((await read()).toSorted()).toEqual(["a", "c"]);

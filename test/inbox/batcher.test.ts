@@ -161,6 +161,21 @@ describe("Batcher", () => {
     expect((await bench.events())[0]?.attempts).toBe(1);
   });
 
+  it("asks again for what is unfinished, every 50 ms, and holds up no delivery for it (I9)", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
+    bench.worker.start();
+    bench.recorder.unfinishedTurns = 3;
+    await bench.accept("a");
+    await rounds();
+    expect(await bench.accept("b")).toMatchObject({ outcome: "accepted" });
+    await bench.clock.advance(49);
+    expect(await bench.states()).toEqual(["pending", "pending"]);
+    await bench.clock.advance(100);
+    expect(await bench.states()).toEqual(["handled", "handled"]);
+    expect(bench.endings).toHaveLength(2);
+    await bench.expectNothingLeaked();
+  });
+
   it("counts repeats once a second per event, with the newest timestamp (RCV-6)", async () => {
     const bench = await openBench();
     const first = await bench.accept("a");
@@ -222,11 +237,14 @@ describe("Batcher", () => {
       expect((await bench.events())[0]?.duplicates).toBe(2);
     });
 
-    it("ends after 5 s with a store that does not answer; claims then count as lost", async () => {
+    it.each([
+      ["does not answer", "failNextTurns"],
+      ["does not come to an end", "unfinishedTurns"],
+    ] as const)("ends after 5 s with a store that %s; claims then count as lost", async (_name, fault) => {
       const bench = await openBench({ register: (on) => on.onAny(() => {}) });
       bench.worker.start();
       await bench.accept("a");
-      bench.recorder.failNextTurns = 1_000;
+      bench.recorder[fault] = 1_000;
       void bench.worker.stop(0);
       const closed = bench.batcher.close();
       let over = false;

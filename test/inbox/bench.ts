@@ -39,6 +39,8 @@ export class Recorder<Tx> {
   /** The turn happens, and then its answer is lost. */
   failAfterCommit = 0;
   failExtends = 0;
+  /** Answers the settles of the next turns as unfinished. */
+  unfinishedTurns = 0;
   /** Answers "lost" for these events. */
   readonly losing = new Set<number>();
   nextDueCalls = 0;
@@ -75,6 +77,12 @@ export class Recorder<Tx> {
     if (this.failNextTurns > 0) {
       this.failNextTurns--;
       throw new Error("the disk is on fire");
+    }
+    if (this.unfinishedTurns > 0 && turn.settles.length > 0) {
+      this.unfinishedTurns--;
+      const { settles, ...rest } = turn;
+      const result = await inner.step({ ...rest, settles: [] });
+      return { ...result, settled: settles.map(() => ({ status: "unfinished" })) };
     }
     const result = await inner.step(turn);
     for (const [index, { lease, kind }] of turn.settles.entries()) {
