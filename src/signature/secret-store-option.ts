@@ -10,7 +10,7 @@ const METHODS = ["read", "write", "receivers", "close"] as const satisfies reado
 export function secretStoreOption(name: string, value: SecretStore): SecretStore {
   for (const method of METHODS) {
     if (typeof value?.[method] === "function") continue;
-    const message = `Option "${name}" is no secret store: it has no method ${method}(). sqliteSecrets() of oncehook/sqlite makes one.`;
+    const message = `Option "${name}" is no secret store: it has no method ${method}(). sqliteSecrets() of oncehook/sqlite and postgresSecrets() of oncehook/postgres make one.`;
     throw new SetupError("invalid_option", message, { fields: { option: name } });
   }
   // Null, because a store without it must not get a default here.

@@ -84,7 +84,7 @@ describe("a role", () => {
     expect(String(failure)).not.toMatch(/secret@|:secret/);
   });
 
-  it("that may only look reads the secrets, and is told what it lacks when it writes", async () => {
+  it("that may only look reads the secrets, is told what it lacks when it writes, and needs no more than that", async () => {
     const schema = newSchema();
     await secretsIn({ schema, sealing }).write("inbound", SLOTS, 0);
     await sql(`grant usage on schema ${schema} to ${ROLES.guest};
@@ -95,6 +95,11 @@ describe("a role", () => {
       code: "store_unavailable",
       message: expect.stringMatching(/INSERT, UPDATE and DELETE/),
     });
+    await sql(`grant insert, update on ${schema}.secret to ${ROLES.guest};
+      grant select on ${schema}.instance to ${ROLES.guest}`);
+    expect(await secrets.write("inbound", FULL, 1)).toBe(true);
+    expect(await secrets.write("delivery", FULL, 0)).toBe(true);
+    expect(await secrets.receivers()).toEqual([]);
   });
 
   it("that does not own an inbox of the version before is told so, and goes on once its owner has opened it", async () => {
