@@ -3,14 +3,7 @@ import type { EventRecord, QuarantineRecord } from "../../inbox/record.ts";
 import type { EventQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { HELD, OUTCOME, STATE } from "../codes.ts";
 import { LANES_OF_MESSAGE } from "./lanes.ts";
-import {
-  EVENT,
-  type FullEventRow,
-  QUARANTINE,
-  type QuarantineRow,
-  toEventRecord,
-  toQuarantineRecord,
-} from "./records.ts";
+import { EVENT, type FullEventRow, QUARANTINE, type QuarantineRow, recordOf, toQuarantineRecord } from "./records.ts";
 import type { Session } from "./session.ts";
 import { textBytes } from "./text.ts";
 
@@ -37,7 +30,7 @@ export async function find(session: Session, query: EventQuery): Promise<Page<Ev
   conditions.add(query.after, direction === "asc" ? "e.id > ?::bigint" : "e.id < ?::bigint");
   const text = `${EVENT} ${conditions.where} order by e.id ${direction} limit ${query.limit + 1}`;
   const rows = await session.rows<FullEventRow>(null, text, conditions.values);
-  const items = rows.slice(0, query.limit).map(toEventRecord);
+  const items = rows.slice(0, query.limit).map(recordOf);
   return { items, next: rows.length > items.length ? (items.at(-1)?.id ?? null) : null };
 }
 

@@ -155,7 +155,7 @@ export async function readLanes(session: Session, names: Names, rows: readonly L
   const lanes = new Map(rows.map((row) => [row.id, toLane(names, row)]));
   for (const row of events) {
     const lane = lanes.get(row.lane);
-    if (lane !== undefined) lane.events.push(toEvent(names, lane, row));
+    if (lane !== undefined) lane.events.push(toEvent(lane, row, names.kind(row.kind)));
   }
   const gaps = (await session.rows<GapRow>("gaps", GAPS, ids)).toSorted((a, b) => a.hi - b.hi);
   for (const { lane, lo, hi, skipped, filled } of gaps) {
@@ -187,12 +187,12 @@ export function toLane(names: Names, row: LaneRow): LaneState {
   };
 }
 
-function toEvent(names: Names, lane: LaneState, row: EventRow): LaneEvent {
+export function toEvent(lane: LaneState, row: EventRow, eventType: string): LaneEvent {
   return {
     id: row.id,
     lane,
     sequence: row.seq,
-    eventType: names.kind(row.kind),
+    eventType,
     state: stateWord(row.state),
     outcome: outcomeWord(row.outcome),
     late: row.late,

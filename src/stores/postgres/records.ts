@@ -1,13 +1,15 @@
 /** Turns rows into the records that operators see. */
+import { bySequence, newLane, toEventRecord } from "../../inbox/lanes/state.ts";
 import type { AttemptRecord, EventRecord, LaneKey, LaneRecord, QuarantineRecord } from "../../inbox/record.ts";
-import { heldWord, outcomeWord, stateWord, TAG, tagWord } from "../codes.ts";
-import { type EventRow, type LaneRow, readLanes } from "./lanes.ts";
+import { heldWord, TAG, tagWord } from "../codes.ts";
+import { readBodies } from "./bodies.ts";
+import { type EventRow, type LaneRow, readLanes, toEvent } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import type { Session } from "./session.ts";
 import { bytesText, textBytes } from "./text.ts";
 
-/** Columns and joined tables of an event as `toEvent` reads it. */
-export const EVENT = `select e.*, l.client, l.tag, l.message, b.raw, k.name as kind_name, c.name as client_name
+/** Columns and joined tables of an event as `recordOf` reads it. */
+export const EVENT = `select e.*, l.tag, l.message, b.raw, k.name as kind_name, c.name as client_name
   from {}.event e join {}.lane l on l.id = e.lane join {}.kind k on k.id = e.kind join {}.client c on c.id = l.client
   left join {}.body b on b.event = e.id`;
 
@@ -19,37 +21,15 @@ export interface FullEventRow extends EventRow {
   readonly client_name: Buffer;
 }
 
-export function toEventRecord(row: FullEventRow): EventRecord {
-  return {
-    id: row.id,
-    laneId: row.lane,
-    lane: { apiClientId: bytesText(row.client_name), tag: tagWord(row.tag), messageId: bytesText(row.message) },
-    sequence: row.seq,
-    eventType: bytesText(row.kind_name),
-    state: stateWord(row.state),
-    outcome: outcomeWord(row.outcome),
-    late: row.late,
-    forced: row.forced,
-    occurredAt: row.occurred,
-    signedAt: row.signed,
-    acceptedAt: row.accepted,
-    startedAt: row.started,
-    finishedAt: row.finished,
-    attempts: row.attempts,
-    duplicates: row.duplicates,
-    conflict: row.conflict,
-    errorCode: row.error_code,
-    error: row.error,
-    trace: row.trace,
-    digest: row.digest,
-    raw: row.raw,
-  };
+export function recordOf(row: FullEventRow): EventRecord {
+  const key = { apiClientId: bytesText(row.client_name), tag: tagWord(row.tag), messageId: bytesText(row.message) };
+  const lane = newLane(row.lane, key, { peer: null, externalReference: null });
+  return toEventRecord(toEvent(lane, row, bytesText(row.kind_name)), row.raw);
 }
 
 const BY_ID = "select * from {}.lane where id = $1::bigint";
 const BY_KEY = `select l.* from {}.lane l join {}.client c on c.id = l.client
   where c.name = $1::bytea and l.tag = $2::smallint and l.message = $3::bytea`;
-const OF_LANE = `${EVENT} where e.lane = $1::bigint order by e.seq, e.id`;
 const ATTEMPTS = `select a.event as "eventId", a.attempt, a.at, a.duration as "durationMs", a.error_code as "errorCode", a.error
   from {}.attempt a join {}.event e on e.id = a.event where e.lane = $1::bigint order by a.id`;
 
@@ -64,13 +44,13 @@ export async function readLane(session: Session, names: Names, ref: LaneKey | nu
           textBytes(ref.messageId),
         ]);
   if (row === undefined) return null;
-  const events = await session.rows<FullEventRow>("events_of_lane", OF_LANE, [row.id]);
-  await names.learn(session, { clients: [row.client], kinds: events.map(({ kind }) => kind) });
   const [lane] = await readLanes(session, names, [row]);
   if (lane === undefined) return null;
-  const attempts = await session.rows<AttemptRecord>("attempts", ATTEMPTS, [row.id]);
   const { holder: _holder, leased: _leased, ...facts } = lane;
-  return { ...facts, events: events.map(toEventRecord), attempts };
+  const ids = lane.events.map(({ id }) => id);
+  const bodies = await readBodies(session, ids);
+  const events = lane.events.toSorted(bySequence).map((event) => toEventRecord(event, bodies.get(event.id) ?? null));
+  return { ...facts, events, attempts: await session.rows<AttemptRecord>("attempts", ATTEMPTS, [row.id]) };
 }
 
 export interface QuarantineRow extends Omit<QuarantineRecord, "state"> {
