@@ -68,7 +68,7 @@ async function mentioned(
 ): Promise<number[]> {
   const found = new Set<number>();
   for (let after = 0; ; ) {
-    const rows = await session.rows<{ id: number; raw: Buffer | null; other: Buffer | null }>("silent", SILENT, [
+    const rows = await session.rows<{ id: number; raw: Buffer | null; other: Buffer | null }>("silent_lanes", SILENT, [
       after,
       byPeer,
       PAGE,
