@@ -110,7 +110,7 @@ async function step(
   return inbox.during(async () => {
     const answered = await effects.run(turn);
     const result = await runTurnCarefully(inbox, turn, answered);
-    effects.passed(turn);
+    effects.passed(turn, answered);
     if (turn.accepts.length > 0 || turn.settles.length > 0) inbox.wake.tell();
     return result;
   });

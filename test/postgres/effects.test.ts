@@ -1,50 +1,10 @@
 /** Effects in the transaction of their event's completion, and what they must not do with it. */
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Effect, InboxStore, Lease, Settle } from "../../src/inbox/store.ts";
-import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
+import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { outbound } from "../receiver/events.ts";
-import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
-import { newPool, newSchema, serve, sql } from "./place.ts";
-
-type Store = InboxStore<PgClient>;
-
-interface Desk {
-  readonly store: Store;
-  readonly notes: () => Promise<unknown[]>;
-  readonly write: (text: string) => Effect<PgClient>;
-}
-
-async function makeNotes(): Promise<Omit<Desk, "store"> & { readonly schema: string }> {
-  const schema = newSchema();
-  await sql(`create table public.${schema}_note (text text not null unique)`);
-  onTestFinished(() => sql(`drop table public.${schema}_note`).then(() => {}));
-  return {
-    schema,
-    notes: async () => (await sql(`select text from public.${schema}_note order by text`)).map(({ text }) => text),
-    write: (text) => (client) => client.query(`insert into public.${schema}_note values ($1)`, [text]),
-  };
-}
-
-async function openDesk(options = {}): Promise<Desk> {
-  const { schema, ...desk } = await makeNotes();
-  const store = postgresStore(newPool(options), { schema, listen: false });
-  await store.open(contextOf());
-  onTestFinished(() => store.close());
-  return { store, ...desk };
-}
-
-async function leases(store: Store, ...ids: readonly string[]): Promise<readonly Lease[]> {
-  const accepts = ids.map((id) => event(id));
-  return (await store.step(turn<PgClient>({ accepts, claim: { limit: ids.length } }))).leases;
-}
-
-function complete(lease: Lease | undefined, ...effects: readonly Effect<PgClient>[]): Settle<PgClient> {
-  if (lease === undefined) throw new Error("There is no lease.");
-  return { kind: "complete", lease, outcome: "handled", effects };
-}
-
-const settle = async (store: Store, ...settles: readonly Settle<PgClient>[]) =>
-  (await store.step(turn<PgClient>({ settles }))).settled;
+import { contextOf } from "../stores/sqlite-turns.ts";
+import { complete, leases, makeNotes, openDesk, settle } from "./desk.ts";
+import { newPool, serve, sql } from "./place.ts";
 
 describe("ctx.commit() on Postgres", () => {
   it("writes exactly once, together with the completion, though its handler runs twice", async () => {
@@ -92,6 +52,7 @@ describe("ctx.commit() on Postgres", () => {
     ["commit; begin", /ended the transaction/, (client: PgClient) => client.query("commit; begin")],
     ["rollback", /ended the transaction/, (client: PgClient) => client.query("rollback")],
     ["release", /do not release it/, async (client: PgClient) => client.release()],
+    ["end", /do not release it, nor end it/, async (client: PgClient) => (client as unknown as PgPool).end()],
   ])("says what an effect does wrong with its transaction: %s", async (_name, message, effect) => {
     const { store, notes, write } = await openDesk({ max: 1 });
     const [lease] = await leases(store, "m");
@@ -149,6 +110,26 @@ describe("ctx.commit() on Postgres", () => {
     };
     expect(await settle(store, complete(lease, contended))).toEqual([{ status: "settled" }]);
     expect(await notes()).toEqual(["run 2"]);
+  });
+
+  it("fails an effect that another transaction is in the way of each time", async () => {
+    const { store } = await openDesk();
+    const [lease] = await leases(store, "m");
+    const contended = (client: PgClient) => client.query("do $$ begin raise exception sqlstate '55P03'; end $$");
+    expect(await settle(store, complete(lease, contended))).toMatchObject([
+      { status: "effect_failed", error: { code: "55P03" } },
+    ]);
+  });
+
+  it("fails an effect that breaks a deferred constraint, and none of its neighbours", async () => {
+    const { store, notes, write, schema } = await openDesk();
+    await sql(`create table ${schema}.owner (id int primary key);
+      create table ${schema}.owned (id int references ${schema}.owner deferrable initially deferred)`);
+    const [a, b] = await leases(store, "a", "b");
+    const orphan = (client: PgClient) => client.query(`insert into ${schema}.owned values (1)`);
+    const settled = await settle(store, complete(a, orphan), complete(b, write("b")));
+    expect(settled).toMatchObject([{ status: "effect_failed", error: { code: "23503" } }, { status: "settled" }]);
+    expect(await notes()).toEqual(["b"]);
   });
 
   it("reads with the application's own type parsers", async () => {

@@ -1,81 +1,184 @@
-/** Completions with effects, each in a transaction of its own: what the handler writes and the end of its lease are one. */
+/**
+ * Completions with effects, each in a transaction of its own: what the handler writes and the end of its lease are one. They run
+ * beside the turns, so that an effect that waits or hangs holds up neither deliveries nor other events (I9).
+ */
 import { endLease, heldEvent } from "../../inbox/lanes/settling.ts";
 import type { LeaseRef, Settle, SettleResult, Turn } from "../../inbox/store.ts";
+import { sleep } from "../../internal/clock.ts";
 import type { PgClient } from "./driver.ts";
-import { isContention } from "./failures.ts";
+import { isOutage, isUnanswered, sqlState } from "./failures.ts";
 import { lendConnection } from "./lending.ts";
 import type { OpenInbox } from "./open-inbox.ts";
-import { inTransaction, type Session } from "./session.ts";
+import { type Session, withSession } from "./session.ts";
+import { Slots } from "./slots.ts";
 import type { Answered } from "./turn.ts";
 import { openWorkspace } from "./workspace.ts";
 
 type Completion = Extract<Settle<PgClient>, { kind: "complete" }>;
 
-/** At once, so that their commits share the server's syncs. A pool of one takes them in turn. */
-const AT_ONCE = 8;
+/** How long a turn waits for the effects that begin with it. Slower ones are told to a later turn, which waits for none of them. */
+const PATIENCE_MS = 100;
 
-/** An effect threw: its transaction is rolled back. */
-class EffectFailed extends Error {}
+const UNFINISHED: SettleResult = { status: "unfinished" };
 
-export class EffectSettles {
-  readonly #inbox: OpenInbox;
-  /** Committed here while the turn they belong to failed: the core asks again, and must not be told that they are lost. */
-  readonly #committed = new Map<string, SettleResult>();
+const IS_HELD = `select 1 from {}.lane
+  where id = $1::bigint and epoch = $2::int and leased = $3::bigint and holder = $4::int and status = 2`;
+/** Null for a transaction that this server does not know, or has forgotten. */
+const FATE = `select case when $1::text::xid8 < pg_snapshot_xmax(pg_current_snapshot()) then pg_xact_status($1::text::xid8) end as fate`;
 
-  constructor(inbox: OpenInbox) {
-    this.#inbox = inbox;
-  }
+/** An effect threw: its transaction is rolled back, and run again if the state says that another one was in its way. */
+class EffectFailed extends Error {
+  readonly code: string;
 
-  /** Settles what has effects. The results are kept until the turn has passed. */
-  async run(turn: Turn<PgClient>): Promise<Answered> {
-    const answered = new Map<number, SettleResult>();
-    const open = turn.settles.flatMap((request, index) =>
-      request.kind === "complete" && request.effects.length > 0 ? [{ request, index }] : [],
-    );
-    const next = open[Symbol.iterator]();
-    const work = async () => {
-      for (const { request, index } of next) answered.set(index, await this.#settle(request));
-    };
-    // All of them, before a failure is told: asked again while one is still under way, it would look like lost.
-    const ended = await Promise.allSettled(Array.from({ length: Math.min(AT_ONCE, open.length) }, work));
-    for (const end of ended) if (end.status === "rejected") throw end.reason;
-    return answered;
-  }
-
-  /** The turn has passed: nobody will ask for these again. */
-  passed(turn: Turn<PgClient>): void {
-    if (this.#committed.size === 0) return;
-    for (const { lease } of turn.settles) this.#committed.delete(keyOf(lease));
-  }
-
-  async #settle(request: Completion): Promise<SettleResult> {
-    const key = keyOf(request.lease);
-    const known = this.#committed.get(key);
-    if (known !== undefined) return known;
-    try {
-      const result = await inTransaction(this.#inbox.access, (session) => complete(this.#inbox, session, request));
-      if (result.status === "settled") this.#committed.set(key, result);
-      return result;
-    } catch (error) {
-      if (error instanceof EffectFailed) return { status: "effect_failed", error: error.cause };
-      throw error;
-    }
+  constructor(cause: unknown) {
+    super("An effect threw.", { cause });
+    this.code = sqlState(cause);
   }
 }
 
-/** Guard first: a lost lease runs no effect. */
-async function complete(inbox: OpenInbox, session: Session, request: Completion): Promise<SettleResult> {
-  const work = await openWorkspace(inbox, session);
-  await work.lock([request.lease.lane], []);
-  const event = heldEvent(work.moment, work.byId.get(request.lease.lane), request.lease);
-  if (event === null) return { status: "lost" };
-  try {
-    await lendConnection(session.client, request.effects);
-  } catch (cause) {
-    throw isContention(cause) ? cause : new EffectFailed("An effect threw.", { cause });
+/** The lease passed to another worker while the effects ran, which are taken back. */
+class Overtaken extends Error {}
+
+/** One completion under way. */
+interface Job {
+  readonly ended: Promise<void>;
+  /** Kept until a turn that tells it has passed: asked again after one that failed, it would look like lost. */
+  result: SettleResult | null;
+}
+
+/** What is known of a try when it fails. */
+interface Trial {
+  readonly slot: number;
+  session: Session | null;
+  /** The number of the transaction, once there is nothing left to do but to commit it. */
+  transaction: string | null;
+}
+
+export class EffectSettles {
+  readonly #inbox: OpenInbox;
+  readonly #slots: Slots;
+  readonly #jobs = new Map<string, Job>();
+  /** Transactions whose commit was sent and not answered. */
+  readonly #uncertain = new Map<string, string>();
+
+  constructor(inbox: OpenInbox) {
+    this.#inbox = inbox;
+    this.#slots = new Slots(inbox.access.pool.options?.max);
   }
-  endLease(work.moment, event, request);
-  await work.flush();
+
+  /** Settles what has effects. What takes long is answered as unfinished, and goes on meanwhile. */
+  async run(turn: Turn<PgClient>): Promise<Answered> {
+    const asked = turn.settles.flatMap((request, index) =>
+      request.kind === "complete" && request.effects.length > 0 ? [{ request, index }] : [],
+    );
+    const begun = asked.flatMap(({ request }) => (this.#jobs.has(keyOf(request.lease)) ? [] : [this.#begin(request)]));
+    await this.#waitFor(begun);
+    return new Map(
+      asked.map(({ request, index }) => [index, this.#jobs.get(keyOf(request.lease))?.result ?? UNFINISHED]),
+    );
+  }
+
+  /** The turn has passed: nobody will ask again for what was told. */
+  passed(turn: Turn<PgClient>, answered: Answered): void {
+    for (const [index, { status }] of answered) {
+      const lease = turn.settles[index]?.lease;
+      if (lease !== undefined && status !== "unfinished") this.#jobs.delete(keyOf(lease));
+    }
+  }
+
+  async #waitFor(jobs: readonly Job[]): Promise<void> {
+    if (jobs.length === 0) return;
+    const ended = new AbortController();
+    const all = Promise.all(jobs.map((job) => job.ended)).then(() => ended.abort());
+    await Promise.race([all, sleep(this.#inbox.context.clock, PATIENCE_MS, ended.signal)]);
+    ended.abort();
+  }
+
+  #begin(request: Completion): Job {
+    const key = keyOf(request.lease);
+    const settle = () => this.#slots.use((slot) => this.#settle(request, { slot, session: null, transaction: null }));
+    const ended = this.#inbox
+      .during(settle)
+      .catch(() => UNFINISHED)
+      .then((result) => {
+        if (result.status === "unfinished") this.#jobs.delete(key);
+        else job.result = result;
+      });
+    const job: Job = { ended, result: null };
+    this.#jobs.set(key, job);
+    return job;
+  }
+
+  async #settle(request: Completion, trial: Trial): Promise<SettleResult> {
+    const key = keyOf(request.lease);
+    try {
+      const fate = await this.#fateOf(key);
+      if (fate === "in progress") return UNFINISHED;
+      const result: SettleResult = fate === "committed" ? { status: "settled" } : await this.#commit(request, trial);
+      this.#uncertain.delete(key);
+      return result;
+    } catch (error) {
+      if (trial.transaction !== null) this.#uncertain.set(key, trial.transaction);
+      return this.#failed(error, trial);
+    }
+  }
+
+  #commit(request: Completion, trial: Trial): Promise<SettleResult> {
+    return this.#inbox.write((session) => {
+      trial.session = session;
+      trial.transaction = null;
+      return complete(this.#inbox, request, trial);
+    });
+  }
+
+  /** An outage is no failure of the handler's: the core asks again, and the effects run again. */
+  #failed(error: unknown, { session }: Trial): SettleResult {
+    if (error instanceof Overtaken) return { status: "lost" };
+    const isEffects = error instanceof EffectFailed;
+    if (isEffects && !isOutage(error.cause, session?.loss)) return { status: "effect_failed", error: error.cause };
+    // That the server is away is told by the turn itself.
+    if (!isUnanswered(error)) {
+      const code = isEffects ? "effects_interrupted" : "effects_unfinished";
+      this.#inbox.context.logger.warn(
+        { code },
+        "The effects of an event could not be committed; they are tried again.",
+      );
+    }
+    return UNFINISHED;
+  }
+
+  /** What became of a commit that was not answered. */
+  async #fateOf(key: string): Promise<string | null> {
+    const transaction = this.#uncertain.get(key);
+    if (transaction === undefined) return null;
+    const rows = await withSession(this.#inbox.access, (session) =>
+      session.rows<{ fate: string | null }>("fate", FATE, [transaction]),
+    );
+    return rows[0]?.fate ?? null;
+  }
+}
+
+/**
+ * Guard first: a lost lease runs no effect. But the lane is locked after the effects, so that nobody waits for them, and its lease is
+ * looked at once more.
+ */
+async function complete(inbox: OpenInbox, request: Completion, trial: Trial): Promise<SettleResult> {
+  const { session, slot } = trial;
+  if (session === null) throw new RangeError("A completion has no connection.");
+  const { lane, epoch, event } = request.lease;
+  const held = await session.rows("is_held", IS_HELD, [lane, epoch, event, inbox.instance]);
+  if (held.length === 0) return { status: "lost" };
+  try {
+    await lendConnection(session, request.effects, inbox.context.clock);
+  } catch (cause) {
+    throw new EffectFailed(cause);
+  }
+  const work = await openWorkspace(inbox, session, slot);
+  await work.lock([lane], []);
+  const leased = heldEvent(work.moment, work.byId.get(lane), request.lease);
+  if (leased === null) throw new Overtaken();
+  endLease(work.moment, leased, request);
+  trial.transaction = await work.flush();
   return { status: "settled" };
 }
 

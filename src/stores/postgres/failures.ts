@@ -12,6 +12,30 @@ export function isContention(error: unknown): boolean {
   return error instanceof LaneAppeared || ["40001", "40P01", "55P03"].includes(sqlState(error));
 }
 
+/** The server takes no writes now, whoever asks: its disk is full, or it has become a standby. */
+function refusesWrites(error: unknown): boolean {
+  return ["53100", "25006"].includes(sqlState(error));
+}
+
+/** The server ended the connection because its transaction lasted too long, or idled too long. */
+function isOverstayed(error: unknown): boolean {
+  return ["25P03", "25P04"].includes(sqlState(error));
+}
+
+/** An answer was not waited for any longer; the connection cannot be used until it comes. */
+export function isGivenUp(error: unknown): boolean {
+  return error instanceof Error && error.message === "Query read timeout";
+}
+
+/**
+ * Whether a failure of the application's statements is the server's or the network's: `loss` is what broke their connection,
+ * undefined while it is good. What they threw may be an error of the application's own that tells nothing.
+ */
+export function isOutage(thrown: unknown, loss: Error | undefined): boolean {
+  if (refusesWrites(thrown)) return true;
+  return loss !== undefined && !(loss instanceof OncehookError) && !isOverstayed(thrown) && !isOverstayed(loss);
+}
+
 function isFull(error: unknown): boolean {
   return sqlState(error).startsWith("53") && sqlState(error) !== "53300";
 }

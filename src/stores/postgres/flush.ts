@@ -111,7 +111,7 @@ const FLUSH = (() => {
     offset += columns.length;
     return text;
   });
-  return `with ${parts.join(",\n")},\ntally as (${TALLY(offset)})\nselect 1`;
+  return `with ${parts.join(",\n")},\ntally as (${TALLY(offset)})\nselect pg_current_xact_id()::text as number`;
 })();
 
 export interface NewBody {
@@ -149,12 +149,15 @@ export class Snapshot {
     return this.#lanes.keys();
   }
 
-  /** Writes what differs from the snapshot. Attempts of the lanes are the new ones: old ones are not read. */
+  /**
+   * Writes what differs from the snapshot. Attempts of the lanes are the new ones: old ones are not read. Resolves with the number of
+   * the transaction, or null when nothing differs.
+   */
   async flush(
     session: Session,
     sheet: TallySheet,
     { bodies, conflicts }: { readonly bodies: readonly NewBody[]; readonly conflicts: readonly NewConflict[] },
-  ): Promise<void> {
+  ): Promise<string | null> {
     const changed = this.#changed(sheet);
     const rows: readonly (readonly Values[])[] = [
       changed.newEvents,
@@ -165,9 +168,10 @@ export class Snapshot {
       changed.attempts,
       conflicts.map(({ event, digest, signedAt, at, raw }) => [event, bytes(digest), signedAt, at, bytes(raw)]),
     ];
-    if (rows.every(({ length }) => length === 0) && sheet.isBlank) return;
+    if (rows.every(({ length }) => length === 0) && sheet.isBlank) return null;
     const parameters = PARTS.flatMap(({ columns }, index) => transposed(columns, rows[index] ?? []));
-    await session.rows("flush", FLUSH, [...parameters, ...sheet.values()]);
+    const [row] = await session.rows<{ number: string }>("flush", FLUSH, [...parameters, ...sheet.values()]);
+    return row?.number ?? null;
   }
 
   #changed(sheet: TallySheet) {

@@ -1,27 +1,48 @@
-/** Lends the connection of a completion to the handler's effects, and sees that its transaction comes back as it was. */
-import { SetupError } from "../../errors.ts";
+/** Lends the connection of a completion to the handler's effects for a bounded time, and sees that its transaction comes back as it was. */
+import { OncehookError, SetupError } from "../../errors.ts";
 import type { Effect } from "../../inbox/store.ts";
+import { type Clock, sleep } from "../../internal/clock.ts";
 import type { PgClient } from "./driver.ts";
-import { sqlState } from "./failures.ts";
+import { isGivenUp, sqlState } from "./failures.ts";
+import { LIMIT_MS, limit, type Session } from "./session.ts";
 
 /** The savepoint is gone when an effect has ended the transaction, and cannot be released when a statement in it failed. */
-const LEND = "savepoint oncehook_effects; set local enable_seqscan to default";
-const TAKE_BACK = "release savepoint oncehook_effects; set local enable_seqscan = off";
+const LEND = `savepoint oncehook_effects; set local enable_seqscan to default; ${limit("statement_timeout")}`;
+/** Deferred constraints are looked at now: in the commit, their breach would look like a failure of the inbox. */
+const TAKE_BACK =
+  "set constraints all immediate; release savepoint oncehook_effects; set local enable_seqscan = off; set local statement_timeout to default";
 
 const FAILED_TRANSACTION = "25P02";
 /** No such savepoint, or no transaction at all. */
 const ENDED_TRANSACTION = ["3B001", "25P01"];
 
-/** Runs `effects` in turn. Rejects with what one of them threw, or with what one has done to the transaction. */
-export async function lendConnection(client: PgClient, effects: readonly Effect<PgClient>[]): Promise<void> {
+/** Runs `effects` in turn. Rejects with what one of them threw, or with what one has done to the transaction, or when they take too long. */
+export async function lendConnection(
+  session: Session,
+  effects: readonly Effect<PgClient>[],
+  clock: Clock,
+): Promise<void> {
+  const { client } = session;
   const loan = { isOver: false };
   const lent = lend(client, loan);
   await client.query(LEND);
   try {
-    for (const effect of effects) await effect(lent);
+    await inTime(clock, async () => {
+      for (const effect of effects) await effect(lent);
+      loan.isOver = true;
+      await takeBack(client);
+    });
+  } catch (cause) {
+    const error = isGivenUp(cause) ? tooSlow(cause) : cause;
+    // Whatever still runs on it must not go on, nor be waited for.
+    if (isTooSlow(error)) session.discard(error);
+    throw error;
   } finally {
     loan.isOver = true;
   }
+}
+
+async function takeBack(client: PgClient): Promise<void> {
   try {
     await client.query(TAKE_BACK);
   } catch (cause) {
@@ -29,11 +50,32 @@ export async function lendConnection(client: PgClient, effects: readonly Effect<
   }
 }
 
-/** Without `release`, and of no use after the loan: a query that nobody waited for would run in somebody else's transaction. */
+async function inTime(clock: Clock, work: () => Promise<void>): Promise<void> {
+  const ended = new AbortController();
+  const late = sleep(clock, LIMIT_MS, ended.signal).then(() => {
+    if (!ended.signal.aborted) throw tooSlow();
+  });
+  try {
+    await Promise.race([work(), late]);
+  } finally {
+    ended.abort();
+  }
+}
+
+function tooSlow(cause?: unknown): OncehookError {
+  const message = `The effects of an event took longer than ${LIMIT_MS} ms, or than your pool waits for an answer.`;
+  return new OncehookError("handler_timeout", message, { cause });
+}
+
+function isTooSlow(error: unknown): error is OncehookError {
+  return error instanceof OncehookError && error.code === "handler_timeout";
+}
+
+/** Without its ends, and of no use after the loan: a query that nobody waited for would run in somebody else's transaction. */
 function lend(client: PgClient, loan: { readonly isOver: boolean }): PgClient {
   return new Proxy(client, {
     get(target, key) {
-      if (key === "release") return refuseRelease;
+      if (key === "release" || key === "end") return refuseRelease;
       const value: unknown = Reflect.get(target, key, target);
       if (typeof value !== "function") return value;
       return (...values: readonly unknown[]) => {
@@ -47,7 +89,7 @@ function lend(client: PgClient, loan: { readonly isOver: boolean }): PgClient {
 function refuseRelease(): never {
   throw new SetupError(
     "invalid_argument",
-    "The connection that ctx.commit gives belongs to the inbox: do not release it.",
+    "The connection that ctx.commit gives belongs to the inbox: do not release it, nor end it.",
   );
 }
 

@@ -11,6 +11,22 @@ export interface Session {
   rows<Row>(name: string | null, text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
   /** The connection is not given back to the pool. */
   discard(why: unknown): void;
+  /** Why the connection broke or was discarded; undefined while it is good. */
+  readonly loss: Error | undefined;
+}
+
+/**
+ * How long a transaction may stand still, and the effects of one event may last together: less than what is left of a lease, by
+ * default, when its handler returns.
+ */
+export const LIMIT_MS = 10_000;
+
+/**
+ * The server ends what nobody waits for any more: a process that is gone or stands still would keep its locks. A limit that the role
+ * has of its own stands. For the rest of a transaction.
+ */
+export function limit(setting: "idle_in_transaction_session_timeout" | "statement_timeout"): string {
+  return `select set_config('${setting}', '${LIMIT_MS}', true) where current_setting('${setting}') = '0'`;
 }
 
 /**
@@ -18,7 +34,8 @@ export interface Session {
  * before it waited for a lock. And plans are kept from a time when the tables were small: a scan that was cheap then would be
  * repeated when they have grown.
  */
-const BEGIN = "begin isolation level read committed; set local synchronous_commit = on; set local enable_seqscan = off";
+const BEGIN = `begin isolation level read committed; set local synchronous_commit = on; set local enable_seqscan = off;
+  ${limit("idle_in_transaction_session_timeout")}`;
 /** A server that is gone without a word would be waited for until the system's own limits, which are minutes. */
 export const ANSWER_MS = 30_000;
 /** All connections of the pool may be taken, and a pool of the user's may wait for ever. */
@@ -47,7 +64,7 @@ export async function withSession<T>(access: Access, work: (session: Session) =>
   };
   client.on("error", discard);
   try {
-    return await work(sessionOf(access, client, discard));
+    return await work(sessionOf(access, client, { discard, loss: () => broken }));
   } catch (error) {
     if (isUnanswered(error)) discard(error);
     throw error;
@@ -106,16 +123,23 @@ async function transact<T>(session: Session, work: (session: Session) => Promise
     return result;
   } catch (error) {
     // A server that did not answer will not do so now, and ends the transaction when the connection ends.
-    if (isUnanswered(error)) session.discard(error);
+    if (isUnanswered(error) || session.loss !== undefined) session.discard(error);
     else await client.query({ text: "rollback", query_timeout: ANSWER_MS }).catch(session.discard);
     throw error;
   }
 }
 
-function sessionOf(access: Access, client: PgClient, discard: Session["discard"]): Session {
+function sessionOf(
+  access: Access,
+  client: PgClient,
+  connection: { readonly discard: Session["discard"]; readonly loss: () => Error | undefined },
+): Session {
   return {
     client,
-    discard,
+    discard: connection.discard,
+    get loss() {
+      return connection.loss();
+    },
     async rows<Row>(name: string | null, template: string, values: readonly unknown[] = []) {
       const text = textOf(access, name, template);
       // Another store may share the pool, with another schema.

@@ -1,4 +1,4 @@
-/** What a transaction counted, for this instance's row of counters and gauges. */
+/** What a transaction counted, for this instance's rows of counters and gauges. */
 import type { Tally } from "../../inbox/lanes/state.ts";
 import type { InboxStats } from "../../inbox/store.ts";
 import { COUNTERS } from "../codes.ts";
@@ -11,20 +11,31 @@ const GAUGES = ["pending", "dead", "held", "held_bytes", "blocked"] as const sat
 
 const COLUMNS = [...GAUGES, ...Object.values(COUNTERS)];
 
-/** One row per instance, so that processes do not wait for each other; parameters follow `offset`. */
+/** The row that an instance's turns add to, one after the other. */
+export const TURNS = 0;
+
+const NAMED = ["instance", "slot", "newest_signed", "resigned", ...COLUMNS];
+const TYPES = ["int", "smallint", "bigint", "boolean", ...COLUMNS.map(() => "bigint")];
+
+/**
+ * A row is locked from here to its transaction's commit. So instances have rows of their own, and within one those transactions that
+ * commit at the same time, each in its slot; a row is made when it is first added to. Parameters follow `offset`.
+ */
 export const TALLY = (offset: number): string =>
-  `update {}.tally set ${COLUMNS.map((name, index) => `${name} = ${name} + $${offset + 3 + index + 1}::bigint`).join(", ")},
-    newest_signed = greatest(newest_signed, $${offset + 2}::bigint), resigned = resigned or $${offset + 3}::boolean
-   where instance = $${offset + 1}::int returning 1`;
+  `insert into {}.tally as t (${NAMED.join(", ")}) values (${TYPES.map((type, index) => `$${offset + index + 1}::${type}`).join(", ")})
+   on conflict (instance, slot) do update set ${COLUMNS.map((name) => `${name} = t.${name} + excluded.${name}`).join(", ")},
+    newest_signed = greatest(t.newest_signed, excluded.newest_signed), resigned = t.resigned or excluded.resigned returning 1`;
 
 export class TallySheet implements Tally {
   readonly #instance: number;
+  readonly #slot: number;
   readonly #changes = new Map<string, number>();
   #newestSigned: number | null = null;
   #resigned = false;
 
-  constructor(instance: number) {
+  constructor(instance: number, slot: number = TURNS) {
     this.#instance = instance;
+    this.#slot = slot;
   }
 
   get isBlank(): boolean {
@@ -54,7 +65,8 @@ export class TallySheet implements Tally {
 
   /** As the parameters of `TALLY`. */
   values(): unknown[] {
-    return [this.#instance, this.#newestSigned, this.#resigned, ...COLUMNS.map((name) => this.#changes.get(name) ?? 0)];
+    const counts = COLUMNS.map((name) => this.#changes.get(name) ?? 0);
+    return [this.#instance, this.#slot, this.#newestSigned, this.#resigned, ...counts];
   }
 
   #add(name: string, by: number): void {

@@ -5,7 +5,7 @@ import { type NewBody, type NewConflict, Snapshot } from "./flush.ts";
 import { type Key, keyText, type LaneRow, lockLanes, makeLanes, readLanes, toLane } from "./lanes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
-import { TallySheet } from "./tally.ts";
+import { TallySheet, TURNS } from "./tally.ts";
 
 /** Which lane is wanted, and what is to stand on it if it is new. */
 export interface WantedLane {
@@ -24,10 +24,10 @@ export class Workspace {
   readonly #bodies: NewBody[] = [];
   readonly #conflicts: NewConflict[] = [];
 
-  constructor(inbox: OpenInbox, session: Session, now: number) {
+  constructor(inbox: OpenInbox, session: Session, { now, slot }: { readonly now: number; readonly slot: number }) {
     this.inbox = inbox;
     this.session = session;
-    this.sheet = new TallySheet(inbox.instance);
+    this.sheet = new TallySheet(inbox.instance, slot);
     this.#snapshot = new Snapshot(inbox.names);
     const { firstSequence } = inbox.context;
     this.moment = { now, firstSequence, holder: String(inbox.instance), tally: this.sheet };
@@ -77,12 +77,13 @@ export class Workspace {
     this.#conflicts.push(...conflicts);
   }
 
-  /** Writes what was decided. */
-  flush(): Promise<void> {
+  /** Writes what was decided. Resolves with the number of the transaction, or null when there was nothing to write. */
+  flush(): Promise<string | null> {
     return this.#snapshot.flush(this.session, this.sheet, { bodies: this.#bodies, conflicts: this.#conflicts });
   }
 }
 
-export async function openWorkspace(inbox: OpenInbox, session: Session): Promise<Workspace> {
-  return new Workspace(inbox, session, await inbox.timeToWrite(session));
+/** @param slot - of the instance's counters */
+export async function openWorkspace(inbox: OpenInbox, session: Session, slot = TURNS): Promise<Workspace> {
+  return new Workspace(inbox, session, { now: await inbox.timeToWrite(session), slot });
 }

@@ -1,7 +1,7 @@
 /**
  * Schema 1: the facts of docs/inbox.md. Texts that a service writes are `bytea`, because ids may hold NUL, which `text` does not
- * take. Bodies lie apart from their events, so that a settled event rewrites no body. Counters are one row per instance: a row
- * that all processes wrote to would make their commits wait for each other.
+ * take. Bodies lie apart from their events, so that a settled event rewrites no body. Counters are rows of each instance, and of each
+ * slot in which it commits: a row that all wrote to would make their commits wait for each other.
  */
 export const inbox = `
 create table meta (key text primary key, value text not null);
@@ -14,14 +14,15 @@ create table instance (
   pid_started text not null, opened bigint not null, seen bigint, keyring text, counters jsonb
 );
 
--- Row 0 holds what instances that are gone had counted. Gauges are sums of changes.
+-- Instance 0 holds what those that are gone had counted. Gauges are sums of changes.
 create table tally (
-  instance int primary key, pending bigint not null default 0, dead bigint not null default 0, held bigint not null default 0,
+  instance int not null, slot smallint not null default 0, pending bigint not null default 0, dead bigint not null default 0, held bigint not null default 0,
   held_bytes bigint not null default 0, blocked bigint not null default 0, accepted bigint not null default 0,
   duplicates bigint not null default 0, conflicts bigint not null default 0, late bigint not null default 0,
   handled bigint not null default 0, unhandled bigint not null default 0, retried bigint not null default 0,
   dead_lettered bigint not null default 0, discarded bigint not null default 0, gaps_skipped bigint not null default 0,
-  quarantined bigint not null default 0, newest_signed bigint, resigned boolean not null default false
+  quarantined bigint not null default 0, newest_signed bigint, resigned boolean not null default false,
+  primary key (instance, slot)
 ) with (fillfactor = 50);
 insert into tally (instance) values (0);
 

@@ -1,0 +1,32 @@
+/** How many completions with effects run at once, and which row of the instance's counters each of them adds to. */
+import { TURNS } from "./tally.ts";
+
+/** So that their commits share the server's syncs. */
+const MOST = 8;
+/** Connections of the pool that are left to a turn and to listening, or effects that hang would hold up deliveries. */
+const LEFT = 2;
+/** pg's own default. */
+const CONNECTIONS = 10;
+
+export class Slots {
+  readonly #free: number[];
+  readonly #waiting: ((slot: number) => void)[] = [];
+
+  /** @param connections - of the pool; a small one runs effects in turn */
+  constructor(connections = CONNECTIONS) {
+    const count = Math.min(Math.max(1, connections - LEFT), MOST);
+    this.#free = Array.from({ length: count }, (_, index) => TURNS + 1 + index);
+  }
+
+  /** Runs `work` once a slot is free; who asked first is first. */
+  async use<T>(work: (slot: number) => Promise<T>): Promise<T> {
+    const slot = this.#free.pop() ?? (await new Promise<number>((resolve) => this.#waiting.push(resolve)));
+    try {
+      return await work(slot);
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free.push(slot);
+      else next(slot);
+    }
+  }
+}

@@ -1,0 +1,77 @@
+/** A store and a table of notes that effects write to, for tests of effects. */
+import { onTestFinished } from "vitest";
+import type { Effect, InboxStore, Lease, OpenContext, Settle, SettleResult } from "../../src/inbox/store.ts";
+import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
+import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
+import { newPool, newSchema, sql } from "./place.ts";
+
+type Store = InboxStore<PgClient>;
+
+interface Notes {
+  readonly schema: string;
+  readonly notes: () => Promise<unknown[]>;
+  readonly write: (text: string) => Effect<PgClient>;
+}
+
+export interface Desk extends Notes {
+  readonly store: Store;
+}
+
+export async function makeNotes(): Promise<Notes> {
+  const schema = newSchema();
+  await sql(`create table public.${schema}_note (text text not null unique)`);
+  onTestFinished(() => sql(`drop table public.${schema}_note`).then(() => {}));
+  return {
+    schema,
+    notes: async () => (await sql(`select text from public.${schema}_note order by text`)).map(({ text }) => text),
+    write: (text) => (client) => client.query(`insert into public.${schema}_note values ($1)`, [text]),
+  };
+}
+
+/** @param options - of its pool */
+export async function openDesk(options = {}): Promise<Desk> {
+  return openDeskOn(newPool(options));
+}
+
+export async function openDeskOn(pool: PgPool, context: Partial<OpenContext> = {}): Promise<Desk> {
+  const notes = await makeNotes();
+  return { store: await openAt(notes.schema, pool, context), ...notes };
+}
+
+/** Another process's store on the same inbox. */
+export async function openAt(
+  schema: string,
+  pool: PgPool = newPool(),
+  context: Partial<OpenContext> = {},
+): Promise<Store> {
+  const store = postgresStore(pool, { schema, listen: false });
+  await store.open(contextOf(context));
+  onTestFinished(() => store.close());
+  return store;
+}
+
+export async function leases(store: Store, ...ids: readonly string[]): Promise<readonly Lease[]> {
+  const accepts = ids.map((id) => event(id));
+  return (await store.step(turn<PgClient>({ accepts, claim: { limit: ids.length } }))).leases;
+}
+
+export function complete(lease: Lease | undefined, ...effects: readonly Effect<PgClient>[]): Settle<PgClient> {
+  if (lease === undefined) throw new Error("There is no lease.");
+  return { kind: "complete", lease, outcome: "handled", effects };
+}
+
+/** As one turn answers. */
+export async function ask(store: Store, ...settles: readonly Settle<PgClient>[]): Promise<readonly SettleResult[]> {
+  return (await store.step(turn<PgClient>({ settles }))).settled;
+}
+
+/** Asks again for what is unfinished, as the core does. */
+export async function settle(store: Store, ...settles: readonly Settle<PgClient>[]): Promise<readonly SettleResult[]> {
+  const settled = [...(await ask(store, ...settles))];
+  for (;;) {
+    const open = settled.flatMap(({ status }, index) => (status === "unfinished" ? [index] : []));
+    if (open.length === 0) return settled;
+    const again = await ask(store, ...open.flatMap((index) => settles[index] ?? []));
+    for (const [place, index] of open.entries()) settled[index] = again[place] ?? { status: "lost" };
+  }
+}

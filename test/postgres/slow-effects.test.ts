@@ -1,0 +1,154 @@
+/** Effects that wait or hang: they delay neither deliveries nor other events (I9), and not for ever. */
+import { describe, expect, it } from "vitest";
+import type { PgClient } from "../../src/stores/postgres.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { event, turn } from "../stores/sqlite-turns.ts";
+import { ask, complete, leases, openAt, openDesk, openDeskOn, settle } from "./desk.ts";
+import { scene } from "./interleavings-scene.ts";
+import { newPool, sql, until } from "./place.ts";
+
+/** Holds an effect until it is opened. */
+function gate() {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
+
+const accepted = (outcome: string) => [{ outcome }];
+
+describe("an effect that waits", () => {
+  it("holds up no delivery, of its own message neither, in its process and in others (I9)", async () => {
+    const { store, schema, notes, write } = await openDesk();
+    const other = await openAt(schema);
+    const [lease] = await leases(store, "m");
+    const { opened, open } = gate();
+    const waits = complete(lease, write("before"), () => opened);
+    expect(await ask(store, waits)).toEqual([{ status: "unfinished" }]);
+    for (const [index, process] of [store, other].entries()) {
+      const accepts = [event("m", 2 + index), event(`another ${index}`)];
+      expect((await process.step(turn<PgClient>({ accepts }))).accepted).toMatchObject([
+        ...accepted("accepted"),
+        ...accepted("accepted"),
+      ]);
+    }
+    expect(await ask(store, waits)).toEqual([{ status: "unfinished" }]);
+    open();
+    expect(await settle(store, waits)).toEqual([{ status: "settled" }]);
+    expect(await notes()).toEqual(["before"]);
+    expect(await store.stats()).toMatchObject({ counters: { handled: 1 }, gauges: { pending: 4 } });
+  });
+
+  it("leaves a connection for deliveries, however many there are of its kind", async () => {
+    const { store } = await openDesk({ max: 3 });
+    const held = await leases(store, "a", "b", "c", "d");
+    const { opened, open } = gate();
+    const waiting = held.map((lease) => complete(lease, () => opened));
+    expect((await ask(store, ...waiting)).map(({ status }) => status)).toEqual(Array(4).fill("unfinished"));
+    expect((await store.step(turn<PgClient>({ accepts: [event("m")] }))).accepted).toMatchObject(accepted("accepted"));
+    open();
+    expect((await settle(store, ...waiting)).map(({ status }) => status)).toEqual(Array(4).fill("settled"));
+  });
+
+  it("is taken back when another worker has recovered its lease meanwhile (I3)", async () => {
+    const { store, schema, notes, write } = await openDesk();
+    const other = await openAt(schema);
+    const [lease] = await leases(store, "m");
+    const { opened, open } = gate();
+    const slow = complete(lease, write("slow"), () => opened);
+    await ask(store, slow);
+    await sql(`update ${schema}.lane set ready_at = 0`);
+    const { leases: recovered } = await other.step(turn<PgClient>({ claim: { limit: 1, mode: "recover" } }));
+    expect(await settle(other, complete(recovered[0], write("quick")))).toEqual([{ status: "settled" }]);
+    open();
+    expect(await settle(store, slow)).toEqual([{ status: "lost" }]);
+    expect(await notes()).toEqual(["quick"]);
+  });
+
+  it("fails after ten seconds, and the server takes back what it wrote", async () => {
+    const clock = createFakeClock();
+    const { store, schema, notes, write } = await openDeskOn(newPool({ application_name: "slow" }), { clock });
+    const [lease] = await leases(store, "m");
+    let lent: PgClient | null = null;
+    const hangs = complete(lease, write("hung"), (client) => {
+      lent = client;
+      return new Promise(() => {});
+    });
+    const first = ask(store, hangs);
+    await until(() => lent !== null);
+    await clock.advance(100);
+    expect(await first).toEqual([{ status: "unfinished" }]);
+    await clock.advance(9_899);
+    expect(await ask(store, hangs)).toEqual([{ status: "unfinished" }]);
+    await clock.advance(1);
+    expect(await settle(store, hangs)).toMatchObject([{ status: "effect_failed", error: { code: "handler_timeout" } }]);
+    expect(() => (lent as PgClient | null)?.query("select 1")).toThrow(/effect has ended/);
+    const open =
+      "select pid from pg_stat_activity where application_name = 'slow' and state like 'idle in transaction%'";
+    await until(async () => (await sql(open)).length === 0);
+    expect(await notes()).toEqual([]);
+    expect(await settle(store, complete(lease, write("later")))).toEqual([{ status: "settled" }]);
+    expect(await sql(`select attempts from ${schema}.event`)).toEqual([{ attempts: 1 }]);
+  });
+
+  it("fails when a statement takes longer than it waits for an answer", async () => {
+    const { store, write, notes } = await openDesk();
+    const [lease] = await leases(store, "m");
+    const slow = (client: PgClient) => client.query({ text: "select pg_sleep(20)", query_timeout: 20 });
+    expect(await settle(store, complete(lease, slow))).toMatchObject([
+      { status: "effect_failed", error: { code: "handler_timeout" } },
+    ]);
+    expect(await settle(store, complete(lease, write("later")))).toEqual([{ status: "settled" }]);
+    expect(await notes()).toEqual(["later"]);
+  });
+});
+
+describe("the server's limits", () => {
+  const LIMITS = ["statement_timeout", "idle_in_transaction_session_timeout"];
+
+  /** As an effect finds them, and as the statements after it do. */
+  async function limits(options: string): Promise<unknown[]> {
+    const { store, schema } = await openDesk({ options });
+    await sql(`create table ${schema}.limits (during text[], after text[]);
+      create function ${schema}.look() returns trigger language plpgsql as $$ begin
+        update ${schema}.limits set after = array[${LIMITS.map((name) => `current_setting('${name}')`)}]; return new; end $$;
+      create trigger look after update on ${schema}.event for each row execute function ${schema}.look()`);
+    const [lease] = await leases(store, "m");
+    const look = (client: PgClient) =>
+      client.query(`insert into ${schema}.limits select array[${LIMITS.map((name) => `current_setting('${name}')`)}]`);
+    expect(await settle(store, complete(lease, look))).toEqual([{ status: "settled" }]);
+    const [row] = await sql(`select during, after from ${schema}.limits`);
+    return [row?.during, row?.after];
+  }
+
+  it("end what a process that is gone or stands still has left, also within a statement", async () => {
+    expect(await limits("")).toEqual([
+      ["10s", "10s"],
+      ["0", "10s"],
+    ]);
+  });
+
+  it("stand where the role has its own", async () => {
+    const options = LIMITS.map((name, index) => `-c ${name}=${7 + index}s`).join(" ");
+    expect(await limits(options)).toEqual([
+      ["7s", "8s"],
+      ["7s", "8s"],
+    ]);
+  });
+});
+
+it("commits the effects of several events at the same time: none waits for another's counters", async () => {
+  const { one, onesPool, pool, schema } = await scene();
+  await pool.query(`create table ${schema}.note (text text)`);
+  await one.accept(one.of("a", 1), one.of("b", 1));
+  const note = (client: unknown) => (client as PgClient).query(`insert into ${schema}.note values ('written')`);
+  const settles = (await one.claim()).map((lease) => one.complete(lease, "handled", [note]));
+  const hold = onesPool.hold("commit");
+  const settled = one.settle(...settles);
+  await hold.reached;
+  await until(async () => (await pool.query(`select 1 from ${schema}.note`)).rowCount === 1);
+  hold.release();
+  expect(await settled).toEqual(["settled", "settled"]);
+  expect(await one.store.stats()).toMatchObject({ counters: { handled: 2 }, gauges: { pending: 0 } });
+});
