@@ -1,4 +1,4 @@
-/** `npm run test:next`: the Next.js example, installed, built and started for real; minutes, so not part of `npm test`. */
+/** `npm run test:next`: the Next.js examples, installed, built and started for real; minutes, so not part of `npm test`. */
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
