@@ -12,8 +12,9 @@ interface InstanceRow {
 
 const OF_HOST = "select id, name, pid, pid_started from {}.instance where host = $1::text for update";
 const REMOVE = "delete from {}.instance where id = any($1::int[])";
-/** What a gone instance had counted goes to row 0. */
-const FOLD = `with gone as (delete from {}.tally where instance = any($1::int[]) returning *)
+/** What instances that are gone had counted goes to row 0. Who lives all the same makes itself another row when it counts next. */
+const FOLD = `with gone as (
+    delete from {}.tally where instance <> 0 and instance not in (select id from {}.instance) returning *)
   update {}.tally t set
     pending = t.pending + g.pending, dead = t.dead + g.dead, held = t.held + g.held, held_bytes = t.held_bytes + g.held_bytes,
     blocked = t.blocked + g.blocked, accepted = t.accepted + g.accepted, duplicates = t.duplicates + g.duplicates,
@@ -57,7 +58,25 @@ export async function enterInstance(session: Session, instance: InstanceIdentity
 export async function removeInstances(session: Session, ids: readonly number[]): Promise<void> {
   if (ids.length === 0) return;
   await session.rows("remove_instances", REMOVE, [ids]);
-  await session.rows("fold", FOLD, [ids]);
+  await session.rows("fold", FOLD);
+}
+
+/** A process that runs says so every ten seconds. */
+const SILENT_MS = 86_400_000;
+/** Not those that hold leases, which would expire at the next opening: a claim elsewhere takes them over, unless they live. */
+const SILENT = `select id, host, pid, pid_started from {}.instance
+  where coalesce(seen, opened) < $1::bigint and id not in (select holder from {}.lane where status = 2)`;
+const REMOVE_SILENT = "delete from {}.instance where id = any($2::int[]) and coalesce(seen, opened) < $1::bigint";
+
+/** Takes out instances that were not heard of for a day before `now`, but for processes of this machine that run. */
+export async function removeSilent(session: Session, here: InstanceIdentity, now: number): Promise<void> {
+  const before = now - SILENT_MS;
+  const rows = await session.rows<InstanceRow & { readonly host: string }>("silent", SILENT, [before]);
+  const gone = rows.filter(({ host, pid, pid_started }) => host !== here.host || !processRuns(pid, pid_started));
+  if (gone.length === 0) return;
+  await session.rows("open_alone", ALONE);
+  await session.rows("remove_silent", REMOVE_SILENT, [before, gone.map(({ id }) => id)]);
+  await session.rows("fold", FOLD);
 }
 
 const BEAT = `insert into {}.instance (id, name, host, pid, pid_started, opened, seen, keyring, counters)

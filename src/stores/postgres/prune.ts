@@ -1,6 +1,7 @@
 /** Removes what is past its retention, in bounded batches. */
 import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
 import { HELD, KEEP, STATUS } from "../codes.ts";
+import { removeSilent } from "./instances.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
 import { TallySheet } from "./tally.ts";
@@ -34,6 +35,9 @@ export async function prune(inbox: OpenInbox, policy: PrunePolicy): Promise<Prun
   const bodies = await inbox.transaction((session) => pruneBodies(inbox, session, policy));
   const events = await inbox.transaction((session) => pruneEvents(inbox, session, policy));
   const quarantined = await inbox.transaction((session) => pruneQuarantined(inbox, session, policy));
+  await inbox.transaction(async (session) =>
+    removeSilent(session, inbox.context.instance, await cutOffOf(inbox, session)),
+  );
   return {
     bodies: bodies.count,
     events: events.count,
