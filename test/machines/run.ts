@@ -25,6 +25,8 @@ export interface Run {
   readonly rate: number;
   /** In turn, and again from the first one until all is sent. */
   readonly outages: readonly Outage[];
+  /** Between two of them. */
+  readonly calmMs: number;
   readonly faults: "many" | "none";
   readonly flaws: readonly Flaw[];
 }
@@ -61,8 +63,6 @@ const ATTEMPTS = 5;
 const LIFE_MS = 15_000;
 const DOWN_MS = 300;
 const PAUSE_MS = LEASE_MS + 500;
-/** Between two outages. */
-const CALM_MS = 250;
 const SETTLE_LIMIT_MS = 15_000;
 
 const MANY_FAULTS: readonly FaultRule[] = [
@@ -168,12 +168,12 @@ async function sendAll({ run, client, emulator }: Scene): Promise<void> {
 
 /** Each outage at least once; resolves with how many there were. */
 async function strike(scene: Scene, isSending: () => boolean): Promise<number> {
-  const { outages } = scene.run;
+  const { outages, calmMs } = scene.run;
   let count = 0;
   while (isSending() || count < outages.length) {
     const outage = outages[count % outages.length];
     if (outage === undefined) break;
-    await sleep(CALM_MS);
+    await sleep(calmMs);
     await happen(outage, scene);
     count += 1;
   }

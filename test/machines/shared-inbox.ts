@@ -26,11 +26,17 @@ export class SharedInbox {
     return inbox;
   }
 
-  /** Resolves when no event is pending, or after `limitMs`. */
+  /** Resolves when no event is pending, or when they have not become fewer for `limitMs`. */
   async settled(limitMs: number): Promise<void> {
-    const deadline = performance.now() + limitMs;
-    const pending = () => this.#count(`event where state = ${STATE.pending}`);
-    while ((await pending()) > 0 && performance.now() < deadline) await sleep(50);
+    let fewest = Number.POSITIVE_INFINITY;
+    let since = performance.now();
+    while (performance.now() - since < limitMs) {
+      const pending = await this.#count(`event where state = ${STATE.pending}`);
+      if (pending === 0) return;
+      if (pending < fewest) since = performance.now();
+      fewest = Math.min(fewest, pending);
+      await sleep(50);
+    }
   }
 
   async history(): Promise<readonly HistoryRow[]> {
