@@ -1,7 +1,10 @@
 /** What the secrets in Postgres need of the server, the role and the schema, and how they come to an inbox of the version before. */
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
+import { copyInbox } from "../../src/index.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
 import { MIGRATIONS, migrate } from "../../src/stores/postgres/migrate.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
+import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import { createSealing, FULL, SLOTS } from "../stores/sqlite-secrets-place.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
 import { failureOf } from "../support/failure-of.ts";
@@ -200,5 +203,23 @@ describe("migration 2", () => {
     expect(await secrets.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
     expect((await newer.stats()).counters.accepted).toBe(accepted);
     await Promise.all([older.close(), newer.close()]);
+  });
+});
+
+describe("an inbox that moves to Postgres", () => {
+  it("finds its secrets there, taken along before the copy", async () => {
+    const schema = newSchema();
+    const [from, to] = [memorySecrets(), secretsIn({ schema, sealing })];
+    await from.write("delivery", SLOTS, 0);
+    await from.write("delivery", FULL, 1);
+    const stored = await from.read("delivery");
+    if (stored !== null) await to.write("delivery", stored, 0);
+    const source = memoryStore({ volatile: true });
+    await source.open(contextOf());
+    await source.step(turn<never>({ accepts: [event("m")] }));
+    await source.close();
+    const target = postgresStore(newPool(), { schema, listen: false });
+    expect(await copyInbox({ from: source, to: target, name: "test" })).toMatchObject({ events: 1 });
+    expect(await to.read("delivery")).toEqual({ ...FULL, revision: 1 });
   });
 });

@@ -45,9 +45,9 @@ const UPDATE = `update {}.secret set sealed = $2::bytea, revision = revision + 1
  *
  * @param database - a connection string, `postgres://user:password@host:5432/database`, for two connections of its own, or your own
  *   `Pool` of pg, which you end yourself after `close()`
- * @throws SetupError for a wrong option, and for a key file that others can read or that holds no key. What it is asked rejects at
- *   the first use as opening a `postgresStore` does, with a StoreError `store_unavailable` while the server cannot be used, and
- *   reading with `secret_unreadable` when the secrets were sealed with another key
+ * @throws SetupError for a wrong option, and for a key file that others can read or that holds no key. The first use rejects with what
+ *   opening a `postgresStore` does, each use with a StoreError `store_unavailable` while the server cannot be used, and reading with
+ *   `secret_unreadable` when the secrets were sealed with another key
  *
  * @example
  * const pool = new Pool({ connectionString: "postgres://app@db.internal/app" });
