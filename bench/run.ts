@@ -38,7 +38,7 @@ const { values } = parseArgs({ options: { json: { type: "boolean" }, only: { typ
 
 function machine(): Readonly<Record<string, string | number>> {
   const require = createRequire(import.meta.url);
-  const versions = ["express", "fastify", "better-sqlite3"].map((name) => [
+  const versions = ["express", "fastify", "better-sqlite3", "pg"].map((name) => [
     name,
     require(`${name}/package.json`).version,
   ]);

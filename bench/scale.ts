@@ -7,7 +7,7 @@ import { type PostgresServer, startPostgres } from "../test/postgres/server.ts";
 import { startChild } from "./child.ts";
 import { inDirectory } from "./http.ts";
 import { processorOf, processorOfAll } from "./processor.ts";
-import { type Group, grouped, type Limit, median, type Row, row } from "./rows.ts";
+import { type Group, grouped, type Limit, median, type Row, ratioOf, row } from "./rows.ts";
 import { BATCH, HANDLERS, type Progress, WAIT_MS, type Work, type WorkerQuestion } from "./scale-work.ts";
 import { MESSAGES, openPostgres, openStore, turnOf } from "./store.ts";
 
@@ -126,6 +126,7 @@ async function measureOnce(
     await wait(MEASURED_MS);
     const after = await look();
     const since = (what: keyof typeof before) => after[what] - before[what];
+    if (since("done") === 0) throw new Error("The processes had nothing to do.");
     const seconds = since("at") / 1000;
     pace.perSecond.push(since("done") / seconds);
     pace.workers.push(since("workers") / since("done"));
@@ -138,17 +139,23 @@ async function measureOnce(
 }
 
 /** As many times what one process does, but no more than all cores can do when an event costs them what it costs with one. */
+function allowed({ perSecond, workers, server }: Pace, count: Count): readonly number[] {
+  return perSecond.map((pace, round) => {
+    const spent = (workers[round] ?? Number.NaN) + (server[round] ?? Number.NaN);
+    // Where the server's part is not known, linear is what is asked for.
+    return Number.isNaN(spent) ? count * pace : Math.min(count * pace, availableParallelism() / spent);
+  });
+}
+
 function compare(limit: Limit, scaling: Scaling, count: Count): Row {
-  const one = scaling[1];
-  const cores = availableParallelism();
-  const linear = count * median(one.perSecond);
-  const spent = median(one.workers) + median(one.server);
-  const allowed = spent > 0 ? Math.min(linear, cores / spent) : linear;
+  const [one, many] = [scaling[1], scaling[count]];
+  const most = allowed(one, count);
   const paces = PROCESSES.map((processes) => grouped(median(scaling[processes].perSecond))).join(", ");
-  const busy = (seconds: readonly number[]) => (median(seconds) * median(one.perSecond)).toFixed(2);
-  const others = Math.max(0, median(scaling[count].others)).toFixed(2);
-  const used = `busy with 1: ${busy(one.workers)} worker, ${busy(one.server)} server; by others: ${others}`;
-  const detail = `1, 2, 4 processes: ${paces} events/s; ${cores} cores, ${used}`;
-  const what = allowed < linear ? "the cores" : "linear";
-  return row(limit, median(scaling[count].perSecond) / allowed, `${detail}; limit ${grouped(allowed)}: ${what}`);
+  const microseconds = ({ workers, server }: Pace) =>
+    [workers, server].map((seconds) => (median(seconds) * 1e6).toFixed(0)).join(" + ");
+  const others = Math.max(0, median(many.others)).toFixed(2);
+  const used = `${availableParallelism()} cores, ${others} of them busy with others; an event takes ${microseconds(one)} µs of worker + server with 1 process, ${microseconds(many)} with ${count}`;
+  const bound = median(most) < count * median(one.perSecond) ? "cores" : "linear growth";
+  const detail = `1, 2, 4 processes: ${paces} events/s, limit ${grouped(median(most))} by ${bound}; ${used}`;
+  return row(limit, ratioOf(many.perSecond, most), detail);
 }
