@@ -2,6 +2,7 @@
 import type { Heartbeat, InstanceIdentity, InstanceRecord } from "../../inbox/store.ts";
 import { processRuns } from "../../internal/process.ts";
 import type { Session } from "./session.ts";
+import { FOLD } from "./tally.ts";
 
 interface InstanceRow {
   readonly id: number;
@@ -12,32 +13,12 @@ interface InstanceRow {
 
 const OF_HOST = "select id, name, pid, pid_started from {}.instance where host = $1::text for update";
 const REMOVE = "delete from {}.instance where id = any($1::int[])";
-/** What instances that are gone had counted goes to row 0. Who lives all the same makes itself another row when it counts next. */
-const FOLD = `with gone as (
-    delete from {}.tally where instance <> 0 and instance not in (select id from {}.instance) returning *)
-  update {}.tally t set
-    pending = t.pending + g.pending, dead = t.dead + g.dead, held = t.held + g.held, held_bytes = t.held_bytes + g.held_bytes,
-    blocked = t.blocked + g.blocked, accepted = t.accepted + g.accepted, duplicates = t.duplicates + g.duplicates,
-    conflicts = t.conflicts + g.conflicts, late = t.late + g.late, handled = t.handled + g.handled,
-    unhandled = t.unhandled + g.unhandled, retried = t.retried + g.retried, dead_lettered = t.dead_lettered + g.dead_lettered,
-    discarded = t.discarded + g.discarded, gaps_skipped = t.gaps_skipped + g.gaps_skipped,
-    quarantined = t.quarantined + g.quarantined, newest_signed = greatest(t.newest_signed, g.newest_signed),
-    resigned = t.resigned or g.resigned
-  from (select sum(pending)::bigint as pending, sum(dead)::bigint as dead, sum(held)::bigint as held,
-    sum(held_bytes)::bigint as held_bytes, sum(blocked)::bigint as blocked, sum(accepted)::bigint as accepted,
-    sum(duplicates)::bigint as duplicates, sum(conflicts)::bigint as conflicts, sum(late)::bigint as late,
-    sum(handled)::bigint as handled, sum(unhandled)::bigint as unhandled, sum(retried)::bigint as retried,
-    sum(dead_lettered)::bigint as dead_lettered, sum(discarded)::bigint as discarded,
-    sum(gaps_skipped)::bigint as gaps_skipped, sum(quarantined)::bigint as quarantined,
-    max(newest_signed) as newest_signed, bool_or(resigned) as resigned from gone having count(*) > 0) g
-  where t.instance = 0`;
 /** One opening at a time: another that had not yet committed would look like nobody, and lose the leases that it takes next. */
 const ALONE = "select pg_advisory_xact_lock(hashtext('oncehook open {}'))";
 /** Whoever held these leases has closed the inbox or died, and can settle nothing any more. */
 const EXPIRE = `update {}.lane set ready_at = least(ready_at, $1::bigint)
   where status = 2 and not exists (select 1 from {}.instance i where i.id = holder)`;
 const ENTER = `insert into {}.instance (name, host, pid, pid_started, opened) values ($1::text, $2::text, $3::int, $4::text, $5::bigint) returning id`;
-const TALLY = "insert into {}.tally (instance) values ($1::int)";
 
 /** Enters this open among the instances, and expires the leases of those of this host that no longer run. */
 export async function enterInstance(session: Session, instance: InstanceIdentity, now: number): Promise<number> {
@@ -50,7 +31,6 @@ export async function enterInstance(session: Session, instance: InstanceIdentity
   await session.rows("expire", EXPIRE, [now]);
   const [entered] = await session.rows<{ id: number }>("enter_instance", ENTER, [id, host, pid, pidStartedAt, now]);
   if (entered === undefined) throw new RangeError("The instance was not entered.");
-  await session.rows("enter_tally", TALLY, [entered.id]);
   return entered.id;
 }
 

@@ -74,9 +74,18 @@ export class TallySheet implements Tally {
   }
 }
 
+const SUMS = `${COLUMNS.map((name) => `sum(${name})::bigint as ${name}`).join(", ")},
+  max(newest_signed) as newest_signed, bool_or(resigned) as resigned`;
+
 /** The sums of all instances. */
-export const STATS = `select ${COLUMNS.map((name) => `sum(${name})::bigint as ${name}`).join(", ")},
-  max(newest_signed) as newest_signed, bool_or(resigned) as resigned from {}.tally`;
+export const STATS = `select ${SUMS} from {}.tally`;
+
+/** What instances that are gone had counted goes to instance 0. Who lives all the same makes itself another row when it counts next. */
+export const FOLD = `with gone as (
+    delete from {}.tally where instance <> 0 and instance not in (select id from {}.instance) returning *)
+  update {}.tally t set ${COLUMNS.map((name) => `${name} = t.${name} + g.${name}`).join(", ")},
+    newest_signed = greatest(t.newest_signed, g.newest_signed), resigned = t.resigned or g.resigned
+  from (select ${SUMS} from gone having count(*) > 0) g where t.instance = 0`;
 
 export type StatsRow = Readonly<Record<Gauge | (typeof COUNTERS)[Counter], number>> & {
   readonly newest_signed: number | null;
