@@ -20,7 +20,7 @@ const LIMITS = {
   whole: bytes("disk of an event with its body", 1_500),
   identity: bytes("disk of an event whose body is pruned", 1_000),
   log: bytes("WAL of an event, accepted and handled", 4_000),
-  prune: { name: "Postgres model: pruning", target: 1_000, bound: "at least", unit: "events/s" },
+  prune: { name: "Postgres model: pruning", target: 5_000, bound: "at least", unit: "events/s" },
 } as const satisfies Record<string, Limit>;
 
 export const footprintGroup: Group = {
