@@ -1,23 +1,21 @@
 import pg from "pg";
 import { describe, expect, inject, test } from "vitest";
-import { thisInstance } from "../../src/internal/process.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import type { StoreUnderTest } from "../../src/testing/store-contract.ts";
 import { storeContract } from "../../src/testing/store-contract.ts";
+import { instanceOf } from "../stores/sqlite-turns.ts";
 
-const NO_PID = 2 ** 31 - 2;
 const pool = new pg.Pool({ connectionString: inject("postgresUrl"), max: 8 });
 let places = 0;
 
 async function makeStore(): Promise<StoreUnderTest<PgClient>> {
   const schema = `oncehook_test_${process.pid}_${++places}`;
   await pool.query(`create table ${schema}_note (id int generated always as identity primary key, text text)`);
-  const { id: _id, ...running } = thisInstance();
   const make = () => postgresStore(pool as never, { schema, listen: false });
   return {
     store: make(),
     reopen: async () => make(),
-    instance: (life) => (life === "running" ? running : { ...running, pid: NO_PID }),
+    instance: instanceOf,
     effects: {
       write: (tx, text) => tx.query(`insert into ${schema}_note (text) values ($1)`, [text]),
       read: async () => {

@@ -1,6 +1,4 @@
-import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { Changes } from "../../src/emulator/state/changes.ts";
@@ -9,43 +7,14 @@ import { SetupError } from "../../src/errors.ts";
 import { installedVersion } from "../../src/internal/better-sqlite3.ts";
 import { chooseDriver } from "../../src/internal/load-sqlite.ts";
 import { nodeSqliteDriver } from "../../src/internal/node-sqlite.ts";
-import { thisInstance } from "../../src/internal/process.ts";
 import type { SqliteDatabase, SqliteDriver } from "../../src/internal/sqlite-driver.ts";
 import { isBusy } from "../../src/stores/sqlite/failures.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { type StoreUnderTest, storeContract } from "../../src/testing/store-contract.ts";
+import { storeContract } from "../../src/testing/store-contract.ts";
 import { contextOf } from "./sqlite-turns.ts";
-
-const NO_PID = 2 ** 31 - 2;
-const MEMORY_DISK = "/dev/shm";
-const DIRECTORY = existsSync(MEMORY_DISK) ? MEMORY_DISK : tmpdir();
+import { newFolder, sqliteUnderTest } from "./sqlite-under-test.ts";
 
 const driver = nodeSqliteDriver();
-
-async function makeStore(Driver: SqliteDriver): Promise<StoreUnderTest<SqliteDatabase>> {
-  const directory = await mkdtemp(join(DIRECTORY, "oncehook-"));
-  const path = join(directory, "inbox.db");
-  const user = new Driver(path, { timeout: 1000, fileMustExist: false });
-  user.exec("create table note (id integer primary key, text text)");
-  const own = { minFreeBytes: 0, driver: Driver };
-  const { id: _id, ...running } = thisInstance();
-  return {
-    store: sqliteStore(path, own),
-    reopen: async () => sqliteStore(path, own),
-    instance: (life) => (life === "running" ? running : { ...running, pid: NO_PID }),
-    effects: {
-      write: (tx, text) => tx.prepare("insert into note (text) values (?)").run(text),
-      read: async () => {
-        const rows = user.prepare("select text from note order by id").all() as { text: string }[];
-        return rows.map((row) => row.text);
-      },
-    },
-    async dispose() {
-      user.close();
-      await rm(directory, { recursive: true });
-    },
-  };
-}
 
 describe("chooseDriver()", () => {
   test("names both ways when neither driver is there", async () => {
@@ -70,13 +39,19 @@ if (driver === null) {
   });
 } else {
   describe("sqliteStore({ driver: node:sqlite })", () => {
-    storeContract({ describe, test, expect, makeStore: () => makeStore(driver), fastCheck: { runs: 60 } });
+    storeContract({
+      describe,
+      test,
+      expect,
+      makeStore: () => sqliteUnderTest(driver, { driver }),
+      fastCheck: { runs: 60 },
+    });
   });
   describe("nodeSqliteDriver()", () => connectionTests(driver));
   describe("where better-sqlite3 is not installed", () => {
     test("sqliteStore() and the emulator's state work without it", async ({ skip }) => {
       if (installedVersion() !== null) skip("better-sqlite3 is installed; a row of test:matrix goes without");
-      const directory = await mkdtemp(join(DIRECTORY, "oncehook-"));
+      const directory = await newFolder();
       const store = sqliteStore(join(directory, "inbox.db"), { minFreeBytes: 0 });
       await store.open(contextOf());
       expect(await store.nextDue()).toBe(null);
@@ -100,7 +75,7 @@ function connectionTests(Driver: SqliteDriver): void {
   });
 
   async function connections(count: number): Promise<SqliteDatabase[]> {
-    const directory = await mkdtemp(join(DIRECTORY, "oncehook-"));
+    const directory = await newFolder();
     const options = { timeout: 5, fileMustExist: false };
     const made = Array.from({ length: count }, () => new Driver(join(directory, "file.db"), options));
     made[0]?.exec("create table thing (id integer primary key, text text unique, bytes blob)");
@@ -160,7 +135,7 @@ function connectionTests(Driver: SqliteDriver): void {
   });
 
   test("refuses an inbox whose durability settings do not take", async () => {
-    const directory = await mkdtemp(join(DIRECTORY, "oncehook-"));
+    const directory = await newFolder();
     class Deaf extends Driver {
       override pragma(source: string, options?: { simple?: boolean }): unknown {
         return super.pragma(source === "synchronous = FULL" ? "synchronous = NORMAL" : source, options);

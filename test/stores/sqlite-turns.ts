@@ -1,15 +1,24 @@
-/** Short words for contexts, events and turns; also for a process of its own, so without the test framework. */
+/** Short words for contexts, processes, events and turns; also for a process of its own, so without the test framework. */
 import { createHash } from "node:crypto";
 import type { NewEvent } from "../../src/inbox/record.ts";
-import type { ClaimRequest, OpenContext, Turn } from "../../src/inbox/store.ts";
+import type { ClaimRequest, InstanceIdentity, OpenContext, Turn } from "../../src/inbox/store.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { thisInstance } from "../../src/internal/process.ts";
 import type { SqliteDatabase } from "../../src/stores/sqlite.ts";
 
+/** No process has it: Linux and macOS end far below. */
+const NO_PID = 2 ** 31 - 2;
+
 export function contextOf(overrides: Partial<OpenContext> = {}): OpenContext {
   const standard = { clock: systemClock, logger: silentLogger, name: "test", firstSequence: 1, toleranceMs: 300_000 };
   return { ...standard, migrate: "auto", instance: thisInstance(), ...overrides };
+}
+
+/** This process, or one of this machine that no longer runs. */
+export function instanceOf(life: "running" | "gone"): Omit<InstanceIdentity, "id"> {
+  const { id: _id, ...running } = thisInstance();
+  return life === "running" ? running : { ...running, pid: NO_PID };
 }
 
 export function event(messageId: string, sequence = 1, wish: Partial<NewEvent> = {}): NewEvent {

@@ -1,0 +1,50 @@
+/** SQLite inboxes for the contract suite, each in a file of its own. */
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { SqliteDatabase, SqliteDriver } from "../../src/internal/sqlite-driver.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import type { StoreUnderTest } from "../../src/testing/store-contract.ts";
+import { instanceOf } from "./sqlite-turns.ts";
+
+/** The contract asks for some 50,000 commits: a file system in memory is a real one without the wait for a disk. */
+const MEMORY_DISK = "/dev/shm";
+
+/** Makes a folder of its own, which who asks for it removes. */
+export function newFolder(): Promise<string> {
+  return mkdtemp(join(existsSync(MEMORY_DISK) ? MEMORY_DISK : tmpdir(), "oncehook-"));
+}
+
+/**
+ * @param application - what the application connects to the file with
+ * @param wish - the store's own driver, and whether effects run on the application's connection
+ */
+export async function sqliteUnderTest(
+  application: SqliteDriver,
+  wish: { readonly driver?: SqliteDriver; readonly sharesConnection?: boolean } = {},
+): Promise<StoreUnderTest<SqliteDatabase>> {
+  const folder = await newFolder();
+  const path = join(folder, "inbox.db");
+  const user = new application(path, { timeout: 1_000, fileMustExist: false });
+  user.exec("create table note (id integer primary key, text text)");
+  // A file system in memory is often small.
+  const { driver, sharesConnection } = wish;
+  const own = { minFreeBytes: 0, ...(driver && { driver }), ...(sharesConnection && { effects: user }) };
+  return {
+    store: sqliteStore(path, own),
+    reopen: async () => sqliteStore(path, own),
+    instance: instanceOf,
+    effects: {
+      write: (tx, text) => tx.prepare("insert into note (text) values (?)").run(text),
+      read: async () => {
+        const rows = user.prepare("select text from note order by id").all() as { text: string }[];
+        return rows.map((row) => row.text);
+      },
+    },
+    async dispose() {
+      user.close();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
