@@ -11,7 +11,6 @@ import { beat } from "./sqlite/instances.ts";
 import { checkPath } from "./sqlite/location.ts";
 import { closed, type InboxSettings, type OpenInbox, openInbox } from "./sqlite/open-inbox.ts";
 import { prune } from "./sqlite/prune.ts";
-import { readLane } from "./sqlite/records.ts";
 import { readAudit, readNextDue, readStats } from "./sqlite/stats.ts";
 
 export type { SqliteDatabase, SqliteDriver, SqliteStatement } from "../internal/sqlite-driver.ts";
@@ -118,7 +117,7 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
     findQuarantined: async (query) => findQuarantined(inbox(), query),
     lane: async (ref) => {
       const open = inbox();
-      return open.during(() => readLane(open.db, ref));
+      return open.during(() => open.lanes.read(ref));
     },
     act: async (request, by) => act(inbox(), request, by),
     audit: async (limit) => readAudit(inbox(), limit),

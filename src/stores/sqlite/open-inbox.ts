@@ -13,6 +13,7 @@ import { enterInstance, leaveInstance } from "./instances.ts";
 import { Interner } from "./interner.ts";
 import { cautionsAbout, prepareFile } from "./location.ts";
 import { claimName, migrate } from "./migrate.ts";
+import { LaneReader } from "./records.ts";
 import { Space, type SpaceLimits } from "./space.ts";
 import { refusePromise } from "./synchronous.ts";
 import { amend, createPlan, runTurn } from "./turn.ts";
@@ -37,6 +38,7 @@ export interface InboxSettings extends SpaceLimits {
 export class OpenInbox {
   readonly context: OpenContext;
   readonly session: Session;
+  readonly lanes: LaneReader;
   readonly facts: Facts;
   readonly wake: Wake;
   readonly patience: Patience;
@@ -61,6 +63,7 @@ export class OpenInbox {
     refusePromise(settings.onOpen?.(settings.effects ?? db), asyncOnOpen);
     this.context = context;
     this.session = createSession(db);
+    this.lanes = new LaneReader(db);
     this.facts = { firstSequence, holder, clients: new Interner(), kinds: new Interner() };
     this.wake = new Wake(db, clock);
     this.clockSteps = new ClockSteps(latest);
