@@ -1,8 +1,9 @@
 /** `npm run prove -- machines`: two processes on different ports share one Postgres inbox, through outages of everything. */
 import { countsOf } from "../outages/verdict.ts";
-import { type PostgresServer, startPostgres } from "../postgres/server.ts";
+import { startPostgres } from "../postgres/server.ts";
 import type { Programme, Proof } from "../prove/programme.ts";
-import { crossMachines, type Outage, type Outcome, type Run } from "./run.ts";
+import { crossMachines, type Outage, type Outcome } from "./run.ts";
+import type { Flaw } from "./terms.ts";
 import { findings } from "./verdict.ts";
 
 const OUTAGES: readonly Outage[] = [
@@ -11,27 +12,33 @@ const OUTAGES: readonly Outage[] = [
   { what: "numbers change places" },
   { what: "server" },
   { what: "crash", machine: 1 },
-  { what: "pause", machine: 0 },
 ];
-/** With a service whose retries end after four seconds; and after sixteen, so that outages outlast fewer of them. */
-const SHORT = { messages: 300, pace: 60, rate: 1_200, calmMs: 250 };
+/** The service's retries end after three seconds; after sixteen in the long form, so that outages outlast fewer of them. */
+const SHORT = { messages: 300, pace: 60, rate: 1_500, calmMs: 250 };
 const FULL = { messages: 10_000, pace: 70, rate: 300, calmMs: 2_000 };
 /** A run in which the verdict must find something. */
 const CARELESS = { messages: 60, pace: 40, rate: 6_000, calmMs: 250 };
 const CARELESS_OUTAGES = OUTAGES.slice(0, 2);
+/** Machines that write outside of `ctx.commit`, and a front that acknowledges what no machine has stored. */
+const CARELESS_FLAWS: readonly Flaw[] = ["effect_outside_commit", "acknowledged_unstored"];
 
 export const acrossMachines: Programme = {
   name: "machines",
   what: "two processes on different ports share a Postgres inbox: each event once and in order, through outages of everything",
   async run({ full, say }): Promise<Proof> {
     const server = await startPostgres();
+    const saying = (name: string) => (line: string) => say(`${name.padEnd(8)} ${line}`);
     try {
       const outcome = await crossMachines({
         ...{ server, ...(full ? FULL : SHORT), outages: OUTAGES, faults: "many", flaws: [] },
+        say: saying("machines"),
       });
-      say(`machines  ${lineOf(outcome)}`);
-      const careless = await crossMachines(carelessRun(server));
-      say(`careless  ${lineOf(careless)}`);
+      saying("machines")(lineOf(outcome));
+      const careless = await crossMachines({
+        ...{ server, ...CARELESS, outages: CARELESS_OUTAGES, faults: "none", flaws: CARELESS_FLAWS },
+        say: saying("careless"),
+      });
+      saying("careless")(lineOf(careless));
       const problems = [...findings(outcome), ...shortcomings(outcome), ...unseen(careless)];
       return { count: outcome.events, unit: "events", problems };
     } finally {
@@ -39,14 +46,6 @@ export const acrossMachines: Programme = {
     }
   },
 };
-
-/** Machines that write outside of `ctx.commit`, and a front that acknowledges what no machine has stored. */
-function carelessRun(server: PostgresServer): Run {
-  return {
-    ...{ server, ...CARELESS, outages: CARELESS_OUTAGES, faults: "none" },
-    flaws: ["effect_outside_commit", "acknowledged_unstored"],
-  };
-}
 
 /** What must have happened for the outcome to say something. */
 function shortcomings(outcome: Outcome): string[] {

@@ -29,6 +29,8 @@ export interface Run {
   readonly calmMs: number;
   readonly faults: "many" | "none";
   readonly flaws: readonly Flaw[];
+  /** Prints a line of progress. */
+  say(line: string): void;
 }
 
 export type Outage =
@@ -168,7 +170,7 @@ async function sendAll({ run, client, emulator }: Scene): Promise<void> {
 
 /** Each outage at least once; resolves with how many there were. */
 async function strike(scene: Scene, isSending: () => boolean): Promise<number> {
-  const { outages, calmMs } = scene.run;
+  const { outages, calmMs, say } = scene.run;
   let count = 0;
   while (isSending() || count < outages.length) {
     const outage = outages[count % outages.length];
@@ -176,6 +178,7 @@ async function strike(scene: Scene, isSending: () => boolean): Promise<number> {
     await sleep(calmMs);
     await happen(outage, scene);
     count += 1;
+    if (count % outages.length === 0) say(`${scene.events.length} events, ${count} outages`);
   }
   return count;
 }
