@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nodeWebhook } from "../../adapters/node.ts";
@@ -12,6 +11,7 @@ import { createReceiver, type WebhookEvent } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock, seededRandom } from "../../src/testing/index.ts";
+import { MEMORY_DISK } from "../support/memory-disk.ts";
 import { connect } from "./sender.ts";
 
 const SECRET = "one-secret-for-both-sides-of-32-b";
@@ -88,8 +88,8 @@ interface Arrival {
 /** Both sides at work. */
 async function run({ messages, minutes, gapWait, refused, options }: Run) {
   const clock = createFakeClock(Date.UTC(2026, 0, 1));
-  const folder = mkdtempSync(join(tmpdir(), "oncehook-gaps-"));
-  const store = sqliteStore(join(folder, "inbox.db"));
+  const folder = mkdtempSync(join(MEMORY_DISK, "oncehook-gaps-"));
+  const store = sqliteStore(join(folder, "inbox.db"), { minFreeBytes: 0 });
   const receiver = createReceiver({ secrets: SECRET, store, clock, gapWait, logger: silentLogger });
   const handled: string[] = [];
   const late: string[] = [];

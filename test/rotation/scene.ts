@@ -1,7 +1,6 @@
 /** The service, our client and our receiver on one clock, which lets hours pass between two rotations. */
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { type Client, createClient } from "../../src/client/index.ts";
@@ -13,6 +12,7 @@ import { adoptSecret, type SecretStore } from "../../src/rotation/index.ts";
 import { type SqliteDatabase, sqliteSecrets, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
 import type { HandledRow } from "../outages/verdict.ts";
+import { MEMORY_DISK } from "../support/memory-disk.ts";
 import { type Front, openFront } from "./front.ts";
 import { type GrainedClock, grained } from "./grained-clock.ts";
 
@@ -46,8 +46,6 @@ export interface SceneOptions {
   readonly grainMs: number;
 }
 
-/** A file in memory where there is one: hours of heartbeats are thousands of commits, and no power is cut here. */
-const MEMORY_DISK = "/dev/shm";
 const DAY_MS = 86_400_000;
 const START = Date.UTC(2026, 0, 1);
 
@@ -101,7 +99,8 @@ function watched({ control }: Emulator): Pick<Scene, "events" | "deliveries"> {
 async function createReceiving(
   clock: Clock,
 ): Promise<Pick<Scene, "receiver" | "secrets" | "front" | "handled" | "close">> {
-  const folder = mkdtempSync(join(existsSync(MEMORY_DISK) ? MEMORY_DISK : tmpdir(), "oncehook-rotation-"));
+  // Hours of heartbeats are thousands of commits, and no power is cut here.
+  const folder = mkdtempSync(join(MEMORY_DISK, "oncehook-rotation-"));
   const path = join(folder, "inbox.db");
   const keyFile = join(folder, "webhook.key");
   writeFileSync(keyFile, randomBytes(32).toString("hex"), { mode: 0o600 });
@@ -109,7 +108,6 @@ async function createReceiving(
   const ownSecrets = sqliteSecrets(path, { keyFile, clock });
   const receiver = createReceiver({
     secrets: ownSecrets,
-    // A file system in memory is often small.
     store: sqliteStore(path, { minFreeBytes: 0 }),
     retention: { handledBodiesMs: DAY_MS },
     clock,

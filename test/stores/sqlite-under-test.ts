@@ -1,19 +1,15 @@
 /** SQLite inboxes for the contract suite, each in a file of its own. */
-import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SqliteDatabase, SqliteDriver } from "../../src/internal/sqlite-driver.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import type { StoreUnderTest } from "../../src/testing/store-contract.ts";
+import { MEMORY_DISK } from "../support/memory-disk.ts";
 import { instanceOf } from "./sqlite-turns.ts";
 
-/** The contract asks for some 50,000 commits: a file system in memory is a real one without the wait for a disk. */
-const MEMORY_DISK = "/dev/shm";
-
-/** Makes a folder of its own, which who asks for it removes. */
+/** Makes a folder of its own, which who asks for it removes. In memory, because the contract asks for some 50,000 commits. */
 export function newFolder(): Promise<string> {
-  return mkdtemp(join(existsSync(MEMORY_DISK) ? MEMORY_DISK : tmpdir(), "oncehook-"));
+  return mkdtemp(join(MEMORY_DISK, "oncehook-"));
 }
 
 /**
