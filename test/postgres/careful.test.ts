@@ -95,3 +95,12 @@ describe("step()", () => {
     });
   });
 });
+
+describe("act()", () => {
+  it("takes an operator's name with a character that Postgres does not store", async () => {
+    const store = await openStore();
+    await store.step(turn<PgClient>({ accepts: [event("m")] }));
+    expect(await store.act({ kind: "discard", event: 1 }, "a\0b")).toMatchObject({ ok: true });
+    expect(await store.audit(1)).toMatchObject([{ by: "a\ufffdb", act: "discard" }]);
+  });
+});
