@@ -1,9 +1,9 @@
 /** Connections that break under an effect, or while its commit is under way: no failure of the handler's, and nothing twice. */
 import type { Socket } from "node:net";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { Effect } from "../../src/inbox/store.ts";
-import type { PgClient, PgPool, PgQuery } from "../../src/stores/postgres.ts";
-import { postgresStore } from "../../src/stores/postgres.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { type PgClient, type PgPool, type PgQuery, postgresStore } from "../../src/stores/postgres.ts";
 import { outbound } from "../receiver/events.ts";
 import { ask, complete, leases, makeNotes, openDesk, openDeskOn, settle } from "./desk.ts";
 import { newPool, serve, sql, until } from "./place.ts";
@@ -62,6 +62,22 @@ describe("an effect whose connection breaks", () => {
     expect((await store.stats()).counters).toMatchObject({ handled: 2 });
   });
 
+  it("is told to the log each time, without a word of the error's", async () => {
+    const lines: unknown[] = [];
+    const logger = { ...silentLogger, warn: (fields: object, message: string) => void lines.push([fields, message]) };
+    const { store, notes, write } = await openDeskOn(newPool(), { logger });
+    const [lease] = await leases(store, "m");
+    let runs = 0;
+    const unlucky = async (client: PgClient) => {
+      await write("m")(client);
+      if (++runs <= 3) await Promise.all([client.query("select '+15550100', pg_sleep(20)"), terminate(client)]);
+    };
+    expect(await settle(store, complete(lease, unlucky))).toEqual([{ status: "settled" }]);
+    expect(await notes()).toEqual(["m"]);
+    const line = [{ code: "effects_interrupted", sqlState: "57P01" }, expect.stringMatching(/run again/)];
+    expect(lines).toEqual([line, line, line]);
+  });
+
   it("is unfinished on a server that has become a standby", async () => {
     const { store, notes, write } = await openDesk();
     const [lease] = await leases(store, "m");
@@ -82,54 +98,92 @@ describe("an effect whose connection breaks", () => {
   });
 });
 
-/** A pool on which the commit of the connection that is `cut` gets no answer, whether or not it reached the server. */
-function cuttingPool(reaches: boolean): { readonly pool: PgPool; cut: number | null } {
+type Fate = "happens" | "is lost" | "hangs";
+
+interface CuttingPool {
+  readonly pool: PgPool;
+  /** The connection whose next commit gets no answer. */
+  cut: number | null;
+  /** Carries out the commit that hangs. */
+  goOn(): Promise<void>;
+}
+
+/** A pool on which a chosen commit gets no answer: it happens, or is lost, or hangs on a server that does not notice. */
+function cuttingPool(fate: Fate): CuttingPool {
   const inner = newPool();
-  const cutting = {
-    cut: null as number | null,
-    pool: {
-      end: () => inner.end(),
-      on: (event: "error", listener: (error: Error) => void) => inner.on(event, listener),
-      connect(callback: (error: Error | undefined, client: PgClient | undefined) => void) {
-        inner.connect((error, client) => callback(error, client === undefined ? undefined : watched(client as never)));
-      },
-    },
+  let hanging: Connection | null = null;
+  const commit = async (client: Connection, query: PgQuery) => {
+    cutting.cut = null;
+    if (fate === "happens") await client.query(query);
+    if (fate === "hangs") hanging = client;
+    else client.connection.stream.destroy();
+    throw new Error("Connection terminated unexpectedly");
   };
   const watched = (client: Connection): PgClient =>
     new Proxy(client, {
       get(target, key) {
         const value: unknown = Reflect.get(target, key, target);
         if (typeof value !== "function") return value;
+        if (key === "release" && target === hanging) return () => {};
         if (key !== "query") return value.bind(target);
         return async (query: PgQuery | string, values?: readonly unknown[]) => {
-          const isCut = typeof query !== "string" && query.text === "commit" && cutting.cut === target.processID;
-          if (!isCut) return typeof query === "string" ? target.query(query, values) : target.query(query);
-          cutting.cut = null;
-          if (reaches) await target.query(query);
-          target.connection.stream.destroy();
-          throw new Error("Connection terminated unexpectedly");
+          if (typeof query === "string") return target.query(query, values);
+          const isCut = query.text === "commit" && cutting.cut === target.processID;
+          return isCut ? commit(target, query) : target.query(query);
         };
       },
     });
+  const cutting: CuttingPool = {
+    cut: null,
+    pool: {
+      end: () => inner.end(),
+      on: (event, listener) => inner.on(event, listener),
+      connect(callback) {
+        inner.connect((error, client) => callback(error, client === undefined ? undefined : watched(client as never)));
+      },
+    },
+    async goOn() {
+      const client = hanging;
+      hanging = null;
+      await client?.query("commit");
+      client?.release(true);
+    },
+  };
   return cutting;
 }
 
 describe("a commit that is not answered", () => {
-  it.each([
-    ["had happened, so the effect does not run again", true, 1],
-    ["had not happened, so the effect runs again", false, 2],
-  ])("%s", async (_name, reaches, runs) => {
-    const cutting = cuttingPool(reaches);
-    const { store, notes, write } = await openDeskOn(cutting.pool);
-    const [lease] = await leases(store, "m");
+  /** Completes message `m` with an effect whose first commit meets `fate`, and counts how often it ran. */
+  async function interruptedCommit(fate: Fate) {
+    const cutting = cuttingPool(fate);
+    const desk = await openDeskOn(cutting.pool);
+    const [lease] = await leases(desk.store, "m");
     let ran = 0;
     const effect = async (client: PgClient) => {
-      await write(`run ${++ran}`)(client);
+      await desk.write(`run ${++ran}`)(client);
       if (ran === 1) cutting.cut = (client as Connection).processID;
     };
-    expect(await ask(store, complete(lease, effect))).toEqual([{ status: "unfinished" }]);
-    expect(await settle(store, complete(lease, effect))).toEqual([{ status: "settled" }]);
-    expect(await notes()).toEqual([`run ${runs}`]);
+    const completion = complete(lease, effect);
+    expect(await ask(desk.store, completion)).toEqual([{ status: "unfinished" }]);
+    return { ...desk, completion, goOn: cutting.goOn };
+  }
+
+  it.each([
+    ["happened: the effect does not run again", "happens", "run 1"],
+    ["did not happen: the effect runs again", "is lost", "run 2"],
+  ] as const)("%s", async (_name, fate, written) => {
+    const { store, notes, completion } = await interruptedCommit(fate);
+    expect(await settle(store, completion)).toEqual([{ status: "settled" }]);
+    expect(await notes()).toEqual([written]);
     expect(await store.stats()).toMatchObject({ counters: { handled: 1 }, gauges: { pending: 0 } });
+  });
+
+  it("may still happen, as when a standby does not answer: the effect does not run again before that is known", async () => {
+    const { store, notes, completion, goOn } = await interruptedCommit("hangs");
+    onTestFinished(goOn);
+    expect(await ask(store, completion)).toEqual([{ status: "unfinished" }]);
+    await goOn();
+    expect(await settle(store, completion)).toEqual([{ status: "settled" }]);
+    expect(await notes()).toEqual(["run 1"]);
   });
 });

@@ -37,6 +37,9 @@ export interface PgPool {
   readonly options?: PgPoolOptions;
 }
 
+/** Of a pool that was made without `max`: pg's own default. */
+export const CONNECTIONS = 10;
+
 /** What a pool was made with, as far as it matters here; pg declares each as `| undefined`. */
 export interface PgPoolOptions {
   readonly max?: number | undefined;

@@ -5,36 +5,31 @@
 import { endLease, heldEvent } from "../../inbox/lanes/settling.ts";
 import type { LeaseRef, Settle, SettleResult, Turn } from "../../inbox/store.ts";
 import { sleep } from "../../internal/clock.ts";
+import { STATUS } from "../codes.ts";
 import type { PgClient } from "./driver.ts";
 import { isOutage, isUnanswered, sqlState } from "./failures.ts";
-import { lendConnection } from "./lending.ts";
+import { EffectFailed, lendConnection } from "./lending.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { type Session, withSession } from "./session.ts";
 import { Slots } from "./slots.ts";
 import type { Answered } from "./turn.ts";
-import { openWorkspace } from "./workspace.ts";
+import { openWorkspace, type Workspace } from "./workspace.ts";
 
 type Completion = Extract<Settle<PgClient>, { kind: "complete" }>;
 
 /** How long a turn waits for the effects that begin with it. Slower ones are told to a later turn, which waits for none of them. */
 const PATIENCE_MS = 100;
 
+/** An outage may pass at once; from the second that interrupts the same effects on, they wait, each time twice as long. */
+const PAUSE_MS = { first: 50, longest: 1_000 } as const;
+
 const UNFINISHED: SettleResult = { status: "unfinished" };
 
 const IS_HELD = `select 1 from {}.lane
-  where id = $1::bigint and epoch = $2::int and leased = $3::bigint and holder = $4::int and status = 2`;
-/** Null for a transaction that this server does not know, or has forgotten. */
-const FATE = `select case when $1::text::xid8 < pg_snapshot_xmax(pg_current_snapshot()) then pg_xact_status($1::text::xid8) end as fate`;
-
-/** An effect threw: its transaction is rolled back, and run again if the state says that another one was in its way. */
-class EffectFailed extends Error {
-  readonly code: string;
-
-  constructor(cause: unknown) {
-    super("An effect threw.", { cause });
-    this.code = sqlState(cause);
-  }
-}
+  where id = $1::bigint and epoch = $2::int and leased = $3::bigint and holder = $4::int and status = ${STATUS.leased}`;
+const FATE = "select pg_xact_status($1::text::xid8) as fate";
+/** The transaction's number lies in the future: this is another server now, which has never heard of it. */
+const UNKNOWN = "22023";
 
 /** The lease passed to another worker while the effects ran, which are taken back. */
 class Overtaken extends Error {}
@@ -46,7 +41,7 @@ interface Job {
   result: SettleResult | null;
 }
 
-/** What is known of a try when it fails. */
+/** What is known of a try. */
 interface Trial {
   readonly slot: number;
   session: Session | null;
@@ -54,12 +49,18 @@ interface Trial {
   transaction: string | null;
 }
 
+/** What tries have left that an outage interrupted. */
+interface Interrupted {
+  readonly times: number;
+  /** The transaction whose commit was sent and not answered. */
+  readonly transaction: string | null;
+}
+
 export class EffectSettles {
   readonly #inbox: OpenInbox;
   readonly #slots: Slots;
   readonly #jobs = new Map<string, Job>();
-  /** Transactions whose commit was sent and not answered. */
-  readonly #uncertain = new Map<string, string>();
+  readonly #interrupted = new Map<string, Interrupted>();
 
   constructor(inbox: OpenInbox) {
     this.#inbox = inbox;
@@ -96,9 +97,11 @@ export class EffectSettles {
 
   #begin(request: Completion): Job {
     const key = keyOf(request.lease);
-    const settle = () => this.#slots.use((slot) => this.#settle(request, { slot, session: null, transaction: null }));
     const ended = this.#inbox
-      .during(settle)
+      .during(async () => {
+        await this.#pause(key);
+        return this.#slots.use((slot) => this.#settle(request, { slot, session: null, transaction: null }));
+      })
       .catch(() => UNFINISHED)
       .then((result) => {
         if (result.status === "unfinished") this.#jobs.delete(key);
@@ -109,77 +112,81 @@ export class EffectSettles {
     return job;
   }
 
-  async #settle(request: Completion, trial: Trial): Promise<SettleResult> {
-    const key = keyOf(request.lease);
-    try {
-      const fate = await this.#fateOf(key);
-      if (fate === "in progress") return UNFINISHED;
-      const result: SettleResult = fate === "committed" ? { status: "settled" } : await this.#commit(request, trial);
-      this.#uncertain.delete(key);
-      return result;
-    } catch (error) {
-      if (trial.transaction !== null) this.#uncertain.set(key, trial.transaction);
-      return this.#failed(error, trial);
-    }
+  async #pause(key: string): Promise<void> {
+    const times = this.#interrupted.get(key)?.times ?? 0;
+    if (times < 2) return;
+    await sleep(this.#inbox.context.clock, Math.min(PAUSE_MS.first * 2 ** (times - 2), PAUSE_MS.longest));
   }
 
-  #commit(request: Completion, trial: Trial): Promise<SettleResult> {
-    return this.#inbox.write((session) => {
+  async #settle(request: Completion, trial: Trial): Promise<SettleResult> {
+    const key = keyOf(request.lease);
+    const result = await this.#try(request, trial).catch((error: unknown) => this.#failed(error, trial));
+    if (result.status !== "unfinished") this.#interrupted.delete(key);
+    else {
+      const { times, transaction } = this.#interrupted.get(key) ?? { times: 0, transaction: null };
+      this.#interrupted.set(key, { times: times + 1, transaction: trial.transaction ?? transaction });
+    }
+    return result;
+  }
+
+  async #try(request: Completion, trial: Trial): Promise<SettleResult> {
+    const fate = await this.#fateOf(keyOf(request.lease));
+    if (fate === "in progress") return UNFINISHED;
+    return this.#inbox.write(async (session) => {
       trial.session = session;
       trial.transaction = null;
-      return complete(this.#inbox, request, trial);
+      // Guard first: a lost lease runs no effect, and a lease that is held has not been completed, whatever is said of its commit.
+      const isHeld = await holds(this.#inbox, session, request.lease);
+      if (!isHeld) return { status: fate === "committed" ? "settled" : "lost" };
+      await lendConnection(session, request.effects, this.#inbox.context.clock);
+      trial.transaction = await complete(await openWorkspace(this.#inbox, session, trial.slot), request);
+      return { status: "settled" };
     });
   }
 
   /** An outage is no failure of the handler's: the core asks again, and the effects run again. */
   #failed(error: unknown, { session }: Trial): SettleResult {
     if (error instanceof Overtaken) return { status: "lost" };
-    const isEffects = error instanceof EffectFailed;
-    if (isEffects && !isOutage(error.cause, session?.loss)) return { status: "effect_failed", error: error.cause };
+    const isOfEffects = error instanceof EffectFailed;
+    if (isOfEffects && !isOutage(error.cause, session?.loss)) return { status: "effect_failed", error: error.cause };
     // That the server is away is told by the turn itself.
-    if (!isUnanswered(error)) {
-      const code = isEffects ? "effects_interrupted" : "effects_unfinished";
-      this.#inbox.context.logger.warn(
-        { code },
-        "The effects of an event could not be committed; they are tried again.",
-      );
+    if (isOfEffects || !isUnanswered(error)) {
+      const state = sqlState(isOfEffects ? error.cause : error);
+      const fields = { code: "effects_interrupted", sqlState: state === "" ? null : state };
+      this.#inbox.context.logger.warn(fields, "The effects of an event could not be committed; they run again.");
     }
     return UNFINISHED;
   }
 
   /** What became of a commit that was not answered. */
   async #fateOf(key: string): Promise<string | null> {
-    const transaction = this.#uncertain.get(key);
-    if (transaction === undefined) return null;
-    const rows = await withSession(this.#inbox.access, (session) =>
-      session.rows<{ fate: string | null }>("fate", FATE, [transaction]),
-    );
-    return rows[0]?.fate ?? null;
+    const transaction = this.#interrupted.get(key)?.transaction ?? null;
+    if (transaction === null) return null;
+    try {
+      const [row] = await withSession(this.#inbox.access, ({ rows }) =>
+        rows<{ fate: string | null }>("fate", FATE, [transaction]),
+      );
+      return row?.fate ?? null;
+    } catch (error) {
+      if (sqlState(error) === UNKNOWN) return null;
+      throw error;
+    }
   }
 }
 
-/**
- * Guard first: a lost lease runs no effect. But the lane is locked after the effects, so that nobody waits for them, and its lease is
- * looked at once more.
- */
-async function complete(inbox: OpenInbox, request: Completion, trial: Trial): Promise<SettleResult> {
-  const { session, slot } = trial;
-  if (session === null) throw new RangeError("A completion has no connection.");
-  const { lane, epoch, event } = request.lease;
-  const held = await session.rows("is_held", IS_HELD, [lane, epoch, event, inbox.instance]);
-  if (held.length === 0) return { status: "lost" };
-  try {
-    await lendConnection(session, request.effects, inbox.context.clock);
-  } catch (cause) {
-    throw new EffectFailed(cause);
-  }
-  const work = await openWorkspace(inbox, session, slot);
+async function holds({ instance }: OpenInbox, session: Session, { lane, epoch, event }: LeaseRef): Promise<boolean> {
+  const rows = await session.rows("is_held", IS_HELD, [lane, epoch, event, instance]);
+  return rows.length > 0;
+}
+
+/** The lane is locked after the effects, so that nobody waits for them; so its lease is looked at once more. @throws Overtaken */
+async function complete(work: Workspace, request: Completion): Promise<string | null> {
+  const { lane } = request.lease;
   await work.lock([lane], []);
-  const leased = heldEvent(work.moment, work.byId.get(lane), request.lease);
-  if (leased === null) throw new Overtaken();
-  endLease(work.moment, leased, request);
-  trial.transaction = await work.flush();
-  return { status: "settled" };
+  const event = heldEvent(work.moment, work.byId.get(lane), request.lease);
+  if (event === null) throw new Overtaken();
+  endLease(work.moment, event, request);
+  return work.flush();
 }
 
 function keyOf({ lane, epoch, event }: LeaseRef): string {

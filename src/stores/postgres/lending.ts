@@ -4,7 +4,7 @@ import type { Effect } from "../../inbox/store.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
 import type { PgClient } from "./driver.ts";
 import { isGivenUp, sqlState } from "./failures.ts";
-import { LIMIT_MS, limit, type Session } from "./session.ts";
+import { ANSWER_MS, LIMIT_MS, limit, type Session } from "./session.ts";
 
 /** The savepoint is gone when an effect has ended the transaction, and cannot be released when a statement in it failed. */
 const LEND = `savepoint oncehook_effects; set local enable_seqscan to default; ${limit("statement_timeout")}`;
@@ -16,7 +16,17 @@ const FAILED_TRANSACTION = "25P02";
 /** No such savepoint, or no transaction at all. */
 const ENDED_TRANSACTION = ["3B001", "25P01"];
 
-/** Runs `effects` in turn. Rejects with what one of them threw, or with what one has done to the transaction, or when they take too long. */
+/** An effect threw, took too long, or did what it must not. The transaction is run again if the state says that another one was in its way. */
+export class EffectFailed extends Error {
+  readonly code: string;
+
+  constructor(cause: unknown) {
+    super("An effect threw.", { cause });
+    this.code = sqlState(cause);
+  }
+}
+
+/** Runs `effects` in turn. @throws EffectFailed */
 export async function lendConnection(
   session: Session,
   effects: readonly Effect<PgClient>[],
@@ -25,7 +35,7 @@ export async function lendConnection(
   const { client } = session;
   const loan = { isOver: false };
   const lent = lend(client, loan);
-  await client.query(LEND);
+  await client.query({ text: LEND, query_timeout: ANSWER_MS });
   try {
     await inTime(clock, async () => {
       for (const effect of effects) await effect(lent);
@@ -36,7 +46,7 @@ export async function lendConnection(
     const error = isGivenUp(cause) ? tooSlow(cause) : cause;
     // Whatever still runs on it must not go on, nor be waited for.
     if (isTooSlow(error)) session.discard(error);
-    throw error;
+    throw new EffectFailed(error);
   } finally {
     loan.isOver = true;
   }
@@ -63,7 +73,7 @@ async function inTime(clock: Clock, work: () => Promise<void>): Promise<void> {
 }
 
 function tooSlow(cause?: unknown): OncehookError {
-  const message = `The effects of an event took longer than ${LIMIT_MS} ms, or than your pool waits for an answer.`;
+  const message = `The effects of an event took longer than ${LIMIT_MS} ms, or than pg waits for an answer: do what takes long before ctx.commit.`;
   return new OncehookError("handler_timeout", message, { cause });
 }
 

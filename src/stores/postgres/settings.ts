@@ -1,6 +1,6 @@
 /** What is made in Postgres, and with what: checked, defaulted, and turned into the settings of an inbox. */
 import { booleanOption, invalidOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
-import { loadPool, type PgPool } from "./driver.ts";
+import { CONNECTIONS, loadPool, type PgPool } from "./driver.ts";
 import { CONNECT_MS } from "./session.ts";
 
 export interface PostgresStoreOptions {
@@ -37,8 +37,6 @@ export interface InboxSettings extends DatabaseSettings {
 }
 
 const OPTIONS = ["schema", "listen", "prepare", "maxConnections"];
-/** pg's own default. */
-const CONNECTIONS = 10;
 
 /** @throws SetupError `invalid_option` */
 export function readSettings(database: string | PgPool, options: PostgresStoreOptions): InboxSettings {

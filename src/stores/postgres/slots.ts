@@ -1,13 +1,11 @@
 /** How many completions with effects run at once, and which row of the instance's counters each of them adds to. */
+import { CONNECTIONS } from "./driver.ts";
 import { TURNS } from "./tally.ts";
 
 /** So that their commits share the server's syncs. */
 const MOST = 8;
 /** Connections of the pool that are left to a turn and to listening, or effects that hang would hold up deliveries. */
 const LEFT = 2;
-/** pg's own default. */
-const CONNECTIONS = 10;
-
 export class Slots {
   readonly #free: number[];
   readonly #waiting: ((slot: number) => void)[] = [];

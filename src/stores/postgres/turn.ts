@@ -23,7 +23,7 @@ export async function runTurn(
   answered: Answered,
 ): Promise<TurnResult> {
   const work = await openWorkspace(inbox, session);
-  await lockAndRead(work, turn);
+  await lockAndRead(work, turn, answered);
   const settled = turn.settles.map((request, index) => answered.get(index) ?? settle(work, request));
 
   const { claim } = turn;
@@ -59,8 +59,10 @@ export async function runTurn(
   };
 }
 
-function lockAndRead(work: Workspace, { settles, claim, accepts }: Turn<PgClient>): Promise<void> {
-  const ids = [...settles.map(({ lease }) => lease.lane), ...(claim.lane === undefined ? [] : [claim.lane])];
+/** Without the lanes of what is answered: another transaction may hold them still. */
+function lockAndRead(work: Workspace, { settles, claim, accepts }: Turn<PgClient>, answered: Answered): Promise<void> {
+  const settled = settles.flatMap(({ lease }, index) => (answered.has(index) ? [] : [lease.lane]));
+  const ids = [...settled, ...(claim.lane === undefined ? [] : [claim.lane])];
   return work.lock(ids, lanesOf(work, accepts));
 }
 
