@@ -1,6 +1,6 @@
 /** Effects that wait or hang: they delay neither deliveries nor other events (I9), and not for ever. */
 import { describe, expect, it } from "vitest";
-import type { PgClient } from "../../src/stores/postgres.ts";
+import type { PgClient, PgPool } from "../../src/stores/postgres.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { event, turn } from "../stores/sqlite-turns.ts";
 import { ask, complete, leases, openAt, openDesk, openDeskOn, settle } from "./desk.ts";
@@ -92,10 +92,38 @@ describe("an effect that waits", () => {
     expect(await sql(`select attempts from ${schema}.event`)).toEqual([{ attempts: 1 }]);
   });
 
+  it("is unfinished when the server is gone without a word", async () => {
+    const clock = createFakeClock();
+    const inner = newPool();
+    let isGone = false;
+    const unreachable = Object.assign(new Error("connect ETIMEDOUT"), { syscall: "connect" });
+    const pool: PgPool = {
+      end: () => inner.end(),
+      on: (name, listener) => inner.on(name, listener),
+      connect: (callback) => (isGone ? callback(unreachable, undefined) : inner.connect(callback)),
+    };
+    const { store, notes, write } = await openDeskOn(pool, { clock });
+    const [lease] = await leases(store, "m");
+    const effect = async (client: PgClient) => {
+      await write("m")(client);
+      if (isGone) return;
+      isGone = true;
+      await new Promise(() => {});
+    };
+    const first = ask(store, complete(lease, effect)).catch((error: unknown) => error);
+    await until(() => isGone);
+    await clock.advance(10_000);
+    expect(await first).toMatchObject({ code: "store_unavailable" });
+    isGone = false;
+    const again = complete(lease, write("m"));
+    expect(await settle(store, again)).toEqual([{ status: "settled" }]);
+    expect(await notes()).toEqual(["m"]);
+  });
+
   it("fails when a statement takes longer than it waits for an answer", async () => {
     const { store, write, notes } = await openDesk();
     const [lease] = await leases(store, "m");
-    const slow = (client: PgClient) => client.query({ text: "select pg_sleep(20)", query_timeout: 20 });
+    const slow = (client: PgClient) => client.query({ text: "select pg_sleep(0.2)", query_timeout: 20 });
     expect(await settle(store, complete(lease, slow))).toMatchObject([
       { status: "effect_failed", error: { code: "handler_timeout" } },
     ]);

@@ -8,9 +8,9 @@ import { sleep } from "../../internal/clock.ts";
 import { STATUS } from "../codes.ts";
 import type { PgClient } from "./driver.ts";
 import { isOutage, isUnanswered, sqlState } from "./failures.ts";
-import { EffectFailed, lendConnection } from "./lending.ts";
+import { EffectFailed, isTooSlow, lendConnection } from "./lending.ts";
 import type { OpenInbox } from "./open-inbox.ts";
-import { type Session, withSession } from "./session.ts";
+import { CONNECT_MS, type Session, withSession } from "./session.ts";
 import { Slots } from "./slots.ts";
 import type { Answered } from "./turn.ts";
 import { openWorkspace, type Workspace } from "./workspace.ts";
@@ -28,6 +28,7 @@ const UNFINISHED: SettleResult = { status: "unfinished" };
 const IS_HELD = `select 1 from {}.lane
   where id = $1::bigint and epoch = $2::int and leased = $3::bigint and holder = $4::int and status = ${STATUS.leased}`;
 const FATE = "select pg_xact_status($1::text::xid8) as fate";
+const STILL_THERE = { text: "select 1", query_timeout: CONNECT_MS };
 /** The transaction's number lies in the future: this is another server now, which has never heard of it. */
 const UNKNOWN = "22023";
 
@@ -145,10 +146,12 @@ export class EffectSettles {
   }
 
   /** An outage is no failure of the handler's: the core asks again, and the effects run again. */
-  #failed(error: unknown, { session }: Trial): SettleResult {
+  async #failed(error: unknown, { session }: Trial): Promise<SettleResult> {
     if (error instanceof Overtaken) return { status: "lost" };
     const isOfEffects = error instanceof EffectFailed;
-    if (isOfEffects && !isOutage(error.cause, session?.loss)) return { status: "effect_failed", error: error.cause };
+    if (isOfEffects && !isOutage(error.cause, session?.loss) && (await this.#isBlamed(error.cause))) {
+      return { status: "effect_failed", error: error.cause };
+    }
     // That the server is away is told by the turn itself.
     if (isOfEffects || !isUnanswered(error)) {
       const state = sqlState(isOfEffects ? error.cause : error);
@@ -156,6 +159,16 @@ export class EffectSettles {
       this.#inbox.context.logger.warn(fields, "The effects of an event could not be committed; they run again.");
     }
     return UNFINISHED;
+  }
+
+  /** Effects take long as well when the server is gone without a word: then nobody else is answered either. */
+  async #isBlamed(error: unknown): Promise<boolean> {
+    if (!isTooSlow(error)) return true;
+    const asked = withSession(this.#inbox.access, ({ client }) => client.query(STILL_THERE));
+    return asked.then(
+      () => true,
+      () => false,
+    );
   }
 
   /** What became of a commit that was not answered. */

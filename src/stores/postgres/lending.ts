@@ -38,7 +38,10 @@ export async function lendConnection(
   await client.query({ text: LEND, query_timeout: ANSWER_MS });
   try {
     await inTime(clock, async () => {
-      for (const effect of effects) await effect(lent);
+      for (const effect of effects) {
+        if (loan.isOver) return;
+        await effect(lent);
+      }
       loan.isOver = true;
       await takeBack(client);
     });
@@ -77,7 +80,7 @@ function tooSlow(cause?: unknown): OncehookError {
   return new OncehookError("handler_timeout", message, { cause });
 }
 
-function isTooSlow(error: unknown): error is OncehookError {
+export function isTooSlow(error: unknown): error is OncehookError {
   return error instanceof OncehookError && error.code === "handler_timeout";
 }
 
