@@ -16,31 +16,31 @@ const alias = Object.entries(manifest.exports).flatMap(([entry, target]) => {
   return [{ find, replacement: fileURLToPath(new URL(source, import.meta.url)) }];
 });
 
-/** Rooms whose files leave nothing behind in their process. */
-const SHARING = ["test/{emulator,client,rotation}/**/*.test.ts"];
+/** Mocks a module, which others of its process would get too. */
+const ALONE = ["test/adapters/next.test.ts"];
 /** Tests on the one server of Postgres that is started for them. */
 const ON_POSTGRES = ["test/postgres/**/*.test.ts", "test/examples/*-postgres.test.ts"];
-const NOT_HERE = [...ON_POSTGRES, "**/node_modules/**", "test/next/**", "test/consumers/**"];
+const NOT_HERE = [...ALONE, ...ON_POSTGRES, "**/node_modules/**", "test/next/**", "test/consumers/**"];
 
 export default defineConfig({
   resolve: { alias },
   test: {
     projects: [
-      // No state outside of what a test makes for itself, so files share their processes: loading is half of the time otherwise.
-      { extends: true, test: { name: "service", include: SHARING, isolate: false } },
       {
         extends: true,
         test: {
           name: "postgres",
           include: ON_POSTGRES,
           globalSetup: ["test/setup/postgres.ts"],
-          isolate: false,
         },
       },
-      { extends: true, test: { name: "package", include: ["test/**/*.test.ts"], exclude: [...NOT_HERE, ...SHARING] } },
+      { extends: true, test: { name: "package", include: ["test/**/*.test.ts"], exclude: NOT_HERE } },
+      { extends: true, test: { name: "alone", include: ALONE, isolate: true } },
     ],
     globalSetup: ["test/setup/build.ts"],
     reporters: ["default", "./test/setup/suite-reporter.ts"],
+    // A test leaves nothing behind in its process, so files share them: loading is a third of the time otherwise.
+    isolate: false,
     // By default one core is left idle, which on two cores is half of them.
     maxWorkers: "100%",
     testTimeout: 30_000,

@@ -1,5 +1,5 @@
 /** The table of mistakes that `createReceiver` finds. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createReceiver, type ReceiverOptions, SetupError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
@@ -202,8 +202,8 @@ describe("createReceiver(): secrets", () => {
   });
 
   it("does not read the environment", () => {
-    process.env.WEBHOOK_SECRET = SECRET;
+    vi.stubEnv("WEBHOOK_SECRET", SECRET);
+    onTestFinished(() => void vi.unstubAllEnvs());
     expect(mistake({ secrets: undefined }).code).toBe("invalid_secret");
-    delete process.env.WEBHOOK_SECRET;
   });
 });
