@@ -1,19 +1,20 @@
 /** Notices commits of other processes on the same file. */
 
 import type { Clock, Timer } from "../../internal/clock.ts";
-import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
+import type { SqliteDatabase, SqliteStatement } from "../../internal/sqlite-driver.ts";
 
 const LOOK_EVERY_MS = 100;
 
 export class Wake {
-  readonly #db: SqliteDatabase;
+  /** Prepared once: it is run ten times a second, as long as the inbox is open. */
+  readonly #dataVersion: SqliteStatement;
   readonly #clock: Clock;
   readonly #listeners = new Set<() => void>();
   #timer: Timer | null = null;
   #version: unknown = null;
 
   constructor(db: SqliteDatabase, clock: Clock) {
-    this.#db = db;
+    this.#dataVersion = db.prepare("pragma data_version");
     this.#clock = clock;
   }
 
@@ -49,7 +50,7 @@ export class Wake {
   /** Changes only with commits of other connections. */
   #read(): unknown {
     try {
-      return this.#db.pragma("data_version", { simple: true });
+      return (this.#dataVersion.get() as { readonly data_version: number }).data_version;
     } catch {
       return this.#version;
     }
