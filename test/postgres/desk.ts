@@ -13,7 +13,7 @@ interface Notes {
   readonly write: (text: string) => Effect<PgClient>;
 }
 
-export interface Desk extends Notes {
+interface Desk extends Notes {
   readonly store: Store;
 }
 
