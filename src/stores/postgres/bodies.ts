@@ -2,7 +2,7 @@
 import { sameContent } from "../../events/content.ts";
 import type { LaneEvent } from "../../inbox/lanes/state.ts";
 import type { NewEvent } from "../../inbox/record.ts";
-import { plainArray } from "./columns.ts";
+import { arrayOf } from "./arrays.ts";
 import type { Session } from "./session.ts";
 
 const BODIES = "select event, raw from {}.body where event = any($1::bigint[])";
@@ -12,7 +12,7 @@ export async function readBodies(
   events: readonly number[],
 ): Promise<ReadonlyMap<number, Uint8Array>> {
   if (events.length === 0) return new Map();
-  const rows = await session.rows<{ event: number; raw: Buffer }>("bodies", BODIES, [plainArray(events)]);
+  const rows = await session.rows<{ event: number; raw: Buffer }>("bodies", BODIES, [arrayOf("bigint", events)]);
   return new Map(rows.map(({ event, raw }) => [event, raw]));
 }
 

@@ -1,9 +1,19 @@
 /** Many rows in one statement: each column is an array. */
+import { arrayOf, type ElementType, isElementType } from "./arrays.ts";
 
 /** Names and types of a table's columns, in the order of the values. */
-export type Columns = readonly (readonly [name: string, type: string])[];
+export type Columns = readonly (readonly [name: string, type: ElementType])[];
 
 export type Values = readonly unknown[];
+
+/** Columns written as `name type`, separated by commas. */
+export function columns(text: string): Columns {
+  return text.split(",").map((column) => {
+    const [name = "", type = ""] = column.trim().split(" ");
+    if (!isElementType(type)) throw new RangeError(`Column ${name} has no type that is written in batches: ${type}.`);
+    return [name, type];
+  });
+}
 
 /** `unnest($1::bigint[], …)`, from the parameter after `offset` on. */
 export function unnested(columns: Columns, offset: number): string {
@@ -14,20 +24,14 @@ export function named(columns: Columns): string {
   return columns.map(([name]) => name).join(", ");
 }
 
-/** Types whose values need no quotes in an array's text. */
-const PLAIN = new Set(["bigint", "int", "smallint", "boolean"]);
-
-/** The rows as one array per column. Those of numbers are written out here: pg quotes and escapes each, which takes five times as long. */
-export function transposed(columns: Columns, rows: readonly Values[]): unknown[] {
-  return columns.map(([, type], index) => {
-    const values = rows.map((row) => row[index]);
-    return PLAIN.has(type) ? plainArray(values) : values;
-  });
-}
-
-/** An array of numbers or booleans as Postgres reads it. */
-export function plainArray(values: readonly unknown[]): string {
-  return `{${values.map((value) => value ?? "null").join(",")}}`;
+/** The rows as one array per column. */
+export function transposed(columns: Columns, rows: readonly Values[]): Buffer[] {
+  return columns.map(([, type], index) =>
+    arrayOf(
+      type,
+      rows.map((row) => row[index]),
+    ),
+  );
 }
 
 /** `name = new.name, …` of all columns but the first, which finds the row. */

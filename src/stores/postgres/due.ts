@@ -1,6 +1,6 @@
 /** Finds lanes whose turn has come, without waiting for those that others hold. */
 import { LONGEST_WAIT_MS } from "../../inbox/gap.ts";
-import { plainArray } from "./columns.ts";
+import { arrayOf } from "./arrays.ts";
 import type { LaneRow } from "./lanes.ts";
 import type { Session } from "./session.ts";
 
@@ -23,7 +23,7 @@ export interface DueRequest {
 /** Locks due lanes, oldest first. */
 export function claimable(session: Session, { now, limit, recover, seen }: DueRequest): Promise<readonly LaneRow[]> {
   const [name, text] = recover ? ["claim_expired", LEASED] : ["claim_due", WAITING];
-  return session.rows<LaneRow>(name, text, [now, now + LONGEST_WAIT_MS, limit, plainArray(seen)]);
+  return session.rows<LaneRow>(name, text, [now, now + LONGEST_WAIT_MS, limit, arrayOf("bigint", seen)]);
 }
 
 const EXPIRED = `select 1 from {}.lane
@@ -31,7 +31,7 @@ const EXPIRED = `select 1 from {}.lane
 
 /** Whether a lane has an expired lease, other than those that this transaction holds. */
 export async function hasExpiredLease(session: Session, now: number, held: readonly number[]): Promise<boolean> {
-  const rows = await session.rows("expired", EXPIRED, [now, now + LONGEST_WAIT_MS, held]);
+  const rows = await session.rows("expired", EXPIRED, [now, now + LONGEST_WAIT_MS, arrayOf("bigint", held)]);
   return rows.length > 0;
 }
 

@@ -8,20 +8,13 @@ import {
   type TransferredTotals,
 } from "../../inbox/transfer.ts";
 import { HELD, keepOf, OUTCOME, STATE, STATUS, TAG } from "../codes.ts";
-import { type Columns, named, transposed, unnested, type Values } from "./columns.ts";
+import { columns, named, transposed, unnested, type Values } from "./columns.ts";
 import { nullableBytes } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
 import { TallySheet } from "./tally.ts";
 import { plainText, textBytes } from "./text.ts";
-
-/** `name type`, separated by commas. */
-const columns = (text: string): Columns =>
-  text.split(",").map((column) => {
-    const [name = "", type = ""] = column.trim().split(" ");
-    return [name, type];
-  });
 
 const TABLES = {
   lane: columns(`id bigint, client int, tag smallint, message bytea, status smallint, ready_at bigint, cursor bigint,

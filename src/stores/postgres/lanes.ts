@@ -2,7 +2,7 @@
 import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
 import type { LaneKey, NewEvent } from "../../inbox/record.ts";
 import { outcomeWord, STATUS, stateWord, statusWord, TAG, tagWord } from "../codes.ts";
-import { plainArray } from "./columns.ts";
+import { arrayOf } from "./arrays.ts";
 import { LaneAppeared } from "./failures.ts";
 import type { Names } from "./names.ts";
 import type { Session } from "./session.ts";
@@ -101,10 +101,10 @@ export function keyOf(names: Names, lane: LaneKey): Key {
 /** Locks the lanes with these ids and keys that exist. */
 export function lockLanes(session: Session, ids: readonly number[], keys: readonly Key[]): Promise<readonly LaneRow[]> {
   const values = [
-    plainArray(ids),
-    plainArray(keys.map(({ client }) => client)),
-    plainArray(keys.map(({ tag }) => tag)),
-    keys.map(({ message }) => message),
+    arrayOf("bigint", ids),
+    arrayOf("int", keys.map(({ client }) => client)),
+    arrayOf("smallint", keys.map(({ tag }) => tag)),
+    arrayOf("bytea", keys.map(({ message }) => message)),
   ];
   return session.rows<LaneRow>("lock", LOCK, values);
 }
@@ -119,12 +119,12 @@ export async function makeLanes(
   const ids = await newIds(session, "lane_ids", LANE_IDS, lanes.length);
   const rows = lanes.map(({ key, event }, index) => newLane(ids[index] ?? 0, key, event));
   const [made] = await session.rows<{ count: number }>("make", MAKE, [
-    plainArray(ids),
-    plainArray(rows.map(({ client }) => client)),
-    plainArray(rows.map(({ tag }) => tag)),
-    rows.map(({ message }) => message),
-    rows.map(({ peer }) => peer),
-    rows.map(({ reference }) => reference),
+    arrayOf("bigint", ids),
+    arrayOf("int", rows.map(({ client }) => client)),
+    arrayOf("smallint", rows.map(({ tag }) => tag)),
+    arrayOf("bytea", rows.map(({ message }) => message)),
+    arrayOf("bytea", rows.map(({ peer }) => peer)),
+    arrayOf("bytea", rows.map(({ reference }) => reference)),
   ]);
   if (made?.count !== lanes.length) throw new LaneAppeared();
   return rows;
@@ -148,7 +148,7 @@ export async function newIds(session: Session, name: string, text: string, count
 /** The lanes of locked rows, with their events and gaps. */
 export async function readLanes(session: Session, names: Names, rows: readonly LaneRow[]): Promise<LaneState[]> {
   if (rows.length === 0) return [];
-  const ids = [plainArray(rows.map(({ id }) => id))];
+  const ids = [arrayOf("bigint", rows.map(({ id }) => id))];
   // Sorted here: asked to, the planner may read all events in the order of their ids.
   const events = (await session.rows<EventRow>("events", EVENTS, ids)).toSorted((a, b) => a.id - b.id);
   await names.learn(session, { clients: rows.map(({ client }) => client), kinds: events.map(({ kind }) => kind) });
