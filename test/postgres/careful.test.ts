@@ -79,7 +79,7 @@ describe("step()", () => {
     const failure = { code: "e", message: "", durationMs: 1 };
     const settles = leases.map((lease) => ({ kind: "retry", lease, delayMs: Number.NaN, failure }) as const);
     const stepping = store.step(turn<PgClient>({ settles, accepts: [event("other")] }));
-    await expect(stepping).rejects.toMatchObject({ code: "store_unavailable", fields: { sqlState: "22P02" } });
+    await expect(stepping).rejects.toMatchObject({ code: "store_unavailable", fields: { sqlState: "22003" } });
     expect(await store.stats()).toMatchObject({ counters: { accepted: 1, retried: 0 } });
   });
 

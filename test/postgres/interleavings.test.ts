@@ -141,7 +141,7 @@ describe("postgresStore() with two processes at one lane", () => {
     const all = await scene();
     const { meet, one, other } = all;
     const [, second] = await meet(
-      "flush",
+      "commit",
       () => one.accept(one.event(2)),
       () => other.accept(other.event(1), other.event(2)),
     );

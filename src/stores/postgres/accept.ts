@@ -13,6 +13,8 @@ export type Accepted = Exclude<Acceptance, { outcome: "failed" }>;
 interface Incoming {
   readonly events: readonly NewEvent[];
   readonly lateEvents: LateEvents;
+  /** A number for each, from the workspace's `enter()`. */
+  readonly ids: readonly number[];
 }
 
 /** The lanes of `events`, to be locked before these are accepted. */
@@ -23,12 +25,11 @@ export function lanesOf({ inbox }: Workspace, events: readonly NewEvent[]): Want
 /** @param added - called for the lane of each event that is new, before the next is looked at */
 export async function acceptAll(
   work: Workspace,
-  { events, lateEvents }: Incoming,
+  { events, lateEvents, ids }: Incoming,
   added: (lane: LaneState) => void = () => {},
 ): Promise<readonly Accepted[]> {
   const lanes = events.map((event) => work.byKey.get(keyText(keyOf(work.inbox.names, event.lane))));
   const differing = await conflictsAmong(work.session, events, (event, index) => knownEvent(lanes[index], event));
-  const ids = await work.inbox.eventIds(work.session, events.length);
   const bodies = new Map<number, Uint8Array>();
   return events.map((incoming, index) => {
     const [lane, id] = [lanes[index], ids[index]];

@@ -107,7 +107,8 @@ async function replayQuarantined(
   if ("ok" in row) return row;
   if (!row.has_body) return { ok: false, reason: "body_pruned" };
   await work.lock([], lanesOf(work, [request.event]));
-  const [accepted] = await acceptAll(work, { events: [request.event], lateEvents: request.lateEvents });
+  const { events: ids } = await work.enter(1);
+  const [accepted] = await acceptAll(work, { events: [request.event], lateEvents: request.lateEvents, ids });
   if (accepted === undefined) throw new RangeError("An event was neither accepted nor known.");
   await letGo(work, row, { state: HELD.replayed, replayedAs: accepted.event });
   return { ok: true, event: accepted.event, count: 1 };

@@ -7,12 +7,28 @@
 export type ElementType = "bigint" | "int" | "smallint" | "boolean" | "bytea" | "text";
 
 /** Numbers of the types in the system catalogue, the same on every server. */
-const OID: Readonly<Record<ElementType, number>> = { boolean: 16, bytea: 17, bigint: 20, smallint: 21, int: 23, text: 25 };
+const OID: Readonly<Record<ElementType, number>> = {
+  boolean: 16,
+  bytea: 17,
+  bigint: 20,
+  smallint: 21,
+  int: 23,
+  text: 25,
+};
 /** Bytes of a value; null for those whose length is their own. */
 const SIZE: Readonly<Record<ElementType, number | null>> = {
   ...{ boolean: 1, smallint: 2, int: 4, bigint: 8 },
   ...{ bytea: null, text: null },
 };
+
+/** What the server would have said of a number. */
+export class OutOfRange extends RangeError {
+  readonly code = "22003";
+
+  constructor(type: ElementType, options?: ErrorOptions) {
+    super(`A number does not fit a column of type ${type}.`, options);
+  }
+}
 
 /** Dimensions, whether there are nulls, the type; then of the one dimension its length and where it begins. */
 const EMPTY_HEADER = 12;
@@ -24,7 +40,7 @@ const WORD = 0x1_0000_0000;
 /**
  * Values of a column, for a parameter that is cast to `type[]`. Null and undefined are null.
  *
- * @throws RangeError for a number that the type does not hold
+ * @throws OutOfRange for a number that the type does not hold
  */
 export function arrayOf(type: ElementType, values: readonly unknown[]): Buffer {
   if (values.length === 0) return EMPTY[type];
@@ -82,24 +98,29 @@ function writeBytes(target: Buffer, bytes: Uint8Array, at: number): number {
   return at + LENGTH + bytes.byteLength;
 }
 
-/** True and false are 1 and 0. */
+/** True and false are 1 and 0. @throws OutOfRange */
 function writeNumber(target: Buffer, type: ElementType, value: number, at: number): number {
   const from = target.writeInt32BE(SIZE[type] ?? 0, at);
-  switch (type) {
-    case "boolean":
-      return target.writeUInt8(value, from);
-    case "smallint":
-      return target.writeInt16BE(whole(value), from);
-    case "int":
-      return target.writeInt32BE(whole(value), from);
-    default:
-      // Two words: numbers of JavaScript hold 53 bits exactly, and a BigInt for each would be slow.
-      target.writeInt32BE(Math.floor(whole(value) / WORD), from);
-      return target.writeUInt32BE(value >>> 0, from + LENGTH);
+  if (!Number.isInteger(value)) throw new OutOfRange(type);
+  try {
+    switch (type) {
+      case "boolean":
+        return target.writeUInt8(value, from);
+      case "smallint":
+        return target.writeInt16BE(value, from);
+      case "int":
+        return target.writeInt32BE(value, from);
+      default:
+        return writeLong(target, value, from);
+    }
+  } catch (cause) {
+    throw new OutOfRange(type, { cause });
   }
 }
 
-function whole(value: number): number {
-  if (Number.isSafeInteger(value)) return value;
-  throw new RangeError(`A column of whole numbers does not take ${value}.`);
+/** As two words: a BigInt for each would be slow. */
+function writeLong(target: Buffer, value: number, at: number): number {
+  if (!Number.isSafeInteger(value)) return target.writeBigInt64BE(BigInt(value), at);
+  target.writeInt32BE(Math.floor(value / WORD), at);
+  return target.writeUInt32BE(value >>> 0, at + LENGTH);
 }

@@ -26,15 +26,6 @@ export function claimable(session: Session, { now, limit, recover, seen }: DueRe
   return session.rows<LaneRow>(name, text, [now, now + LONGEST_WAIT_MS, limit, arrayOf("bigint", seen)]);
 }
 
-const EXPIRED = `select 1 from {}.lane
-  where status = 2 and (ready_at <= $1::bigint or ready_at > $2::bigint) and id <> all($3::bigint[]) limit 1`;
-
-/** Whether a lane has an expired lease, other than those that this transaction holds. */
-export async function hasExpiredLease(session: Session, now: number, held: readonly number[]): Promise<boolean> {
-  const rows = await session.rows("expired", EXPIRED, [now, now + LONGEST_WAIT_MS, arrayOf("bigint", held)]);
-  return rows.length > 0;
-}
-
 const SOONEST = `select (select min(ready_at) from {}.lane where status >= 3) as waiting,
   (select max(ready_at) from {}.lane where status >= 3) as farthest,
   (select min(ready_at) from {}.lane where status = 2) as leased,

@@ -2,7 +2,8 @@
 import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
 import { KEEP, OUTCOME, STATE, STATUS } from "../codes.ts";
 import { assigned, type Columns, named, transposed, unnested, type Values } from "./columns.ts";
-import { nullableBytes } from "./lanes.ts";
+import { LaneAppeared } from "./failures.ts";
+import { keyOf, nullableBytes } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import type { Session } from "./session.ts";
 import { TALLY, type TallySheet } from "./tally.ts";
@@ -50,6 +51,14 @@ const LANE: Columns = [
   ["peer", "bytea"],
   ["reference", "bytea"],
 ];
+/** What never changes about a lane comes after its id, and is not written again. */
+const NEW_LANE: Columns = [
+  ["id", "bigint"],
+  ["client", "int"],
+  ["tag", "smallint"],
+  ["message", "bytea"],
+  ...LANE.slice(1),
+];
 const BODY: Columns = [
   ["event", "bigint"],
   ["raw", "bytea"],
@@ -89,8 +98,15 @@ const EVENT_ASSIGNED = assigned(EVENT).replace(
   "duplicates = t.duplicates + new.duplicates",
 );
 
-/** The parts of the statement, each with the columns that its parameters fill. */
+/**
+ * The parts of the statement, each with the columns that its parameters fill. New lanes come first, sorted: here a transaction waits
+ * for another one that is making the same lane, and makes none itself then.
+ */
 const PARTS = [
+  {
+    columns: NEW_LANE,
+    write: (offset: number) => insert("lane", NEW_LANE, offset, "order by 2, 3, 4 on conflict do nothing"),
+  },
   { columns: NEW_EVENT, write: (offset: number) => insert("event", NEW_EVENT, offset) },
   { columns: BODY, write: (offset: number) => insert("body", BODY, offset) },
   { columns: EVENT, write: (offset: number) => update("event", EVENT, offset, EVENT_ASSIGNED) },
@@ -111,7 +127,7 @@ const FLUSH = (() => {
     offset += columns.length;
     return text;
   });
-  return `with ${parts.join(",\n")},\ntally as (${TALLY(offset)})\nselect pg_current_xact_id()::text as number`;
+  return `with ${parts.join(",\n")},\ntally as (${TALLY(offset)})\nselect pg_current_xact_id()::text as number, (select count(*) from part0)::int as made`;
 })();
 
 export interface NewBody {
@@ -128,7 +144,8 @@ export interface NewConflict extends NewBody {
 /** Lanes as they were read, so that what changed in them can be told. */
 export class Snapshot {
   readonly #names: Names;
-  readonly #lanes = new Map<LaneState, Values>();
+  /** Null for a lane that is not stored yet. */
+  readonly #lanes = new Map<LaneState, Values | null>();
   readonly #events = new Map<LaneEvent, Values>();
   readonly #gaps = new Map<object, number | null>();
 
@@ -145,13 +162,16 @@ export class Snapshot {
     }
   }
 
-  get lanes(): IterableIterator<LaneState> {
-    return this.#lanes.keys();
+  /** A lane that is to be made. */
+  enter(lane: LaneState): void {
+    this.#lanes.set(lane, null);
   }
 
   /**
    * Writes what differs from the snapshot. Attempts of the lanes are the new ones: old ones are not read. Resolves with the number of
    * the transaction, or null when nothing differs.
+   *
+   * @throws LaneAppeared when another transaction has made a lane meanwhile that is new to this one
    */
   async flush(
     session: Session,
@@ -160,6 +180,7 @@ export class Snapshot {
   ): Promise<string | null> {
     const changed = this.#changed(sheet);
     const rows: readonly (readonly Values[])[] = [
+      changed.newLanes,
       changed.newEvents,
       bodies.map(({ event, raw }) => [event, bytes(raw)]),
       changed.events,
@@ -170,11 +191,14 @@ export class Snapshot {
     ];
     if (rows.every(({ length }) => length === 0) && sheet.isBlank) return null;
     const parameters = PARTS.flatMap(({ columns }, index) => transposed(columns, rows[index] ?? []));
-    const [row] = await session.rows<{ number: string }>("flush", FLUSH, [...parameters, ...sheet.values()]);
-    return row?.number ?? null;
+    const values = [...parameters, ...sheet.values()];
+    const [row] = await session.rows<{ number: string; made: number }>("flush", FLUSH, values);
+    if (row?.made !== changed.newLanes.length) throw new LaneAppeared();
+    return row.number;
   }
 
   #changed(sheet: TallySheet) {
+    const newLanes: Values[] = [];
     const newEvents: Values[] = [];
     const events: Values[] = [];
     const lanes: Values[] = [];
@@ -182,8 +206,9 @@ export class Snapshot {
     const attempts: Values[] = [];
     for (const [lane, before] of this.#lanes) {
       const now = laneValues(lane);
-      if (!same(before, now)) lanes.push([lane.id, ...now]);
-      sheet.gauge("blocked", Number(now[0] === STATUS.blocked) - Number(before[0] === STATUS.blocked));
+      if (before === null) newLanes.push([lane.id, ...this.#keyOf(lane), ...now]);
+      else if (!same(before, now)) lanes.push([lane.id, ...now]);
+      sheet.gauge("blocked", Number(now[0] === STATUS.blocked) - Number(before?.[0] === STATUS.blocked));
       for (const event of lane.events) this.#addEvent(event, { newEvents, events, sheet });
       for (const gap of lane.gaps) {
         if (this.#gaps.has(gap) && this.#gaps.get(gap) === gap.filledAt) continue;
@@ -195,7 +220,12 @@ export class Snapshot {
     }
     // In the order in which repeats are locked, which wait for these rows and are waited for.
     events.sort((a, b) => Number(a[0]) - Number(b[0]));
-    return { newEvents, events, lanes, gaps, attempts };
+    return { newLanes, newEvents, events, lanes, gaps, attempts };
+  }
+
+  #keyOf({ key }: LaneState): Values {
+    const { client, tag, message } = keyOf(this.#names, key);
+    return [client, tag, message];
   }
 
   #addEvent(event: LaneEvent, into: { newEvents: Values[]; events: Values[]; sheet: TallySheet }): void {

@@ -1,9 +1,8 @@
 /** Locks lanes and reads what is in them: the lanes first, their events in a later statement, or wake-ups are lost. */
 import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
-import type { LaneKey, NewEvent } from "../../inbox/record.ts";
-import { outcomeWord, STATUS, stateWord, statusWord, TAG, tagWord } from "../codes.ts";
+import type { LaneKey } from "../../inbox/record.ts";
+import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../codes.ts";
 import { arrayOf } from "./arrays.ts";
-import { LaneAppeared } from "./failures.ts";
 import type { Names } from "./names.ts";
 import type { Session } from "./session.ts";
 import { bytesText, textBytes } from "./text.ts";
@@ -74,16 +73,6 @@ export const LANES_OF_MESSAGE = (message: string): string => `select k.id from {
   cross join lateral (
     select id from {}.lane where client = c.id and tag = t.tag and message = ${message}::bytea limit 1) k`;
 
-/** Waits for another transaction that is making the same lane, and then leaves it alone. */
-const MAKE = `with made as (insert into {}.lane (id, client, tag, message, peer, reference)
-  select * from unnest($1::bigint[], $2::int[], $3::smallint[], $4::bytea[], $5::bytea[], $6::bytea[])
-    as new (id, client, tag, message, peer, reference)
-  order by client, tag, message on conflict (client, tag, message) do nothing returning 1)
-  select count(*)::int as count from made`;
-
-/** One text: as rows, each number would be parsed with all that belongs to a row. */
-const LANE_IDS = "select array(select nextval('{}.lane_id') from generate_series(1, $1::int))::text as ids";
-
 const EVENTS = "select * from {}.event where lane = any($1::bigint[])";
 
 const GAPS = "select * from {}.gap where lane = any($1::bigint[])";
@@ -102,53 +91,31 @@ export function keyOf(names: Names, lane: LaneKey): Key {
 export function lockLanes(session: Session, ids: readonly number[], keys: readonly Key[]): Promise<readonly LaneRow[]> {
   const values = [
     arrayOf("bigint", ids),
-    arrayOf("int", keys.map(({ client }) => client)),
-    arrayOf("smallint", keys.map(({ tag }) => tag)),
-    arrayOf("bytea", keys.map(({ message }) => message)),
+    arrayOf(
+      "int",
+      keys.map(({ client }) => client),
+    ),
+    arrayOf(
+      "smallint",
+      keys.map(({ tag }) => tag),
+    ),
+    arrayOf(
+      "bytea",
+      keys.map(({ message }) => message),
+    ),
   ];
   return session.rows<LaneRow>("lock", LOCK, values);
-}
-
-/** Makes lanes. @throws LaneAppeared when another transaction has made one since */
-export async function makeLanes(
-  session: Session,
-  lanes: readonly { readonly key: Key; readonly event: Pick<NewEvent, "peer" | "externalReference"> }[],
-): Promise<readonly LaneRow[]> {
-  if (lanes.length === 0) return [];
-  // In the order of arrival, by which lanes that are due at the same time are claimed.
-  const ids = await newIds(session, "lane_ids", LANE_IDS, lanes.length);
-  const rows = lanes.map(({ key, event }, index) => newLane(ids[index] ?? 0, key, event));
-  const [made] = await session.rows<{ count: number }>("make", MAKE, [
-    arrayOf("bigint", ids),
-    arrayOf("int", rows.map(({ client }) => client)),
-    arrayOf("smallint", rows.map(({ tag }) => tag)),
-    arrayOf("bytea", rows.map(({ message }) => message)),
-    arrayOf("bytea", rows.map(({ peer }) => peer)),
-    arrayOf("bytea", rows.map(({ reference }) => reference)),
-  ]);
-  if (made?.count !== lanes.length) throw new LaneAppeared();
-  return rows;
-}
-
-function newLane(id: number, key: Key, event: Pick<NewEvent, "peer" | "externalReference">): LaneRow {
-  const { peer, externalReference } = event;
-  return {
-    ...{ ...key, id, status: STATUS.idle, ready_at: null, cursor: null, gap_since: null, epoch: 0 },
-    ...{ holder: null, leased: null, peer: nullableBytes(peer), reference: nullableBytes(externalReference) },
-  };
-}
-
-/** New numbers, ascending: the answer of a statement that gives them as the text of an array, `ids`. */
-export async function newIds(session: Session, name: string, text: string, count: number): Promise<readonly number[]> {
-  const [row] = await session.rows<{ ids: string }>(name, text, [count]);
-  if (row === undefined) throw new RangeError("The sequence gave no numbers.");
-  return row.ids.slice(1, -1).split(",").map(Number);
 }
 
 /** The lanes of locked rows, with their events and gaps. */
 export async function readLanes(session: Session, names: Names, rows: readonly LaneRow[]): Promise<LaneState[]> {
   if (rows.length === 0) return [];
-  const ids = [arrayOf("bigint", rows.map(({ id }) => id))];
+  const ids = [
+    arrayOf(
+      "bigint",
+      rows.map(({ id }) => id),
+    ),
+  ];
   // Sorted here: asked to, the planner may read all events in the order of their ids.
   const events = (await session.rows<EventRow>("events", EVENTS, ids)).toSorted((a, b) => a.id - b.id);
   await names.learn(session, { clients: rows.map(({ client }) => client), kinds: events.map(({ kind }) => kind) });

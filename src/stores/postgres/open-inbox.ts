@@ -6,17 +6,14 @@ import type { PgPool } from "./driver.ts";
 import { checkServer } from "./durability.ts";
 import { asStoreError } from "./failures.ts";
 import { enterInstance, removeInstances } from "./instances.ts";
-import { newIds } from "./lanes.ts";
 import { migrate } from "./migrate.ts";
 import { Names } from "./names.ts";
-import { type Access, inTransaction, type Session, withSession } from "./session.ts";
+import { type Access, inTransaction, NOW, type Session, withSession } from "./session.ts";
 import type { InboxSettings } from "./settings.ts";
 import { Wake } from "./wake.ts";
 
-const NOW = "select (extract(epoch from clock_timestamp()) * 1000)::bigint as now";
 /** What became ready at a time that has not come again waits for nothing. */
 const MAKE_DUE = "update {}.lane set ready_at = $1::bigint where status = 3 and ready_at > $1::bigint";
-const IDS = "select array(select nextval('{}.event_id') from generate_series(1, $1::int))::text as ids";
 
 export class OpenInbox {
   readonly context: OpenContext;
@@ -72,12 +69,6 @@ export class OpenInbox {
   /** Whether the clock shows less than it did when this process wrote last. */
   wentBack(now: number): boolean {
     return now < this.#latest;
-  }
-
-  /** New ids, ascending. */
-  async eventIds(session: Session, count: number): Promise<readonly number[]> {
-    if (count === 0) return [];
-    return newIds(session, "event_ids", IDS, count);
   }
 
   transaction<T>(work: (session: Session) => Promise<T>): Promise<T> {
@@ -156,6 +147,7 @@ export async function openInbox(settings: InboxSettings, context: OpenContext): 
 /** The database's clock, which all processes share; a test's own clock instead. Epoch milliseconds. */
 export async function readClock(session: Session, clock: Clock): Promise<number> {
   if (clock !== systemClock) return clock.now();
+  if (session.begunAt !== null) return session.begunAt;
   const [row] = await session.rows<{ now: number }>("now", NOW);
   return row?.now ?? clock.now();
 }

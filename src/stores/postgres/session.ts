@@ -13,6 +13,8 @@ export interface Session {
   discard(why: unknown): void;
   /** Why the connection broke or was discarded; undefined while it is good. */
   readonly loss: Error | undefined;
+  /** The server's clock as the transaction began, epoch milliseconds; null once something was done in it, or outside of one. */
+  readonly begunAt: number | null;
 }
 
 /**
@@ -29,13 +31,16 @@ export function limit(setting: "idle_in_transaction_session_timeout" | "statemen
   return `select set_config('${setting}', '${LIMIT_MS}', true) where current_setting('${setting}') = '0'`;
 }
 
+/** The server's clock, epoch milliseconds, as `now`. */
+export const NOW = "select (extract(epoch from clock_timestamp()) * 1000)::bigint as now";
+
 /**
  * Whatever the server's defaults, a commit here is on disk when it is told, and a statement sees what was committed while the one
  * before it waited for a lock. And plans are kept from a time when the tables were small: a scan that was cheap then would be
  * repeated when they have grown.
  */
 const BEGIN = `begin isolation level read committed; set local synchronous_commit = on; set local enable_seqscan = off;
-  ${limit("idle_in_transaction_session_timeout")}`;
+  ${limit("idle_in_transaction_session_timeout")}; ${NOW}`;
 /** A server that is gone without a word would be waited for until the system's own limits, which are minutes. */
 export const ANSWER_MS = 30_000;
 /** All connections of the pool may be taken, and a pool of the user's may wait for ever. */
@@ -56,21 +61,22 @@ export interface Access {
 }
 
 /** Runs `work` with a connection. One that broke is not given back. */
-export async function withSession<T>(access: Access, work: (session: Session) => Promise<T>): Promise<T> {
+export function withSession<T>(access: Access, work: (session: Session) => Promise<T>): Promise<T> {
+  return onConnection(access, work);
+}
+
+async function onConnection<T>(access: Access, work: (session: Connected) => Promise<T>): Promise<T> {
   const client = await connect(access);
-  let broken: Error | undefined;
-  const discard = (why?: unknown) => {
-    broken ??= why instanceof Error ? why : new Error("The connection ended.");
-  };
-  client.on("error", discard);
+  const session = new Connected(access, client);
+  client.on("error", session.discard);
   try {
-    return await work(sessionOf(access, client, { discard, loss: () => broken }));
+    return await work(session);
   } catch (error) {
-    if (isUnanswered(error)) discard(error);
+    if (isUnanswered(error)) session.discard(error);
     throw error;
   } finally {
-    client.removeListener("error", discard);
-    giveBack(client, broken);
+    client.removeListener("error", session.discard);
+    giveBack(client, session.loss);
   }
 }
 
@@ -106,7 +112,7 @@ function ignoreLoss(): void {}
 export async function inTransaction<T>(access: Access, work: (session: Session) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await withSession(access, (session) => transact(session, work));
+      return await onConnection(access, (session) => transact(session, work));
     } catch (error) {
       if (!isContention(error) || attempt >= MOST_TRIES) throw error;
     }
@@ -114,9 +120,9 @@ export async function inTransaction<T>(access: Access, work: (session: Session) 
   }
 }
 
-async function transact<T>(session: Session, work: (session: Session) => Promise<T>): Promise<T> {
+async function transact<T>(session: Connected, work: (session: Session) => Promise<T>): Promise<T> {
   const { client } = session;
-  await client.query({ text: BEGIN, query_timeout: ANSWER_MS });
+  await session.begin();
   try {
     const result = await work(session);
     await client.query({ text: "commit", query_timeout: ANSWER_MS });
@@ -129,27 +135,51 @@ async function transact<T>(session: Session, work: (session: Session) => Promise
   }
 }
 
-function sessionOf(
-  access: Access,
-  client: PgClient,
-  connection: { readonly discard: Session["discard"]; readonly loss: () => Error | undefined },
-): Session {
-  return {
-    client,
-    discard: connection.discard,
-    get loss() {
-      return connection.loss();
-    },
-    async rows<Row>(name: string | null, template: string, values: readonly unknown[] = []) {
-      const text = textOf(access, name, template);
-      // Another store may share the pool, with another schema.
-      const query =
-        access.prepares && name !== null
-          ? { name: `${name} ${access.schema}`, text, values, types, query_timeout: ANSWER_MS }
-          : { text, values, types, query_timeout: ANSWER_MS };
-      const { rows } = await client.query(query);
-      return rows as readonly Row[];
-    },
+class Connected implements Session {
+  readonly client: PgClient;
+  readonly #access: Access;
+  #loss: Error | undefined;
+  #begunAt: number | null = null;
+
+  constructor(access: Access, client: PgClient) {
+    this.#access = access;
+    this.client = client;
+  }
+
+  get loss(): Error | undefined {
+    return this.#loss;
+  }
+
+  get begunAt(): number | null {
+    return this.#begunAt;
+  }
+
+  /** Bound: it hears the connection's errors too. */
+  readonly discard = (why?: unknown): void => {
+    this.#loss ??= why instanceof Error ? why : new Error("The connection ended.");
+  };
+
+  async begin(): Promise<void> {
+    const answer: unknown = await this.client.query({ text: BEGIN, types, query_timeout: ANSWER_MS });
+    // pg answers a text of several statements with a result for each; the last one is the clock's.
+    const results = answer as readonly { readonly rows: readonly { readonly now?: number }[] }[];
+    this.#begunAt = results.at(-1)?.rows[0]?.now ?? null;
+  }
+
+  /** Bound: it is handed on by itself. */
+  readonly rows = async <Row>(
+    name: string | null,
+    template: string,
+    values: readonly unknown[] = [],
+  ): Promise<readonly Row[]> => {
+    this.#begunAt = null;
+    const text = textOf(this.#access, name, template);
+    const { prepares, schema } = this.#access;
+    const query = { text, values, types, query_timeout: ANSWER_MS };
+    // Another store may share the pool, with another schema.
+    const isNamed = prepares && name !== null;
+    const { rows } = await this.client.query(isNamed ? { ...query, name: `${name} ${schema}` } : query);
+    return rows as readonly Row[];
   };
 }
 

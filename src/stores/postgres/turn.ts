@@ -6,7 +6,7 @@ import type { ClaimRequest, Settle, SettleResult, Turn, TurnResult } from "../..
 import { type Accepted, acceptAll, lanesOf } from "./accept.ts";
 import { readBodies } from "./bodies.ts";
 import type { PgClient } from "./driver.ts";
-import { claimable, hasExpiredLease } from "./due.ts";
+import { claimable } from "./due.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { quarantineAll } from "./quarantine.ts";
 import { countRepeats } from "./repeats.ts";
@@ -29,8 +29,10 @@ export async function runTurn(
   const { claim } = turn;
   const claimed: Claimed = { leased: [], retired: [] };
   if (claim.lane === undefined) await claimDue(work, claim, claimed);
-  const mayLease = claim.mode === "ordinary" && claim.lane === undefined && !(await isRecoveryDue(work));
-  const accepted = await acceptAll(work, { events: turn.accepts, lateEvents: turn.lateEvents }, (lane) => {
+  const { events: ids, expired } = await work.enter(turn.accepts.length);
+  const isRecoveryDue = () => expired || hasExpiredLease(work);
+  const mayLease = claim.mode === "ordinary" && claim.lane === undefined && !isRecoveryDue();
+  const accepted = await acceptAll(work, { events: turn.accepts, lateEvents: turn.lateEvents, ids }, (lane) => {
     const free = mayLease && claimed.leased.length < claim.limit && lane.status !== "leased";
     if (free && laneIsDue(lane, work.moment.now)) claimLane(work.moment, lane, claim, claimed);
   });
@@ -55,7 +57,7 @@ export async function runTurn(
       return toLease(leased, rawOf(id) ?? new Uint8Array(), places.get(id) ?? null);
     }),
     retired: claimed.retired.map((event) => toEventRecord(event, rawOf(event.id) ?? null)),
-    recoveryDue: await isRecoveryDue(work),
+    recoveryDue: isRecoveryDue(),
   };
 }
 
@@ -112,9 +114,7 @@ function placesOf(accepted: readonly Accepted[]): ReadonlyMap<number, number> {
   return places;
 }
 
-/** Whether an expired lease is left: among the lanes in hand as they were decided, or among all others. */
-async function isRecoveryDue({ session, byId, moment }: Workspace): Promise<boolean> {
-  const isExpired = (lane: LaneState) => lane.status === "leased" && laneIsDue(lane, moment.now);
-  if ([...byId.values()].some(isExpired)) return true;
-  return hasExpiredLease(session, moment.now, [...byId.keys()]);
+/** Whether an expired lease is left among the lanes in hand, as they were decided. */
+function hasExpiredLease({ byId, moment }: Workspace): boolean {
+  return [...byId.values()].some((lane) => lane.status === "leased" && laneIsDue(lane, moment.now));
 }

@@ -1,8 +1,9 @@
 /** The lanes of one transaction, locked and read, and what is decided about them until it is written. */
-import type { LaneState, Moment } from "../../inbox/lanes/state.ts";
+import { type LaneState, type Moment, newLane } from "../../inbox/lanes/state.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import { type NewBody, type NewConflict, Snapshot } from "./flush.ts";
-import { type Key, keyText, type LaneRow, lockLanes, makeLanes, readLanes, toLane } from "./lanes.ts";
+import { type Key, keyText, type LaneRow, lockLanes, readLanes } from "./lanes.ts";
+import { type Numbers, newNumbers } from "./numbers.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
 import { TallySheet, TURNS } from "./tally.ts";
@@ -10,7 +11,7 @@ import { TallySheet, TURNS } from "./tally.ts";
 /** Which lane is wanted, and what is to stand on it if it is new. */
 export interface WantedLane {
   readonly key: Key;
-  readonly event: Pick<NewEvent, "peer" | "externalReference">;
+  readonly event: Pick<NewEvent, "lane" | "peer" | "externalReference">;
 }
 
 export class Workspace {
@@ -20,6 +21,7 @@ export class Workspace {
   readonly sheet: TallySheet;
   readonly byId = new Map<number, LaneState>();
   readonly byKey = new Map<string, LaneState>();
+  readonly #missing = new Map<string, WantedLane>();
   readonly #snapshot: Snapshot;
   readonly #bodies: NewBody[] = [];
   readonly #conflicts: NewConflict[] = [];
@@ -33,21 +35,31 @@ export class Workspace {
     this.moment = { now, firstSequence, holder: String(inbox.instance), tally: this.sheet };
   }
 
-  /** Locks and reads lanes by id and by key, and makes those keys that do not exist. */
+  /** Locks and reads lanes by id and by key. Those of `wanted` that are not there are made by `enter()`. */
   async lock(ids: readonly number[], wanted: readonly WantedLane[]): Promise<void> {
     if (ids.length + wanted.length === 0) return;
-    const missing = new Map(wanted.map((lane) => [keyText(lane.key), lane]));
-    const keys = [...missing.values()].map(({ key }) => key);
+    for (const lane of wanted) this.#missing.set(keyText(lane.key), lane);
+    const keys = [...this.#missing.values()].map(({ key }) => key);
     const rows = await lockLanes(this.session, [...new Set(ids)], keys);
-    for (const row of rows) missing.delete(keyText(row));
-    const made = await makeLanes(this.session, [...missing.values()]);
+    for (const row of rows) this.#missing.delete(keyText(row));
     await this.add(rows);
-    // Nothing can be in a lane that this transaction has made.
-    const { names } = this.inbox;
-    this.#keep(
-      made,
-      made.map((row) => toLane(names, row)),
-    );
+  }
+
+  /** Makes the lanes that are missing, and gives numbers for new events. They are written by `flush()`. */
+  async enter(events: number): Promise<Pick<Numbers, "events" | "expired">> {
+    const missing = [...this.#missing.values()];
+    const held = [...this.byId.keys()];
+    const wanted = { lanes: missing.length, events, now: this.moment.now, held };
+    const numbers = await newNumbers(this.session, wanted);
+    // In the order of arrival, by which lanes that are due at the same time are claimed.
+    for (const [index, { key, event }] of missing.entries()) {
+      const lane = newLane(numbers.lanes[index] ?? 0, event.lane, event);
+      this.#snapshot.enter(lane);
+      this.byId.set(lane.id, lane);
+      this.byKey.set(keyText(key), lane);
+    }
+    this.#missing.clear();
+    return numbers;
   }
 
   /** Reads the lanes of rows that this transaction has locked. */

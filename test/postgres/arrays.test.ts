@@ -1,0 +1,61 @@
+/** Arrays as the server takes them: what it reads is what was written. */
+import { describe, expect, it } from "vitest";
+import { arrayOf, type ElementType, OutOfRange } from "../../src/stores/postgres/arrays.ts";
+import { newPool } from "./place.ts";
+
+/** How the server reads an array that was written here, each element as its text. */
+async function readBack(type: ElementType, values: readonly unknown[]): Promise<(string | null)[]> {
+  const text = type === "bytea" ? "encode(v, 'hex')" : "v::text";
+  const sql = `select coalesce(array_agg(${text} order by n), '{}') as read from unnest($1::${type}[]) with ordinality as a (v, n)`;
+  const { rows } = await newPool().query(sql, [arrayOf(type, values)]);
+  return rows[0].read;
+}
+
+describe("arrayOf()", () => {
+  it.each<[ElementType, readonly unknown[]]>([
+    [
+      "bigint",
+      [0, 1, -1, 2 ** 32, -(2 ** 32) - 1, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 2 ** 60, -(2 ** 63)],
+    ],
+    ["int", [0, 2 ** 31 - 1, -(2 ** 31)]],
+    ["smallint", [0, 32_767, -32_768]],
+    ["text", ["", "é", '{"a",NULL}', "\\", "\u{1f600}"]],
+  ])("writes %s to the last value of its range", async (type, values) => {
+    const exact = (value: unknown) => (typeof value === "number" ? BigInt(value) : value);
+    expect(await readBack(type, values)).toEqual(values.map((value) => `${exact(value)}`));
+  });
+
+  it("writes booleans and bytes", async () => {
+    expect(await readBack("boolean", [true, false])).toEqual(["true", "false"]);
+    const all = Uint8Array.from({ length: 256 }, (_, byte) => byte);
+    const part = Buffer.from([9, 8, 7, 6]).subarray(1, 3);
+    expect(await readBack("bytea", [all, part, new Uint8Array()])).toEqual([
+      Buffer.from(all).toString("hex"),
+      "0807",
+      "",
+    ]);
+  });
+
+  it.each<ElementType>(["bigint", "int", "smallint", "boolean", "bytea", "text"])(
+    "writes nulls and nothing as %s",
+    async (type) => {
+      expect(await readBack(type, [null, undefined])).toEqual([null, null]);
+      expect(await readBack(type, [])).toEqual([]);
+    },
+  );
+
+  it.each<[ElementType, number]>([
+    ["bigint", 2 ** 63],
+    ["bigint", 1.5],
+    ["bigint", Number.NaN],
+    ["int", 2 ** 31],
+    ["int", Number.POSITIVE_INFINITY],
+    ["smallint", 32_768],
+    ["boolean", 256],
+  ])("refuses for %s what it does not hold, without showing it (%d)", (type, value) => {
+    expect(() => arrayOf(type, [value])).toThrow(OutOfRange);
+    expect(() => arrayOf(type, [value])).toThrow(
+      expect.not.objectContaining({ message: expect.stringContaining(`${value}`) }),
+    );
+  });
+});
