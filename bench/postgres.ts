@@ -51,7 +51,7 @@ async function measure({ url }: PostgresServer, limited: Limit, beside: string):
   const schema = isFilled ? "bench_full" : "bench_empty";
   const store = postgresStore(url, { schema, listen: false, maxConnections: AT_ONCE });
   await store.open({
-    ...{ clock: systemClock, logger: silentLogger, name: "default", firstSequence: 1, toleranceMs: 300_000 },
+    ...{ clock: systemClock, logger: silentLogger, rules: { name: "default", firstSequence: 1, toleranceMs: 300_000 } },
     ...{ migrate: "auto", instance: thisInstance() },
   });
   if (isFilled) await fill(url, schema);

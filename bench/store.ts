@@ -13,9 +13,7 @@ export async function openStore(path: string) {
   await store.open({
     clock: systemClock,
     logger: silentLogger,
-    name: "default",
-    firstSequence: 1,
-    toleranceMs: 300_000,
+    rules: { name: "default", firstSequence: 1, toleranceMs: 300_000 },
     migrate: "auto",
     instance: thisInstance(),
   });

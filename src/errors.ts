@@ -9,6 +9,7 @@ export type OncehookErrorCode =
   | "already_started"
   | "no_handlers"
   | "wrong_receiver_name"
+  | "no_inbox"
   | "inbox_too_new"
   | "migration_needed"
   | "copy_refused"

@@ -26,9 +26,11 @@ import type {
   Outcome,
   QuarantineRecord,
 } from "./record.ts";
+import type { AskedRules, InboxRules } from "./rules.ts";
 import type { ImportAnswer, ImportPage, TransferredLane } from "./transfer.ts";
 
 export type * from "./operations.ts";
+export type { AskedRules, InboxRules } from "./rules.ts";
 export type * from "./transfer.ts";
 
 /**
@@ -43,8 +45,8 @@ export interface InboxStore<Tx = unknown> {
   /** Names the place, for messages and for telling two stores apart: `sqlite:/data/inbox.db`. Never a password. */
   readonly location: string;
 
-  /** Opens and migrates. Leases of processes of this host that no longer run expire at once. */
-  open(context: OpenContext): Promise<void>;
+  /** Opens and migrates; resolves with the rules that apply. Leases of processes of this host that no longer run expire at once. */
+  open(context: OpenContext): Promise<InboxRules>;
 
   /**
    * One write transaction: settles and counts repeats, claims what is due into the free slots, then accepts (leasing at
@@ -104,15 +106,8 @@ export interface StoreCapabilities {
 export interface OpenContext {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The receiver this inbox belongs to; recorded at first open, and another name is refused (`wrong_receiver_name`). */
-  readonly name: string;
-  /** The sequence a message begins with; with `"any"` the first arrival is taken for the first. */
-  readonly firstSequence: number | "any";
-  /**
-   * Past and future tolerance of timestamps together, in milliseconds: how long a delivery can be replayed. Stored, so that
-   * pruning elsewhere follows the same rule: no identity goes before this and a day.
-   */
-  readonly toleranceMs: number;
+  /** Those of the receiver, or `"recorded"`: then an inbox that is not there is not made (`no_inbox`), and nothing is recorded. */
+  readonly rules: AskedRules;
   /** `"check"` refuses an inbox that needs a migration instead of migrating it. */
   readonly migrate: "auto" | "check";
   /** Opened by a copy, which may be one that goes on: any other open of an inbox whose import has not ended is refused. */

@@ -226,10 +226,8 @@ export class Engine<Tx> {
     await store.open({
       clock,
       logger,
-      name,
-      firstSequence,
       // From the oldest to the farthest timestamp that is taken: a replay of one delivery is verified for so long.
-      toleranceMs: tolerance.pastMs + tolerance.futureMs,
+      rules: { name, firstSequence, toleranceMs: tolerance.pastMs + tolerance.futureMs },
       migrate,
       instance: thisInstance(),
     });

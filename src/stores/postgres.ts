@@ -62,6 +62,7 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
       try {
         const inbox = await openInbox(settings, context);
         opened = { inbox, effects: new EffectSettles(inbox) };
+        return inbox.rules;
       } finally {
         opening = false;
       }

@@ -100,6 +100,7 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
       opening = true;
       try {
         opened = await openInbox(settings, context);
+        return opened.rules;
       } finally {
         opening = false;
       }

@@ -227,9 +227,11 @@ export async function openBench<Tx = never>(options: BenchOptions<Tx> = {}): Pro
   return new Bench<Tx>(store, options).open();
 }
 
+export const RULES = { name: "default", firstSequence: 1, toleranceMs: 300_000 };
+
 export function openContext(clock: FakeClock, logger: Logger, id = "one"): OpenContext {
   const instance = { id, host: "here", pid: process.pid, pidStartedAt: "1" };
-  return { clock, logger, name: "default", firstSequence: 1, toleranceMs: 300_000, migrate: "auto", instance };
+  return { clock, logger, rules: RULES, migrate: "auto", instance };
 }
 
 /** An outbound event as the receiver makes it; `message.sent` unless the wish says otherwise. */

@@ -10,7 +10,7 @@ import { secretStoreContract } from "../../src/testing/secret-store-contract.ts"
 import { failureOf } from "../support/failure-of.ts";
 import { makePath, open } from "./sqlite-place.ts";
 import { createSealing, FULL, SECRET, SLOTS, secretsAt } from "./sqlite-secrets-place.ts";
-import { contextOf, event, turn } from "./sqlite-turns.ts";
+import { contextOf, event, RULES, turn } from "./sqlite-turns.ts";
 
 describe("sqliteSecrets() with a key file", () => {
   secretStoreContract({
@@ -125,7 +125,7 @@ describe("the file", () => {
   it("may be made by the secrets first: a receiver of any name opens it then", async () => {
     const path = makePath();
     await secretsAt(path).write("inbound", SLOTS, 0);
-    const store = await open(sqliteStore(path), { name: "billing", migrate: "check" });
+    const store = await open(sqliteStore(path), { rules: { ...RULES, name: "billing" }, migrate: "check" });
     expect((await store.step(turn({ accepts: [event("m")] }))).accepted).toMatchObject([{ outcome: "accepted" }]);
   });
 

@@ -7,8 +7,10 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { thisInstance } from "../../src/internal/process.ts";
 import type { SqliteDatabase } from "../../src/stores/sqlite.ts";
 
+export const RULES = { name: "test", firstSequence: 1, toleranceMs: 300_000 };
+
 export function contextOf(overrides: Partial<OpenContext> = {}): OpenContext {
-  const standard = { clock: systemClock, logger: silentLogger, name: "test", firstSequence: 1, toleranceMs: 300_000 };
+  const standard = { clock: systemClock, logger: silentLogger, rules: RULES };
   return { ...standard, migrate: "auto", instance: thisInstance(), ...overrides };
 }
 

@@ -1,10 +1,20 @@
 /** Brings the schema to this version, or says why it must not. */
 import { SetupError } from "../../errors.ts";
+import { type InboxRules, noInbox, rulesFor } from "../../inbox/rules.ts";
 import type { OpenContext } from "../../inbox/store.ts";
 import { copyUnfinished } from "../../inbox/transfer.ts";
+import { rulesFromMeta, rulesToMeta } from "../recorded-rules.ts";
 import { type PgClient, types } from "./driver.ts";
 import { sqlState } from "./failures.ts";
 import { inbox } from "./migrations/0001-inbox.ts";
+
+/** Where the inbox is. */
+interface Place {
+  /** The schema, quoted. */
+  readonly schema: string;
+  /** For messages. */
+  readonly location: string;
+}
 
 interface Migration {
   readonly sql: string;
@@ -18,25 +28,27 @@ const MIGRATIONS: readonly Migration[] = [{ sql: inbox, minReader: 1 }];
 /**
  * Runs what is missing in one transaction, under a lock that other processes wait for; checks whose inbox it is.
  *
- * @throws SetupError `inbox_too_new`, `migration_needed` with `"check"`, `wrong_receiver_name`, and `invalid_option` for a
+ * @throws SetupError `inbox_too_new`, `migration_needed` with `"check"`, `wrong_receiver_name`, `no_inbox`, and `invalid_option` for a
  *   schema that holds something else
  */
-export async function migrate(client: PgClient, schema: string, context: OpenContext): Promise<void> {
+export async function migrate(client: PgClient, place: Place, context: OpenContext): Promise<InboxRules> {
+  const { schema } = place;
   await client.query("begin");
   try {
     // Another process may migrate a large inbox meanwhile, and the role's own limits are meant for small statements.
     await client.query("set local statement_timeout = 0; set local lock_timeout = 0");
     await client.query("select pg_advisory_xact_lock(hashtext('oncehook ' || $1))", [schema]);
-    await bringUp(client, schema, context.migrate);
-    await claimName(client, schema, context);
+    await bringUp(client, place, context);
+    const rules = await applyRules(client, place, context);
     await client.query("commit");
+    return rules;
   } catch (error) {
     await client.query("rollback").catch(() => {});
     throw error;
   }
 }
 
-async function bringUp(client: PgClient, schema: string, mode: OpenContext["migrate"]): Promise<void> {
+async function bringUp(client: PgClient, { schema, location }: Place, context: OpenContext): Promise<void> {
   const { found, minReader } = await schemaOf(client, schema);
   const newest = MIGRATIONS.length;
   if (found > newest && minReader > newest) {
@@ -44,7 +56,8 @@ async function bringUp(client: PgClient, schema: string, mode: OpenContext["migr
     throw new SetupError("inbox_too_new", message, { fields: { schema: found, newest } });
   }
   if (found >= newest) return;
-  if (mode === "check") {
+  if (found === 0 && context.rules === "recorded") throw noInbox(location);
+  if (context.migrate === "check") {
     const message = `The inbox has schema ${found} and needs ${newest}: open it once with migrate: "auto".`;
     throw new SetupError("migration_needed", message, { fields: { schema: found, newest } });
   }
@@ -85,19 +98,18 @@ function notOurs(schema: string): SetupError {
   return new SetupError("invalid_option", message, { fields: { option: "schema" } });
 }
 
-/** Records whose inbox this is, at its first open; refuses another receiver later. */
-async function claimName(client: PgClient, schema: string, context: OpenContext): Promise<void> {
-  const recorded = await readMeta(client, schema, "name");
-  if (recorded !== undefined && recorded !== context.name) {
-    const message =
-      "This inbox belongs to a receiver of another name: give each receiver its own schema, or keep the name.";
-    throw new SetupError("wrong_receiver_name", message);
-  }
+/** Records whose inbox this is, and the rest of a receiver's rules. @returns the rules that apply */
+async function applyRules(client: PgClient, { schema, location }: Place, context: OpenContext): Promise<InboxRules> {
+  const recorded = rulesFromMeta({
+    name: await readMeta(client, schema, "name"),
+    first_sequence: await readMeta(client, schema, "first_sequence"),
+    tolerance_ms: await readMeta(client, schema, "tolerance_ms"),
+  });
+  const rules = rulesFor(context.rules, recorded, location);
   const isPart = (await readMeta(client, schema, "copied_from")) && !(await readMeta(client, schema, "copy_finished"));
   if (isPart && context.copying !== true) throw copyUnfinished(schema);
-  await writeMeta(client, schema, "name", context.name);
-  await writeMeta(client, schema, "first_sequence", String(context.firstSequence));
-  await writeMeta(client, schema, "tolerance_ms", String(context.toleranceMs));
+  for (const [key, value] of Object.entries(rulesToMeta(rules))) await writeMeta(client, schema, key, value);
+  return rules;
 }
 
 async function readMeta(client: PgClient, schema: string, key: string): Promise<string | undefined> {

@@ -29,7 +29,7 @@ export class Workspace {
     this.session = session;
     this.sheet = new TallySheet(inbox.instance);
     this.#snapshot = new Snapshot(inbox.names);
-    const { firstSequence } = inbox.context;
+    const { firstSequence } = inbox.rules;
     this.moment = { now, firstSequence, holder: String(inbox.instance), tally: this.sheet };
   }
 
