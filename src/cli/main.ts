@@ -14,7 +14,7 @@ for (const stream of [process.stdout, process.stderr]) stream.on("error", () => 
 try {
   await program().parseAsync();
 } catch (error) {
-  const { text, exitCode } = endingOf(error);
+  const { text, exitCode } = endingOf(error, { debug: process.argv.includes("--debug") });
   process.stderr.write(text);
   process.exitCode = exitCode;
 }
