@@ -22,7 +22,7 @@ function fileWith(text: string): string {
 
 function withEnvironment(value: string | undefined): void {
   vi.stubEnv(WEBHOOK_SECRET.environment, value);
-  onTestFinished(() => vi.unstubAllEnvs());
+  onTestFinished(() => void vi.unstubAllEnvs());
 }
 
 describe("givenSecret()", () => {
