@@ -7,6 +7,7 @@ import type {
   EventQuery,
   Heartbeat,
   InboxStats,
+  LaneQuery,
   Page,
   PrunePolicy,
   PruneResult,
@@ -20,6 +21,7 @@ import type {
   LaneId,
   LaneKey,
   LaneRecord,
+  LaneSummary,
   NewEvent,
   NewQuarantine,
   OnDead,
@@ -66,6 +68,8 @@ export interface InboxStore<Tx = unknown> {
 
   /** Events by filter, newest first unless asked otherwise; never more than `limit`. */
   find(query: EventQuery): Promise<Page<EventRecord>>;
+  /** Lanes by filter, those made last first; never more than `limit`. Each is as it was at one moment, a page need not be. */
+  findLanes(query: LaneQuery): Promise<Page<LaneSummary>>;
   findQuarantined(query: QuarantineQuery): Promise<Page<QuarantineRecord>>;
   /** One lane with everything in it; null when there is none. */
   lane(ref: LaneKey | LaneId): Promise<LaneRecord | null>;

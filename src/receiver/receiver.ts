@@ -59,6 +59,7 @@ export class Receiver<Tx = unknown> {
     this.#http = new HttpIntake(() => this.#engine, this.#keyrings);
     this.#inbox = new InboxOperator({
       store: () => this.#engine.options.store,
+      clock,
       gapWaitMs,
       open: () => this.#engine.open(),
       acted: () => this.#engine.afterAct(),

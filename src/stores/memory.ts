@@ -14,7 +14,7 @@ import { exportLanes } from "./memory/export.ts";
 import { importPage } from "./memory/import.ts";
 import { act } from "./memory/operator.ts";
 import { prune } from "./memory/prune.ts";
-import { find, findQuarantined, stats } from "./memory/reading.ts";
+import { find, findLanes, findQuarantined, stats } from "./memory/reading.ts";
 import { extend, settle } from "./memory/settle.ts";
 import {
   createState,
@@ -59,6 +59,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
     extend: (leases, leaseMs) => inMoment((moment) => leases.map((ref) => extend(moment, ref, leaseMs))),
     nextDue: () => inMoment(nextDue),
     find: (query) => inMoment(() => find(state, query)),
+    findLanes: (query) => inMoment(() => findLanes(state, query)),
     findQuarantined: (query) => inMoment(() => findQuarantined(state, query)),
     lane: (ref) =>
       inMoment(() => {

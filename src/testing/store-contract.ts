@@ -7,6 +7,7 @@ import { copyCases } from "./store-contract-copy.ts";
 import { effectCases } from "./store-contract-effects.ts";
 import { eraseCases } from "./store-contract-erase.ts";
 import { gapCases } from "./store-contract-gaps.ts";
+import { laneCases } from "./store-contract-lanes.ts";
 import { lateCases } from "./store-contract-late.ts";
 import { checkAgainstModel, type ModelRuns } from "./store-contract-model.ts";
 import { operatorCases } from "./store-contract-operator.ts";
@@ -49,6 +50,7 @@ const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
   ["replay", replayCases],
   ["operator", operatorCases],
   ["erase", eraseCases],
+  ["lanes", laneCases],
   ["upkeep", upkeepCases],
   ["copy", copyCases],
 ];

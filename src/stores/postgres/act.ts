@@ -30,9 +30,9 @@ export async function act(inbox: OpenInbox, request: Act, by: string): Promise<A
 async function perform(work: Workspace, request: Act): Promise<ActResult> {
   switch (request.kind) {
     case "replay":
-      return replay(work.moment, await eventOf(work, request.event));
+      return replay(work.moment, await eventOf(work, request.event), request.from);
     case "discard":
-      return discard(work.moment, await eventOf(work, request.event));
+      return discard(work.moment, await eventOf(work, request.event), request.from);
     case "unblock":
       await work.lock([request.lane], []);
       return unblock(work.moment, work.byId.get(request.lane));

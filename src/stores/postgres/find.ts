@@ -2,6 +2,7 @@
 import type { EventRecord, QuarantineRecord } from "../../inbox/record.ts";
 import type { EventQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { HELD, OUTCOME, STATE } from "../codes.ts";
+import { Conditions } from "./conditions.ts";
 import { LANES_OF_MESSAGE } from "./lanes.ts";
 import {
   EVENT,
@@ -13,23 +14,6 @@ import {
 } from "./records.ts";
 import type { Session } from "./session.ts";
 import { textBytes } from "./text.ts";
-
-/** Collects conditions with their parameters. */
-class Conditions {
-  readonly values: unknown[] = [];
-  readonly #sql: string[] = [];
-
-  /** `?` in `sql` becomes the parameter; nothing is added for an undefined value. */
-  add(value: unknown, sql: string): void {
-    if (value === undefined) return;
-    this.values.push(value);
-    this.#sql.push(sql.replaceAll("?", `$${this.values.length}`));
-  }
-
-  get where(): string {
-    return this.#sql.length === 0 ? "" : `where ${this.#sql.join(" and ")}`;
-  }
-}
 
 export async function find(session: Session, query: EventQuery): Promise<Page<EventRecord>> {
   const conditions = conditionsOf(query);

@@ -5,6 +5,7 @@ import type {
   GapRecord,
   LaneKey,
   LaneRecord,
+  LaneSummary,
   QuarantineRecord,
 } from "../../inbox/record.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
@@ -55,9 +56,42 @@ interface LaneFacts extends Omit<LaneRecord, "key" | "status" | "events" | "gaps
   readonly status: number;
 }
 
-const LANE = `select l.id, c.name as apiClientId, l.tag, l.message as messageId, l.cursor, l.status, l.ready_at as readyAt,
-  l.gap_since as gapSince, l.epoch, l.peer, l.reference as externalReference
-  from oncehook_lane l join oncehook_client c on c.id = l.client`;
+const LANE_FACTS = `l.id, c.name as apiClientId, l.tag, l.message as messageId, l.cursor, l.status, l.ready_at as readyAt,
+  l.gap_since as gapSince, l.epoch, l.peer, l.reference as externalReference`;
+const LANE = `select ${LANE_FACTS} from oncehook_lane l join oncehook_client c on c.id = l.client`;
+
+/** Columns, joined tables and order of a lane as `toSummary` reads it. */
+export const SUMMARY = `select ${LANE_FACTS}, n.id as newestId, k.name as newestType, n.seq as newestSequence,
+  n.accepted as newestAcceptedAt, n.state as newestState
+  from oncehook_lane l cross join oncehook_client c on c.id = l.client
+  cross join oncehook_event n on n.id = (select max(id) from oncehook_event where lane = l.id)
+  cross join oncehook_kind k on k.id = n.kind`;
+
+export interface SummaryRow extends LaneFacts {
+  readonly newestId: number;
+  readonly newestType: string;
+  readonly newestSequence: number;
+  readonly newestAcceptedAt: number;
+  readonly newestState: number;
+}
+
+export function toSummary(row: SummaryRow): LaneSummary {
+  const { newestId, newestType, newestSequence, newestAcceptedAt, newestState, ...lane } = row;
+  return {
+    ...toLaneFacts(lane),
+    newest: {
+      id: newestId,
+      eventType: newestType,
+      sequence: newestSequence,
+      acceptedAt: newestAcceptedAt,
+      state: stateWord(newestState),
+    },
+  };
+}
+
+function toLaneFacts({ apiClientId, tag, messageId, status, ...facts }: LaneFacts) {
+  return { ...facts, key: { apiClientId, tag: tagWord(tag), messageId }, status: statusWord(status) };
+}
 
 /** A lane with all it holds; null when there is none. */
 export function readLane(db: SqliteDatabase, ref: LaneKey | number): LaneRecord | null {
@@ -69,7 +103,6 @@ export function readLane(db: SqliteDatabase, ref: LaneKey | number): LaneRecord 
           .get(ref.apiClientId, TAG[ref.tag], ref.messageId)
   ) as LaneFacts | undefined;
   if (row === undefined) return null;
-  const { apiClientId, tag, messageId, status, ...facts } = row;
   const events = db.prepare(`${EVENT} where e.lane = ? order by e.seq, e.id`).all(row.id) as EventRow[];
   const gaps = db
     .prepare(
@@ -82,8 +115,7 @@ export function readLane(db: SqliteDatabase, ref: LaneKey | number): LaneRecord 
        from oncehook_event e join oncehook_attempt a on a.event = e.id where e.lane = ? order by a.id`,
     )
     .all(row.id) as AttemptRecord[];
-  const key = { apiClientId, tag: tagWord(tag), messageId };
-  return { ...facts, key, status: statusWord(status), events: events.map(toEvent), gaps, attempts };
+  return { ...toLaneFacts(row), events: events.map(toEvent), gaps, attempts };
 }
 
 export interface QuarantineRow extends Omit<QuarantineRecord, "state"> {
