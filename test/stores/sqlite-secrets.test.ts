@@ -228,7 +228,10 @@ describe("migration 2", () => {
     const secrets = secretsAt(path, { migrate: "check" });
     expect(await failureOf(secrets.read("inbound"))).toMatchObject({ code: "migration_needed" });
     const checked = sqliteStore(path).open(contextOf({ migrate: "check" }));
-    await expect(checked).rejects.toMatchObject({ code: "migration_needed", fields: { schema: 1, newest: 2 } });
+    await expect(checked).rejects.toMatchObject({
+      code: "migration_needed",
+      fields: { schema: 1, newest: MIGRATIONS.length },
+    });
     await secretsAt(path).write("inbound", SLOTS, 0);
     expect(await secrets.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
     await open(sqliteStore(path), { migrate: "check" });
@@ -242,7 +245,7 @@ describe("migration 2", () => {
     const meta = "select key, value from oncehook_meta where key in ('schema', 'min_reader') order by key";
     expect(db.prepare(meta).raw().all()).toEqual([
       ["min_reader", 1],
-      ["schema", 2],
+      ["schema", MIGRATIONS.length],
     ]);
     db.close();
   });

@@ -4,6 +4,7 @@ import type { EventQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { HELD, OUTCOME, STATE } from "../codes.ts";
 import { Conditions } from "./conditions.ts";
 import { LANES_OF_MESSAGE } from "./lanes.ts";
+import { idsOf } from "./names.ts";
 import {
   EVENT,
   type FullEventRow,
@@ -17,6 +18,10 @@ import { textBytes } from "./text.ts";
 
 export async function find(session: Session, query: EventQuery): Promise<Page<EventRecord>> {
   const conditions = conditionsOf(query);
+  const { eventType, apiClientId } = query;
+  if (eventType !== undefined) conditions.add(await idsOf(session, "kind", [eventType]), "e.kind = any(?::int[])");
+  if (apiClientId !== undefined)
+    conditions.add(await idsOf(session, "client", [apiClientId]), "l.client = any(?::int[])");
   const direction = query.order === "oldest" ? "asc" : "desc";
   conditions.add(query.after, direction === "asc" ? "e.id > ?::bigint" : "e.id < ?::bigint");
   const text = `${EVENT} ${conditions.where} order by e.id ${direction} limit ${query.limit + 1}`;
@@ -36,8 +41,6 @@ function conditionsOf(query: EventQuery): Conditions {
   all.add(query.late, "e.late = ?::boolean");
   all.add(query.conflict, "e.conflict = ?::boolean");
   all.add(query.errorCode, "e.error_code = ?::text");
-  all.add(bytes(query.eventType), "k.name = ?::bytea");
-  all.add(bytes(query.apiClientId), "c.name = ?::bytea");
   all.add(bytes(query.messageId), `e.lane = any(array(${LANES_OF_MESSAGE("?")}))`);
   all.add(bytes(query.externalReference), "l.reference = ?::bytea");
   all.add(bytes(query.peer), "l.peer = ?::bytea");

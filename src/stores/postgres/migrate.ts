@@ -7,6 +7,7 @@ import { rulesFromMeta, rulesToMeta } from "../recorded-rules.ts";
 import { type PgClient, types } from "./driver.ts";
 import { sqlState } from "./failures.ts";
 import { inbox } from "./migrations/0001-inbox.ts";
+import { parkedLanes } from "./migrations/0002-parked-lanes.ts";
 
 /** Where the inbox is. */
 interface Place {
@@ -23,7 +24,10 @@ interface Migration {
 }
 
 /** Entry n makes schema n + 1. */
-const MIGRATIONS: readonly Migration[] = [{ sql: inbox, minReader: 1 }];
+const MIGRATIONS: readonly Migration[] = [
+  { sql: inbox, minReader: 1 },
+  { sql: parkedLanes, minReader: 1 },
+];
 
 /**
  * Runs what is missing in one transaction, under a lock that other processes wait for; checks whose inbox it is.

@@ -1,11 +1,10 @@
 /** Finds lanes by filter: the few that wait by a small index, all others in slices that leave the event loop free. */
-import { setImmediate } from "node:timers/promises";
 import type { LaneSummary } from "../../inbox/record.ts";
 import type { LaneQuery, Page } from "../../inbox/store.ts";
 import { STATUS, TAG } from "../codes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
-import { Pace } from "./pace.ts";
 import { SUMMARY, type SummaryRow, toSummary } from "./records.ts";
+import { inSlices } from "./slices.ts";
 
 /** Part of a `where`, with its values. */
 interface Condition {
@@ -45,19 +44,11 @@ function read(inbox: OpenInbox, asked: Look, range: readonly [from: number, to: 
 }
 
 async function readInSlices(inbox: OpenInbox, asked: Look, after: number): Promise<SummaryRow[]> {
-  const ends = inbox.db.prepare("select min(id) as first, max(id) as last from oncehook_lane");
-  const { first, last } = ends.get() as { readonly first: number | null; readonly last: number | null };
-  if (first === null || last === null) return [];
-  const pace = new Pace(inbox.patience.clock);
   const rows: SummaryRow[] = [];
-  for (let to = Math.min(last, after - 1); to >= first && rows.length < asked.limit; ) {
-    const size = await pace.take(async (lanes) => {
-      rows.push(...read(inbox, { ...asked, limit: asked.limit - rows.length }, [to - lanes + 1, to]));
-      return lanes;
-    });
-    to -= size;
-    await setImmediate();
-  }
+  await inSlices(inbox, { table: "oncehook_lane", first: "newest", after }, (from, to) => {
+    rows.push(...read(inbox, { ...asked, limit: asked.limit - rows.length }, [from, to]));
+    return rows.length >= asked.limit;
+  });
   return rows;
 }
 
@@ -69,13 +60,21 @@ export function lanesSql({ status, filters, limit }: Look, range: readonly [from
   return { sql, values: [...all.flatMap(({ values }) => values), limit] };
 }
 
-/** Said as the index says it, which is how the planner knows that it holds all of them. */
+/** Lanes that wait for time or for somebody. */
+const PARKED: readonly number[] = [STATUS.blocked, STATUS.gap, STATUS.backoff];
+const LEASED = `select id from oncehook_lane where status = ${STATUS.leased}`;
+/** As the index says it, which is how the planner knows that it has them all. */
+const IS_PARKED = `l.status in (${PARKED.join(", ")})`;
+
 function statusCondition(status: number): Condition {
-  return { sql: "l.status = ?", values: [status] };
+  if (status === STATUS.leased) return { sql: `l.id in (${LEASED})`, values: [] };
+  const condition = { sql: "l.status = ?", values: [status] };
+  return PARKED.includes(status) ? { ...condition, sql: `${IS_PARKED} and l.status = ?` } : condition;
 }
 
+/** Those that are being handled are few, and those that are parked come in the order of their index. */
 function isIndexed(status: number): boolean {
-  return status === STATUS.leased;
+  return status === STATUS.leased || PARKED.includes(status);
 }
 
 function filtersOf({ tag, apiClientId, without = [], quietSince }: LaneQuery): Condition[] {

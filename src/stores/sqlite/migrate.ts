@@ -7,6 +7,7 @@ import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { rulesFromMeta, rulesToMeta } from "../recorded-rules.ts";
 import { inbox } from "./migrations/0001-inbox.ts";
 import { secrets } from "./migrations/0002-secrets.ts";
+import { parkedLanes } from "./migrations/0003-parked-lanes.ts";
 
 interface Migration {
   readonly sql: string;
@@ -18,6 +19,7 @@ interface Migration {
 export const MIGRATIONS: readonly Migration[] = [
   { sql: inbox, minReader: 1 },
   { sql: secrets, minReader: 1 },
+  { sql: parkedLanes, minReader: 1 },
 ];
 
 /** What `meta` says of the schema; 0 when there is no inbox in the file yet. */
