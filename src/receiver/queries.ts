@@ -41,6 +41,15 @@ export function eventQuery(query: Partial<EventQuery>): EventQuery {
   return { ...query, limit: limitOption(query.limit) };
 }
 
+/** Which of many events: no page of them, and in no order of the caller's. */
+export type EventFilter = Omit<Partial<EventQuery>, "order" | "after" | "limit">;
+
+/** @throws SetupError for an unknown filter */
+export function checkEventFilter(filter: EventFilter): void {
+  const { order: _order, after: _after, limit: _limit, ...known } = EVENT_FILTERS;
+  refuseUnknownOptions("The query", filter, Object.keys(known));
+}
+
 /** @throws SetupError for an unknown filter or a limit out of bounds */
 export function laneQuery(query: Partial<LaneQuery>): LaneQuery {
   refuseUnknownOptions("inbox.findLanes()", query, Object.keys(LANE_FILTERS));

@@ -14,6 +14,7 @@ import { operatorCases } from "./store-contract-operator.ts";
 import { recoveryCases } from "./store-contract-recovery.ts";
 import { replayCases } from "./store-contract-replay.ts";
 import { settleCases } from "./store-contract-settle.ts";
+import { subjectCases } from "./store-contract-subject.ts";
 import { upkeepCases } from "./store-contract-upkeep.ts";
 
 export type { ContractExpect, StoreUnderTest } from "./store-contract-bench.ts";
@@ -50,6 +51,7 @@ const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
   ["replay", replayCases],
   ["operator", operatorCases],
   ["erase", eraseCases],
+  ["export", subjectCases],
   ["lanes", laneCases],
   ["upkeep", upkeepCases],
   ["copy", copyCases],

@@ -2,12 +2,12 @@
 import type { EventRecord, EventState } from "../../inbox/record.ts";
 import type { EventQuery, Page } from "../../inbox/store.ts";
 import { invalidOption } from "../../internal/options.ts";
-import { eventQuery } from "../queries.ts";
+import { checkEventFilter, type EventFilter } from "../queries.ts";
 
 const PAGE = 1_000;
 
 /** Which events; dead letters unless `states` says otherwise. All filters must match. */
-export type BulkQuery = Omit<Partial<EventQuery>, "order" | "after" | "limit">;
+export type BulkQuery = EventFilter;
 
 /** What it needs of an inbox. */
 export interface Finder {
@@ -25,10 +25,11 @@ export async function* matching(
   query: BulkQuery,
   allowed: readonly EventState[],
 ): AsyncGenerator<EventRecord> {
+  checkEventFilter(query);
   const { states = ["dead"], ...filters } = query;
   if (!Array.isArray(states) || !states.every((state) => allowed.includes(state)))
     throw invalidOption("states", `must be a list of ${allowed.map((state) => `"${state}"`).join(", ")}`, states);
-  const asked = eventQuery({ ...filters, states, order: "oldest", limit: PAGE });
+  const asked = { ...filters, states, order: "oldest", limit: PAGE } as const;
   for (let after: number | null | undefined; after !== null; ) {
     const page: Page<EventRecord> = await inbox.find(after === undefined ? asked : { ...asked, after });
     yield* page.items;
