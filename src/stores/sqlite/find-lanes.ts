@@ -64,7 +64,7 @@ export function lanesSql({ status, filters, limit }: Look, range: readonly [from
 const PARKED: readonly number[] = [STATUS.blocked, STATUS.gap, STATUS.backoff];
 const LEASED = `select id from oncehook_lane where status = ${STATUS.leased}`;
 /** As the index says it, which is how the planner knows that it has them all. */
-const IS_PARKED = `l.status in (${PARKED.join(", ")})`;
+const IS_PARKED = `(l.status = ${STATUS.blocked} or l.status > ${STATUS.ready})`;
 
 function statusCondition(status: number): Condition {
   if (status === STATUS.leased) return { sql: `l.id in (${LEASED})`, values: [] };
