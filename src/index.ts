@@ -26,6 +26,7 @@ export {
 export type { ConflictNotice, DeadLetterNotice, EventNotice, FailureNotice, Handler } from "./inbox/dispatch.ts";
 export { checkDrainOptions, type DrainOptions, type DrainResult } from "./inbox/drains.ts";
 export type { GapWait } from "./inbox/gap-wait.ts";
+export type * from "./inbox/instrumentation.ts";
 export type * from "./inbox/record.ts";
 export type * from "./inbox/store.ts";
 export type { Subject } from "./inbox/subject.ts";
@@ -46,6 +47,7 @@ export type {
 export type { ExportedBody, ExportedEvent, ExportedQuarantine, SubjectRecord } from "./receiver/bulk/export-subject.ts";
 export type { ErrorGroup } from "./receiver/bulk/group-by-error.ts";
 export type { BulkQuery } from "./receiver/bulk/matching.ts";
+export type { DeliveryMessage, HandlerMessage } from "./receiver/channels.ts";
 export type { Health, HealthReason } from "./receiver/health.ts";
 export type { Answer, BodyReading, BodyResult, IncomingWebhook } from "./receiver/incoming.ts";
 export { type Inbox, type OpenInboxOptions, openInbox, type Pruned, type PruneOptions } from "./receiver/open-inbox.ts";
