@@ -5,8 +5,9 @@ import { fileURLToPath } from "node:url";
 import { Command } from "commander";
 import { emulatorCommand } from "./emulator.ts";
 import { endingOf } from "./failure.ts";
+import { inboxCommand } from "./inbox/command.ts";
 
-const COMMANDS: readonly (() => Command)[] = [emulatorCommand];
+const COMMANDS: readonly (() => Command)[] = [emulatorCommand, inboxCommand];
 
 // Who no longer reads is told nothing more; where it matters, what writes hears of it.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});

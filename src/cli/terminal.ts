@@ -55,14 +55,14 @@ export class Terminal {
     if (!this.#quiet && !this.json) process.stderr.write(ended(text));
   }
 
-  /** A bar for `total` steps; invisible where nobody watches. */
-  progress(title: string, total: number): Progress {
+  /** A bar for `total` steps, or a count where nobody knows how many there will be; invisible where nobody watches. */
+  progress(title: string, total: number | null): Progress {
     if (this.#quiet || this.json || !process.stderr.isTTY) return { at() {}, end() {} };
     let drawnAt = Number.NEGATIVE_INFINITY;
     return {
       at: (done) => {
         const now = this.#clock.monotonic();
-        if (now - drawnAt < DRAW_EVERY_MS && done < total) return;
+        if (now - drawnAt < DRAW_EVERY_MS && (total === null || done < total)) return;
         drawnAt = now;
         process.stderr.write(`\r\u001b[K${barText(title, done, total)}`);
       },
@@ -76,8 +76,9 @@ export class Terminal {
   }
 }
 
-/** `Replaying [######------] 1,200 of 5,000` */
-export function barText(title: string, done: number, total: number): string {
+/** `Replaying [######------] 1,200 of 5,000`, or `Copying events 1,200` without a total. */
+export function barText(title: string, done: number, total: number | null): string {
+  if (total === null) return `${title} ${done.toLocaleString("en-US")}`;
   const filled = total === 0 ? BAR : Math.min(BAR, Math.floor((done / total) * BAR));
   const bar = "#".repeat(filled) + "-".repeat(BAR - filled);
   return `${title} [${bar}] ${done.toLocaleString("en-US")} of ${total.toLocaleString("en-US")}`;

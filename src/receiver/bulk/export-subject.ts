@@ -57,7 +57,7 @@ export async function* exportSubject(
     const page = await store.findQuarantined(after === undefined ? { limit } : { limit, after });
     for (const { id, reason, state, signedAt, acceptedAt, raw } of page.items) {
       if (raw === null || !isNamedIn(raw)) continue;
-      yield { kind: "quarantined", id, reason, state, signedAt, acceptedAt, body: bodyOf(raw) };
+      yield { kind: "quarantined", id, reason, state, signedAt, acceptedAt, body: exportedBody(raw) };
     }
     after = page.next;
   }
@@ -94,13 +94,13 @@ function exportedEvent(lane: TransferredLane, event: TransferredEvent): Exported
     ...facts,
     peer: lane.peer,
     externalReference: lane.externalReference,
-    body: raw === null ? null : bodyOf(raw),
-    conflict: conflicting === null ? null : { at: conflicting.at, body: bodyOf(conflicting.raw) },
+    body: raw === null ? null : exportedBody(raw),
+    conflict: conflicting === null ? null : { at: conflicting.at, body: exportedBody(conflicting.raw) },
     failedAttempts: attemptsOf(lane, event),
   };
 }
 
-function bodyOf(raw: Uint8Array): ExportedBody {
+export function exportedBody(raw: Uint8Array): ExportedBody {
   const bytes = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
   return isUtf8(bytes) ? { text: bytes.toString() } : { base64: bytes.toString("base64") };
 }
