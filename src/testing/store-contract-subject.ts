@@ -75,13 +75,15 @@ export const subjectCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "tells of many messages of one number, page after page",
+    name: "tells of many messages and quarantined bodies of one number, page after page",
     async run(bench) {
+      const bodies = Array.from({ length: 120 }, (_, index) => bench.quarantine(`{${index} ${PEER}`));
+      await bench.step({ quarantines: bodies });
       const ids = Array.from({ length: 600 }, (_, index) => `m${index}`);
       await bench.accept(
         ...ids.map((id, index) => bench.of(id, 1, index % 2 === 0 ? { peer: PEER } : { peer: "+1999" })),
       );
-      bench.expect((await askAndErase(bench, { peer: PEER })).length).toBe(300);
+      bench.expect((await askAndErase(bench, { peer: PEER })).length).toBe(420);
     },
   },
 ];
