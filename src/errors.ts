@@ -28,6 +28,7 @@ export type OncehookErrorCode =
   | "handler_timeout"
   | "retry_after"
   | "permanent_failure"
+  | "target_refused"
   | "dead_lettered"
   | "wait_timeout"
   | "invalid_event"
