@@ -83,7 +83,8 @@ export interface InboxStore<Tx = unknown> {
   prune(policy: PrunePolicy): Promise<PruneResult>;
   /**
    * Lanes with ids above `after`, at most `limit`, in ascending order of their ids, with all that is kept of them; `after` 0
-   * begins. Nothing changes. It is read while nobody works on the inbox, so pages need not belong together.
+   * begins. Nothing changes. A copy reads it while nobody works on the inbox, and a page need not belong to another; what is held
+   * on a person is read from it at any time.
    */
   export(after: LaneId, limit: number): Promise<readonly TransferredLane[]>;
   /**
