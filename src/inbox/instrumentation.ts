@@ -51,6 +51,8 @@ export interface DeliveryReport {
   readonly reason: string | null;
   /** The place of the secret that vouches for it: `current`, `previous`, `next`, or `unsigned`; null when none does. */
   readonly slot: string | null;
+  /** Its event came below the cursor of its message: it goes to `onLate` only, or is recorded. */
+  readonly late: boolean;
   readonly durationMs: number;
 }
 

@@ -12,14 +12,16 @@ export class Delivery {
   slot: string | null = null;
   /** A duplicate with other content. */
   conflict = false;
+  /** Below its message's cursor. */
+  late = false;
 
   constructor(incoming: IncomingWebhook) {
     this.incoming = incoming;
   }
 
   report(answer: Answer, durationMs: number): DeliveryReport {
-    const { reason, slot } = this;
-    return { outcome: this.#outcome(answer), status: answer.status, reason, slot, durationMs };
+    const { reason, slot, late } = this;
+    return { outcome: this.#outcome(answer), status: answer.status, reason, slot, late, durationMs };
   }
 
   #outcome(answer: Answer): DeliveryOutcome {

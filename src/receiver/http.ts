@@ -140,6 +140,7 @@ export class HttpIntake<Tx> {
       newEvent(parsed.event, bytes, verified, engine.options.gapWaitMs),
       parsed.event,
     );
+    delivery.late = acceptance.outcome === "late";
     delivery.conflict = acceptance.outcome === "duplicate" && acceptance.conflict;
     if (engine.options.ack === "stored") return answers.accepted(acceptance.outcome);
     const answer = await whenHandled(engine, acceptance);
