@@ -1,5 +1,5 @@
 /** `oncehook inbox incomplete`: messages of whose end nothing has come, as after an outage longer than the service's retries. */
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { systemClock } from "../../internal/clock.ts";
 import { duration } from "../flags.ts";
 import { addPageFlags, type PageFlags, pageOf } from "./filters.ts";
@@ -21,10 +21,12 @@ interface IncompleteFlags extends InboxFlags, PageFlags {
 export function incompleteCommand(): Command {
   const command = new Command("incomplete")
     .description("list outbound messages without message.delivery or message.failed, the newest first")
-    .option("--older-than <age>", "nothing of it came for this long (default: 90m)", duration, OLDER_THAN_MS)
+    .addOption(
+      new Option("--older-than <age>", "nothing of it came for this long")
+        .argParser(duration)
+        .default(OLDER_THAN_MS, "90m"),
+    )
     .option("--client <id>", "messages of this API client");
-  // The default is told in the flag's own words.
-  for (const option of command.options) option.defaultValueDescription = "90m";
   addPageFlags(command, "messages");
   return withInboxFlags(command, [
     "oncehook inbox incomplete --store inbox.db",

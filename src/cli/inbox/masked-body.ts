@@ -29,8 +29,11 @@ function masked(value: unknown, key: string): unknown {
 
 function maskedText(text: string, key: string): string {
   if (text === "" || (IDS.has(key) && PLAIN_ID.test(text)) || (WORDS.has(key) && PLAIN_WORD.test(text))) return text;
+  const shown = maskNumbers(text);
   // The application's own reference, which people search by.
-  return key === "externalReference" || TELEPHONE.test(text) ? maskNumbers(text) : "[text]";
+  if (key === "externalReference") return shown;
+  // Fewer digits are no telephone number, and may be what somebody has to type in.
+  return TELEPHONE.test(text) && shown !== text ? shown : "[text]";
 }
 
 function maskedNumber(value: number): number | string {
