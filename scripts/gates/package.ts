@@ -76,6 +76,9 @@ const PAPERS = [
   "docs/moving-to-postgres.md",
   "docs/openapi.json",
   "docs/spec/conformance.md",
+  "docs/telemetry.md",
+  "docs/telemetry/alerts.yml",
+  "docs/telemetry/grafana-dashboard.json",
   "docs/writing-a-store.md",
 ];
 
