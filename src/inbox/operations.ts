@@ -43,6 +43,8 @@ export interface LaneQuery {
   /** Epoch milliseconds: no event was accepted after it. */
   readonly quietSince?: number;
   readonly apiClientId?: string;
+  /** The other party's number, in full; null for lanes that tell none. */
+  readonly peer?: string | null;
   /** Where the page before ended. */
   readonly after?: LaneId;
   /** 1 to 1,000. */

@@ -153,7 +153,7 @@ export class InboxOperator {
   }
 
   /**
-   * Everything that is held on a person or a message, as plain JSON: what `erase` would take away. It reads the whole inbox.
+   * Everything that is held on a person or a message, as plain JSON: what `erase` would take away.
    *
    * @example
    * for await (const record of inbox.exportSubject({ peer: "+15550100002" })) console.log(JSON.stringify(record));

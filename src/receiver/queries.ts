@@ -30,6 +30,7 @@ const LANE_FILTERS: Readonly<Record<keyof LaneQuery, true>> = {
   without: true,
   quietSince: true,
   apiClientId: true,
+  peer: true,
   after: true,
   limit: true,
 };

@@ -54,12 +54,12 @@ export const laneCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "finds lanes by tag, client, the types they are without, and since when they are quiet",
+    name: "finds lanes by tag, client, number, the types they are without, and since when they are quiet",
     async run(bench) {
       const at = bench.clock.now();
       const terminal = ["message.delivery", "message.failed"];
       await bench.accept(
-        bench.of("open", 1),
+        bench.of("open", 1, { peer: "+15550001" }),
         bench.of("delivered", 1),
         bench.of("failed", 2, { eventType: "message.failed" }),
         bench.of("in", 0, { lane: { tag: "inbound" }, eventType: "message.inbound" }),
@@ -73,6 +73,9 @@ export const laneCases: readonly ContractCase[] = [
       bench.expect(await found(bench, { quietSince: at - 1 })).toEqual([]);
       bench.expect(await found(bench, { without: ["message.never"], tag: "inbound" })).toEqual(["in"]);
       bench.expect((await found(bench, { without: [] })).length).toBe(5);
+      bench.expect(await found(bench, { peer: "+15550001" })).toEqual(["open"]);
+      bench.expect(await found(bench, { peer: "+1555" })).toEqual([]);
+      bench.expect(await found(bench, { peer: null, tag: "outbound" })).toEqual(["young", "failed", "delivered"]);
       bench.expect(await found(bench, { apiClientId: "second" })).toEqual(["young"]);
       bench.expect(await found(bench, { apiClientId: "none" })).toEqual([]);
     },

@@ -1,9 +1,10 @@
 /** Everything an inbox holds on a person or a message: the answer to an access request. It finds what erasing takes away. */
 import { isUtf8 } from "node:buffer";
-import type { AttemptRecord, EventRecord, LaneKey, QuarantineRecord } from "../../inbox/record.ts";
-import type { InboxStore, TransferredEvent, TransferredLane } from "../../inbox/store.ts";
+import type { AttemptRecord, EventRecord, LaneId, LaneKey, QuarantineRecord } from "../../inbox/record.ts";
+import type { InboxStore, LaneQuery, Page, TransferredEvent, TransferredLane } from "../../inbox/store.ts";
 import { createSubjectTest, type Subject } from "../../inbox/subject.ts";
 
+const LANES_PER_LIST = 1_000;
 const LANES_PER_PAGE = 250;
 const QUARANTINED_PER_PAGE = 100;
 
@@ -34,32 +35,62 @@ export interface ExportedQuarantine
 /** Plain JSON: `JSON.stringify` loses nothing of it. */
 export type SubjectRecord = ExportedEvent | ExportedQuarantine;
 
-/**
- * Reads the whole inbox: of a body that its lane does not tell of, only reading it shows whom it names. The event loop gets its
- * turn between two pages. What is left after erasing names nobody, and is not told.
- */
-export async function* exportSubject(
-  store: Pick<InboxStore, "export" | "findQuarantined">,
-  subject: Subject,
-): AsyncGenerator<SubjectRecord, void> {
+/** What it needs of a store. */
+export type SubjectStore = Pick<InboxStore, "export" | "find" | "findLanes" | "findQuarantined">;
+
+/** What is left after erasing names nobody, and is not told. The event loop gets its turn between two pages. */
+export async function* exportSubject(store: SubjectStore, subject: Subject): AsyncGenerator<SubjectRecord, void> {
   const { isAbout, isNamedIn } = createSubjectTest(subject);
-  for (let after: number | undefined = 0; after !== undefined; ) {
-    const lanes = await store.export(after, LANES_PER_PAGE);
-    for (const lane of lanes) {
-      if (!isAbout(lane, () => bodiesOf(lane))) continue;
-      for (const event of lane.events) if (holdsData(lane, event)) yield exportedEvent(lane, event);
-    }
-    after = lanes.at(-1)?.id;
+  for await (const lane of lanesOf(store, await candidates(store, subject))) {
+    if (!isAbout(lane, () => bodiesOf(lane))) continue;
+    for (const event of lane.events) if (holdsData(lane, event)) yield exportedEvent(lane, event);
+  }
+  const quarantined = pagesOf((page) => store.findQuarantined({ ...page, limit: QUARANTINED_PER_PAGE }));
+  for await (const { id, reason, state, signedAt, acceptedAt, raw } of quarantined) {
+    if (raw === null || !isNamedIn(raw)) continue;
+    yield { kind: "quarantined", id, reason, state, signedAt, acceptedAt, body: exportedBody(raw) };
+  }
+}
+
+/** Lanes that may be about it, ascending: those that tell so, and those of which only the bodies can tell. */
+async function candidates(store: SubjectStore, subject: Subject): Promise<readonly LaneId[]> {
+  const ids = new Set<LaneId>();
+  const take = async (query: Partial<LaneQuery>) => {
+    for await (const { id } of pagesOf((page) => store.findLanes({ ...query, ...page, limit: LANES_PER_LIST })))
+      ids.add(id);
+  };
+  await take({ tag: "unlaned" });
+  if ("peer" in subject) {
+    await take({ peer: subject.peer });
+    await take({ peer: null });
+  } else {
+    const { messageId } = subject;
+    for await (const { laneId } of pagesOf((page) => store.find({ messageId, ...page, limit: LANES_PER_LIST })))
+      ids.add(laneId);
+  }
+  return [...ids].sort((a, b) => a - b);
+}
+
+/** Those that lie near each other are read together. */
+async function* lanesOf(store: SubjectStore, ids: readonly LaneId[]): AsyncGenerator<TransferredLane> {
+  const wanted = new Set(ids);
+  for (let at = 0; at < ids.length; ) {
+    const first = ids[at] ?? 0;
+    let last = first;
+    for (; (ids[at] ?? Number.POSITIVE_INFINITY) < first + LANES_PER_PAGE; at++) last = ids[at] ?? last;
+    const lanes = await store.export(first - 1, last - first + 1);
+    // Where others are gone, the page reaches into the next one.
+    yield* lanes.filter(({ id }) => id <= last && wanted.has(id));
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
+}
+
+async function* pagesOf<T>(read: (page: { readonly after?: number }) => Promise<Page<T>>): AsyncGenerator<T> {
   for (let after: number | null | undefined; after !== null; ) {
-    const limit = QUARANTINED_PER_PAGE;
-    const page = await store.findQuarantined(after === undefined ? { limit } : { limit, after });
-    for (const { id, reason, state, signedAt, acceptedAt, raw } of page.items) {
-      if (raw === null || !isNamedIn(raw)) continue;
-      yield { kind: "quarantined", id, reason, state, signedAt, acceptedAt, body: exportedBody(raw) };
-    }
+    const page: Page<T> = await read(after === undefined ? {} : { after });
+    yield* page.items;
     after = page.next;
+    await new Promise<void>((resolve) => setImmediate(resolve));
   }
 }
 

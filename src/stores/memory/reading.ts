@@ -21,12 +21,13 @@ export function findLanes(state: MemoryState, query: LaneQuery): Page<LaneSummar
   return page(lanes.map(summaryOf), query.limit);
 }
 
-function laneMatches({ id, status, key, events }: LaneState, query: LaneQuery): boolean {
+function laneMatches({ id, status, key, peer, events }: LaneState, query: LaneQuery): boolean {
   return (
     id < (query.after ?? Number.POSITIVE_INFINITY) &&
     allows(query.statuses, status) &&
     equals(query.tag, key.tag) &&
     equals(query.apiClientId, key.apiClientId) &&
+    (query.peer === undefined || query.peer === peer) &&
     !events.some(({ eventType }) => query.without?.includes(eventType)) &&
     events.every(({ acceptedAt }) => acceptedAt <= (query.quietSince ?? Number.POSITIVE_INFINITY))
   );

@@ -6,7 +6,7 @@ import { Conditions } from "./conditions.ts";
 import { type LaneRow, laneFacts } from "./lanes.ts";
 import { idsOf } from "./names.ts";
 import type { Session } from "./session.ts";
-import { bytesText } from "./text.ts";
+import { bytesText, textBytes } from "./text.ts";
 
 const SUMMARY = `select l.*, c.name as client_name, n.id as newest_id, k.name as newest_kind, n.seq as newest_seq,
   n.accepted as newest_accepted, n.state as newest_state
@@ -53,13 +53,15 @@ function conditionsOf(filters: readonly Filter[]): Conditions {
 }
 
 async function filtersOf(session: Session, query: LaneQuery): Promise<readonly Filter[]> {
-  const { statuses, tag, apiClientId, without, quietSince } = query;
+  const { statuses, tag, apiClientId, peer, without, quietSince } = query;
   const clients = apiClientId === undefined ? undefined : await idsOf(session, "client", [apiClientId]);
   const kinds = without === undefined ? undefined : await idsOf(session, "kind", without);
   return [
     [statuses?.map((status) => STATUS[status]), "l.status = any(?::smallint[])"],
     [tag === undefined ? undefined : TAG[tag], "l.tag = ?::smallint"],
     [clients, "l.client = any(?::int[])"],
+    [typeof peer === "string" ? textBytes(peer) : undefined, "l.peer = ?::bytea"],
+    [peer === null ? true : undefined, "(l.peer is null) = ?::boolean"],
     [kinds, `not ${HAS("e.kind = any(?::int[])")}`],
     [quietSince, `not ${HAS("e.accepted > ?::bigint")}`],
   ];

@@ -77,13 +77,14 @@ function isIndexed(status: number): boolean {
   return status === STATUS.leased || PARKED.includes(status);
 }
 
-function filtersOf({ tag, apiClientId, without = [], quietSince }: LaneQuery): Condition[] {
+function filtersOf({ tag, apiClientId, peer, without = [], quietSince }: LaneQuery): Condition[] {
   const all: Condition[] = [];
   const add = (value: unknown, sql: string, values: readonly unknown[] = [value]) => {
     if (value !== undefined) all.push({ sql, values });
   };
   add(tag, "l.tag = ?", [tag === undefined ? null : TAG[tag]]);
   add(apiClientId, "l.client = (select id from oncehook_client where name = ?)");
+  add(peer, "l.peer is ?");
   const kinds = `select id from oncehook_kind where name in (${without.map(() => "?").join(", ")})`;
   const among = `not exists (select 1 from oncehook_event e where e.lane = l.id and e.kind in (${kinds}))`;
   if (without.length > 0) all.push({ sql: among, values: without });
