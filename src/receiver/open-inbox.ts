@@ -80,7 +80,7 @@ export interface PruneOptions {
 }
 
 /** An open inbox: all that `receiver.inbox` can do, and what its receiver does for it. */
-export class Inbox extends InboxOperator implements AsyncDisposable {
+export class Inbox extends InboxOperator {
   /** What the receiver said of this inbox at its last open. */
   readonly rules: InboxRules;
   /** Names the place: `sqlite:/data/inbox.db`. Never a password. */
