@@ -12,9 +12,7 @@ import { bodyOf, nextMessageId, randomMessageId } from "./deliveries.ts";
 const CONTEXT = {
   clock: systemClock,
   logger: silentLogger,
-  name: "default",
-  firstSequence: 1,
-  toleranceMs: 300_000,
+  rules: { name: "default", firstSequence: 1, toleranceMs: 300_000 },
   migrate: "auto",
   instance: thisInstance(),
 } as const satisfies OpenContext;

@@ -26,18 +26,35 @@ export {
 export type { ConflictNotice, DeadLetterNotice, EventNotice, FailureNotice, Handler } from "./inbox/dispatch.ts";
 export { checkDrainOptions, type DrainOptions, type DrainResult } from "./inbox/drains.ts";
 export type { GapWait } from "./inbox/gap-wait.ts";
+export type * from "./inbox/instrumentation.ts";
 export type * from "./inbox/record.ts";
 export type * from "./inbox/store.ts";
+export type { Subject } from "./inbox/subject.ts";
 export type { Clock, Random, Timer } from "./internal/clock.ts";
 export type { LogFields, Logger } from "./internal/logger.ts";
 /** For adapters, which see nothing of this package but this entry: how every function here treats its options. */
 export { refuseUnknownOptions } from "./internal/options.ts";
 export * as answers from "./receiver/answers.ts";
+export type {
+  BulkOptions,
+  BulkProgress,
+  BulkRefusal,
+  DiscardAllOptions,
+  DiscardCounts,
+  ReplayAllOptions,
+  ReplayCounts,
+} from "./receiver/bulk/act-on-all.ts";
+export type { ExportedBody, ExportedEvent, ExportedQuarantine, SubjectRecord } from "./receiver/bulk/export-subject.ts";
+export type { ErrorGroup } from "./receiver/bulk/group-by-error.ts";
+export type { BulkQuery } from "./receiver/bulk/matching.ts";
+export type { DeliveryMessage, HandlerMessage } from "./receiver/channels.ts";
 export type { Health, HealthReason } from "./receiver/health.ts";
 export type { Answer, BodyReading, BodyResult, IncomingWebhook } from "./receiver/incoming.ts";
+export { type Inbox, type OpenInboxOptions, openInbox, type Pruned, type PruneOptions } from "./receiver/open-inbox.ts";
 export type { ActOptions, InboxOperator } from "./receiver/operator.ts";
-export type { ReceiverOptions, RetentionOptions } from "./receiver/options.ts";
+export type { ReceiverOptions } from "./receiver/options.ts";
 export { createReceiver, type Receiver, type StopOptions } from "./receiver/receiver.ts";
+export type { RetentionOptions } from "./receiver/retention.ts";
 export {
   createVerifier,
   type UnverifiedWebhook,

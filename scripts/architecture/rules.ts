@@ -22,7 +22,7 @@ const LEVELS: readonly (readonly string[])[] = [
   ["src/inbox/", "src/emulator/", "src/client/"],
   ["src/receiver/", "src/rotation/"],
   ["src/stores/", "src/index.ts"],
-  ["src/testing/", "src/forward/", "adapters/"],
+  ["src/testing/", "src/forward/", "src/telemetry/", "adapters/"],
   ["src/cli/"],
 ];
 

@@ -77,6 +77,9 @@ const PAPERS = [
   "docs/openapi.json",
   "docs/scaling.md",
   "docs/spec/conformance.md",
+  "docs/telemetry.md",
+  "docs/telemetry/alerts.yml",
+  "docs/telemetry/grafana-dashboard.json",
   "docs/writing-a-store.md",
 ];
 

@@ -6,7 +6,8 @@ import { announcementLine, announcementText } from "./announcement.ts";
 import { startCompanion } from "./companion.ts";
 import { addEmulatorFlags, type EmulatorInput, emulatorInput, inFlags } from "./emulator-options.ts";
 import { CommandError, FAILURE, isSystemError, USAGE_MISTAKE } from "./failure.ts";
-import { codeOf, endingSignal } from "./signals.ts";
+import { endingSignal } from "./signals.ts";
+import { print } from "./terminal.ts";
 
 /** The command, for the program. */
 export function emulatorCommand(): Command {
@@ -52,15 +53,6 @@ function commandError(error: SetupError, options: EmulatorOptions): CommandError
       ? ["it is no address of this machine", "Choose another --host; 127.0.0.1 is the default."]
       : [cause.code === "EADDRINUSE" ? "it is in use" : cause.code, "Choose another --port, or 0 for any free one."];
   return new CommandError(`Cannot listen on ${host}, port ${port}: ${reason}. ${advice}`, FAILURE, { cause });
-}
-
-/** Resolves when the text has left the process: what a command beside it prints comes after. */
-async function print(text: string): Promise<void> {
-  const cause = await new Promise((resolve) => process.stdout.write(text, resolve));
-  if (!cause) return;
-  if (!isSystemError(cause)) throw cause;
-  if (cause.code === "EPIPE") throw new CommandError("", codeOf("SIGPIPE"), { cause });
-  throw new CommandError(`Cannot write to standard output: ${cause.code}.`, FAILURE, { cause });
 }
 
 /** Resolves with the command's exit code. */

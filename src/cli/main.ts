@@ -3,10 +3,13 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
+import { doctorCommand } from "./doctor/command.ts";
 import { emulatorCommand } from "./emulator.ts";
 import { endingOf } from "./failure.ts";
+import { inboxCommand } from "./inbox/command.ts";
+import { listenCommand } from "./listen.ts";
 
-const COMMANDS: readonly (() => Command)[] = [emulatorCommand];
+const COMMANDS: readonly (() => Command)[] = [doctorCommand, emulatorCommand, inboxCommand, listenCommand];
 
 // Who no longer reads is told nothing more; where it matters, what writes hears of it.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
@@ -14,7 +17,7 @@ for (const stream of [process.stdout, process.stderr]) stream.on("error", () => 
 try {
   await program().parseAsync();
 } catch (error) {
-  const { text, exitCode } = endingOf(error);
+  const { text, exitCode } = endingOf(error, { debug: process.argv.includes("--debug") });
   process.stderr.write(text);
   process.exitCode = exitCode;
 }

@@ -28,6 +28,8 @@ export interface ForwardedMessage {
   readonly lane: LaneKey;
   /** 0 for events that have no place in a sequence. */
   readonly sequence: number;
+  /** 1 on the first hand-out of an event; null where nobody counts, as in `passthrough`. */
+  readonly attempt: number | null;
   /** Aborts when nobody waits for the engine's answer any more. */
   readonly signal: AbortSignal;
 }
@@ -53,6 +55,7 @@ export function messageOf(event: WebhookEvent, body: Uint8Array, circumstances: 
     event,
     lane,
     sequence,
+    attempt: circumstances.attempt,
     signal: circumstances.signal,
   };
 }

@@ -73,7 +73,7 @@ const CLOSE_MS = 5_000;
 const RETRY_MS = { first: 50, longest: 5_000 } as const;
 
 export class Batcher<Tx> {
-  readonly #store: InboxStore<Tx>;
+  readonly #store: Pick<InboxStore<Tx>, "step">;
   readonly #clock: Clock;
   readonly #driver: ClaimDriver;
   readonly #options: BatcherOptions;
@@ -91,7 +91,7 @@ export class Batcher<Tx> {
   readonly #idle: (() => void)[] = [];
   #closed = false;
 
-  constructor(store: InboxStore<Tx>, clock: Clock, driver: ClaimDriver, options: BatcherOptions) {
+  constructor(store: Pick<InboxStore<Tx>, "step">, clock: Clock, driver: ClaimDriver, options: BatcherOptions) {
     this.#store = store;
     this.#clock = clock;
     this.#driver = driver;

@@ -1,6 +1,9 @@
 /** Tells what became of claims, once it is committed: to those who wait, to the application's hooks, and to the log. */
 import type { Logger } from "../internal/logger.ts";
 import type { EventNotice } from "./dispatch.ts";
+import { failureCode } from "./failure.ts";
+import type { AttemptReport } from "./instrumentation.ts";
+import { attemptOf } from "./instruments.ts";
 import type { EventId, EventRecord } from "./record.ts";
 import type { Verdict } from "./runner.ts";
 import { ENDINGS, type Ending } from "./settlement.ts";
@@ -13,6 +16,15 @@ export interface WorkerEvents {
   deadLettered(notice: EventNotice, attempts: number, code: string): void;
 }
 
+/** How a claim was to end. */
+export interface Conclusion<Tx> {
+  readonly lease: Lease;
+  readonly verdict: Verdict<Tx>;
+  readonly settle: Settle<Tx>;
+  /** How long the handlers took. */
+  readonly durationMs: number;
+}
+
 export class Conclusions {
   readonly #events: WorkerEvents;
   readonly #logger: Logger;
@@ -22,7 +34,9 @@ export class Conclusions {
     this.#logger = logger;
   }
 
-  settled<Tx>(lease: Lease, settle: Settle<Tx>, { status }: SettleResult, verdict: Verdict<Tx>): void {
+  settled<Tx>(conclusion: Conclusion<Tx>, { status }: SettleResult): void {
+    const { lease, settle, verdict } = conclusion;
+    attemptOf(lease)?.ended(reportOf(conclusion, status));
     if (status !== "settled") {
       this.#logger.warn({ eventId: lease.event, epoch: lease.epoch }, "A lease was lost before its event was settled.");
       return this.putBack(lease);
@@ -42,6 +56,22 @@ export class Conclusions {
     const notice = { eventId: record.id, lane: record.lane, sequence: record.sequence, eventType: record.eventType };
     this.#events.deadLettered(notice, record.attempts, record.errorCode ?? "attempts_exhausted");
     this.#events.ended(record.id, "dead");
+  }
+}
+
+function reportOf<Tx>({ settle, verdict, durationMs }: Conclusion<Tx>, status: SettleResult["status"]): AttemptReport {
+  if (status !== "settled") return { ending: "lost", errorCode: null, durationMs };
+  const errorCode = verdict.kind === "failed" ? failureCode(verdict.error) : null;
+  switch (settle.kind) {
+    case "complete":
+      return { ending: settle.outcome === "unhandled" ? "unhandled" : "handled", errorCode, durationMs };
+    case "retry":
+    case "dead":
+      return { ending: settle.kind, errorCode, durationMs };
+    case "release":
+      return { ending: "put_back", errorCode, durationMs };
+    default:
+      return settle satisfies never;
   }
 }
 

@@ -12,7 +12,7 @@ import {
   lanePages,
   quarantinePages,
 } from "./copy-content.ts";
-import type { ImportAnswer, ImportPage, OpenContext } from "./store.ts";
+import type { ImportAnswer, ImportPage } from "./store.ts";
 
 export type { CopyStore, InboxContent } from "./copy-content.ts";
 
@@ -21,8 +21,6 @@ export interface CopyOptions {
   readonly from: CopyStore;
   /** An empty inbox, or one that an earlier copy from the same place did not finish. Not open; it is closed at the end. */
   readonly to: CopyStore;
-  /** The name of the receiver that the inbox belongs to: as in `createReceiver()`. Default `"default"`. */
-  readonly name?: string;
   /** Called after each page. What it throws ends the copy, which can go on later. */
   readonly onProgress?: (progress: CopyProgress) => void;
   /** Ends the copy after the page under way, with the signal's reason; it can go on later. */
@@ -46,7 +44,7 @@ export interface CopyResult extends InboxContent {
 /** Receivers say every 10 s that they live. */
 const RECENTLY_MS = 60_000;
 
-const OPTIONS = ["from", "to", "name", "onProgress", "signal"];
+const OPTIONS = ["from", "to", "onProgress", "signal"];
 
 /**
  * Copies an inbox: lanes with their cursors, gaps and events (pending, done, dead, late, discarded), bodies, attempts, conflicts,
@@ -57,25 +55,27 @@ const OPTIONS = ["from", "to", "name", "onProgress", "signal"];
  * (`copy_unfinished`).
  *
  * @throws SetupError `copy_refused` when a receiver still works on either, or the target holds something else;
- *   `wrong_receiver_name`; whatever opening throws
+ *   `no_inbox`, `wrong_receiver_name`; whatever opening throws
  * @throws StoreError `copy_differs` when the two are not the same at the end
  *
  * @example
- * import { copyInbox } from "oncehook";
+ * import { copyInbox, createReceiver } from "oncehook";
  * import { memoryStore } from "oncehook/memory";
  *
- * const result = await copyInbox({ from: memoryStore({ volatile: true }), to: memoryStore({ volatile: true }) });
+ * const from = memoryStore({ volatile: true });
+ * const receiver = createReceiver({ secrets: "whsec_example_0123456789abcdef", store: from }).onAny(() => {});
+ * await receiver.start();
+ * await receiver.stop();
+ * const result = await copyInbox({ from, to: memoryStore({ volatile: true }) });
  * console.log(result.events); // 0
  */
 export async function copyInbox(options: CopyOptions): Promise<CopyResult> {
   refuseUnknownOptions("copyInbox()", options, OPTIONS);
-  const { from, to, name = "default" } = options;
-  const context: Omit<OpenContext, "instance"> = {
-    ...{ clock: systemClock, logger: silentLogger, name, firstSequence: 1, toleranceMs: 600_000, migrate: "auto" },
-  };
-  await from.open({ ...context, instance: thisInstance() });
+  const { from, to } = options;
+  const context = { clock: systemClock, logger: silentLogger, migrate: "auto" } as const;
+  const rules = await from.open({ ...context, rules: "recorded", instance: thisInstance() });
   try {
-    await to.open({ ...context, copying: true, instance: thisInstance() });
+    await to.open({ ...context, rules, copying: true, instance: thisInstance() });
     try {
       return await copyOpen(options, systemClock);
     } finally {

@@ -1,5 +1,14 @@
 /** What an operator sees of an inbox and can ask of it: queries, acts, statistics, pruning. */
-import type { EventId, EventState, LaneId, NewEvent, Outcome, QuarantineRecord } from "./record.ts";
+import type {
+  EventId,
+  EventState,
+  LaneId,
+  LaneStatus,
+  LaneTag,
+  NewEvent,
+  Outcome,
+  QuarantineRecord,
+} from "./record.ts";
 
 /** All filters must match. */
 export interface EventQuery {
@@ -25,6 +34,23 @@ export interface EventQuery {
   readonly limit: number;
 }
 
+/** All filters must match. */
+export interface LaneQuery {
+  readonly statuses?: readonly LaneStatus[];
+  readonly tag?: LaneTag;
+  /** No event of any of these types was accepted, or is kept. */
+  readonly without?: readonly string[];
+  /** Epoch milliseconds: no event was accepted after it. */
+  readonly quietSince?: number;
+  readonly apiClientId?: string;
+  /** The other party's number, in full; null for lanes that tell none. */
+  readonly peer?: string | null;
+  /** Where the page before ended. */
+  readonly after?: LaneId;
+  /** 1 to 1,000. */
+  readonly limit: number;
+}
+
 export interface QuarantineQuery {
   readonly states?: readonly QuarantineRecord["state"][];
   readonly after?: number;
@@ -41,9 +67,13 @@ export interface Page<T> {
 /** What an operator can ask for. */
 export type Act =
   /** Pending again, handed to the ordinary handlers whatever its sequence; attempts start anew, the cursor stays. */
-  | { readonly kind: "replay"; readonly event: EventId }
+  | {
+      readonly kind: "replay";
+      readonly event: EventId /** `wrong_state` in any other one. */;
+      readonly from?: EventState;
+    }
   /** Set aside. The cursor moves on if its sequence was the expected one. */
-  | { readonly kind: "discard"; readonly event: EventId }
+  | { readonly kind: "discard"; readonly event: EventId /** As above. */; readonly from?: EventState }
   /** A blocked lane goes on. */
   | { readonly kind: "unblock"; readonly lane: LaneId }
   /** The gap before the lane's head is given up now. */

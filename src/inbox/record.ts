@@ -160,6 +160,12 @@ export interface LaneRecord {
   readonly attempts: readonly AttemptRecord[];
 }
 
+/** What a lane is, without all it holds: a row of a list. */
+export interface LaneSummary extends Omit<LaneRecord, "events" | "gaps" | "attempts"> {
+  /** The one that was accepted last. */
+  readonly newest: Pick<EventRecord, "id" | "eventType" | "sequence" | "acceptedAt" | "state">;
+}
+
 /** What an operator did. */
 export interface AuditRecord {
   readonly id: number;

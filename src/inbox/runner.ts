@@ -6,6 +6,8 @@ import type { Clock, Timer } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import { LeaseContext } from "./context.ts";
 import type { Handler, HandlerRegistry } from "./dispatch.ts";
+import type { AttemptReport } from "./instrumentation.ts";
+import type { Instruments, Observation } from "./instruments.ts";
 import type { Outcome } from "./record.ts";
 import type { Effect, Lease } from "./store.ts";
 
@@ -29,6 +31,8 @@ export type Verdict<Tx> =
 export interface RunnerOptions<Tx> {
   /** Asked for each event: a reload in development replaces it. */
   readonly registry: () => HandlerRegistry<Tx>;
+  /** Likewise. */
+  readonly instruments: () => Instruments;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly transactional: boolean;
@@ -52,7 +56,8 @@ export class Runner<Tx> {
    * been called when this returns.
    */
   run(lease: Lease, parsed: WebhookEvent | null, done: (verdict: Verdict<Tx>) => void): Run {
-    const { registry, logger, transactional } = this.#options;
+    const { registry, instruments, logger, transactional } = this.#options;
+    const observed = instruments().attempt(lease);
     const context = new LeaseContext<Tx>(lease, logger, transactional);
     const event = parsed ?? reparse(lease);
     const late = lease.late && !lease.forced;
@@ -62,29 +67,28 @@ export class Runner<Tx> {
     } else if (handlers.length === 0) {
       done({ kind: "complete", outcome: "unhandled", effects: [], event });
     } else {
-      this.#call({ handlers, event, context, done });
+      this.#call({ handlers, event, context, observed, done });
     }
     return context;
   }
 
-  #call({ handlers, event, context, done }: Call<Tx>): void {
+  /** Whoever watches has its context current in the handlers only: what follows from them is not theirs. */
+  #call(call: Call<Tx>): void {
+    const { event, context, observed, done } = call;
+    let rest: Promise<void> | null;
     try {
-      for (let index = 0; index < handlers.length; index++) {
-        const returned = handlers[index]?.(event, context);
-        if (!isPromise(returned)) continue;
-        this.#await({ handlers: handlers.slice(index + 1), event, context, done }, returned);
-        return;
-      }
+      rest = observed === null ? callHandlers(call) : observed.run(() => callHandlers(call));
     } catch (error) {
       context.close();
       return done(failed(error, event));
     }
+    if (rest !== null) return this.#await(call, rest);
     context.close();
     done({ kind: "complete", outcome: "handled", effects: context.effects, event });
   }
 
   /** The rest of the handlers, from the first that returned a promise; bounded by the handler time-out and its grace. */
-  #await(call: Call<Tx>, first: PromiseLike<unknown>): void {
+  #await(call: Call<Tx>, rest: Promise<void>): void {
     const { clock, handlerTimeoutMs } = this.#options;
     let settled = false;
     let timedOut: Error | null = null;
@@ -103,7 +107,7 @@ export class Runner<Tx> {
       call.context.abort(timedOut);
       timer = clock.setTimeout(() => settle(failed(timedOut, call.event)), TIMEOUT_GRACE_MS);
     }, handlerTimeoutMs);
-    callInOrder(call, first).then(
+    rest.then(
       () => settle({ kind: "complete", outcome: "handled", effects: call.context.effects, event: call.event }),
       (error: unknown) => settle(failed(error, call.event)),
     );
@@ -114,12 +118,23 @@ interface Call<Tx> {
   readonly handlers: readonly Handler<WebhookEvent, Tx>[];
   readonly event: WebhookEvent;
   readonly context: LeaseContext<Tx>;
+  readonly observed: Observation<AttemptReport> | null;
   readonly done: (verdict: Verdict<Tx>) => void;
 }
 
-async function callInOrder<Tx>(call: Call<Tx>, first: PromiseLike<unknown>): Promise<void> {
+/** Calls the handlers up to the first that returns a promise; null when none does, else what is left of them. */
+function callHandlers<Tx>(call: Call<Tx>): Promise<void> | null {
+  const { handlers, event, context } = call;
+  for (let index = 0; index < handlers.length; index++) {
+    const returned = handlers[index]?.(event, context);
+    if (isPromise(returned)) return callInOrder(call, returned, index + 1);
+  }
+  return null;
+}
+
+async function callInOrder<Tx>(call: Call<Tx>, first: PromiseLike<unknown>, next: number): Promise<void> {
   await first;
-  for (const handler of call.handlers) {
+  for (const handler of call.handlers.slice(next)) {
     if (call.context.aborted) return;
     await handler(call.event, call.context);
   }

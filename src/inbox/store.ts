@@ -7,6 +7,7 @@ import type {
   EventQuery,
   Heartbeat,
   InboxStats,
+  LaneQuery,
   Page,
   PrunePolicy,
   PruneResult,
@@ -20,15 +21,18 @@ import type {
   LaneId,
   LaneKey,
   LaneRecord,
+  LaneSummary,
   NewEvent,
   NewQuarantine,
   OnDead,
   Outcome,
   QuarantineRecord,
 } from "./record.ts";
+import type { AskedRules, InboxRules } from "./rules.ts";
 import type { ImportAnswer, ImportPage, TransferredLane } from "./transfer.ts";
 
 export type * from "./operations.ts";
+export type { AskedRules, InboxRules } from "./rules.ts";
 export type * from "./transfer.ts";
 
 /**
@@ -43,8 +47,8 @@ export interface InboxStore<Tx = unknown> {
   /** Names the place, for messages and for telling two stores apart: `sqlite:/data/inbox.db`. Never a password. */
   readonly location: string;
 
-  /** Opens and migrates. Leases of processes of this host that no longer run expire at once. */
-  open(context: OpenContext): Promise<void>;
+  /** Opens and migrates; resolves with the rules that apply. Leases of processes of this host that no longer run expire at once. */
+  open(context: OpenContext): Promise<InboxRules>;
 
   /**
    * One write transaction: settles and counts repeats, claims what is due into the free slots, then accepts (leasing at
@@ -64,6 +68,8 @@ export interface InboxStore<Tx = unknown> {
 
   /** Events by filter, newest first unless asked otherwise; never more than `limit`. */
   find(query: EventQuery): Promise<Page<EventRecord>>;
+  /** Lanes by filter, those made last first; never more than `limit`. Each is as it was at one moment, a page need not be. */
+  findLanes(query: LaneQuery): Promise<Page<LaneSummary>>;
   findQuarantined(query: QuarantineQuery): Promise<Page<QuarantineRecord>>;
   /** One lane with everything in it; null when there is none. */
   lane(ref: LaneKey | LaneId): Promise<LaneRecord | null>;
@@ -77,7 +83,8 @@ export interface InboxStore<Tx = unknown> {
   prune(policy: PrunePolicy): Promise<PruneResult>;
   /**
    * Lanes with ids above `after`, at most `limit`, in ascending order of their ids, with all that is kept of them; `after` 0
-   * begins. Nothing changes. It is read while nobody works on the inbox, so pages need not belong together.
+   * begins. Nothing changes. A copy reads it while nobody works on the inbox, and a page need not belong to another; what is held
+   * on a person is read from it at any time.
    */
   export(after: LaneId, limit: number): Promise<readonly TransferredLane[]>;
   /**
@@ -104,15 +111,8 @@ export interface StoreCapabilities {
 export interface OpenContext {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The receiver this inbox belongs to; recorded at first open, and another name is refused (`wrong_receiver_name`). */
-  readonly name: string;
-  /** The sequence a message begins with; with `"any"` the first arrival is taken for the first. */
-  readonly firstSequence: number | "any";
-  /**
-   * Past and future tolerance of timestamps together, in milliseconds: how long a delivery can be replayed. Stored, so that
-   * pruning elsewhere follows the same rule: no identity goes before this and a day.
-   */
-  readonly toleranceMs: number;
+  /** Those of the receiver, or `"recorded"`: then an inbox that is not there is not made (`no_inbox`), and nothing is recorded. */
+  readonly rules: AskedRules;
   /** `"check"` refuses an inbox that needs a migration instead of migrating it. */
   readonly migrate: "auto" | "check";
   /** Opened by a copy, which may be one that goes on: any other open of an inbox whose import has not ended is refused. */

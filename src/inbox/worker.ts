@@ -231,7 +231,7 @@ export class Worker<Tx> implements ClaimDriver {
         return this.#settle(held, failed(result.error, verdict.event), durationMs);
       }
       this.#letGo(held.lease);
-      this.#conclusions.settled(held.lease, settle, result, verdict);
+      this.#conclusions.settled({ lease: held.lease, verdict, settle, durationMs }, result);
       this.#whenQuiet();
     });
     this.#startWaiting();

@@ -20,6 +20,12 @@ export function accepted(outcome: AcceptedOutcome): Answer {
   return ACCEPTED[outcome];
 }
 
+/** What an answer of 200 tells; null for any other. */
+export function acceptedOutcome(answer: Answer): AcceptedOutcome | null {
+  for (const [outcome, known] of Object.entries(ACCEPTED)) if (known === answer) return outcome as AcceptedOutcome;
+  return null;
+}
+
 /** 401: one answer for every failed check; the reason goes to the log and the hooks. */
 export const UNAUTHORIZED: Answer = answer(401, { error: "unauthorized" });
 /** The same, to a request whose body was not read. */

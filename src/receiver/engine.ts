@@ -5,6 +5,7 @@ import { Batcher } from "../inbox/batcher.ts";
 import type { HandlerRegistry } from "../inbox/dispatch.ts";
 import type { DrainOptions, DrainResult } from "../inbox/drains.ts";
 import { failureCode } from "../inbox/failure.ts";
+import type { Instruments } from "../inbox/instruments.ts";
 import type { EventId, NewEvent, NewQuarantine } from "../inbox/record.ts";
 import { Runner } from "../inbox/runner.ts";
 import type { Acceptance, QuarantineAnswer, Turn } from "../inbox/store.ts";
@@ -13,6 +14,7 @@ import { Worker } from "../inbox/worker.ts";
 import type { Timer } from "../internal/clock.ts";
 import { thisInstance } from "../internal/process.ts";
 import { Announcer } from "./announcements.ts";
+import { measuredSteps } from "./commits.ts";
 import { CommittedIdentities } from "./duplicates.ts";
 import { Housekeeping, type KeyringUse } from "./housekeeping.ts";
 import { identityKey } from "./intake.ts";
@@ -28,6 +30,13 @@ const HOLD_MS = 86_400_000;
 /** An event that could not be stored rejects instead. */
 export type StoredAcceptance = Exclude<Acceptance, { outcome: "failed" }>;
 
+/** What a reload in development replaces. */
+export interface InUse<Tx> {
+  readonly registry: HandlerRegistry<Tx>;
+  readonly keyrings: KeyringUse;
+  readonly instruments: Instruments;
+}
+
 export class Engine<Tx> {
   readonly options: ResolvedOptions<Tx>;
   readonly worker: Worker<Tx>;
@@ -36,8 +45,7 @@ export class Engine<Tx> {
   readonly #identities = new CommittedIdentities();
   readonly #housekeeping: Housekeeping;
   readonly #announcer: Announcer;
-  #registry: HandlerRegistry<Tx>;
-  #keyrings: KeyringUse;
+  #inUse: InUse<Tx>;
   #state: "new" | "open" | "closed" = "new";
   #opening: Promise<void> | null = null;
   #stopping: Promise<void> | null = null;
@@ -45,27 +53,28 @@ export class Engine<Tx> {
   #acceptFailure: string | null = null;
   #warnedAboutLate = false;
 
-  constructor(options: ResolvedOptions<Tx>, registry: HandlerRegistry<Tx>, keyrings: KeyringUse) {
+  constructor(options: ResolvedOptions<Tx>, inUse: InUse<Tx>) {
     const { store, clock, logger, random, concurrency, leaseMs, maxAttempts, onDead, handlerTimeoutMs } = options;
     this.options = options;
-    this.#registry = registry;
-    this.#keyrings = keyrings;
+    this.#inUse = inUse;
     const transactional = store.capabilities.transactional;
-    const runner = new Runner<Tx>({ registry: () => this.#registry, clock, logger, transactional, handlerTimeoutMs });
-    this.#announcer = new Announcer(() => this.#registry.hooks, this.waiters, logger);
+    const instruments = () => this.#inUse.instruments;
+    const registry = () => this.#inUse.registry;
+    const runner = new Runner<Tx>({ registry, instruments, clock, logger, transactional, handlerTimeoutMs });
+    this.#announcer = new Announcer(() => registry().hooks, this.waiters, logger);
     this.worker = new Worker(
       store,
       runner,
       { concurrency, leaseMs, maxAttempts, onDead, clock, random, logger },
       this.#announcer,
     );
-    this.#batcher = new Batcher(store, clock, this.worker, {
+    this.#batcher = new Batcher(measuredSteps(store, clock, instruments), clock, this.worker, {
       ...BATCH,
       quarantineQuota: QUARANTINE_QUOTA,
       lateEvents: () => this.lateEvents,
     });
     this.worker.connect(this.#batcher);
-    this.#housekeeping = new Housekeeping(options, this.worker, keyrings);
+    this.#housekeeping = new Housekeeping(options, this.worker, inUse.keyrings);
   }
 
   get isStopped(): boolean {
@@ -74,7 +83,7 @@ export class Engine<Tx> {
 
   /** What becomes of an event below its cursor. */
   get lateEvents(): Turn<Tx>["lateEvents"] {
-    return this.#registry.takesLate ? "hand_out" : "record";
+    return this.#inUse.registry.takesLate ? "hand_out" : "record";
   }
 
   /** Something is due, and no worker has run for a minute. */
@@ -93,15 +102,19 @@ export class Engine<Tx> {
 
   /** Which secrets are in use. */
   get keyrings(): KeyringUse {
-    return this.#keyrings;
+    return this.#inUse.keyrings;
   }
 
-  /** Another set of handlers takes over, and other secrets, as after a reload in development. */
-  use(registry: HandlerRegistry<Tx>, keyrings: KeyringUse): void {
-    registry.freeze();
-    this.#registry = registry;
-    this.#keyrings = keyrings;
-    this.#housekeeping.use(keyrings);
+  /** Who watches. */
+  get instruments(): Instruments {
+    return this.#inUse.instruments;
+  }
+
+  /** Other handlers, secrets and instruments take over, as after a reload in development. */
+  use(inUse: InUse<Tx>): void {
+    inUse.registry.freeze();
+    this.#inUse = inUse;
+    this.#housekeeping.use(inUse.keyrings);
   }
 
   /** Opens the store once; a failure is forgotten, so that the next delivery tries again. */
@@ -118,7 +131,7 @@ export class Engine<Tx> {
 
   /** @throws SetupError without any handler: nobody would be given the events, and each would end as unhandled */
   requireHandlers(): void {
-    if (!this.#registry.isEmpty) return;
+    if (!this.#inUse.registry.isEmpty) return;
     throw new SetupError(
       "no_handlers",
       'Register a handler first: receiver.on("message.inbound", (event, ctx) => { … }).',
@@ -127,7 +140,7 @@ export class Engine<Tx> {
 
   async start(): Promise<void> {
     this.requireHandlers();
-    this.#registry.freeze();
+    this.#inUse.registry.freeze();
     await this.open();
     if (this.worker.isStarted) return;
     this.#warnAboutLateOnce();
@@ -139,7 +152,7 @@ export class Engine<Tx> {
   async drain(options: DrainOptions): Promise<DrainResult> {
     const deadline = this.options.clock.monotonic() + (options.budgetMs ?? Number.POSITIVE_INFINITY);
     this.requireHandlers();
-    this.#registry.freeze();
+    this.#inUse.registry.freeze();
     await this.open();
     this.#warnAboutLateOnce();
     this.#housekeeping.workerRan();
@@ -176,7 +189,7 @@ export class Engine<Tx> {
   }
 
   accept(event: NewEvent, parsed: WebhookEvent): Promise<StoredAcceptance> {
-    this.#registry.freeze();
+    this.#inUse.registry.freeze();
     const key = identityKey(event);
     const known = this.#identities.find(key, event.digest);
     if (known !== null) {
@@ -226,10 +239,8 @@ export class Engine<Tx> {
     await store.open({
       clock,
       logger,
-      name,
-      firstSequence,
       // From the oldest to the farthest timestamp that is taken: a replay of one delivery is verified for so long.
-      toleranceMs: tolerance.pastMs + tolerance.futureMs,
+      rules: { name, firstSequence, toleranceMs: tolerance.pastMs + tolerance.futureMs },
       migrate,
       instance: thisInstance(),
     });
@@ -266,8 +277,8 @@ export class Engine<Tx> {
   }
 
   #warnAboutLateOnce(): void {
-    const types = this.#registry.outboundTypes;
-    if (this.#warnedAboutLate || types.length === 0 || this.#registry.takesLate) return;
+    const types = this.#inUse.registry.outboundTypes;
+    if (this.#warnedAboutLate || types.length === 0 || this.#inUse.registry.takesLate) return;
     this.#warnedAboutLate = true;
     this.options.logger.warn(
       { code: "no_on_late", types },

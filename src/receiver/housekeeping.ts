@@ -4,11 +4,10 @@ import type { InboxStore } from "../inbox/store.ts";
 import type { Timer } from "../internal/clock.ts";
 import type { BackgroundRefresh, KeyringSource } from "../signature/provider.ts";
 import type { ResolvedOptions } from "./options.ts";
+import { pruneBatches } from "./retention.ts";
 
 const HEARTBEAT_MS = 10_000;
 const PRUNE_MS = 600_000;
-/** Rows of a kind in one pruning transaction: short enough not to be noticed between two turns. */
-const PRUNE_BATCH = 500;
 /** A drain prunes this many batches at most, so that a request's after-work stays short. */
 const PRUNE_ROUNDS = 20;
 const IDLE_WORKER_MS = 60_000;
@@ -88,26 +87,21 @@ export class Housekeeping {
 
   /** At the end of a drain: a bounded part of what is past its retention, and none after `deadline` (monotonic ms). */
   pruneSome(deadline: number): Promise<void> {
-    const { clock } = this.#options;
+    const { clock, store, retention } = this.#options;
     return this.#quietly("prune", async () => {
-      for (let round = 0; round < PRUNE_ROUNDS && clock.monotonic() < deadline; round++) {
-        if (!(await this.#pruneBatch())) return;
+      if (clock.monotonic() >= deadline) return;
+      let rounds = 0;
+      for await (const _ of pruneBatches(store, retention)) {
+        rounds += 1;
+        if (rounds === PRUNE_ROUNDS || clock.monotonic() >= deadline) return;
       }
     });
   }
 
-  /** All that is past its retention, however much a busy inbox has of it; other work comes in between two batches. */
+  /** All that is past its retention, however much a busy inbox has of it. */
   async #pruneAll(): Promise<void> {
-    while (this.#isRunning && (await this.#pruneBatch())) {
-      await new Promise<void>((resolve) => setImmediate(resolve));
-    }
-  }
-
-  /** True when there is more to prune. */
-  async #pruneBatch(): Promise<boolean> {
     const { store, retention } = this.#options;
-    const { more } = await store.prune({ ...retention, batch: PRUNE_BATCH });
-    return more;
+    for await (const _ of pruneBatches(store, retention)) if (!this.#isRunning) return;
   }
 
   async beat(): Promise<void> {

@@ -2,6 +2,9 @@
 import { KeyringError, SetupError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
 import { explained, failureCode } from "../inbox/failure.ts";
+import type { DeliveryReport } from "../inbox/instrumentation.ts";
+import type { Observation } from "../inbox/instruments.ts";
+import type { NewQuarantine } from "../inbox/record.ts";
 import type { LogFields } from "../internal/logger.ts";
 import { SampledLog } from "../internal/sampled-log.ts";
 import type { HeaderSource } from "../signature/headers.ts";
@@ -18,6 +21,7 @@ import {
 } from "../signature/match.ts";
 import { type KeyringSource, keyringContext } from "../signature/provider.ts";
 import * as answers from "./answers.ts";
+import { Delivery } from "./delivery.ts";
 import type { Engine } from "./engine.ts";
 import { whenHandled } from "./handled.ts";
 import { declaredLength, type HeadRefusal, refuseBody, refuseMethod } from "./head.ts";
@@ -38,6 +42,13 @@ type Refusal =
   | "busy"
   | "invalid_event";
 
+interface Refused {
+  readonly reason: Refusal;
+  readonly answer: Answer;
+  /** For the log. */
+  readonly more?: LogFields;
+}
+
 export class HttpIntake<Tx> {
   readonly #engine: () => Engine<Tx>;
   readonly #keyrings: KeyringSource;
@@ -57,26 +68,43 @@ export class HttpIntake<Tx> {
   }
 
   /** Never rejects: whatever goes wrong has its answer. */
-  async handle(incoming: IncomingWebhook): Promise<Answer> {
+  handle(incoming: IncomingWebhook): Promise<Answer> {
+    const delivery = new Delivery(incoming);
+    const observed = this.#engine().instruments.delivery();
+    return observed === null ? this.#answer(delivery) : this.#watched(delivery, observed);
+  }
+
+  async #watched(delivery: Delivery, observed: Observation<DeliveryReport>): Promise<Answer> {
+    const { clock } = this.#engine().options;
+    const startedAt = clock.monotonic();
+    const answer = await observed.run(() => this.#answer(delivery));
+    observed.ended(delivery.report(answer, clock.monotonic() - startedAt));
+    return answer;
+  }
+
+  async #answer(delivery: Delivery): Promise<Answer> {
     try {
-      return await this.#handle(incoming);
+      return await this.#handle(delivery);
     } catch (error) {
-      return this.#answerFailure(error);
+      return this.#answerFailure(delivery, error);
     }
   }
 
-  async #handle(incoming: IncomingWebhook): Promise<Answer> {
+  async #handle(delivery: Delivery): Promise<Answer> {
+    const { incoming } = delivery;
     const { maxBodyBytes } = this.#engine().options;
     const refused = refuseMethod(incoming.method) ?? refuseBody(incoming.headers, maxBodyBytes);
-    if (refused !== null) return this.#refuse(refused.reason, refused.answer);
+    if (refused !== null) return this.#refuse(delivery, refused);
     const checked = this.#checkHeaders(incoming.headers);
-    if (!checked.ok && !(await this.#mayBeUnsigned(incoming))) return this.#unauthorized(checked.code, "unread");
+    if (!checked.ok && !(await this.#mayBeUnsigned(incoming))) {
+      return this.#refuse(delivery, { reason: checked.code, answer: answers.UNAUTHORIZED_UNREAD });
+    }
     const reading = this.#readings.begin(maxBodyBytes, declaredLength(incoming.headers));
     try {
       const body = await incoming.readBody(reading);
       reading.finish();
-      if (!body.ok) return this.#refuseBody(body.reason);
-      return await this.#inSlot(() => this.#receive(incoming, checked.ok ? checked : null, body.bytes));
+      if (!body.ok) return this.#refuseBody(delivery, body.reason);
+      return await this.#inSlot(delivery, () => this.#receive(delivery, checked.ok ? checked : null, body.bytes));
     } finally {
       reading.release();
     }
@@ -95,23 +123,29 @@ export class HttpIntake<Tx> {
   }
 
   /** Verify, parse, accept: from here on the bytes are complete. */
-  async #receive(incoming: IncomingWebhook, checked: CheckedHeaders | null, bytes: Uint8Array): Promise<Answer> {
-    const match = await this.#match(incoming, checked, bytes);
-    if (match === null) return this.#unauthorized("signature_mismatch", "read");
+  async #receive(delivery: Delivery, checked: CheckedHeaders | null, bytes: Uint8Array): Promise<Answer> {
+    const match = await this.#match(delivery.incoming, checked, bytes);
+    if (match === null) return this.#refuse(delivery, { reason: "signature_mismatch", answer: answers.UNAUTHORIZED });
     const engine = this.#engine();
     const signedAt = checked?.timestamp ?? engine.options.clock.now();
     const parsed = parseEvent(bytes);
     const vouching = vouchingMatch(match, parsed.ok ? parsed.event : {});
-    if (vouching === null) return this.#unauthorized("out_of_scope", "read");
+    if (vouching === null) return this.#refuse(delivery, { reason: "out_of_scope", answer: answers.UNAUTHORIZED });
+    delivery.slot = vouching.slot;
     this.#count(`slot:${vouching.slot}`);
-    const verified: Verified = { match: vouching, signedAt, trace: readTrace(incoming.headers) };
+    const verified: Verified = { match: vouching, signedAt, trace: readTrace(delivery.incoming.headers) };
     await engine.open();
-    if (!parsed.ok) return this.#quarantine(parsed.code, bytes, verified);
+    if (!parsed.ok) return this.#quarantine(delivery, parsed.code, newQuarantine(parsed.code, bytes, verified));
     const acceptance = await engine.accept(
       newEvent(parsed.event, bytes, verified, engine.options.gapWaitMs),
       parsed.event,
     );
-    return engine.options.ack === "handled" ? whenHandled(engine, acceptance) : answers.accepted(acceptance.outcome);
+    delivery.late = acceptance.outcome === "late";
+    delivery.conflict = acceptance.outcome === "duplicate" && acceptance.conflict;
+    if (engine.options.ack === "stored") return answers.accepted(acceptance.outcome);
+    const answer = await whenHandled(engine, acceptance);
+    if (answer.status === 503) delivery.reason = "not_handled";
+    return answer;
   }
 
   async #match(incoming: IncomingWebhook, checked: CheckedHeaders | null, bytes: Uint8Array): Promise<Match | null> {
@@ -127,26 +161,27 @@ export class HttpIntake<Tx> {
     return fresh === null ? null : matchWith(fresh);
   }
 
-  async #quarantine(reason: string, bytes: Uint8Array, verified: Verified): Promise<Answer> {
-    const { options } = this.#engine();
-    if (options.quarantine === "reject") return this.#refuse("invalid_event", answers.UNPROCESSABLE, { reason });
-    const answer = await this.#engine().quarantine(newQuarantine(reason, bytes, verified));
+  async #quarantine(delivery: Delivery, reason: string, quarantine: NewQuarantine): Promise<Answer> {
+    const { slot } = quarantine;
+    if (this.#engine().options.quarantine === "reject") {
+      return this.#refuse(delivery, { reason: "invalid_event", answer: answers.UNPROCESSABLE, more: { reason } });
+    }
+    const answer = await this.#engine().quarantine(quarantine);
     if (answer === "full") {
+      delivery.reason = "quarantine_full";
       this.#alerts.error(
-        { code: "quarantine_full", slot: verified.match.slot },
+        { code: "quarantine_full", slot },
         "The quarantine is full: a signed body that is no event was answered with 503.",
       );
       return answers.UNAVAILABLE;
     }
-    this.#log.warn(
-      { code: "quarantined", reason, slot: verified.match.slot },
-      "A signed body is no event; it was kept in the quarantine.",
-    );
+    delivery.reason = reason;
+    this.#log.warn({ code: "quarantined", reason, slot }, "A signed body is no event; it was kept in the quarantine.");
     return answers.accepted("quarantined");
   }
 
-  async #inSlot(work: () => Promise<Answer>): Promise<Answer> {
-    if (this.#inWork >= MOST_IN_WORK) return this.#refuse("busy", answers.UNAVAILABLE);
+  async #inSlot(delivery: Delivery, work: () => Promise<Answer>): Promise<Answer> {
+    if (this.#inWork >= MOST_IN_WORK) return this.#refuse(delivery, { reason: "busy", answer: answers.UNAVAILABLE });
     this.#inWork += 1;
     try {
       return await work();
@@ -155,15 +190,16 @@ export class HttpIntake<Tx> {
     }
   }
 
-  #refuseBody(reason: Exclude<BodyResult, { ok: true }>["reason"]): Answer {
+  #refuseBody(delivery: Delivery, reason: Exclude<BodyResult, { ok: true }>["reason"]): Answer {
     switch (reason) {
       case "too_large":
-        return this.#refuse("too_large", answers.TOO_LARGE);
+        return this.#refuse(delivery, { reason, answer: answers.TOO_LARGE });
       case "truncated":
-        return this.#refuse("truncated", answers.BODY_TRUNCATED);
+        return this.#refuse(delivery, { reason, answer: answers.BODY_TRUNCATED });
       case "cut":
-        return this.#refuse("cut", answers.UNAVAILABLE_UNREAD);
+        return this.#refuse(delivery, { reason, answer: answers.UNAVAILABLE_UNREAD });
       case "already_parsed":
+        delivery.reason = reason;
         this.#count("refused:already_parsed");
         this.#alerts.error({ code: "raw_body_unavailable" }, RAW_BODY_FIX);
         return answers.RAW_BODY_UNAVAILABLE;
@@ -172,11 +208,8 @@ export class HttpIntake<Tx> {
     }
   }
 
-  #unauthorized(reason: Refusal, body: "read" | "unread"): Answer {
-    return this.#refuse(reason, body === "read" ? answers.UNAUTHORIZED : answers.UNAUTHORIZED_UNREAD);
-  }
-
-  #refuse(reason: Refusal, answer: Answer, more: LogFields = {}): Answer {
+  #refuse(delivery: Delivery, { reason, answer, more = {} }: Refused): Answer {
+    delivery.reason = reason;
     this.#count(`refused:${reason}`);
     this.#log.warn({ code: reason, status: answer.status, ...more }, "A delivery was refused.");
     return answer;
@@ -187,14 +220,15 @@ export class HttpIntake<Tx> {
     counters[counter] = (counters[counter] ?? 0) + 1;
   }
 
-  #answerFailure(error: unknown): Answer {
+  #answerFailure(delivery: Delivery, error: unknown): Answer {
+    delivery.reason = failureCode(error);
     // A delivery that failed later has been counted by its secret's slot.
     if (error instanceof KeyringError) this.#count("refused:keyring_unavailable");
     const misconfigured = error instanceof SetupError;
     const sentence = misconfigured
       ? "A delivery was answered with 500."
       : "A delivery was answered with 503; the service retries.";
-    const fields = { code: failureCode(error), keyring: error instanceof KeyringError };
+    const fields = { code: delivery.reason, keyring: error instanceof KeyringError };
     this.#alerts.warn(fields, explained(sentence, error));
     return misconfigured ? answers.MISCONFIGURED : answers.UNAVAILABLE;
   }

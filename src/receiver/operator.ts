@@ -2,7 +2,7 @@
 import { OncehookError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
 import type { WebhookEvent } from "../events/types.ts";
-import type { ActResult, EventQuery, InboxStats, Page, QuarantineQuery } from "../inbox/operations.ts";
+import type { ActResult, EventQuery, InboxStats, LaneQuery, Page, QuarantineQuery } from "../inbox/operations.ts";
 import type {
   AuditRecord,
   EventId,
@@ -10,12 +10,27 @@ import type {
   LaneId,
   LaneKey,
   LaneRecord,
+  LaneSummary,
   QuarantineRecord,
 } from "../inbox/record.ts";
 import type { Act, InboxStore, Turn } from "../inbox/store.ts";
+import type { Subject } from "../inbox/subject.ts";
+import type { Clock } from "../internal/clock.ts";
 import { scopeCovers } from "../signature/scope.ts";
+import {
+  type Actor,
+  type DiscardAllOptions,
+  type DiscardCounts,
+  discardAll,
+  type ReplayAllOptions,
+  type ReplayCounts,
+  replayAll,
+} from "./bulk/act-on-all.ts";
+import { exportSubject, type SubjectRecord } from "./bulk/export-subject.ts";
+import { type ErrorGroup, groupByError } from "./bulk/group-by-error.ts";
+import type { BulkQuery } from "./bulk/matching.ts";
 import { newEvent } from "./intake.ts";
-import { auditLimit, checkSubject, eventQuery, quarantineQuery, type Subject } from "./queries.ts";
+import { auditLimit, checkSubject, eventQuery, laneQuery, quarantineQuery } from "./queries.ts";
 
 /** Who acts, for the audit; a name or an id, never more. */
 export interface ActOptions {
@@ -27,6 +42,7 @@ export interface ActOptions {
 export interface OperatorDeps {
   /** Asked for each time: another receiver's inbox may be taken over. */
   readonly store: () => InboxStore<never>;
+  readonly clock: Clock;
   readonly open: () => Promise<void>;
   /** Called after an act, so that what became ready is looked for. */
   readonly acted: () => void;
@@ -46,6 +62,19 @@ export class InboxOperator {
     const asked = eventQuery(query);
     await this.#deps.open();
     return this.#deps.store().find(asked);
+  }
+
+  /**
+   * Messages that match all filters, those that came first last; 100 unless `limit` (1 to 1,000) says otherwise.
+   *
+   * @example
+   * const terminal = ["message.delivery", "message.failed"];
+   * const open = await inbox.findLanes({ tag: "outbound", without: terminal, quietSince: Date.now() - 90 * 60_000 });
+   */
+  async findLanes(query: Partial<LaneQuery> = {}): Promise<Page<LaneSummary>> {
+    const asked = laneQuery(query);
+    await this.#deps.open();
+    return this.#deps.store().findLanes(asked);
   }
 
   async findQuarantined(query: Partial<QuarantineQuery> = {}): Promise<Page<QuarantineRecord>> {
@@ -82,6 +111,31 @@ export class InboxOperator {
     return this.#act({ kind: "discard", event }, options);
   }
 
+  /** Dead letters that failed alike, counted; the largest group first. */
+  groupByError(query: BulkQuery = {}): Promise<readonly ErrorGroup[]> {
+    return groupByError(this, query);
+  }
+
+  /**
+   * Replays all events that match, dead letters unless `states` says otherwise: in lane and sequence order, one after the other.
+   * What comes to match meanwhile is left alone, and so is what somebody else has acted on (`wrong_state`, `not_found`); it can be
+   * stopped at any point and called again for the rest.
+   *
+   * @throws SetupError for an unknown filter or option, or one out of bounds
+   * @throws the reason of `signal` when it aborts
+   *
+   * @example
+   * const counts = await inbox.replayAll({ errorCode: "ECONNREFUSED" }, { ratePerSecond: 50, skipSuperseded: true });
+   */
+  async replayAll(query: BulkQuery = {}, options: ReplayAllOptions = {}): Promise<ReplayCounts> {
+    return replayAll(this.#actor, query, options);
+  }
+
+  /** Discards all events that match, as `replayAll` replays them. */
+  async discardAll(query: BulkQuery = {}, options: DiscardAllOptions = {}): Promise<DiscardCounts> {
+    return discardAll(this.#actor, query, options);
+  }
+
   /** Lets a message go on that is blocked behind its dead letter. */
   unblock(lane: LaneId, options?: ActOptions): Promise<ActResult> {
     return this.#act({ kind: "unblock", lane }, options);
@@ -94,8 +148,20 @@ export class InboxOperator {
 
   /** Removes a person's data: bodies, numbers, references and error texts. What identifies an event stays, so that a repeat is still known. */
   async erase(subject: Subject, options?: ActOptions): Promise<ActResult> {
-    checkSubject(subject);
+    checkSubject("inbox.erase()", subject);
     return this.#act({ kind: "erase", subject }, options);
+  }
+
+  /**
+   * Everything that is held on a person or a message, as plain JSON: what `erase` would take away.
+   *
+   * @example
+   * for await (const record of inbox.exportSubject({ peer: "+15550100002" })) console.log(JSON.stringify(record));
+   */
+  async *exportSubject(subject: Subject): AsyncGenerator<SubjectRecord, void> {
+    checkSubject("inbox.exportSubject()", subject);
+    await this.#deps.open();
+    yield* exportSubject(this.#deps.store(), subject);
   }
 
   /**
@@ -129,6 +195,15 @@ export class InboxOperator {
 
   discardQuarantined(id: number, options?: ActOptions): Promise<ActResult> {
     return this.#act({ kind: "discard_quarantined", quarantine: id }, options);
+  }
+
+  get #actor(): Actor {
+    return {
+      clock: this.#deps.clock,
+      find: (query) => this.find(query),
+      lane: (id) => this.lane(id),
+      act: (act, options) => this.#act(act, options),
+    };
   }
 
   async #act(act: Act, { by = "application" }: ActOptions = {}): Promise<ActResult> {

@@ -13,6 +13,7 @@ import type { Keyring } from "../signature/keyring.ts";
 import type { KeyringProvider } from "../signature/provider.ts";
 import type { SecretStore } from "../signature/secret-store.ts";
 import { type TimestampFormat, type Tolerance, timestampFormatOption } from "../signature/timestamp.ts";
+import { type Retention, type RetentionOptions, retentionOption } from "./retention.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
@@ -72,18 +73,6 @@ export interface ReceiverOptions<Tx = unknown> {
   readonly random?: Random;
 }
 
-/** Milliseconds, 0 to 10 years. */
-export interface RetentionOptions {
-  /** Bodies of handled events. Default 7 days. */
-  readonly handledBodiesMs?: number;
-  /** Bodies of late and unhandled events. Default 30 days. */
-  readonly otherBodiesMs?: number;
-  /** Identities, by which a duplicate is known; never less than the tolerance and a day. Default 30 days. */
-  readonly identitiesMs?: number;
-  /** Dead letters and quarantined bodies nobody acted on; never less than the tolerance and a day. Default 90 days. */
-  readonly deadMs?: number;
-}
-
 export interface ResolvedOptions<Tx> {
   readonly secrets: Keyring | KeyringProvider | SecretStore;
   readonly store: InboxStore<Tx>;
@@ -101,7 +90,7 @@ export interface ResolvedOptions<Tx> {
   readonly onDead: OnDead;
   readonly quarantine: "store" | "reject";
   readonly maxBodyBytes: number;
-  readonly retention: Required<RetentionOptions>;
+  readonly retention: Retention;
   readonly migrate: "auto" | "check";
   readonly logger: Logger;
   readonly clock: Clock;
@@ -174,7 +163,7 @@ export function resolveOptions<Tx>(options: ReceiverOptions<Tx>): ResolvedOption
       max: KIB * KIB,
       unit: "bytes",
     }),
-    retention: retentionOption(options.retention, tolerance),
+    retention: retentionOption(options.retention, tolerance.pastMs + tolerance.futureMs),
     migrate: choiceOption("migrate", options.migrate, "auto", ["auto", "check"]),
     logger: loggerOption(options.logger),
     clock: options.clock ?? systemClock,
@@ -209,26 +198,4 @@ function ackOption(value: unknown, durable: boolean): "stored" | "handled" {
     "invalid_option",
     'ack: "stored" needs a durable store, or a crash after the 2xx loses the event: use sqliteStore, or ack: "handled".',
   );
-}
-
-function retentionOption(value: RetentionOptions | undefined, tolerance: Tolerance): Required<RetentionOptions> {
-  if (value !== undefined)
-    refuseUnknownOptions("retention", value, ["handledBodiesMs", "otherBodiesMs", "identitiesMs", "deadMs"]);
-  const bounds = { min: 0, max: 3_650 * DAY_MS, unit: "ms" };
-  const shortest = tolerance.pastMs + tolerance.futureMs + DAY_MS;
-  const retention = {
-    handledBodiesMs: numberOption("retention.handledBodiesMs", value?.handledBodiesMs, 7 * DAY_MS, bounds),
-    otherBodiesMs: numberOption("retention.otherBodiesMs", value?.otherBodiesMs, 30 * DAY_MS, bounds),
-    identitiesMs: numberOption("retention.identitiesMs", value?.identitiesMs, 30 * DAY_MS, bounds),
-    deadMs: numberOption("retention.deadMs", value?.deadMs, 90 * DAY_MS, bounds),
-  };
-  for (const name of ["identitiesMs", "deadMs"] as const) {
-    if (retention[name] >= shortest) continue;
-    throw invalidOption(
-      `retention.${name}`,
-      `must be at least ${shortest} ms (tolerance and a day), or a delivery replayed within the tolerance would be handled again`,
-      retention[name],
-    );
-  }
-  return retention;
 }

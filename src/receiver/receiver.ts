@@ -8,11 +8,14 @@ import {
   HandlerRegistry,
 } from "../inbox/dispatch.ts";
 import { checkDrainOptions, type DrainOptions, type DrainResult } from "../inbox/drains.ts";
+import type { Instrumentation } from "../inbox/instrumentation.ts";
+import { Instruments } from "../inbox/instruments.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { createKeyringSource, type KeyringSource } from "../signature/provider.ts";
-import { Engine } from "./engine.ts";
+import { channelInstrumentation } from "./channels.ts";
+import { Engine, type InUse } from "./engine.ts";
 import { type Health, healthOf } from "./health.ts";
 import { HttpIntake } from "./http.ts";
 import type { Answer, IncomingWebhook } from "./incoming.ts";
@@ -43,9 +46,10 @@ export function createReceiver<Tx>(options: ReceiverOptions<Tx>): Receiver<Tx> {
 }
 
 export class Receiver<Tx = unknown> {
-  readonly #registry = new HandlerRegistry<Tx>();
   readonly #options: ResolvedOptions<Tx>;
+  readonly #registry = new HandlerRegistry<Tx>();
   readonly #keyrings: KeyringSource;
+  readonly #instruments: Instruments;
   readonly #http: HttpIntake<Tx>;
   readonly #inbox: InboxOperator;
   #engine: Engine<Tx>;
@@ -55,10 +59,13 @@ export class Receiver<Tx = unknown> {
     this.#options = resolveOptions(options);
     const { clock, logger, gapWaitMs } = this.#options;
     this.#keyrings = createKeyringSource(this.#options.secrets, { clock, logger });
-    this.#engine = new Engine(this.#options, this.#registry, this.#keyrings);
+    this.#instruments = new Instruments(logger, clock);
+    this.#instruments.add(channelInstrumentation);
+    this.#engine = new Engine(this.#options, this.#inUse);
     this.#http = new HttpIntake(() => this.#engine, this.#keyrings);
     this.#inbox = new InboxOperator({
       store: () => this.#engine.options.store,
+      clock,
       gapWaitMs,
       open: () => this.#engine.open(),
       acted: () => this.#engine.afterAct(),
@@ -137,6 +144,16 @@ export class Receiver<Tx = unknown> {
     return this;
   }
 
+  /**
+   * Registers somebody who watches deliveries, attempts and write transactions; `oncehook/telemetry` does so for OpenTelemetry and
+   * Prometheus. Several may. What happened before is not told.
+   * @throws SetupError `invalid_option` for anything but an object with the methods of `Instrumentation`
+   */
+  instrument(instrumentation: Instrumentation): this {
+    this.#instruments.add(instrumentation);
+    return this;
+  }
+
   /** Answers one request. For adapters; never rejects. */
   handle(incoming: IncomingWebhook): Promise<Answer> {
     return this.#http.handle(incoming);
@@ -204,12 +221,16 @@ export class Receiver<Tx = unknown> {
   }
 
   /**
-   * Goes on with the open inbox and worker of an older receiver, with this one's handlers and secrets: for reloads in
+   * Goes on with the open inbox and worker of an older receiver, with this one's handlers, secrets and instruments: for reloads in
    * development. Of a receiver that was stopped there is nothing to go on with.
    */
   takeOver(previous: Receiver<Tx>): void {
     if (previous.#engine.isStopped) return;
     this.#engine = previous.#engine;
-    this.#engine.use(this.#registry, this.#keyrings);
+    this.#engine.use(this.#inUse);
+  }
+
+  get #inUse(): InUse<Tx> {
+    return { registry: this.#registry, keyrings: this.#keyrings, instruments: this.#instruments };
   }
 }

@@ -4,6 +4,7 @@ import { SetupError, StoreError } from "../errors.ts";
 import { auditDetail } from "../inbox/audit-detail.ts";
 import { type Claimed, toLease } from "../inbox/lanes/claiming.ts";
 import { laneIsDue } from "../inbox/lanes/state.ts";
+import { type InboxRules, rulesFor } from "../inbox/rules.ts";
 import type { InboxStore, InstanceRecord, OpenContext, Turn, TurnResult } from "../inbox/store.ts";
 import { copyUnfinished } from "../inbox/transfer.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
@@ -13,7 +14,7 @@ import { exportLanes } from "./memory/export.ts";
 import { importPage } from "./memory/import.ts";
 import { act } from "./memory/operator.ts";
 import { prune } from "./memory/prune.ts";
-import { find, findQuarantined, stats } from "./memory/reading.ts";
+import { find, findLanes, findQuarantined, stats } from "./memory/reading.ts";
 import { extend, settle } from "./memory/settle.ts";
 import {
   createState,
@@ -23,7 +24,10 @@ import {
   type MemoryMoment,
   type MemoryState,
   momentOf,
+  type Opened,
 } from "./memory/state.ts";
+
+const LOCATION = "memory:";
 
 export interface MemoryStoreOptions {
   /** Events it holds at most, of any state, 1 to 10,000,000. Beyond them it refuses (`store_full`). Default 10,000. */
@@ -49,12 +53,13 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
   const inMoment = async <T>(operation: (moment: MemoryMoment) => T): Promise<T> => operation(openMoment(state));
   return {
     capabilities: { durable: false, shared: false, transactional: false },
-    location: "memory:",
+    location: LOCATION,
     open: async (context) => open(state, context, options.volatile === true),
     step: (turn) => inMoment((moment) => step(moment, turn)),
     extend: (leases, leaseMs) => inMoment((moment) => leases.map((ref) => extend(moment, ref, leaseMs))),
     nextDue: () => inMoment(nextDue),
     find: (query) => inMoment(() => find(state, query)),
+    findLanes: (query) => inMoment(() => findLanes(state, query)),
     findQuarantined: (query) => inMoment(() => findQuarantined(state, query)),
     lane: (ref) =>
       inMoment(() => {
@@ -76,43 +81,38 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
     import: (page) => inMoment(() => importPage(state, page)),
     heartbeat: (beat) =>
       inMoment(({ now }) => {
-        const { id, host, pid } = contextOf(state).instance;
+        const { id, host, pid } = openedOf(state).context.instance;
         const record: InstanceRecord = { ...beat, id, host, pid, seenAt: now };
         state.instances.set(id, record);
       }),
     close: async () => {
-      if (state.context !== null) state.instances.delete(state.context.instance.id);
-      state.context = null;
+      if (state.opened !== null) state.instances.delete(state.opened.context.instance.id);
+      state.opened = null;
     },
   };
 }
 
-function open(state: MemoryState, context: OpenContext, volatile: boolean): void {
-  if (state.context !== null)
+function open(state: MemoryState, context: OpenContext, volatile: boolean): InboxRules {
+  if (state.opened !== null)
     throw new SetupError("already_started", "This memory store is open already: give each receiver its own.");
-  if (state.name !== null && state.name !== context.name) {
-    throw new SetupError(
-      "wrong_receiver_name",
-      "This memory store belongs to a receiver of another name: give each its own.",
-    );
-  }
-  if (state.copiedFrom !== null && !state.copyFinished && context.copying !== true) throw copyUnfinished("memory:");
-  state.name = context.name;
-  state.context = context;
+  const rules = rulesFor(context.rules, state.rules, LOCATION);
+  if (state.copiedFrom !== null && !state.copyFinished && context.copying !== true) throw copyUnfinished(LOCATION);
+  state.rules = rules;
+  state.opened = { context, rules };
   // Who held these leases has closed the store, and can settle nothing any more.
   for (const lane of state.waiting) if (lane.status === "leased") lane.readyAt = context.clock.now();
-  if (volatile) return;
   const advice = "Events are kept in memory and lost with the process. Use sqliteStore(), or say volatile: true.";
-  context.logger.warn({ location: "memory:" }, advice);
+  if (!volatile) context.logger.warn({ location: LOCATION }, advice);
+  return rules;
 }
 
-function contextOf({ context }: MemoryState): OpenContext {
-  if (context === null) throw new StoreError("closed", "The memory store is not open.");
-  return context;
+function openedOf({ opened }: MemoryState): Opened {
+  if (opened === null) throw new StoreError("closed", "The memory store is not open.");
+  return opened;
 }
 
 function openMoment(state: MemoryState): MemoryMoment {
-  return momentOf(state, contextOf(state));
+  return momentOf(state, openedOf(state));
 }
 
 function step(moment: MemoryMoment, turn: Turn<never>): TurnResult {

@@ -9,6 +9,7 @@ import { EffectSettles } from "./postgres/effects.ts";
 import { exportLanes } from "./postgres/export.ts";
 import { extend } from "./postgres/extend.ts";
 import { find, findQuarantined } from "./postgres/find.ts";
+import { findLanes } from "./postgres/find-lanes.ts";
 import { importPage } from "./postgres/import.ts";
 import { beat } from "./postgres/instances.ts";
 import { closed, type OpenInbox, openInbox } from "./postgres/open-inbox.ts";
@@ -67,6 +68,7 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
       try {
         const inbox = await openInbox(settings, context);
         opened = { inbox, effects: new EffectSettles(inbox) };
+        return inbox.rules;
       } finally {
         opening = false;
       }
@@ -83,6 +85,7 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
       ),
     onWake: (listener) => opened?.inbox.wake.add(listener) ?? (() => {}),
     find: (query) => reading((inbox) => inbox.read((session) => find(session, query))),
+    findLanes: (query) => reading((inbox) => inbox.read((session) => findLanes(session, query))),
     findQuarantined: (query) => reading((inbox) => inbox.read((session) => findQuarantined(session, query))),
     lane: (ref) => reading((inbox) => inbox.transaction((session) => readLane(session, inbox.names, ref))),
     act: (request, by) => reading((inbox) => act(inbox, request, by)),

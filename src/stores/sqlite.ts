@@ -6,6 +6,7 @@ import type { SqliteDatabase, SqliteDriver } from "../internal/sqlite-driver.ts"
 import { act } from "./sqlite/act.ts";
 import { exportLanes } from "./sqlite/export.ts";
 import { find, findQuarantined } from "./sqlite/find.ts";
+import { findLanes } from "./sqlite/find-lanes.ts";
 import { importPage } from "./sqlite/import.ts";
 import { beat } from "./sqlite/instances.ts";
 import { checkPath } from "./sqlite/location.ts";
@@ -99,6 +100,7 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
       opening = true;
       try {
         opened = await openInbox(settings, context);
+        return opened.rules;
       } finally {
         opening = false;
       }
@@ -114,6 +116,7 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
     nextDue: async () => readNextDue(inbox()),
     onWake: (listener) => opened?.wake.add(listener) ?? (() => {}),
     find: async (query) => find(inbox(), query),
+    findLanes: async (query) => findLanes(inbox(), query),
     findQuarantined: async (query) => findQuarantined(inbox(), query),
     lane: async (ref) => {
       const open = inbox();

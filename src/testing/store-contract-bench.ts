@@ -8,6 +8,7 @@ import type {
   Effect,
   EventQuery,
   Failure,
+  InboxRules,
   InboxStore,
   InstanceIdentity,
   Lease,
@@ -94,13 +95,18 @@ export class Bench {
     store = this.store,
     overrides: Partial<OpenContext> = {},
     life: "running" | "gone" = "running",
-  ): Promise<void> {
+  ): Promise<InboxRules> {
     const standard = {
-      ...{ clock: this.clock, logger: silentLogger, name: "contract", firstSequence: this.#firstSequence },
-      ...{ toleranceMs: 5 * MINUTE, migrate: "auto" as const },
+      ...{ clock: this.clock, logger: silentLogger, rules: this.rules },
+      ...{ migrate: "auto" as const },
     };
     this.#opened.push(store);
-    await store.open({ ...standard, instance: this.instance(life), ...overrides });
+    return store.open({ ...standard, instance: this.instance(life), ...overrides });
+  }
+
+  /** What a receiver says of this inbox. */
+  get rules(): InboxRules {
+    return { name: "contract", firstSequence: this.#firstSequence, toleranceMs: 5 * MINUTE };
   }
 
   instance(life: "running" | "gone"): InstanceIdentity {

@@ -153,6 +153,21 @@ export const operatorCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "replays and discards only from the state that was asked for, if one was",
+    async run(bench) {
+      await bench.accept(bench.event(1));
+      await bench.settle(bench.dead(await bench.claimOne()));
+      const { id } = await bench.at(1);
+      const wrong = { ok: false, reason: "wrong_state" };
+      for (const kind of ["replay", "discard"] as const)
+        bench.expect(await bench.act({ kind, event: id, from: "late" })).toEqual(wrong);
+      bench.expect(await bench.act({ kind: "replay", event: id, from: "dead" })).toMatchObject({ ok: true });
+      await bench.settle(bench.complete(await bench.claimOne()));
+      bench.expect(await bench.act({ kind: "replay", event: id, from: "dead" })).toEqual(wrong);
+      bench.expect(await bench.at(1)).toMatchObject({ state: "done", outcome: "handled" });
+    },
+  },
+  {
     name: "discards a quarantined body",
     async run(bench) {
       const quarantine = await quarantined(bench);

@@ -254,11 +254,31 @@ export const upkeepCases: readonly ContractCase[] = [
       if (store === undefined) throw new Error("A durable store needs reopen().");
       let code: unknown = null;
       try {
-        await bench.open(store, { name: "another" });
+        await bench.open(store, { rules: { ...bench.rules, name: "another" } });
       } catch (error) {
         code = error instanceof Error && "code" in error ? error.code : error;
       }
       bench.expect(code).toBe("wrong_receiver_name");
+      bench.store = await bench.another();
+    },
+  },
+  {
+    name: "opens by the rules that were recorded last, and records none itself",
+    needs: "durable",
+    async run(bench) {
+      await bench.store.close();
+      const lastly = { ...bench.rules, firstSequence: "any", toleranceMs: 7 } as const;
+      for (const rules of [lastly, "recorded", "recorded"] as const) {
+        const store = await bench.place.reopen?.();
+        if (store === undefined) throw new Error("A durable store needs reopen().");
+        bench.store = store;
+        bench.expect(await bench.open(store, { rules, migrate: "check" })).toEqual(lastly);
+        await bench.clock.advance(1);
+        await bench.accept(bench.of(`m${bench.clock.now()}`, 4));
+        // With "any" the first arrival is the first, and is due at once.
+        bench.expect((await bench.claim()).length).toBe(1);
+        await store.close();
+      }
       bench.store = await bench.another();
     },
   },

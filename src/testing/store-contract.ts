@@ -7,12 +7,14 @@ import { copyCases } from "./store-contract-copy.ts";
 import { effectCases } from "./store-contract-effects.ts";
 import { eraseCases } from "./store-contract-erase.ts";
 import { gapCases } from "./store-contract-gaps.ts";
+import { laneCases } from "./store-contract-lanes.ts";
 import { lateCases } from "./store-contract-late.ts";
 import { checkAgainstModel, type ModelRuns } from "./store-contract-model.ts";
 import { operatorCases } from "./store-contract-operator.ts";
 import { recoveryCases } from "./store-contract-recovery.ts";
 import { replayCases } from "./store-contract-replay.ts";
 import { settleCases } from "./store-contract-settle.ts";
+import { subjectCases } from "./store-contract-subject.ts";
 import { upkeepCases } from "./store-contract-upkeep.ts";
 
 export type { ContractExpect, StoreUnderTest } from "./store-contract-bench.ts";
@@ -49,6 +51,8 @@ const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
   ["replay", replayCases],
   ["operator", operatorCases],
   ["erase", eraseCases],
+  ["export", subjectCases],
+  ["lanes", laneCases],
   ["upkeep", upkeepCases],
   ["copy", copyCases],
 ];

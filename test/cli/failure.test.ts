@@ -17,10 +17,20 @@ describe("endingOf()", () => {
     expect(endingOf(error)).toEqual({ text, exitCode });
   });
 
-  it("shows where an error comes from that nobody expected", () => {
-    const { text, exitCode } = endingOf(new TypeError("x is not a function"));
+  it("says in one line what nobody expected, and where it comes from with --debug", () => {
+    const error = new TypeError("x is not a function");
+    const line = "error: TypeError: x is not a function (unexpected; --debug shows where)\n";
+    expect(endingOf(error)).toEqual({ text: line, exitCode: 1 });
+    expect(endingOf("a text").text).toBe("error: a text (unexpected; --debug shows where)\n");
+    const { text, exitCode } = endingOf(error, { debug: true });
     expect(exitCode).toBe(1);
-    expect(text).toMatch(/^error: TypeError: x is not a function\n +at .*failure\.test\.ts/);
-    expect(endingOf("a text")).toEqual({ text: "error: 'a text'\n", exitCode: 1 });
+    expect(text).toContain(line);
+    expect(text).toMatch(/\n +at .*failure\.test\.ts/);
+  });
+
+  it("shows the cause of a known error with --debug only", () => {
+    const error = new CommandError("It is in use.", FAILURE, { cause: new Error("EADDRINUSE") });
+    expect(endingOf(error).text).not.toContain("EADDRINUSE");
+    expect(endingOf(error, { debug: true }).text).toContain("EADDRINUSE");
   });
 });

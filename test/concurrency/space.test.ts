@@ -36,7 +36,7 @@ describe("a file that has reached maxDatabaseBytes", () => {
       expect((await child.deliver(large("m-refused"))).status).toBe(503);
 
       const pruner = sqliteStore(family.path);
-      await pruner.open(contextOf({ name: "default" }));
+      await pruner.open(contextOf({ rules: "recorded" }));
       const days = { identitiesMs: 30 * 86_400_000, deadMs: 90 * 86_400_000 };
       const pruned = await pruner.prune({ handledBodiesMs: 0, otherBodiesMs: 0, ...days, batch: 500 });
       expect(pruned.bodies).toBe(accepted);

@@ -4,6 +4,7 @@ import { expect } from "vitest";
 import { parseEvent } from "../../src/events/parse.ts";
 import { Batcher, type BatcherOptions } from "../../src/inbox/batcher.ts";
 import { type EventNotice, HandlerRegistry } from "../../src/inbox/dispatch.ts";
+import { Instruments } from "../../src/inbox/instruments.ts";
 import type { EventRecord, LaneRecord, NewEvent } from "../../src/inbox/record.ts";
 import { Runner } from "../../src/inbox/runner.ts";
 import type { Ending } from "../../src/inbox/settlement.ts";
@@ -136,6 +137,7 @@ export class Bench<Tx = never> {
   readonly clock: FakeClock;
   readonly recorder: Recorder<Tx>;
   readonly registry = new HandlerRegistry<Tx>();
+  readonly instruments: Instruments;
   readonly worker: Worker<Tx>;
   readonly batcher: Batcher<Tx>;
   readonly lines: LogLine[] = [];
@@ -152,9 +154,10 @@ export class Bench<Tx = never> {
     this.recorder = new Recorder(inner);
     this.#logger = options.logger ?? recordingLogger(this.lines);
     const logger = this.#logger;
+    this.instruments = new Instruments(logger, clock);
     options.register?.(this.registry);
     const runner = new Runner<Tx>({
-      ...{ registry: () => this.registry, clock, logger },
+      ...{ registry: () => this.registry, instruments: () => this.instruments, clock, logger },
       ...{ transactional: inner.capabilities.transactional, handlerTimeoutMs: options.handlerTimeoutMs ?? 30_000 },
     });
     const standard = { concurrency: 4, leaseMs: 30_000, maxAttempts: 12, onDead: "continue" as const };
@@ -235,9 +238,11 @@ export async function openBench<Tx = never>(options: BenchOptions<Tx> = {}): Pro
   return new Bench<Tx>(store, options).open();
 }
 
+export const RULES = { name: "default", firstSequence: 1, toleranceMs: 300_000 };
+
 export function openContext(clock: FakeClock, logger: Logger, id = "one"): OpenContext {
   const instance = { id, host: "here", pid: process.pid, pidStartedAt: "1" };
-  return { clock, logger, name: "default", firstSequence: 1, toleranceMs: 300_000, migrate: "auto", instance };
+  return { clock, logger, rules: RULES, migrate: "auto", instance };
 }
 
 /** An outbound event as the receiver makes it; `message.sent` unless the wish says otherwise. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { Bench, type BenchOptions, deferred, openBench, openContext, rounds } from "./bench.ts";
+import { Bench, type BenchOptions, deferred, openBench, openContext, RULES, rounds } from "./bench.ts";
 
 /** A store in which an earlier process died while it handled the first events of `ids`; its leases have expired. */
 async function afterCrash(ids: readonly string[], attempts = 1): Promise<Pick<BenchOptions<never>, "store" | "clock">> {
@@ -191,7 +191,7 @@ describe("the clock of the process that died", () => {
   it("counts: a lease of another process that has not expired is left alone", async () => {
     const clock = createFakeClock();
     const store = memoryStore({ volatile: true });
-    const bench = new Bench({ ...store, open: async () => {} }, { clock, register: (on) => on.onAny(() => {}) });
+    const bench = new Bench({ ...store, open: async () => RULES }, { clock, register: (on) => on.onAny(() => {}) });
     await store.open(openContext(clock, { debug() {}, info() {}, warn() {}, error() {} }));
     await bench.accept("a");
     const turn = { settles: [], accepts: [], quarantines: [], repeats: [], lateEvents: "record" } as const;

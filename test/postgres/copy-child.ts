@@ -7,7 +7,6 @@ const [path = "", url = "", schema = ""] = process.argv.slice(2);
 const result = await copyInbox({
   from: sqliteStore(path, { minFreeBytes: 0 }),
   to: postgresStore(url, { schema, maxConnections: 2 }),
-  name: "copied",
   onProgress: ({ phase, lanes }) => process.stdout.write(`${phase} ${lanes}\n`),
 });
 process.stdout.write(`${JSON.stringify(result)}\n`);

@@ -48,9 +48,9 @@ afterAll(async () => {
 const fromStore = () => sqliteStore(path, { minFreeBytes: 0 });
 const toStore = () => postgresStore(pool as never, { schema, listen: false });
 
-async function open<Tx>(store: InboxStore<Tx>, clock: Clock = systemClock): Promise<InboxStore<Tx>> {
+async function open<Tx>(store: InboxStore<Tx>, clock: Clock = systemClock, name = "copied"): Promise<InboxStore<Tx>> {
   await store.open({
-    ...{ clock, logger: silentLogger, name: "copied", firstSequence: 1, toleranceMs: 600_000, migrate: "auto" },
+    ...{ clock, logger: silentLogger, rules: { name, firstSequence: 1, toleranceMs: 600_000 }, migrate: "auto" },
     instance: thisInstance(),
   });
   return store;
@@ -160,7 +160,7 @@ describe("copyInbox()", () => {
     // Leases are not copied, so the source gets to the same place by taking its own back.
     const twin = memoryStore({ volatile: true, maxEvents: EVENTS });
     await from.close();
-    await copyInbox({ from: fromStore(), to: twin, name: "copied" });
+    await copyInbox({ from: fromStore(), to: twin });
     const expected = await handOuts(await open(twin as InboxStore<unknown>));
     const seen = await handOuts(to);
     expect(seen.length).toBeGreaterThan(0);
@@ -174,32 +174,35 @@ describe("copyInbox()", () => {
   it("refuses a source that a receiver works on, and a target that holds something else", async () => {
     const source = await open(fromStore());
     await source.heartbeat({ keyringVersion: "1", counters: {} });
-    const copying = copyInbox({ from: fromStore(), to: memoryStore({ volatile: true }), name: "copied" });
+    const copying = copyInbox({ from: fromStore(), to: memoryStore({ volatile: true }) });
     await expect(copying).rejects.toMatchObject({ code: "copy_refused", message: expect.stringContaining("stop it") });
     await source.close();
     const other = memoryStore({ volatile: true });
     await step((await open(other)) as InboxStore<unknown>, { accepts: [eventOf(1, 1)] });
     await other.close();
-    await expect(copyInbox({ from: fromStore(), to: other, name: "copied" })).rejects.toMatchObject({
+    await expect(copyInbox({ from: fromStore(), to: other })).rejects.toMatchObject({
       code: "copy_refused",
     });
-    await expect(
-      copyInbox({ from: fromStore(), to: memoryStore({ volatile: true }), name: "another" }),
-    ).rejects.toMatchObject({ code: "wrong_receiver_name" });
+    const foreign = memoryStore({ volatile: true });
+    await open(foreign as InboxStore<unknown>, systemClock, "another");
+    await foreign.close();
+    await expect(copyInbox({ from: fromStore(), to: foreign })).rejects.toMatchObject({ code: "wrong_receiver_name" });
+    const nothing = memoryStore({ volatile: true });
+    await expect(copyInbox({ from: nothing, to: foreign })).rejects.toMatchObject({ code: "no_inbox" });
   });
 
   it("tells that the target went on after its copy, and changes nothing there", async () => {
     const to = await open(toStore());
     await step(to, { accepts: [eventOf(EVENTS, 1)] });
     await to.close();
-    const again = copyInbox({ from: fromStore(), to: toStore(), name: "copied" });
+    const again = copyInbox({ from: fromStore(), to: toStore() });
     await expect(again).rejects.toMatchObject({ code: "copy_differs" });
   });
 
   it("stops when it is asked to, and goes on later", async () => {
     const target = memoryStore({ volatile: true, maxEvents: EVENTS });
     const stop = new AbortController();
-    const options = { from: fromStore(), to: target, name: "copied" };
+    const options = { from: fromStore(), to: target };
     const stopped = copyInbox({ ...options, signal: stop.signal, onProgress: () => stop.abort() });
     await expect(stopped).rejects.toMatchObject({ name: "AbortError" });
     expect(await copyInbox({ ...options, from: fromStore() })).toMatchObject({ lanesBefore: 250, events: EVENTS });

@@ -125,6 +125,15 @@ describe("with 100,000 events", () => {
     ["the newest events", () => store.find({ limit: BATCH })],
     ["the events of a message", () => store.find({ messageId: "old77", limit: BATCH })],
     ["one lane", () => store.lane({ apiClientId: "client", tag: "outbound", messageId: "old77" })],
+    ["lanes that are blocked", () => store.findLanes({ statuses: ["blocked"], limit: 10 })],
+    [
+      "lanes in backoff, of a client",
+      () => store.findLanes({ statuses: ["backoff"], apiClientId: "client", limit: 10 }),
+    ],
+    ["the newest lanes", () => store.findLanes({ limit: 10 })],
+    ["the newest events of a client", () => store.find({ apiClientId: "client", limit: 10 })],
+    ["the newest events of a type", () => store.find({ eventType: "message.sent", limit: 10 })],
+    ["events of a client that is not known", () => store.find({ apiClientId: "none", limit: 10 })],
     ["the counters", () => store.stats()],
     ["pruning", () => store.prune({ batch: BATCH, handledBodiesMs: 0, otherBodiesMs: 0, identitiesMs: 0, deadMs: 0 })],
   ];

@@ -9,9 +9,11 @@ import { storeContract } from "../../src/testing/store-contract.ts";
 
 const clock = createFakeClock();
 
+const RULES = { name: "test", firstSequence: 1, toleranceMs: 300_000 };
+
 function context(overrides: Partial<OpenContext> = {}): OpenContext {
   const instance = { id: "one", host: "here", pid: 1, pidStartedAt: "1" };
-  const standard = { clock, logger: silentLogger, name: "test", firstSequence: 1, toleranceMs: 300_000 } as const;
+  const standard = { clock, logger: silentLogger, rules: RULES } as const;
   return { ...standard, migrate: "auto", instance, ...overrides };
 }
 
@@ -108,7 +110,9 @@ describe("memoryStore()", () => {
     await store.close();
     await store.close();
     await expect(store.nextDue()).rejects.toMatchObject({ code: "closed" });
-    await expect(store.open(context({ name: "other" }))).rejects.toMatchObject({ code: "wrong_receiver_name" });
+    await expect(store.open(context({ rules: { ...RULES, name: "other" } }))).rejects.toMatchObject({
+      code: "wrong_receiver_name",
+    });
     await store.open(context());
     expect(await store.nextDue()).toBe(0);
   });

@@ -5,9 +5,12 @@ import type { NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
 import type { Lease, Settle } from "../../src/inbox/store.ts";
 import { createReceiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
+import { STATUS } from "../../src/stores/codes.ts";
 import { findSql } from "../../src/stores/sqlite/find.ts";
+import { lanesSql } from "../../src/stores/sqlite/find-lanes.ts";
 import { MIGRATIONS } from "../../src/stores/sqlite/migrate.ts";
 import { PRUNABLE } from "../../src/stores/sqlite/prune.ts";
+import { endsSql } from "../../src/stores/sqlite/slices.ts";
 import { SQL } from "../../src/stores/sqlite/statements.ts";
 import { OLDEST_PENDING } from "../../src/stores/sqlite/stats.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
@@ -190,6 +193,16 @@ describe("query plans", () => {
     return (db.prepare(`explain query plan ${sql}`).all(...values) as { detail: string }[]).map(({ detail }) => detail);
   };
 
+  const lanes = (status: number) => lanesSql({ status, filters: [], limit: 10 }, [0, 1]).sql;
+
+  it("read the ends of a table and no more of it", () => {
+    for (const table of ["oncehook_event", "oncehook_lane", "oncehook_quarantine"] as const)
+      expect(plan(endsSql(table)).filter((step) => step.includes(table))).toEqual([
+        `SEARCH ${table}`,
+        `SEARCH ${table}`,
+      ]);
+  });
+
   it("scan no table on the hot path", () => {
     const statements = Object.values(SQL).filter((sql) => /^(select|update|delete)/.test(sql));
     expect(statements.length).toBeGreaterThan(30);
@@ -215,6 +228,10 @@ describe("query plans", () => {
     ["late events", findSql({ late: true, limit: 10 }).sql, /oncehook_event_late/],
     ["an error", findSql({ errorCode: "x", limit: 10 }).sql, /oncehook_event_error/],
     ["a message", findSql({ messageId: "x", limit: 10 }).sql, /oncehook_lane_key \(client=\? AND tag=\? AND message=/],
+    ["blocked lanes, newest first", lanes(STATUS.blocked), /oncehook_lane_parked \(status=\?[^;]*(?!.*TEMP B-TREE)/],
+    ["lanes in a gap", lanes(STATUS.gap), /oncehook_lane_parked \(status=\? AND rowid>/],
+    ["lanes in backoff", lanes(STATUS.backoff), /oncehook_lane_parked \(status=\? AND rowid>/],
+    ["lanes that are being handled", lanes(STATUS.leased), /oncehook_lane_lease/],
   ])("use the small index for %s", (_what, sql, index) => {
     expect(plan(sql).join("; ")).toMatch(index);
   });

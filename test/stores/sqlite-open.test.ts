@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
@@ -8,7 +8,7 @@ import { cautionsAbout, prepareFile } from "../../src/stores/sqlite/location.ts"
 import { type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { makePath, open } from "./sqlite-place.ts";
-import { contextOf, event, turn } from "./sqlite-turns.ts";
+import { contextOf, event, RULES, turn } from "./sqlite-turns.ts";
 
 /** A driver whose `pragma` answers or ignores as told. */
 function driverThat(ignores: (source: string) => boolean): SqliteDriver {
@@ -149,11 +149,27 @@ describe("open()", () => {
     expect(() => refuseIncompatible("13.0.0", "22.0.0")).not.toThrow();
   });
 
+  it("makes nothing for somebody who is no receiver, and leaves a file alone that is no inbox (no_inbox)", async () => {
+    const missing = makePath();
+    const opening = sqliteStore(missing).open(contextOf({ rules: "recorded" }));
+    await expect(opening).rejects.toMatchObject({ code: "no_inbox", message: expect.stringContaining(missing) });
+    expect(existsSync(missing)).toBe(false);
+    const foreign = makePath();
+    const db = new Database(foreign);
+    db.exec("create table theirs (id integer)");
+    db.close();
+    const before = readFileSync(foreign);
+    await expect(sqliteStore(foreign).open(contextOf({ rules: "recorded" }))).rejects.toMatchObject({
+      code: "no_inbox",
+    });
+    expect(readFileSync(foreign)).toEqual(before);
+  });
+
   it("refuses another receiver's inbox, and a second open", async () => {
     const path = makePath();
     const store = await open(sqliteStore(path));
     await expect(store.open(contextOf())).rejects.toMatchObject({ code: "already_started" });
-    const other = sqliteStore(path).open(contextOf({ name: "other" }));
+    const other = sqliteStore(path).open(contextOf({ rules: { ...RULES, name: "other" } }));
     await expect(other).rejects.toMatchObject({ code: "wrong_receiver_name" });
   });
 

@@ -10,7 +10,7 @@ import { secretStoreContract } from "../../src/testing/secret-store-contract.ts"
 import { failureOf } from "../support/failure-of.ts";
 import { makePath, open } from "./sqlite-place.ts";
 import { createSealing, FULL, SECRET, SLOTS, secretsAt } from "./sqlite-secrets-place.ts";
-import { contextOf, event, turn } from "./sqlite-turns.ts";
+import { contextOf, event, RULES, turn } from "./sqlite-turns.ts";
 
 describe("sqliteSecrets() with a key file", () => {
   secretStoreContract({
@@ -125,7 +125,7 @@ describe("the file", () => {
   it("may be made by the secrets first: a receiver of any name opens it then", async () => {
     const path = makePath();
     await secretsAt(path).write("inbound", SLOTS, 0);
-    const store = await open(sqliteStore(path), { name: "billing", migrate: "check" });
+    const store = await open(sqliteStore(path), { rules: { ...RULES, name: "billing" }, migrate: "check" });
     expect((await store.step(turn({ accepts: [event("m")] }))).accepted).toMatchObject([{ outcome: "accepted" }]);
   });
 
@@ -228,7 +228,10 @@ describe("migration 2", () => {
     const secrets = secretsAt(path, { migrate: "check" });
     expect(await failureOf(secrets.read("inbound"))).toMatchObject({ code: "migration_needed" });
     const checked = sqliteStore(path).open(contextOf({ migrate: "check" }));
-    await expect(checked).rejects.toMatchObject({ code: "migration_needed", fields: { schema: 1, newest: 2 } });
+    await expect(checked).rejects.toMatchObject({
+      code: "migration_needed",
+      fields: { schema: 1, newest: MIGRATIONS.length },
+    });
     await secretsAt(path).write("inbound", SLOTS, 0);
     expect(await secrets.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
     await open(sqliteStore(path), { migrate: "check" });
@@ -242,7 +245,7 @@ describe("migration 2", () => {
     const meta = "select key, value from oncehook_meta where key in ('schema', 'min_reader') order by key";
     expect(db.prepare(meta).raw().all()).toEqual([
       ["min_reader", 1],
-      ["schema", 2],
+      ["schema", MIGRATIONS.length],
     ]);
     db.close();
   });

@@ -10,8 +10,10 @@ import type { SqliteDatabase } from "../../src/stores/sqlite.ts";
 /** No process has it: Linux and macOS end far below. */
 const NO_PID = 2 ** 31 - 2;
 
+export const RULES = { name: "test", firstSequence: 1, toleranceMs: 300_000 };
+
 export function contextOf(overrides: Partial<OpenContext> = {}): OpenContext {
-  const standard = { clock: systemClock, logger: silentLogger, name: "test", firstSequence: 1, toleranceMs: 300_000 };
+  const standard = { clock: systemClock, logger: silentLogger, rules: RULES };
   return { ...standard, migrate: "auto", instance: thisInstance(), ...overrides };
 }
 

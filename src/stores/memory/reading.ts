@@ -1,7 +1,7 @@
 /** Answers questions about the memory store. It holds few events by design, so these scan. */
-import type { LaneEvent } from "../../inbox/lanes/state.ts";
-import type { EventRecord, QuarantineRecord } from "../../inbox/record.ts";
-import type { EventQuery, InboxStats, Page, QuarantineQuery } from "../../inbox/store.ts";
+import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
+import type { EventRecord, LaneSummary, QuarantineRecord } from "../../inbox/record.ts";
+import type { EventQuery, InboxStats, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { eventRecord, type MemoryState } from "./state.ts";
 
 export function find(state: MemoryState, query: EventQuery): Page<EventRecord> {
@@ -14,6 +14,36 @@ export function find(state: MemoryState, query: EventQuery): Page<EventRecord> {
     rest.map((event) => eventRecord(state, event)),
     query.limit,
   );
+}
+
+export function findLanes(state: MemoryState, query: LaneQuery): Page<LaneSummary> {
+  const lanes = [...state.lanes.values()].filter((lane) => laneMatches(lane, query)).sort((a, b) => b.id - a.id);
+  return page(lanes.map(summaryOf), query.limit);
+}
+
+function laneMatches({ id, status, key, peer, events }: LaneState, query: LaneQuery): boolean {
+  return (
+    id < (query.after ?? Number.POSITIVE_INFINITY) &&
+    allows(query.statuses, status) &&
+    equals(query.tag, key.tag) &&
+    equals(query.apiClientId, key.apiClientId) &&
+    (query.peer === undefined || query.peer === peer) &&
+    !events.some(({ eventType }) => query.without?.includes(eventType)) &&
+    events.every(({ acceptedAt }) => acceptedAt <= (query.quietSince ?? Number.POSITIVE_INFINITY))
+  );
+}
+
+/** A lane goes with its last event, so that there is one. */
+function summaryOf({
+  holder: _holder,
+  leased: _leased,
+  gaps: _gaps,
+  attempts: _attempts,
+  ...lane
+}: LaneState): LaneSummary {
+  const { events, ...facts } = lane;
+  const { id, eventType, sequence, acceptedAt, state } = events.reduce((a, b) => (b.id > a.id ? b : a));
+  return { ...facts, newest: { id, eventType, sequence, acceptedAt, state } };
 }
 
 export function findQuarantined(state: MemoryState, query: QuarantineQuery): Page<QuarantineRecord> {

@@ -18,7 +18,7 @@ import type {
   NewEvent,
   QuarantineRecord,
 } from "../../inbox/record.ts";
-import type { ConflictRecord, InboxStats, InstanceRecord, OpenContext } from "../../inbox/store.ts";
+import type { ConflictRecord, InboxRules, InboxStats, InstanceRecord, OpenContext } from "../../inbox/store.ts";
 
 export type MemoryQuarantine = Mutable<QuarantineRecord>;
 
@@ -28,12 +28,18 @@ export interface Bodies {
   conflict: ConflictRecord | null;
 }
 
+/** By whom it is open, and by whose rules. */
+export interface Opened {
+  readonly context: OpenContext;
+  readonly rules: InboxRules;
+}
+
 /** All of one inbox. Every operation runs to its end without an `await`, and so is a transaction. */
 export interface MemoryState {
   readonly maxEvents: number;
-  context: OpenContext | null;
-  /** Recorded at the first open. */
-  name: string | null;
+  opened: Opened | null;
+  /** As the receiver that opened it last recorded them. */
+  rules: InboxRules | null;
   readonly events: Map<EventId, LaneEvent>;
   /** Of events that still have theirs. */
   readonly bodies: Map<EventId, Bodies>;
@@ -59,8 +65,8 @@ export interface MemoryState {
 export function createState(maxEvents: number): MemoryState {
   return {
     maxEvents,
-    context: null,
-    name: null,
+    opened: null,
+    rules: null,
     events: new Map(),
     bodies: new Map(),
     lanes: new Map(),
@@ -98,11 +104,11 @@ export interface MemoryMoment extends Moment {
   readonly state: MemoryState;
 }
 
-export function momentOf(state: MemoryState, context: OpenContext): MemoryMoment {
+export function momentOf(state: MemoryState, { context, rules }: Opened): MemoryMoment {
   return {
     state,
     now: context.clock.now(),
-    firstSequence: context.firstSequence,
+    firstSequence: rules.firstSequence,
     holder: context.instance.id,
     tally: {
       count(name, by = 1) {

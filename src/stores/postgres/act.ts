@@ -41,9 +41,9 @@ async function actIn(
 async function perform(work: Workspace, request: Act): Promise<ActResult> {
   switch (request.kind) {
     case "replay":
-      return replay(work.moment, await eventOf(work, request.event));
+      return replay(work.moment, await eventOf(work, request.event), request.from);
     case "discard":
-      return discard(work.moment, await eventOf(work, request.event));
+      return discard(work.moment, await eventOf(work, request.event), request.from);
     case "unblock":
       await work.lock([request.lane], []);
       return unblock(work.moment, work.byId.get(request.lane));

@@ -2,30 +2,19 @@
 import type { EventRecord, QuarantineRecord } from "../../inbox/record.ts";
 import type { EventQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { HELD, OUTCOME, STATE } from "../codes.ts";
+import { Conditions } from "./conditions.ts";
 import { LANES_OF_MESSAGE } from "./lanes.ts";
+import { idsOf } from "./names.ts";
 import { EVENT, type FullEventRow, QUARANTINE, type QuarantineRow, recordOf, toQuarantineRecord } from "./records.ts";
 import type { Session } from "./session.ts";
 import { textBytes } from "./text.ts";
 
-/** Collects conditions with their parameters. */
-class Conditions {
-  readonly values: unknown[] = [];
-  readonly #sql: string[] = [];
-
-  /** `?` in `sql` becomes the parameter; nothing is added for an undefined value. */
-  add(value: unknown, sql: string): void {
-    if (value === undefined) return;
-    this.values.push(value);
-    this.#sql.push(sql.replaceAll("?", `$${this.values.length}`));
-  }
-
-  get where(): string {
-    return this.#sql.length === 0 ? "" : `where ${this.#sql.join(" and ")}`;
-  }
-}
-
 export async function find(session: Session, query: EventQuery): Promise<Page<EventRecord>> {
   const conditions = conditionsOf(query);
+  const { eventType, apiClientId } = query;
+  if (eventType !== undefined) conditions.add(await idsOf(session, "kind", [eventType]), "e.kind = any(?::int[])");
+  if (apiClientId !== undefined)
+    conditions.add(await idsOf(session, "client", [apiClientId]), "l.client = any(?::int[])");
   const direction = query.order === "oldest" ? "asc" : "desc";
   conditions.add(query.after, direction === "asc" ? "e.id > ?::bigint" : "e.id < ?::bigint");
   const text = `${EVENT} ${conditions.where} order by e.id ${direction} limit ${query.limit + 1}`;
@@ -45,8 +34,6 @@ function conditionsOf(query: EventQuery): Conditions {
   all.add(query.late, "e.late = ?::boolean");
   all.add(query.conflict, "e.conflict = ?::boolean");
   all.add(query.errorCode, "e.error_code = ?::text");
-  all.add(bytes(query.eventType), "k.name = ?::bytea");
-  all.add(bytes(query.apiClientId), "c.name = ?::bytea");
   all.add(bytes(query.messageId), `e.lane = any(array(${LANES_OF_MESSAGE("?")}))`);
   all.add(bytes(query.externalReference), "l.reference = ?::bytea");
   all.add(bytes(query.peer), "l.peer = ?::bytea");

@@ -135,10 +135,11 @@ export async function readLanes(session: Session, names: Names, rows: readonly L
   return [...lanes.values()];
 }
 
-export function toLane(names: Names, row: LaneRow): LaneState {
+/** What a lane is, without what it holds. */
+export function laneFacts(row: LaneRow, apiClientId: string) {
   return {
     id: row.id,
-    key: { apiClientId: names.client(row.client), tag: tagWord(row.tag), messageId: bytesText(row.message) },
+    key: { apiClientId, tag: tagWord(row.tag), messageId: bytesText(row.message) },
     cursor: row.cursor,
     status: statusWord(row.status),
     readyAt: row.ready_at,
@@ -146,6 +147,12 @@ export function toLane(names: Names, row: LaneRow): LaneState {
     epoch: row.epoch,
     peer: nullableText(row.peer),
     externalReference: nullableText(row.reference),
+  };
+}
+
+export function toLane(names: Names, row: LaneRow): LaneState {
+  return {
+    ...laneFacts(row, names.client(row.client)),
     holder: row.holder === null ? null : String(row.holder),
     leased: null,
     events: [],

@@ -1,11 +1,14 @@
 /** Brings the schema to this version, or says why it must not. */
 import { SetupError } from "../../errors.ts";
+import { type InboxRules, noInbox, rulesFor } from "../../inbox/rules.ts";
 import type { OpenContext } from "../../inbox/store.ts";
 import { copyUnfinished } from "../../inbox/transfer.ts";
+import { rulesFromMeta, rulesToMeta } from "../recorded-rules.ts";
 import { type PgClient, types } from "./driver.ts";
 import { sqlState } from "./failures.ts";
 import { inbox } from "./migrations/0001-inbox.ts";
 import { secrets } from "./migrations/0002-secrets.ts";
+import { parkedLanes } from "./migrations/0003-parked-lanes.ts";
 import { ANSWER_MS } from "./session.ts";
 
 interface Migration {
@@ -18,6 +21,7 @@ interface Migration {
 export const MIGRATIONS: readonly Migration[] = [
   { sql: inbox, minReader: 1 },
   { sql: secrets, minReader: 1 },
+  { sql: parkedLanes, minReader: 1 },
 ];
 
 /** Where the tables lie, and a connection to them. */
@@ -25,19 +29,21 @@ export interface Place {
   readonly client: PgClient;
   /** Quoted. */
   readonly schema: string;
+  /** For messages. */
+  readonly location: string;
 }
 
 /**
  * Runs what is missing in one transaction, under a lock that other processes wait for; checks whose inbox it is.
  *
  * @param known - for tests: the migrations that an older version has
- * @throws SetupError `inbox_too_new`, `migration_needed` with `"check"`, `wrong_receiver_name`, and `invalid_option` for a
+ * @throws SetupError `inbox_too_new`, `migration_needed` with `"check"`, `wrong_receiver_name`, `no_inbox`, and `invalid_option` for a
  *   schema that holds something else
  */
-export function migrate(place: Place, context: OpenContext, known = MIGRATIONS): Promise<void> {
+export function migrate(place: Place, context: OpenContext, known = MIGRATIONS): Promise<InboxRules> {
   return alone(place, async () => {
-    await bringUp(place, context.migrate, known);
-    await claimName(place, context);
+    await bringUp(place, context, known);
+    return applyRules(place, context);
   });
 }
 
@@ -47,18 +53,19 @@ export function migrate(place: Place, context: OpenContext, known = MIGRATIONS):
  * @throws SetupError `inbox_too_new`, `migration_needed`, `invalid_option`
  */
 export function migrateTables(place: Place, mode: OpenContext["migrate"]): Promise<void> {
-  return alone(place, () => bringUp(place, mode, MIGRATIONS));
+  return alone(place, () => bringUp(place, { migrate: mode }, MIGRATIONS));
 }
 
 /** Runs `work` in a transaction that no other process has at the same time, and that sees what those before it did. */
-async function alone({ client, schema }: Place, work: () => Promise<void>): Promise<void> {
+async function alone<T>({ client, schema }: Place, work: () => Promise<T>): Promise<T> {
   await client.query({ text: "begin isolation level read committed", query_timeout: ANSWER_MS });
   try {
     // Another process may migrate a large inbox meanwhile, and the role's own limits are meant for small statements.
     await client.query("set local statement_timeout = 0; set local lock_timeout = 0");
     await client.query("select pg_advisory_xact_lock(hashtext('oncehook ' || $1))", [schema]);
-    await work();
+    const result = await work();
     await client.query("commit");
+    return result;
   } catch (error) {
     await client.query("rollback").catch(() => {});
     throw error;
@@ -66,8 +73,8 @@ async function alone({ client, schema }: Place, work: () => Promise<void>): Prom
 }
 
 async function bringUp(
-  { client, schema }: Place,
-  mode: OpenContext["migrate"],
+  { client, schema, location }: Place,
+  context: Pick<OpenContext, "migrate"> & Partial<Pick<OpenContext, "rules">>,
   known: readonly Migration[],
 ): Promise<void> {
   const { found, minReader } = await schemaOf(client, schema);
@@ -77,7 +84,8 @@ async function bringUp(
     throw new SetupError("inbox_too_new", message, { fields: { schema: found, newest } });
   }
   if (found >= newest) return;
-  if (mode === "check") {
+  if (found === 0 && context.rules === "recorded") throw noInbox(location);
+  if (context.migrate === "check") {
     const message = `The inbox has schema ${found} and needs ${newest}: open it once with migrate: "auto".`;
     throw new SetupError("migration_needed", message, { fields: { schema: found, newest } });
   }
@@ -118,19 +126,18 @@ function notOurs(schema: string): SetupError {
   return new SetupError("invalid_option", message, { fields: { option: "schema" } });
 }
 
-/** Records whose inbox this is, at its first open; refuses another receiver later. */
-async function claimName({ client, schema }: Place, context: OpenContext): Promise<void> {
-  const recorded = await readMeta(client, schema, "name");
-  if (recorded !== undefined && recorded !== context.name) {
-    const message =
-      "This inbox belongs to a receiver of another name: give each receiver its own schema, or keep the name.";
-    throw new SetupError("wrong_receiver_name", message);
-  }
+/** Records whose inbox this is, and the rest of a receiver's rules. @returns the rules that apply */
+async function applyRules({ client, schema, location }: Place, context: OpenContext): Promise<InboxRules> {
+  const recorded = rulesFromMeta({
+    name: await readMeta(client, schema, "name"),
+    first_sequence: await readMeta(client, schema, "first_sequence"),
+    tolerance_ms: await readMeta(client, schema, "tolerance_ms"),
+  });
+  const rules = rulesFor(context.rules, recorded, location);
   const isPart = (await readMeta(client, schema, "copied_from")) && !(await readMeta(client, schema, "copy_finished"));
   if (isPart && context.copying !== true) throw copyUnfinished(schema);
-  await writeMeta(client, schema, "name", context.name);
-  await writeMeta(client, schema, "first_sequence", String(context.firstSequence));
-  await writeMeta(client, schema, "tolerance_ms", String(context.toleranceMs));
+  for (const [key, value] of Object.entries(rulesToMeta(rules))) await writeMeta(client, schema, key, value);
+  return rules;
 }
 
 async function readMeta(client: PgClient, schema: string, key: string): Promise<string | undefined> {

@@ -19,6 +19,13 @@ const statements = (table: "client" | "kind") => ({
   },
 });
 
+/** The numbers of those names that the inbox knows. As values, and not as part of a larger statement, they tell the planner how many rows to expect. */
+export async function idsOf(session: Session, table: "client" | "kind", names: readonly string[]): Promise<number[]> {
+  const { name, text } = statements(table).find;
+  const rows = await session.rows<NameRow>(name, text, [names.map(textBytes)]);
+  return rows.map(({ id }) => id);
+}
+
 class NameTable {
   readonly #sql: ReturnType<typeof statements>;
   readonly #ids = new Map<string, number>();

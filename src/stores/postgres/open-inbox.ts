@@ -1,6 +1,6 @@
 /** An inbox that is open: its pool, and what stays the same while it is open. */
 import { StoreError } from "../../errors.ts";
-import type { OpenContext } from "../../inbox/store.ts";
+import type { InboxRules, OpenContext } from "../../inbox/store.ts";
 import { type Clock, systemClock } from "../../internal/clock.ts";
 import type { PgPool } from "./driver.ts";
 import { checkServer } from "./durability.ts";
@@ -17,6 +17,7 @@ const MAKE_DUE = "update {}.lane set ready_at = $1::bigint where status = 3 and 
 
 export class OpenInbox {
   readonly context: OpenContext;
+  readonly rules: InboxRules;
   readonly access: Access;
   readonly location: string;
   /** This open's number among the instances: the holder of its leases. */
@@ -33,6 +34,7 @@ export class OpenInbox {
 
   constructor(parts: {
     readonly context: OpenContext;
+    readonly rules: InboxRules;
     readonly access: Access;
     readonly location: string;
     readonly instance: number;
@@ -41,6 +43,7 @@ export class OpenInbox {
     readonly listen: boolean;
   }) {
     this.context = parts.context;
+    this.rules = parts.rules;
     this.access = parts.access;
     this.location = parts.location;
     this.instance = parts.instance;
@@ -128,16 +131,16 @@ export async function openInbox(settings: InboxSettings, context: OpenContext): 
   const { schema, prepares, location, listen } = settings;
   const access: Access = { pool, clock: context.clock, schema, prepares, texts: new Map() };
   try {
-    await withSession(access, async ({ client }) => {
+    const rules = await withSession(access, async ({ client }) => {
       await checkServer(client);
-      await migrate({ client, schema }, context);
+      return migrate({ client, schema, location }, context);
     });
     const instance = await inTransaction(access, async (session) => {
       const now = await readClock(session, context.clock);
       await session.rows("make_due", MAKE_DUE, [now]);
       return enterInstance(session, context.instance, now);
     });
-    return new OpenInbox({ context, access, location, instance, names: new Names(), isOurs, listen });
+    return new OpenInbox({ context, rules, access, location, instance, names: new Names(), isOurs, listen });
   } catch (error) {
     if (isOurs) await pool.end().catch(() => {});
     throw asStoreError(error, location);

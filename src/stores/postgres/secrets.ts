@@ -69,7 +69,7 @@ export function postgresSecrets(database: string | PgPool, options: PostgresSecr
 
 async function openTable(settings: DatabaseSettings, migrate: "auto" | "check", clock: Clock): Promise<SecretTable> {
   const { pool, isOurs } = await settings.pool();
-  const { schema } = settings;
+  const { schema, location } = settings;
   // Nothing is prepared: a few statements a second would not be worth a pooler's trouble with it.
   const access: Access = { pool, clock, schema, prepares: false, texts: new Map() };
   const close = async () => {
@@ -78,7 +78,7 @@ async function openTable(settings: DatabaseSettings, migrate: "auto" | "check", 
   try {
     await withSession(access, async ({ client }) => {
       await checkServer(client);
-      await migrateTables({ client, schema }, migrate);
+      await migrateTables({ client, schema, location }, migrate);
     });
     return { ...tableOf(access), close };
   } catch (error) {

@@ -31,7 +31,7 @@ export class Workspace {
     this.session = session;
     this.sheet = new TallySheet(inbox.instance, slot);
     this.#snapshot = new Snapshot(inbox.names);
-    const { firstSequence } = inbox.context;
+    const { firstSequence } = inbox.rules;
     this.moment = { now, firstSequence, holder: String(inbox.instance), tally: this.sheet };
   }
 

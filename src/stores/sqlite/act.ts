@@ -33,9 +33,9 @@ function audit(work: Work, request: Act, by: string, count: number): void {
 function perform(work: Work, request: Exclude<Act, { kind: "erase" }>): ActResult {
   switch (request.kind) {
     case "replay":
-      return replay(work, request.event);
+      return replay(work, request);
     case "discard":
-      return discard(work, request.event);
+      return discard(work, request);
     case "unblock":
       return unblock(work, request.lane);
     case "release_gap":
@@ -60,8 +60,13 @@ interface TargetRow {
   readonly hasBody: number;
 }
 
-/** An event with its lane, unless a worker holds it. */
-function target(work: Work, id: EventId): { readonly event: TargetRow; readonly lane: LaneRow } | Refusal {
+type OnEvent = Extract<Act, { kind: "replay" | "discard" }>;
+
+/** An event with its lane, unless a worker holds it or it is in another state than it was asked from. */
+function target(
+  work: Work,
+  { event: id, from }: OnEvent,
+): { readonly event: TargetRow; readonly lane: LaneRow } | Refusal {
   const event = work.db
     .prepare(
       `select lane, seq as sequence, state, exists (select 1 from oncehook_body where event = id) as hasBody
@@ -70,12 +75,14 @@ function target(work: Work, id: EventId): { readonly event: TargetRow; readonly 
     .get(id) as TargetRow | undefined;
   const lane = event === undefined ? undefined : work.sql.laneById.get(event.lane);
   if (event === undefined || lane === undefined) return refuse("not_found");
-  return lane.leased === id ? refuse("in_progress") : { event, lane };
+  if (lane.leased === id) return refuse("in_progress");
+  return from !== undefined && event.state !== STATE[from] ? refuse("wrong_state") : { event, lane };
 }
 
-function replay(work: Work, id: EventId): ActResult {
-  const found = target(work, id);
+function replay(work: Work, request: OnEvent): ActResult {
+  const found = target(work, request);
   if ("ok" in found) return found;
+  const { event: id } = request;
   const { event, lane } = found;
   const waits = lane.status === STATUS.backoff || lane.status === STATUS.blocked;
   if (event.state === STATE.pending && !waits) return refuse("wrong_state");
@@ -96,9 +103,10 @@ function replay(work: Work, id: EventId): ActResult {
   return { ok: true, event: id, count: 1 };
 }
 
-function discard(work: Work, id: EventId): ActResult {
-  const found = target(work, id);
+function discard(work: Work, request: OnEvent): ActResult {
+  const found = target(work, request);
   if ("ok" in found) return found;
+  const { event: id } = request;
   const { event, lane } = found;
   if (event.state !== STATE.pending && event.state !== STATE.dead) return refuse("wrong_state");
   const headBefore = headId(work, lane);

@@ -1,18 +1,16 @@
 /** Finds what is to be erased, in slices that leave the event loop free. */
-import { setImmediate } from "node:timers/promises";
 import { createMentionTest } from "../../inbox/mention.ts";
 import type { Act } from "../../inbox/store.ts";
 import { TAG } from "../codes.ts";
-import { LANES_OF_MESSAGE } from "./find.ts";
+import { LANES_OF_MESSAGE, lanesWith } from "./find.ts";
 import type { OpenInbox } from "./open-inbox.ts";
-import { Pace } from "./pace.ts";
+import { inSlices, type Walk } from "./slices.ts";
 
 export type Subject = Extract<Act, { kind: "erase" }>["subject"];
 
 /** A body that has neither the text nor an escape in it cannot name it, and need not be read. */
 const MAY_NAME = "(instr(raw, ?) > 0 or instr(raw, x'5c') > 0)";
 
-const TOLD = "select id from oncehook_lane where id between ? and ? and peer = ?";
 const QUARANTINED = `select id, raw from oncehook_quarantine where id between ? and ? and raw is not null and ${MAY_NAME}`;
 
 /** Lanes whose events are of unknown types: only the bodies can tell whom they are about. */
@@ -40,7 +38,7 @@ export class EraseSearch {
     const subject = this.#subject;
     const byPeer = "peer" in subject;
     const told = byPeer
-      ? await this.#scan("oncehook_lane", TOLD, subject.peer)
+      ? await this.#inbox.during(() => lanesWith(this.#inbox, "peer", subject.peer))
       : await this.#inbox.during(() => this.#read(LANES_OF_MESSAGE, [subject.messageId]));
     const where = byPeer ? `(l.tag = ${TAG.unlaned} or l.peer is null)` : `l.tag = ${TAG.unlaned}`;
     const accepted = await this.#scan("oncehook_lane", silent("oncehook_body", where), this.#text);
@@ -53,23 +51,12 @@ export class EraseSearch {
     return this.#scan("oncehook_quarantine", QUARANTINED, this.#text);
   }
 
-  async #scan(table: string, sql: string, value: unknown): Promise<number[]> {
-    const { db, patience } = this.#inbox;
-    const pace = new Pace(patience.clock);
+  async #scan(table: Walk["table"], sql: string, value: unknown): Promise<number[]> {
     const found: number[] = [];
-    const ends = await this.#inbox.during(() =>
-      db.prepare(`select min(id) as at, max(id) as last from ${table}`).get(),
-    );
-    let { at, last } = ends as { readonly at: number | null; readonly last: number | null };
-    while (at !== null && last !== null && at <= last) {
-      const from: number = at;
-      at += await pace.take(async (size) => {
-        const ids = await this.#inbox.during(() => this.#read(sql, [from, from + size - 1, value]));
-        found.push(...ids);
-        return size;
-      });
-      await setImmediate();
-    }
+    await inSlices(this.#inbox, { table }, async (from, to) => {
+      found.push(...(await this.#inbox.during(() => this.#read(sql, [from, to, value]))));
+      return false;
+    });
     return found;
   }
 

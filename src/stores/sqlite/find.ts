@@ -1,13 +1,13 @@
 /** Finds events by filter, through small indexes where a filter has one, else in slices that leave the event loop free. */
-import { setImmediate } from "node:timers/promises";
 import type { EventRecord, QuarantineRecord } from "../../inbox/record.ts";
 import type { EventQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { HELD, OUTCOME, STATE } from "../codes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { EVENT, type EventRow, QUARANTINE, type QuarantineRow, toEvent, toQuarantine } from "./records.ts";
+import { inSlices } from "./slices.ts";
 
-/** Events looked at before the event loop gets its turn. */
-const SLICE = 20_000;
+/** A client with no more lanes is found by them: among all events it might be looked for in vain. */
+const FEW_LANES = 2_000;
 
 /** Part of a `where`, with its values. */
 interface Condition {
@@ -19,7 +19,8 @@ interface Condition {
 
 export function find(inbox: OpenInbox, query: EventQuery): Promise<Page<EventRecord>> {
   return inbox.during(async () => {
-    const conditions = conditionsOf(query);
+    if (query.eventType !== undefined && !knowsKind(inbox, query.eventType)) return { items: [], next: null };
+    const conditions = [...conditionsOf(query), ...(await laneConditions(inbox, query))];
     const wanted = query.limit + 1;
     const rows = isQuick(conditions)
       ? read(inbox, query, conditions, wanted)
@@ -64,21 +65,52 @@ async function readInSlices(
   conditions: readonly Condition[],
   limit: number,
 ): Promise<EventRow[]> {
-  const ends = inbox.db.prepare("select min(id) as first, max(id) as last from oncehook_event");
-  const { first, last } = ends.get() as { first: number | null; last: number | null };
-  if (first === null || last === null) return [];
-  const oldest = query.order === "oldest";
+  const { after, order = "newest" } = query;
   const rows: EventRow[] = [];
-  let at = query.after === undefined ? (oldest ? first : last) : query.after + (oldest ? 1 : -1);
-  while (at >= first && at <= last && rows.length < limit) {
-    const [from, to] = oldest ? [at, at + SLICE - 1] : [at - SLICE + 1, at];
+  await inSlices(inbox, { table: "oncehook_event", first: order, after }, (from, to) => {
     const slice: Condition = { sql: "e.id between ? and ?", values: [from, to] };
     const { after: _after, ...rest } = query;
     rows.push(...read(inbox, rest, [...conditions, slice], limit - rows.length));
-    at = oldest ? to + 1 : from - 1;
-    await setImmediate();
-  }
+    return rows.length >= limit;
+  });
   return rows;
+}
+
+function knowsKind({ db }: OpenInbox, name: string): boolean {
+  return db.prepare("select 1 from oncehook_kind where name = ?").get(name) !== undefined;
+}
+
+/** Filters on lanes whose answer depends on what there is. */
+async function laneConditions(inbox: OpenInbox, query: EventQuery): Promise<Condition[]> {
+  const { peer, externalReference, apiClientId } = query;
+  const all: Condition[] = [];
+  if (peer !== undefined) all.push(inLanes(await lanesWith(inbox, "peer", peer)));
+  if (externalReference !== undefined) all.push(inLanes(await lanesWith(inbox, "reference", externalReference)));
+  if (apiClientId !== undefined) all.push(clientCondition(inbox, apiClientId));
+  return all;
+}
+
+function inLanes(ids: readonly number[]): Condition {
+  return { sql: "e.lane in (select value from json_each(?))", values: [JSON.stringify(ids)], narrow: "lane" };
+}
+
+function clientCondition({ db }: OpenInbox, name: string): Condition {
+  const row = db.prepare("select id from oncehook_client where name = ?").get(name) as { id: number } | undefined;
+  if (row === undefined) return inLanes([]);
+  const lanes = db.prepare("select id from oncehook_lane where client = ? limit ?").all(row.id, FEW_LANES + 1);
+  if (lanes.length > FEW_LANES) return { sql: "l.client = ?", values: [row.id] };
+  return inLanes((lanes as { readonly id: number }[]).map(({ id }) => id));
+}
+
+/** No index has these: a scan of all lanes costs less than the writes for each of them. To be called while the inbox stays open. */
+export async function lanesWith(inbox: OpenInbox, column: "peer" | "reference", text: string): Promise<number[]> {
+  const select = inbox.db.prepare(`select id from oncehook_lane where id between ? and ? and ${column} = ?`);
+  const ids: number[] = [];
+  await inSlices(inbox, { table: "oncehook_lane" }, (from, to) => {
+    for (const { id } of select.all(from, to, text) as { readonly id: number }[]) ids.push(id);
+    return false;
+  });
+  return ids;
 }
 
 function conditionsOf(query: EventQuery): Condition[] {
@@ -99,10 +131,7 @@ function conditionsOf(query: EventQuery): Condition[] {
   else if (query.conflict === false) add(true, "e.conflict = 0", []);
   narrow(query.errorCode, "e.error_code is not null and e.error_code = ?", "index");
   add(query.eventType, "e.kind = (select id from oncehook_kind where name = ?)");
-  add(query.apiClientId, "l.client = (select id from oncehook_client where name = ?)");
   narrow(query.messageId, `e.lane in (${LANES_OF_MESSAGE})`, "lane");
-  narrow(query.externalReference, "e.lane in (select id from oncehook_lane where reference = ?)", "lane");
-  narrow(query.peer, "e.lane in (select id from oncehook_lane where peer = ?)", "lane");
   add(query.acceptedFrom, "e.accepted >= ?");
   add(query.acceptedTo, "e.accepted <= ?");
   return all;

@@ -1,10 +1,13 @@
 /** Brings the inbox's tables to the schema of this version, or says why it must not. */
 import { SetupError } from "../../errors.ts";
+import { type InboxRules, rulesFor } from "../../inbox/rules.ts";
 import type { OpenContext } from "../../inbox/store.ts";
 import { copyUnfinished } from "../../inbox/transfer.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
+import { rulesFromMeta, rulesToMeta } from "../recorded-rules.ts";
 import { inbox } from "./migrations/0001-inbox.ts";
 import { secrets } from "./migrations/0002-secrets.ts";
+import { parkedLanes } from "./migrations/0003-parked-lanes.ts";
 
 interface Migration {
   readonly sql: string;
@@ -16,6 +19,7 @@ interface Migration {
 export const MIGRATIONS: readonly Migration[] = [
   { sql: inbox, minReader: 1 },
   { sql: secrets, minReader: 1 },
+  { sql: parkedLanes, minReader: 1 },
 ];
 
 /** What `meta` says of the schema; 0 when there is no inbox in the file yet. */
@@ -53,19 +57,28 @@ export function migrate(db: SqliteDatabase, mode: OpenContext["migrate"], known 
   writeMeta(db, "min_reader", known.at(-1)?.minReader ?? newest);
 }
 
-/** Records whose inbox this is, at its first open; refuses another receiver later. */
-export function claimName(db: SqliteDatabase, context: OpenContext): void {
-  const recorded = readMeta(db, "name");
-  if (recorded !== undefined && recorded !== context.name) {
-    const message =
-      "This inbox belongs to a receiver of another name: give each receiver its own file, or keep the name.";
-    throw new SetupError("wrong_receiver_name", message);
-  }
+/** Whether a receiver has made an inbox in this file. */
+export function holdsInbox(db: SqliteDatabase): boolean {
+  return schemaOf(db).schema > 0;
+}
+
+/**
+ * Records whose inbox this is, and the rest of a receiver's rules.
+ *
+ * @returns the rules that apply
+ * @throws SetupError `wrong_receiver_name`, `no_inbox`, `copy_unfinished`
+ */
+export function applyRules(db: SqliteDatabase, context: OpenContext, location: string): InboxRules {
+  const recorded = rulesFromMeta({
+    name: readMeta(db, "name"),
+    first_sequence: readMeta(db, "first_sequence"),
+    tolerance_ms: readMeta(db, "tolerance_ms"),
+  });
+  const rules = rulesFor(context.rules, recorded, location);
   const isPart = readMeta(db, "copied_from") !== undefined && readMeta(db, "copy_finished") === undefined;
   if (isPart && context.copying !== true) throw copyUnfinished(db.name);
-  writeMeta(db, "name", context.name);
-  writeMeta(db, "first_sequence", context.firstSequence);
-  writeMeta(db, "tolerance_ms", context.toleranceMs);
+  for (const [key, value] of Object.entries(rulesToMeta(rules))) writeMeta(db, key, value);
+  return rules;
 }
 
 export function readMeta(db: SqliteDatabase, key: string): unknown {

@@ -1,6 +1,7 @@
 /** An inbox that is open: its connection, and how transactions are run on it. */
-import { realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { SetupError, StoreError } from "../../errors.ts";
+import { type InboxRules, noInbox } from "../../inbox/rules.ts";
 import type { OpenContext, Turn, TurnResult } from "../../inbox/store.ts";
 import { loadDriver } from "../../internal/load-sqlite.ts";
 import type { SqliteDatabase, SqliteDriver } from "../../internal/sqlite-driver.ts";
@@ -12,7 +13,7 @@ import { asStoreError } from "./failures.ts";
 import { enterInstance, leaveInstance } from "./instances.ts";
 import { Interner } from "./interner.ts";
 import { cautionsAbout, prepareFile } from "./location.ts";
-import { claimName, migrate } from "./migrate.ts";
+import { applyRules, holdsInbox, migrate } from "./migrate.ts";
 import { LaneReader } from "./records.ts";
 import { Space, type SpaceLimits } from "./space.ts";
 import { refusePromise } from "./synchronous.ts";
@@ -37,6 +38,7 @@ export interface InboxSettings extends SpaceLimits {
 
 export class OpenInbox {
   readonly context: OpenContext;
+  readonly rules: InboxRules;
   readonly session: Session;
   readonly lanes: LaneReader;
   readonly facts: Facts;
@@ -53,18 +55,19 @@ export class OpenInbox {
   #broken: StoreError | null = null;
 
   constructor(file: string, settings: InboxSettings, context: OpenContext, db: SqliteDatabase) {
-    const { clock, firstSequence, instance } = context;
-    const { holder, latest } = immediately(db, () => {
+    const { clock, instance } = context;
+    const { rules, holder, latest } = immediately(db, () => {
       migrate(db, context.migrate);
-      claimName(db, context);
-      return { latest: latestWrittenAt(db), holder: enterInstance(db, instance, clock.now()) };
+      const rules = applyRules(db, context, settings.location);
+      return { rules, latest: latestWrittenAt(db), holder: enterInstance(db, instance, clock.now()) };
     });
     checkDurable(db);
     refusePromise(settings.onOpen?.(settings.effects ?? db), asyncOnOpen);
     this.context = context;
     this.session = createSession(db);
+    this.rules = rules;
     this.lanes = new LaneReader(db);
-    this.facts = { firstSequence, holder, clients: new Interner(), kinds: new Interner() };
+    this.facts = { firstSequence: rules.firstSequence, holder, clients: new Interner(), kinds: new Interner() };
     this.wake = new Wake(db, clock);
     this.clockSteps = new ClockSteps(latest);
     this.patience = { clock, busyTimeoutMs: settings.busyTimeoutMs, location: settings.location };
@@ -167,6 +170,7 @@ export class OpenInbox {
 /** Opens the file at `settings.path` and brings it to this version's schema. */
 export async function openInbox(settings: InboxSettings, context: OpenContext): Promise<OpenInbox> {
   const driver = settings.driver ?? (await loadDriver());
+  if (context.rules === "recorded" && !isInbox(driver, settings)) throw noInbox(settings.location);
   const file = prepareFile(settings.path);
   checkEffects(settings.effects, file);
   for (const { message, ...fields } of cautionsAbout(file)) {
@@ -185,6 +189,21 @@ export async function openInbox(settings: InboxSettings, context: OpenContext): 
     });
   } catch (error) {
     throw asStoreError(error, settings.location);
+  }
+}
+
+/** Looks before anything is made or set: the file may be somebody else's. */
+function isInbox(driver: SqliteDriver, { path, location, busyTimeoutMs }: InboxSettings): boolean {
+  if (!existsSync(path)) return false;
+  try {
+    const db = new driver(path, { timeout: busyTimeoutMs, fileMustExist: true });
+    try {
+      return holdsInbox(db);
+    } finally {
+      db.close();
+    }
+  } catch (error) {
+    throw asStoreError(error, location);
   }
 }
 

@@ -5,6 +5,7 @@ import type {
   GapRecord,
   LaneKey,
   LaneRecord,
+  LaneSummary,
   QuarantineRecord,
 } from "../../inbox/record.ts";
 import type { SqliteDatabase, SqliteStatement } from "../../internal/sqlite-driver.ts";
@@ -72,9 +73,42 @@ interface LaneFacts extends Omit<LaneRecord, "key" | "status" | "events" | "gaps
   readonly status: number;
 }
 
-const LANE = `select l.id, c.name as apiClientId, l.tag, l.message as messageId, l.cursor, l.status, l.ready_at as readyAt,
-  l.gap_since as gapSince, l.epoch, l.peer, l.reference as externalReference
-  from oncehook_lane l join oncehook_client c on c.id = l.client`;
+const LANE_FACTS = `l.id, c.name as apiClientId, l.tag, l.message as messageId, l.cursor, l.status, l.ready_at as readyAt,
+  l.gap_since as gapSince, l.epoch, l.peer, l.reference as externalReference`;
+const LANE = `select ${LANE_FACTS} from oncehook_lane l join oncehook_client c on c.id = l.client`;
+
+/** Columns, joined tables and order of a lane as `toSummary` reads it. */
+export const SUMMARY = `select ${LANE_FACTS}, n.id as newestId, k.name as newestType, n.seq as newestSequence,
+  n.accepted as newestAcceptedAt, n.state as newestState
+  from oncehook_lane l cross join oncehook_client c on c.id = l.client
+  cross join oncehook_event n on n.id = (select max(id) from oncehook_event where lane = l.id)
+  cross join oncehook_kind k on k.id = n.kind`;
+
+export interface SummaryRow extends LaneFacts {
+  readonly newestId: number;
+  readonly newestType: string;
+  readonly newestSequence: number;
+  readonly newestAcceptedAt: number;
+  readonly newestState: number;
+}
+
+export function toSummary(row: SummaryRow): LaneSummary {
+  const { newestId, newestType, newestSequence, newestAcceptedAt, newestState, ...lane } = row;
+  return {
+    ...toLaneFacts(lane),
+    newest: {
+      id: newestId,
+      eventType: newestType,
+      sequence: newestSequence,
+      acceptedAt: newestAcceptedAt,
+      state: stateWord(newestState),
+    },
+  };
+}
+
+function toLaneFacts({ apiClientId, tag, messageId, status, ...facts }: LaneFacts) {
+  return { ...facts, key: { apiClientId, tag: tagWord(tag), messageId }, status: statusWord(status) };
+}
 
 const LANE_BY_ID = `${LANE} where l.id = ?`;
 const LANE_BY_KEY = `${LANE} where c.name = ? and l.tag = ? and l.message = ?`;
@@ -102,12 +136,10 @@ export class LaneReader {
         : this.#statement(LANE_BY_KEY).get(ref.apiClientId, TAG[ref.tag], ref.messageId)
     ) as LaneFacts | undefined;
     if (row === undefined) return null;
-    const { apiClientId, tag, messageId, status, ...facts } = row;
-    const key = { apiClientId, tag: tagWord(tag), messageId };
     const events = this.#statement(LANE_EVENTS).all(row.id) as EventRow[];
     const gaps = this.#statement(LANE_GAPS).all(row.id) as GapRecord[];
     const attempts = this.#statement(LANE_ATTEMPTS).all(row.id) as AttemptRecord[];
-    return { ...facts, key, status: statusWord(status), events: events.map(toEvent), gaps, attempts };
+    return { ...toLaneFacts(row), events: events.map(toEvent), gaps, attempts };
   }
 
   #statement(sql: string): SqliteStatement {

@@ -1,0 +1,65 @@
+/** `oncehook doctor`: finds what is set up wrongly, and says how it is mended. */
+import { Command } from "commander";
+import { systemClock } from "../../internal/clock.ts";
+import { NEGATIVE } from "../failure.ts";
+import { addStoreFlags } from "../inbox-address.ts";
+import { addSecretFlag, CLIENT_SECRET, WEBHOOK_SECRET } from "../secret-input.ts";
+import { addOutputFlags, type OutputFlags, Terminal } from "../terminal.ts";
+import type { DoctorFlags } from "./examine.ts";
+import { counted, type Finding, type Level } from "./finding.ts";
+
+const EXAMPLES = `
+What cannot be looked at without a flag is skipped. It exits with 0 if there is no problem, and with 3 if there is one.
+
+Examples:
+  $ oncehook doctor --store inbox.db --secret-file webhook.secret
+  $ oncehook doctor --base-url https://api.example.com --client-id cli_1 --client-secret-file client.secret
+  $ oncehook doctor --url https://hooks.example.com/webhooks --json`;
+
+/** The command, for the program. */
+export function doctorCommand(): Command {
+  const command = new Command("doctor").description("find what is set up wrongly, and how it is mended");
+  addSecretFlag(addStoreFlags(command), WEBHOOK_SECRET)
+    .option("--base-url <url>", "the service's address, to ask it about webhooks and numbers")
+    .option("--client-id <id>", "the API client that asks");
+  addSecretFlag(command, CLIENT_SECRET).option(
+    "--url <url>",
+    "the webhook's public address, to ask it without a signature",
+  );
+  return addOutputFlags(command)
+    .addHelpText("after", EXAMPLES)
+    .action(async (flags: DoctorFlags & OutputFlags) => {
+      process.exitCode = await run(flags);
+    });
+}
+
+/** Resolves with the exit code once all is told. */
+async function run(flags: DoctorFlags & OutputFlags): Promise<number> {
+  const terminal = new Terminal(flags);
+  // Loaded here: "--help" needs none of it.
+  const [{ examine }, { thisRuntime }] = await Promise.all([import("./examine.ts"), import("./runtime.ts")]);
+  const around = { clock: systemClock, fetch: globalThis.fetch, env: process.env, runtime: thisRuntime() };
+  const counts: Record<Level, number> = { ok: 0, warning: 0, problem: 0, skipped: 0 };
+  for await (const finding of examine(flags, around)) {
+    counts[finding.level] += 1;
+    if (!flags.quiet || finding.level === "problem" || finding.level === "warning")
+      await terminal.result(finding, () => findingText(finding, terminal));
+  }
+  terminal.note(
+    `\n${counted(counts.problem, "problem")}, ${counted(counts.warning, "warning")}, ${counts.skipped} skipped.`,
+  );
+  return counts.problem > 0 ? NEGATIVE : 0;
+}
+
+const STYLES = { ok: "green", warning: "yellow", problem: "red", skipped: "dim" } as const satisfies Record<
+  Level,
+  string
+>;
+const WIDTH = "problem".length;
+
+function findingText({ level, code, what, fix }: Finding, terminal: Terminal): string {
+  const head = terminal.style(STYLES[level], level.padEnd(WIDTH));
+  const told = `${head}  ${what} (${code})`;
+  if (fix === null) return told;
+  return `${told}\n${" ".repeat(WIDTH)}  ${level === "skipped" ? "with" : "fix:"} ${fix}`;
+}

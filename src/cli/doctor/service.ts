@@ -1,0 +1,86 @@
+/** What the service says of the API client, its webhooks and its numbers. */
+import { createClient } from "../../client/client.ts";
+import { NotFoundError, OAuthError, ServiceError, UnauthorizedError } from "../../client/errors.ts";
+import type { PhoneNumber, WebhookDefaults } from "../../client/types.ts";
+import { SetupError } from "../../errors.ts";
+import type { Clock } from "../../internal/clock.ts";
+import { silentLogger } from "../../internal/logger.ts";
+import { ServiceClock } from "./clocks.ts";
+import { type Finding, ok, problem, warning } from "./finding.ts";
+import { numberFindings } from "./numbers.ts";
+import { isPrivate } from "./target.ts";
+import { webhookFindings } from "./webhooks.ts";
+
+export interface ServiceInput {
+  readonly baseUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** Where the webhooks should go; null when it was not said. */
+  readonly url: string | null;
+  readonly clock: Clock;
+  readonly fetch: typeof globalThis.fetch;
+}
+
+/** Whether the service runs on this machine, as the emulator does. */
+export function isLocalService(baseUrl: string | undefined): boolean {
+  return baseUrl !== undefined && URL.canParse(baseUrl) && isPrivate(new URL(baseUrl).hostname);
+}
+
+export async function serviceFindings(input: ServiceInput): Promise<Finding[]> {
+  const { baseUrl, clientId, clientSecret, clock } = input;
+  const serviceClock = new ServiceClock(clock, input.fetch);
+  const options = { timeoutMs: 10_000, maxRetries: 1, logger: silentLogger, fetch: serviceClock.fetch, clock };
+  try {
+    const client = createClient({ baseUrl, clientId, clientSecret, ...options });
+    const whoami = await client.whoami();
+    const { apiClientStatus, apiClientId } = whoami;
+    const numbers = await client.numbers.list();
+    const defaults = await client.webhooks.get().catch(hiddenDefaults);
+    return [
+      apiClientStatus === "ACTIVE"
+        ? ok("api", `${apiClientId} is ACTIVE.`)
+        : problem("client_inactive", `${apiClientId} is not ACTIVE.`, "Ask the service's operators to activate it."),
+      ...serviceClock.findings(),
+      ...webhooksAndNumbers(defaults, numbers, input),
+    ];
+  } catch (error) {
+    const finding = refusedBy(error);
+    if (finding === null) throw error;
+    return [finding, ...serviceClock.findings()];
+  }
+}
+
+function webhooksAndNumbers(
+  defaults: WebhookDefaults | null,
+  numbers: readonly PhoneNumber[],
+  { url, baseUrl }: ServiceInput,
+): Finding[] {
+  const expected = { url, isLocal: isLocalService(baseUrl) };
+  if (defaults !== null)
+    return [...webhookFindings(defaults, expected), ...numberFindings(numbers, { ...expected, defaults })];
+  const fix = "Set the targets per number, with client.numbers.update.";
+  const hidden = warning("webhooks_hidden", "The service does not show its default webhooks (404).", fix);
+  return [hidden, ...numberFindings(numbers, { ...expected, defaults })];
+}
+
+/** A service may not expose the defaults (WHK-27). */
+function hiddenDefaults(error: unknown): null {
+  if (error instanceof NotFoundError) return null;
+  throw error;
+}
+
+/** Null for what is no answer of the service, or of the network. */
+function refusedBy(error: unknown): Finding | null {
+  if (error instanceof SetupError)
+    return problem("api_setup", error.message, "Mend --base-url, --client-id or the client's secret.");
+  if (error instanceof OAuthError && error.error === "invalid_client") {
+    const fix =
+      "Check --client-id and --client-secret-file; if they are right, ask whether client and account are active.";
+    return problem("api_credentials", "The service does not take the client's id and secret.", fix);
+  }
+  if (error instanceof UnauthorizedError)
+    return problem("client_inactive", error.message, "Client or account may be inactive: ask the service's operators.");
+  if (error instanceof ServiceError)
+    return problem("api_unreachable", error.message, "Check --base-url, and whether this machine reaches it.");
+  return null;
+}

@@ -1,0 +1,31 @@
+/** Finds what a person names by its id. */
+import type { EventRecord, LaneId, QuarantineRecord } from "../../inbox/record.ts";
+import type { Inbox } from "../../receiver/open-inbox.ts";
+import { CommandError, NEGATIVE } from "../failure.ts";
+
+/** @throws CommandError when there is none */
+export async function eventOf(inbox: Inbox, id: number): Promise<EventRecord> {
+  const { items } = await inbox.find({ after: id + 1, limit: 1 });
+  return found(items[0], id, `There is no event ${id}.`);
+}
+
+/** @throws CommandError when there is none */
+export async function quarantinedOf(inbox: Inbox, id: number): Promise<QuarantineRecord> {
+  const { items } = await inbox.findQuarantined({ after: id + 1, limit: 1 });
+  return found(items[0], id, `There is no quarantined body ${id}.`);
+}
+
+/** The lanes of a message: more than one only if API clients have the same message ids. @throws CommandError when there is none */
+export async function lanesOf(inbox: Inbox, message: string, client: string | undefined): Promise<readonly LaneId[]> {
+  const filter = { messageId: message, ...(client !== undefined && { apiClientId: client }) };
+  const { items } = await inbox.find({ ...filter, limit: 1_000 });
+  const lanes = new Set(items.map(({ laneId }) => laneId));
+  if (lanes.size === 0) throw new CommandError("The inbox knows no such message, or no longer.", NEGATIVE);
+  return [...lanes].sort((a, b) => a - b);
+}
+
+/** What comes first behind the next id is the one itself, if it is there. */
+function found<T extends { readonly id: number }>(row: T | undefined, id: number, otherwise: string): T {
+  if (row?.id !== id) throw new CommandError(otherwise, NEGATIVE);
+  return row;
+}

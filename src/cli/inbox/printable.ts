@@ -1,0 +1,36 @@
+/** Texts of others on a terminal, and times. */
+import { tableText } from "../terminal.ts";
+
+/** Characters that a terminal obeys, or that turn the order of what it shows. */
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+
+/** The text on one line, with what cannot be seen written out. */
+export function printable(text: string): string {
+  return text.replace(UNSEEN, (character) => `\\u${character.codePointAt(0)?.toString(16).padStart(4, "0")}`);
+}
+
+/** A table of texts that may come from anywhere. */
+export function printableTable(names: readonly string[], rows: readonly (readonly string[])[]): string {
+  return tableText(
+    names,
+    rows.map((cells) => cells.map(printable)),
+  );
+}
+
+/** Facts under each other: `state    dead`. */
+export function factsText(facts: Readonly<Record<string, string | number | null>>): string {
+  const width = Math.max(...Object.keys(facts).map((name) => name.length));
+  return Object.entries(facts)
+    .map(([name, value]) => `${name.padEnd(width)}  ${value === null ? "-" : printable(`${value}`)}\n`)
+    .join("");
+}
+
+/** `2026-01-01 12:00:00Z`; a dash for none. */
+export function timeText(at: number | null): string {
+  return at === null ? "-" : `${new Date(at).toISOString().slice(0, 19).replace("T", " ")}Z`;
+}
+
+/** `1,200 events` */
+export function counted(count: number, noun: string): string {
+  return `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
+}

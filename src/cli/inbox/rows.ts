@@ -1,0 +1,23 @@
+/** Prints rows: a table for people, an object a line for programs. */
+import type { Page } from "../../inbox/store.ts";
+import { print, type Terminal } from "../terminal.ts";
+
+export async function printRows<T extends object>(
+  terminal: Terminal,
+  rows: readonly T[],
+  text: (rows: readonly T[]) => string,
+): Promise<void> {
+  if (rows.length === 0) return;
+  await print(terminal.json ? rows.map((row) => `${JSON.stringify(row)}\n`).join("") : text(rows));
+}
+
+/** Says where the next page begins, and that there is nothing. */
+export async function printPage<T extends object>(
+  terminal: Terminal,
+  { items, next }: Page<T>,
+  { text, noun }: { readonly text: (rows: readonly T[]) => string; readonly noun: string },
+): Promise<void> {
+  await printRows(terminal, items, text);
+  if (items.length === 0) terminal.note(`No ${noun} is there that matches.`);
+  if (next !== null) terminal.note(`There are more: --after ${next}`);
+}

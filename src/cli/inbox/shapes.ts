@@ -1,0 +1,65 @@
+/** The objects that `--json` prints, as docs/cli.md documents them; tables show parts of the same. */
+import { identityOf } from "../../events/identity.ts";
+import { maskNumbers } from "../../inbox/failure.ts";
+import type { EventRecord, LaneRecord, LaneSummary, QuarantineRecord } from "../../inbox/record.ts";
+import { type ExportedBody, exportedBody } from "../../receiver/bulk/export-subject.ts";
+import { maskedBody } from "./masked-body.ts";
+
+/** What may be shown of a body. */
+export type ShownBody = { readonly masked: unknown } | ExportedBody;
+
+export function eventShape(event: EventRecord) {
+  const { lane, laneId, raw, digest: _digest, trace: _trace, ...facts } = event;
+  const identity = identityOf(lane, event.sequence, event.eventType);
+  return { ...facts, lane: laneId, ...lane, identity, hasBody: raw !== null };
+}
+
+export type EventShape = ReturnType<typeof eventShape>;
+
+/** A number or a reference of a lane. */
+function shown(text: string | null, reveal: boolean): string | null {
+  return text === null || reveal ? text : maskNumbers(text);
+}
+
+export function bodyShape(raw: Uint8Array | null, reveal: boolean): ShownBody | null {
+  if (raw === null) return null;
+  return reveal ? exportedBody(raw) : { masked: maskedBody(raw) };
+}
+
+export function summaryShape({ id, key, peer, externalReference, epoch: _epoch, ...facts }: LaneSummary) {
+  return {
+    lane: id,
+    ...key,
+    ...facts,
+    peer: shown(peer, false),
+    externalReference: shown(externalReference, false),
+  };
+}
+
+export type SummaryShape = ReturnType<typeof summaryShape>;
+
+/** One message with all that is kept of it; `only` leaves the other events out. */
+export function messageShape(lane: LaneRecord, { reveal, only }: { reveal: boolean; only?: number | undefined }) {
+  const { id, key, peer, externalReference, epoch: _epoch, events, gaps, attempts, ...facts } = lane;
+  const isMeant = (event: number) => only === undefined || event === only;
+  return {
+    lane: id,
+    ...key,
+    ...facts,
+    peer: shown(peer, reveal),
+    externalReference: shown(externalReference, reveal),
+    events: events
+      .filter((event) => isMeant(event.id))
+      .map((event) => ({ ...eventShape(event), body: bodyShape(event.raw, reveal) })),
+    gaps,
+    attempts: attempts.filter(({ eventId }) => isMeant(eventId)),
+  };
+}
+
+export type MessageShape = ReturnType<typeof messageShape>;
+
+export function quarantineShape({ raw, digest, trace: _trace, ...facts }: QuarantineRecord) {
+  return { ...facts, digest: Buffer.from(digest).toString("hex"), hasBody: raw !== null, bytes: raw?.length ?? 0 };
+}
+
+export type QuarantineShape = ReturnType<typeof quarantineShape>;

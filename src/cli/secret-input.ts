@@ -1,0 +1,90 @@
+/** Secrets of a command: from a file, the environment or a prompt; never from an argument, which process lists show. */
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { Writable } from "node:stream";
+import { type Command, Option } from "commander";
+import { CommandError, FAILURE, isSystemError, USAGE_MISTAKE } from "./failure.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** A secret that a command takes. */
+export interface SecretSource {
+  /** `secret-file`, without dashes. */
+  readonly flag: string;
+  /** Read when the flag is absent. */
+  readonly environment: string;
+  /** For help, prompt and messages: `the webhook signing secret`. */
+  readonly what: string;
+}
+
+export const WEBHOOK_SECRET: SecretSource = {
+  flag: "secret-file",
+  environment: "ONCEHOOK_WEBHOOK_SECRET",
+  what: "the webhook signing secret",
+};
+export const CLIENT_SECRET: SecretSource = {
+  flag: "client-secret-file",
+  environment: "ONCEHOOK_CLIENT_SECRET",
+  what: "the API client's secret",
+};
+
+/** Gives a command the flag of a secret. */
+export function addSecretFlag(command: Command, { flag, environment, what }: SecretSource): Command {
+  return command.addOption(new Option(`--${flag} <path>`, `file with ${what} (or ${environment} in the environment)`));
+}
+
+/** The secret, or undefined when it was given nowhere. @throws CommandError for a file that cannot be read, or is empty */
+export function givenSecret(source: SecretSource, file: string | undefined, terminal: Terminal): string | undefined {
+  if (file !== undefined) return secretOfFile(source, file, terminal);
+  const given = process.env[source.environment];
+  if (given === "") throw new CommandError(`${source.environment} is empty.`, USAGE_MISTAKE);
+  return given;
+}
+
+/** The secret; asked for where it was given nowhere and somebody is there to type it. */
+export async function neededSecret(
+  source: SecretSource,
+  file: string | undefined,
+  terminal: Terminal,
+): Promise<string> {
+  const given = givenSecret(source, file, terminal);
+  if (given !== undefined) return given;
+  const advice = `Give ${source.what}: --${source.flag} FILE, or ${source.environment} in the environment.`;
+  if (!process.stdin.isTTY) throw new CommandError(advice, USAGE_MISTAKE);
+  const typed = await ask(`Type ${source.what}: `);
+  if (typed === "") throw new CommandError(advice, USAGE_MISTAKE);
+  return typed;
+}
+
+function secretOfFile({ flag, what }: SecretSource, file: string, terminal: Terminal): string {
+  const text = textOf(file, flag);
+  const secret = text.replace(/\r?\n$/, "");
+  if (secret === "") throw new CommandError(`The file of --${flag} is empty: write ${what} into it.`, USAGE_MISTAKE);
+  if (secret !== text) terminal.note(`The line break at the end of ${file} is not taken for a part of the secret.`);
+  return secret;
+}
+
+function textOf(file: string, flag: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    if (!isSystemError(cause)) throw cause;
+    throw new CommandError(`Cannot read the file of --${flag}, ${file}: ${cause.code}.`, FAILURE, { cause });
+  }
+}
+
+/** A line from the terminal, which does not show it. */
+async function ask(question: string): Promise<string> {
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({ input: process.stdin, output: silent, terminal: true });
+  process.stderr.write(question);
+  try {
+    return await new Promise<string>((resolve, reject) => {
+      lines.once("SIGINT", () => reject(new CommandError("", 130)));
+      lines.once("close", () => resolve(""));
+      lines.question("", resolve);
+    });
+  } finally {
+    lines.close();
+    process.stderr.write("\n");
+  }
+}

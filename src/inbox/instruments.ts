@@ -1,0 +1,152 @@
+/** Those who watch a receiver, told in order; where nobody listens, nothing is made and nothing is called. */
+import { SetupError } from "../errors.ts";
+import type { Clock } from "../internal/clock.ts";
+import type { Logger } from "../internal/logger.ts";
+import { functionOption } from "../internal/options.ts";
+import { SampledLog } from "../internal/sampled-log.ts";
+import { failureCode } from "./failure.ts";
+import type {
+  AttemptInfo,
+  AttemptReport,
+  CommitReport,
+  DeliveryReport,
+  Instrumentation,
+  Observer,
+} from "./instrumentation.ts";
+import type { Lease } from "./store.ts";
+
+/** A lease is made for one attempt, so it names it; a reload of the handlers in between changes nothing. */
+const attempts = new WeakMap<Lease, Observation<AttemptReport>>();
+
+/** Who watches the attempt that this lease is for; undefined when nobody does. */
+export function attemptOf(lease: Lease): Observation<AttemptReport> | undefined {
+  return attempts.get(lease);
+}
+
+export class Instruments {
+  readonly #all: Instrumentation[] = [];
+  readonly #log: SampledLog;
+
+  constructor(logger: Logger, clock: Clock) {
+    this.#log = new SampledLog(logger, clock);
+  }
+
+  /** @throws SetupError for what is no instrumentation */
+  add(instrumentation: Instrumentation): void {
+    if (typeof instrumentation !== "object" || instrumentation === null) {
+      throw new SetupError("invalid_option", "receiver.instrument() takes an object with delivery, attempt or commit.");
+    }
+    for (const name of ["isListening", "delivery", "attempt", "commit"] as const) {
+      functionOption(`instrument.${name}`, instrumentation[name]);
+    }
+    this.#all.push(instrumentation);
+  }
+
+  /** Begins to watch a delivery; null when nobody listens. */
+  delivery(): Observation<DeliveryReport> | null {
+    if (!this.hears("delivery")) return null;
+    return this.#observe((instrumentation) => instrumentation.delivery?.());
+  }
+
+  /** Begins to watch the attempt that `lease` is for; null when nobody listens. */
+  attempt(lease: Lease): Observation<AttemptReport> | null {
+    if (!this.hears("attempt")) return null;
+    const info = infoOf(lease);
+    const observation = this.#observe((instrumentation) => instrumentation.attempt?.(info));
+    if (observation !== null) attempts.set(lease, observation);
+    return observation;
+  }
+
+  commit(report: CommitReport): void {
+    for (const one of this.#all) if (isListening(one)) this.#guard(() => one.commit?.(report));
+  }
+
+  /** Whether anybody would be told. */
+  hears(what: "delivery" | "attempt" | "commit"): boolean {
+    for (const one of this.#all) if (one[what] !== undefined && isListening(one)) return true;
+    return false;
+  }
+
+  #observe<Report>(begin: (one: Instrumentation) => Observer<Report> | undefined): Observation<Report> | null {
+    const observers: Observer<Report>[] = [];
+    for (const one of this.#all) {
+      if (!isListening(one)) continue;
+      this.#guard(() => {
+        const observer = begin(one);
+        if (observer !== undefined) observers.push(observer);
+      });
+    }
+    return observers.length === 0 ? null : new Observation(observers, (work) => this.#guard(work));
+  }
+
+  #guard(call: () => unknown): void {
+    const failed = (error: unknown) =>
+      this.#log.error({ code: failureCode(error) }, "An instrumentation threw; what it watched went on.");
+    try {
+      const returned = call();
+      if (returned instanceof Promise) returned.catch(failed);
+    } catch (error) {
+      failed(error);
+    }
+  }
+}
+
+/** One delivery or attempt that somebody watches. */
+export class Observation<Report> {
+  readonly #observers: readonly Observer<Report>[];
+  readonly #guard: (call: () => unknown) => void;
+
+  constructor(observers: readonly Observer<Report>[], guard: (call: () => unknown) => void) {
+    this.#observers = observers;
+    this.#guard = guard;
+  }
+
+  /** What `work` returns or throws. It is done once, whatever the observers do. */
+  run<T>(work: () => T): T {
+    const done: { ended?: { value: T } | { thrown: unknown } } = {};
+    const once = () => {
+      done.ended ??= endOf(work);
+    };
+    let within: () => void = once;
+    for (const observer of this.#observers) {
+      if (observer.run === undefined) continue;
+      const inner = within;
+      within = () => this.#guard(() => observer.run?.(inner));
+    }
+    within();
+    once();
+    const ended = done.ended ?? endOf(work);
+    if ("thrown" in ended) throw ended.thrown;
+    return ended.value;
+  }
+
+  ended(report: Report): void {
+    for (const observer of this.#observers) this.#guard(() => observer.ended?.(report));
+  }
+}
+
+function endOf<T>(work: () => T): { value: T } | { thrown: unknown } {
+  try {
+    return { value: work() };
+  } catch (thrown) {
+    return { thrown };
+  }
+}
+
+function isListening(instrumentation: Instrumentation): boolean {
+  try {
+    return instrumentation.isListening?.() ?? true;
+  } catch {
+    return false;
+  }
+}
+
+function infoOf(lease: Lease): AttemptInfo {
+  const { event, key, sequence, eventType, attempt, late, forced, missing, trace, acceptedAt } = lease;
+  return {
+    ...{ eventId: event, lane: key, sequence, eventType, attempt, missing, acceptedAt },
+    late: late && !forced,
+    replay: forced,
+    traceparent: trace,
+  };
+}

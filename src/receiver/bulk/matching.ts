@@ -1,0 +1,39 @@
+/** Goes through all events that match, page by page, for work on many of them. */
+import type { EventRecord, EventState } from "../../inbox/record.ts";
+import type { EventQuery, Page } from "../../inbox/store.ts";
+import { invalidOption } from "../../internal/options.ts";
+import { checkEventFilter, type EventFilter } from "../queries.ts";
+
+const PAGE = 1_000;
+
+/** Which events; dead letters unless `states` says otherwise. All filters must match. */
+export type BulkQuery = EventFilter;
+
+/** What it needs of an inbox. */
+export interface Finder {
+  find(query: Partial<EventQuery>): Promise<Page<EventRecord>>;
+}
+
+/**
+ * The matching events in the order of their acceptance. The event loop gets its turn between two pages.
+ *
+ * @param allowed - the states that the work is meant for
+ * @throws SetupError for an unknown filter, or a state that is not among them
+ */
+export async function* matching(
+  inbox: Finder,
+  query: BulkQuery,
+  allowed: readonly EventState[],
+): AsyncGenerator<EventRecord> {
+  checkEventFilter(query);
+  const { states = ["dead"], ...filters } = query;
+  if (!Array.isArray(states) || !states.every((state) => allowed.includes(state)))
+    throw invalidOption("states", `must be a list of ${allowed.map((state) => `"${state}"`).join(", ")}`, states);
+  const asked = { ...filters, states, order: "oldest", limit: PAGE } as const;
+  for (let after: number | null | undefined; after !== null; ) {
+    const page: Page<EventRecord> = await inbox.find(after === undefined ? asked : { ...asked, after });
+    yield* page.items;
+    after = page.next;
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+}

@@ -1,0 +1,30 @@
+/** Measures write transactions for whoever listens: the batcher makes turns, and need not know who watches them. */
+import type { Instruments } from "../inbox/instruments.ts";
+import type { InboxStore, Turn, TurnResult } from "../inbox/store.ts";
+import type { Clock } from "../internal/clock.ts";
+
+export function measuredSteps<Tx>(
+  store: Pick<InboxStore<Tx>, "step">,
+  clock: Clock,
+  instruments: () => Instruments,
+): Pick<InboxStore<Tx>, "step"> {
+  const measured = async (turn: Turn<Tx>): Promise<TurnResult> => {
+    const startedAt = clock.monotonic();
+    let result: TurnResult | null = null;
+    try {
+      result = await store.step(turn);
+      return result;
+    } finally {
+      instruments().commit({
+        ok: result !== null,
+        accepts: turn.accepts.length,
+        quarantines: turn.quarantines.length,
+        settles: turn.settles.length,
+        leases: result?.leases.length ?? 0,
+        retired: result?.retired.length ?? 0,
+        durationMs: clock.monotonic() - startedAt,
+      });
+    }
+  };
+  return { step: (turn) => (instruments().hears("commit") ? measured(turn) : store.step(turn)) };
+}

@@ -1,0 +1,138 @@
+/** Opens an inbox for somebody who is no receiver: a script, the command line, a page. */
+import type { WebhookEvent } from "../events/types.ts";
+import { type GapWait, gapWaitPolicy } from "../inbox/gap-wait.ts";
+import type { InboxRules, InboxStore, PruneResult } from "../inbox/store.ts";
+import { type Clock, systemClock } from "../internal/clock.ts";
+import { type Logger, loggerOption } from "../internal/logger.ts";
+import { choiceOption, invalidOption, refuseUnknownOptions } from "../internal/options.ts";
+import { thisInstance } from "../internal/process.ts";
+import { InboxOperator } from "./operator.ts";
+import { pruneBatches, type RetentionOptions, retentionOption } from "./retention.ts";
+
+export interface OpenInboxOptions {
+  /** The inbox, not open: `sqliteStore("inbox.db")`. `close()` closes it. */
+  readonly store: InboxStore<never>;
+  /** `"auto"` migrates an inbox that needs it. Default `"check"`: it is refused. */
+  readonly migrate?: "check" | "auto";
+  /** How long a gap before a replayed quarantined body is waited for, as the receiver's option says it. Default `"balanced"`. */
+  readonly gapWait?: GapWait;
+  /** Default: warnings and errors to standard error, one JSON object per line. */
+  readonly logger?: Logger;
+  /** For tests: `createFakeClock()` of `oncehook/testing`. */
+  readonly clock?: Clock;
+}
+
+const OPTIONS = [
+  "store",
+  "migrate",
+  "gapWait",
+  "logger",
+  "clock",
+] as const satisfies readonly (keyof OpenInboxOptions)[];
+
+/**
+ * Opens an inbox that a receiver made, to look after it: beside receivers that work on it, or while none does. It handles nothing
+ * itself, does not count as a receiver, and keeps no process alive; what an act makes ready is handled by a receiver.
+ *
+ * @throws SetupError `invalid_option`; `no_inbox` where no receiver has made one, `migration_needed`, `inbox_too_new`, and
+ *   whatever else the store's opening throws
+ *
+ * @example
+ * import { createReceiver, openInbox } from "oncehook";
+ * import { memoryStore } from "oncehook/memory";
+ *
+ * const store = memoryStore({ volatile: true });
+ * const receiver = createReceiver({ secrets: "whsec_example_0123456789abcdef", store }).onAny(() => {});
+ * await receiver.start();
+ * await receiver.stop();
+ * const inbox = await openInbox({ store });
+ * console.log((await inbox.stats()).gauges.dead); // 0
+ * await inbox.close();
+ */
+export async function openInbox(options: OpenInboxOptions): Promise<Inbox> {
+  refuseUnknownOptions("openInbox()", options, OPTIONS);
+  const { store } = options;
+  if (typeof store?.step !== "function")
+    throw invalidOption("store", 'must be a store, such as sqliteStore("inbox.db") from oncehook/sqlite', store);
+  const migrate = choiceOption("migrate", options.migrate, "check", ["check", "auto"]);
+  const gapWaitMs = gapWaitPolicy(options.gapWait);
+  const logger = loggerOption(options.logger);
+  const clock = options.clock ?? systemClock;
+  const rules = await store.open({ clock, logger, migrate, rules: "recorded", instance: thisInstance() });
+  return new Inbox({ store, rules, clock, gapWaitMs });
+}
+
+interface Opened {
+  readonly store: InboxStore<never>;
+  readonly rules: InboxRules;
+  readonly clock: Clock;
+  readonly gapWaitMs: (event: WebhookEvent) => number;
+}
+
+/** What `prune()` removed. */
+export type Pruned = Omit<PruneResult, "more">;
+
+export interface PruneOptions {
+  /** Called after each batch, with what was removed so far. What it throws ends the pruning. */
+  readonly onProgress?: (sofar: Pruned) => void;
+  /** Ends the pruning after the batch under way, with the signal's reason. */
+  readonly signal?: AbortSignal;
+}
+
+/** An open inbox: all that `receiver.inbox` can do, and what its receiver does for it. */
+export class Inbox extends InboxOperator {
+  /** What the receiver said of this inbox at its last open. */
+  readonly rules: InboxRules;
+  /** Names the place: `sqlite:/data/inbox.db`. Never a password. */
+  readonly location: string;
+  readonly #store: InboxStore<never>;
+
+  /** Use `openInbox`. */
+  constructor({ store, rules, clock, gapWaitMs }: Opened) {
+    super({
+      store: () => store,
+      clock,
+      gapWaitMs,
+      open: async () => {},
+      // Receivers notice by themselves what another process wrote.
+      acted: () => {},
+      // Whether a receiver has `onLate` is not known here: one without it ends such an event as unhandled, where it can be seen.
+      lateEvents: () => "hand_out",
+    });
+    this.rules = rules;
+    this.location = store.location;
+    this.#store = store;
+  }
+
+  /**
+   * Removes what is past its retention, in batches that leave room for other work. The defaults and bounds are those of the
+   * receiver's option `retention`, which it does not know: give it the same.
+   *
+   * @throws SetupError for a time out of bounds, or below the tolerance (as recorded) and a day
+   */
+  async prune(retention?: RetentionOptions, { onProgress, signal }: PruneOptions = {}): Promise<Pruned> {
+    const resolved = retentionOption(retention, this.rules.toleranceMs);
+    let sum: Pruned = { bodies: 0, events: 0, lanes: 0, quarantined: 0 };
+    signal?.throwIfAborted();
+    for await (const { bodies, events, lanes, quarantined } of pruneBatches(this.#store, resolved)) {
+      sum = {
+        bodies: sum.bodies + bodies,
+        events: sum.events + events,
+        lanes: sum.lanes + lanes,
+        quarantined: sum.quarantined + quarantined,
+      };
+      onProgress?.(sum);
+      signal?.throwIfAborted();
+    }
+    return sum;
+  }
+
+  /** Waits for the work under way, then closes the store. Closing twice is harmless. */
+  close(): Promise<void> {
+    return this.#store.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}

@@ -1,0 +1,106 @@
+/** The checks of `oncehook doctor` that are rules of their own: versions, guessing, clocks, addresses. */
+import { describe, expect, it } from "vitest";
+import { ServiceClock } from "../../../src/cli/doctor/clocks.ts";
+import { lasting, named } from "../../../src/cli/doctor/finding.ts";
+import { runtimeFindings, thisRuntime } from "../../../src/cli/doctor/runtime.ts";
+import { bitsOf, LEAST_BITS } from "../../../src/cli/doctor/secret.ts";
+import { faultOf, isPrivate, shownUrl } from "../../../src/cli/doctor/target.ts";
+import { caretRange, isWithin } from "../../../src/cli/doctor/version.ts";
+import { clockAt } from "./scene.ts";
+
+describe("versions", () => {
+  it.each([
+    ["^4.21.0", "4.21.0", true],
+    ["^4.21.0", "4.22.1", true],
+    ["^4.21.0", "4.20.9", false],
+    ["^4.21.0", "5.0.0", false],
+    ["^0.3.25", "0.3.26", true],
+    ["^0.3.25", "0.4.0", false],
+    ["^0.0.3", "0.0.4", false],
+  ])("%s allows %s: %s", (range, version, isAllowed) => {
+    expect(isWithin(version, caretRange(range))).toBe(isAllowed);
+  });
+
+  it("are read of every peer that this package has", () => {
+    const { manifest } = thisRuntime();
+    const ranges = Object.values(manifest.peerDependencies).flatMap((text) => text.split("||"));
+    expect(ranges.length).toBeGreaterThan(5);
+    for (const range of ranges) expect(range.trim()).toMatch(/^\^\d+\.\d+\.\d+$/);
+  });
+
+  it("of what is not installed are no problem", () => {
+    const findings = runtimeFindings({ ...thisRuntime(), installed: () => null });
+    expect(findings.map(({ code, level }) => [code, level])).toEqual([
+      ["node", "ok"],
+      ["packages", "ok"],
+    ]);
+  });
+});
+
+describe("a secret", () => {
+  it.each([
+    ["aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false],
+    ["abcabcabcabcabcabcabc", false],
+    ["1234123412341234", false],
+    ["9d1c5b0f6e2a47c3", true],
+    ["9d1c5b0f6e2a47c388f04be1d7a3f965", true],
+    ["dGhpcyBpcyBub3QgYSBzZWNyZXQK", true],
+  ])("%s can hardly be guessed: %s", (text, isHard) => {
+    expect(bitsOf(text) >= LEAST_BITS).toBe(isHard);
+  });
+});
+
+describe("the service's clock", () => {
+  const answering = (date: string | null) => async () => new Response("", { headers: date === null ? {} : { date } });
+  const ask = async (aheadMs: number, date: string | null = new Date().toUTCString()) => {
+    const clock = new ServiceClock(clockAt(aheadMs), answering(date));
+    await clock.fetch("https://api.example.com/");
+    return clock.findings().map(({ level }) => level);
+  };
+
+  it("agrees within half a minute, and is a problem near the tolerance (RCV-3)", async () => {
+    expect(await ask(0)).toEqual(["ok"]);
+    expect(await ask(20_000)).toEqual(["ok"]);
+    expect(await ask(-60_000)).toEqual(["warning"]);
+    expect(await ask(60_000)).toEqual(["warning"]);
+    expect(await ask(-300_000)).toEqual(["problem"]);
+    expect(await ask(300_000)).toEqual(["problem"]);
+  });
+
+  it("is not judged by answers that do not tell the time", async () => {
+    expect(await ask(300_000, null)).toEqual([]);
+    expect(await ask(300_000, "yesterday")).toEqual([]);
+  });
+});
+
+describe("an address", () => {
+  it.each([
+    ["https://hooks.example.com/webhooks", null],
+    ["http://hooks.example.com/webhooks", "url_insecure"],
+    ["https://localhost:3000/", "url_private"],
+    ["https://10.1.2.3/", "url_private"],
+    ["https://[::1]/", "url_private"],
+    ["https://[fd00::1]/", "url_private"],
+    ["https://app/", "url_private"],
+    ["https://app.internal/", "url_private"],
+    ["https://8.8.8.8/", null],
+    ["ftp://hooks.example.com/", "url_invalid"],
+    ["hooks.example.com", "url_invalid"],
+  ])("%s: %s", (address, fault) => {
+    expect(faultOf(address, false)).toBe(fault);
+    expect(faultOf(address, true)).toBe(fault === "url_invalid" ? fault : null);
+  });
+
+  it("is shown without what may be a secret in it", () => {
+    expect(shownUrl("https://user:pass@hooks.example.com/in/s3cr3t?token=1")).toBe("https://hooks.example.com");
+    expect(shownUrl("s3cr3t")).toBe("the address");
+    expect(isPrivate("0.0.0.0")).toBe(true);
+  });
+});
+
+describe("findings", () => {
+  it("name a few, and times in the largest unit that they have", () => {
+    expect(named(["a", "b", "c", "d", "e"])).toBe("a, b, c and 2 more");
+    expect([900, 61_000, 3_600_000, 200_000_000].map(lasting)).toEqual(["0 seconds", "1 minute", "1 hour", "2 days"]);
+  });
+});

@@ -1,0 +1,47 @@
+/** `oncehook doctor` as a process: what it prints, and how it ends. */
+import { describe, expect, it } from "vitest";
+import { runToEnd } from "../running.ts";
+import { newFile, newInbox, SECRET } from "./scene.ts";
+
+const ENVIRONMENT = { ONCEHOOK_WEBHOOK_SECRET: SECRET };
+
+describe("oncehook doctor", () => {
+  it("ends with 3 for a problem, and says on a line each what is wrong and how it is mended", async () => {
+    const { code, output, errors } = await runToEnd(["doctor", "--store", "missing.db", "--secret-file", newFile("x")]);
+    expect(code).toBe(3);
+    expect(output).toContain("problem  There is no inbox at sqlite:");
+    expect(output).toMatch(/\(no_inbox\)\n {9}fix: \w/);
+    expect(output).toMatch(/skipped {2}The public address was not asked\. \(url\)\n {9}with --url/);
+    expect(errors).toMatch(/\n2 problems, 0 warnings, 2 skipped\.\n$/);
+  });
+
+  it("ends with 0 where it finds no problem, and prints an object a line with --json", async () => {
+    const store = await newInbox();
+    const { code, output, errors } = await runToEnd(["doctor", "--json"], { ...ENVIRONMENT, ONCEHOOK_STORE: store });
+    expect([code, errors]).toEqual([0, ""]);
+    const findings = output
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    for (const finding of findings) {
+      expect(Object.keys(finding)).toEqual(["code", "level", "what", "fix"]);
+      expect(["ok", "warning", "skipped"]).toContain(finding.level);
+    }
+    expect(findings.map(({ code }) => code)).toContain("durability");
+    expect(output).not.toContain(SECRET);
+  });
+
+  it("prints nothing of what is well with --quiet", async () => {
+    expect(await runToEnd(["doctor", "--quiet"], ENVIRONMENT)).toMatchObject({ code: 0, output: "", errors: "" });
+  });
+
+  it.each([
+    [["--stor", "inbox.db"], /unknown option '--stor'\n\(Did you mean --store\?\)/],
+    [["--store", "redis://localhost"], /--store takes a SQLite file or a postgres:\/\/ URL/],
+    [["--base-url", "https://api.example.com"], /--base-url and --client-id go together/],
+  ])("ends with 2 for a mistake in the command line: %j", async (args, message) => {
+    const { code, errors } = await runToEnd(["doctor", ...args], ENVIRONMENT);
+    expect(code).toBe(2);
+    expect(errors).toMatch(message);
+  });
+});

@@ -1,0 +1,48 @@
+/** What flags' values may look like. */
+import { describe, expect, it } from "vitest";
+import { duration, instant, repeated, wholeNumber } from "../../src/cli/flags.ts";
+
+describe("duration()", () => {
+  it.each([
+    ["250ms", 250],
+    ["30s", 30_000],
+    ["90m", 5_400_000],
+    ["1.5h", 5_400_000],
+    ["7d", 604_800_000],
+  ])("reads %s", (text, ms) => {
+    expect(duration(text)).toBe(ms);
+  });
+
+  it.each(["90", "m", "-1h", "1 h", "1w", ""])("refuses %j with how it is written", (text) => {
+    expect(() => duration(text)).toThrow("Write a number and a unit");
+  });
+});
+
+describe("wholeNumber()", () => {
+  it("keeps its bounds, both included", () => {
+    const read = wholeNumber(1, 10);
+    expect([read("1"), read("10")]).toEqual([1, 10]);
+    for (const text of ["0", "11", "1.5", "ten", "-1", ""]) expect(() => read(text)).toThrow("from 1 to 10");
+    expect(() => wholeNumber(1)("0")).toThrow("from 1.");
+  });
+});
+
+describe("instant()", () => {
+  it.each([
+    ["1767225600000", 1_767_225_600_000],
+    ["2026-01-01T00:00:00Z", 1_767_225_600_000],
+    ["2026-01-01", 1_767_225_600_000],
+  ])("reads %s", (text, at) => {
+    expect(instant(text)).toBe(at);
+  });
+
+  it.each(["1767225600", "yesterday", "2026-13-01", "01/01/2026"])("refuses %j", (text) => {
+    expect(() => instant(text)).toThrow("epoch milliseconds");
+  });
+});
+
+describe("repeated()", () => {
+  it("collects", () => {
+    expect(repeated("b", repeated("a"))).toEqual(["a", "b"]);
+  });
+});

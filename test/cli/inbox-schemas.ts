@@ -1,0 +1,104 @@
+/** What each line of `oncehook inbox … --json` is, field by field: docs/cli.md tells the same. */
+import { z } from "zod";
+
+const id = z.int().positive();
+const time = z.int().positive();
+const count = z.int().nonnegative();
+const text = z.string();
+const key = { apiClientId: text, tag: z.enum(["outbound", "inbound", "unlaned"]), messageId: text };
+const state = z.enum(["pending", "done", "dead", "late", "discarded"]);
+
+const eventFields = {
+  ...{ id, lane: id, ...key, identity: z.string().length(64), sequence: count, eventType: text, state },
+  ...{
+    outcome: z.enum(["handled", "unhandled"]).nullable(),
+    late: z.boolean(),
+    forced: z.boolean(),
+    conflict: z.boolean(),
+  },
+  ...{ occurredAt: time, signedAt: time, acceptedAt: time, startedAt: time.nullable(), finishedAt: time.nullable() },
+  ...{ attempts: count, duplicates: count, errorCode: text.nullable(), error: text.nullable(), hasBody: z.boolean() },
+};
+
+const body = z.union([
+  z.strictObject({ masked: z.unknown() }),
+  z.strictObject({ text }),
+  z.strictObject({ base64: text }),
+]);
+
+const laneFields = {
+  ...{ lane: id, ...key, status: z.enum(["idle", "ready", "gap", "leased", "backoff", "blocked"]) },
+  ...{ cursor: count.nullable(), readyAt: time.nullable(), gapSince: time.nullable() },
+  ...{ peer: text.nullable(), externalReference: text.nullable() },
+};
+
+const attempt = z.strictObject({
+  eventId: id,
+  attempt: id,
+  at: time,
+  durationMs: z.number(),
+  errorCode: text,
+  error: text,
+});
+const gap = z.strictObject({ from: count, to: count, skippedAt: time, filledAt: time.nullable() });
+
+const quarantineFields = {
+  ...{ id, reason: text, slot: text, scope: text, state: z.enum(["held", "replayed", "discarded"]) },
+  ...{ replayedAs: id.nullable(), signedAt: time, acceptedAt: time, digest: text, hasBody: z.boolean(), bytes: count },
+};
+
+const left = { in_progress: count, body_pruned: count, not_found: count, wrong_state: count, dryRun: z.boolean() };
+const refusal = z.enum(["not_found", "in_progress", "body_pruned", "wrong_state", "invalid_event"]);
+
+export const SCHEMAS = {
+  event: z.strictObject(eventFields),
+  errorGroup: z.strictObject({
+    ...{ errorCode: text.nullable(), error: text.nullable(), count: id, oldestAt: time, newestAt: time, exampleId: id },
+  }),
+  message: z.strictObject({
+    ...laneFields,
+    ...{ events: z.array(z.strictObject({ ...eventFields, body: body.nullable() })) },
+    ...{ gaps: z.array(gap), attempts: z.array(attempt) },
+  }),
+  lane: z.strictObject({
+    ...laneFields,
+    newest: z.strictObject({ id, eventType: text, sequence: count, acceptedAt: time, state }),
+  }),
+  stats: z.strictObject({
+    ...{ location: text, name: text, firstSequence: z.union([count, z.literal("any")]), toleranceMs: count },
+    ...{ gauges: z.record(text, count), counters: z.record(text, count), instances: z.array(z.unknown()) },
+    ...{ oldestPendingAt: time.nullable(), newestSignedAt: time.nullable(), serviceResigns: z.boolean() },
+  }),
+  audit: z.strictObject({ id, at: time, by: text, act: text, detail: text }),
+  replay: z.strictObject({ replayed: count, superseded: count, ...left }),
+  discard: z.strictObject({ discarded: count, ...left }),
+  eventAct: z.strictObject({ event: id, result: z.union([z.enum(["replayed", "discarded"]), refusal]) }),
+  laneAct: z.strictObject({
+    lane: id,
+    event: id.optional(),
+    result: z.union([z.enum(["unblocked", "released"]), refusal]),
+  }),
+  quarantined: z.strictObject(quarantineFields),
+  quarantinedBody: z.strictObject({ ...quarantineFields, body: body.nullable() }),
+  quarantineAct: z.strictObject({
+    ...{ quarantined: id, event: id.optional(), result: z.union([z.enum(["replayed", "discarded"]), refusal]) },
+  }),
+  held: z.looseObject({ kind: z.enum(["event", "quarantined"]) }),
+  erase: z.strictObject({ erased: count }),
+  prune: z.strictObject({ bodies: count, events: count, lanes: count, quarantined: count }),
+  migrate: z.strictObject({ location: text, migrated: z.boolean(), from: count.nullable(), to: count.nullable() }),
+  copy: z.strictObject({
+    ...{
+      from: text,
+      to: text,
+      lanes: count,
+      events: count,
+      bodies: count,
+      gaps: count,
+      attempts: count,
+      conflicts: count,
+    },
+    ...{ pending: count, done: count, dead: count, late: count, discarded: count, quarantined: count, audit: count },
+    lanesBefore: count,
+  }),
+};

@@ -1,0 +1,69 @@
+/** Where commands take their secrets from. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { givenSecret, neededSecret, WEBHOOK_SECRET } from "../../src/cli/secret-input.ts";
+import { Terminal } from "../../src/cli/terminal.ts";
+
+class Notes extends Terminal {
+  readonly notes: string[] = [];
+  override note(text: string): void {
+    this.notes.push(text);
+  }
+}
+
+function fileWith(text: string): string {
+  const folder = mkdtempSync(join(tmpdir(), "oncehook-secret-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, "secret"), text);
+  return join(folder, "secret");
+}
+
+function withEnvironment(value: string | undefined): void {
+  vi.stubEnv(WEBHOOK_SECRET.environment, value);
+  onTestFinished(() => void vi.unstubAllEnvs());
+}
+
+describe("givenSecret()", () => {
+  it.each([
+    ["s3cret", "s3cret", 0],
+    ["s3cret\n", "s3cret", 1],
+    ["s3cret\r\n", "s3cret", 1],
+    ["s3cret\n\n", "s3cret\n", 1],
+    [" s3cret ", " s3cret ", 0],
+  ])("reads a file with %j, without one line break at its end, and says so", (text, secret, notes) => {
+    const terminal = new Notes({});
+    expect(givenSecret(WEBHOOK_SECRET, fileWith(text), terminal)).toBe(secret);
+    expect(terminal.notes).toHaveLength(notes);
+    expect(terminal.notes.join()).not.toContain("s3cret");
+  });
+
+  it.each(["", "\n"])("refuses a file with %j", (text) => {
+    expect(() => givenSecret(WEBHOOK_SECRET, fileWith(text), new Notes({}))).toThrow("is empty");
+  });
+
+  it("says which file it cannot read, and why", () => {
+    expect(() => givenSecret(WEBHOOK_SECRET, "/nowhere/secret", new Notes({}))).toThrow(
+      expect.objectContaining({ exitCode: 1, message: expect.stringMatching(/--secret-file, .*ENOENT/) }),
+    );
+  });
+
+  it("takes the file before the environment, the environment else, and neither where there is none", () => {
+    withEnvironment("of the environment");
+    expect(givenSecret(WEBHOOK_SECRET, fileWith("of the file"), new Notes({}))).toBe("of the file");
+    expect(givenSecret(WEBHOOK_SECRET, undefined, new Notes({}))).toBe("of the environment");
+    vi.stubEnv(WEBHOOK_SECRET.environment, undefined);
+    expect(givenSecret(WEBHOOK_SECRET, undefined, new Notes({}))).toBeUndefined();
+    vi.stubEnv(WEBHOOK_SECRET.environment, "");
+    expect(() => givenSecret(WEBHOOK_SECRET, undefined, new Notes({}))).toThrow("is empty");
+  });
+});
+
+describe("neededSecret()", () => {
+  it("says where to put it when nobody is there to be asked", async () => {
+    withEnvironment(undefined);
+    const needed = neededSecret(WEBHOOK_SECRET, undefined, new Notes({}));
+    await expect(needed).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining("--secret-file FILE") });
+  });
+});
