@@ -52,7 +52,7 @@ describe("the tolerance that an inbox records", () => {
     const db = new Database(file, { readonly: true });
     const row = db.prepare("select value from oncehook_meta where key = 'tolerance_ms'").get();
     db.close();
-    expect(row).toEqual({ value: 67 * MINUTE });
+    expect(row).toEqual({ value: `${67 * MINUTE}` });
   });
 });
 
