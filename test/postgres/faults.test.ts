@@ -114,9 +114,35 @@ describe("limits of the role", () => {
     other.release();
     expect((await store.step(turn<PgClient>({ accepts }))).accepted).toMatchObject([{ outcome: "accepted" }]);
   });
+
+  it("that end a transaction while it begins leave its connection as good as it was", async () => {
+    const pool = newPool({ max: 1 });
+    const store = postgresStore(pool, { schema: newSchema(), listen: false });
+    await store.open(contextOf());
+    onTestFinished(() => store.close());
+    const client = await pool.connect();
+    client.query = stumbles(client.query.bind(client) as Query) as never;
+    client.release();
+    const step = () => store.step(turn<PgClient>({ accepts: [event("m")] }));
+    await expect(step()).rejects.toMatchObject({ code: "store_unavailable", fields: { sqlState: "57014" } });
+    expect((await step()).accepted).toMatchObject([{ outcome: "accepted" }]);
+    // The connection was given back, and not replaced by another one.
+    expect(await pool.connect()).toBe(client);
+    client.release();
+  });
 });
 
 type Query = (asked: { readonly text: string }) => Promise<Pick<PgResult, "rows">>;
+
+/** Asks as `query` does, but the first transaction takes too long to begin. */
+function stumbles(query: Query): Query {
+  let hasBegun = false;
+  return (asked) => {
+    if (hasBegun || !asked.text?.startsWith("begin")) return query(asked);
+    hasBegun = true;
+    return query({ ...asked, text: `${asked.text}; set local statement_timeout = 1; select pg_sleep(1)` });
+  };
+}
 
 /** Answers as `query` does, but what the server says of itself. */
 function lies(query: Query, lie: Readonly<Record<string, unknown>>): Query {

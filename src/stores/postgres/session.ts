@@ -122,8 +122,9 @@ export async function inTransaction<T>(access: Access, work: (session: Session) 
 
 async function transact<T>(session: Connected, work: (session: Session) => Promise<T>): Promise<T> {
   const { client } = session;
-  await session.begin();
   try {
+    // It can fail when the transaction is open already.
+    await session.begin();
     const result = await work(session);
     await client.query({ text: "commit", query_timeout: ANSWER_MS });
     return result;
