@@ -1,0 +1,91 @@
+/** `oncehook verify` as a process: its files, its output and its exit codes. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { Capture } from "../../../src/cli/verify/capture.ts";
+import { runToEnd } from "../running.ts";
+import { CONTENT, request, SECRET, withBody } from "./requests.ts";
+
+function filesOf(capture: Capture, secret = SECRET) {
+  const folder = mkdtempSync(join(tmpdir(), "oncehook-verify-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = (name: string, content: string | Uint8Array) => {
+    writeFileSync(join(folder, name), content);
+    return join(folder, name);
+  };
+  const head = capture.headers.map(([name, value]) => `${name}: ${value}`).join("\r\n");
+  return {
+    parts: [`--headers=${file("headers", head)}`, `--body=${file("body", capture.body)}`],
+    whole: [`--request=${file("request", `POST / HTTP/1.1\r\n${head}\r\n\r\n${capture.body}`)}`],
+    secret: [`--secret-file=${file("secret", `${secret}\n`)}`],
+  };
+}
+
+describe("oncehook verify", () => {
+  it("ends with 0 for a request that a receiver takes, step by step", async () => {
+    const { whole, secret } = filesOf(request());
+    const args = ["verify", ...whole, ...secret, "--quiet", "--at=2025-10-09T08:53:22Z"];
+    const { code, output, errors } = await runToEnd(args);
+    expect([code, errors]).toEqual([0, ""]);
+    expect(output).toBe(
+      `✓ headers         X-Service-Timestamp and X-Service-Signature are there
+✓ timestamp       13 digits: milliseconds, 2025-10-09T08:53:21.234Z
+✓ age             signed 766 ms before it arrived; up to 90 min is taken
+✓ signature form  64 characters: one of 32 bytes
+✓ secret          of a form that a receiver takes, read as utf8
+✓ body            ${Buffer.byteLength(CONTENT)} bytes
+✓ signature       made with this secret, of <timestamp>.<body>
+
+Verified: a receiver with this secret takes it.
+`,
+    );
+  });
+
+  it("ends with 3 for another, and says what to do in text and in JSON", async () => {
+    const { parts, secret } = filesOf(withBody(`${CONTENT}\n`));
+    const [text, json] = await Promise.all([
+      runToEnd(["verify", ...parts, ...secret]),
+      runToEnd(["verify", ...parts, "--json"], { ONCEHOOK_WEBHOOK_SECRET: SECRET }),
+    ]);
+    expect([text.code, json.code, json.errors]).toEqual([3, 3, ""]);
+    expect(text.output).toMatch(/^✗ signature +not made with this secret/m);
+    expect(text.output).toMatch(/\nNot verified: signature_mismatch\.\n\nCause \(body_line_break\): .*\nFix: .*\n$/);
+    expect(text.errors).toMatch(/The line break at the end of .* is not taken for a part of the secret/);
+    expect(JSON.parse(json.output)).toEqual({
+      verified: false,
+      code: "signature_mismatch",
+      steps: expect.arrayContaining([{ name: "signature", ok: false, text: expect.any(String) }]),
+      causes: [{ code: "body_line_break", proven: true, what: expect.any(String), fix: expect.any(String) }],
+    });
+  });
+
+  it("prints the options to set with --guess", async () => {
+    const encoded = Buffer.from(SECRET).toString("base64");
+    const { parts, secret } = filesOf(request({ unit: "s", encoding: "base64" }), encoded);
+    const [text, json] = await Promise.all([
+      runToEnd(["verify", "--guess", ...parts, ...secret]),
+      runToEnd(["verify", "--guess", "--json", ...parts, ...secret]),
+    ]);
+    expect([text.code, json.code]).toEqual([0, 0]);
+    expect(text.output).toContain('secrets: { secret: process.env.WEBHOOK_SECRET, encoding: "base64" },');
+    expect(text.output).toContain('timestampFormat: "s",');
+    expect(JSON.parse(json.output).guess.options).toEqual({
+      ...{ secretEncoding: "base64", timestampFormat: '"s"', encoding: "base64" },
+    });
+    const again = await runToEnd(["verify", ...parts, ...secret, "--secret-encoding=base64", "--timestamp-format=s"]);
+    expect(again.code).toBe(0);
+  });
+
+  it.each([
+    [["verify"], 2, /^error: Give the request: --headers FILE and --body FILE, or --request FILE alone\.\n$/],
+    [["verify", "--headers=h", "--request=r"], 2, /^error: Give the request/],
+    [["verify", "--request=nowhere"], 1, /^error: Cannot read nowhere: ENOENT\.\n$/],
+    [["verify", "--encoding=hexx"], 2, /^error: option '--encoding <encoding>' argument 'hexx' is invalid/],
+    [["verify", "--guss"], 2, /Did you mean --guess\?/],
+  ])("says of %j what is wrong with it", async (args, expected, message) => {
+    const { code, output, errors } = await runToEnd(args);
+    expect([code, output]).toEqual([expected, ""]);
+    expect(errors).toMatch(message);
+  });
+});
