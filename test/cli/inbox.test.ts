@@ -1,4 +1,5 @@
 /** The parts of `oncehook inbox` that need no process: flags, masks, questions, errors in words, and help. */
+import { readFileSync } from "node:fs";
 import { PassThrough } from "node:stream";
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
@@ -13,6 +14,7 @@ import { printable } from "../../src/cli/inbox/printable.ts";
 import { type OncehookError, SetupError, StoreError } from "../../src/errors.ts";
 import { inbound, outbound } from "../receiver/events.ts";
 import { failureOf } from "../support/failure-of.ts";
+import { SCHEMAS } from "./inbox-schemas.ts";
 
 describe("filterOf()", () => {
   const read = (args: readonly string[]) =>
@@ -180,5 +182,14 @@ describe("the help of oncehook inbox", () => {
 
   it("is as it was", () => {
     expect(allOf(inboxCommand()).map(helpOf).join("\n")).toMatchSnapshot();
+  });
+});
+
+describe("docs/cli.md", () => {
+  it("names every field that --json prints", () => {
+    const text = readFileSync(new URL("../../docs/cli.md", import.meta.url), "utf8");
+    const fields = Object.values(SCHEMAS).flatMap((schema) => Object.keys(schema.shape));
+    expect(fields.length).toBeGreaterThan(100);
+    expect(fields.filter((field) => !text.includes(`\`${field}\``))).toEqual([]);
   });
 });
