@@ -7,6 +7,7 @@ import { createRequire } from "node:module";
 import { cpus, release, totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import { acceptGroup, handleGroup } from "./accept.ts";
+import { cliGroup } from "./cli.ts";
 import { clientGroup } from "./client.ts";
 import { emulatorGroup } from "./emulator.ts";
 import { importGroup } from "./imports.ts";
@@ -23,6 +24,7 @@ const GROUPS: readonly Group[] = [
   importGroup,
   emulatorGroup,
   clientGroup,
+  cliGroup,
   millionGroup,
   postgresGroup,
 ];
