@@ -156,6 +156,17 @@ describe("health()", () => {
     }
   });
 
+  it("tells so for half a minute without deliveries: out of service it would get none, and stay there", async () => {
+    const { receiver, deliver, store, clock } = sqliteBench();
+    store.faults.step = new StoreError("store_full", "The disk is full.");
+    expect((await deliver(body)).status).toBe(503);
+    store.faults.step = null;
+    await clock.advance(29_000);
+    expect((await receiver.health()).reasons).toEqual(["store_unavailable"]);
+    await clock.advance(2_000);
+    expect(await receiver.health()).toEqual({ status: "ok", reasons: [] });
+  });
+
   it("tells when every handler failed and the worker paused itself, and when that is over", async () => {
     const { receiver, deliver, clock, codes } = sqliteBench({ concurrency: 4 });
     let works = false;
