@@ -8,8 +8,15 @@ import { emulatorCommand } from "./emulator.ts";
 import { endingOf } from "./failure.ts";
 import { inboxCommand } from "./inbox/command.ts";
 import { listenCommand } from "./listen.ts";
+import { verifyCommand } from "./verify/command.ts";
 
-const COMMANDS: readonly (() => Command)[] = [doctorCommand, emulatorCommand, inboxCommand, listenCommand];
+const COMMANDS: readonly (() => Command)[] = [
+  doctorCommand,
+  emulatorCommand,
+  inboxCommand,
+  listenCommand,
+  verifyCommand,
+];
 
 // Who no longer reads is told nothing more; where it matters, what writes hears of it.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
