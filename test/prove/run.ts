@@ -3,12 +3,13 @@ import { parseArgs } from "node:util";
 import { sends } from "../client/programme.ts";
 import { endToEnd } from "../end-to-end/programme.ts";
 import { forwarding } from "../forward/programme.ts";
+import { leak } from "../leak/programme.ts";
 import { outages } from "../outages/programme.ts";
 import { postgres } from "../postgres/programme.ts";
 import { rotations } from "../rotation/programme.ts";
 import type { Programme } from "./programme.ts";
 
-const PROGRAMMES: readonly Programme[] = [endToEnd, forwarding, outages, postgres, rotations, sends];
+const PROGRAMMES: readonly Programme[] = [endToEnd, forwarding, leak, outages, postgres, rotations, sends];
 
 const { values, positionals } = parseArgs({
   options: { full: { type: "boolean", default: false } },
