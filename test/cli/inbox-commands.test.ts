@@ -161,11 +161,16 @@ describe("oncehook inbox, to act", () => {
     const path = newInbox();
     const holds = () =>
       readdirSync(join(path, "..")).some((name) => readFileSync(join(path, "..", name)).includes(NUMBER));
+    // Somebody else has the inbox open, so that its log stays.
+    const other = new Database(path);
+    other.prepare("select count(*) from oncehook_event").get();
     const held = await json("held", path, "export", "--number", NUMBER);
     expect(held).toHaveLength(9);
     expect(holds()).toBe(true);
     expect(await json("erase", path, "erase", "--number", NUMBER, "--yes")).toEqual([{ erased: 9 }]);
+    expect(readdirSync(join(path, ".."))).toContain("inbox.db-wal");
     expect(holds()).toBe(false);
+    other.close();
     expect(await inbox(path, "export", "--number", NUMBER)).toMatchObject({ code: 3, output: "" });
     expect(await inbox(path, "erase", "--number", NUMBER)).toMatchObject({ code: 2 });
   });

@@ -143,7 +143,8 @@ describe("inWords()", () => {
     [unavailable({ sqliteCode: "SQLITE_READONLY_DIRECTORY" }), "the right to write"],
     [unavailable({ sqliteCode: "SQLITE_CORRUPT" }), "restore a backup"],
     [unavailable({ sqliteCode: "SQLITE_IOERR" }), "Not now."],
-    [unavailable({ sqlState: "28P01" }), "Not now."],
+    [unavailable({ sqlState: "28P01" }), "the password"],
+    [unavailable({ sqlState: "42501" }), "Not now."],
     [unavailable({ sqlState: null }), "the server runs"],
   ])("tells %# with the fix, and ends with 1", (error, fix) => {
     expect(inWords(error)).toMatchObject({ message: expect.stringContaining(fix), exitCode: 1, cause: error });
@@ -165,6 +166,7 @@ describe("oncehook inbox", () => {
     [["unblock", "1", "--all"], "in one way what to unblock"],
     [["export"], "--number NUMBER or --message ID"],
     [["erase", "--number", "+15550100002", "--message", "msg_1"], "--number NUMBER or --message ID"],
+    [["stats", "--store", "postgres://["], "none that Postgres has"],
     [["stats", "--store", "https://example.org"], "a SQLite file or a postgres:// URL"],
   ])("calls %j a mistake before it opens anything", async (args, says) => {
     const error = await failureOf(inboxCommand().parseAsync(args, { from: "user" }));
