@@ -1,5 +1,6 @@
 /** `npm run prove -- NAME [--full]`: runs a proof programme; without a name it lists them. The last line says what was shown. */
 import { parseArgs } from "node:util";
+import { sidecar } from "../cli/sidecar-programme.ts";
 import { sends } from "../client/programme.ts";
 import { endToEnd } from "../end-to-end/programme.ts";
 import { forwarding } from "../forward/programme.ts";
@@ -9,7 +10,7 @@ import { postgres } from "../postgres/programme.ts";
 import { rotations } from "../rotation/programme.ts";
 import type { Programme } from "./programme.ts";
 
-const PROGRAMMES: readonly Programme[] = [endToEnd, forwarding, leak, outages, postgres, rotations, sends];
+const PROGRAMMES: readonly Programme[] = [endToEnd, forwarding, leak, outages, postgres, rotations, sends, sidecar];
 
 const { values, positionals } = parseArgs({
   options: { full: { type: "boolean", default: false } },
