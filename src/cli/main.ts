@@ -8,6 +8,7 @@ import { emulatorCommand } from "./emulator.ts";
 import { endingOf } from "./failure.ts";
 import { inboxCommand } from "./inbox/command.ts";
 import { listenCommand } from "./listen.ts";
+import { sendCommand } from "./send.ts";
 import { triggerCommand } from "./trigger/command.ts";
 import { verifyCommand } from "./verify/command.ts";
 
@@ -16,6 +17,7 @@ const COMMANDS: readonly (() => Command)[] = [
   emulatorCommand,
   inboxCommand,
   listenCommand,
+  sendCommand,
   triggerCommand,
   verifyCommand,
 ];
