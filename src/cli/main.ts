@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
+import { demoCommand } from "./demo/command.ts";
 import { doctorCommand } from "./doctor/command.ts";
 import { emulatorCommand } from "./emulator.ts";
 import { endingOf } from "./failure.ts";
@@ -13,6 +14,7 @@ import { triggerCommand } from "./trigger/command.ts";
 import { verifyCommand } from "./verify/command.ts";
 
 const COMMANDS: readonly (() => Command)[] = [
+  demoCommand,
   doctorCommand,
   emulatorCommand,
   inboxCommand,

@@ -1,5 +1,5 @@
 /** What became of each message: the order in which its events arrived, and the order in which they were handled. */
-import { readHandled } from "../shared/handled.ts";
+import { readHandled } from "./handled.ts";
 import type { Stage } from "./stage.ts";
 
 export interface Life {
@@ -19,11 +19,11 @@ interface Arrival {
 }
 
 /** Everything that the service tells of, against everything that the application handled; by message. */
-export function readLedger({ emulator, inboxPath }: Stage): Life[] {
+export async function readLedger({ emulator, inboxPath }: Stage): Promise<Life[]> {
   const filter = { limit: 10_000 };
   const events = emulator.control.events(filter);
   const attempts = emulator.control.attempts(filter);
-  const rows = readHandled(inboxPath);
+  const rows = await readHandled(inboxPath);
   const sequences = new Map(events.map(({ eventId, sequence }) => [eventId, sequence ?? 0]));
   return [...new Set(events.map(({ messageId }) => messageId))].map((messageId) => {
     const own = events.filter((event) => event.messageId === messageId);

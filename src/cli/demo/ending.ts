@@ -2,9 +2,9 @@
 import { arrivalsOf, handledTwiceOf, isInOrder, type Life, lostOf, readLedger } from "./ledger.ts";
 import { type Plot, RECIPIENTS, TEXTS } from "./plot.ts";
 
-export function arrivalAgainstHandling({ stage, report, cast }: Plot): void {
+export async function arrivalAgainstHandling({ stage, report, cast }: Plot): Promise<void> {
   report.chapter("Arrival against handling, by sequence (✗: not taken, and tried again)");
-  const lives = readLedger(stage);
+  const lives = await readLedger(stage);
   const rows = [...cast].flatMap(([part, messageId]) => {
     const life = lives.find((one) => one.messageId === messageId);
     return life === undefined ? [] : [[messageId, arrivalsOf(life), life.handled.join(" "), part]];
@@ -15,7 +15,7 @@ export function arrivalAgainstHandling({ stage, report, cast }: Plot): void {
 
 export async function nothingLost({ stage, report }: Plot): Promise<void> {
   report.chapter("All messages");
-  const lives = readLedger(stage);
+  const lives = await readLedger(stage);
   const sum = (count: (life: Life) => number) => lives.reduce((total, life) => total + count(life), 0);
   const [told, lost, twice] = [sum((life) => life.told.length), sum(lostOf), sum(handledTwiceOf)];
   report.check(told > 0 && lost === 0, `${told - lost} of ${told} events were handled`);

@@ -1,6 +1,6 @@
 /** The chapter about a new secret: replaced while messages are on their way, without a refused delivery or a restart. */
-import { setTimeout as wait } from "node:timers/promises";
-import { rotateSecret } from "oncehook/rotation";
+import { sleep, systemClock } from "../../internal/clock.ts";
+import { rotateSecret } from "../../rotation/index.ts";
 import { isOutcome, LIFETIME_MS, type Plot, sendOne } from "./plot.ts";
 
 /** Between two messages, of real time and of the service's. */
@@ -42,7 +42,7 @@ async function sendUntil(plot: Plot, isEnough: () => boolean): Promise<string[]>
   while (!isEnough() && messageIds.length < MOST_MESSAGES) {
     messageIds.push(await sendOne(plot, `traffic-${messageIds.length + 1}`));
     await clock.advance(SECOND_MS);
-    await wait(PACE_MS);
+    await sleep(systemClock, PACE_MS);
   }
   await clock.advance(LIFETIME_MS);
   return messageIds;

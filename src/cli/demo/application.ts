@@ -2,11 +2,11 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createReceiver, type Logger, type Receiver } from "oncehook";
-import type { SecretStore } from "oncehook/rotation";
-import { type SqliteDatabase, sqliteStore } from "oncehook/sqlite";
-import { createApp } from "../express/app.ts";
-import { createHandledTable, keepRow } from "../shared/handled.ts";
+import { nodeWebhook } from "../../../adapters/node.ts";
+import { createReceiver, type Logger, type Receiver } from "../../index.ts";
+import type { SecretStore } from "../../rotation/index.ts";
+import { type SqliteDatabase, sqliteStore } from "../../stores/sqlite.ts";
+import { createHandledTable, keepRow } from "./handled.ts";
 
 export interface Application {
   readonly receiver: Receiver<SqliteDatabase>;
@@ -35,10 +35,10 @@ export async function startApplication({ inboxPath, secrets, logger }: Applicati
   receiver.onLate(() => {});
   await receiver.start();
 
-  const app = createApp(receiver);
+  const webhook = nodeWebhook(receiver);
   const server = createServer((request, response) => {
     if (application.isDown) response.writeHead(503).end();
-    else app(request, response);
+    else webhook(request, response);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

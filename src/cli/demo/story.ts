@@ -1,4 +1,4 @@
-/** The story of `npm run demo`, chapter by chapter: a first day with the service, and what goes wrong on it. */
+/** The story of `oncehook demo`, chapter by chapter: a first day with the service, and what goes wrong on it. */
 import { arrivalAgainstHandling, nothingLost, nothingTold } from "./ending.ts";
 import { customerAnswers, joinSendsToOutcomes, sendToFourRecipients } from "./messages.ts";
 import { handlerThrowsOnce, receiverIsDown } from "./mishaps.ts";
@@ -22,7 +22,7 @@ export async function tellStory(stage: Stage, report: Report): Promise<void> {
   await handlerThrowsOnce(plot);
   await rotateDuringTraffic(plot);
   await customerAnswers(plot);
-  arrivalAgainstHandling(plot);
+  await arrivalAgainstHandling(plot);
   await nothingLost(plot);
   await nothingTold(plot);
 }

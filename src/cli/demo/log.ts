@@ -1,5 +1,5 @@
 /** A logger that keeps its lines, so that the demo can look at what emulator, client and receiver have logged. */
-import type { LogFields, Logger } from "oncehook";
+import type { LogFields, Logger } from "../../internal/logger.ts";
 
 export interface KeptLog extends Logger {
   readonly lines: readonly string[];

@@ -3,10 +3,11 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Client, createClient } from "oncehook/client";
-import { createEmulator, type Emulator } from "oncehook/emulator";
-import { adoptSecret, type SecretStore } from "oncehook/rotation";
-import { sqliteSecrets } from "oncehook/sqlite";
+import { type Client, createClient } from "../../client/index.ts";
+import { createEmulator, type Emulator } from "../../emulator/index.ts";
+import { systemClock } from "../../internal/clock.ts";
+import { adoptSecret, type SecretStore } from "../../rotation/index.ts";
+import { sqliteSecrets } from "../../stores/sqlite.ts";
 import { type Application, startApplication } from "./application.ts";
 import { createLog, type KeptLog } from "./log.ts";
 
@@ -57,5 +58,5 @@ async function makeSecrets(secrets: SecretStore): Promise<void> {
 
 /** Its time stands still until the story moves it, so that hours pass in seconds; while two secrets are valid, it signs with either. */
 function startService(log: KeptLog): Promise<Emulator> {
-  return createEmulator({ startAt: Date.now(), logger: log, unspecified: { overlapSigning: "alternate" } });
+  return createEmulator({ startAt: systemClock.now(), logger: log, unspecified: { overlapSigning: "alternate" } });
 }
