@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { sendCommand } from "../../src/cli/send.ts";
 import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
-import { runToEnd } from "./running.ts";
+import { runHere } from "./here.ts";
 
 /** The service, and the flags that reach it. */
 async function startService(options: EmulatorOptions = {}) {
@@ -18,11 +19,11 @@ async function startService(options: EmulatorOptions = {}) {
     writeFileSync(join(folder, name), content);
     return join(folder, name);
   };
-  const reach = ["send", `--base-url=${emulator.url}`, `--client-id=${emulator.clientId}`];
+  const reach = [`--base-url=${emulator.url}`, `--client-id=${emulator.clientId}`];
   const secret = `--client-secret-file=${file("secret", `${emulator.clientSecret}\n`)}`;
   const text = `--text-file=${file("text", "Hello\n")}`;
   const send = (...args: string[]) =>
-    runToEnd([...reach, secret, `--from=${emulator.fixtures.numbers.full}`, text, ...args]);
+    runHere(sendCommand(), [...reach, secret, `--from=${emulator.fixtures.numbers.full}`, text, ...args]);
   return { emulator, send };
 }
 
@@ -82,13 +83,13 @@ describe("oncehook send", () => {
   });
 
   it("says what is wrong with the file of the text", async () => {
-    const args = ["send", "--base-url=http://127.0.0.1:1", "--client-id=a", "--from=num_1", "--to=+14155550101"];
-    const missing = await runToEnd([...args, "--text-file=nowhere"]);
+    const args = ["--base-url=http://127.0.0.1:1", "--client-id=a", "--from=num_1", "--to=+14155550101"];
+    const missing = await runHere(sendCommand(), [...args, "--text-file=nowhere"]);
     expect([missing.code, missing.errors]).toEqual([
       1,
       "error: Cannot read the file of --text-file, nowhere: ENOENT.\n",
     ]);
-    const empty = await runToEnd([...args, "--text-file=/dev/null"]);
+    const empty = await runHere(sendCommand(), [...args, "--text-file=/dev/null"]);
     expect([empty.code, empty.errors]).toEqual([2, expect.stringContaining("The text is empty")]);
   });
 });

@@ -6,10 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nodeWebhook } from "../../../adapters/node.ts";
+import { triggerCommand } from "../../../src/cli/trigger/command.ts";
 import { deliverTo } from "../../../src/cli/trigger/deliver.ts";
 import { createReceiver } from "../../../src/index.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
 import { fixtures, TEST_SECRET } from "../../../src/testing/index.ts";
+import { runHere } from "../here.ts";
 import { runToEnd } from "../running.ts";
 
 /** Its URL, and the events that it handled. */
@@ -66,7 +68,7 @@ describe("oncehook trigger", () => {
 
   it("ends with 3 where the receiver refuses", async () => {
     const { url } = await startReceiver();
-    const { code, output, errors } = await runToEnd(["trigger", "inbound", "--to", url, "--message=msg_8"], {
+    const { code, output, errors } = await runHere(triggerCommand(), ["inbound", "--to", url, "--message=msg_8"], {
       ONCEHOOK_WEBHOOK_SECRET: "another-signing-secret-of-32-byt",
     });
     expect([code, errors]).toEqual([3, "1 of 1 were not taken.\n"]);
@@ -74,25 +76,17 @@ describe("oncehook trigger", () => {
   });
 
   it.each([
-    [["trigger", "queued"], 2, /^error: required option '--to <url>' not specified\n$/],
+    [["queued"], 2, /^error: required option '--to <url>' not specified\n$/],
+    [["queud", "--to=http://127.0.0.1:1/"], 2, /^error: There is no event "queud"\. Did you mean "queued"\?\n$/],
+    [["queued", "--to=ftp://a"], 2, /^error: --to takes an http or https URL/],
+    [["queued", "--to=http://a:b@127.0.0.1/"], 2, /^error: --to takes an http or https URL without credentials/],
     [
-      ["trigger", "queud", "--to=http://127.0.0.1:1/"],
-      2,
-      /^error: There is no event "queud"\. Did you mean "queued"\?\n$/,
-    ],
-    [["trigger", "queued", "--to=ftp://a"], 2, /^error: --to takes an http or https URL/],
-    [
-      ["trigger", "queued", "--to=http://a:b@127.0.0.1/"],
-      2,
-      /^error: --to takes an http or https URL without credentials/,
-    ],
-    [
-      ["trigger", "queued", "--to=http://127.0.0.1:2/"],
+      ["queued", "--to=http://127.0.0.1:2/"],
       1,
       /^error: No answer came: nothing listens there; is the receiver running\?\n$/,
     ],
   ])("says of %j what is wrong with it", async (args, expected, message) => {
-    const { code, output, errors } = await runToEnd(args, environment);
+    const { code, output, errors } = await runHere(triggerCommand(), args, environment);
     expect([code, output]).toEqual([expected, ""]);
     expect(errors).toMatch(message);
   });

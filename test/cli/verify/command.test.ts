@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Capture } from "../../../src/cli/verify/capture.ts";
+import { verifyCommand } from "../../../src/cli/verify/command.ts";
+import { runHere } from "../here.ts";
 import { runToEnd } from "../running.ts";
 import { CONTENT, request, SECRET, withBody } from "./requests.ts";
 
@@ -21,6 +23,9 @@ function filesOf(capture: Capture, secret = SECRET) {
     secret: [`--secret-file=${file("secret", `${secret}\n`)}`],
   };
 }
+
+const verify = (args: readonly string[], environment?: NodeJS.ProcessEnv) =>
+  runHere(verifyCommand(), args, environment);
 
 describe("oncehook verify", () => {
   it("ends with 0 for a request that a receiver takes, step by step", async () => {
@@ -44,10 +49,8 @@ Verified: a receiver with this secret takes it.
 
   it("ends with 3 for another, and says what to do in text and in JSON", async () => {
     const { parts, secret } = filesOf(withBody(`${CONTENT}\n`));
-    const [text, json] = await Promise.all([
-      runToEnd(["verify", ...parts, ...secret]),
-      runToEnd(["verify", ...parts, "--json"], { ONCEHOOK_WEBHOOK_SECRET: SECRET }),
-    ]);
+    const text = await verify([...parts, ...secret]);
+    const json = await verify([...parts, "--json"], { ONCEHOOK_WEBHOOK_SECRET: SECRET });
     expect([text.code, json.code, json.errors]).toEqual([3, 3, ""]);
     expect(text.output).toMatch(/^✗ signature +not made with this secret/m);
     expect(text.output).toMatch(/\nNot verified: signature_mismatch\.\n\nCause \(body_line_break\): .*\nFix: .*\n$/);
@@ -63,28 +66,26 @@ Verified: a receiver with this secret takes it.
   it("prints the options to set with --guess", async () => {
     const encoded = Buffer.from(SECRET).toString("base64");
     const { parts, secret } = filesOf(request({ unit: "s", encoding: "base64" }), encoded);
-    const [text, json] = await Promise.all([
-      runToEnd(["verify", "--guess", ...parts, ...secret]),
-      runToEnd(["verify", "--guess", "--json", ...parts, ...secret]),
-    ]);
+    const text = await verify(["--guess", ...parts, ...secret]);
+    const json = await verify(["--guess", "--json", ...parts, ...secret]);
     expect([text.code, json.code]).toEqual([0, 0]);
     expect(text.output).toContain('secrets: { secret: process.env.WEBHOOK_SECRET, encoding: "base64" },');
     expect(text.output).toContain('timestampFormat: "s",');
     expect(JSON.parse(json.output).guess.options).toEqual({
       ...{ secretEncoding: "base64", timestampFormat: '"s"', encoding: "base64" },
     });
-    const again = await runToEnd(["verify", ...parts, ...secret, "--secret-encoding=base64", "--timestamp-format=s"]);
+    const again = await verify([...parts, ...secret, "--secret-encoding=base64", "--timestamp-format=s"]);
     expect(again.code).toBe(0);
   });
 
   it.each([
-    [["verify"], 2, /^error: Give the request: --headers FILE and --body FILE, or --request FILE alone\.\n$/],
-    [["verify", "--headers=h", "--request=r"], 2, /^error: Give the request/],
-    [["verify", "--request=nowhere"], 1, /^error: Cannot read nowhere: ENOENT\.\n$/],
-    [["verify", "--encoding=hexx"], 2, /^error: option '--encoding <encoding>' argument 'hexx' is invalid/],
-    [["verify", "--guss"], 2, /Did you mean --guess\?/],
+    [[], 2, /^error: Give the request: --headers FILE and --body FILE, or --request FILE alone\.\n$/],
+    [["--headers=h", "--request=r"], 2, /^error: Give the request/],
+    [["--request=nowhere"], 1, /^error: Cannot read nowhere: ENOENT\.\n$/],
+    [["--encoding=hexx"], 2, /^error: option '--encoding <encoding>' argument 'hexx' is invalid/],
+    [["--guss"], 2, /Did you mean --guess\?/],
   ])("says of %j what is wrong with it", async (args, expected, message) => {
-    const { code, output, errors } = await runToEnd(args);
+    const { code, output, errors } = await verify(args);
     expect([code, output]).toEqual([expected, ""]);
     expect(errors).toMatch(message);
   });
