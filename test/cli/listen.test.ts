@@ -65,7 +65,7 @@ describe("oncehook listen", () => {
       return [response.status, await response.text()];
     };
     const healthy = '{"status":"ok","reasons":[]}';
-    expect(await ask("/healthz")).toEqual([200, healthy]);
+    expect(await ask("/healthz")).toEqual([200, '{"status":"ok"}']);
     expect(await ask("/readyz?verbose=1")).toEqual([200, healthy]);
     expect(await ask("/readyz", "HEAD")).toEqual([200, ""]);
     expect((await ask("/healthz", "POST"))[0]).toBe(405);
@@ -93,6 +93,31 @@ describe("oncehook listen", () => {
       0,
       `The line break at the end of ${current} is not taken for a part of the secret.\n`,
     ]);
+  });
+
+  it("loses nothing that it acknowledged when it ends under load (RCV-3)", async () => {
+    const store = newInboxFile();
+    const first = start(store);
+    const url = await urlOf(first);
+    const acknowledged: string[] = [];
+    let sent = 0;
+    const send = async (): Promise<void> => {
+      const messageId = `msg_${sent++}`;
+      const status = await deliver(url, fixtures.queued({ messageId })).catch(() => null);
+      if (status === null) return;
+      acknowledged.push(messageId);
+      if (acknowledged.length === 200) first.signal("SIGTERM");
+      return send();
+    };
+    await Promise.all(Array.from({ length: 8 }, send));
+    expect(await first.exit).toMatchObject({ code: 0, errors: "" });
+    const second = start(store);
+    await deliver(await urlOf(second), fixtures.queued({ messageId: "msg_last" }));
+    await second.printed(/"messageId":"msg_last"/);
+    const printed = [first, second].flatMap(linesOf).map(({ messageId }) => messageId);
+    expect(acknowledged.length).toBeGreaterThanOrEqual(200);
+    expect(acknowledged.filter((messageId) => !printed.includes(messageId))).toEqual([]);
+    expect(new Set(printed).size).toBe(printed.length);
   });
 
   it("ends at once with a second signal, and posts later what it could not (RCV-3)", async () => {

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { nodeWebhook } from "../../../adapters/node.ts";
 import { urlHostOf } from "../../emulator/host.ts";
-import type { Health, HealthReason, Receiver } from "../../index.ts";
+import type { HealthReason, Receiver } from "../../index.ts";
 import { systemClock } from "../../internal/clock.ts";
 import { cannotListen, isListenError } from "../cannot-listen.ts";
 
@@ -23,13 +23,15 @@ export interface Serving {
   close(): Promise<void>;
 }
 
-export const HEALTH_PATHS = ["/healthz", "/readyz"] as const;
-
 /** A body may take 10 s, and its answer a moment. */
 const CLOSE_LIMIT_MS = 15_000;
 
-/** Reasons for which deliveries get no 2xx, so that they had better go elsewhere. All others wait for a person. */
-const UNREADY: readonly HealthReason[] = ["stopped", "store_unavailable", "keyring_unavailable"];
+/** Says that the process answers, and asks nobody: a restart mends no disk and no database. */
+const HEALTH = "/healthz";
+/** Says whether deliveries are accepted. */
+const READINESS = "/readyz";
+/** Reasons for which they are not. All others wait for a person, and sending deliveries elsewhere would mend nothing. */
+const UNREADY: readonly HealthReason[] = ["stopped", "store_unavailable"];
 
 /** @throws CommandError when it cannot listen there */
 export async function serve(receiver: Receiver<never>, { host, port, path }: Place): Promise<Serving> {
@@ -40,8 +42,8 @@ export async function serve(receiver: Receiver<never>, { host, port, path }: Pla
     if (isClosing) response.setHeader("connection", "close");
     const asked = pathOf(request);
     if (asked === path) webhook(request, response);
-    else if (asked === "/healthz" || asked === "/readyz")
-      void answerHealth(request, response, () => healthStatus(receiver, asked, isClosing));
+    else if (asked === HEALTH) answerTo(request, response, () => send(response, 200, { status: "ok" }));
+    else if (asked === READINESS) answerTo(request, response, () => void sendReadiness(response, receiver, isClosing));
     else send(response, 404, { error: "not_found" });
   });
   server.listen(port, host);
@@ -71,28 +73,15 @@ function pathOf({ url = "" }: IncomingMessage): string {
   return query < 0 ? url : url.slice(0, query);
 }
 
-type HealthAnswer = readonly [status: number, health: Health];
-
-/** `/healthz` says that the process answers, `/readyz` whether deliveries are accepted. */
-async function healthStatus(
-  receiver: Receiver<never>,
-  path: (typeof HEALTH_PATHS)[number],
-  isClosing: boolean,
-): Promise<HealthAnswer> {
-  const health = await receiver.health();
-  const isReady = !isClosing && !health.reasons.some((reason) => UNREADY.includes(reason));
-  return [path === "/healthz" || isReady ? 200 : 503, health];
+function answerTo({ method }: IncomingMessage, response: ServerResponse, answer: () => void): void {
+  if (method === "GET" || method === "HEAD") answer();
+  else send(response, 405, { error: "method_not_allowed" }, { allow: "GET, HEAD" });
 }
 
-async function answerHealth(
-  { method }: IncomingMessage,
-  response: ServerResponse,
-  ask: () => Promise<HealthAnswer>,
-): Promise<void> {
-  if (method !== "GET" && method !== "HEAD")
-    return send(response, 405, { error: "method_not_allowed" }, { allow: "GET, HEAD" });
-  const [status, health] = await ask();
-  send(response, status, health);
+async function sendReadiness(response: ServerResponse, receiver: Receiver<never>, isClosing: boolean): Promise<void> {
+  const health = await receiver.health();
+  const isReady = !isClosing && !health.reasons.some((reason) => UNREADY.includes(reason));
+  send(response, isReady ? 200 : 503, health);
 }
 
 function send(response: ServerResponse, status: number, body: object, headers: Record<string, string> = {}): void {
