@@ -150,6 +150,12 @@ describe("inWords()", () => {
     expect(inWords(error)).toMatchObject({ message: expect.stringContaining(fix), exitCode: 1, cause: error });
   });
 
+  it("names options as the command line does", () => {
+    const invalid = (fields: Record<string, string>) => inWords(new SetupError("invalid_option", "Which?", { fields }));
+    expect(invalid({ option: "peer" })).toMatchObject({ message: expect.stringMatching(/^--number /), exitCode: 2 });
+    expect(invalid({ option: "database", encoding: "LATIN1" })).toMatchObject({ message: "Which?" });
+  });
+
   it("leaves mistakes of the command line and strange errors to the program", () => {
     for (const error of [new SetupError("no_inbox", "Where?"), new Error("boom")]) expect(inWords(error)).toBe(error);
   });

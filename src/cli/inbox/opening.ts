@@ -46,6 +46,14 @@ export async function openAt(flags: StoreFlags, migrate: "check" | "auto" = "che
 /** Of these the command line is the cause, and nothing was tried. */
 const MISTAKES: readonly string[] = ["invalid_option", "invalid_argument", "no_inbox"];
 
+/** Options that have another name on the command line. */
+const OF_OPTIONS: Readonly<Record<string, string>> = {
+  database:
+    'The address is none that Postgres has: postgres://user:password@host:5432/database, with "@" in it as %40, "/" as %2F.',
+  peer: "--number takes the whole number, at least three characters.",
+  messageId: "--message takes the whole id, at least three characters.",
+};
+
 const OF_SQLITE: Readonly<Record<string, string>> = {
   SQLITE_NOTADB: "It is no SQLite database: check the path.",
   SQLITE_CANTOPEN: "Check that it is a file, and that this user may read and write it.",
@@ -62,13 +70,12 @@ const OF_POSTGRES: Readonly<Record<string, string>> = {
 export function inWords(error: unknown): unknown {
   if (!(error instanceof OncehookError)) return error;
   const { code, message, fields } = error;
-  if (fields.option === "database")
-    return new CommandError(
-      'The address is none that Postgres has: postgres://user:password@host:5432/database, with "@" in it as %40, "/" as %2F.',
-      USAGE_MISTAKE,
-      { cause: error },
-    );
-  if (error instanceof SetupError && MISTAKES.includes(code)) return error;
+  if (error instanceof SetupError && MISTAKES.includes(code)) {
+    const text = OF_OPTIONS[String(fields.option)];
+    // The encoding of a database has an option's name too, and a text of its own.
+    if (text === undefined || fields.encoding !== undefined) return error;
+    return new CommandError(text, USAGE_MISTAKE, { cause: error });
+  }
   const ending = (text: string) => new CommandError(text, FAILURE, { cause: error });
   if (code === "migration_needed") {
     const { schema, newest } = fields;
