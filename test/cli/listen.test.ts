@@ -1,16 +1,18 @@
 /** `oncehook listen` as a real process: what it accepts, prints, refuses and leaves behind. */
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { listenCommand } from "../../src/cli/listen.ts";
 import { signPayload } from "../../src/index.ts";
 import { fixtures } from "../../src/testing/index.ts";
 import { startApplication } from "../forward/http-application.ts";
 import { newInboxFile } from "../receiver/bench.ts";
 import { startHanging } from "./hanging.ts";
-import { Running, runToEnd } from "./running.ts";
+import { runHere } from "./here.ts";
+import { Running } from "./running.ts";
 
 const SECRET = "a-webhook-signing-secret-of-32-b";
 const FORWARD_SECRET = "a-forwarding-secret-of-32-bytes-";
@@ -101,16 +103,22 @@ describe("oncehook listen", () => {
     const url = await urlOf(first);
     const acknowledged: string[] = [];
     let sent = 0;
+    let endingSince = 0;
     const send = async (): Promise<void> => {
       const messageId = `msg_${sent++}`;
       const status = await deliver(url, fixtures.queued({ messageId })).catch(() => null);
       if (status === null) return;
       acknowledged.push(messageId);
-      if (acknowledged.length === 200) first.signal("SIGTERM");
+      if (acknowledged.length === 200) {
+        endingSince = performance.now();
+        first.signal("SIGTERM");
+      }
       return send();
     };
     await Promise.all(Array.from({ length: 8 }, send));
     expect(await first.exit).toMatchObject({ code: 0, errors: "" });
+    // Connections that are kept for more requests would be ended after 5 s.
+    expect(performance.now() - endingSince).toBeLessThan(4_000);
     const second = start(store);
     await deliver(await urlOf(second), fixtures.queued({ messageId: "msg_last" }));
     await second.printed(/"messageId":"msg_last"/);
@@ -158,7 +166,7 @@ describe("oncehook listen", () => {
     ["a directory that is not there", ["--store=/nowhere/inbox.db"], 1, /create it first/],
     ["a path that is taken", ["--path=/readyz"], 2, /\/healthz and \/readyz are taken/],
   ])("refuses %s in one line", async (_case, flags, code, message) => {
-    const exit = await runToEnd(["listen", "--port=0", "--store=inbox.db", ...flags], SECRETS);
+    const exit = await runHere(listenCommand(), ["--port=0", `--store=${newInboxFile()}`, ...flags], SECRETS);
     expect([exit.code, exit.output]).toEqual([code, ""]);
     expect(exit.errors).toMatch(message);
     expect(exit.errors.trimEnd().split("\n")).toHaveLength(1);
@@ -168,7 +176,7 @@ describe("oncehook listen", () => {
   it("refuses a file that is no database", async () => {
     const store = newInboxFile();
     writeFileSync(store, "Dear diary, today I was taken for a database. ".repeat(20), { mode: 0o600 });
-    const { code, errors } = await runToEnd(["listen", "--port=0", `--store=${store}`], SECRETS);
+    const { code, errors } = await runHere(listenCommand(), ["--port=0", `--store=${store}`], SECRETS);
     expect([code, errors.trimEnd().split("\n").length]).toEqual([1, 1]);
     expect(errors).toContain("It is no SQLite database: check the path.");
   });
@@ -178,10 +186,13 @@ describe("oncehook listen", () => {
     onTestFinished(() => void server.close());
     await once(server, "listening");
     const { port } = server.address() as AddressInfo;
-    const { code, errors } = await runToEnd(["listen", `--port=${port}`, "--store=inbox.db"], SECRETS);
+    const store = newInboxFile();
+    const { code, errors } = await runHere(listenCommand(), [`--port=${port}`, `--store=${store}`], SECRETS);
     expect([code, errors]).toEqual([
       1,
       `error: Cannot listen on 127.0.0.1, port ${port}: it is in use. Choose another --port, or 0 for any free one.\n`,
     ]);
+    // The last who closes it takes this file away.
+    expect(existsSync(`${store}-wal`)).toBe(false);
   });
 });

@@ -19,12 +19,12 @@ export async function listen(flags: ListenFlags): Promise<number> {
   const terminal = new Terminal(flags);
   const printer = new EventPrinter(process.stdout);
   const receiver = await receiverFor(flags, terminal, printer);
-  // Heard from before the first line is out: whoever reads it may send one.
-  const signal = endingSignal();
   let closed: Promise<void> | undefined;
   try {
     await receiver.start();
     const serving = await serve(receiver, flags);
+    // Heard from before the first line is out: whoever reads it may send one.
+    const signal = endingSignal();
     try {
       await terminal.result({ listening: serving.url }, () => `Webhooks are received at ${serving.url}`);
       // An application goes on getting its events when nobody reads what is printed beside them.

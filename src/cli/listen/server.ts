@@ -38,8 +38,9 @@ export async function serve(receiver: Receiver<never>, { host, port, path }: Pla
   let isClosing = false;
   const webhook = nodeWebhook(receiver);
   const server = createServer((request, response) => {
-    // A sender that always has more to say would hold up the end.
+    // A sender that always has more to say would hold up the end, and so would a connection that is kept for more.
     if (isClosing) response.setHeader("connection", "close");
+    else response.once("finish", () => isClosing && setImmediate(() => server.closeIdleConnections()));
     const asked = pathOf(request);
     if (asked === path) webhook(request, response);
     else if (asked === HEALTH) answerTo(request, response, () => send(response, 200, { status: "ok" }));
