@@ -11,9 +11,11 @@ import { cliGroup } from "./cli.ts";
 import { clientGroup } from "./client.ts";
 import { emulatorGroup } from "./emulator.ts";
 import { importGroup } from "./imports.ts";
+import { listenGroup } from "./listen.ts";
 import { millionGroup } from "./million.ts";
 import { postgresGroup } from "./postgres.ts";
 import type { Group, Row } from "./rows.ts";
+import { telemetryGroup } from "./telemetry.ts";
 import { verifyGroup } from "./verify.ts";
 
 const GROUPS: readonly Group[] = [
@@ -21,6 +23,8 @@ const GROUPS: readonly Group[] = [
   acceptGroup("express"),
   acceptGroup("fastify"),
   handleGroup,
+  listenGroup,
+  telemetryGroup,
   importGroup,
   emulatorGroup,
   clientGroup,

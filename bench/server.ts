@@ -5,16 +5,19 @@ import express from "express";
 import fastify from "fastify";
 import { expressWebhook } from "../adapters/express.ts";
 import { fastifyWebhook } from "../adapters/fastify.ts";
+import { Instruments } from "../src/inbox/instruments.ts";
 import { createReceiver, type Logger, parseEvent, type Receiver, verifySignature } from "../src/index.ts";
 import { type SqliteDatabase, sqliteStore } from "../src/stores/sqlite.ts";
 import { answerParent } from "./child.ts";
 import { SECRET } from "./deliveries.ts";
+import { trace } from "./opentelemetry.ts";
 
 /**
  * `bare` reads the body; `verify` also verifies and parses it; `accept` stores it before the 2xx; `handle` also hands it to
- * a handler with an effect in the same database.
+ * a handler with an effect in the same database. `unwatched` and `traced` do what `accept` does: the one with the seam for telemetry
+ * cut out, the other with OpenTelemetry's SDK listening.
  */
-export type Route = "bare" | "verify" | "accept" | "handle";
+export type Route = "bare" | "verify" | "accept" | "handle" | "unwatched" | "traced";
 export type Framework = "express" | "fastify";
 
 export type ServerQuestion = "listen" | "await handled" | "begin" | "delay" | "processor" | "memory";
@@ -61,12 +64,14 @@ answerParent<{ ask: ServerQuestion; count?: number }>(async ({ ask, count = 0 })
 });
 
 async function listen(): Promise<number> {
-  const receiver = route === "accept" || route === "handle" ? await startReceiver() : null;
+  const receiver = route === "bare" || route === "verify" ? null : await startReceiver();
   return framework === "express" ? listenExpress(receiver) : listenFastify(receiver);
 }
 
 async function startReceiver(): Promise<Receiver<SqliteDatabase>> {
   const receiver = createReceiver({ secrets: SECRET, store: sqliteStore(inbox), logger: LOGGER });
+  if (route === "unwatched") cutOutTelemetry();
+  if (route === "traced") trace(receiver);
   let insert: ReturnType<SqliteDatabase["prepare"]> | null = null;
   receiver.onAny((event, ctx) => {
     ctx.commit((db) => {
@@ -77,6 +82,11 @@ async function startReceiver(): Promise<Receiver<SqliteDatabase>> {
   });
   if (route === "handle") await receiver.start();
   return receiver;
+}
+
+/** As if nobody could ever listen: not even whether somebody does is asked. */
+function cutOutTelemetry(): void {
+  Object.assign(Instruments.prototype, { hears: () => false, delivery: () => null, attempt: () => null });
 }
 
 function prepareNotes(db: SqliteDatabase): ReturnType<SqliteDatabase["prepare"]> {
