@@ -1,6 +1,7 @@
 /** `oncehook send`: an SMS through the service's API, with a key under which a repeat sends nothing twice. */
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { text as textOfStream } from "node:stream/consumers";
 import { Command } from "commander";
 import type { Client, SendRequest, SendResult } from "../client/index.ts";
 import { SetupError } from "../errors.ts";
@@ -27,12 +28,11 @@ Accepted means queued: what becomes of a message comes by webhook. A send that g
 flags and the --idempotency-key that was printed: then nothing is sent twice.
 
 Examples:
-  oncehook send --base-url https://api.example.com --client-id cli_1 --client-secret-file client.secret \\
+  $ oncehook send --base-url https://api.example.com --client-id cli_1 --client-secret-file client.secret \\
     --from num_000001 --to +14155550101 --text-file text.txt
-  echo "On its way." | oncehook send … --to +14155550101 --to +14155550102 --text-file - --reference order-7
+  $ echo "On its way." | oncehook send … --to +14155550101 --to +14155550102 --text-file - --reference order-7
 
-Exit codes: 0 every recipient was accepted, 3 some were rejected, 1 the service refused or did not answer, 2 usage.
-`;
+Exit codes: 0 every recipient was accepted, 3 some were rejected, 1 the service refused or did not answer, 2 usage.`;
 
 /** Options of the client, and of a send, by the flags that give them. */
 const FLAGS: Readonly<Record<string, string>> = {
@@ -71,7 +71,7 @@ async function run(flags: Flags): Promise<number> {
     sendFrom: flags.from,
     to: flags.to,
     messageType: "SMS",
-    text: textOf(flags.textFile, terminal),
+    text: await textOf(flags.textFile, terminal),
     // A repeat with the same key is then the same request.
     externalReference: flags.reference ?? idempotencyKey,
   };
@@ -132,8 +132,8 @@ function sentText({ results, errors }: SendResult): string {
   return [...accepted, ...rejected].map((cells) => `${cells.map(printable).join("  ")}\n`).join("");
 }
 
-function textOf(file: string, terminal: Terminal): string {
-  const whole = read(file);
+async function textOf(file: string, terminal: Terminal): Promise<string> {
+  const whole = file === "-" ? await textOfStream(process.stdin) : read(file);
   const text = whole.replace(/\r?\n$/, "");
   if (text === "")
     throw new CommandError("The text is empty: write something into the file of --text-file.", USAGE_MISTAKE);
@@ -143,7 +143,7 @@ function textOf(file: string, terminal: Terminal): string {
 
 function read(file: string): string {
   try {
-    return readFileSync(file === "-" ? process.stdin.fd : file, "utf8");
+    return readFileSync(file, "utf8");
   } catch (cause) {
     if (!isSystemError(cause)) throw cause;
     throw new CommandError(`Cannot read the file of --text-file, ${file}: ${cause.code}.`, FAILURE, { cause });

@@ -1,4 +1,6 @@
 /** `oncehook send` against the emulated service. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,6 +8,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { sendCommand } from "../../src/cli/send.ts";
 import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
 import { runHere } from "./here.ts";
+import { COMMAND } from "./running.ts";
 
 /** The service, and the flags that reach it. */
 async function startService(options: EmulatorOptions = {}) {
@@ -24,7 +27,7 @@ async function startService(options: EmulatorOptions = {}) {
   const text = `--text-file=${file("text", "Hello\n")}`;
   const send = (...args: string[]) =>
     runHere(sendCommand(), [...reach, secret, `--from=${emulator.fixtures.numbers.full}`, text, ...args]);
-  return { emulator, send };
+  return { emulator, file, send };
 }
 
 describe("oncehook send", () => {
@@ -52,6 +55,19 @@ describe("oncehook send", () => {
     const again = await send("--to=+14155550101", "--json", `--idempotency-key=${first.idempotencyKey}`);
     expect([again.code, JSON.parse(again.output)]).toEqual([0, first]);
     expect(emulator.control.messages()).toHaveLength(1);
+  });
+
+  it("takes the text from standard input", async () => {
+    const { emulator, file } = await startService();
+    const secret = file("secret", emulator.clientSecret);
+    const flags = ["--base-url", emulator.url, "--client-id", emulator.clientId, "--client-secret-file", secret];
+    const rest = ["--from", emulator.fixtures.numbers.full, "--to=+14155550101", "--text-file=-", "--quiet"];
+    const child = spawn(process.execPath, [COMMAND, "send", ...flags, ...rest], {
+      stdio: ["pipe", "ignore", "inherit"],
+    });
+    child.stdin.end("Grüße\n");
+    expect(await once(child, "close")).toEqual([0, null]);
+    expect(emulator.control.messages()).toMatchObject([{ text: "Grüße" }]);
   });
 
   it("says in a line what the service refuses, with its code", async () => {

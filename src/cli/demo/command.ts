@@ -7,11 +7,10 @@ const HELP = `
 It needs no network and leaves nothing behind: all of it happens on this machine, in a temporary folder.
 
 Examples:
-  oncehook demo
-  oncehook demo --json
+  $ oncehook demo
+  $ oncehook demo --json
 
-Exit codes: 0 every check held, 1 one did not, or the story could not be told to its end.
-`;
+Exit codes: 0 every check held, 1 one did not, or the story could not be told to its end.`;
 
 /** The command, for the program. */
 export function demoCommand(): Command {

@@ -29,13 +29,12 @@ TYPE is queued, sent, delivery, failed or inbound; lifecycle for the three event
 of the form a.b, which a receiver does not know. Each event is delivered once: nothing is retried.
 
 Examples:
-  oncehook trigger inbound --to http://127.0.0.1:3000/webhooks --secret-file webhook.secret
-  oncehook trigger lifecycle --order delivery,queued,sent --to http://127.0.0.1:3000/webhooks
-  oncehook trigger lifecycle --count 100 --shuffle --duplicate --to http://127.0.0.1:3000/webhooks
-  oncehook trigger failed --message msg_7 --sequence 4 --set data.error.code=BLOCKED --to http://127.0.0.1:3000/
+  $ oncehook trigger inbound --to http://127.0.0.1:3000/webhooks --secret-file webhook.secret
+  $ oncehook trigger lifecycle --order delivery,queued,sent --to http://127.0.0.1:3000/webhooks
+  $ oncehook trigger lifecycle --count 100 --shuffle --duplicate --to http://127.0.0.1:3000/webhooks
+  $ oncehook trigger failed --message msg_7 --sequence 4 --set data.error.code=BLOCKED --to http://127.0.0.1:3000/
 
-Exit codes: 0 every answer was 2xx, 3 some were not, 1 no answer came, 2 usage.
-`;
+Exit codes: 0 every answer was 2xx, 3 some were not, 1 no answer came, 2 usage.`;
 
 /** The command, for the program. */
 export function triggerCommand(): Command {

@@ -2,15 +2,14 @@
 import { Buffer } from "node:buffer";
 import { brotliDecompressSync, gunzipSync, inflateSync, type ZlibOptions } from "node:zlib";
 import { isRecord } from "../../internal/record.ts";
+import { MOST_BODY_BYTES } from "./capture.ts";
 import type { CauseCode } from "./causes.ts";
 import { type Change, distinct } from "./change.ts";
 import { dechunked } from "./chunks.ts";
-import { parsedJson, rewritten } from "./rewriting.ts";
+import { jsonOf, rewritten } from "./rewriting.ts";
 
 type BodyChange = Change<Buffer>;
 
-/** No receiver takes more; a bomb must not fill the memory. */
-const MOST_BYTES = 1_048_576;
 const BOM = "\uFEFF";
 
 /** First the body as it is. */
@@ -72,7 +71,8 @@ function unpacked(body: Buffer): BodyChange[] {
 }
 
 function decompressed(body: Buffer): Buffer[] {
-  const bounds: ZlibOptions = { maxOutputLength: MOST_BYTES };
+  // A bomb must not fill the memory.
+  const bounds: ZlibOptions = { maxOutputLength: MOST_BODY_BYTES };
   return [gunzipSync, inflateSync, brotliDecompressSync].flatMap((decompress) => {
     try {
       return [decompress(body, bounds)];
@@ -84,7 +84,7 @@ function decompressed(body: Buffer): Buffer[] {
 
 /** A JSON text, or an object with such a field. */
 function innerTexts(text: string): string[] {
-  const value = parsedJson(text);
+  const value = jsonOf(text);
   if (typeof value === "string") return [value];
   if (!isRecord(value)) return [];
   const { body, rawBody, payload } = value;

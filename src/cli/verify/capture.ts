@@ -12,6 +12,9 @@ export interface Capture {
   readonly body: Buffer;
 }
 
+/** No receiver takes more, whatever its options. */
+export const MOST_BODY_BYTES = 1_048_576;
+
 /** A name as HTTP allows it. Nothing else is ever shown again. */
 const NAME = /^[!#$%&'*+.^_`|~\w-]+$/;
 const START_LINE = /^(?:[A-Z]+ \S+(?: HTTP\/[\d.]+)?|HTTP\/[\d.]+ \d{3}.*)$/;

@@ -27,7 +27,7 @@ interface Flags extends OutputFlags {
   readonly timestampFormat: "auto" | "s" | "ms";
   readonly encoding: Circumstances["encoding"];
   readonly at?: number;
-  readonly tolerance: number;
+  readonly tolerance?: number;
   readonly guess?: boolean;
 }
 
@@ -40,12 +40,11 @@ Headers can be lines of "Name: value", what "curl -v" printed, or JSON (an objec
 Capture the body's bytes as they came, without an editor. The age of a capture is judged only with --at.
 
 Examples:
-  oncehook verify --headers headers.txt --body body.json --secret-file webhook.secret
-  oncehook verify --request request.http --secret-file webhook.secret --at 2026-01-01T12:00:00Z
-  oncehook verify --request request.http --secret-file webhook.secret --guess
+  $ oncehook verify --headers headers.txt --body body.json --secret-file webhook.secret
+  $ oncehook verify --request request.http --secret-file webhook.secret --at 2026-01-01T12:00:00Z
+  $ oncehook verify --request request.http --secret-file webhook.secret --guess
 
-Exit codes: 0 verified (with --guess: or options were found that take it), 3 not verified, 1 a file cannot be read, 2 usage.
-`;
+Exit codes: 0 verified (with --guess: or options were found that take it), 3 not verified, 1 a file cannot be read, 2 usage.`;
 
 /** The command, for the program. */
 export function verifyCommand(): Command {
@@ -59,7 +58,7 @@ export function verifyCommand(): Command {
     .addOption(choice("--timestamp-format <format>", "as the receiver has it", ["auto", "s", "ms"]))
     .addOption(choice("--encoding <encoding>", "as the receiver has it", ["auto", "hex", "base64", "base64url"]))
     .option("--at <time>", "when it arrived: then its age is judged too", instant)
-    .option("--tolerance <duration>", "how old it may be then", duration, TOLERANCE.pastMs)
+    .option("--tolerance <duration>", "how old it may be then (default: 90m)", duration)
     .option("--guess", "try every encoding, unit, prefix and scheme, and print the options to set")
     .addHelpText("after", HELP);
   return addOutputFlags(command).action(async (flags: Flags) => {
@@ -86,7 +85,7 @@ async function run(flags: Flags): Promise<number> {
     import("./guess.ts"),
     import("./report.ts"),
   ]);
-  const { at, timestampFormat, encoding, tolerance: pastMs } = flags;
+  const { at, timestampFormat, encoding, tolerance: pastMs = TOLERANCE.pastMs } = flags;
   const tolerance = { ...TOLERANCE, pastMs };
   const diagnosis = diagnose(capture, secret, { at, now: systemClock.now(), timestampFormat, encoding, tolerance });
   const paint = terminal.style.bind(terminal);
@@ -100,13 +99,23 @@ async function run(flags: Flags): Promise<number> {
   return diagnosis.verified || found?.options ? 0 : NEGATIVE;
 }
 
-async function captureOf({ headers, body, request }: Flags): Promise<Capture> {
-  const { headersOf, requestOf } = await import("./capture.ts");
-  if (request !== undefined && headers === undefined && body === undefined) return requestOf(bytesOf(request));
-  if (request !== undefined || headers === undefined || body === undefined) {
-    throw new CommandError("Give the request: --headers FILE and --body FILE, or --request FILE alone.", USAGE_MISTAKE);
+async function captureOf(flags: Flags): Promise<Capture> {
+  const { headersOf, MOST_BODY_BYTES, requestOf } = await import("./capture.ts");
+  const { headers, body } = filesOf(flags);
+  const capture = body === null ? requestOf(headers) : { headers: headersOf(headers.toString("utf8")), body };
+  if (capture.body.length <= MOST_BODY_BYTES) return capture;
+  throw new CommandError("The body is larger than any receiver takes: 1 MiB.", USAGE_MISTAKE);
+}
+
+/** The headers and the body; null for a body that is in the same file. */
+function filesOf({ headers, body, request }: Flags): { readonly headers: Buffer; readonly body: Buffer | null } {
+  if (request !== undefined && headers === undefined && body === undefined) {
+    return { headers: bytesOf(request), body: null };
   }
-  return { headers: headersOf(bytesOf(headers).toString("utf8")), body: bytesOf(body) };
+  if (request === undefined && headers !== undefined && body !== undefined) {
+    return { headers: bytesOf(headers), body: bytesOf(body) };
+  }
+  throw new CommandError("Give the request: --headers FILE and --body FILE, or --request FILE alone.", USAGE_MISTAKE);
 }
 
 function bytesOf(file: string): Buffer {

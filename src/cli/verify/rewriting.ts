@@ -1,5 +1,6 @@
 /** The same content in other bytes: what parsers, serialisers and character sets make of a body. */
 import { Buffer } from "node:buffer";
+import { readJson } from "../../events/structure.ts";
 import { isRecord } from "../../internal/record.ts";
 import type { Change } from "./change.ts";
 
@@ -22,17 +23,13 @@ const FIELDS = [
 
 export function rewritten(body: Buffer): Change<Buffer>[] {
   const text = body.toString("utf8");
-  const value = parsedJson(text.replace(/^\uFEFF/, ""));
-  return [...respelled(text), ...recoded(body), ...(value === undefined ? [] : reserialised(value))];
+  return [...respelled(text), ...recoded(body), ...reserialised(text.replace(/^\uFEFF/, ""))];
 }
 
-/** Undefined for what is no JSON. */
-export function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+/** Undefined for what is no JSON, or none that a receiver reads: too deep to be written again without overflowing the stack. */
+export function jsonOf(text: string): unknown {
+  const read = readJson(Buffer.from(text));
+  return read.ok ? read.value : undefined;
 }
 
 /** Characters written in another way, everything else being as it was. */
@@ -57,7 +54,9 @@ function recoded(body: Buffer): Change<Buffer>[] {
   return values.map((value) => ({ value, cause: "body_charset", told: "the body in another character set" }));
 }
 
-function reserialised(value: unknown): Change<Buffer>[] {
+function reserialised(json: string): Change<Buffer>[] {
+  const value = jsonOf(json);
+  if (value === undefined) return [];
   const compact = written(value, COMPACT);
   const spaced = written(value, SPACED);
   const texts: readonly [string, string][] = [

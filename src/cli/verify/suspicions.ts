@@ -5,7 +5,7 @@ import { readHeader, TIMESTAMP_HEADER } from "../../signature/headers.ts";
 import { parseTimestamp } from "../../signature/timestamp.ts";
 import { type Capture, declaredLength, firstValue, headerRecord } from "./capture.ts";
 import type { CauseCode } from "./causes.ts";
-import { parsedJson } from "./rewriting.ts";
+import { jsonOf } from "./rewriting.ts";
 import type { Step } from "./steps.ts";
 
 /** The service's last attempt comes 81 minutes after the event; a while more for its queue. */
@@ -36,7 +36,7 @@ function suspicionOf(capture: Capture): readonly [cause: CauseCode, seen: string
   if (body.length === 0) return ["body_empty", "it is empty"];
   if (isCompressed(body)) return ["body_compressed", "it begins as compressed data does"];
   const text = body.toString("utf8");
-  const value = parsedJson(text.replace(/^\uFEFF/, ""));
+  const value = jsonOf(text.replace(/^\uFEFF/, ""));
   const length = declaredLength(capture.headers) ?? body.length;
   if (value === undefined && (length > body.length || isCutJson(text)))
     return ["body_truncated", "it ends in the midst"];

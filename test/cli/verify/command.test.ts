@@ -78,6 +78,12 @@ Verified: a receiver with this secret takes it.
     expect(again.code).toBe(0);
   });
 
+  it("refuses a body that no receiver takes", async () => {
+    const { parts, secret } = filesOf(withBody("x".repeat(1_048_577)));
+    const { code, errors } = await verify([...parts, ...secret, "--quiet"]);
+    expect([code, errors]).toEqual([2, "error: The body is larger than any receiver takes: 1 MiB.\n"]);
+  });
+
   it.each([
     [[], 2, /^error: Give the request: --headers FILE and --body FILE, or --request FILE alone\.\n$/],
     [["--headers=h", "--request=r"], 2, /^error: Give the request/],

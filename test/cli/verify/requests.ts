@@ -53,7 +53,7 @@ export function withBody(body: string | Buffer, of: Capture = request()): Captur
   return { headers: of.headers.filter(([name]) => name !== "Content-Length"), body: Buffer.from(body) };
 }
 
-export function mapHeaders(change: (header: Header) => readonly Header[], of: Capture = request()): Capture {
+function mapHeaders(change: (header: Header) => readonly Header[], of: Capture = request()): Capture {
   return { ...of, headers: of.headers.flatMap(change) };
 }
 
@@ -68,6 +68,7 @@ function mapValue(name: string, change: (value: string) => string, of?: Capture)
 const TIMESTAMP = "X-Service-Timestamp";
 const SIGNATURE = "X-Service-Signature";
 const BASE64_SECRET = Buffer.from(SECRET).toString("base64");
+const DEEP = `${"[".repeat(50_000)}${"]".repeat(50_000)}`;
 const OTHER_EVENT = JSON.stringify(fixtures.delivery({ occurredAt: SIGNED_AT + 3_600_000 }));
 
 export interface BrokenRequest {
@@ -272,6 +273,11 @@ export const BROKEN: readonly BrokenRequest[] = [
     mapValue(SIGNATURE, () => createHmac("sha512", SECRET).update(`${SIGNED_AT}.${CONTENT}`).digest("hex")),
   ),
   proven("signed without its timestamp", "signed_text", bodyOnly()),
+  proven(
+    "line break behind a body nested deeper than the stack",
+    "body_line_break",
+    withBody(`${DEEP}\n`, request({ body: DEEP })),
+  ),
   proven("line break, and the secret in quotes", "body_line_break", withBody(`${CONTENT}\n`), {
     ...holding(`"${SECRET}"`),
     causes: ["secret_quotes", "body_line_break"],
