@@ -8,7 +8,7 @@ import { doctorCommand } from "./doctor/command.ts";
 import { emulatorCommand } from "./emulator.ts";
 import { endingOf } from "./failure.ts";
 import { inboxCommand } from "./inbox/command.ts";
-import { listenCommand } from "./listen.ts";
+import { listenCommand } from "./listen/command.ts";
 import { sendCommand } from "./send.ts";
 import { triggerCommand } from "./trigger/command.ts";
 import { verifyCommand } from "./verify/command.ts";

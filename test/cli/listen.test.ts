@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { listenCommand } from "../../src/cli/listen.ts";
+import { listenCommand } from "../../src/cli/listen/command.ts";
 import { signPayload } from "../../src/index.ts";
 import { fixtures } from "../../src/testing/index.ts";
 import { startApplication } from "../forward/http-application.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { isWithin, versionOf } from "../../src/cli/doctor/version.ts";
-import { listenCommand } from "../../src/cli/listen.ts";
+import { listenCommand } from "../../src/cli/listen/command.ts";
 
 const read = (name: string) =>
   readFileSync(fileURLToPath(new URL(`../../docs/deploy/${name}`, import.meta.url)), "utf8");

@@ -4,11 +4,11 @@ import { createReceiver, type Receiver, type WebhookEvent } from "../../index.ts
 import { systemClock } from "../../internal/clock.ts";
 import { CommandError, USAGE_MISTAKE } from "../failure.ts";
 import { storeAt } from "../inbox-address.ts";
-import type { ListenFlags } from "../listen.ts";
 import { codeOf, endingSignal } from "../signals.ts";
 import { Terminal } from "../terminal.ts";
 import { handledShape, handledText, type PrintContext } from "./event-line.ts";
 import { EventPrinter } from "./event-printer.ts";
+import type { ListenFlags } from "./flags.ts";
 import { forwardSecret, type WebhookSecrets, webhookSecrets } from "./secrets.ts";
 import { serve } from "./server.ts";
 

@@ -1,23 +1,11 @@
 /** `oncehook listen`: a receiver without code, which prints what it handles or posts it to an application in any language. */
 import { Command, InvalidArgumentError, Option } from "commander";
-import { duration, wholeNumber } from "./flags.ts";
-import { inWords, withExamples } from "./inbox/opening.ts";
-import { addStoreFlags, type StoreFlags } from "./inbox-address.ts";
-import { addForwardSecretFlag, addListenSecretFlags, type SecretFlags } from "./listen/secrets.ts";
-import { addOutputFlags, type OutputFlags } from "./terminal.ts";
-
-export interface ListenFlags extends StoreFlags, SecretFlags, OutputFlags {
-  readonly port: number;
-  readonly host: string;
-  readonly path: string;
-  readonly name?: string;
-  readonly gapWait?: "balanced" | "strict" | "eager";
-  readonly showContent?: boolean;
-  readonly forwardTo?: string;
-  readonly concurrency?: number;
-  /** Milliseconds. */
-  readonly timeout?: number;
-}
+import { duration, wholeNumber } from "../flags.ts";
+import { inWords, withExamples } from "../inbox/opening.ts";
+import { addStoreFlags } from "../inbox-address.ts";
+import { addOutputFlags } from "../terminal.ts";
+import type { ListenFlags } from "./flags.ts";
+import { addForwardSecretFlag, addListenSecretFlags } from "./secrets.ts";
 
 const EXAMPLES = [
   "oncehook listen --store inbox.db --secret-file webhook.secret",
@@ -48,7 +36,7 @@ export function listenCommand(): Command {
 
 async function run(flags: ListenFlags): Promise<number> {
   // Loaded here: "--help" needs none of it.
-  const [{ listen }, { inFlags }] = await Promise.all([import("./listen/run.ts"), import("./listen/in-flags.ts")]);
+  const [{ listen }, { inFlags }] = await Promise.all([import("./run.ts"), import("./in-flags.ts")]);
   try {
     return await listen(flags);
   } catch (error) {
