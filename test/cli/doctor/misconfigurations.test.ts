@@ -6,9 +6,13 @@ import { nodeWebhook } from "../../../adapters/node.ts";
 import { thisRuntime } from "../../../src/cli/doctor/runtime.ts";
 import type { WebhookDefaults } from "../../../src/client/index.ts";
 import { createEmulator } from "../../../src/emulator/index.ts";
+import type { InboxStore } from "../../../src/inbox/store.ts";
 import { createReceiver } from "../../../src/index.ts";
+import type { Clock } from "../../../src/internal/clock.ts";
 import { silentLogger } from "../../../src/internal/logger.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
+import { sqliteStore } from "../../../src/stores/sqlite.ts";
+import { contextOf } from "../../stores/sqlite-turns.ts";
 import { dead, handle, handled, outboundEvent } from "../inbox-place.ts";
 import {
   type Case,
@@ -205,6 +209,22 @@ describe("oncehook doctor, where all is well,", () => {
       ...["retries", "api", "clock", "webhook_inbound", "webhook_delivery", "numbers", "url"],
     ]);
     expect(JSON.stringify(findings)).not.toMatch(/\+1206|whsec/);
+  });
+
+  it("misses no worker where one is at work while it watches", async () => {
+    const path = await pending(120_000);
+    const store = sqliteStore(path) as InboxStore<never>;
+    await store.open(contextOf({ rules: "recorded" }));
+    onTestFinished(() => store.close());
+    const clock: Clock = {
+      ...clockAt(),
+      setTimeout(callback) {
+        void handle(store, [], handled).then(callback);
+        return { cancel() {}, keepAlive() {} };
+      },
+    };
+    const levels = (await diagnose({ store: path }, { clock })).filter(({ code }) => code === "worker");
+    expect(levels.map(({ what }) => what)).toEqual(["Events that are due are being handled."]);
   });
 
   it("says what it could not look at, and what lets it", async () => {
