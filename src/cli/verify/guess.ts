@@ -20,7 +20,7 @@ export interface Signer {
 }
 
 /** Options of `createReceiver()` and `verifySignature()`; an absent one may stay at its default. */
-export interface ReceiverOptions {
+export interface FoundOptions {
   readonly secretEncoding: SecretEncoding;
   /** What to do to the secret's text first. */
   readonly secretPreparation?: string;
@@ -33,7 +33,7 @@ export interface ReceiverOptions {
 export interface Guess {
   readonly signer: Signer;
   /** Null when no options are enough; then `needed` says what would be. */
-  readonly options: ReceiverOptions | null;
+  readonly options: FoundOptions | null;
   readonly needed: readonly string[];
 }
 
@@ -108,7 +108,7 @@ function* needs({ key, timestamp, text, algorithm, body, signature, spelling }: 
 function refusalOf(
   { key, body, timestamp, signature }: Finding,
   timestampFormat: TimestampFormat,
-  encoding: ReceiverOptions["encoding"],
+  encoding: FoundOptions["encoding"],
 ): string | null {
   const headers = { [TIMESTAMP_HEADER]: timestamp.value, [SIGNATURE_HEADER]: signature.value.text };
   const secrets = { secret: key.value.bytes.toString("hex"), encoding: "hex" as const };

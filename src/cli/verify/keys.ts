@@ -21,6 +21,7 @@ export interface KeyGuess {
 }
 
 type KeyChange = Change<KeyGuess>;
+type DecodedKey = KeyGuess & { readonly encoding: SecretEncoding };
 
 /** First the key as the receiver would make it. @throws SetupError for a text that is not of its encoding */
 export function keyChanges({ secret, encoding, previous }: GivenSecret): readonly KeyChange[] {
@@ -47,11 +48,7 @@ function previousKey(previous: string, encoding: SecretEncoding): KeyChange {
 
 function otherEncodings(secret: string): KeyChange[] {
   const decoded = [...decodings(secret)].map(
-    ([encoding, bytes]): KeyChange => ({
-      value: { bytes, encoding },
-      cause: "secret_encoding",
-      told: toldOf(encoding),
-    }),
+    (value): KeyChange => ({ value, cause: "secret_encoding", told: toldOf(value.encoding) }),
   );
   const plain: KeyChange = {
     value: { bytes: Buffer.from(secret), encoding: "utf8" },
@@ -60,7 +57,11 @@ function otherEncodings(secret: string): KeyChange[] {
   };
   const encoded = (["base64", "hex"] as const).map(
     (encoding): KeyChange => ({
-      value: { bytes: Buffer.from(Buffer.from(secret).toString(encoding)), preparation: `write it in ${encoding}` },
+      value: {
+        bytes: Buffer.from(Buffer.from(secret).toString(encoding)),
+        encoding: "utf8",
+        preparation: `write it in ${encoding}`,
+      },
       cause: "secret_encoding",
       told: `the secret's bytes, written in ${encoding}`,
     }),
@@ -68,19 +69,22 @@ function otherEncodings(secret: string): KeyChange[] {
   return [...decoded, plain, ...encoded];
 }
 
-/** As a receiver would decode it, where the text is of that encoding; base64url is read as base64. */
-function* decodings(text: string): Generator<[SecretEncoding, Buffer]> {
-  for (const encoding of ["base64", "hex"] as const) {
+/** As a receiver would decode it, where the text is of that encoding. */
+function* decodings(text: string): Generator<DecodedKey> {
+  const base64 = text.replaceAll("-", "+").replaceAll("_", "/");
+  // A receiver reads base64 strictly, so one in the alphabet of URLs has to be rewritten.
+  const prepared = base64 === text ? {} : { preparation: "write + for - and / for _" };
+  const texts = [
+    ["base64", base64, prepared],
+    ["hex", text, {}],
+  ] as const;
+  for (const [encoding, each, preparation] of texts) {
     try {
-      yield [encoding, secretBytes("secret", encoding === "base64" ? asBase64(text) : text, encoding)];
+      yield { bytes: secretBytes("secret", each, encoding), encoding, ...preparation };
     } catch {
       // It is not of that encoding.
     }
   }
-}
-
-function asBase64(text: string): string {
-  return text.replaceAll("-", "+").replaceAll("_", "/");
 }
 
 function edges(secret: string): KeyChange[] {
@@ -108,16 +112,12 @@ function prefixes(secret: string): KeyChange[] {
   return bare
     .filter((text) => text !== secret && text !== "")
     .flatMap((text) => {
-      const preparation = "drop its prefix";
-      const plain = { bytes: Buffer.from(text), encoding: "utf8" as const, preparation };
-      const decoded = [...decodings(text)].map(([encoding, bytes]) => ({ bytes, encoding, preparation }));
-      return [...decoded, plain].map(
-        (value): KeyChange => ({
-          value,
-          cause: "secret_prefix",
-          told: `${toldOf(value.encoding)}, without its prefix`,
-        }),
-      );
+      const plain: DecodedKey = { bytes: Buffer.from(text), encoding: "utf8" };
+      return [...decodings(text), plain].map((value): KeyChange => {
+        const preparation = ["drop its prefix", value.preparation ?? []].flat().join(", ");
+        const told = `${toldOf(value.encoding)}, without its prefix`;
+        return { value: { ...value, preparation }, cause: "secret_prefix", told };
+      });
     });
 }
 

@@ -1,7 +1,7 @@
 /** What `oncehook verify` prints for people. */
 import type { Cause } from "./causes.ts";
 import type { Diagnosis } from "./diagnosis.ts";
-import type { Guess, ReceiverOptions } from "./guess.ts";
+import type { FoundOptions, Guess } from "./guess.ts";
 
 /** Colours a text, where that is seen. */
 export type Paint = (style: "green" | "red" | "dim" | "bold", text: string) => string;
@@ -38,7 +38,7 @@ function neededText({ needed }: Guess, paint: Paint): string {
 }
 
 /** Code that can be pasted; what is the default anyway is a remark. */
-function optionsText(options: ReceiverOptions, paint: Paint): string {
+function optionsText(options: FoundOptions, paint: Paint): string {
   const { secretEncoding, secretPreparation, timestampFormat, encoding } = options;
   const secret = "process.env.WEBHOOK_SECRET";
   const secrets = secretEncoding === "utf8" ? secret : `{ secret: ${secret}, encoding: "${secretEncoding}" }`;

@@ -6,7 +6,7 @@ import type { Buffer } from "node:buffer";
 import { createHmac } from "node:crypto";
 import { HmacKey } from "../../signature/hmac.ts";
 import { bodyChanges } from "./bodies.ts";
-import { type Capture, declaredLength, firstValue } from "./capture.ts";
+import { type Capture, declaredLength } from "./capture.ts";
 import type { CauseCode } from "./causes.ts";
 import type { Change } from "./change.ts";
 import { type GivenSecret, type KeyGuess, keyChanges } from "./keys.ts";
@@ -70,7 +70,7 @@ function spaceOf(capture: Capture, secret: GivenSecret): Space {
     key: keyChanges(secret),
     body: bodyChanges(body, declaredLength(headers)),
     timestamp: timestampChanges(headers),
-    text: signedTexts(id ?? firstValue(headers, "x-request-id")),
+    text: signedTexts(id),
     algorithm: ALGORITHMS,
     signature: [...signatureChanges(headers)],
   };

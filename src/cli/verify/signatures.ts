@@ -1,5 +1,5 @@
 /** Where a signature may stand, and whether a text writes a digest, in any of the ways that people write one. */
-import type { Buffer } from "node:buffer";
+import { Buffer } from "node:buffer";
 import { parseCandidates } from "../../signature/candidates.ts";
 import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../signature/headers.ts";
 import { type Header, valuesOf } from "./capture.ts";
@@ -24,9 +24,8 @@ export interface Spelling {
 }
 
 const OTHER_NAME = /sign|hmac|digest|sha-?(?:1|256|512)/i;
+/** Nothing shorter: 16 characters of a digest are no accident. */
 const TOKEN = /[A-Za-z\d+/_-]{16,}={0,2}|(?:[A-Fa-f\d]{2}[: -]){15,}[A-Fa-f\d]{2}/g;
-/** So much of a digest is no accident: 16 hex digits, 11 characters of base64. */
-const SHORTEST = 11;
 
 /** First the header's own value, if it is there. */
 export function signatureChanges(headers: readonly Header[]): readonly Change<SignatureText>[] {
@@ -82,12 +81,12 @@ function tokenSpelling(digest: Buffer, token: string): Spelling | null {
 
 /** Digits that were taken for a text, and encoded once more. */
 function ofDigits(hex: string, token: string): Spelling | null {
-  const texts = [hex, hex.toUpperCase()].map((digits) => globalThis.Buffer.from(digits).toString("base64"));
+  const texts = [hex, hex.toUpperCase()].map((digits) => Buffer.from(digits).toString("base64"));
   const isThat = texts.some((text) => text.replace(/=+$/, "") === token.replace(/=+$/, ""));
   return isThat ? { encoding: null, cause: "signature_encoding", told: "base64 of the hex digits" } : null;
 }
 
 function beginning(texts: readonly string[], token: string): Spelling | null {
-  const isPart = texts.some((text) => token.length >= SHORTEST && token.length < text.length && text.startsWith(token));
+  const isPart = texts.some((text) => token.length < text.length && text.startsWith(token));
   return isPart ? { encoding: null, cause: "signature_truncated", told: "the beginning of it" } : null;
 }

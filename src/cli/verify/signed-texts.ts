@@ -32,31 +32,19 @@ export function signedTexts(id: string | undefined): readonly Change<SignedText>
     foreign("<timestamp>, a line break, <body>", (timestamp) => `${timestamp}\n`),
     foreign("v0:<timestamp>:<body>", (timestamp) => `v0:${timestamp}:`),
     foreign("v1:<timestamp>:<body>", (timestamp) => `v1:${timestamp}:`),
-    foreign(
-      "<body><timestamp>",
-      () => "",
-      (timestamp) => timestamp,
-    ),
-    foreign(
-      "<body>.<timestamp>",
-      () => "",
-      (timestamp) => `.${timestamp}`,
-    ),
-    foreign(
-      "<body>:<timestamp>",
-      () => "",
-      (timestamp) => `:${timestamp}`,
-    ),
+    behind("<body><timestamp>", (timestamp) => timestamp),
+    behind("<body>.<timestamp>", (timestamp) => `.${timestamp}`),
+    behind("<body>:<timestamp>", (timestamp) => `:${timestamp}`),
   ];
   const withId = id === undefined ? [] : [foreign("<id>.<timestamp>.<body>", (timestamp) => `${id}.${timestamp}.`)];
   const own = { before: (timestamp: string) => `${timestamp}.`, after: () => "" };
   return [{ value: own, cause: null, told: "<timestamp>.<body>" }, ...withId, ...others];
 }
 
-function foreign(
-  told: string,
-  before: (timestamp: string) => string,
-  after: (timestamp: string) => string = () => "",
-): Change<SignedText> {
-  return { value: { before, after }, cause: "signed_text", told };
+function foreign(told: string, before: (timestamp: string) => string): Change<SignedText> {
+  return { value: { before, after: () => "" }, cause: "signed_text", told };
+}
+
+function behind(told: string, after: (timestamp: string) => string): Change<SignedText> {
+  return { value: { before: () => "", after }, cause: "signed_text", told };
 }

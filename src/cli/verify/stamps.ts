@@ -28,7 +28,7 @@ export function timestampChanges(headers: readonly Header[]): readonly Change<st
   const own = values.join(", ");
   const changes = [
     ...(values.length === 0 ? [] : inUnits(own, null, "X-Service-Timestamp")),
-    ...[...own.split(",")].flatMap((each) => inUnits(each.trim(), duplicateOrForm(own), "X-Service-Timestamp")),
+    ...own.split(",").flatMap((each) => inUnits(each.trim(), duplicateOrForm(own), "X-Service-Timestamp")),
     ...inUnits(own.replace(/[\s"']/g, ""), "timestamp_form", "X-Service-Timestamp"),
     ...valuesOf(headers, SIGNATURE_HEADER).flatMap((each) => inUnits(each, "headers_swapped", "X-Service-Signature")),
     ...headers.flatMap(elsewhere),
@@ -73,6 +73,6 @@ export function instantOf(text: string): number | null {
   const form = timestampForm(text);
   if (form === "other") return null;
   if (form === "date") return Number.isNaN(Date.parse(text)) ? null : Date.parse(text);
-  const perMs = { seconds: 1e-3, fraction: 1e-3, milliseconds: 1, microseconds: 1e3, nanoseconds: 1e6 }[form];
-  return Math.floor(Number(text) / perMs);
+  if (form === "seconds" || form === "fraction") return Math.floor(Number(text) * 1e3);
+  return Math.floor(Number(text) / { milliseconds: 1, microseconds: 1e3, nanoseconds: 1e6 }[form]);
 }

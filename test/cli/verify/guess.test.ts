@@ -2,7 +2,7 @@
 import { Buffer } from "node:buffer";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { type Guess, guess, type ReceiverOptions } from "../../../src/cli/verify/guess.ts";
+import { type FoundOptions, type Guess, guess } from "../../../src/cli/verify/guess.ts";
 import { verifySignature } from "../../../src/signature/verify.ts";
 
 interface MadeSigner {
@@ -15,11 +15,19 @@ interface MadeSigner {
 const SIGNERS: readonly MadeSigner[] = JSON.parse(readFileSync(new URL("signers.json", import.meta.url), "utf8"));
 const MICROSECONDS = "(text) => Number(text) / 1e3";
 
-const FOUND: Readonly<Record<string, ReceiverOptions>> = {
+const FOUND: Readonly<Record<string, FoundOptions>> = {
   "openssl, hex, milliseconds": { secretEncoding: "utf8", timestampFormat: '"ms"', encoding: "hex" },
   "openssl, base64, seconds": { secretEncoding: "utf8", timestampFormat: '"s"', encoding: "base64" },
   "openssl, a key in hex": { secretEncoding: "hex", timestampFormat: '"ms"', encoding: "hex" },
   "openssl, a key in base64": { secretEncoding: "base64", timestampFormat: '"s"', encoding: "hex" },
+  "python, a key in base64url": {
+    ...{ secretEncoding: "base64", timestampFormat: '"ms"', encoding: "hex" },
+    secretPreparation: "write + for - and / for _",
+  },
+  "python, a key that is the secret in base64": {
+    ...{ secretEncoding: "utf8", timestampFormat: '"ms"', encoding: "hex" },
+    secretPreparation: "write it in base64",
+  },
   "python, base64url without padding": { secretEncoding: "utf8", timestampFormat: '"ms"', encoding: "base64url" },
   "python, upper-case hex": { secretEncoding: "utf8", timestampFormat: '"s"', encoding: "hex" },
   "python, sha256= and hex": { secretEncoding: "utf8", timestampFormat: '"ms"', encoding: "hex" },
@@ -67,7 +75,7 @@ describe("guess()", () => {
     expect(found).toMatchObject({ options: FOUND[signer.name], needed: [] });
     expect(JSON.stringify(found)).not.toContain(signer.secret);
     // What is printed is what works: the options as a user writes them, on the request as it came.
-    const { options } = found as { options: ReceiverOptions };
+    const { options } = found as { options: FoundOptions };
     expect(verified(signer, options)).toMatchObject({ ok: true });
   });
 
@@ -94,7 +102,7 @@ describe("guess()", () => {
   });
 });
 
-function verified({ headers, body, secret }: MadeSigner, options: ReceiverOptions) {
+function verified({ headers, body, secret }: MadeSigner, options: FoundOptions) {
   const { secretEncoding, secretPreparation, timestampFormat, encoding } = options;
   const prepared = secretPreparation === undefined ? secret : PREPARED[secretPreparation]?.(secret);
   const formats = { '"s"': "s", '"ms"': "ms", [MICROSECONDS]: (text: string) => Number(text) / 1e3 } as const;
@@ -108,5 +116,7 @@ function verified({ headers, body, secret }: MadeSigner, options: ReceiverOption
 
 const PREPARED: Readonly<Record<string, (secret: string) => string>> = {
   "drop its prefix": (secret) => secret.replace("whsec_", ""),
+  "write + for - and / for _": (secret) => secret.replaceAll("-", "+").replaceAll("_", "/"),
+  "write it in base64": (secret) => Buffer.from(secret).toString("base64"),
   "add a line break": (secret) => `${secret}\n`,
 };

@@ -4,13 +4,13 @@ Run it in this folder: python3 make-signers.py > signers.json
 It needs openssl and perl beside Python, and gives the same output each time.
 """
 import base64
-import hashlib
 import hmac
 import json
 import subprocess
 
 SECRET = "a-webhook-signing-secret-of-32-b"
 KEY = bytes(range(100, 132))
+URL_KEY = bytes(range(224, 256))
 BODY = '{"eventType":"message.sent","data":{"text":"Gr\u00fc\u00dfe \U0001f44b"}}'
 MS = "1760000001234"
 SECONDS = "1760000001"
@@ -60,6 +60,8 @@ print(json.dumps([
     service("openssl, base64, seconds", SECONDS, b64(openssl_text(f"{SECONDS}.{BODY}"))),
     service("openssl, a key in hex", MS, openssl_key(f"{MS}.{BODY}", KEY).hex(), KEY.hex()),
     service("openssl, a key in base64", SECONDS, openssl_key(f"{SECONDS}.{BODY}", KEY).hex(), b64(KEY)),
+    service("python, a key in base64url", MS, python(f"{MS}.{BODY}", URL_KEY).hex(), base64.urlsafe_b64encode(URL_KEY).decode().rstrip("=")),
+    service("python, a key that is the secret in base64", MS, python(f"{MS}.{BODY}", b64(SECRET.encode()).encode()).hex()),
     service("python, base64url without padding", MS, base64.urlsafe_b64encode(python(f"{MS}.{BODY}")).decode().rstrip("=")),
     service("python, upper-case hex", SECONDS, python(f"{SECONDS}.{BODY}").hex().upper()),
     service("python, sha256= and hex", MS, "sha256=" + python(f"{MS}.{BODY}").hex()),
