@@ -1,4 +1,5 @@
 /** What `oncehook verify` says of requests that are broken in known ways. */
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { CAUSES, type CauseCode } from "../../../src/cli/verify/causes.ts";
 import { diagnose } from "../../../src/cli/verify/diagnosis.ts";
@@ -36,5 +37,10 @@ describe("diagnose()", () => {
   it("has every cause shown by a broken request", () => {
     const shown = new Set<CauseCode>(BROKEN.flatMap(({ causes }) => causes));
     expect(Object.keys(CAUSES).filter((code) => !shown.has(code as CauseCode))).toEqual([]);
+  });
+
+  it("has every cause explained in docs/cli.md", () => {
+    const text = readFileSync(new URL("../../../docs/cli.md", import.meta.url), "utf8");
+    expect(Object.keys(CAUSES).filter((code) => !text.includes(`\`${code}\``))).toEqual([]);
   });
 });
