@@ -104,7 +104,7 @@ describe("the help of oncehook doctor", () => {
   it("names each flag, what it lets be looked at, and examples", () => {
     let text = "";
     doctorCommand()
-      .configureOutput({ writeOut: (part) => void (text += part), getOutHelpWidth: () => 100 })
+      .configureOutput({ writeOut: (part) => (text += part), getOutHelpWidth: () => 100 })
       .outputHelp();
     expect(text).toMatchSnapshot();
   });
