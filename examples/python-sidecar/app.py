@@ -56,7 +56,8 @@ class Ledger:
             self._db.execute("begin immediate")
             try:
                 kept = self._db.execute(
-                    "insert or ignore into event (id, key, type, sequence, attempt, late, body) values (?, ?, ?, ?, ?, ?, ?)",
+                    "insert into event (id, key, type, sequence, attempt, late, body) values (?, ?, ?, ?, ?, ?, ?)"
+                    " on conflict (id) do nothing",
                     (event_id, key, event_type, sequence, attempt, late, body),
                 )
                 # The state goes with the event into one transaction, and a late event does not turn it back.
@@ -102,6 +103,8 @@ class Events(BaseHTTPRequestHandler):
             return self.answer(401)
         try:
             self.server.ledger.keep(self.headers, body)
+        except (TypeError, ValueError, sqlite3.IntegrityError):
+            return self.answer(400)  # A header is missing that the sidecar always sends.
         except sqlite3.Error as error:
             print(json.dumps({"error": str(error)}), file=sys.stderr, flush=True)
             return self.answer(503)

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { messageOf } from "../../src/forward/message.ts";
 import { eventIdentity, type KnownEvent } from "../../src/index.ts";
 import { sleep, systemClock } from "../../src/internal/clock.ts";
 import { lifecycle, seededRandom, shuffled } from "../../src/testing/index.ts";
@@ -40,6 +41,9 @@ export interface Fed {
   readonly faults: Faults;
   /** Kept with other bytes, or under another identity, than were sent. */
   readonly altered: number;
+  /** What the application answered to a request that somebody else signed, and to one that it had got already. */
+  readonly forged: number;
+  readonly repeated: number;
   /** Exit codes of the command and the application. */
   readonly codes: readonly (number | null)[];
 }
@@ -51,8 +55,11 @@ export async function feedSidecar({ messages, disturbed, killedAtWork, limitMs }
   const events = messagesOf(messages);
   const [before = [], during = [], after = []] = partsOf(events, disturbed);
   const service = new Service();
+  let repeated = 0;
   try {
     await application.start();
+    const [[one]] = events as [[KnownEvent]];
+    const forged = await postAs(SECRET, one, application.url);
     const sidecar = await startSidecar(folder, application.url);
     try {
       await service.deliver(before, sidecar.url);
@@ -63,12 +70,13 @@ export async function feedSidecar({ messages, disturbed, killedAtWork, limitMs }
       await application.start();
       await service.deliver(after, sidecar.url);
       await arrival(application, events.flat().length, limit);
+      repeated = await postAs(FORWARD_SECRET, one, application.url);
     } finally {
       service.close();
       await sidecar.end();
     }
     const codes = [await sidecar.end(), await application.end("SIGTERM")];
-    return { ...findings(events.flat(), application.kept()), ...service.counts, codes };
+    return { ...findings(events.flat(), application.kept()), ...service.counts, forged, repeated, codes };
   } finally {
     await application.end("SIGKILL");
     rmSync(folder, { recursive: true, force: true });
@@ -76,11 +84,13 @@ export async function feedSidecar({ messages, disturbed, killedAtWork, limitMs }
 }
 
 /** Empty when every event arrived in its order, though there was an outage. */
-export function problemsOf({ refused, triedAgain, faults, altered, codes }: Fed): string[] {
+export function problemsOf({ refused, triedAgain, faults, altered, forged, repeated, codes }: Fed): string[] {
   const problems: string[] = [];
   for (const [what, count] of Object.entries({ refused, altered, ...faults }))
     if (count > 0) problems.push(`${count} ${what}`);
   if (triedAgain === 0) problems.push("nothing was tried again: there was no outage");
+  if (forged !== 401) problems.push(`a forged event was answered with ${forged}`);
+  if (repeated !== 204) problems.push(`a repeat was answered with ${repeated}`);
   if (codes.some((code) => code !== 0)) problems.push(`ended with ${codes.join(" and ")}`);
   return problems;
 }
@@ -89,6 +99,18 @@ function messagesOf(count: number): KnownEvent[][] {
   return Array.from({ length: count }, (_, index) =>
     lifecycle({ messageId: `msg_${index}`, occurredAt: systemClock.now() }),
   );
+}
+
+/** Posts an event as the sidecar would, with some secret. */
+async function postAs(secret: string, event: KnownEvent, url: string): Promise<number> {
+  const { signal } = new AbortController();
+  const circumstances = { signal, traceparent: null, attempt: 1, replay: false, late: false, missing: null };
+  const { id, key, headers, body } = messageOf(event, Buffer.from(JSON.stringify(event)), circumstances);
+  const timestamp = `${systemClock.now()}`;
+  const signature = createHmac("sha256", secret).update(`${timestamp}.`).update(body).digest("hex");
+  const signed = { "oncehook-timestamp": timestamp, "oncehook-signature": signature };
+  const named = { ...headers, "oncehook-id": id, "oncehook-key": key };
+  return (await fetch(url, { method: "POST", body: new Uint8Array(body), headers: { ...named, ...signed } })).status;
 }
 
 /** Resolves when the application has `count` events, or at the limit. */
