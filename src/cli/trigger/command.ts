@@ -81,7 +81,7 @@ async function run(type: string, flags: Flags): Promise<number> {
   if (shuffle !== false) terminal.note(`The order is that of --shuffle ${seed}.`);
   let refused = 0;
   for (const event of events) {
-    const delivered = await deliverTo(url, secret, event);
+    const delivered = await deliverTo({ url, secret }, event);
     if (delivered.status < 200 || delivered.status > 299) refused += 1;
     await terminal.result(delivered, () => deliveredLine(delivered));
   }

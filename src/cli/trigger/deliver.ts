@@ -1,5 +1,5 @@
 /** One delivery as the service makes it, over HTTP, and what became of it. */
-import { sleep, systemClock } from "../../internal/clock.ts";
+import { type Clock, sleep, systemClock } from "../../internal/clock.ts";
 import { isRecord } from "../../internal/record.ts";
 import { signedRequest } from "../../testing/signed-request.ts";
 import { CommandError, FAILURE, isSystemError } from "../failure.ts";
@@ -15,22 +15,32 @@ export interface Delivered {
   readonly outcome: string | null;
 }
 
+/** Where to, and signed with what. */
+export interface Target {
+  readonly url: string;
+  readonly secret: string;
+}
+
 /** As long as the service waits. */
 const TIMEOUT_MS = 10_000;
 /** Of an answer nothing more is read. */
 const MOST_BYTES = 16_384;
 
 /** @throws CommandError when no answer comes */
-export async function deliverTo(url: string, secret: string, event: object): Promise<Delivered> {
-  const startedAt = systemClock.monotonic();
+export async function deliverTo(
+  { url, secret }: Target,
+  event: object,
+  clock: Clock = systemClock,
+): Promise<Delivered> {
+  const startedAt = clock.monotonic();
   const ending = new AbortController();
   const waited = new AbortController();
-  void sleep(systemClock, TIMEOUT_MS, waited.signal).then(() => ending.abort());
+  void sleep(clock, TIMEOUT_MS, waited.signal).then(() => ending.abort());
   try {
     const request = signedRequest(event, { secret });
     const response = await fetch(url, { ...request, redirect: "manual", signal: ending.signal });
     const outcome = outcomeOf(await beginningOf(response));
-    const durationMs = Math.round(systemClock.monotonic() - startedAt);
+    const durationMs = Math.round(clock.monotonic() - startedAt);
     return { ...namesOf(event), status: response.status, durationMs, outcome };
   } catch (error) {
     throw unanswered(error, ending.signal.aborted);

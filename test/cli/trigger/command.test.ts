@@ -10,7 +10,8 @@ import { triggerCommand } from "../../../src/cli/trigger/command.ts";
 import { deliverTo } from "../../../src/cli/trigger/deliver.ts";
 import { createReceiver } from "../../../src/index.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
-import { fixtures, TEST_SECRET } from "../../../src/testing/index.ts";
+import { createFakeClock, fixtures, TEST_SECRET } from "../../../src/testing/index.ts";
+import { startHanging } from "../hanging.ts";
 import { runHere } from "../here.ts";
 import { runToEnd } from "../running.ts";
 
@@ -98,7 +99,7 @@ describe("deliverTo()", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void server.close());
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-    return deliverTo(url, TEST_SECRET, fixtures.queued());
+    return deliverTo({ url, secret: TEST_SECRET }, fixtures.queued());
   }
 
   it.each([
@@ -109,6 +110,16 @@ describe("deliverTo()", () => {
     ["a long text", 200, "x".repeat(100_000), null],
   ])("takes a word of the answer, and nothing else: %s", async (_, status, body, outcome) => {
     expect(await answering(status, body)).toMatchObject({ status, outcome });
+  });
+
+  it("waits ten seconds for an answer", async () => {
+    const { url, asked } = await startHanging();
+    const clock = createFakeClock();
+    const delivered = deliverTo({ url, secret: TEST_SECRET }, fixtures.queued(), clock);
+    const failure = expect(delivered).rejects.toMatchObject({ exitCode: 1, message: "No answer came within 10 s." });
+    await asked;
+    await clock.advance(10_000);
+    await failure;
   });
 
   it("follows no redirect", async () => {

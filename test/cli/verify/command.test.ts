@@ -78,6 +78,23 @@ Verified: a receiver with this secret takes it.
     expect(again.code).toBe(0);
   });
 
+  it("says what a signer would need whom no option receives, and when nothing is found", async () => {
+    // printf '1760000001:{}' | openssl dgst -sha256 -hmac 'a-webhook-signing-secret-of-32-b'
+    const signature = "6a245dc91b7def826024b78081c2c5d2a040d745f470448ecc99fa85fb604abc";
+    const headers = Object.entries({ "X-Service-Timestamp": "1760000001", "X-Service-Signature": signature });
+    const { parts, secret } = filesOf({ headers, body: Buffer.from("{}") });
+    const needed = await verify(["--guess", ...parts, ...secret]);
+    expect(needed.code).toBe(3);
+    expect(needed.output).toMatch(
+      /No option of oncehook receives that\. It needs\n {2}- the signed text <timestamp>\.<body>, not <timestamp>:<body>\n$/,
+    );
+    const nothing = await verify(["--guess", ...parts], {
+      ONCEHOOK_WEBHOOK_SECRET: "another-signing-secret-of-32-byt",
+    });
+    expect(nothing.code).toBe(3);
+    expect(nothing.output).toMatch(/Nothing that was tried makes this signature: .*\n$/);
+  });
+
   it("refuses a body that no receiver takes", async () => {
     const { parts, secret } = filesOf(withBody("x".repeat(1_048_577)));
     const { code, errors } = await verify([...parts, ...secret, "--quiet"]);
