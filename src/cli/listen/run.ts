@@ -40,18 +40,27 @@ export async function listen(flags: ListenFlags): Promise<number> {
   }
 }
 
-/** A receiver with its handlers, not started. */
+/** A receiver with its handlers, not started. What can be refused at once is, before somebody is asked for a secret. */
 async function receiverFor(flags: ListenFlags, terminal: Terminal, printer: EventPrinter): Promise<Receiver<never>> {
   const { name, concurrency, gapWait, timeout: handlerTimeoutMs } = flags;
+  refuseSidecarFlagsAlone(flags);
+  const store = await storeAt(flags);
   const secrets = await webhookSecrets(flags, terminal);
+  const post = await forwarding(flags, secrets, terminal);
   const chosen = Object.entries({ name, concurrency, gapWait, handlerTimeoutMs }).filter(
     ([, value]) => value !== undefined,
   );
-  const post = await forwarding(flags, secrets, terminal);
-  const receiver = createReceiver<never>({ secrets, store: await storeAt(flags), ...Object.fromEntries(chosen) });
+  const receiver = createReceiver<never>({ secrets, store, ...Object.fromEntries(chosen) });
   if (post !== null) receiver.onAny(post).onLate(post);
   const say = printing(flags, terminal, printer);
   return receiver.onAny(say).onLate(say);
+}
+
+function refuseSidecarFlagsAlone({ forwardTo, forwardSecretFile, timeout, concurrency }: ListenFlags): void {
+  if (forwardTo !== undefined) return;
+  if ([forwardSecretFile, timeout, concurrency].every((flag) => flag === undefined)) return;
+  const advice = "--forward-secret-file, --timeout and --concurrency go with --forward-to.";
+  throw new CommandError(advice, USAGE_MISTAKE);
 }
 
 /** Null when nothing is forwarded. */
@@ -60,12 +69,8 @@ async function forwarding(
   secrets: WebhookSecrets,
   terminal: Terminal,
 ): Promise<ReturnType<typeof forward> | null> {
-  const { forwardTo: url, forwardSecretFile, timeout, concurrency } = flags;
-  if (url === undefined) {
-    if ([forwardSecretFile, timeout, concurrency].every((flag) => flag === undefined)) return null;
-    const advice = "--forward-secret-file, --timeout and --concurrency go with --forward-to.";
-    throw new CommandError(advice, USAGE_MISTAKE);
-  }
+  const { forwardTo: url } = flags;
+  if (url === undefined) return null;
   return forward(httpPublisher({ url, secret: await forwardSecret(flags, secrets, terminal) }));
 }
 
