@@ -110,8 +110,8 @@ export class Observation<Report> {
       within = () => this.#guard(() => observer.run?.(inner));
     }
     within();
-    once();
-    const ended = done.ended ?? endOf(work);
+    done.ended ??= endOf(work);
+    const { ended } = done;
     if ("thrown" in ended) throw ended.thrown;
     return ended.value;
   }

@@ -16,7 +16,7 @@ export type OpenTelemetryApi = Pick<
 export interface OpenTelemetryOptions {
   /** Default: the one that the API's global provider gives. */
   readonly tracer?: Api.Tracer;
-  /** Default: the one that the API's global provider gives. */
+  /** Default: the one that the API's global provider gives. A second receiver of the process needs one of another name. */
   readonly meter?: Api.Meter;
   /** The attribute `messaging.system.name`. Default `"messaging_service"`. */
   readonly system?: string;
