@@ -3,14 +3,16 @@ import { type Command, Option } from "commander";
 import { isSameSecret } from "../../internal/same-secret.ts";
 import { CommandError, USAGE_MISTAKE } from "../failure.ts";
 import { instant } from "../flags.ts";
-import { addSecretFlag, givenSecret, neededSecret, type SecretSource, WEBHOOK_SECRET } from "../secret-input.ts";
+import {
+  addSecretFlag,
+  givenSecret,
+  neededSecret,
+  PREVIOUS_SECRET,
+  type SecretSource,
+  WEBHOOK_SECRET,
+} from "../secret-input.ts";
 import type { Terminal } from "../terminal.ts";
 
-const PREVIOUS_SECRET: SecretSource = {
-  flag: "previous-secret-file",
-  environment: "ONCEHOOK_WEBHOOK_PREVIOUS_SECRET",
-  what: "the signing secret before it, during a rotation",
-};
 const FORWARD_SECRET: SecretSource = {
   flag: "forward-secret-file",
   environment: "ONCEHOOK_FORWARD_SECRET",

@@ -5,17 +5,11 @@ import { Command, Option } from "commander";
 import { systemClock } from "../../internal/clock.ts";
 import { CommandError, FAILURE, isSystemError, NEGATIVE, USAGE_MISTAKE } from "../failure.ts";
 import { duration, instant } from "../flags.ts";
-import { addSecretFlag, givenSecret, neededSecret, type SecretSource, WEBHOOK_SECRET } from "../secret-input.ts";
+import { addSecretFlag, givenSecret, neededSecret, PREVIOUS_SECRET, WEBHOOK_SECRET } from "../secret-input.ts";
 import { addOutputFlags, type OutputFlags, Terminal } from "../terminal.ts";
 import type { Capture } from "./capture.ts";
 import type { GivenSecret } from "./keys.ts";
 import type { Circumstances } from "./steps.ts";
-
-const PREVIOUS_SECRET: SecretSource = {
-  flag: "previous-secret-file",
-  environment: "ONCEHOOK_PREVIOUS_WEBHOOK_SECRET",
-  what: "the secret that was replaced",
-};
 
 interface Flags extends OutputFlags {
   readonly headers?: string;
