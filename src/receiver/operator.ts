@@ -198,6 +198,16 @@ export class InboxOperator {
     return this.#act({ kind: "discard_quarantined", quarantine: id }, options);
   }
 
+  /** Records that somebody is shown the numbers and texts of a message: to be called before they are. */
+  reveal(lane: LaneId, options?: ActOptions): Promise<ActResult> {
+    return this.#act({ kind: "reveal", lane }, options);
+  }
+
+  /** The same of a quarantined body. */
+  revealQuarantined(id: number, options?: ActOptions): Promise<ActResult> {
+    return this.#act({ kind: "reveal_quarantined", quarantine: id }, options);
+  }
+
   get #actor(): Actor {
     return {
       clock: this.#deps.clock,

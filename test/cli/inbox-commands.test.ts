@@ -143,6 +143,8 @@ describe("oncehook inbox, to act", () => {
     expect(listed).toMatchObject([{ id: 1, reason: "invalid_json", hasBody: true }]);
     expect(shown).toMatchObject([{ body: { masked: expect.stringMatching(/^\[\d+ bytes that are no JSON\]$/) } }]);
     expect(revealed.output).toContain(TEXT);
+    const [told, ...others] = await json("audit", path, "audit");
+    expect([told, others]).toMatchObject([{ act: "reveal_quarantined", detail: "quarantine 1" }, []]);
     const replayed = await inbox(path, "quarantine", "replay", "1", "--json");
     expect(rowsOf("quarantineAct", replayed.output)).toMatchObject([{ result: "invalid_event" }]);
     expect(replayed.code).toBe(3);
