@@ -64,12 +64,13 @@ describe("oncehook inbox, to look", () => {
     ]);
   });
 
-  it("shows a message without its numbers and texts, until they are asked for", async () => {
+  it("shows a message without its numbers and texts, until they are asked for, of which the audit tells", async () => {
+    const path = newInbox();
     const [story, event, masked, revealed, none] = await Promise.all([
       inbox(filled, "show", "--message", "msg_1"),
       inbox(filled, "show", "4"),
       json("message", filled, "show", "4"),
-      json("message", filled, "show", "4", "--reveal"),
+      json("message", path, "show", "4", "--reveal", "--by", "ann"),
       inbox(filled, "show", "99"),
     ]);
     expect(story.output).toMatch(/^message +msg_1\n[\s\S]*number +…02\n[\s\S]*\n3 .*message.delivery[\s\S]*failed try/);
@@ -78,6 +79,7 @@ describe("oncehook inbox, to look", () => {
     expect(masked).toMatchObject([{ peer: "…02", events: [{ body: { masked: { data: { from: "…02" } } } }] }]);
     expect(revealed).toMatchObject([{ peer: NUMBER, events: [{ body: { text: expect.stringContaining(TEXT) } }] }]);
     expect(none).toEqual({ code: 3, signal: null, output: "", errors: "error: There is no event 99.\n" });
+    expect(await json("audit", path, "audit")).toMatchObject([{ act: "reveal", by: "ann", detail: "lane 2" }]);
   });
 
   it("groups dead letters by their error, and tells the statistics, the open messages and the acts", async () => {
