@@ -7,15 +7,18 @@ import { createRequire } from "node:module";
 import { cpus, release, totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import { acceptGroup, handleGroup } from "./accept.ts";
+import { cliGroup } from "./cli.ts";
 import { clientGroup } from "./client.ts";
 import { emulatorGroup } from "./emulator.ts";
 import { footprintGroup } from "./footprint.ts";
 import { importGroup } from "./imports.ts";
+import { listenGroup } from "./listen.ts";
 import { millionGroup } from "./million.ts";
 import { postgresGroup } from "./postgres.ts";
 import { postgresHttpGroup } from "./postgres-http.ts";
 import type { Group, Row } from "./rows.ts";
 import { scaleAcceptGroup, scaleHandleGroups } from "./scale.ts";
+import { telemetryGroup } from "./telemetry.ts";
 import { verifyGroup } from "./verify.ts";
 
 const GROUPS: readonly Group[] = [
@@ -23,9 +26,12 @@ const GROUPS: readonly Group[] = [
   acceptGroup("express"),
   acceptGroup("fastify"),
   handleGroup,
+  listenGroup,
+  telemetryGroup,
   importGroup,
   emulatorGroup,
   clientGroup,
+  cliGroup,
   millionGroup,
   postgresGroup,
   postgresHttpGroup,

@@ -5,18 +5,21 @@ import express from "express";
 import fastify, { type FastifyInstance } from "fastify";
 import { expressWebhook } from "../adapters/express.ts";
 import { fastifyWebhook, type WebhookReceiver } from "../adapters/fastify.ts";
+import { Instruments } from "../src/inbox/instruments.ts";
 import { createReceiver, type Logger, parseEvent, verifySignature } from "../src/index.ts";
 import { postgresStore } from "../src/stores/postgres.ts";
 import { type SqliteDatabase, sqliteStore } from "../src/stores/sqlite.ts";
 import { answerParent } from "./child.ts";
 import { SECRET } from "./deliveries.ts";
+import { trace } from "./opentelemetry.ts";
 import { startPgBoss } from "./pg-boss.ts";
 
 /**
  * `bare` reads the body; `verify` also verifies and parses it; `accept` stores it before the 2xx; `handle` also hands it to
- * a handler with an effect in the same database. `postgres` stores it in Postgres before the 2xx, `pg-boss` as a job of pg-boss.
+ * a handler with an effect in the same database. `unwatched` and `traced` do what `accept` does: the one with the seam for telemetry
+ * cut out, the other with OpenTelemetry's SDK listening. `postgres` stores it in Postgres before the 2xx, `pg-boss` as a job of pg-boss.
  */
-export type Route = "bare" | "verify" | "accept" | "handle" | "postgres" | "pg-boss";
+export type Route = "bare" | "verify" | "accept" | "handle" | "unwatched" | "traced" | "postgres" | "pg-boss";
 export type Framework = "express" | "fastify";
 
 export type ServerQuestion = "listen" | "await handled" | "begin" | "delay" | "processor" | "memory";
@@ -74,6 +77,8 @@ async function openReceiver(): Promise<WebhookReceiver | null> {
       return createReceiver({ secrets: SECRET, store: postgresStore(inbox), logger: LOGGER });
     case "accept":
     case "handle":
+    case "unwatched":
+    case "traced":
       return sqliteReceiver();
     default:
       return null;
@@ -82,6 +87,8 @@ async function openReceiver(): Promise<WebhookReceiver | null> {
 
 async function sqliteReceiver(): Promise<WebhookReceiver> {
   const receiver = createReceiver({ secrets: SECRET, store: sqliteStore(inbox), logger: LOGGER });
+  if (route === "unwatched") cutOutTelemetry();
+  if (route === "traced") trace(receiver);
   let insert: ReturnType<SqliteDatabase["prepare"]> | null = null;
   receiver.onAny((event, ctx) => {
     ctx.commit((db) => {
@@ -92,6 +99,11 @@ async function sqliteReceiver(): Promise<WebhookReceiver> {
   });
   if (route === "handle") await receiver.start();
   return receiver;
+}
+
+/** As if nobody could ever listen: not even whether somebody does is asked. */
+function cutOutTelemetry(): void {
+  Object.assign(Instruments.prototype, { hears: () => false, delivery: () => null, attempt: () => null });
 }
 
 function prepareNotes(db: SqliteDatabase): ReturnType<SqliteDatabase["prepare"]> {

@@ -8,7 +8,7 @@ import { expressWebhook } from "oncehook/express";
 import { forward } from "oncehook/forward";
 import { sqliteStore } from "oncehook/sqlite";
 import { endWithOneLine, readEnvironment } from "../shared/environment.ts";
-import { healthStatus } from "../shared/health.ts";
+import { readinessStatus } from "../shared/health.ts";
 import { announce } from "../shared/listening.ts";
 import { readQueueEnvironment } from "./environment.ts";
 
@@ -31,9 +31,12 @@ async function main(): Promise<void> {
   const app = express();
   app.disable("x-powered-by");
   app.all("/webhooks", expressWebhook(receiver));
-  app.get("/health", async (_request, response) => {
+  app.get("/healthz", (_request, response) => {
+    response.json({ status: "ok" });
+  });
+  app.get("/readyz", async (_request, response) => {
     const health = await receiver.health();
-    response.status(healthStatus(health)).json(health);
+    response.status(readinessStatus(health)).json(health);
   });
   const server = app.listen(port, "127.0.0.1");
   await once(server, "listening");

@@ -1,9 +1,9 @@
-/** The routes of the Express example: webhooks, an ordinary JSON route beside them, and a health route. */
+/** The routes of the Express example: webhooks, an ordinary JSON route beside them, and what a supervisor asks. */
 import express, { type Express } from "express";
 import type { Receiver } from "oncehook";
 import { expressWebhook } from "oncehook/express";
 import type { SqliteDatabase } from "oncehook/sqlite";
-import { healthStatus } from "../shared/health.ts";
+import { readinessStatus } from "../shared/health.ts";
 
 export function createApp(receiver: Receiver<SqliteDatabase>): Express {
   const app = express();
@@ -16,9 +16,12 @@ export function createApp(receiver: Receiver<SqliteDatabase>): Express {
   app.post("/api/echo", (request, response) => {
     response.json(request.body);
   });
-  app.get("/health", async (_request, response) => {
+  app.get("/healthz", (_request, response) => {
+    response.json({ status: "ok" });
+  });
+  app.get("/readyz", async (_request, response) => {
     const health = await receiver.health();
-    response.status(healthStatus(health)).json(health);
+    response.status(readinessStatus(health)).json(health);
   });
   return app;
 }

@@ -5,7 +5,7 @@ import { fastifyWebhook } from "oncehook/fastify";
 import { sqliteStore } from "oncehook/sqlite";
 import { endWithOneLine, readEnvironment } from "../shared/environment.ts";
 import { createHandledTable, recordHandled } from "../shared/handled.ts";
-import { healthStatus } from "../shared/health.ts";
+import { readinessStatus } from "../shared/health.ts";
 import { announce } from "../shared/listening.ts";
 
 async function main(): Promise<void> {
@@ -18,9 +18,10 @@ async function main(): Promise<void> {
   const app = fastify({ return503OnClosing: false });
   await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
   app.post("/api/echo", async (request) => request.body);
-  app.get("/health", async (_request, reply) => {
+  app.get("/healthz", async () => ({ status: "ok" }));
+  app.get("/readyz", async (_request, reply) => {
     const health = await receiver.health();
-    return reply.code(healthStatus(health)).send(health);
+    return reply.code(readinessStatus(health)).send(health);
   });
   await app.listen({ port, host: "127.0.0.1" });
   announce(app.server);

@@ -3,9 +3,10 @@ import { Command } from "commander";
 import type { Emulator, EmulatorOptions } from "../emulator/index.ts";
 import { SetupError } from "../errors.ts";
 import { announcementLine, announcementText } from "./announcement.ts";
+import { cannotListen, isListenError } from "./cannot-listen.ts";
 import { startCompanion } from "./companion.ts";
 import { addEmulatorFlags, type EmulatorInput, emulatorInput, inFlags } from "./emulator-options.ts";
-import { CommandError, FAILURE, isSystemError, USAGE_MISTAKE } from "./failure.ts";
+import { CommandError, USAGE_MISTAKE } from "./failure.ts";
 import { endingSignal } from "./signals.ts";
 import { print } from "./terminal.ts";
 
@@ -46,13 +47,8 @@ async function start(options: EmulatorOptions): Promise<Emulator> {
 function commandError(error: SetupError, options: EmulatorOptions): CommandError {
   const { cause } = error;
   const { host = "127.0.0.1", port } = options;
-  if (!isSystemError(cause) || !["listen", "getaddrinfo"].includes(cause.syscall))
-    return new CommandError(inFlags(error, options), USAGE_MISTAKE, { cause: error });
-  const [reason, advice] =
-    error.fields.option === "host"
-      ? ["it is no address of this machine", "Choose another --host; 127.0.0.1 is the default."]
-      : [cause.code === "EADDRINUSE" ? "it is in use" : cause.code, "Choose another --port, or 0 for any free one."];
-  return new CommandError(`Cannot listen on ${host}, port ${port}: ${reason}. ${advice}`, FAILURE, { cause });
+  if (!isListenError(cause)) return new CommandError(inFlags(error, options), USAGE_MISTAKE, { cause: error });
+  return cannotListen({ host, port: `${port}`, option: error.fields.option === "host" ? "host" : "port" }, cause);
 }
 
 /** Resolves with the command's exit code. */

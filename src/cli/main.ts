@@ -3,13 +3,26 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
+import { demoCommand } from "./demo/command.ts";
 import { doctorCommand } from "./doctor/command.ts";
 import { emulatorCommand } from "./emulator.ts";
 import { endingOf } from "./failure.ts";
 import { inboxCommand } from "./inbox/command.ts";
-import { listenCommand } from "./listen.ts";
+import { listenCommand } from "./listen/command.ts";
+import { sendCommand } from "./send.ts";
+import { triggerCommand } from "./trigger/command.ts";
+import { verifyCommand } from "./verify/command.ts";
 
-const COMMANDS: readonly (() => Command)[] = [doctorCommand, emulatorCommand, inboxCommand, listenCommand];
+const COMMANDS: readonly (() => Command)[] = [
+  demoCommand,
+  doctorCommand,
+  emulatorCommand,
+  inboxCommand,
+  listenCommand,
+  sendCommand,
+  triggerCommand,
+  verifyCommand,
+];
 
 // Who no longer reads is told nothing more; where it matters, what writes hears of it.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});

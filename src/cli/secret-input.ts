@@ -21,6 +21,11 @@ export const WEBHOOK_SECRET: SecretSource = {
   environment: "ONCEHOOK_WEBHOOK_SECRET",
   what: "the webhook signing secret",
 };
+export const PREVIOUS_SECRET: SecretSource = {
+  flag: "previous-secret-file",
+  environment: "ONCEHOOK_WEBHOOK_PREVIOUS_SECRET",
+  what: "the signing secret before it, during a rotation",
+};
 export const CLIENT_SECRET: SecretSource = {
   flag: "client-secret-file",
   environment: "ONCEHOOK_CLIENT_SECRET",

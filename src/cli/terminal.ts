@@ -47,7 +47,7 @@ export class Terminal {
 
   /** Prints a result: `value` with `--json`, else the text. Resolves when it has left the process. */
   result(value: object, text: () => string): Promise<void> {
-    return print(this.json ? `${JSON.stringify(value)}\n` : ended(text()));
+    return print(this.json ? jsonLine(value) : ended(text()));
   }
 
   /** A remark for a person who watches; nothing with `--quiet` or `--json`. */
@@ -82,6 +82,15 @@ export function barText(title: string, done: number, total: number | null): stri
   const filled = total === 0 ? BAR : Math.min(BAR, Math.floor((done / total) * BAR));
   const bar = "#".repeat(filled) + "-".repeat(BAR - filled);
   return `${title} [${bar}] ${done.toLocaleString("en-US")} of ${total.toLocaleString("en-US")}`;
+}
+
+/** JSON leaves these as they are, though some terminals obey them, or turn the order of what they show. */
+const UNSEEN = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+
+/** One JSON object on one line, in which nothing is hidden; it parses to the same. */
+export function jsonLine(value: object): string {
+  const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return `${JSON.stringify(value).replace(UNSEEN, escaped)}\n`;
 }
 
 /** Columns under their names, as wide as their longest cell. */

@@ -25,10 +25,13 @@ export function attemptOf(lease: Lease): Observation<AttemptReport> | undefined 
 
 export class Instruments {
   readonly #all: Instrumentation[] = [];
-  readonly #log: SampledLog;
+  readonly #guard: Guard;
 
   constructor(logger: Logger, clock: Clock) {
-    this.#log = new SampledLog(logger, clock);
+    const log = new SampledLog(logger, clock);
+    this.#guard = guardedBy((error) =>
+      log.error({ code: failureCode(error) }, "An instrumentation threw; what it watched went on."),
+    );
   }
 
   /** @throws SetupError for what is no instrumentation */
@@ -76,33 +79,26 @@ export class Instruments {
         if (observer !== undefined) observers.push(observer);
       });
     }
-    return observers.length === 0 ? null : new Observation(observers, (work) => this.#guard(work));
-  }
-
-  #guard(call: () => unknown): void {
-    const failed = (error: unknown) =>
-      this.#log.error({ code: failureCode(error) }, "An instrumentation threw; what it watched went on.");
-    try {
-      const returned = call();
-      if (returned instanceof Promise) returned.catch(failed);
-    } catch (error) {
-      failed(error);
-    }
+    return observers.length === 0 ? null : new Observation(observers, this.#guard);
   }
 }
+
+/** Calls it, and keeps what it throws from what is watched. */
+type Guard = (call: () => unknown) => void;
 
 /** One delivery or attempt that somebody watches. */
 export class Observation<Report> {
   readonly #observers: readonly Observer<Report>[];
-  readonly #guard: (call: () => unknown) => void;
+  readonly #guard: Guard;
 
-  constructor(observers: readonly Observer<Report>[], guard: (call: () => unknown) => void) {
+  constructor(observers: readonly Observer<Report>[], guard: Guard) {
     this.#observers = observers;
     this.#guard = guard;
   }
 
   /** What `work` returns or throws. It is done once, whatever the observers do. */
   run<T>(work: () => T): T {
+    if (this.#observers.every(({ run }) => run === undefined)) return work();
     const done: { ended?: { value: T } | { thrown: unknown } } = {};
     const once = () => {
       done.ended ??= endOf(work);
@@ -114,8 +110,8 @@ export class Observation<Report> {
       within = () => this.#guard(() => observer.run?.(inner));
     }
     within();
-    once();
-    const ended = done.ended ?? endOf(work);
+    done.ended ??= endOf(work);
+    const { ended } = done;
     if ("thrown" in ended) throw ended.thrown;
     return ended.value;
   }
@@ -123,6 +119,17 @@ export class Observation<Report> {
   ended(report: Report): void {
     for (const observer of this.#observers) this.#guard(() => observer.ended?.(report));
   }
+}
+
+function guardedBy(failed: (error: unknown) => void): Guard {
+  return (call) => {
+    try {
+      const returned = call();
+      if (returned instanceof Promise) returned.catch(failed);
+    } catch (error) {
+      failed(error);
+    }
+  };
 }
 
 function endOf<T>(work: () => T): { value: T } | { thrown: unknown } {

@@ -93,7 +93,10 @@ export type Act =
       readonly event: NewEvent;
       readonly lateEvents: "hand_out" | "record";
     }
-  | { readonly kind: "discard_quarantined"; readonly quarantine: number };
+  | { readonly kind: "discard_quarantined"; readonly quarantine: number }
+  /** Somebody is shown the numbers and texts of a message, or of a quarantined body: only the audit row is written. */
+  | { readonly kind: "reveal"; readonly lane: LaneId }
+  | { readonly kind: "reveal_quarantined"; readonly quarantine: number };
 
 export type ActResult =
   | { readonly ok: true; readonly event?: EventId /** Rows touched. */; readonly count: number }

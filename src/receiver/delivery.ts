@@ -25,7 +25,7 @@ export class Delivery {
   }
 
   #outcome(answer: Answer): DeliveryOutcome {
-    if (this.conflict) return "conflict";
+    if (this.conflict && answer.status === 200) return "conflict";
     return acceptedOutcome(answer) ?? (answer.status < 500 ? "refused" : "failed");
   }
 }

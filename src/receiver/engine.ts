@@ -4,7 +4,6 @@ import type { WebhookEvent } from "../events/types.ts";
 import { Batcher } from "../inbox/batcher.ts";
 import type { HandlerRegistry } from "../inbox/dispatch.ts";
 import type { DrainOptions, DrainResult } from "../inbox/drains.ts";
-import { failureCode } from "../inbox/failure.ts";
 import type { Instruments } from "../inbox/instruments.ts";
 import type { EventId, NewEvent, NewQuarantine } from "../inbox/record.ts";
 import { Runner } from "../inbox/runner.ts";
@@ -26,6 +25,8 @@ const QUARANTINE_QUOTA = { maxRows: 1_000, maxBytes: 64 * 1024 * 1024 } as const
 
 /** Any time will do: the timer is there to be there. */
 const HOLD_MS = 86_400_000;
+/** Who is taken out of service for it gets no delivery that could prove it wrong: then one is tried again. */
+const FAILURE_COUNTS_MS = 30_000;
 
 /** An event that could not be stored rejects instead. */
 export type StoredAcceptance = Exclude<Acceptance, { outcome: "failed" }>;
@@ -50,7 +51,8 @@ export class Engine<Tx> {
   #opening: Promise<void> | null = null;
   #stopping: Promise<void> | null = null;
   #hold: Timer | null = null;
-  #acceptFailure: string | null = null;
+  /** Monotonic; null once a delivery is stored. */
+  #acceptFailedAt: number | null = null;
   #warnedAboutLate = false;
 
   constructor(options: ResolvedOptions<Tx>, inUse: InUse<Tx>) {
@@ -91,9 +93,10 @@ export class Engine<Tx> {
     return this.#housekeeping.isWorkLeft();
   }
 
-  /** Why the last delivery that was to be stored was not; null once one is. */
-  get acceptFailure(): string | null {
-    return this.#acceptFailure;
+  /** The last delivery that was to be stored was not, within half a minute. */
+  get isFailingToStore(): boolean {
+    const failedAt = this.#acceptFailedAt;
+    return failedAt !== null && this.options.clock.monotonic() - failedAt < FAILURE_COUNTS_MS;
   }
 
   get counters(): Housekeeping["counters"] {
@@ -209,7 +212,7 @@ export class Engine<Tx> {
       this.#batcher.accept(event, parsed, (error, acceptance) => {
         if (error !== null || acceptance === null) return reject(this.#notStored(error));
         if (acceptance.outcome === "failed") return reject(this.#notStored(acceptance.error));
-        this.#acceptFailure = null;
+        this.#acceptFailedAt = null;
         this.#remember(key, event, acceptance);
         if (acceptance.outcome === "duplicate" && acceptance.conflict) this.#announceConflict(event, acceptance.event);
         resolve(acceptance);
@@ -221,7 +224,7 @@ export class Engine<Tx> {
     return new Promise((resolve, reject) => {
       this.#batcher.quarantine(quarantine, (error, answer) => {
         if (error !== null || answer === null) return reject(this.#notStored(error));
-        this.#acceptFailure = null;
+        this.#acceptFailedAt = null;
         if (typeof answer === "object") return reject(this.#notStored(answer.error));
         resolve(answer);
       });
@@ -272,7 +275,7 @@ export class Engine<Tx> {
 
   #notStored(thrown: unknown): unknown {
     const error = thrown ?? new StoreError("store_unavailable", "The store did not answer for this delivery.");
-    this.#acceptFailure = failureCode(error);
+    this.#acceptFailedAt = this.options.clock.monotonic();
     return error;
   }
 

@@ -3,7 +3,8 @@ import type { Engine } from "./engine.ts";
 
 /**
  * - `stopped`: `stop()` was called.
- * - `store_unavailable`: the inbox does not answer, or the last delivery could not be stored; deliveries get 503.
+ * - `store_unavailable`: the inbox does not answer, or the last delivery could not be stored and got 503; that counts for half a
+ *   minute, since a process that is taken out of service for it gets no delivery that could be stored.
  * - `keyring_unavailable`: the secret store or the keyring provider failed when it was read last, or has no secret; what was
  *   read before serves for 10 minutes, then deliveries get 503.
  * - `worker_not_running`: an event is due, and neither `start()` nor `drain()` ran for a minute.
@@ -42,7 +43,7 @@ async function inboxReasons<Tx>(engine: Engine<Tx>): Promise<HealthReason[]> {
     const { gauges } = await engine.options.store.stats();
     const reasons: HealthReason[] = [];
     // A full disk can still be read.
-    if (engine.acceptFailure !== null) reasons.push("store_unavailable");
+    if (engine.isFailingToStore) reasons.push("store_unavailable");
     if (await engine.isWorkLeft()) reasons.push("worker_not_running");
     if (gauges.dead > 0) reasons.push("dead_letters");
     if (gauges.blockedLanes > 0) reasons.push("blocked_lanes");

@@ -74,12 +74,15 @@ export class HttpIntake<Tx> {
     return observed === null ? this.#answer(delivery) : this.#watched(delivery, observed);
   }
 
-  async #watched(delivery: Delivery, observed: Observation<DeliveryReport>): Promise<Answer> {
+  #watched(delivery: Delivery, observed: Observation<DeliveryReport>): Promise<Answer> {
     const { clock } = this.#engine().options;
     const startedAt = clock.monotonic();
-    const answer = await observed.run(() => this.#answer(delivery));
-    observed.ended(delivery.report(answer, clock.monotonic() - startedAt));
-    return answer;
+    return observed
+      .run(() => this.#answer(delivery))
+      .then((answer) => {
+        observed.ended(delivery.report(answer, clock.monotonic() - startedAt));
+        return answer;
+      });
   }
 
   async #answer(delivery: Delivery): Promise<Answer> {

@@ -1,6 +1,5 @@
 /** What a person who looks after an inbox sees and can do: `receiver.inbox`. */
 import { OncehookError } from "../errors.ts";
-import { parseEvent } from "../events/parse.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import type { ActResult, EventQuery, InboxStats, LaneQuery, Page, QuarantineQuery } from "../inbox/operations.ts";
 import type {
@@ -175,6 +174,8 @@ export class InboxOperator {
     const row = page.items.find((item) => item.id === id);
     if (row === undefined) return { ok: false, reason: "not_found" };
     if (row.raw === null) return { ok: false, reason: "body_pruned" };
+    // Loaded here: a command that only looks needs no schema, which takes longer to load than the inbox to open.
+    const { parseEvent } = await import("../events/parse.ts");
     const parsed = parseEvent(row.raw);
     if (!parsed.ok)
       throw new OncehookError(
@@ -195,6 +196,16 @@ export class InboxOperator {
 
   discardQuarantined(id: number, options?: ActOptions): Promise<ActResult> {
     return this.#act({ kind: "discard_quarantined", quarantine: id }, options);
+  }
+
+  /** Records that somebody is shown the numbers and texts of a message: to be called before they are. */
+  reveal(lane: LaneId, options?: ActOptions): Promise<ActResult> {
+    return this.#act({ kind: "reveal", lane }, options);
+  }
+
+  /** The same of a quarantined body. */
+  revealQuarantined(id: number, options?: ActOptions): Promise<ActResult> {
+    return this.#act({ kind: "reveal_quarantined", quarantine: id }, options);
   }
 
   get #actor(): Actor {

@@ -5,6 +5,7 @@ import { invalidOption, refuseUnknownOptions, textOption } from "../internal/opt
 import { Gauges, type Instrumentable } from "./gauges.ts";
 import { errorLabel, type Meters, measuring, typeLabel } from "./measuring.ts";
 import { ATTRIBUTES, DEFAULT_SYSTEM, type GaugeKey, METRICS, type Metric, metricsOf, PROCESS, SCOPE } from "./names.ts";
+import { Tally } from "./tally.ts";
 
 /** What is used of `@opentelemetry/api` 1.9. */
 export type OpenTelemetryApi = Pick<
@@ -15,7 +16,7 @@ export type OpenTelemetryApi = Pick<
 export interface OpenTelemetryOptions {
   /** Default: the one that the API's global provider gives. */
   readonly tracer?: Api.Tracer;
-  /** Default: the one that the API's global provider gives. */
+  /** Default: the one that the API's global provider gives. A second receiver of the process needs one of another name. */
   readonly meter?: Api.Meter;
   /** The attribute `messaging.system.name`. Default `"messaging_service"`. */
   readonly system?: string;
@@ -52,14 +53,24 @@ export function openTelemetry(
 }
 
 function metersOf(meter: Api.Meter): Meters {
-  const counters = new Map(metricsOf("counter").map((key) => [key, meter.createCounter(...described(METRICS[key]))]));
+  const counters = new Map(metricsOf("counter").map((key) => [key, countedBy(meter, METRICS[key])]));
   const histograms = new Map(
     metricsOf("histogram").map((key) => [key, meter.createHistogram(...described(METRICS[key]))]),
   );
   return {
-    count: (key, labels, by = 1) => counters.get(key)?.add(by, labels),
+    count: (key, labels, by = 1) => counters.get(key)?.add(labels, by),
     record: (key, value, labels) => histograms.get(key)?.record(value, labels),
   };
+}
+
+/** Counted here, and read when metrics are collected: a delivery is counted several times, and collected seldom. */
+function countedBy(meter: Api.Meter, metric: Metric): Tally {
+  const tally = new Tally();
+  const counter = meter.createObservableCounter(...described(metric));
+  counter.addCallback((result) => {
+    for (const { labels, value } of tally.counts()) result.observe(value, labels);
+  });
+  return tally;
 }
 
 function observeGauges(meter: Api.Meter, gauges: Gauges): void {

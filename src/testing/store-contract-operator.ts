@@ -6,7 +6,7 @@ async function discard(bench: Bench, sequence: number) {
   return bench.act({ kind: "discard", event: id });
 }
 
-async function onLane(bench: Bench, kind: "unblock" | "release_gap") {
+async function onLane(bench: Bench, kind: "unblock" | "release_gap" | "reveal") {
   return bench.act({ kind, lane: (await bench.lane()).id });
 }
 
@@ -179,6 +179,25 @@ export const operatorCases: readonly ContractCase[] = [
       bench.expect(gone).toEqual({ ok: false, reason: "not_found" });
       const { items } = await bench.store.findQuarantined({ limit: 10 });
       bench.expect(items).toMatchObject([{ state: "discarded" }]);
+    },
+  },
+  {
+    name: "records who was shown a message or a quarantined body, and changes nothing else",
+    async run(bench) {
+      await bench.accept(bench.event(1));
+      const quarantine = await quarantined(bench);
+      const before = await bench.lane();
+      bench.expect(await onLane(bench, "reveal")).toMatchObject({ ok: true, count: 1 });
+      bench.expect(await bench.act({ kind: "reveal_quarantined", quarantine })).toMatchObject({ ok: true, count: 1 });
+      bench.expect(await bench.lane()).toEqual(before);
+      const rows = (await bench.store.audit(10)).map(({ act, by }) => ({ act, by }));
+      bench.expect(rows).toEqual([
+        { act: "reveal_quarantined", by: "operator" },
+        { act: "reveal", by: "operator" },
+      ]);
+      const missing = { ok: false, reason: "not_found" };
+      bench.expect(await bench.act({ kind: "reveal", lane: 1e9 })).toEqual(missing);
+      bench.expect(await bench.act({ kind: "reveal_quarantined", quarantine: 1e9 })).toEqual(missing);
     },
   },
   {

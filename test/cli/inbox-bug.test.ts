@@ -1,22 +1,34 @@
 /** What an operator does after a bug: 5,000 dead letters, one look, and a replay once it is mended. */
-import { expect, it } from "vitest";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
 import type { InboxStore } from "../../src/inbox/store.ts";
 import { createReceiver, PermanentError } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { newInboxFile, SECRET } from "../receiver/bench.ts";
+import { SECRET } from "../receiver/bench.ts";
 import { contextOf, turn } from "../stores/sqlite-turns.ts";
 import { outboundEvent } from "./inbox-place.ts";
 import { Running, runToEnd } from "./running.ts";
 
 const DEAD = 5_000;
-/** Of so many messages a later event was handled. Most, for each replay is a transaction with its fsync. */
+/** Of so many messages a later event was handled. Most, for each replay is a transaction of its own. */
 const SUPERSEDED = 4_000;
-const RATE = 1_000;
+const RATE = 1_500;
+
+/** The store insists on fsync; a file system in memory is a real one without the wait for a disk. */
+const MEMORY_DISK = "/dev/shm";
+
+function newPath(): string {
+  const folder = mkdtempSync(join(existsSync(MEMORY_DISK) ? MEMORY_DISK : tmpdir(), "oncehook-bug-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  return join(folder, "inbox.db");
+}
 
 /** An inbox with the `queued` of 5,000 messages, and the `sent` of the last 4,000. */
 async function accepted(): Promise<string> {
-  const path = newInboxFile();
+  const path = newPath();
   const store = sqliteStore(path) as InboxStore<never>;
   await store.open(contextOf());
   for (let first = 0; first < DEAD; first += 250) {

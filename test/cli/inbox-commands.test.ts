@@ -64,12 +64,13 @@ describe("oncehook inbox, to look", () => {
     ]);
   });
 
-  it("shows a message without its numbers and texts, until they are asked for", async () => {
+  it("shows a message without its numbers and texts, until they are asked for, of which the audit tells", async () => {
+    const path = newInbox();
     const [story, event, masked, revealed, none] = await Promise.all([
       inbox(filled, "show", "--message", "msg_1"),
       inbox(filled, "show", "4"),
       json("message", filled, "show", "4"),
-      json("message", filled, "show", "4", "--reveal"),
+      json("message", path, "show", "4", "--reveal", "--by", "ann"),
       inbox(filled, "show", "99"),
     ]);
     expect(story.output).toMatch(/^message +msg_1\n[\s\S]*number +…02\n[\s\S]*\n3 .*message.delivery[\s\S]*failed try/);
@@ -78,6 +79,7 @@ describe("oncehook inbox, to look", () => {
     expect(masked).toMatchObject([{ peer: "…02", events: [{ body: { masked: { data: { from: "…02" } } } }] }]);
     expect(revealed).toMatchObject([{ peer: NUMBER, events: [{ body: { text: expect.stringContaining(TEXT) } }] }]);
     expect(none).toEqual({ code: 3, signal: null, output: "", errors: "error: There is no event 99.\n" });
+    expect(await json("audit", path, "audit")).toMatchObject([{ act: "reveal", by: "ann", detail: "lane 2" }]);
   });
 
   it("groups dead letters by their error, and tells the statistics, the open messages and the acts", async () => {
@@ -143,6 +145,8 @@ describe("oncehook inbox, to act", () => {
     expect(listed).toMatchObject([{ id: 1, reason: "invalid_json", hasBody: true }]);
     expect(shown).toMatchObject([{ body: { masked: expect.stringMatching(/^\[\d+ bytes that are no JSON\]$/) } }]);
     expect(revealed.output).toContain(TEXT);
+    const [told, ...others] = await json("audit", path, "audit");
+    expect([told, others]).toMatchObject([{ act: "reveal_quarantined", detail: "quarantine 1" }, []]);
     const replayed = await inbox(path, "quarantine", "replay", "1", "--json");
     expect(rowsOf("quarantineAct", replayed.output)).toMatchObject([{ result: "invalid_event" }]);
     expect(replayed.code).toBe(3);
@@ -161,11 +165,16 @@ describe("oncehook inbox, to act", () => {
     const path = newInbox();
     const holds = () =>
       readdirSync(join(path, "..")).some((name) => readFileSync(join(path, "..", name)).includes(NUMBER));
+    // Somebody else has the inbox open, so that its log stays.
+    const other = new Database(path);
+    other.prepare("select count(*) from oncehook_event").get();
     const held = await json("held", path, "export", "--number", NUMBER);
     expect(held).toHaveLength(9);
     expect(holds()).toBe(true);
     expect(await json("erase", path, "erase", "--number", NUMBER, "--yes")).toEqual([{ erased: 9 }]);
+    expect(readdirSync(join(path, ".."))).toContain("inbox.db-wal");
     expect(holds()).toBe(false);
+    other.close();
     expect(await inbox(path, "export", "--number", NUMBER)).toMatchObject({ code: 3, output: "" });
     expect(await inbox(path, "erase", "--number", NUMBER)).toMatchObject({ code: 2 });
   });

@@ -1,4 +1,5 @@
 /** The parts of `oncehook inbox` that need no process: flags, masks, questions, errors in words, and help. */
+import { readFileSync } from "node:fs";
 import { PassThrough } from "node:stream";
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
@@ -13,6 +14,7 @@ import { printable } from "../../src/cli/inbox/printable.ts";
 import { type OncehookError, SetupError, StoreError } from "../../src/errors.ts";
 import { inbound, outbound } from "../receiver/events.ts";
 import { failureOf } from "../support/failure-of.ts";
+import { SCHEMAS } from "./inbox-schemas.ts";
 
 describe("filterOf()", () => {
   const read = (args: readonly string[]) =>
@@ -141,10 +143,17 @@ describe("inWords()", () => {
     [unavailable({ sqliteCode: "SQLITE_READONLY_DIRECTORY" }), "the right to write"],
     [unavailable({ sqliteCode: "SQLITE_CORRUPT" }), "restore a backup"],
     [unavailable({ sqliteCode: "SQLITE_IOERR" }), "Not now."],
-    [unavailable({ sqlState: "28P01" }), "Not now."],
+    [unavailable({ sqlState: "28P01" }), "the password"],
+    [unavailable({ sqlState: "42501" }), "Not now."],
     [unavailable({ sqlState: null }), "the server runs"],
   ])("tells %# with the fix, and ends with 1", (error, fix) => {
     expect(inWords(error)).toMatchObject({ message: expect.stringContaining(fix), exitCode: 1, cause: error });
+  });
+
+  it("names options as the command line does", () => {
+    const invalid = (fields: Record<string, string>) => inWords(new SetupError("invalid_option", "Which?", { fields }));
+    expect(invalid({ option: "peer" })).toMatchObject({ message: expect.stringMatching(/^--number /), exitCode: 2 });
+    expect(invalid({ option: "database", encoding: "LATIN1" })).toMatchObject({ message: "Which?" });
   });
 
   it("leaves mistakes of the command line and strange errors to the program", () => {
@@ -163,6 +172,7 @@ describe("oncehook inbox", () => {
     [["unblock", "1", "--all"], "in one way what to unblock"],
     [["export"], "--number NUMBER or --message ID"],
     [["erase", "--number", "+15550100002", "--message", "msg_1"], "--number NUMBER or --message ID"],
+    [["stats", "--store", "postgres://["], "none that Postgres has"],
     [["stats", "--store", "https://example.org"], "a SQLite file or a postgres:// URL"],
   ])("calls %j a mistake before it opens anything", async (args, says) => {
     const error = await failureOf(inboxCommand().parseAsync(args, { from: "user" }));
@@ -180,5 +190,14 @@ describe("the help of oncehook inbox", () => {
 
   it("is as it was", () => {
     expect(allOf(inboxCommand()).map(helpOf).join("\n")).toMatchSnapshot();
+  });
+});
+
+describe("docs/cli.md", () => {
+  it("names every field that --json prints", () => {
+    const text = readFileSync(new URL("../../docs/cli.md", import.meta.url), "utf8");
+    const fields = Object.values(SCHEMAS).flatMap((schema) => Object.keys(schema.shape));
+    expect(fields.length).toBeGreaterThan(100);
+    expect(fields.filter((field) => !text.includes(`\`${field}\``))).toEqual([]);
   });
 });

@@ -1,4 +1,5 @@
 /** The Express and the Fastify example, as real processes that are spoken to over HTTP. */
+import { renameSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { fixtures, lifecycle, seededRandom, shuffled } from "../../src/testing/index.ts";
 import { opensslHmac } from "../signature/openssl.ts";
@@ -31,8 +32,21 @@ describe.each(["express", "fastify"] as const)("examples/%s", (name) => {
     expect((await example.post("/webhooks", "{}")).status).toBe(401);
     const got = await fetch(`${example.url}/webhooks`);
     expect([got.status, got.headers.get("allow")]).toEqual([405, "POST, PUT"]);
-    const health = await fetch(`${example.url}/health`);
-    expect([health.status, await health.json()]).toEqual([200, { status: "ok", reasons: [] }]);
+  });
+
+  it("tells a supervisor that it lives, and a balancer whether it can store deliveries", async () => {
+    const example = await RunningExample.start(name);
+    const answers = async () => {
+      const [alive, ready] = await Promise.all(["/healthz", "/readyz"].map((path) => fetch(`${example.url}${path}`)));
+      return [alive?.status, await alive?.json(), ready?.status, await ready?.json()];
+    };
+    expect(await answers()).toEqual([200, { status: "ok" }, 200, { status: "ok", reasons: [] }]);
+    // As a careless clean-up does: what the open connection writes now, no restart would find.
+    renameSync(example.inboxPath, `${example.inboxPath}.moved`);
+    const answer = () => example.deliver(event()).then(({ status }) => status);
+    await expect.poll(answer, { timeout: 15_000 }).toBe(503);
+    const unready = { status: "degraded", reasons: ["store_unavailable"] };
+    expect(await answers()).toEqual([200, { status: "ok" }, 503, unready]);
   });
 
   it("records and prints each event once, in order, whatever the arrival (RCV-6, RCV-7, RCV-10, RCV-11)", async () => {

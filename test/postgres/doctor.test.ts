@@ -33,6 +33,18 @@ it("finds a server that does not wait for the disk with the application's commit
   expect(findings.map(({ code }) => code)).toEqual(["commits_asynchronous"]);
 });
 
+it("goes on where the server has one connection to give", async () => {
+  const schema = await newInbox();
+  const role = `doctor_${schema}`;
+  await sql(`create role ${role} login password 'secret' connection limit 1; grant usage on schema ${schema} to ${role};
+    grant all on all tables in schema ${schema} to ${role}; grant all on all sequences in schema ${schema} to ${role}`);
+  onTestFinished(() => sql(`drop owned by ${role}; drop role ${role}`).then(() => {}));
+  const { pathname } = new URL(inject("postgresUrl"));
+  const findings = await diagnose({ store: urlOf({ user: role, database: pathname.slice(1) }), schema });
+  expect(findings.map(({ code, level }) => `${code}: ${level}`)).toContain("clock: skipped");
+  expect(findings.map(({ code, level }) => `${code}: ${level}`)).toContain("inbox: ok");
+});
+
 it("finds a clock that differs from the database's", async () => {
   const flags = { store: inject("postgresUrl"), schema: await newInbox() };
   const findings = await findingsOf(flags, { clock: clockAt(-600_000) });

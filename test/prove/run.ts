@@ -1,15 +1,27 @@
 /** `npm run prove -- NAME [--full]`: runs a proof programme; without a name it lists them. The last line says what was shown. */
 import { parseArgs } from "node:util";
+import { sidecar } from "../cli/sidecar-programme.ts";
 import { sends } from "../client/programme.ts";
 import { endToEnd } from "../end-to-end/programme.ts";
 import { forwarding } from "../forward/programme.ts";
+import { leak } from "../leak/programme.ts";
 import { acrossMachines } from "../machines/programme.ts";
 import { outages } from "../outages/programme.ts";
 import { postgres } from "../postgres/programme.ts";
 import { rotations } from "../rotation/programme.ts";
 import type { Programme } from "./programme.ts";
 
-const PROGRAMMES: readonly Programme[] = [endToEnd, forwarding, acrossMachines, outages, postgres, rotations, sends];
+const PROGRAMMES: readonly Programme[] = [
+  endToEnd,
+  forwarding,
+  leak,
+  acrossMachines,
+  outages,
+  postgres,
+  rotations,
+  sends,
+  sidecar,
+];
 
 const { values, positionals } = parseArgs({
   options: { full: { type: "boolean", default: false } },

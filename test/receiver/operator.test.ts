@@ -1,4 +1,4 @@
-/** What an operator sees and does: `receiver.inbox`, `health()`, the hooks and the counters. */
+/** What an operator sees and does: `receiver.inbox`, the hooks and the counters. */
 import { describe, expect, it } from "vitest";
 import {
   type DeadLetterNotice,
@@ -7,7 +7,6 @@ import {
   PermanentError,
   RetryAfter,
   SetupError,
-  StoreError,
 } from "../../src/index.ts";
 import { deferred, idleTurns, memoryBench, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
@@ -115,61 +114,6 @@ describe("receiver.inbox", () => {
     expect((await receiver.inbox.find()).items).toMatchObject([{ raw: null, state: "discarded" }]);
     expect((await deliver(body)).body).toBe('{"outcome":"duplicate"}');
     expect((await receiver.inbox.audit())[0]).toMatchObject({ act: "erase", by: "ann" });
-  });
-});
-
-describe("health()", () => {
-  it("is ok for a started receiver, and tells of pauses and quarantined bodies", async () => {
-    const { receiver, deliver } = memoryBench();
-    receiver.onAny(() => {});
-    await receiver.start();
-    expect(await receiver.health()).toEqual({ status: "ok", reasons: [] });
-    receiver.pause();
-    await deliver("junk");
-    expect(await receiver.health()).toEqual({ status: "degraded", reasons: ["worker_paused", "quarantined"] });
-    receiver.resume();
-    expect((await receiver.health()).reasons).toEqual(["quarantined"]);
-  });
-
-  it("tells of a store that does not answer or open", async () => {
-    const { receiver, store } = memoryBench();
-    store.faults.open = new Error("down");
-    expect((await receiver.health()).reasons).toEqual(["store_unavailable"]);
-    store.faults.open = null;
-    store.faults.reads = new Error("down");
-    expect((await receiver.health()).reasons).toEqual(["store_unavailable"]);
-    store.faults.reads = null;
-    expect((await receiver.health()).status).toBe("ok");
-  });
-
-  it("tells that deliveries get 503, until one is stored again", async () => {
-    const { receiver, deliver, store } = sqliteBench();
-    const reasons = async () => (await receiver.health()).reasons;
-    for (const text of [body, "junk"]) {
-      store.faults.step = new StoreError("store_full", "The disk is full.");
-      expect((await deliver(text)).status).toBe(503);
-      expect(await reasons()).toContain("store_unavailable");
-      store.faults.step = null;
-      expect(await reasons()).toContain("store_unavailable");
-      expect((await deliver(text)).status).toBe(200);
-      expect(await reasons()).not.toContain("store_unavailable");
-    }
-  });
-
-  it("tells when every handler failed and the worker paused itself, and when that is over", async () => {
-    const { receiver, deliver, clock, codes } = sqliteBench({ concurrency: 4 });
-    let works = false;
-    receiver.onAny(() => {
-      if (!works) throw new Error("The database is down.");
-    });
-    await receiver.start();
-    await Promise.all(Array.from({ length: 25 }, (_, index) => deliver(inbound({ messageId: `m ${index}` }))));
-    await until(() => codes().includes("worker_paused"));
-    expect((await receiver.health()).reasons).toEqual(["worker_paused"]);
-    works = true;
-    await clock.advance(40_000);
-    await until(async () => (await receiver.inbox.stats()).counters.handled === 25);
-    expect(await receiver.health()).toEqual({ status: "ok", reasons: [] });
   });
 });
 

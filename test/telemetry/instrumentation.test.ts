@@ -7,6 +7,7 @@ import type {
   DeliveryReport,
   Instrumentation,
 } from "../../src/inbox/instrumentation.ts";
+import { Instruments } from "../../src/inbox/instruments.ts";
 import { createReceiver, PermanentError, RetryAfter, SetupError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { type Bench, incoming, MINUTE, memoryBench, SECRET, sqliteBench, until } from "../receiver/bench.ts";
@@ -99,8 +100,11 @@ describe("what is told of a delivery", () => {
     });
     await bench.deliver(inbound({ messageId: "one", text: "well" }));
     await bench.deliver(inbound({ messageId: "two", text: "fail" }));
+    // Other content under its identity, and it is not handled either.
+    await bench.deliver(inbound({ messageId: "two", text: "other" }));
     expect(heard.deliveries.map(told)).toEqual([
       ["handled", 200, null, "current"],
+      ["failed", 503, "not_handled", "current"],
       ["failed", 503, "not_handled", "current"],
     ]);
   });
@@ -233,13 +237,25 @@ describe("an instrumentation", () => {
     let asked = 0;
     const ask = () => void asked++ as undefined;
     bench.receiver.instrument({ isListening: () => listens, delivery: ask, attempt: ask, commit: ask });
+    const another = listenTo(bench);
     bench.receiver.onAny(() => {});
     await bench.deliver(inbound());
     await bench.receiver.drain();
     expect(asked).toBe(0);
+    expect([another.deliveries.length, another.attempts.length]).toEqual([1, 1]);
     listens = true;
     await bench.deliver(inbound({ messageId: "another" }));
     expect(asked).toBeGreaterThan(0);
+  });
+
+  it("that does not listen is as good as none", () => {
+    const { logger, clock } = sqliteBench();
+    const instruments = new Instruments(logger, clock);
+    let listens = false;
+    instruments.add({ isListening: () => listens, commit: () => {} });
+    expect(instruments.hears("commit")).toBe(false);
+    listens = true;
+    expect((["delivery", "attempt", "commit"] as const).filter((what) => instruments.hears(what))).toEqual(["commit"]);
   });
 
   it("of the new receiver is used after a reload", async () => {

@@ -2,11 +2,12 @@
 import { Command } from "commander";
 import { systemClock } from "../../internal/clock.ts";
 import { NEGATIVE } from "../failure.ts";
+import { counted, printable } from "../inbox/printable.ts";
 import { addStoreFlags } from "../inbox-address.ts";
 import { addSecretFlag, CLIENT_SECRET, WEBHOOK_SECRET } from "../secret-input.ts";
 import { addOutputFlags, type OutputFlags, Terminal } from "../terminal.ts";
 import type { DoctorFlags } from "./examine.ts";
-import { counted, type Finding, type Level } from "./finding.ts";
+import type { Finding, Level } from "./finding.ts";
 
 const EXAMPLES = `
 What cannot be looked at without a flag is skipped. It exits with 0 if there is no problem, and with 3 if there is one.
@@ -59,7 +60,7 @@ const WIDTH = "problem".length;
 
 function findingText({ level, code, what, fix }: Finding, terminal: Terminal): string {
   const head = terminal.style(STYLES[level], level.padEnd(WIDTH));
-  const told = `${head}  ${what} (${code})`;
+  const told = `${head}  ${printable(what)} (${code})`;
   if (fix === null) return told;
-  return `${told}\n${" ".repeat(WIDTH)}  ${level === "skipped" ? "with" : "fix:"} ${fix}`;
+  return `${told}\n${" ".repeat(WIDTH)}  ${level === "skipped" ? "with" : "fix:"} ${printable(fix)}`;
 }

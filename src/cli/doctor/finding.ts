@@ -1,4 +1,5 @@
 /** What a check of `oncehook doctor` found, and how it is mended. */
+import { counted } from "../inbox/printable.ts";
 
 /** `problem` ends the command with 3; `warning` may be meant so; `skipped` could not be looked at. */
 export type Level = "ok" | "warning" | "problem" | "skipped";
@@ -27,11 +28,6 @@ export function problem(code: string, what: string, fix: string): Finding {
 
 export function skipped(code: string, what: string, fix: string): Finding {
   return { code, level: "skipped", what, fix };
-}
-
-/** `3 dead letters`, `1 dead letter`. */
-export function counted(count: number, noun: string, plural = `${noun}s`): string {
-  return `${count.toLocaleString("en-US")} ${count === 1 ? noun : plural}`;
 }
 
 /** With a capital at its beginning. */

@@ -1,6 +1,7 @@
 /** The numbers of the API client: whether they can send, and whether their webhooks come here. */
 import type { PhoneNumber, WebhookDefaults } from "../../client/types.ts";
-import { counted, type Finding, named, ok, problem, warning } from "./finding.ts";
+import { counted } from "../inbox/printable.ts";
+import { type Finding, named, ok, problem, warning } from "./finding.ts";
 import { isSameUrl } from "./target.ts";
 import type { Expected } from "./webhooks.ts";
 

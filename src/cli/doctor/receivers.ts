@@ -2,7 +2,8 @@
 import type { InstanceRecord } from "../../inbox/store.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
 import { compileKeyring } from "../../signature/keyring.ts";
-import { counted, type Finding, lasting, ok, problem, skipped, warning } from "./finding.ts";
+import { counted } from "../inbox/printable.ts";
+import { type Finding, lasting, ok, problem, skipped, warning } from "./finding.ts";
 import type { Opened } from "./store-open.ts";
 
 /** A receiver says every 10 seconds that it lives; a rotation counts those that did so within this time. */

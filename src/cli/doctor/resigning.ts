@@ -9,7 +9,7 @@ const FUTURE_MS = 5 * 60_000;
 
 export function resigningFindings({ stats, inbox }: Opened): Finding[] {
   const { toleranceMs } = inbox.rules;
-  if (stats.serviceResigns) return [ok("retries", "The service signs its retries anew: a shorter tolerance would do.")];
+  if (stats.serviceResigns) return [ok("retries", "The service signs its retries anew.")];
   if (toleranceMs - FUTURE_MS >= SCHEDULE_MS)
     return [ok("retries", "Not seen that the service signs retries anew; the tolerance covers its last one.")];
   const what = `Not seen that the service signs retries anew, and the tolerance of ${lasting(toleranceMs)} ends before its last retry.`;

@@ -1,6 +1,7 @@
 /** What waits in the inbox: for a worker longer than it should, or for a person. */
 import type { Clock } from "../../internal/clock.ts";
-import { counted, type Finding, lasting, ok, problem } from "./finding.ts";
+import { counted } from "../inbox/printable.ts";
+import { type Finding, lasting, ok, problem } from "./finding.ts";
 import type { Opened } from "./store-open.ts";
 
 /** No gap is waited for any longer; what failed is retried meanwhile. */
@@ -15,13 +16,15 @@ export async function waitingFindings({ inbox, stats }: Opened, clock: Clock): P
   const findings: Finding[] = [];
   if (oldestPendingAt !== null && oldestPendingAt < clock.now() - LONGEST_WAIT_MS) {
     const what = `${counted(gauges.pending, "event")} pending${age(oldestPendingAt)}.`;
-    const fix = 'Look why: "oncehook inbox ls --state pending". Handlers may be too slow, failing, or not running.';
+    const fix =
+      'Look why: "oncehook inbox ls --state pending --oldest". Handlers may be too slow, failing, or not running.';
     findings.push(problem("backlog", what, fix));
   }
   if (gauges.dead > 0) {
     const { items } = await inbox.find({ states: ["dead"], order: "oldest", limit: 1 });
     const what = `${counted(gauges.dead, "dead letter")}${age(items[0]?.acceptedAt)}; kept for ${KEPT_DAYS} days.`;
-    const fix = '"oncehook inbox ls --group-by error", mend the cause, then "oncehook inbox replay --state dead".';
+    const fix =
+      '"oncehook inbox ls --group-by error", mend the cause, then "oncehook inbox replay --all --skip-superseded".';
     findings.push(problem("dead_letters", what, fix));
   }
   if (gauges.blockedLanes > 0) {

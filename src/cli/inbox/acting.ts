@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { OncehookError } from "../../errors.ts";
 import type { ActResult } from "../../inbox/store.ts";
 import { NEGATIVE } from "../failure.ts";
-import { print, type Terminal } from "../terminal.ts";
+import type { Terminal } from "../terminal.ts";
 import { printable } from "./printable.ts";
 
 export interface ActFlags {
@@ -60,8 +60,8 @@ export async function actOnEach(
     const event = result.ok && noun !== "event" && result.event !== undefined ? { event: result.event } : {};
     const said = result.ok ? done : `left as it is: ${REASONS[result.reason]}`;
     const row = { [noun]: id, ...event, result: result.ok ? done : result.reason };
-    const line = `${noun} ${id}${"event" in event ? ` (event ${event.event})` : ""}: ${said}\n`;
-    await print(terminal.json ? `${JSON.stringify(row)}\n` : printable(line.trimEnd()).concat("\n"));
+    const line = `${noun} ${id}${"event" in event ? ` (event ${event.event})` : ""}: ${said}`;
+    await terminal.result(row, () => printable(line));
   }
 }
 

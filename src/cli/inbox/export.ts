@@ -1,7 +1,7 @@
 /** `oncehook inbox export`: everything that is held on a person or a message, for whoever asks for it. */
 import { Command } from "commander";
 import { NEGATIVE } from "../failure.ts";
-import { print } from "../terminal.ts";
+import { jsonLine, print } from "../terminal.ts";
 import { type InboxFlags, withInbox, withInboxFlags } from "./opening.ts";
 import { counted } from "./printable.ts";
 import { addSubjectFlags, type SubjectFlags, subjectOf } from "./subject-flags.ts";
@@ -19,7 +19,7 @@ export function exportCommand(): Command {
     await withInbox(flags, async (inbox, terminal) => {
       let count = 0;
       for await (const record of inbox.exportSubject(subject)) {
-        await print(`${JSON.stringify(record)}\n`);
+        await print(jsonLine(record));
         count++;
       }
       terminal.note(count === 0 ? "Nothing is held." : `${counted(count, "record")}.`);

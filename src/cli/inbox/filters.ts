@@ -71,7 +71,7 @@ export function ids(text: string, before: readonly number[] = []): readonly numb
 }
 
 /** An age, or an instant; in epoch milliseconds. */
-export function moment(text: string): number {
+function moment(text: string): number {
   if (/^\d+(?:\.\d+)?(?:ms|s|m|h|d)$/.test(text)) return systemClock.now() - duration(text);
   return instant(text);
 }

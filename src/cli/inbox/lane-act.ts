@@ -50,7 +50,9 @@ export function laneCommand(command: Command, act: LaneAct): Command {
       if (list) {
         const page = await inbox.findLanes({ statuses: [act.status], limit: 1_000 });
         const items = page.items.map(summaryShape);
-        return printPage(terminal, { items, next: null }, { text: lanesText, noun: "message" });
+        await printPage(terminal, { items, next: null }, { text: lanesText, noun: "message" });
+        if (page.next !== null) terminal.note(`There are more: these are the newest ${items.length}.`);
+        return;
       }
       const found = await meant(inbox, act, lanes, flags);
       if (found.length === 0) terminal.note(`There is nothing to ${act.verb}.`);

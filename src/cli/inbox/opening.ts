@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { OncehookError, SetupError } from "../../errors.ts";
 import { silentLogger } from "../../internal/logger.ts";
 import type { Inbox } from "../../receiver/open-inbox.ts";
-import { CommandError, FAILURE } from "../failure.ts";
+import { CommandError, FAILURE, USAGE_MISTAKE } from "../failure.ts";
 import { addStoreFlags, type StoreFlags, storeAt } from "../inbox-address.ts";
 import { addOutputFlags, type OutputFlags, Terminal } from "../terminal.ts";
 
@@ -46,6 +46,14 @@ export async function openAt(flags: StoreFlags, migrate: "check" | "auto" = "che
 /** Of these the command line is the cause, and nothing was tried. */
 const MISTAKES: readonly string[] = ["invalid_option", "invalid_argument", "no_inbox"];
 
+/** Options that have another name on the command line. */
+const OF_OPTIONS: Readonly<Record<string, string>> = {
+  database:
+    'The address is none that Postgres has: postgres://user:password@host:5432/database, with "@" in it as %40, "/" as %2F.',
+  peer: "--number takes the whole number, at least three characters.",
+  messageId: "--message takes the whole id, at least three characters.",
+};
+
 const OF_SQLITE: Readonly<Record<string, string>> = {
   SQLITE_NOTADB: "It is no SQLite database: check the path.",
   SQLITE_CANTOPEN: "Check that it is a file, and that this user may read and write it.",
@@ -53,14 +61,24 @@ const OF_SQLITE: Readonly<Record<string, string>> = {
   SQLITE_CORRUPT: "The file is damaged: restore a backup.",
 };
 
+const OF_POSTGRES: Readonly<Record<string, string>> = {
+  "28": "Check the user and the password in the address.",
+  "3D": "Check the database's name in the address.",
+};
+
 /** The same error with the cause and the fix as a user of the command knows them. */
 export function inWords(error: unknown): unknown {
   if (!(error instanceof OncehookError)) return error;
-  const { code, message } = error;
-  if (error instanceof SetupError && MISTAKES.includes(code)) return error;
+  const { code, message, fields } = error;
+  if (error instanceof SetupError && MISTAKES.includes(code)) {
+    const text = OF_OPTIONS[String(fields.option)];
+    // The encoding of a database has an option's name too, and a text of its own.
+    if (text === undefined || fields.encoding !== undefined) return error;
+    return new CommandError(text, USAGE_MISTAKE, { cause: error });
+  }
   const ending = (text: string) => new CommandError(text, FAILURE, { cause: error });
   if (code === "migration_needed") {
-    const { schema, newest } = error.fields;
+    const { schema, newest } = fields;
     return ending(
       `The inbox has schema ${schema}, and this version needs ${newest}: run "oncehook inbox migrate" on it.`,
     );
@@ -76,5 +94,6 @@ function adviceFor({ fields }: OncehookError): string {
     const code = Object.keys(OF_SQLITE).find((known) => sqliteCode === known || sqliteCode.startsWith(`${known}_`));
     return (code && OF_SQLITE[code]) ?? "";
   }
-  return sqlState === null ? "Check that the server runs, and that the address is right." : "";
+  if (typeof sqlState === "string") return OF_POSTGRES[sqlState.slice(0, 2)] ?? "";
+  return "Check that the server runs, and that the address is right.";
 }

@@ -46,7 +46,7 @@ function quarantineText(rows: readonly QuarantineShape[]): string {
   return printableTable(["id", "accepted", "reason", "secret", "state", "bytes"], rows.map(cells));
 }
 
-interface ShowFlags extends InboxFlags {
+interface ShowFlags extends InboxFlags, ActFlags {
   readonly reveal?: true;
 }
 
@@ -54,11 +54,12 @@ function showCommand(): Command {
   const command = new Command("show")
     .description("show one")
     .argument("<body>", "its id", wholeNumber(1))
-    .option("--reveal", "show its numbers and texts, which are masked otherwise");
-  return withInboxFlags(command, ["oncehook inbox quarantine show 3 --reveal --store inbox.db"]).action(
+    .option("--reveal", "show its numbers and texts, which are masked otherwise; the audit tells of it");
+  return withInboxFlags(addByFlag(command), ["oncehook inbox quarantine show 3 --reveal --store inbox.db"]).action(
     (id: number, flags: ShowFlags) =>
       withInbox(flags, async (inbox, terminal) => {
         const row = await quarantinedOf(inbox, id);
+        if (flags.reveal === true) await inbox.revealQuarantined(id, actorOf(flags));
         const shape = { ...quarantineShape(row), body: bodyShape(row.raw, flags.reveal === true) };
         const { reason, slot, scope, state, replayedAs, signedAt, acceptedAt } = row;
         await terminal.result(shape, () =>

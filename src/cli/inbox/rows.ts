@@ -1,6 +1,6 @@
 /** Prints rows: a table for people, an object a line for programs. */
 import type { Page } from "../../inbox/store.ts";
-import { print, type Terminal } from "../terminal.ts";
+import { jsonLine, print, type Terminal } from "../terminal.ts";
 
 export async function printRows<T extends object>(
   terminal: Terminal,
@@ -8,7 +8,7 @@ export async function printRows<T extends object>(
   text: (rows: readonly T[]) => string,
 ): Promise<void> {
   if (rows.length === 0) return;
-  await print(terminal.json ? rows.map((row) => `${JSON.stringify(row)}\n`).join("") : text(rows));
+  await print(terminal.json ? rows.map(jsonLine).join("") : text(rows));
 }
 
 /** Says where the next page begins, and that there is nothing. */

@@ -2,13 +2,14 @@
 import { Command } from "commander";
 import { CommandError, USAGE_MISTAKE } from "../failure.ts";
 import { wholeNumber } from "../flags.ts";
+import { type ActFlags, actorOf, addByFlag } from "./acting.ts";
 import { eventOf, lanesOf } from "./find-event.ts";
 import { eventsText } from "./ls.ts";
 import { type InboxFlags, withInbox, withInboxFlags } from "./opening.ts";
 import { factsText, printable, printableTable, timeText } from "./printable.ts";
 import { type MessageShape, messageShape, type ShownBody } from "./shapes.ts";
 
-interface ShowFlags extends InboxFlags {
+interface ShowFlags extends InboxFlags, ActFlags {
   readonly message?: string;
   readonly client?: string;
   readonly reveal?: true;
@@ -20,8 +21,8 @@ export function showCommand(): Command {
     .argument("[event]", "the event's id", wholeNumber(1))
     .option("--message <id>", "the message with all of its events, instead of one event")
     .option("--client <id>", "the API client of the message, if several have the same id")
-    .option("--reveal", "show numbers and texts, which are masked otherwise");
-  return withInboxFlags(command, [
+    .option("--reveal", "show numbers and texts, which are masked otherwise; the audit tells of it");
+  return withInboxFlags(addByFlag(command), [
     "oncehook inbox show 17 --store inbox.db",
     "oncehook inbox show --message msg_1 --store inbox.db",
     "oncehook inbox show 17 --reveal --json --store inbox.db",
@@ -35,6 +36,7 @@ export function showCommand(): Command {
       for (const id of lanes) {
         const lane = await inbox.lane(id);
         if (lane === null) continue;
+        if (reveal) await inbox.reveal(id, actorOf(flags));
         const shape = messageShape(lane, { reveal, only: event });
         await terminal.result(shape, () => (event === undefined ? storyText(shape) : eventText(shape)));
       }

@@ -32,9 +32,17 @@ export function act(moment: MemoryMoment, request: Act): ActResult {
       row.state = "discarded";
       return { ok: true, count: 1 };
     }
+    case "reveal":
+      return there(state.lanes.has(request.lane));
+    case "reveal_quarantined":
+      return there(state.quarantine.has(request.quarantine));
     default:
       return request satisfies never;
   }
+}
+
+function there(isThere: boolean): ActResult {
+  return isThere ? { ok: true, count: 1 } : { ok: false, reason: "not_found" };
 }
 
 function kept({ state }: MemoryMoment, lane: LaneState | undefined, result: ActResult): ActResult {

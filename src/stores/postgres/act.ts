@@ -60,9 +60,18 @@ async function perform(work: Workspace, request: Act): Promise<ActResult> {
       await letGo(work, row, { state: HELD.discarded, replayedAs: null });
       return { ok: true, count: 1 };
     }
+    case "reveal":
+      return there(work.session, "lane", request.lane);
+    case "reveal_quarantined":
+      return there(work.session, "quarantine", request.quarantine);
     default:
       return request satisfies never;
   }
+}
+
+async function there({ rows }: Session, table: "lane" | "quarantine", id: number): Promise<ActResult> {
+  const found = await rows(`is_${table}`, `select 1 from {}.${table} where id = $1::bigint`, [id]);
+  return found.length === 0 ? { ok: false, reason: "not_found" } : { ok: true, count: 1 };
 }
 
 async function eventOf(work: Workspace, id: number): Promise<LaneEvent | undefined> {

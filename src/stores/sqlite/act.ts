@@ -48,9 +48,18 @@ function perform(work: Work, request: Exclude<Act, { kind: "erase" }>): ActResul
       letGo(work, row, HELD.discarded, null);
       return { ok: true, count: 1 };
     }
+    case "reveal":
+      return there(work, "oncehook_lane", request.lane);
+    case "reveal_quarantined":
+      return there(work, "oncehook_quarantine", request.quarantine);
     default:
       return request satisfies never;
   }
+}
+
+function there({ db }: Work, table: "oncehook_lane" | "oncehook_quarantine", id: number): ActResult {
+  const row = db.prepare(`select 1 from ${table} where id = ?`).get(id);
+  return row === undefined ? { ok: false, reason: "not_found" } : { ok: true, count: 1 };
 }
 
 interface TargetRow {

@@ -1,6 +1,8 @@
 /** The checks of `oncehook doctor` that are rules of their own: versions, guessing, clocks, addresses. */
+import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { ServiceClock } from "../../../src/cli/doctor/clocks.ts";
+import { doctorCommand } from "../../../src/cli/doctor/command.ts";
 import { lasting, named } from "../../../src/cli/doctor/finding.ts";
 import { runtimeFindings, thisRuntime } from "../../../src/cli/doctor/runtime.ts";
 import { bitsOf, LEAST_BITS } from "../../../src/cli/doctor/secret.ts";
@@ -95,6 +97,32 @@ describe("an address", () => {
     expect(shownUrl("https://user:pass@hooks.example.com/in/s3cr3t?token=1")).toBe("https://hooks.example.com");
     expect(shownUrl("s3cr3t")).toBe("the address");
     expect(isPrivate("0.0.0.0")).toBe(true);
+  });
+});
+
+describe("the help of oncehook doctor", () => {
+  it("names each flag, what it lets be looked at, and examples", () => {
+    let text = "";
+    doctorCommand()
+      .configureOutput({ writeOut: (part) => (text += part), getOutHelpWidth: () => 100 })
+      .outputHelp();
+    expect(text).toMatchSnapshot();
+  });
+});
+
+describe("docs/cli.md", () => {
+  it("lists the codes that there are", () => {
+    const folder = new URL("../../../src/cli/doctor/", import.meta.url);
+    const sources = readdirSync(folder).map((file) => readFileSync(new URL(file, folder), "utf8"));
+    const page = readFileSync(new URL("../../../docs/cli.md", import.meta.url), "utf8");
+    const [, section = ""] = page.split("\n## doctor\n");
+    const rows = (section.split("\n## ")[0] ?? "").matchAll(/^\| ((?:`[a-z_]+`[,;]? ?)+)\|/gm);
+    const documented = [...rows].flatMap(([, cell = ""]) => [...cell.matchAll(/`([a-z_]+)`/g)].map(([, code]) => code));
+    const said = sources.join("\n").matchAll(/(?:problem|warning|found|make)\(\s*"([a-z_]+)"/g);
+    const codes = [...said].map(([, code]) => code);
+    expect(codes.length).toBeGreaterThan(30);
+    expect(documented).toEqual(expect.arrayContaining(codes));
+    expect(new Set(documented).size).toBe(documented.length);
   });
 });
 

@@ -1,97 +1,32 @@
 /** Prepared misconfigurations, each in a place where all else is well: real files, real inboxes, the emulator. */
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync } from "node:fs";
 import { dirname, join } from "node:path";
-import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nodeWebhook } from "../../../adapters/node.ts";
-import type { DoctorFlags, Surroundings } from "../../../src/cli/doctor/examine.ts";
-import { installedBeside, thisRuntime } from "../../../src/cli/doctor/runtime.ts";
-import { createEmulator, type Emulator } from "../../../src/emulator/index.ts";
+import { thisRuntime } from "../../../src/cli/doctor/runtime.ts";
+import type { WebhookDefaults } from "../../../src/client/index.ts";
+import { createEmulator } from "../../../src/emulator/index.ts";
+import type { InboxStore } from "../../../src/inbox/store.ts";
 import { createReceiver } from "../../../src/index.ts";
+import type { Clock } from "../../../src/internal/clock.ts";
 import { silentLogger } from "../../../src/internal/logger.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
-import { turn } from "../../stores/sqlite-turns.ts";
+import { sqliteStore } from "../../../src/stores/sqlite.ts";
+import { contextOf } from "../../stores/sqlite-turns.ts";
 import { dead, handle, handled, outboundEvent } from "../inbox-place.ts";
+import {
+  type Case,
+  counting,
+  filled,
+  pending,
+  quarantined,
+  twoKeyrings,
+  waiting,
+  withMeta,
+  withPackage,
+} from "./cases.ts";
 import { clockAt, diagnose, newFile, newFolder, newInbox, newServer, PLENTY, SECRET } from "./scene.ts";
-
-const HOUR = 3_600_000;
-
-interface Case {
-  readonly flags?: DoctorFlags;
-  readonly around?: Partial<Surroundings>;
-}
-
-/** Makes a package of this version be found beside the application. */
-function withPackage(name: string, version: string): Partial<Surroundings> {
-  const folder = newFolder();
-  mkdirSync(join(folder, "node_modules", name), { recursive: true });
-  writeFileSync(join(folder, "node_modules", name, "package.json"), JSON.stringify({ name, version }));
-  return { runtime: { ...thisRuntime(), node: "20.19.0", installed: installedBeside(join(folder, "package.json")) } };
-}
-
-async function withMeta(meta: Readonly<Record<string, number>>): Promise<Case> {
-  const store = await newInbox({ beat: null });
-  const db = new Database(store);
-  for (const [key, value] of Object.entries(meta)) {
-    db.prepare("update oncehook_meta set value = ? where key = ?").run(value, key);
-  }
-  db.close();
-  return { flags: { store } };
-}
-
-const filled = async (endOf: Parameters<typeof handle>[2]): Promise<Case> => {
-  const fill = (store: Parameters<typeof handle>[0]) => handle(store, [outboundEvent("queued", "msg_1")], endOf);
-  return { flags: { store: await newInbox({ fill }) } };
-};
-
-const pending = (agoMs: number): Promise<string> =>
-  newInbox({ agoMs, fill: async (store) => void (await store.step(turn<never>({ accepts: [late(agoMs)] }))) });
-const late = (agoMs: number) => outboundEvent("queued", "msg_1", { signedAt: Date.now() - agoMs });
-
-const counting = async (counters: Record<string, number>): Promise<Case> => ({
-  flags: { store: await newInbox({ beat: { counters } }) },
-});
-
-const TARGET = "https://hooks.example.com/webhooks";
-
-/** The service, told of a good target; `change` spoils something. */
-async function service(change: (emulator: Emulator) => void, flags: DoctorFlags = {}): Promise<Case> {
-  const emulator = await createEmulator({
-    ...{ logger: silentLogger, inboundUrl: TARGET, deliveryUrl: TARGET, allowPublicTargets: true },
-    unspecified: { "webhooks.exposeEndpointUrl": true },
-  });
-  onTestFinished(() => emulator.close());
-  change(emulator);
-  const { url: baseUrl, clientId, clientSecret } = emulator;
-  return { flags: { baseUrl, clientId, clientSecretFile: newFile(clientSecret), ...flags } };
-}
-
-/** One kind's default webhook, changed as a user changes it. */
-async function webhook(update: object): Promise<Case> {
-  const prepared = await service(() => {});
-  const { baseUrl = "", clientId = "" } = prepared.flags ?? {};
-  const { createClient } = await import("../../../src/client/index.ts");
-  const { readFileSync } = await import("node:fs");
-  const clientSecret = readFileSync(prepared.flags?.clientSecretFile ?? "", "utf8");
-  const client = createClient({ baseUrl, clientId, clientSecret, logger: silentLogger });
-  await client.webhooks.update("inbound", { signingEnabled: true, secret: SECRET, ...update });
-  return prepared;
-}
-
-/** Only the numbers of which one can send stay as they should be. */
-const mended = (emulator: Emulator) => {
-  const good = { status: "ACTIVE", smsEnabled: true, campaignRegId: "camp_1" } as const;
-  for (const { numberId } of emulator.control.numbers()) emulator.control.updateNumber(numberId, good);
-};
-const everyNumber = (fields: Parameters<Emulator["control"]["updateNumber"]>[1]) => (emulator: Emulator) => {
-  mended(emulator);
-  for (const { numberId } of emulator.control.numbers()) emulator.control.updateNumber(numberId, fields);
-};
-
-const answering = async (status: number, headers = {}): Promise<Case> => {
-  const url = await newServer((_request, response) => void response.writeHead(status, headers).end("{}"));
-  return { flags: { url }, around: {} };
-};
+import { altering, answering, everyNumber, mended, refusing, service, TARGET, webhook } from "./service-cases.ts";
 
 /** By the code that must be found, as the only problem. */
 const PROBLEMS: Readonly<Record<string, () => Case | Promise<Case>>> = {
@@ -119,24 +54,10 @@ const PROBLEMS: Readonly<Record<string, () => Case | Promise<Case>>> = {
   }),
   no_receiver: async () => ({ flags: { store: await newInbox({ beat: null }) } }),
   worker_not_running: async () => ({ flags: { store: await pending(120_000) }, around: { clock: clockAt() } }),
-  backlog: async () => {
-    // Waits for a gap, so that no worker is missing.
-    const event = outboundEvent("sent", "msg_1", { gapWaitMs: 4 * HOUR, signedAt: Date.now() - 2 * HOUR });
-    const fill = async (store: Parameters<typeof handle>[0]) =>
-      void (await store.step(turn<never>({ accepts: [{ ...event, occurredAt: Date.now() + 4 * HOUR }] })));
-    return { flags: { store: await newInbox({ agoMs: 2 * HOUR, fill }) } };
-  },
+  // Waits for a gap, so that no worker is missing.
+  backlog: async () => ({ flags: { store: await waiting(2 * 3_600_000) } }),
   dead_letters: () => filled(dead),
-  quarantined: async () => {
-    const kept = { reason: "invalid_json", slot: "current", scope: "any", signedAt: Date.now(), trace: null };
-    const raw = Buffer.from("{");
-    const quarantines = [{ ...kept, digest: Buffer.alloc(32), raw }];
-    return {
-      flags: {
-        store: await newInbox({ fill: async (store) => void (await store.step(turn<never>({ quarantines }))) }),
-      },
-    };
-  },
+  quarantined: async () => ({ flags: { store: await quarantined() } }),
   signature_mismatch: () => counting({ "refused:signature_mismatch": 12 }),
   out_of_scope: () => counting({ "refused:out_of_scope": 12 }),
   already_parsed: () => counting({ "refused:already_parsed": 12 }),
@@ -150,6 +71,14 @@ const PROBLEMS: Readonly<Record<string, () => Case | Promise<Case>>> = {
   webhook_disabled: () => webhook({ enabled: false }),
   webhook_unsigned: () => webhook({ enabled: true, signingEnabled: false }),
   webhook_without_target: () => webhook({ enabled: true, endpointUrl: null }),
+  client_inactive: async () => {
+    const suspended = (body: object) => ({ ...body, apiClientStatus: "SUSPENDED" });
+    return { ...(await service(mended)), around: { fetch: altering("/whoami", suspended) } };
+  },
+  no_numbers: () =>
+    service(({ control }) => {
+      for (const { numberId } of control.numbers()) control.updateNumber(numberId, { apiClientId: "ac_other" });
+    }),
   number_inactive: () => service(everyNumber({ status: "INACTIVE" })),
   number_without_sms: () => service(everyNumber({ smsEnabled: false })),
   number_without_campaign: () => service(everyNumber({ campaignRegId: null })),
@@ -158,6 +87,8 @@ const PROBLEMS: Readonly<Record<string, () => Case | Promise<Case>>> = {
   url_not_receiver: () => answering(404),
   url_failing: () => answering(502),
   url_unreachable: () => ({ flags: { url: "http://127.0.0.1:9/" } }),
+  url_private: () => ({ flags: { url: "https://10.0.0.7/webhooks" }, around: { fetch: refusing } }),
+  url_insecure: () => ({ flags: { url: "http://hooks.example.com/webhooks" }, around: { fetch: refusing } }),
   url_invalid: () => ({ flags: { url: "hooks.example.com" } }),
 };
 
@@ -167,7 +98,7 @@ const LOCAL = { baseUrl: "http://127.0.0.1:1", clientId: "cli_1" };
 describe("oncehook doctor finds", () => {
   it.each(Object.keys(PROBLEMS))("%s, and says how to mend it", async (code) => {
     const { flags = {}, around } = (await PROBLEMS[code]?.()) ?? {};
-    const isUrl = flags.url !== undefined;
+    const isUrl = flags.url !== undefined && around?.fetch === undefined;
     const findings = await diagnose(isUrl ? { ...LOCAL, ...flags } : flags, around);
     const problems = findings.filter(({ level }) => level === "problem");
     expect(problems.map((problem) => problem.code)).toEqual([code]);
@@ -186,11 +117,19 @@ describe("oncehook doctor finds", () => {
       },
       { url },
     );
-    const answer = async () => new Response('{"error":"unauthorized"}', { status: 401 });
     const fetch: typeof globalThis.fetch = (input, init) =>
-      String(input).startsWith("https://") ? answer() : globalThis.fetch(input, init);
+      String(input).startsWith("https://") ? refusing() : globalThis.fetch(input, init);
     const codes = (await diagnose(flags ?? {}, { fetch })).filter(({ level }) => level === "problem");
     expect(codes.map(({ code }) => code)).toEqual(["webhook_elsewhere", "webhook_elsewhere", "number_overridden"]);
+  });
+
+  it("a webhook that is signed with nothing", async () => {
+    const { flags = {} } = await service(mended);
+    const fetch = altering("/webhooks", ({ defaults, ...body }: WebhookDefaults) => ({
+      ...{ ...body, defaults: { ...defaults, inbound: { ...defaults.inbound, hasCurrentSecret: false } } },
+    }));
+    const problems = (await diagnose(flags, { fetch })).filter(({ level }) => level === "problem");
+    expect(problems.map(({ code }) => code)).toEqual(["webhook_without_secret"]);
   });
 
   it("a message blocked by a dead letter", async () => {
@@ -202,6 +141,12 @@ describe("oncehook doctor finds", () => {
   it.each([
     ["secret_line_break", () => ({ flags: { secretFile: newFile(`${SECRET}\n`) } })],
     ["secret_file_mode", () => ({ flags: { secretFile: newFile(SECRET, 0o644) } })],
+    ["webhooks_hidden", () => service(mended, {}, { "webhooks.routes": "404" })],
+    [
+      "url_not_receiver",
+      () => ({ flags: { url: TARGET }, around: { fetch: async () => new Response("Log in", { status: 401 }) } }),
+    ],
+    ["keyrings_differ", twoKeyrings],
     ["tolerance_short", async () => ({ flags: { store: await newInbox({ toleranceMs: 10 * 60_000 }) } })],
     [
       "ephemeral_disk",
@@ -264,6 +209,22 @@ describe("oncehook doctor, where all is well,", () => {
       ...["retries", "api", "clock", "webhook_inbound", "webhook_delivery", "numbers", "url"],
     ]);
     expect(JSON.stringify(findings)).not.toMatch(/\+1206|whsec/);
+  });
+
+  it("misses no worker where one is at work while it watches", async () => {
+    const path = await pending(120_000);
+    const store = sqliteStore(path) as InboxStore<never>;
+    await store.open(contextOf({ rules: "recorded" }));
+    onTestFinished(() => store.close());
+    const clock: Clock = {
+      ...clockAt(),
+      setTimeout(callback) {
+        void handle(store, [], handled).then(callback);
+        return { cancel() {}, keepAlive() {} };
+      },
+    };
+    const levels = (await diagnose({ store: path }, { clock })).filter(({ code }) => code === "worker");
+    expect(levels.map(({ what }) => what)).toEqual(["Events that are due are being handled."]);
   });
 
   it("says what it could not look at, and what lets it", async () => {

@@ -1,0 +1,65 @@
+/** `oncehook listen`: a receiver without code, which prints what it handles or posts it to an application in any language. */
+import { Command, InvalidArgumentError, Option } from "commander";
+import { duration, wholeNumber } from "../flags.ts";
+import { inWords, withExamples } from "../inbox/opening.ts";
+import { addStoreFlags } from "../inbox-address.ts";
+import { addOutputFlags } from "../terminal.ts";
+import type { ListenFlags } from "./flags.ts";
+import { addForwardSecretFlag, addListenSecretFlags } from "./secrets.ts";
+
+const EXAMPLES = [
+  "oncehook listen --store inbox.db --secret-file webhook.secret",
+  "oncehook listen --store inbox.db --secret-file webhook.secret --json | jq .eventType",
+  "oncehook listen --store inbox.db --forward-to http://127.0.0.1:8000/events",
+];
+
+/** The command, for the program. */
+export function listenCommand(): Command {
+  const command = new Command("listen")
+    .description("receive webhooks without writing code; print them, or post them to an application")
+    .addOption(port())
+    .option("--host <address>", "address to listen on", "127.0.0.1")
+    .option("--path <path>", "where webhooks are received", webhookPath, "/webhooks");
+  addListenSecretFlags(command);
+  addStoreFlags(command)
+    .option("--name <name>", "the application that the inbox belongs to (default: default)")
+    .addOption(gapWait())
+    .option("--show-content", "print numbers and texts, which are masked otherwise")
+    .option("--forward-to <url>", "post each event to an application, in order and signed: a sidecar");
+  addForwardSecretFlag(command)
+    .option("--concurrency <number>", "events posted at once, of as many messages (default: 8)", wholeNumber(1, 1_000))
+    .option("--timeout <duration>", "how long the application may take to answer (default: 30s)", timeout);
+  return withExamples(addOutputFlags(command), EXAMPLES).action(async (flags: ListenFlags) => {
+    process.exitCode = await run(flags);
+  });
+}
+
+async function run(flags: ListenFlags): Promise<number> {
+  // Loaded here: "--help" needs none of it.
+  const [{ listen }, { inFlags }] = await Promise.all([import("./run.ts"), import("./in-flags.ts")]);
+  try {
+    return await listen(flags);
+  } catch (error) {
+    throw inWords(inFlags(error));
+  }
+}
+
+function port(): Option {
+  return new Option("--port <number>", "TCP port; 0 picks a free one").default(3000).argParser(wholeNumber(0, 65_535));
+}
+
+function gapWait(): Option {
+  const waits = "how long a missing event is waited for: balanced (90 s or 22 min), strict (85 min) or eager (not)";
+  return new Option("--gap-wait <policy>", waits).choices(["balanced", "strict", "eager"]);
+}
+
+function webhookPath(text: string): string {
+  if (/^\/[\w.~/-]*$/.test(text) && text !== "/healthz" && text !== "/readyz") return text;
+  throw new InvalidArgumentError("Write a path such as /webhooks; /healthz and /readyz are taken.");
+}
+
+function timeout(text: string): number {
+  const ms = duration(text);
+  if (ms >= 10 && ms <= 3_600_000) return ms;
+  throw new InvalidArgumentError("Write 10ms to 1h.");
+}

@@ -1,0 +1,151 @@
+/** `oncehook send`: an SMS through the service's API, with a key under which a repeat sends nothing twice. */
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { text as textOfStream } from "node:stream/consumers";
+import { Command } from "commander";
+import type { Client, SendRequest, SendResult } from "../client/index.ts";
+import { SetupError } from "../errors.ts";
+import { silentLogger } from "../internal/logger.ts";
+import { CommandError, FAILURE, isSystemError, NEGATIVE, USAGE_MISTAKE } from "./failure.ts";
+import { repeated } from "./flags.ts";
+import { printable } from "./inbox/printable.ts";
+import { addSecretFlag, CLIENT_SECRET, neededSecret } from "./secret-input.ts";
+import { addOutputFlags, type OutputFlags, Terminal } from "./terminal.ts";
+
+interface Flags extends OutputFlags {
+  readonly baseUrl: string;
+  readonly clientId: string;
+  readonly clientSecretFile?: string;
+  readonly from: string;
+  readonly to: readonly string[];
+  readonly textFile: string;
+  readonly reference?: string;
+  readonly idempotencyKey?: string;
+}
+
+const HELP = `
+Accepted means queued: what becomes of a message comes by webhook. A send that got no answer is repeated with the same
+flags and the --idempotency-key that was printed: then nothing is sent twice.
+
+Examples:
+  $ oncehook send --base-url https://api.example.com --client-id cli_1 --client-secret-file client.secret \\
+    --from num_000001 --to +14155550101 --text-file text.txt
+  $ echo "On its way." | oncehook send … --to +14155550101 --to +14155550102 --text-file - --reference order-7
+
+Exit codes: 0 every recipient was accepted, 3 some were rejected, 1 the service refused or did not answer, 2 usage.`;
+
+/** Options of the client, and of a send, by the flags that give them. */
+const FLAGS: Readonly<Record<string, string>> = {
+  baseUrl: "--base-url",
+  clientId: "--client-id",
+  clientSecret: "--client-secret-file",
+  sendFrom: "--from",
+  to: "--to",
+  externalReference: "--reference",
+  "options.idempotencyKey": "--idempotency-key",
+};
+
+/** The command, for the program. */
+export function sendCommand(): Command {
+  const command = new Command("send")
+    .description("send an SMS through the service's API")
+    .requiredOption("--base-url <url>", "the service's address")
+    .requiredOption("--client-id <id>", "the API client that sends");
+  addSecretFlag(command, CLIENT_SECRET)
+    .requiredOption("--from <numberId>", "the number to send from: its id, as the service lists it")
+    .requiredOption("--to <number>", "a recipient, such as +14155550101; can be repeated", repeated)
+    .requiredOption("--text-file <file>", "file with the text, or - for standard input")
+    .option("--reference <text>", "your own key, which events carry (default: the idempotency key)")
+    .option("--idempotency-key <key>", "of an earlier try of the same send (default: a new one)")
+    .addHelpText("after", HELP);
+  return addOutputFlags(command).action(async (flags: Flags) => {
+    process.exitCode = await run(flags);
+  });
+}
+
+/** Resolves with the exit code. */
+async function run(flags: Flags): Promise<number> {
+  const terminal = new Terminal(flags);
+  const { baseUrl, clientId, idempotencyKey = randomUUID() } = flags;
+  const request: SendRequest = {
+    sendFrom: flags.from,
+    to: flags.to,
+    messageType: "SMS",
+    text: await textOf(flags.textFile, terminal),
+    // A repeat with the same key is then the same request.
+    externalReference: flags.reference ?? idempotencyKey,
+  };
+  const clientSecret = await neededSecret(CLIENT_SECRET, flags.clientSecretFile, terminal);
+  const client = await clientOf({ baseUrl, clientId, clientSecret }, terminal);
+  // Told before it is needed: after a crash nobody could ask for it.
+  terminal.note(`The idempotency key is ${printable(idempotencyKey)}.`);
+  const sent = await answerTo(client, request, idempotencyKey);
+  const { results, errors, allRejected } = sent;
+  const { externalReference } = request;
+  await terminal.result({ idempotencyKey, externalReference, allRejected, results, errors }, () => sentText(sent));
+  return errors.length > 0 ? NEGATIVE : 0;
+}
+
+async function clientOf(
+  options: { readonly baseUrl: string; readonly clientId: string; readonly clientSecret: string },
+  terminal: Terminal,
+): Promise<Client> {
+  // Loaded here: "--help" needs none of it.
+  const { createClient } = await import("../client/index.ts");
+  const note = (_fields: object, message: string) => terminal.note(message);
+  try {
+    return createClient({ ...options, logger: { ...silentLogger, warn: note, error: note } });
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    const flag = FLAGS[String(error.fields.option)] ?? "";
+    throw new CommandError(error.message.replace(/^Option "\w+"/, flag), USAGE_MISTAKE, { cause: error });
+  }
+}
+
+async function answerTo(client: Client, request: SendRequest, idempotencyKey: string): Promise<SendResult> {
+  const { ApiError, ConnectionError, InvalidArgumentError, ServerError } = await import("../client/index.ts");
+  try {
+    return await client.messages.send(request, { idempotencyKey });
+  } catch (error) {
+    if (error instanceof InvalidArgumentError) {
+      throw new CommandError(error.issues.map(inFlags).join("; "), USAGE_MISTAKE, { cause: error });
+    }
+    // Whether it was sent is not known: a repeat under the same key finds out, and sends only what was not.
+    const isOpen = error instanceof ConnectionError || error instanceof ServerError;
+    const advice = isOpen ? ` Repeat it with --idempotency-key ${idempotencyKey}: nothing is sent twice.` : "";
+    if (!isOpen && !(error instanceof ApiError)) throw error;
+    const words = error instanceof ApiError && error.serviceMessage !== "" ? ` ${printable(error.serviceMessage)}` : "";
+    throw new CommandError(`${error.message}${words}${advice}`, FAILURE, { cause: error });
+  }
+}
+
+/** `sendFrom: must be …` in the words of the command line. */
+function inFlags(issue: string): string {
+  const [, path = "", rule = issue] = /^([\w.]+): (.*)$/s.exec(issue) ?? [];
+  const flag = FLAGS[path] ?? FLAGS[path.split(".")[0] ?? ""];
+  return flag === undefined ? issue : `${flag} ${rule}`;
+}
+
+function sentText({ results, errors }: SendResult): string {
+  const accepted = results.map(({ status, messageId, to }) => [status, messageId, to]);
+  const rejected = errors.map(({ to, error }) => [error.code, "-", to, error.message]);
+  return [...accepted, ...rejected].map((cells) => `${cells.map(printable).join("  ")}\n`).join("");
+}
+
+async function textOf(file: string, terminal: Terminal): Promise<string> {
+  const whole = file === "-" ? await textOfStream(process.stdin) : read(file);
+  const text = whole.replace(/\r?\n$/, "");
+  if (text === "")
+    throw new CommandError("The text is empty: write something into the file of --text-file.", USAGE_MISTAKE);
+  if (text !== whole) terminal.note("The line break at the end of the text is not sent.");
+  return text;
+}
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    if (!isSystemError(cause)) throw cause;
+    throw new CommandError(`Cannot read the file of --text-file, ${file}: ${cause.code}.`, FAILURE, { cause });
+  }
+}

@@ -1,0 +1,135 @@
+/** A captured request, read from the files that people have: raw HTTP, what `curl -v` printed, lines of headers, JSON. */
+import type { Buffer } from "node:buffer";
+import { isRecord } from "../../internal/record.ts";
+import { CommandError, USAGE_MISTAKE } from "../failure.ts";
+import { dechunked } from "./chunks.ts";
+
+/** As it was written; several of one name are several entries. */
+export type Header = readonly [name: string, value: string];
+
+export interface Capture {
+  readonly headers: readonly Header[];
+  readonly body: Buffer;
+}
+
+/** No receiver takes more, whatever its options. */
+export const MOST_BODY_BYTES = 1_048_576;
+
+/** A name as HTTP allows it. Nothing else is ever shown again. */
+const NAME = /^[!#$%&'*+.^_`|~\w-]+$/;
+const START_LINE = /^(?:[A-Z]+ \S+(?: HTTP\/[\d.]+)?|HTTP\/[\d.]+ \d{3}.*)$/;
+
+/** The headers of a file. @throws CommandError naming the line that is none */
+export function headersOf(text: string): Header[] {
+  const bare = text.replace(/^\uFEFF/, "");
+  const headers = /^\s*[[{]/.test(bare) ? headersOfJson(bare) : headersOfLines(bare);
+  if (headers.length > 0) return headers;
+  throw mistake("There is no header in it.");
+}
+
+/** A whole request: its head, an empty line, and a body that goes on to the end of the file. */
+export function requestOf(bytes: Buffer): Capture {
+  const text = bytes.toString("latin1");
+  const end = /\r?\n\r?\n/.exec(text);
+  const headers = headersOf(end === null ? text : text.slice(0, end.index));
+  const rest = bytes.subarray(end === null ? bytes.length : end.index + end[0].length);
+  // Chunks and a declared length are HTTP's wrapping: no receiver ever sees them as a part of the body.
+  const body = /\bchunked\b/i.test(firstValue(headers, "transfer-encoding") ?? "") ? (dechunked(rest) ?? rest) : rest;
+  return { headers, body: body.subarray(0, declaredLength(headers) ?? body.length) };
+}
+
+/** What Content-Length says; undefined when it says nothing that is a length. */
+export function declaredLength(headers: readonly Header[]): number | undefined {
+  const text = firstValue(headers, "content-length");
+  return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
+}
+
+/** The values of all headers of a name, in whatever case. */
+export function valuesOf(headers: readonly Header[], name: string): string[] {
+  return headers.filter(([each]) => each.toLowerCase() === name).map(([, value]) => value);
+}
+
+export function firstValue(headers: readonly Header[], name: string): string | undefined {
+  return valuesOf(headers, name)[0];
+}
+
+/** As `http.IncomingMessage` would hold them. */
+export function headerRecord(headers: readonly Header[]): Readonly<Record<string, readonly string[]>> {
+  return Object.fromEntries(headers.map(([name]) => [name.toLowerCase(), valuesOf(headers, name.toLowerCase())]));
+}
+
+function headersOfLines(text: string): Header[] {
+  const lines = text.split(/\r?\n/);
+  // What curl sent; `<` is the answer, `*` its own remarks.
+  const sent = lines.filter((line) => /^> ?/.test(line));
+  if (sent.length > 0) return linesToHeaders(sent.map((line) => line.replace(/^> ?/, "")));
+  return linesToHeaders(lines);
+}
+
+function linesToHeaders(lines: readonly string[]): Header[] {
+  const headers: Header[] = [];
+  for (const [index, line] of lines.entries()) {
+    if (line.trim() === "") {
+      if (headers.length > 0) break;
+      continue;
+    }
+    const last = headers.at(-1);
+    if (/^[ \t]/.test(line) && last !== undefined) {
+      headers[headers.length - 1] = [last[0], `${last[1]} ${line}`.trim()];
+    } else if (!line.startsWith(":") && !(headers.length === 0 && START_LINE.test(line))) {
+      headers.push(headerOfLine(line, index + 1));
+    }
+  }
+  return headers;
+}
+
+function headerOfLine(line: string, number: number): Header {
+  const colon = line.indexOf(":");
+  if (colon > 0) return checked(line.slice(0, colon).trim(), line.slice(colon + 1), `Line ${number}`);
+  throw mistake(`Line ${number} is no header: write "Name: value", or give a whole request as --request.`);
+}
+
+/** An object, pairs, a flat list as `rawHeaders` has it, or `{ name, value }` each; alone or in a field "headers". */
+function headersOfJson(text: string): Header[] {
+  const value = parsed(text);
+  const found = isRecord(value) && (isRecord(value.headers) || Array.isArray(value.headers)) ? value.headers : value;
+  if (isRecord(found)) return Object.entries(found).flatMap(([name, each]) => entriesOf(name, each));
+  if (!Array.isArray(found)) throw mistake("Its JSON must be an object of headers, or a list of them.");
+  if (found.every((each) => typeof each === "string")) return pairsOf(found);
+  return found.flatMap((each: unknown) => {
+    if (Array.isArray(each)) return entriesOf(each[0], each[1]);
+    return isRecord(each) ? entriesOf(each.name, each.value) : entriesOf(undefined, undefined);
+  });
+}
+
+function pairsOf(flat: readonly string[]): Header[] {
+  return flat.flatMap((name, index) => (index % 2 === 0 ? entriesOf(name, flat[index + 1]) : []));
+}
+
+function entriesOf(name: unknown, value: unknown): Header[] {
+  const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+  return values
+    .filter((each) => each !== null)
+    .map((each) => {
+      const isValue = typeof each === "string" || typeof each === "number";
+      if (typeof name === "string" && isValue) return checked(name, `${each}`, "A header of the JSON");
+      throw mistake("A header of its JSON has no name, or a value that is no text.");
+    });
+}
+
+function checked(name: string, value: string, where: string): Header {
+  if (NAME.test(name)) return [name, value.replace(/^[ \t]+|[ \t]+$/g, "")];
+  throw mistake(`${where} has a name that HTTP does not allow.`);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw mistake("It begins like JSON, and is none.");
+  }
+}
+
+function mistake(what: string): CommandError {
+  return new CommandError(`The headers cannot be read. ${what}`, USAGE_MISTAKE);
+}

@@ -1,0 +1,78 @@
+/** Cases of `oncehook doctor` in which the package, the file or the inbox is not as it should be. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { onTestFinished } from "vitest";
+import type { DoctorFlags, Surroundings } from "../../../src/cli/doctor/examine.ts";
+import { installedBeside, thisRuntime } from "../../../src/cli/doctor/runtime.ts";
+import type { InboxStore } from "../../../src/inbox/store.ts";
+import { sqliteStore } from "../../../src/stores/sqlite.ts";
+import { contextOf, turn } from "../../stores/sqlite-turns.ts";
+import { handle, outboundEvent } from "../inbox-place.ts";
+import { newFolder, newInbox } from "./scene.ts";
+
+/** What the command is given, and what is otherwise than here around it. */
+export interface Case {
+  readonly flags?: DoctorFlags;
+  readonly around?: Partial<Surroundings>;
+}
+
+/** Makes a package of this version be found beside the application. */
+export function withPackage(name: string, version: string): Partial<Surroundings> {
+  const folder = newFolder();
+  mkdirSync(join(folder, "node_modules", name), { recursive: true });
+  writeFileSync(join(folder, "node_modules", name, "package.json"), JSON.stringify({ name, version }));
+  return { runtime: { ...thisRuntime(), node: "20.19.0", installed: installedBeside(join(folder, "package.json")) } };
+}
+
+/** An inbox whose schema says something else of itself. */
+export async function withMeta(meta: Readonly<Record<string, number>>): Promise<Case> {
+  const store = await newInbox({ beat: null });
+  const db = new Database(store);
+  for (const [key, value] of Object.entries(meta)) {
+    db.prepare("update oncehook_meta set value = ? where key = ?").run(value, key);
+  }
+  db.close();
+  return { flags: { store } };
+}
+
+/** An inbox with one event that ended so. */
+export const filled = async (endOf: Parameters<typeof handle>[2]): Promise<Case> => {
+  const fill = (store: InboxStore<never>) => handle(store, [outboundEvent("queued", "msg_1")], endOf);
+  return { flags: { store: await newInbox({ fill }) } };
+};
+
+/** An event that has been due for so long. */
+export const pending = (agoMs: number): Promise<string> => {
+  const event = outboundEvent("queued", "msg_1", { signedAt: Date.now() - agoMs });
+  return newInbox({ agoMs, fill: async (store) => void (await store.step(turn<never>({ accepts: [event] }))) });
+};
+
+/** An event that has waited for a gap for so long, and does so on. */
+export const waiting = (agoMs: number): Promise<string> => {
+  const times = { signedAt: Date.now() - agoMs, occurredAt: Date.now() + agoMs, gapWaitMs: 3 * agoMs };
+  const event = outboundEvent("sent", "msg_1", times);
+  return newInbox({ agoMs, fill: async (store) => void (await store.step(turn<never>({ accepts: [event] }))) });
+};
+
+/** A signed body that is no event. */
+export const quarantined = (): Promise<string> => {
+  const kept = { reason: "invalid_json", slot: "current", scope: "any", signedAt: Date.now(), trace: null };
+  const quarantines = [{ ...kept, digest: Buffer.alloc(32), raw: Buffer.from("{") }];
+  return newInbox({ fill: async (store) => void (await store.step(turn<never>({ quarantines }))) });
+};
+
+/** Two receivers with different secrets. */
+export async function twoKeyrings(): Promise<Case> {
+  const store = await newInbox();
+  const second = sqliteStore(store) as InboxStore<never>;
+  await second.open(contextOf({ rules: "recorded" }));
+  onTestFinished(() => second.close());
+  await second.heartbeat({ keyringVersion: "another", counters: {} });
+  return { flags: { store } };
+}
+
+/** A receiver that has counted this since its start. */
+export const counting = async (counters: Record<string, number>): Promise<Case> => ({
+  flags: { store: await newInbox({ beat: { counters } }) },
+});

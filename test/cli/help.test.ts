@@ -1,0 +1,26 @@
+/** The help of the commands for captured requests, for deliveries and sends by hand, for the demo and for the receiver without code. */
+import type { Command } from "commander";
+import { describe, expect, it } from "vitest";
+import { demoCommand } from "../../src/cli/demo/command.ts";
+import { listenCommand } from "../../src/cli/listen/command.ts";
+import { sendCommand } from "../../src/cli/send.ts";
+import { triggerCommand } from "../../src/cli/trigger/command.ts";
+import { verifyCommand } from "../../src/cli/verify/command.ts";
+
+function helpOf(command: Command): string {
+  let text = "";
+  command.configureOutput({ getOutHelpWidth: () => 120, writeOut: (part) => (text += part) }).outputHelp();
+  return text;
+}
+
+describe.each([
+  ["verify", verifyCommand],
+  ["trigger", triggerCommand],
+  ["send", sendCommand],
+  ["demo", demoCommand],
+  ["listen", listenCommand],
+])("the help of oncehook %s", (_, make) => {
+  it("is as it was", () => {
+    expect(helpOf(make())).toMatchSnapshot();
+  });
+});

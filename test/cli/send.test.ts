@@ -1,0 +1,111 @@
+/** `oncehook send` against the emulated service. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { sendCommand } from "../../src/cli/send.ts";
+import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
+import { runHere } from "./here.ts";
+import { COMMAND } from "./running.ts";
+
+/** The service, and the flags that reach it. */
+async function startService(options: EmulatorOptions = {}) {
+  const emulator = await createEmulator({ port: 0, ...options });
+  const folder = mkdtempSync(join(tmpdir(), "oncehook-send-"));
+  onTestFinished(async () => {
+    rmSync(folder, { recursive: true });
+    await emulator.close();
+  });
+  const file = (name: string, content: string) => {
+    writeFileSync(join(folder, name), content);
+    return join(folder, name);
+  };
+  const reach = [`--base-url=${emulator.url}`, `--client-id=${emulator.clientId}`];
+  const secret = `--client-secret-file=${file("secret", `${emulator.clientSecret}\n`)}`;
+  const text = `--text-file=${file("text", "Hello\n")}`;
+  const send = (...args: string[]) =>
+    runHere(sendCommand(), [...reach, secret, `--from=${emulator.fixtures.numbers.full}`, text, ...args]);
+  return { emulator, file, send };
+}
+
+describe("oncehook send", () => {
+  it("prints accepted and rejected recipients as the service tells them, and ends with 3", async () => {
+    const { emulator, send } = await startService();
+    const { code, output, errors } = await send("--to=+14155550101", "--to=nobody", "--idempotency-key=key-1");
+    expect(code).toBe(3);
+    expect(output).toMatch(/^QUEUED {2}msg_\w+ {2}\+14155550101\nINVALID_RECIPIENT {2}- {2}nobody {2}.*\n$/);
+    expect(errors).toContain("The idempotency key is key-1.\n");
+    expect(errors).toContain("The line break at the end of the text is not sent.\n");
+    const [message] = emulator.control.messages();
+    expect(message).toMatchObject({ text: "Hello", externalReference: "key-1" });
+  });
+
+  it("sends nothing twice under the key that it printed", async () => {
+    const { emulator, send } = await startService();
+    const first = JSON.parse((await send("--to=+14155550101", "--json")).output);
+    expect(first).toEqual({
+      idempotencyKey: expect.stringMatching(/^[\da-f-]{36}$/),
+      externalReference: first.idempotencyKey,
+      allRejected: false,
+      results: [{ to: "+14155550101", messageId: expect.any(String), status: "QUEUED" }],
+      errors: [],
+    });
+    const again = await send("--to=+14155550101", "--json", `--idempotency-key=${first.idempotencyKey}`);
+    expect([again.code, JSON.parse(again.output)]).toEqual([0, first]);
+    expect(emulator.control.messages()).toHaveLength(1);
+  });
+
+  it("takes the text from standard input", async () => {
+    const { emulator, file } = await startService();
+    const secret = file("secret", emulator.clientSecret);
+    const flags = ["--base-url", emulator.url, "--client-id", emulator.clientId, "--client-secret-file", secret];
+    const rest = ["--from", emulator.fixtures.numbers.full, "--to=+14155550101", "--text-file=-", "--quiet"];
+    const child = spawn(process.execPath, [COMMAND, "send", ...flags, ...rest], {
+      stdio: ["pipe", "ignore", "inherit"],
+    });
+    child.stdin.end("Grüße\n");
+    expect(await once(child, "close")).toEqual([0, null]);
+    expect(emulator.control.messages()).toMatchObject([{ text: "Grüße" }]);
+  });
+
+  it("says in a line what the service refuses, with its code", async () => {
+    const { emulator, send } = await startService();
+    const { code, output, errors } = await send("--to=+14155550101", `--from=${emulator.fixtures.numbers.noCampaign}`);
+    expect([code, output]).toEqual([1, ""]);
+    expect(errors).toMatch(/^error: messages\.send was answered with 400 INVALID_REQUEST \(request \S+\)\. .+\n$/m);
+  });
+
+  it("says how to repeat a send whose answer was lost", async () => {
+    const { emulator, send } = await startService();
+    await emulator.close();
+    const { code, errors } = await send("--to=+14155550101", "--quiet", "--idempotency-key=key-2");
+    expect(code).toBe(1);
+    expect(errors).toMatch(/^error: .* Repeat it with --idempotency-key key-2: nothing is sent twice\.\n$/);
+  });
+
+  it.each([
+    [["--from=+14155550100"], /^error: --from must be a numberId/m],
+    [
+      ["--base-url=http://api.example.com"],
+      /^error: --base-url must be https, because the client's secret is sent there/m,
+    ],
+  ])("refuses %j in the words of the command line", async (args, message) => {
+    const { send } = await startService({ port: null });
+    const { code, output, errors } = await send("--to=+14155550101", ...args);
+    expect([code, output]).toEqual([2, ""]);
+    expect(errors).toMatch(message);
+  });
+
+  it("says what is wrong with the file of the text", async () => {
+    const args = ["--base-url=http://127.0.0.1:1", "--client-id=a", "--from=num_1", "--to=+14155550101"];
+    const missing = await runHere(sendCommand(), [...args, "--text-file=nowhere"]);
+    expect([missing.code, missing.errors]).toEqual([
+      1,
+      "error: Cannot read the file of --text-file, nowhere: ENOENT.\n",
+    ]);
+    const empty = await runHere(sendCommand(), [...args, "--text-file=/dev/null"]);
+    expect([empty.code, empty.errors]).toEqual([2, expect.stringContaining("The text is empty")]);
+  });
+});

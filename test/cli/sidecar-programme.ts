@@ -1,0 +1,24 @@
+/** `npm run prove -- sidecar`: what `oncehook listen --forward-to` posts arrives in a Python application, over its outage. */
+import type { Programme, Proof } from "../prove/programme.ts";
+import { pythonIsMissing } from "./python-application.ts";
+import { feedSidecar, problemsOf } from "./sidecar.ts";
+
+/** Three events each. */
+const SHORT = 1_667;
+const FULL = 16_667;
+
+export const sidecar: Programme = {
+  name: "sidecar",
+  what: "every event once and in order in a Python application that is killed and comes back",
+  async run({ full, say }): Promise<Proof> {
+    const missing = pythonIsMissing();
+    if (missing !== null) return { count: 0, unit: "events", problems: [missing] };
+    const messages = full ? FULL : SHORT;
+    const fed = await feedSidecar({ messages, disturbed: messages, killedAtWork: true, limitMs: 300_000 });
+    const { events, deliveries, triedAgain, faults } = fed;
+    say(
+      `${events} events in ${deliveries} deliveries, ${triedAgain} tried again: ${faults.lost} lost, ${faults.disordered} out of order`,
+    );
+    return { count: events, unit: "events", problems: problemsOf(fed) };
+  },
+};

@@ -1,0 +1,222 @@
+/** Feeds the Python application through `oncehook listen --forward-to`, while it is down for a part of the deliveries. */
+import { spawn } from "node:child_process";
+import { createHmac } from "node:crypto";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { messageOf } from "../../src/forward/message.ts";
+import { eventIdentity, type KnownEvent } from "../../src/index.ts";
+import { sleep, systemClock } from "../../src/internal/clock.ts";
+import { lifecycle, seededRandom, shuffled } from "../../src/testing/index.ts";
+import { type Faults, faultsOf, heldOf, nameOf } from "../forward/held.ts";
+import { type Kept, PythonApplication } from "./python-application.ts";
+
+const SECRET = "a-webhook-signing-secret-of-32-b";
+const FORWARD_SECRET = "a-forwarding-secret-of-32-bytes-";
+const COMMAND = fileURLToPath(new URL("../../dist/src/cli/main.js", import.meta.url)).replace("/.build/", "/");
+const SENDERS = 16;
+const LOOK_EVERY_MS = 25;
+
+export interface Plan {
+  readonly messages: number;
+  /** Of these, how many have events that arrive while the application is down. */
+  readonly disturbed: number;
+  /** Whether it is killed in the midst of its work. If so, the worker pauses itself, and tries again after five seconds only. */
+  readonly killedAtWork: boolean;
+  /** Longest wait for the last event, milliseconds. */
+  readonly limitMs: number;
+}
+
+export interface Fed {
+  readonly events: number;
+  readonly deliveries: number;
+  /** Deliveries that got no 2xx. */
+  readonly refused: number;
+  /** Events that reached the application with a second attempt or a later one. */
+  readonly triedAgain: number;
+  readonly faults: Faults;
+  /** Kept with other bytes, or under another identity, than were sent. */
+  readonly altered: number;
+  /** What the application answered to a request that somebody else signed, and to one that it had got already. */
+  readonly forged: number;
+  readonly repeated: number;
+  /** Exit codes of the command and the application. */
+  readonly codes: readonly (number | null)[];
+}
+
+/** Three parts of the deliveries: before the application is killed, while it is down, and after it was started again. */
+export async function feedSidecar({ messages, disturbed, killedAtWork, limitMs }: Plan): Promise<Fed> {
+  const folder = mkdtempSync(join(tmpdir(), "oncehook-sidecar-"));
+  const application = new PythonApplication(folder, FORWARD_SECRET);
+  const events = messagesOf(messages);
+  const [before = [], during = [], after = []] = partsOf(events, disturbed);
+  const service = new Service();
+  let repeated = 0;
+  try {
+    await application.start();
+    const [[one]] = events as [[KnownEvent]];
+    const forged = await postAs(SECRET, one, application.url);
+    const sidecar = await startSidecar(folder, application.url);
+    try {
+      await service.deliver(before, sidecar.url);
+      const limit = systemClock.monotonic() + limitMs;
+      if (!killedAtWork) await arrival(application, inPlace(before), limit);
+      await application.end("SIGKILL");
+      await service.deliver(during, sidecar.url);
+      await application.start();
+      await service.deliver(after, sidecar.url);
+      await arrival(application, events.flat().length, limit);
+      repeated = await postAs(FORWARD_SECRET, one, application.url);
+    } finally {
+      service.close();
+      await sidecar.end();
+    }
+    const codes = [await sidecar.end(), await application.end("SIGTERM")];
+    return { ...findings(events.flat(), application.kept()), ...service.counts, forged, repeated, codes };
+  } finally {
+    await application.end("SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Empty when every event arrived in its order, though there was an outage. */
+export function problemsOf({ refused, triedAgain, faults, altered, forged, repeated, codes }: Fed): string[] {
+  const problems: string[] = [];
+  for (const [what, count] of Object.entries({ refused, altered, ...faults }))
+    if (count > 0) problems.push(`${count} ${what}`);
+  if (triedAgain === 0) problems.push("nothing was tried again: there was no outage");
+  if (forged !== 401) problems.push(`a forged event was answered with ${forged}`);
+  if (repeated !== 204) problems.push(`a repeat was answered with ${repeated}`);
+  if (codes.some((code) => code !== 0)) problems.push(`ended with ${codes.join(" and ")}`);
+  return problems;
+}
+
+function messagesOf(count: number): KnownEvent[][] {
+  return Array.from({ length: count }, (_, index) =>
+    lifecycle({ messageId: `msg_${index}`, occurredAt: systemClock.now() }),
+  );
+}
+
+/** Posts an event as the sidecar would, with some secret. */
+async function postAs(secret: string, event: KnownEvent, url: string): Promise<number> {
+  const { signal } = new AbortController();
+  const circumstances = { signal, traceparent: null, attempt: 1, replay: false, late: false, missing: null };
+  const { id, key, headers, body } = messageOf(event, Buffer.from(JSON.stringify(event)), circumstances);
+  const timestamp = `${systemClock.now()}`;
+  const signature = createHmac("sha256", secret).update(`${timestamp}.`).update(body).digest("hex");
+  const signed = { "oncehook-timestamp": timestamp, "oncehook-signature": signature };
+  const named = { ...headers, "oncehook-id": id, "oncehook-key": key };
+  return (await fetch(url, { method: "POST", body: new Uint8Array(body), headers: { ...named, ...signed } })).status;
+}
+
+/** Resolves when the application has `count` events, or at the limit. */
+async function arrival(application: PythonApplication, count: number, limit: number): Promise<void> {
+  while (application.count() < count && systemClock.monotonic() < limit) await sleep(systemClock, LOOK_EVERY_MS);
+}
+
+/** How many of these events have all of their message's before them. */
+function inPlace(events: readonly KnownEvent[]): number {
+  const names = new Set(events.map((event) => nameOf(heldOf("", JSON.stringify(event)))));
+  return [...names].filter((name) => {
+    const [messageId = "", sequence] = name.split(" ");
+    const before = Array.from({ length: Number(sequence) }, (_, index) => nameOf({ messageId, sequence: index + 1 }));
+    return before.every((one) => names.has(one));
+  }).length;
+}
+
+/** Shuffled, every fifth event twice. What arrives in the outage belongs to `disturbed` messages. */
+function partsOf(messages: readonly KnownEvent[][], disturbed: number): KnownEvent[][] {
+  const random = seededRandom(messages.length);
+  const parts: [KnownEvent[], KnownEvent[], KnownEvent[]] = [[], [], []];
+  messages.forEach((events, index) => {
+    const open = index < disturbed ? parts : [parts[0], parts[2]];
+    for (const event of events)
+      for (let copies = random() < 0.2 ? 2 : 1; copies > 0; copies--)
+        open[Math.floor(random() * open.length)]?.push(event);
+  });
+  return parts.map((part) => shuffled(part, random));
+}
+
+function findings(sent: readonly KnownEvent[], kept: readonly Kept[]) {
+  const bodies = new Map(sent.map((event) => [idOf(event), JSON.stringify(event)]));
+  return {
+    events: sent.length,
+    triedAgain: kept.filter(({ attempt }) => attempt > 1).length,
+    faults: faultsOf(
+      kept.map(({ id, body }) => heldOf(id, body.toString())),
+      sent,
+    ),
+    altered: kept.filter(({ id, body }) => bodies.get(id) !== body.toString()).length,
+  };
+}
+
+function idOf(event: KnownEvent): string {
+  return eventIdentity(event, Buffer.from(JSON.stringify(event)));
+}
+
+/** The service: signs and delivers, some at once. */
+class Service {
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: SENDERS });
+  readonly counts = { deliveries: 0, refused: 0 };
+
+  async deliver(events: readonly KnownEvent[], url: string): Promise<void> {
+    const left = [...events];
+    const inTurn = async () => {
+      for (let event = left.pop(); event !== undefined; event = left.pop()) {
+        this.counts.deliveries += 1;
+        if ((await this.#post(url, JSON.stringify(event))) !== 200) this.counts.refused += 1;
+      }
+    };
+    await Promise.all(Array.from({ length: SENDERS }, inTurn));
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  #post(url: string, body: string): Promise<number | undefined> {
+    const timestamp = `${systemClock.now()}`;
+    const signature = createHmac("sha256", SECRET).update(`${timestamp}.${body}`).digest("hex");
+    const headers = { "x-service-timestamp": timestamp, "x-service-signature": signature };
+    return new Promise((resolve, reject) => {
+      const posting = request(url, { method: "POST", agent: this.#agent, headers }, (response) => {
+        response.resume().once("end", () => resolve(response.statusCode));
+      });
+      posting.once("error", reject).end(body);
+    });
+  }
+}
+
+interface Sidecar {
+  readonly url: string;
+  /** Ends it with SIGTERM, once, and resolves with its exit code. */
+  end(): Promise<number | null>;
+}
+
+async function startSidecar(folder: string, target: string): Promise<Sidecar> {
+  const files = { "webhook.secret": SECRET, "forward.secret": FORWARD_SECRET };
+  for (const [name, secret] of Object.entries(files)) writeFileSync(join(folder, name), secret, { mode: 0o600 });
+  const flags = ["--port=0", "--store=inbox.db", "--secret-file=webhook.secret", "--quiet", "--json"];
+  const forwarding = [`--forward-to=${target}`, "--forward-secret-file=forward.secret"];
+  // Its log of failed attempts is what the outage makes of it.
+  const child = spawn(process.execPath, [COMMAND, "listen", ...flags, ...forwarding], {
+    cwd: folder,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const exited = once(child, "exit");
+  const [line] = await Promise.race([
+    once(createInterface({ input: child.stdout }), "line"),
+    exited.then(([code]) => Promise.reject(new Error(`oncehook listen ended with ${code}.`))),
+  ]);
+  return {
+    url: JSON.parse(line).listening,
+    async end() {
+      child.kill("SIGTERM");
+      return (await exited)[0];
+    },
+  };
+}

@@ -1,0 +1,128 @@
+/** `oncehook trigger` against a receiver. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { nodeWebhook } from "../../../adapters/node.ts";
+import { triggerCommand } from "../../../src/cli/trigger/command.ts";
+import { deliverTo } from "../../../src/cli/trigger/deliver.ts";
+import { createReceiver } from "../../../src/index.ts";
+import { sqliteStore } from "../../../src/stores/sqlite.ts";
+import { createFakeClock, fixtures, TEST_SECRET } from "../../../src/testing/index.ts";
+import { startHanging } from "../hanging.ts";
+import { runHere } from "../here.ts";
+import { runToEnd } from "../running.ts";
+
+/** Its URL, and the events that it handled. */
+async function startReceiver() {
+  const folder = mkdtempSync(join(tmpdir(), "oncehook-trigger-"));
+  const logger = { debug() {}, info() {}, warn() {}, error() {} };
+  const receiver = createReceiver({ secrets: TEST_SECRET, store: sqliteStore(join(folder, "inbox.db")), logger });
+  const handled: string[] = [];
+  receiver.onAny((event, { meta }) => void handled.push(`${meta.lane.messageId} ${event.eventType}`));
+  await receiver.start();
+  const server = createServer(nodeWebhook(receiver));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(async () => {
+    server.close();
+    server.closeAllConnections();
+    await receiver.stop();
+    rmSync(folder, { recursive: true });
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, handled };
+}
+
+const environment = { ONCEHOOK_WEBHOOK_SECRET: TEST_SECRET };
+
+describe("oncehook trigger", () => {
+  it("delivers a lifecycle out of order and twice, and prints what was answered", async () => {
+    const { url, handled } = await startReceiver();
+    const args = [
+      "trigger",
+      "lifecycle",
+      "--to",
+      url,
+      "--message=msg_7",
+      "--order=delivery,queued,sent",
+      "--duplicate",
+    ];
+    const { code, output, errors } = await runToEnd([...args, "--json"], environment);
+    expect([code, errors]).toEqual([0, ""]);
+    const lines = output
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(lines).toHaveLength(6);
+    expect(lines[0]).toEqual({
+      eventType: "message.delivery",
+      messageId: "msg_7",
+      sequence: 3,
+      status: 200,
+      durationMs: expect.any(Number),
+      outcome: "accepted",
+    });
+    expect(lines.filter(({ outcome }) => outcome === "duplicate")).toHaveLength(3);
+    await expect.poll(() => handled).toEqual(["msg_7 message.queued", "msg_7 message.sent", "msg_7 message.delivery"]);
+  });
+
+  it("ends with 3 where the receiver refuses", async () => {
+    const { url } = await startReceiver();
+    const { code, output, errors } = await runHere(triggerCommand(), ["inbound", "--to", url, "--message=msg_8"], {
+      ONCEHOOK_WEBHOOK_SECRET: "another-signing-secret-of-32-byt",
+    });
+    expect([code, errors]).toEqual([3, "1 of 1 were not taken.\n"]);
+    expect(output).toMatch(/^401 +\d+ ms {2}message\.inbound {2}msg_8 {2}- {2}unauthorized\n$/);
+  });
+
+  it.each([
+    [["queued"], 2, /^error: required option '--to <url>' not specified\n$/],
+    [["queud", "--to=http://127.0.0.1:1/"], 2, /^error: There is no event "queud"\. Did you mean "queued"\?\n$/],
+    [["queued", "--to=ftp://a"], 2, /^error: --to takes an http or https URL/],
+    [["queued", "--to=http://a:b@127.0.0.1/"], 2, /^error: --to takes an http or https URL without credentials/],
+    [
+      ["queued", "--to=http://127.0.0.1:2/"],
+      1,
+      /^error: No answer came: nothing listens there; is the receiver running\?\n$/,
+    ],
+  ])("says of %j what is wrong with it", async (args, expected, message) => {
+    const { code, output, errors } = await runHere(triggerCommand(), args, environment);
+    expect([code, output]).toEqual([expected, ""]);
+    expect(errors).toMatch(message);
+  });
+});
+
+describe("deliverTo()", () => {
+  async function answering(status: number, body: string, headers: Record<string, string> = {}) {
+    const server = createServer((_request, response) => response.writeHead(status, headers).end(body));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    return deliverTo({ url, secret: TEST_SECRET }, fixtures.queued());
+  }
+
+  it.each([
+    ["an object without one", 200, "{}", null],
+    ["a page", 200, "<html>", null],
+    ["an error", 503, '{"error":"unavailable"}', "unavailable"],
+    ["codes for a terminal", 200, '{"outcome":"\\u001b[31m"}', null],
+    ["a long text", 200, "x".repeat(100_000), null],
+  ])("takes a word of the answer, and nothing else: %s", async (_, status, body, outcome) => {
+    expect(await answering(status, body)).toMatchObject({ status, outcome });
+  });
+
+  it("waits ten seconds for an answer", async () => {
+    const { url, asked } = await startHanging();
+    const clock = createFakeClock();
+    const delivered = deliverTo({ url, secret: TEST_SECRET }, fixtures.queued(), clock);
+    const failure = expect(delivered).rejects.toMatchObject({ exitCode: 1, message: "No answer came within 10 s." });
+    await asked;
+    await clock.advance(10_000);
+    await failure;
+  });
+
+  it("follows no redirect", async () => {
+    expect(await answering(302, "", { location: "http://127.0.0.1:2/" })).toMatchObject({ status: 302, outcome: null });
+  });
+});

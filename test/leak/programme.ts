@@ -1,0 +1,94 @@
+/** `npm run prove -- leak`: 10,000 requests full of marked secrets, numbers and texts (`--full` 100,000): none of them is said anywhere. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as api from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import type { Programme, Proof } from "../prove/programme.ts";
+import { unheardControls } from "./control.ts";
+import { Ears } from "./ears.ts";
+import { ALL_MARKS } from "./marks.ts";
+import { askEverything, constructionErrors } from "./operator.ts";
+import { requestOf } from "./requests.ts";
+import { Paths, SCENES, type Scene } from "./scenes.ts";
+import { hearProcess, hearTelemetry, watchReceiver } from "./watching.ts";
+
+const SHORT = 10_000;
+const FULL = 100_000;
+const BATCH = 50;
+
+/** Ways that must have been taken, or the run shows nothing about them. */
+const PATHS = [
+  ...["accepted 200", "duplicate 200", "conflict 200", "late 200", "quarantined 200", "handled 200", "dead 200"],
+  ...["refused 400", "refused 401", "refused 405", "refused 413", "refused 415", "failed 500", "failed 503"],
+  ...["attempt handled", "attempt unhandled", "attempt retry", "attempt dead"],
+];
+
+export const leak: Programme = {
+  name: "leak",
+  what: "no marked secret, number or text in any log, error, metric, trace, channel or answer, whatever goes wrong",
+  async run({ full, say }): Promise<Proof> {
+    const requests = full ? FULL : SHORT;
+    const ears = new Ears();
+    const paths = new Paths();
+    const folder = mkdtempSync(join(tmpdir(), "oncehook-leak-"));
+    api.context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+    const stopHearing = hearProcess(ears);
+    try {
+      const each = Math.ceil(requests / Object.keys(SCENES).length);
+      for (const make of Object.values(SCENES)) await play(make({ ears, folder }), { ears, paths, requests: each });
+      constructionErrors(ears);
+    } finally {
+      stopHearing();
+      rmSync(folder, { recursive: true, force: true });
+    }
+    for (const [source, times] of ears.heard) say(`${source.padEnd(14)} heard ${times} times`);
+    const taken = [...paths.taken].map(([path, times]) => `${path} ${times}`);
+    say(taken.toSorted().join(", "));
+    return {
+      count: requests,
+      unit: `requests with ${ALL_MARKS.length} marks`,
+      problems: await problemsOf(ears, paths),
+    };
+  },
+};
+
+async function play(
+  scene: Scene,
+  { ears, paths, requests }: { ears: Ears; paths: Paths; requests: number },
+): Promise<void> {
+  const { clock, receiver } = scene;
+  const telemetry = hearTelemetry(ears);
+  if (receiver !== null) {
+    watchReceiver(receiver, telemetry);
+    receiver.instrument(paths);
+    await receiver.start();
+  }
+  for (let first = 0; first < requests; first += BATCH) {
+    scene.between?.(first / BATCH);
+    const answers = Array.from({ length: Math.min(BATCH, requests - first) }, (_, index) =>
+      scene.handle(requestOf(first + index, clock.now(), scene.signers())),
+    );
+    for (const answer of await Promise.all(answers)) ears.hear("answer", answer);
+    // The log of refusals is sampled by the second.
+    await clock.advance(1_000);
+    if (first % (BATCH * 10) === 0) await telemetry.collect();
+  }
+  scene.between?.(0);
+  await clock.advance(60_000);
+  if (receiver !== null) {
+    await askEverything(receiver, ears);
+    await receiver.stop({ timeoutMs: 0 });
+  }
+  await telemetry.collect();
+}
+
+async function problemsOf(ears: Ears, paths: Paths): Promise<readonly string[]> {
+  const leaks = ears.leaks.map(({ source, mark, said }) => `${source} said ${JSON.stringify(mark)}: ${said}`);
+  const silent = [...ears.heard]
+    .filter(([, times]) => times === 0)
+    .map(([source]) => `nothing was heard from ${source}`);
+  const untaken = PATHS.filter((path) => !paths.taken.has(path)).map((path) => `no request went the way "${path}"`);
+  const unheard = (await unheardControls()).map((source) => `a planted leak in ${source} was not found`);
+  return [...leaks.slice(0, 20), ...silent, ...untaken, ...unheard];
+}
