@@ -150,7 +150,7 @@ export function laneFacts(row: LaneRow, apiClientId: string) {
   };
 }
 
-export function toLane(names: Names, row: LaneRow): LaneState {
+function toLane(names: Names, row: LaneRow): LaneState {
   return {
     ...laneFacts(row, names.client(row.client)),
     holder: row.holder === null ? null : String(row.holder),
