@@ -13,7 +13,7 @@ export function isContention(error: unknown): boolean {
 }
 
 /** The server takes no writes now, whoever asks: its disk is full, or it has become a standby. */
-function refusesWrites(error: unknown): boolean {
+export function refusesWrites(error: unknown): boolean {
   return ["53100", "25006"].includes(sqlState(error));
 }
 
@@ -28,11 +28,10 @@ export function isGivenUp(error: unknown): boolean {
 }
 
 /**
- * Whether a failure of the application's statements is the server's or the network's: `loss` is what broke their connection,
- * undefined while it is good. What they threw may be an error of the application's own that tells nothing.
+ * Whether the application's statements failed because their connection broke: `loss` is what broke it, undefined while it is good.
+ * What they threw may be an error of the application's own that tells nothing.
  */
-export function isOutage(thrown: unknown, loss: Error | undefined): boolean {
-  if (refusesWrites(thrown)) return true;
+export function isCutOff(thrown: unknown, loss: Error | undefined): boolean {
   return loss !== undefined && !(loss instanceof OncehookError) && !isOverstayed(thrown) && !isOverstayed(loss);
 }
 
