@@ -69,6 +69,7 @@ export class EffectSettles {
   readonly #slots: Slots;
   readonly #jobs = new Map<string, Job>();
   readonly #interrupted = new Map<string, Interrupted>();
+  readonly #closing = new AbortController();
 
   constructor(inbox: OpenInbox) {
     this.#inbox = inbox;
@@ -95,6 +96,12 @@ export class EffectSettles {
     }
   }
 
+  /** What waits to begin is unfinished at once, or the store's end would wait for one after the other. */
+  close(): void {
+    this.#closing.abort();
+    this.#slots.close();
+  }
+
   async #waitFor(jobs: readonly Job[]): Promise<void> {
     if (jobs.length === 0) return;
     const ended = new AbortController();
@@ -108,9 +115,10 @@ export class EffectSettles {
     const ended = this.#inbox
       .during(async () => {
         await this.#pause(key);
-        return this.#slots.use((slot) =>
+        const result = await this.#slots.use((slot) =>
           this.#settle(request, { slot, session: null, hasBegun: false, transaction: null }),
         );
+        return result ?? UNFINISHED;
       })
       .catch(() => UNFINISHED)
       .then((result) => {
@@ -125,7 +133,8 @@ export class EffectSettles {
   async #pause(key: string): Promise<void> {
     const times = this.#interrupted.get(key)?.times ?? 0;
     if (times < 2) return;
-    await sleep(this.#inbox.context.clock, Math.min(PAUSE_MS.first * 2 ** (times - 2), PAUSE_MS.longest));
+    const pauseMs = Math.min(PAUSE_MS.first * 2 ** (times - 2), PAUSE_MS.longest);
+    await sleep(this.#inbox.context.clock, pauseMs, this.#closing.signal);
   }
 
   async #settle(request: Completion, trial: Trial): Promise<SettleResult> {
