@@ -159,6 +159,20 @@ describe("ctx.commit() on Postgres", () => {
     ]);
   });
 
+  it("finishes its event after the effects, by the server's clock", async () => {
+    const { store, schema } = await openDesk();
+    const [lease] = await leases(store, "m");
+    let ended = Number.NaN;
+    const takesTime = async (client: PgClient) => {
+      await client.query("select pg_sleep(0.02)");
+      const { rows } = await client.query("select extract(epoch from clock_timestamp())::float8 * 1000 as now");
+      ended = Math.floor(Number(rows[0]?.now));
+    };
+    expect(await settle(store, complete(lease, takesTime))).toEqual([{ status: "settled" }]);
+    const [event] = await sql(`select finished::float8 as at from ${schema}.event`);
+    expect(event?.at).toBeGreaterThanOrEqual(ended);
+  });
+
   it("reads with the application's own type parsers", async () => {
     const types = { getTypeParser: () => (value: string) => `own ${value}` };
     const { store } = await openDesk({ types });
