@@ -188,6 +188,12 @@ describe("examples/fastify-postgres", () => {
     expect((await app.inject("/messages/msg_000001")).json()).toMatchObject({ state: "message.delivery" });
   });
 
+  it("has a worker per core, and 8 at most unless told otherwise", () => {
+    const variables = { DATABASE_URL: "postgres://nowhere", WEBHOOK_SECRET: SECRET };
+    expect([2, 96].map((cores) => readClusterEnvironment(variables, cores).workers)).toEqual([2, 8]);
+    expect(readClusterEnvironment({ ...variables, WORKERS: "64" }, 96).workers).toBe(64);
+  });
+
   it.each([
     ["no database", { WEBHOOK_SECRET: SECRET }, /^DATABASE_URL is not set: put .* in it\.$/],
     [
@@ -195,7 +201,21 @@ describe("examples/fastify-postgres", () => {
       { DATABASE_URL: "postgres://nowhere", WORKERS: "0" },
       /^WORKERS must be a whole number from 1 to 64\.$/,
     ],
-    ["no secret", { DATABASE_URL: "postgres://nowhere" }, /^WEBHOOK_SECRET is not set/],
+    [
+      "no address",
+      { DATABASE_URL: "hello", WEBHOOK_SECRET: SECRET },
+      /^DATABASE_URL is no address of a database: put postgres:.* in it\.$/,
+    ],
+    [
+      "no secret",
+      { DATABASE_URL: "postgres://nowhere" },
+      /^Neither WEBHOOK_SECRET nor WEBHOOK_SECRET_FILE is set: put .*\.$/,
+    ],
+    [
+      "an empty file",
+      { DATABASE_URL: "postgres://nowhere", WEBHOOK_SECRET_FILE: "/dev/null" },
+      /^WEBHOOK_SECRET_FILE names an empty file: put .* in it\.$/,
+    ],
     [
       "no such file",
       { DATABASE_URL: "postgres://nowhere", WEBHOOK_SECRET_FILE: "/nowhere" },
