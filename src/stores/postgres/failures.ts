@@ -7,9 +7,9 @@ export function sqlState(error: unknown): string {
   return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : "";
 }
 
-/** Another transaction was in the way: deadlock, serialization, a lock that was not to be had, or a lane that came in between. */
+/** Another transaction was in the way: deadlock, serialization, or a lock that was not to be had. */
 export function isContention(error: unknown): boolean {
-  return error instanceof LaneAppeared || ["40001", "40P01", "55P03"].includes(sqlState(error));
+  return ["40001", "40P01", "55P03"].includes(sqlState(error));
 }
 
 /** The server takes no writes now, whoever asks: its disk is full, or it has become a standby. */
@@ -38,9 +38,6 @@ export function isCutOff(thrown: unknown, loss: Error | undefined): boolean {
 function isFull(error: unknown): boolean {
   return sqlState(error).startsWith("53") && sqlState(error) !== "53300";
 }
-
-/** Another transaction made a lane that this one was about to make: it is run again, and finds it. */
-export class LaneAppeared extends Error {}
 
 /** No connection was to be had in time. */
 export class ConnectionTimeout extends Error {

@@ -9,6 +9,7 @@ import { asStoreError } from "./failures.ts";
 import { enterInstance, removeInstances } from "./instances.ts";
 import { migrate } from "./migrate.ts";
 import { Names } from "./names.ts";
+import { LaneAppeared, makeLanes } from "./new-lanes.ts";
 import { type Access, inTransaction, NOW, type Session, withSession } from "./session.ts";
 import type { InboxSettings } from "./settings.ts";
 import { Wake } from "./wake.ts";
@@ -72,12 +73,18 @@ export class OpenInbox {
 
   /** A transaction of an operation during which the inbox is kept open already. What was in its way is seen to, and it is run again. */
   async write<T>(work: (session: Session) => Promise<T>): Promise<T> {
-    for (;;) {
+    for (let hasMadeLanes = false; ; ) {
       try {
         return await inTransaction(this.access, work);
       } catch (error) {
-        if (!(error instanceof ClockWentBack)) throw error;
-        await this.#clockSteps.follow(this.access, error);
+        if (error instanceof ClockWentBack) await this.#clockSteps.follow(this.access, error);
+        else if (!(error instanceof LaneAppeared)) throw error;
+        else if (hasMadeLanes) throw lanesVanish(this.location, error);
+        else {
+          hasMadeLanes = true;
+          // Those that are left could appear one by one, and be in its way each time.
+          await withSession(this.access, (session) => makeLanes(session, error.lanes));
+        }
       }
     }
   }
@@ -148,4 +155,9 @@ export async function readClock(session: Session, clock: Clock): Promise<number>
 
 export function closed(): StoreError {
   return new StoreError("closed", "The Postgres store is not open.");
+}
+
+function lanesVanish(location: string, cause: unknown): StoreError {
+  const message = `The inbox ${location} cannot be used now: lanes that are made in it are not there. Look for triggers, rules and policies on its tables.`;
+  return new StoreError("store_unavailable", message, { cause });
 }
