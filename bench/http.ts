@@ -51,7 +51,10 @@ export async function inDirectory<T>(use: (directory: string) => Promise<T>): Pr
   }
 }
 
-/** Runs each server once a round, in turn; the first round warms up and counts for nothing. */
+/**
+ * Runs each server once a round, in turn, and the other way round in every second round: who comes first finds another machine
+ * than who comes after. The first round warms up and counts for nothing.
+ */
 export function takeTurns(servers: readonly Served[], rounds: Rounds): Promise<readonly Run[]> {
   return inDirectory(async (directory) => {
     const load = startChild("load");
@@ -59,7 +62,8 @@ export function takeTurns(servers: readonly Served[], rounds: Rounds): Promise<r
     try {
       for (let round = 0; round <= rounds.count; round++) {
         await load.ask({ make: rounds.requests, lifecycles: rounds.lifecycles ?? false });
-        for (const server of started) await runOnce(server, load, { requests: rounds.requests, counts: round > 0 });
+        const inOrder = round % 2 === 0 ? started : started.toReversed();
+        for (const server of inOrder) await runOnce(server, load, { requests: rounds.requests, counts: round > 0 });
       }
       for (const server of started) server.run.memory = await server.ask("memory");
     } finally {

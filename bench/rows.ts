@@ -5,8 +5,8 @@ export interface Row {
   readonly name: string;
   readonly ratio: number;
   readonly target: number;
-  /** On which side of `target` the figure must lie. */
-  readonly bound: "at most" | "at least";
+  /** Where the figure must lie, seen from `target`; near it where a document says it. */
+  readonly bound: "at most" | "at least" | "within 2 % of";
   readonly unit: "times" | "events/s" | "sends/s" | "ms" | "MiB" | "bytes" | "requests";
   readonly ok: boolean;
   /** The two figures behind a ratio, for people. */
@@ -30,8 +30,14 @@ export interface Limit {
 
 export function row({ name, target, bound, unit = "times" }: Limit, figure: number, detail: string): Row {
   const ratio = Number(figure.toPrecision(4));
-  return { name, ratio, target, bound, unit, ok: bound === "at most" ? ratio <= target : ratio >= target, detail };
+  return { name, ratio, target, bound, unit, ok: HOLDS[bound](ratio, target), detail };
 }
+
+const HOLDS: Readonly<Record<Row["bound"], (figure: number, target: number) => boolean>> = {
+  "at most": (figure, target) => figure <= target,
+  "at least": (figure, target) => figure >= target,
+  "within 2 % of": (figure, target) => Math.abs(figure - target) <= 0.02 * target,
+};
 
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);

@@ -11,6 +11,7 @@ import { docsExamples } from "./gates/docs-examples.ts";
 import type { Gate, GateContext, GateResult } from "./gates/gate.ts";
 import { openapi } from "./gates/openapi.ts";
 import { architecture, pack, packageChecks } from "./gates/package.ts";
+import { programmes } from "./gates/programmes.ts";
 import { proxy } from "./gates/proxy.ts";
 import { lint, types, unused } from "./gates/static.ts";
 import { rules, tests } from "./gates/tests.ts";
@@ -22,6 +23,7 @@ const GATES: readonly Gate[] = [
   architecture,
   tests,
   rules,
+  programmes,
   packageChecks,
   consumers,
   docsExamples,

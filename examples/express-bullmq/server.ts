@@ -7,6 +7,7 @@ import { bullmqPublisher, type ForwardedJob } from "oncehook/bullmq";
 import { expressWebhook } from "oncehook/express";
 import { forward } from "oncehook/forward";
 import { sqliteStore } from "oncehook/sqlite";
+import { closedInTime, onEnd } from "../shared/ending.ts";
 import { endWithOneLine, readEnvironment } from "../shared/environment.ts";
 import { readinessStatus } from "../shared/health.ts";
 import { announce } from "../shared/listening.ts";
@@ -42,13 +43,13 @@ async function main(): Promise<void> {
   await once(server, "listening");
   announce(server);
 
-  const stop = async () => {
-    const closed = new Promise((resolve) => server.close(resolve)); // No new connections; open requests are still answered.
+  onEnd(async () => {
+    // No new connections; open requests are still answered.
+    const closed = closedInTime(server, new Promise((resolve) => server.close(resolve)));
     await receiver.stop({ until: closed, timeoutMs: 5_000 }); // What is not in the queue yet stays in the inbox.
     queue.disconnect().catch(() => {});
     process.exit(0);
-  };
-  for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, stop);
+  });
 }
 
 main().catch(endWithOneLine);

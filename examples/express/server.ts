@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { createReceiver } from "oncehook";
 import { sqliteStore } from "oncehook/sqlite";
+import { closedInTime, onEnd } from "../shared/ending.ts";
 import { endWithOneLine, readEnvironment } from "../shared/environment.ts";
 import { createHandledTable, recordHandled } from "../shared/handled.ts";
 import { announce } from "../shared/listening.ts";
@@ -17,13 +18,13 @@ async function main(): Promise<void> {
   await once(server, "listening");
   announce(server);
 
-  const stop = async () => {
-    const closed = new Promise((resolve) => server.close(resolve)); // No new connections; open requests are still answered.
+  onEnd(async () => {
+    // No new connections; open requests are still answered.
+    const closed = closedInTime(server, new Promise((resolve) => server.close(resolve)));
     await receiver.drain({ budgetMs: 10_000 }); // Handles what is ready.
     await receiver.stop({ until: closed }); // Lets running handlers end, and closes the inbox behind the last request.
     process.exit(0);
-  };
-  for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, stop);
+  });
 }
 
 main().catch(endWithOneLine);

@@ -13,6 +13,7 @@ export async function createApp(receiver: Receiver<PgClient>, pool: Pool): Promi
   await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
   app.get<{ Params: { id: string } }>("/messages/:id", async ({ params }, reply) => {
     const history = await readHistory(pool, params.id);
+    // The last one that was handled may be an operator's replay of an earlier state.
     const newest = history.at(-1);
     if (newest === undefined) return reply.code(404).send({ error: "unknown_message" });
     return { messageId: params.id, state: newest.eventType, history };

@@ -1,6 +1,7 @@
 /** The parent: starts the workers, puts a new one in the place of each that dies, and ends after them. It serves nothing itself. */
 import cluster from "node:cluster";
 import { setTimeout as wait } from "node:timers/promises";
+import { onEnd } from "../shared/ending.ts";
 import { announcePort } from "../shared/listening.ts";
 
 /** Before a new worker, so that one that dies at once keeps no core busy. */
@@ -24,9 +25,8 @@ export function lead(workers: number): void {
   cluster.fork();
 
   // The parent ends by itself, with 0, behind the last worker.
-  const stop = () => {
+  onEnd(() => {
     isStopping = true;
     for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill("SIGTERM");
-  };
-  for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, stop);
+  });
 }

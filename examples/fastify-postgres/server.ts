@@ -2,14 +2,14 @@
 import cluster from "node:cluster";
 import { endWithOneLine } from "../shared/environment.ts";
 import { readClusterEnvironment } from "./environment.ts";
-import { createHandledTable } from "./history.ts";
+import { createHistoryTable } from "./history.ts";
 import { lead } from "./parent.ts";
 import { work } from "./worker.ts";
 
 async function main(): Promise<void> {
   const environment = readClusterEnvironment(process.env);
   if (cluster.isWorker) return work(environment);
-  await createHandledTable(environment.databaseUrl);
+  await createHistoryTable(environment.databaseUrl);
   lead(environment.workers);
 }
 

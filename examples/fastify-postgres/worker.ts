@@ -2,6 +2,7 @@
 import { createReceiver } from "oncehook";
 import { postgresStore } from "oncehook/postgres";
 import { Pool } from "pg";
+import { closedInTime, onEnd } from "../shared/ending.ts";
 import { printEvent } from "../shared/event-line.ts";
 import { createApp } from "./app.ts";
 import type { ClusterEnvironment } from "./environment.ts";
@@ -23,12 +24,10 @@ export async function work({ port, databaseUrl, secrets }: ClusterEnvironment): 
   const app = await createApp(receiver, pool);
   await app.listen({ port, host: "127.0.0.1" });
 
-  const stop = async () => {
-    const closed = app.close(); // No new connections; open requests are still answered.
+  onEnd(async () => {
+    const closed = closedInTime(app.server, app.close()); // No new connections; open requests are still answered.
     await receiver.stop({ until: closed, timeoutMs: LAST_HANDLERS_MS }); // Claims nothing more.
     await pool.end();
     process.exit(0);
-  };
-  process.once("SIGTERM", stop);
-  process.on("SIGINT", () => {}); // A terminal tells all processes; the parent passes it on as SIGTERM.
+  });
 }

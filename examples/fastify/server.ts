@@ -3,6 +3,7 @@ import fastify from "fastify";
 import { createReceiver } from "oncehook";
 import { fastifyWebhook } from "oncehook/fastify";
 import { sqliteStore } from "oncehook/sqlite";
+import { closedInTime, onEnd } from "../shared/ending.ts";
 import { endWithOneLine, readEnvironment } from "../shared/environment.ts";
 import { createHandledTable, recordHandled } from "../shared/handled.ts";
 import { readinessStatus } from "../shared/health.ts";
@@ -26,13 +27,12 @@ async function main(): Promise<void> {
   await app.listen({ port, host: "127.0.0.1" });
   announce(app.server);
 
-  const stop = async () => {
-    const closed = app.close(); // No new connections; open requests are still answered.
+  onEnd(async () => {
+    const closed = closedInTime(app.server, app.close()); // No new connections; open requests are still answered.
     await receiver.drain({ budgetMs: 10_000 }); // Handles what is ready.
     await receiver.stop({ until: closed }); // Lets running handlers end, and closes the inbox behind the last request.
     process.exit(0);
-  };
-  for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, stop);
+  });
 }
 
 main().catch(endWithOneLine);

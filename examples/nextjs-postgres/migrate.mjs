@@ -7,8 +7,14 @@ if (!process.env.DATABASE_URL) {
   );
   process.exit(1);
 }
-const client = new pg.Client({ connectionString: process.env.DATABASE_URL });
-await client.connect();
-await client.query(`create table if not exists handled (
-  id bigint generated always as identity primary key, message_id text, sequence integer, event_type text)`);
-await client.end();
+try {
+  const client = new pg.Client({ connectionString: process.env.DATABASE_URL });
+  await client.connect();
+  await client.query(`create table if not exists handled (
+    id bigint generated always as identity primary key, message_id text, sequence integer, event_type text)`);
+  await client.end();
+} catch (error) {
+  // Only the code: the text may quote a part of the address, and with it the password.
+  console.error(`DATABASE_URL: the table "handled" could not be made in this database (${error.code ?? "no code"}).`);
+  process.exit(1);
+}

@@ -112,7 +112,10 @@ export class Batcher<Tx> {
     this.#schedule();
   }
 
-  /** Settles a claim. What fails with its turn, or is unfinished, is tried again until the store knows its end. */
+  /**
+   * Settles a claim. What fails with its turn, or is unfinished, is tried again until the store knows its end; `done` is called
+   * with it, and each time before with `unfinished`.
+   */
   settle(settle: Settle<Tx>, done: (result: SettleResult) => void): void {
     if (this.#closed) return done({ status: "lost" });
     this.#settles.push({ settle, done });
@@ -223,7 +226,7 @@ export class Batcher<Tx> {
     for (const [index, queued] of settles.entries()) {
       const settled = result.settled[index] ?? { status: "lost" };
       if (settled.status === "unfinished") unfinished.push(queued);
-      else guard(() => queued.done(settled));
+      guard(() => queued.done(settled));
     }
     this.#postpone(unfinished);
     guard(() => this.#driver.claimed(result, claim, (index) => accepts[index]?.parsed ?? null));

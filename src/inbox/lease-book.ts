@@ -1,11 +1,10 @@
-/** The leases this process holds: those waiting for a handler's place, those running, and their renewal. */
-
+/** The leases this process holds: those waiting for a handler's place, those running or waiting for effects, and their renewal. */
 import { LeaseLost } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import type { Clock, Timer } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import type { Run } from "./runner.ts";
-import type { InboxStore, Lease } from "./store.ts";
+import type { InboxStore, Lease, LeaseRef } from "./store.ts";
 
 export interface Held {
   readonly lease: Lease;
@@ -31,6 +30,8 @@ export class LeaseBook {
   readonly #options: LeaseBookOptions;
   readonly #lost: (held: Held) => void;
   readonly #running = new Map<Held, Run | null>();
+  /** Their handlers have ended, and their effects have not. */
+  readonly #unfinished = new Set<LeaseRef>();
   #waiting: Held[] = [];
   #averageMs: number | null = null;
   #renewal: Timer | null = null;
@@ -43,7 +44,7 @@ export class LeaseBook {
   }
 
   get size(): number {
-    return this.#waiting.length + this.#running.size;
+    return this.#waiting.length + this.#running.size + this.#unfinished.size;
   }
 
   /** How many leases to hold at most: `concurrency` until handlers prove quick. */
@@ -79,6 +80,17 @@ export class LeaseBook {
       this.#averageMs === null ? durationMs : this.#averageMs + (durationMs - this.#averageMs) * SMOOTHING;
   }
 
+  /** A lease that could not be settled yet takes a place, or more and more would be claimed than can be settled in time. */
+  keep(lease: LeaseRef): void {
+    this.#unfinished.add(lease);
+    this.#renewal ??= this.#planRenewal();
+  }
+
+  /** Whether its end frees a place. */
+  letGo(lease: LeaseRef): boolean {
+    return this.#unfinished.delete(lease);
+  }
+
   /** Takes the leases that were not started out of the book. */
   takeWaiting(): readonly Held[] {
     const waiting = this.#waiting;
@@ -99,15 +111,17 @@ export class LeaseBook {
   async #renew(): Promise<void> {
     this.#renewal = this.size > 0 ? this.#planRenewal() : null;
     const held = [...this.#waiting, ...this.#running.keys()];
-    if (held.length === 0) return;
+    // What becomes of the unfinished is told when they are settled.
+    const leases = [...held.map(({ lease }) => lease), ...this.#unfinished];
+    if (leases.length === 0) return;
     try {
-      const kept = await this.#store.extend(
-        held.map((one) => one.lease),
-        this.#options.leaseMs,
-      );
+      const kept = await this.#store.extend(leases, this.#options.leaseMs);
       for (const [index, one] of held.entries()) if (!kept[index]) this.#drop(one);
     } catch {
-      this.#options.logger.warn({ leases: held.length }, "Leases could not be renewed; the next renewal tries again.");
+      this.#options.logger.warn(
+        { leases: leases.length },
+        "Leases could not be renewed; the next renewal tries again.",
+      );
     }
   }
 

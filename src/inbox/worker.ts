@@ -226,6 +226,7 @@ export class Worker<Tx> implements ClaimDriver {
     );
     this.#heed(this.#breaker.ended(held.lease.lane, verdict));
     this.#batcher?.settle(settle, (result) => {
+      if (result.status === "unfinished") return this.#book.keep(held.lease);
       this.#heed(this.#breaker.committed(verdict, result.status));
       if (result.status === "effect_failed") {
         return this.#settle(held, failed(result.error, verdict.event), durationMs);
@@ -245,6 +246,7 @@ export class Worker<Tx> implements ClaimDriver {
   }
 
   #letGo(lease: Lease): void {
+    if (this.#book.letGo(lease)) this.#poke();
     if (this.#inHand.letGo(lease)) this.#claimLane(lease.lane);
   }
 

@@ -104,6 +104,7 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
       ),
     async close() {
       const closing = opened;
+      closing?.effects.close();
       await closing?.inbox.close();
       if (opened === closing) opened = null;
     },

@@ -49,6 +49,8 @@ export class Child {
   readonly ready: Promise<unknown>;
   readonly dead: number[] = [];
   readonly #waiting = new Map<number, (answered: Answered) => void>();
+  readonly #wishes = new Set<"stop" | "kill">();
+  #strangeEnd: string | null = null;
   #lastId = 0;
 
   constructor(options: object, program = PROGRAM) {
@@ -63,7 +65,10 @@ export class Child {
       this.#waiting.get(answered.id)?.(answered);
       this.#waiting.delete(answered.id);
     });
-    this.process.once("exit", () => {
+    this.process.once("exit", (code, signal) => {
+      const isStopped = this.#wishes.has("stop") && code === 0;
+      const isKilled = this.#wishes.has("kill") && signal === "SIGKILL";
+      if (!isStopped && !isKilled) this.#strangeEnd = this.#endOf(code ?? signal);
       for (const resolve of this.#waiting.values()) resolve(UNANSWERED);
       this.#waiting.clear();
     });
@@ -71,6 +76,11 @@ export class Child {
 
   get pid(): number {
     return this.process.pid ?? 0;
+  }
+
+  /** How it ended, when it was neither killed by `kill()` nor let go by `stop()` with code 0. */
+  get strangeEnd(): string | null {
+    return this.#strangeEnd;
   }
 
   deliver(event: object, space?: number): Promise<Answered> {
@@ -86,6 +96,7 @@ export class Child {
   /** Lets it end what it does, and waits for its exit. */
   async stop(): Promise<void> {
     if (this.#hasEnded) return;
+    this.#wishes.add("stop");
     const exited = once(this.process, "exit");
     void this.#ask({ kind: "stop" });
     await exited;
@@ -93,6 +104,7 @@ export class Child {
 
   async kill(): Promise<void> {
     if (this.#hasEnded) return;
+    this.#wishes.add("kill");
     const exited = once(this.process, "exit");
     this.process.kill("SIGKILL");
     await exited;
@@ -100,6 +112,11 @@ export class Child {
 
   get #hasEnded(): boolean {
     return this.process.exitCode !== null || this.process.signalCode !== null;
+  }
+
+  #endOf(code: number | NodeJS.Signals | null): string {
+    const wish = [...this.#wishes].at(-1);
+    return `ended with ${code} ${wish === undefined ? "by itself" : `at a ${wish}`}`;
   }
 
   #ask(request: WithoutId<Request>): Promise<Answered> {

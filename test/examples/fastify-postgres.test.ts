@@ -1,12 +1,20 @@
 /** The Fastify example on Postgres: a parent and its workers as real processes, which are killed, stopped and misconfigured. */
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { fileURLToPath } from "node:url";
+import { Pool } from "pg";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { createApp } from "../../examples/fastify-postgres/app.ts";
 import { readClusterEnvironment } from "../../examples/fastify-postgres/environment.ts";
+import { createHistoryTable, keepRow } from "../../examples/fastify-postgres/history.ts";
+import { EnvironmentError } from "../../examples/shared/environment.ts";
 import { createEmulator } from "../../src/emulator/index.ts";
+import { createReceiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { fixtures, lifecycle } from "../../src/testing/index.ts";
+import { postgresStore } from "../../src/stores/postgres.ts";
+import { fixtures, lifecycle, signedRequest, TEST_SECRET } from "../../src/testing/index.ts";
 import { connect } from "../outages/sender.ts";
 import { findings, type HandledRow, verdictOn } from "../outages/verdict.ts";
 import { sql, urlOf } from "../postgres/place.ts";
@@ -25,6 +33,8 @@ interface Row extends HandledRow {
 
 let databases = 0;
 
+const NEXT_MIGRATION = fileURLToPath(new URL("../../examples/nextjs-postgres/migrate.mjs", import.meta.url));
+
 /** A database of the test's own, because the example's table has no schema of its own. */
 async function newDatabase(): Promise<string> {
   const database = `example_${process.pid}_${++databases}`;
@@ -34,7 +44,7 @@ async function newDatabase(): Promise<string> {
 }
 
 const handledIn = async (url: string) =>
-  (await sql("select message_id, sequence, event_type, pid from handled order by id", url)) as readonly Row[];
+  (await sql("select message_id, sequence, event_type, pid from message_history order by id", url)) as readonly Row[];
 
 /** The workers that have a connection, or of them those whose statement waits for a lock. */
 async function workersOf(url: string, waiting = false): Promise<number[]> {
@@ -78,7 +88,7 @@ describe("examples/fastify-postgres", () => {
     const service = connect(emulator);
     for (let number = 0; number < 30; number += 1) await service.send(number);
 
-    const release = await holdRows(url);
+    const release = await holdRows(url, "message_history");
     const sending = emulator.clock.advance(ALL_ATTEMPTS_MS);
     await eventually(async () => (await workersOf(url, true)).length).toBe(WORKERS);
     const [victim = 0] = await workersOf(url, true);
@@ -101,8 +111,30 @@ describe("examples/fastify-postgres", () => {
     expect(await workersOf(url)).toEqual([]);
   }, 60_000);
 
+  it("lets running handlers end, and waits for no unfinished request, when each of its processes is told twice", async () => {
+    const url = await newDatabase();
+    const example = await RunningExample.start("fastify-postgres", { DATABASE_URL: url, WORKERS: "2" });
+    const workers = await workersOf(url);
+    // As a service manager and its kind do, which signal all processes: a worker is told by the parent once more.
+    const tellWorkers = () => workers.forEach((pid) => void process.kill(pid, "SIGTERM"));
+    const release = await holdRows(url, "message_history");
+    expect((await example.deliver(fixtures.queued({ occurredAt: Date.now() }))).status).toBe(200);
+    await eventually(() => workersOf(url, true)).toHaveLength(1);
+    const busy = await workersOf(url, true);
+    await example.beginRequest();
+    tellWorkers();
+    await eventually(() => example.isListening()).toBe(false);
+    process.kill(busy[0]!, "SIGTERM");
+    const exit = example.terminate();
+    await release();
+    expect(await exit).toBe(0);
+    expect((await handledIn(url)).map(({ pid }) => pid)).toEqual(busy);
+  }, 60_000);
+
   it("tells what became of a message, and is stopped through npm run example:fastify-postgres", async () => {
     const url = await newDatabase();
+    // The other example's table may be there too.
+    execFileSync(process.execPath, [NEXT_MIGRATION], { env: { ...process.env, DATABASE_URL: url } });
     // The script replaces its shell: npm would signal that one alone, and leave the server behind.
     const command = ["npm", "run", "--silent", "example:fastify-postgres"];
     const example = await RunningExample.start("fastify-postgres", { DATABASE_URL: url, WORKERS: "2" }, command);
@@ -134,6 +166,34 @@ describe("examples/fastify-postgres", () => {
     await expect(fetch(example.url)).rejects.toThrow();
   }, 60_000);
 
+  it("tells the newest state of a message whose history has a replay in it (RCV-7)", async () => {
+    const url = await newDatabase();
+    await createHistoryTable(url);
+    const pool = new Pool({ connectionString: url });
+    onTestFinished(() => pool.end());
+    const receiver = createReceiver({ secrets: TEST_SECRET, store: postgresStore(pool), logger: silentLogger });
+    receiver.onAny(keepRow);
+    const app = await createApp(receiver, pool);
+    onTestFinished(() => receiver.stop());
+    for (const event of lifecycle({ occurredAt: Date.now() })) {
+      const { method, headers, body } = signedRequest(event);
+      const { statusCode } = await app.inject({ method, url: "/webhooks", headers, payload: Buffer.from(body) });
+      expect(statusCode).toBe(200);
+    }
+    await receiver.drain();
+    const [first] = (await receiver.inbox.find({ order: "oldest" })).items;
+    expect(await receiver.inbox.replay(first!.id)).toMatchObject({ ok: true });
+    await receiver.drain();
+    expect((await handledIn(url)).map(({ sequence }) => sequence)).toEqual([1, 2, 3, 1]);
+    expect((await app.inject("/messages/msg_000001")).json()).toMatchObject({ state: "message.delivery" });
+  });
+
+  it("has a worker per core, and 8 at most unless told otherwise", () => {
+    const variables = { DATABASE_URL: "postgres://nowhere", WEBHOOK_SECRET: SECRET };
+    expect([2, 96].map((cores) => readClusterEnvironment(variables, cores).workers)).toEqual([2, 8]);
+    expect(readClusterEnvironment({ ...variables, WORKERS: "64" }, 96).workers).toBe(64);
+  });
+
   it.each([
     ["no database", { WEBHOOK_SECRET: SECRET }, /^DATABASE_URL is not set: put .* in it\.$/],
     [
@@ -141,7 +201,21 @@ describe("examples/fastify-postgres", () => {
       { DATABASE_URL: "postgres://nowhere", WORKERS: "0" },
       /^WORKERS must be a whole number from 1 to 64\.$/,
     ],
-    ["no secret", { DATABASE_URL: "postgres://nowhere" }, /^WEBHOOK_SECRET is not set/],
+    [
+      "no address",
+      { DATABASE_URL: "hello", WEBHOOK_SECRET: SECRET },
+      /^DATABASE_URL is no address of a database: put postgres:.* in it\.$/,
+    ],
+    [
+      "no secret",
+      { DATABASE_URL: "postgres://nowhere" },
+      /^Neither WEBHOOK_SECRET nor WEBHOOK_SECRET_FILE is set: put .*\.$/,
+    ],
+    [
+      "an empty file",
+      { DATABASE_URL: "postgres://nowhere", WEBHOOK_SECRET_FILE: "/dev/null" },
+      /^WEBHOOK_SECRET_FILE names an empty file: put .* in it\.$/,
+    ],
     [
       "no such file",
       { DATABASE_URL: "postgres://nowhere", WEBHOOK_SECRET_FILE: "/nowhere" },
@@ -149,6 +223,26 @@ describe("examples/fastify-postgres", () => {
     ],
   ])("names the variable and the fix: %s", (_case, variables, message) => {
     expect(() => readClusterEnvironment(variables)).toThrow(message);
+  });
+
+  it.each([
+    ["another password", /:postgres@/, ":another@", /the role or its password \(28P01\)\.$/],
+    ["no such database", /postgres$/, "nowhere", /no such database \(3D000\)\.$/],
+    ["no server", /:\d+\//, ":1/", /cannot be reached.* \(ECONNREFUSED\)\.$/],
+    ["a slash in the password", /:postgres@/, ":ano/ther@", /no address.* \(ERR_INVALID_URL\)\.$/],
+    ["no TLS", /$/, "?sslmode=require", /cannot be used: look into the server's log\.$/],
+  ])("names DATABASE_URL and not its password: %s", async (_case, part, mistake, message) => {
+    const failed = createHistoryTable(inject("postgresUrl").replace(part, mistake));
+    await expect(failed).rejects.toThrow(EnvironmentError);
+    await expect(failed).rejects.toThrow(message);
+    await expect(failed).rejects.toThrow(/^DATABASE_URL: (?!.*(?:ano|ther@))/);
+  });
+
+  it("ends with 1 and one line when the database refuses it", async () => {
+    const environment = { DATABASE_URL: urlOf({ user: "nobody" }), WEBHOOK_SECRET: SECRET };
+    const { code, errors } = await runToEnd("fastify-postgres", environment);
+    expect(code).toBe(1);
+    expect(errors).toMatch(/^DATABASE_URL: [^\n]*\n$/);
   });
 
   it("ends with 1 when its first worker cannot start, which says why once", async () => {

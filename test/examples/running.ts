@@ -3,6 +3,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -142,6 +143,30 @@ export class RunningExample {
     return fetch(`${this.url}${path}`, { method: "POST", body, headers: all });
   }
 
+  /** Sends a request and the beginning of another, on one connection; resolves once the first is answered and so both are read. */
+  async beginRequest(): Promise<void> {
+    const { hostname, port, host } = new URL(this.url);
+    const socket = connect(Number(port), hostname).on("error", () => {});
+    onTestFinished(() => void socket.destroy());
+    const begun = `GET /health HTTP/1.1\r\nHost: ${host}\r\n`;
+    socket.write(`${begun}\r\n${begun}`);
+    await once(socket, "data");
+  }
+
+  /** False once nobody takes connections any more. */
+  async isListening(): Promise<boolean> {
+    const { hostname, port } = new URL(this.url);
+    const socket = connect(Number(port), hostname);
+    try {
+      await once(socket, "connect");
+      return true;
+    } catch {
+      return false;
+    } finally {
+      socket.destroy();
+    }
+  }
+
   /** The example's table, in the order of handling. */
   handled(): HandledRow[] {
     const db = new Database(this.inboxPath, { readonly: true });
@@ -152,10 +177,15 @@ export class RunningExample {
     }
   }
 
-  /** Resolves with the exit code. */
+  /** Does not wait for what becomes of it. */
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Resolves with the exit code, or null if the signal ended it. */
   async terminate(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {
     const exited = once(this.#child, "exit");
-    this.#child.kill(signal);
+    this.signal(signal);
     const [code] = (await exited) as [number | null];
     return code;
   }

@@ -9,6 +9,19 @@ import { PREVIOUS_SECRET, RunningExample, runToEnd, SECRET } from "./running.ts"
 const eventually = (read: () => number) => expect.poll(read, { timeout: 15_000 });
 const event = () => fixtures.queued({ occurredAt: Date.now() });
 
+it("ends with 0 although it is told twice, and has a request that is never finished", async () => {
+  // At once, because each waits some seconds for that request.
+  const names = ["express", "fastify", "express-bullmq"] as const;
+  const codes = names.map(async (name) => {
+    const example = await RunningExample.start(name);
+    await example.beginRequest();
+    example.signal("SIGTERM");
+    await expect.poll(() => example.isListening(), { timeout: 15_000 }).toBe(false);
+    return example.terminate();
+  });
+  expect(await Promise.all(codes)).toEqual([0, 0, 0]);
+});
+
 describe.each(["express", "fastify"] as const)("examples/%s", (name) => {
   it("accepts a body signed by openssl, and refuses it with one bit flipped (RCV-1, RCV-2)", async () => {
     const example = await RunningExample.start(name);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { LeaseLost } from "../../src/errors.ts";
-import { deferred, openBench, rounds, slowHandlers, takenAhead } from "./bench.ts";
+import { sleep } from "../../src/internal/clock.ts";
+import { type Bench, deferred, openBench, rounds, slowHandlers, takenAhead } from "./bench.ts";
 
 describe("leases of the worker", () => {
   it("are renewed at a third of their time, also those taken ahead of a free place", async () => {
@@ -20,6 +21,33 @@ describe("leases of the worker", () => {
     }
     expect(await bench.states()).toEqual(Array(40).fill("handled"));
     await bench.expectNothingLeaked();
+  });
+
+  it("whose effects run on are renewed and take places: no backlog is claimed to wait for its effects (I9)", async () => {
+    let ran = 0;
+    const bench: Bench = await openBench({
+      register: (on) =>
+        on.onAny(async () => {
+          ran++;
+          await sleep(bench.clock, 100);
+        }),
+    });
+    await bench.acceptMany(20);
+    bench.recorder.unfinishedTurns = 1_000;
+    bench.worker.start();
+    await bench.clock.advance(5_000);
+    // A turn claims before it is told what of it is unfinished.
+    expect(ran).toBeLessThanOrEqual(8);
+    const renewals = bench.recorder.extended.length;
+    await bench.clock.advance(10_000);
+    expect(bench.recorder.extended.slice(renewals)).toEqual([Array.from({ length: ran }, (_, index) => index + 1)]);
+    bench.recorder.unfinishedTurns = 0;
+    await bench.clock.advance(500);
+    expect(await bench.states()).toEqual(Array(20).fill("handled"));
+    await bench.expectNothingLeaked();
+    const ended = bench.recorder.extended.length;
+    await bench.clock.advance(60_000);
+    expect(bench.recorder.extended.length).toBe(ended);
   });
 
   it("that are lost abort their handler, whose effects and completion do not happen (I3)", async () => {

@@ -27,6 +27,7 @@ export class Machine {
   readonly name: string;
   readonly url: string;
   readonly #options: MachineOptions;
+  readonly #ended: Child[] = [];
   #child: Child;
 
   private constructor(options: MachineOptions) {
@@ -42,11 +43,19 @@ export class Machine {
     return machine;
   }
 
+  /** A line for each of its processes that ended otherwise than it was made to. */
+  get strangeEnds(): readonly string[] {
+    return [...this.#ended, this.#child].flatMap(({ strangeEnd }) =>
+      strangeEnd === null ? [] : [`machine ${this.name} ${strangeEnd}`],
+    );
+  }
+
   /** As when it loses its power, in the midst of a handler; after `downMs` it starts again on the same port. */
   async crash(downMs: number): Promise<void> {
     await this.#inHandler();
     await this.#child.kill();
     await sleep(downMs);
+    this.#ended.push(this.#child);
     this.#child = new Child(this.#options, PROGRAM);
     await this.#child.ready;
   }
@@ -72,7 +81,8 @@ export class Machine {
   async #inHandler(): Promise<void> {
     const { process } = this.#child;
     const said = once(process, "message", { signal: AbortSignal.timeout(HANDLER_LIMIT_MS) });
-    process.send({ kind: "hold" } satisfies Order);
+    // One that has ended takes no message; its end is told at the end of the run.
+    process.send({ kind: "hold" } satisfies Order, () => {});
     await said.catch(() => {});
   }
 }

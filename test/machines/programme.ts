@@ -39,7 +39,10 @@ export const acrossMachines: Programme = {
         say: saying("careless"),
       });
       saying("careless")(lineOf(careless));
-      const problems = [...findings(outcome), ...shortcomings(outcome), ...unseen(careless)];
+      const problems = [
+        ...[...findings(outcome), ...outcome.strangeEnds, ...shortcomings(outcome)],
+        ...[...careless.strangeEnds, ...unseen(careless)].map((problem) => `careless: ${problem}`),
+      ];
       return { count: outcome.events, unit: "events", problems };
     } finally {
       await server.stop();
@@ -66,8 +69,8 @@ function shortcomings(outcome: Outcome): string[] {
 
 function unseen({ lost, twice }: Outcome): string[] {
   const problems: string[] = [];
-  if (twice.length === 0) problems.push("careless: effects outside of ctx.commit were not seen twice");
-  if (lost.length === 0) problems.push("careless: what was acknowledged and not stored was not seen missing");
+  if (twice.length === 0) problems.push("effects outside of ctx.commit were not seen twice");
+  if (lost.length === 0) problems.push("what was acknowledged and not stored was not seen missing");
   return problems;
 }
 

@@ -55,6 +55,8 @@ export interface Outcome extends Verdict {
   /** Events that both machines answered to. */
   readonly atBoth: number;
   readonly outages: number;
+  /** Of machines that ended otherwise than they were made to, a line each. */
+  readonly strangeEnds: readonly string[];
 }
 
 const MINUTE_MS = 60_000;
@@ -235,6 +237,7 @@ async function outcomeOf({
     byMachine: machines.map(({ name }) => accounts.history.filter(({ machine }) => machine === name).length),
     crossed: crossedIn(accounts),
     atBoth: front.atBoth,
+    strangeEnds: machines.flatMap(({ strangeEnds }) => strangeEnds),
   };
 }
 

@@ -60,7 +60,8 @@ export class SharedInbox {
   async gaps(): Promise<readonly SkippedGap[]> {
     const { rows } = await this.#pool.query<SkippedGap>(
       `select convert_from(l.message, 'UTF8') as message_id, g.lo::int as "from", g.hi::int as "to",
-        (g.skipped - (select min(e.accepted) from ${this.schema}.event e where e.lane = g.lane and e.seq > g.hi))::int as "waitedMs"
+        (select min(e.accepted) from ${this.schema}.event e where e.lane = g.lane and e.seq > g.hi)::float8 as "behindAt",
+        g.skipped::float8 as "skippedAt"
        from ${this.schema}.gap g join ${this.schema}.lane l on l.id = g.lane`,
     );
     return rows;

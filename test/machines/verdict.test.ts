@@ -5,6 +5,7 @@ import { nameOfEvent } from "../outages/verdict.ts";
 import { type Accounts, findings, type HistoryRow, judge, type StoredEvent } from "./verdict.ts";
 
 const GAP_WAIT_MS = 5_000;
+const BEHIND_AT = 1_000_000;
 const EVENTS = ["message.queued", "message.sent", "message.delivery"].map((eventType, index) =>
   event("msg_1", eventType, index + 1),
 );
@@ -60,6 +61,14 @@ describe("judge()", () => {
     expect(judge({ ...late(GAP_WAIT_MS), gaps: [] }).wronglyLate).toHaveLength(1);
   });
 
+  it("counts the wait for a gap from when the one before it was given up (I6)", () => {
+    const first = gap({ from: 1, to: 1 });
+    const second = (waitedMs: number) => gap({ skippedAt: first.skippedAt + waitedMs });
+    const found = (waitedMs: number) => judge({ ...late(GAP_WAIT_MS), gaps: [first, second(waitedMs)] }).wronglyLate;
+    expect(found(GAP_WAIT_MS)).toEqual([]);
+    expect(found(GAP_WAIT_MS - 1)).toEqual([nameOfEvent(SENT)]);
+  });
+
   it("sees an event handled in time and as a late one", () => {
     const both = late(GAP_WAIT_MS);
     expect(judge({ ...both, history: [row(SENT), ...both.history] }).twice).toEqual([nameOfEvent(SENT)]);
@@ -98,11 +107,12 @@ function accounts(wish: Partial<Accounts>): Accounts {
 
 /** The second event comes after the third one, which waited for it. */
 function late(waitedMs: number): Accounts {
-  return accounts({ history: [row(QUEUED), row(DELIVERY), row(SENT, { late: true })], gaps: [gap({ waitedMs })] });
+  const skippedAt = BEHIND_AT + waitedMs;
+  return accounts({ history: [row(QUEUED), row(DELIVERY), row(SENT, { late: true })], gaps: [gap({ skippedAt })] });
 }
 
 function gap(wish: Partial<Accounts["gaps"][number]>): Accounts["gaps"][number] {
-  return { message_id: "msg_1", from: 2, to: 2, waitedMs: GAP_WAIT_MS, ...wish };
+  return { message_id: "msg_1", from: 2, to: 2, behindAt: BEHIND_AT, skippedAt: BEHIND_AT + GAP_WAIT_MS, ...wish };
 }
 
 function event(messageId: string, eventType: string, sequence: number): EventRecord {

@@ -29,8 +29,10 @@ export interface SkippedGap {
   readonly message_id: string;
   readonly from: number;
   readonly to: number;
-  /** Since the first event behind it was accepted. */
-  readonly waitedMs: number;
+  /** When the first event behind it was accepted, epoch ms. */
+  readonly behindAt: number;
+  /** Epoch ms. */
+  readonly skippedAt: number;
 }
 
 /** All that is known at the end of a run. */
@@ -102,9 +104,14 @@ function lateAmiss(late: readonly HistoryRow[], { events, history }: Accounts): 
 }
 
 function hasReason({ message_id, sequence }: HistoryRow, { gaps, gapWaitMs }: Accounts): boolean {
-  return gaps.some(
-    (gap) => gap.message_id === message_id && gap.from <= sequence && sequence <= gap.to && gap.waitedMs >= gapWaitMs,
-  );
+  const own = gaps.filter((gap) => gap.message_id === message_id);
+  return own.some((gap) => gap.from <= sequence && sequence <= gap.to && waitedMs(gap, own) >= gapWaitMs);
+}
+
+/** A gap is waited for once something lies behind it and the gaps before it have been given up. */
+function waitedMs({ from, behindAt, skippedAt }: SkippedGap, gaps: readonly SkippedGap[]): number {
+  const before = gaps.filter(({ to }) => to < from).map((gap) => gap.skippedAt);
+  return skippedAt - Math.max(behindAt, ...before);
 }
 
 function halves(history: readonly HistoryRow[], stored: readonly StoredEvent[]): string[] {

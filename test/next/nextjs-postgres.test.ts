@@ -103,7 +103,7 @@ describe("examples/nextjs-postgres", () => {
 
   it("has the cron handle what a killed process had in hand, once", async () => {
     const killed = await application.start("start");
-    const letGo = await holdRows(postgres.url);
+    const letGo = await holdRows(postgres.url, "handled");
     const [queued] = lifecycle({ messageId: "msg_killed", occurredAt: Date.now() });
     await deliverAll(killed, [queued!]);
     await eventually(async () => (await connections()).map(({ wait_event_type }) => wait_event_type)).toEqual(["Lock"]);

@@ -7,14 +7,14 @@ import { type Clock, systemClock } from "../../src/internal/clock.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
-import { newPool, newSchema } from "./place.ts";
+import { newPool, newSchema, sql } from "./place.ts";
 
 /** More than a page of an index takes, and nothing that could be compressed. */
 const LONG = randomBytes(6_000).toString("base64");
 const long = { apiClientId: "client", tag: "outbound", messageId: LONG } as const;
 
-async function openStore(clock: Clock = systemClock): Promise<InboxStore<PgClient>> {
-  const store = postgresStore(newPool(), { schema: newSchema(), listen: false });
+async function openStore(clock: Clock = systemClock, schema = newSchema()): Promise<InboxStore<PgClient>> {
+  const store = postgresStore(newPool(), { schema, listen: false });
   await store.open(contextOf({ clock }));
   onTestFinished(() => store.close());
   return store;
@@ -52,12 +52,15 @@ describe("step()", () => {
   });
 
   it("says why without the row's values, which the server quotes", async () => {
-    const store = await openStore();
-    const { accepted } = await store.step(turn<PgClient>({ accepts: [event("m", 1, { occurredAt: 2 ** 64 })] }));
+    const schema = newSchema();
+    const store = await openStore(systemClock, schema);
+    await sql(`alter table ${schema}.event add constraint numbered check (trace::int > 0)`);
+    const { accepted } = await store.step(turn<PgClient>({ accepts: [event("m", 1, { trace: "quoted" })] }));
     const [answer] = accepted;
     const error = answer?.outcome === "failed" ? answer.error : undefined;
-    expect(error).toMatchObject({ code: "store_unavailable", fields: { sqlState: "22003" } });
-    expect(String(error)).not.toContain(String(2 ** 64));
+    const cause = { message: expect.stringContaining("quoted") };
+    expect(error).toMatchObject({ code: "store_unavailable", fields: { sqlState: "22P02" }, cause });
+    expect(String(error)).not.toContain("quoted");
   });
 
   it("keeps the neighbours of a quarantined body that cannot be stored, and settles", async () => {

@@ -78,15 +78,82 @@ describe("an effect whose connection breaks", () => {
     expect(lines).toEqual([line, line, line]);
   });
 
-  it("is unfinished on a server that has become a standby", async () => {
+  it("is unfinished on a server that takes no writes, as one that has become a standby, however often", async () => {
+    const pool = newPool({ max: 1 });
+    const { store, notes, write } = await openDeskOn(pool);
+    const [lease] = await leases(store, "m");
+    let runs = 0;
+    const refused = complete(lease, (client) => write(`run ${++runs}`)(client));
+    await pool.query("set default_transaction_read_only = on");
+    for (let time = 1; time <= 7; time++) expect(await ask(store, refused)).toEqual([{ status: "unfinished" }]);
+    await pool.query("set default_transaction_read_only = off");
+    expect(await settle(store, refused)).toEqual([{ status: "settled" }]);
+    expect(await notes()).toEqual([`run ${runs}`]);
+  });
+
+  it("is unfinished on a server whose disk is full", async () => {
+    const { store, schema, notes, write } = await openDesk({ application_name: "full" });
+    await sql(`create function ${schema}.refuse() returns event_trigger language plpgsql as $$ begin
+        if current_setting('application_name') = 'full' then raise exception sqlstate '53100'; end if; end $$;
+      create event trigger ${schema} on ddl_command_start when tag in ('CREATE TABLE AS') execute function ${schema}.refuse()`);
+    const [lease] = await leases(store, "m");
+    const full = interrupted(write("m"), (client) =>
+      client.query("do $$ begin raise exception sqlstate '53100'; end $$"),
+    );
+    expect(await ask(store, complete(lease, full))).toEqual([{ status: "unfinished" }]);
+    expect(await settle(store, complete(lease, full))).toEqual([{ status: "settled" }]);
+    expect(await notes()).toEqual(["m"]);
+  });
+
+  it("has failed when it breaks each time: it is the effect then, which delays no other event for ever (I7, I9)", async () => {
     const { store, notes, write } = await openDesk();
     const [lease] = await leases(store, "m");
-    const refused = interrupted(write("m"), (client) =>
-      client.query("set local transaction_read_only = on").then(() => write("more")(client)),
-    );
-    expect(await ask(store, complete(lease, refused))).toEqual([{ status: "unfinished" }]);
-    expect(await settle(store, complete(lease, refused))).toEqual([{ status: "settled" }]);
-    expect(await notes()).toEqual(["m"]);
+    let runs = 0;
+    const poisonous = async (client: PgClient) => {
+      await write(`run ${++runs}`)(client);
+      await Promise.all([client.query("select pg_sleep(20)"), terminate(client)]);
+    };
+    expect(await settle(store, complete(lease, poisonous))).toMatchObject([
+      { status: "effect_failed", error: { code: "57P01" } },
+    ]);
+    expect(runs).toBe(5);
+    expect(await notes()).toEqual([]);
+    // The next attempt begins anew.
+    const again = complete(lease, interrupted(write("later"), terminate));
+    expect(await settle(store, again)).toEqual([{ status: "settled" }]);
+  });
+
+  it("has failed when its completion is refused each time after it", async () => {
+    const { store, schema, notes, write } = await openDesk();
+    const [lease, other] = await leases(store, "m", "other");
+    await sql(`create function ${schema}.refuse() returns trigger language plpgsql as $$ begin
+        if new.id = ${lease?.event} then raise exception sqlstate 'P0001'; end if; return new; end $$;
+      create trigger refuse before update on ${schema}.event for each row execute function ${schema}.refuse()`);
+    const settled = await settle(store, complete(lease, write("m")), complete(other, write("other")));
+    expect(settled).toMatchObject([{ status: "effect_failed", error: { code: "P0001" } }, { status: "settled" }]);
+    expect(await notes()).toEqual(["other"]);
+  });
+
+  it.each(["25006", "53100"])("is not what an effect has whose other database takes no writes (%s)", async (code) => {
+    const { store } = await openDesk();
+    const [lease] = await leases(store, "m");
+    const refused = Object.assign(new Error("of another database"), { code });
+    expect(
+      await ask(
+        store,
+        complete(lease, () => Promise.reject(refused)),
+      ),
+    ).toEqual([{ status: "effect_failed", error: refused }]);
+  });
+
+  it("is not what an effect has that forbids itself to write", async () => {
+    const { store, write } = await openDesk();
+    const [lease] = await leases(store, "m");
+    const forbids = (client: PgClient) => client.query("set transaction read only");
+    expect(await ask(store, complete(lease, forbids, write("m")))).toMatchObject([
+      { status: "effect_failed", error: { code: "25006" } },
+    ]);
+    expect(await settle(store, complete(lease, write("m"), forbids))).toEqual([{ status: "settled" }]);
   });
 
   it("is not what an effect has whose other service refuses it", async () => {

@@ -132,6 +132,47 @@ describe("ctx.commit() on Postgres", () => {
     expect(await notes()).toEqual(["b"]);
   });
 
+  it("leaves what an effect has set for its transaction to that effect: a role, limits, how to commit", async () => {
+    const { store, schema, write, notes } = await openDesk();
+    const role = `tenant_${schema}`;
+    await sql(`create role ${role}; grant insert on public.${schema}_note to ${role}`);
+    onTestFinished(() => sql(`drop owned by ${role}; drop role ${role}`).then(() => {}));
+    const names = ["role", "lock_timeout", "statement_timeout", "enable_seqscan", "synchronous_commit", "search_path"];
+    const values = `array[${names.map((name) => `current_setting('${name}')`)}]`;
+    await sql(`create table ${schema}.seen (during text[], after text[]);
+      create function ${schema}.look() returns trigger language plpgsql as $$ begin
+        update ${schema}.seen set after = ${values}; return new; end $$;
+      create trigger look after update on ${schema}.event for each row execute function ${schema}.look()`);
+    const [lease] = await leases(store, "m");
+    const look = async (client: PgClient) => {
+      await client.query("set local lock_timeout = 7; set local statement_timeout = 8; set local enable_seqscan = on");
+      await client.query(`set local synchronous_commit = off; set local search_path = ${schema}`);
+      await client.query(`insert into seen select ${values}; set local role ${role}`);
+    };
+    expect(await settle(store, complete(lease, look, write("as the tenant")))).toEqual([{ status: "settled" }]);
+    expect(await notes()).toEqual(["as the tenant"]);
+    expect(await sql(`select during, after from ${schema}.seen`)).toEqual([
+      {
+        during: ["none", "7ms", "8ms", "on", "off", schema],
+        after: ["none", "0", "0", "off", "on", '"$user", public'],
+      },
+    ]);
+  });
+
+  it("finishes its event after the effects, by the server's clock", async () => {
+    const { store, schema } = await openDesk();
+    const [lease] = await leases(store, "m");
+    let ended = Number.NaN;
+    const takesTime = async (client: PgClient) => {
+      await client.query("select pg_sleep(0.02)");
+      const { rows } = await client.query("select extract(epoch from clock_timestamp())::float8 * 1000 as now");
+      ended = Math.floor(Number(rows[0]?.now));
+    };
+    expect(await settle(store, complete(lease, takesTime))).toEqual([{ status: "settled" }]);
+    const [event] = await sql(`select finished::float8 as at from ${schema}.event`);
+    expect(event?.at).toBeGreaterThanOrEqual(ended);
+  });
+
   it("reads with the application's own type parsers", async () => {
     const types = { getTypeParser: () => (value: string) => `own ${value}` };
     const { store } = await openDesk({ types });

@@ -67,3 +67,16 @@ describe("erasing a quarantined body", () => {
     expect(await held(all)).toEqual({ quarantined: 0, quarantinedBytes: 0 });
   });
 });
+
+describe("erasing what only bodies tell of", () => {
+  it("reads every body of a message with more events than a page", async () => {
+    const { one } = await scene();
+    const peer = "+15550100";
+    const events = Array.from({ length: 1_001 }, (_, index) =>
+      one.event(index + 1, { note: index < 1_000 ? "" : peer }),
+    );
+    await one.accept(...events);
+    expect(await one.act({ kind: "erase", subject: { peer } })).toEqual({ ok: true, count: 1_001 });
+    expect((await one.at(1_001)).raw).toBe(null);
+  });
+});

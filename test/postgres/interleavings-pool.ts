@@ -20,6 +20,8 @@ export class HeldPool implements PgPool {
   #gate: Gate | null = null;
   /** Transactions that were taken back, as by a deadlock. */
   rollbacks = 0;
+  /** Statements that the server ended because two transactions waited for each other. */
+  deadlocks = 0;
 
   constructor(connectionString: string, name: string) {
     this.#name = name;
@@ -74,7 +76,11 @@ export class HeldPool implements PgPool {
         if (key !== "query") return value.bind(target);
         return async (query: PgQuery | string, values?: readonly unknown[]) => {
           await this.#pass(query);
-          return typeof query === "string" ? target.query(query, values) : target.query(query);
+          const asked = typeof query === "string" ? target.query(query, values) : target.query(query);
+          asked.catch(({ code }: { readonly code?: string }) => {
+            if (code === "40P01") this.deadlocks += 1;
+          });
+          return asked;
         };
       },
     });

@@ -163,6 +163,21 @@ describe("postgresStore() with two processes at one lane", () => {
     expect((await drained(all, "a")).toSorted()).toEqual([1, 1, 1, 1, 2, 2, 2, 2, 3, 3]);
   });
 
+  it("counts a repeat of an event that another settles, while both make the same lane, without a deadlock", async () => {
+    const { meet, one, other, onesPool, othersPool } = await scene();
+    await other.accept(other.event(1));
+    const lease = await other.claimOne();
+    const repeats = [{ event: lease.event, count: 1, signedAt: one.clock.now() }];
+    await meet(
+      "flush",
+      () => one.step({ accepts: [one.of("new", 1)], repeats }),
+      () => other.step({ settles: [other.complete(lease)], accepts: [other.of("new", 2)] }),
+    );
+    expect([onesPool.deadlocks, othersPool.deadlocks]).toEqual([0, 0]);
+    expect(await one.at(1)).toMatchObject({ state: "done", duplicates: 1 });
+    expect((await one.store.stats()).counters).toMatchObject({ accepted: 3, duplicates: 1 });
+  });
+
   it("counts repeats of each other's events without a deadlock", async () => {
     const { meet, one, other, onesPool, othersPool } = await scene();
     const [a, b] = (await one.accept(one.of("a", 1), one.of("b", 1))).accepted.map((it) =>

@@ -132,6 +132,32 @@ describe("an effect that waits", () => {
   });
 });
 
+describe("an effect that has not begun when its store closes", () => {
+  it("does not begin, though others are waited for", async () => {
+    const { store, notes, write } = await openDesk({ max: 3 });
+    const held = await leases(store, "a", "b", "c");
+    const { opened, open } = gate();
+    const waiting = held.map((lease, index) => complete(lease, write(`${index}`), () => opened));
+    expect((await ask(store, ...waiting)).map(({ status }) => status)).toEqual(Array(3).fill("unfinished"));
+    const closed = store.close();
+    open();
+    await closed;
+    expect(await notes()).toEqual(["0"]);
+  });
+
+  it("is not waited for while it pauses after an outage", async () => {
+    const { store, notes, write } = await openDeskOn(newPool({ max: 1 }), { clock: createFakeClock() });
+    const [lease] = await leases(store, "m");
+    const breaks = (client: PgClient) => client.query("select pg_terminate_backend(pg_backend_pid())");
+    const broken = complete(lease, write("m"), breaks);
+    for (const _time of [1, 2]) expect(await ask(store, broken)).toEqual([{ status: "unfinished" }]);
+    const third = ask(store, broken);
+    await store.close();
+    expect(await third).toEqual([{ status: "unfinished" }]);
+    expect(await notes()).toEqual([]);
+  });
+});
+
 describe("the server's limits", () => {
   const LIMITS = ["statement_timeout", "idle_in_transaction_session_timeout"];
 

@@ -7,7 +7,7 @@ import type { LeaseRef, Settle, SettleResult, Turn } from "../../inbox/store.ts"
 import { sleep } from "../../internal/clock.ts";
 import { STATUS } from "../codes.ts";
 import type { PgClient } from "./driver.ts";
-import { isOutage, isUnanswered, sqlState } from "./failures.ts";
+import { isCutOff, isUnanswered, refusesWrites, sqlState } from "./failures.ts";
 import { EffectFailed, isTooSlow, lendConnection } from "./lending.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { CONNECT_MS, type Session, withSession } from "./session.ts";
@@ -22,6 +22,9 @@ const PATIENCE_MS = 100;
 
 /** An outage may pass at once; from the second that interrupts the same effects on, they wait, each time twice as long. */
 const PAUSE_MS = { first: 50, longest: 1_000 } as const;
+
+/** So often the same effects are interrupted by what may be their own doing; then it is a failure of theirs (I7, I9). */
+const MOST_SUSPICIONS = 5;
 
 const UNFINISHED: SettleResult = { status: "unfinished" };
 
@@ -46,6 +49,8 @@ interface Job {
 interface Trial {
   readonly slot: number;
   session: Session | null;
+  /** Whether its effects began: what fails before is no doing of theirs. */
+  hasBegun: boolean;
   /** The number of the transaction, once there is nothing left to do but to commit it. */
   transaction: string | null;
 }
@@ -53,6 +58,8 @@ interface Trial {
 /** What tries have left that an outage interrupted. */
 interface Interrupted {
   readonly times: number;
+  /** How many of them may have been the effects' own doing, as a statement that ends its connection each time. */
+  readonly suspicions: number;
   /** The transaction whose commit was sent and not answered. */
   readonly transaction: string | null;
 }
@@ -62,6 +69,7 @@ export class EffectSettles {
   readonly #slots: Slots;
   readonly #jobs = new Map<string, Job>();
   readonly #interrupted = new Map<string, Interrupted>();
+  readonly #closing = new AbortController();
 
   constructor(inbox: OpenInbox) {
     this.#inbox = inbox;
@@ -88,6 +96,12 @@ export class EffectSettles {
     }
   }
 
+  /** What waits to begin is unfinished at once, or the store's end would wait for one after the other. */
+  close(): void {
+    this.#closing.abort();
+    this.#slots.close();
+  }
+
   async #waitFor(jobs: readonly Job[]): Promise<void> {
     if (jobs.length === 0) return;
     const ended = new AbortController();
@@ -101,7 +115,10 @@ export class EffectSettles {
     const ended = this.#inbox
       .during(async () => {
         await this.#pause(key);
-        return this.#slots.use((slot) => this.#settle(request, { slot, session: null, transaction: null }));
+        const result = await this.#slots.use((slot) =>
+          this.#settle(request, { slot, session: null, hasBegun: false, transaction: null }),
+        );
+        return result ?? UNFINISHED;
       })
       .catch(() => UNFINISHED)
       .then((result) => {
@@ -116,16 +133,24 @@ export class EffectSettles {
   async #pause(key: string): Promise<void> {
     const times = this.#interrupted.get(key)?.times ?? 0;
     if (times < 2) return;
-    await sleep(this.#inbox.context.clock, Math.min(PAUSE_MS.first * 2 ** (times - 2), PAUSE_MS.longest));
+    const pauseMs = Math.min(PAUSE_MS.first * 2 ** (times - 2), PAUSE_MS.longest);
+    await sleep(this.#inbox.context.clock, pauseMs, this.#closing.signal);
   }
 
   async #settle(request: Completion, trial: Trial): Promise<SettleResult> {
     const key = keyOf(request.lease);
-    const result = await this.#try(request, trial).catch((error: unknown) => this.#failed(error, trial));
+    const before = this.#interrupted.get(key) ?? { times: 0, suspicions: 0, transaction: null };
+    let { suspicions } = before;
+    const result = await this.#try(request, trial).catch(async (error: unknown) => {
+      const failed = await this.#failed(error, trial);
+      if (failed.status !== "unfinished" || !isSuspect(error, trial)) return failed;
+      suspicions++;
+      return suspicions < MOST_SUSPICIONS ? failed : blame(error);
+    });
     if (result.status !== "unfinished") this.#interrupted.delete(key);
     else {
-      const { times, transaction } = this.#interrupted.get(key) ?? { times: 0, transaction: null };
-      this.#interrupted.set(key, { times: times + 1, transaction: trial.transaction ?? transaction });
+      const transaction = trial.transaction ?? before.transaction;
+      this.#interrupted.set(key, { times: before.times + 1, suspicions, transaction });
     }
     return result;
   }
@@ -139,6 +164,7 @@ export class EffectSettles {
       // Guard first: a lost lease runs no effect, and a lease that is held has not been completed, whatever is said of its commit.
       const isHeld = await holds(this.#inbox, session, request.lease);
       if (!isHeld) return { status: fate === "committed" ? "settled" : "lost" };
+      trial.hasBegun = true;
       await lendConnection(session, request.effects, this.#inbox.context.clock);
       trial.transaction = await complete(await openWorkspace(this.#inbox, session, trial.slot), request);
       return { status: "settled" };
@@ -149,9 +175,8 @@ export class EffectSettles {
   async #failed(error: unknown, { session }: Trial): Promise<SettleResult> {
     if (error instanceof Overtaken) return { status: "lost" };
     const isOfEffects = error instanceof EffectFailed;
-    if (isOfEffects && !isOutage(error.cause, session?.loss) && (await this.#isBlamed(error.cause))) {
-      return { status: "effect_failed", error: error.cause };
-    }
+    const isOutage = isOfEffects && (error.isRefused || isCutOff(error.cause, session?.loss));
+    if (isOfEffects && !isOutage && (await this.#isBlamed(error.cause))) return blame(error);
     // That the server is away is told by the turn itself.
     if (isOfEffects || !isUnanswered(error)) {
       const state = sqlState(isOfEffects ? error.cause : error);
@@ -185,6 +210,17 @@ export class EffectSettles {
       throw error;
     }
   }
+}
+
+function blame(error: unknown): SettleResult {
+  return { status: "effect_failed", error: error instanceof EffectFailed ? error.cause : error };
+}
+
+/** A server that takes no writes, or does not answer a commit, is in the way of all. */
+function isSuspect(error: unknown, { hasBegun, transaction }: Trial): boolean {
+  if (!hasBegun) return false;
+  if (error instanceof EffectFailed) return !error.isRefused;
+  return !refusesWrites(error) && !(transaction !== null && isUnanswered(error));
 }
 
 async function holds({ instance }: OpenInbox, session: Session, { lane, epoch, event }: LeaseRef): Promise<boolean> {

@@ -12,10 +12,14 @@ type Subject = Extract<Act, { kind: "erase" }>["subject"];
 
 const TOLD_BY_PEER = "select id from {}.lane where peer = $1::bytea order by id";
 const TOLD_BY_MESSAGE = `${LANES_OF_MESSAGE("$1")} order by k.id`;
-/** Lanes of which only the bodies can tell, a page at a time. `$2`: also those that know no number. */
-const SILENT = `select l.id, b.raw, c.raw as other from {}.lane l join {}.event e on e.lane = l.id
+/**
+ * Events of lanes of which only the bodies can tell, a page at a time. `$3`: also of those that know no number. The lane is compared
+ * twice, or a merge of both tables would read all events before the page.
+ */
+const SILENT = `select l.id as lane, e.id as event, b.raw, c.raw as other from {}.lane l join {}.event e on e.lane = l.id
   left join {}.body b on b.event = e.id left join {}.conflict c on c.event = e.id
-  where l.id > $1::bigint and (l.tag = ${TAG.unlaned} or ($2::boolean and l.peer is null)) order by l.id limit $3::int`;
+  where l.id >= $1::bigint and e.lane >= $1::bigint and (l.id > $1::bigint or e.id > $2::bigint)
+    and (l.tag = ${TAG.unlaned} or ($3::boolean and l.peer is null)) order by l.id, e.id limit $4::int`;
 const QUARANTINED =
   "select id, raw from {}.quarantine where id > $1::bigint and raw is not null order by id limit $2::int";
 /** What was read may have been replayed, discarded or pruned since. */
@@ -61,25 +65,28 @@ async function told(session: Session, subject: Subject): Promise<number[]> {
   return rows.map(({ id }) => id);
 }
 
+interface SilentRow {
+  readonly lane: number;
+  readonly event: number;
+  readonly raw: Buffer | null;
+  readonly other: Buffer | null;
+}
+
 async function mentioned(
   session: Session,
   byPeer: boolean,
   isNamedIn: (raw: Uint8Array) => boolean,
 ): Promise<number[]> {
   const found = new Set<number>();
-  for (let after = 0; ; ) {
-    const rows = await session.rows<{ id: number; raw: Buffer | null; other: Buffer | null }>("silent_lanes", SILENT, [
-      after,
-      byPeer,
-      PAGE,
-    ]);
-    for (const { id, raw, other } of rows) {
-      if ((raw !== null && isNamedIn(raw)) || (other !== null && isNamedIn(other))) found.add(id);
+  for (let after = { lane: 0, event: 0 }; ; ) {
+    const values = [after.lane, after.event, byPeer, PAGE];
+    const rows = await session.rows<SilentRow>("silent_events", SILENT, values);
+    for (const { lane, raw, other } of rows) {
+      if ((raw !== null && isNamedIn(raw)) || (other !== null && isNamedIn(other))) found.add(lane);
     }
     const last = rows.at(-1);
     if (last === undefined || rows.length < PAGE) return [...found];
-    // A lane whose rows end on the page's edge is read again from its first one, unless it fills the page.
-    after = last.id === rows[0]?.id ? last.id : last.id - 1;
+    after = last;
   }
 }
 

@@ -7,13 +7,13 @@ export function sqlState(error: unknown): string {
   return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : "";
 }
 
-/** Another transaction was in the way: deadlock, serialization, a lock that was not to be had, or a lane that came in between. */
+/** Another transaction was in the way: deadlock, serialization, or a lock that was not to be had. */
 export function isContention(error: unknown): boolean {
-  return error instanceof LaneAppeared || ["40001", "40P01", "55P03"].includes(sqlState(error));
+  return ["40001", "40P01", "55P03"].includes(sqlState(error));
 }
 
 /** The server takes no writes now, whoever asks: its disk is full, or it has become a standby. */
-function refusesWrites(error: unknown): boolean {
+export function refusesWrites(error: unknown): boolean {
   return ["53100", "25006"].includes(sqlState(error));
 }
 
@@ -28,20 +28,16 @@ export function isGivenUp(error: unknown): boolean {
 }
 
 /**
- * Whether a failure of the application's statements is the server's or the network's: `loss` is what broke their connection,
- * undefined while it is good. What they threw may be an error of the application's own that tells nothing.
+ * Whether the application's statements failed because their connection broke: `loss` is what broke it, undefined while it is good.
+ * What they threw may be an error of the application's own that tells nothing.
  */
-export function isOutage(thrown: unknown, loss: Error | undefined): boolean {
-  if (refusesWrites(thrown)) return true;
+export function isCutOff(thrown: unknown, loss: Error | undefined): boolean {
   return loss !== undefined && !(loss instanceof OncehookError) && !isOverstayed(thrown) && !isOverstayed(loss);
 }
 
 function isFull(error: unknown): boolean {
   return sqlState(error).startsWith("53") && sqlState(error) !== "53300";
 }
-
-/** Another transaction made a lane that this one was about to make: it is run again, and finds it. */
-export class LaneAppeared extends Error {}
 
 /** No connection was to be had in time. */
 export class ConnectionTimeout extends Error {

@@ -1,134 +1,14 @@
 /** Writes what the decisions changed: every changed row once, in one statement. */
 import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
 import { KEEP, OUTCOME, STATE, STATUS } from "../codes.ts";
-import { assigned, type Columns, named, transposed, unnested, type Values } from "./columns.ts";
-import { LaneAppeared } from "./failures.ts";
+import type { Values } from "./columns.ts";
+import { DUPLICATES, FLUSH, flushed } from "./flush-statement.ts";
 import { keyOf, nullableBytes } from "./lanes.ts";
 import type { Names } from "./names.ts";
+import { LaneAppeared, writeLanes } from "./new-lanes.ts";
 import type { Session } from "./session.ts";
-import { TALLY, type TallySheet } from "./tally.ts";
+import type { TallySheet } from "./tally.ts";
 import { plainText } from "./text.ts";
-
-const NEW_EVENT: Columns = [
-  ["id", "bigint"],
-  ["lane", "bigint"],
-  ["seq", "bigint"],
-  ["kind", "int"],
-  ["occurred", "bigint"],
-  ["signed", "bigint"],
-  ["accepted", "bigint"],
-  ["digest", "bytea"],
-  ["trace", "text"],
-  ["state", "smallint"],
-  ["outcome", "smallint"],
-  ["keep", "smallint"],
-  ["finished", "bigint"],
-  ["attempts", "int"],
-  ["started", "bigint"],
-  ["late", "boolean"],
-  ["forced", "boolean"],
-  ["duplicates", "int"],
-  ["conflict", "boolean"],
-  ["gap_wait", "bigint"],
-  ["error_code", "text"],
-  ["error", "text"],
-  ["has_body", "boolean"],
-];
-/** What never changes about an event comes first there, and is not written again. */
-const FIXED = 9;
-/** Among what changes. Others count repeats without holding the lane, so it is added to and not set. */
-const DUPLICATES = 8;
-const EVENT: Columns = [["id", "bigint"], ...NEW_EVENT.slice(FIXED)];
-const LANE: Columns = [
-  ["id", "bigint"],
-  ["status", "smallint"],
-  ["ready_at", "bigint"],
-  ["cursor", "bigint"],
-  ["gap_since", "bigint"],
-  ["epoch", "int"],
-  ["holder", "int"],
-  ["leased", "bigint"],
-  ["peer", "bytea"],
-  ["reference", "bytea"],
-];
-/** What never changes about a lane comes after its id, and is not written again. */
-const NEW_LANE: Columns = [
-  ["id", "bigint"],
-  ["client", "int"],
-  ["tag", "smallint"],
-  ["message", "bytea"],
-  ...LANE.slice(1),
-];
-const BODY: Columns = [
-  ["event", "bigint"],
-  ["raw", "bytea"],
-];
-const GAP: Columns = [
-  ["lane", "bigint"],
-  ["lo", "bigint"],
-  ["hi", "bigint"],
-  ["skipped", "bigint"],
-  ["filled", "bigint"],
-];
-const ATTEMPT: Columns = [
-  ["event", "bigint"],
-  ["attempt", "int"],
-  ["at", "bigint"],
-  ["duration", "bigint"],
-  ["error_code", "text"],
-  ["error", "text"],
-];
-const CONFLICT: Columns = [
-  ["event", "bigint"],
-  ["digest", "bytea"],
-  ["signed", "bigint"],
-  ["at", "bigint"],
-  ["raw", "bytea"],
-];
-
-const insert = (table: string, columns: Columns, offset: number, more = "") =>
-  `insert into {}.${table} (${named(columns)}) select * from ${unnested(columns, offset)} ${more} returning 1`;
-/** The first condition is there for the planner, which would scan the whole table while it does not know how many rows it has. */
-const update = (table: string, columns: Columns, offset: number, assignments = assigned(columns)) =>
-  `update {}.${table} t set ${assignments} from ${unnested(columns, offset)} as new (${named(columns)})
-   where t.id = any($${offset + 1}::bigint[]) and t.id = new.id returning 1`;
-
-const EVENT_ASSIGNED = assigned(EVENT).replace(
-  "duplicates = new.duplicates",
-  "duplicates = t.duplicates + new.duplicates",
-);
-
-/**
- * The parts of the statement, each with the columns that its parameters fill. New lanes come first, sorted: here a transaction waits
- * for another one that is making the same lane, and makes none itself then.
- */
-const PARTS = [
-  {
-    columns: NEW_LANE,
-    write: (offset: number) => insert("lane", NEW_LANE, offset, "order by 2, 3, 4 on conflict do nothing"),
-  },
-  { columns: NEW_EVENT, write: (offset: number) => insert("event", NEW_EVENT, offset) },
-  { columns: BODY, write: (offset: number) => insert("body", BODY, offset) },
-  { columns: EVENT, write: (offset: number) => update("event", EVENT, offset, EVENT_ASSIGNED) },
-  { columns: LANE, write: (offset: number) => update("lane", LANE, offset) },
-  {
-    columns: GAP,
-    write: (offset: number) =>
-      insert("gap", GAP, offset, "on conflict (lane, hi) do update set filled = excluded.filled"),
-  },
-  { columns: ATTEMPT, write: (offset: number) => insert("attempt", ATTEMPT, offset) },
-  { columns: CONFLICT, write: (offset: number) => insert("conflict", CONFLICT, offset, "on conflict do nothing") },
-] as const;
-
-const FLUSH = (() => {
-  let offset = 0;
-  const parts = PARTS.map(({ columns, write }, index) => {
-    const text = `part${index} as (${write(offset)})`;
-    offset += columns.length;
-    return text;
-  });
-  return `with ${parts.join(",\n")},\ntally as (${TALLY(offset)})\nselect pg_current_xact_id()::text as number, (select count(*) from part0)::int as made`;
-})();
 
 export interface NewBody {
   readonly event: number;
@@ -148,6 +28,8 @@ export class Snapshot {
   readonly #lanes = new Map<LaneState, Values | null>();
   readonly #events = new Map<LaneEvent, Values>();
   readonly #gaps = new Map<object, number | null>();
+  /** New lanes that are stored already. */
+  readonly #written = new Set<LaneState>();
 
   constructor(names: Names) {
     this.#names = names;
@@ -165,6 +47,17 @@ export class Snapshot {
   /** A lane that is to be made. */
   enter(lane: LaneState): void {
     this.#lanes.set(lane, null);
+  }
+
+  /** Writes the new lanes ahead of the rest, once everything is decided. @throws LaneAppeared, as `flush()` */
+  async writeNewLanes(session: Session): Promise<void> {
+    const lanes = [...this.#lanes].flatMap(([lane, before]) => (before === null ? [lane] : []));
+    if (lanes.length === 0) return;
+    await writeLanes(
+      session,
+      lanes.map((lane) => this.#newLane(lane)),
+    );
+    for (const lane of lanes) this.#written.add(lane);
   }
 
   /**
@@ -190,10 +83,9 @@ export class Snapshot {
       conflicts.map(({ event, digest, signedAt, at, raw }) => [event, bytes(digest), signedAt, at, bytes(raw)]),
     ];
     if (rows.every(({ length }) => length === 0) && sheet.isBlank) return null;
-    const parameters = PARTS.flatMap(({ columns }, index) => transposed(columns, rows[index] ?? []));
-    const values = [...parameters, ...sheet.values()];
+    const values = [...flushed(rows), ...sheet.values()];
     const [row] = await session.rows<{ number: string; made: number }>("flush", FLUSH, values);
-    if (row?.made !== changed.newLanes.length) throw new LaneAppeared();
+    if (row?.made !== changed.newLanes.length) throw new LaneAppeared(changed.newLanes);
     return row.number;
   }
 
@@ -206,8 +98,8 @@ export class Snapshot {
     const attempts: Values[] = [];
     for (const [lane, before] of this.#lanes) {
       const now = laneValues(lane);
-      if (before === null) newLanes.push([lane.id, ...this.#keyOf(lane), ...now]);
-      else if (!same(before, now)) lanes.push([lane.id, ...now]);
+      if (before === null && !this.#written.has(lane)) newLanes.push(this.#newLane(lane));
+      else if (before !== null && !same(before, now)) lanes.push([lane.id, ...now]);
       sheet.gauge("blocked", Number(now[0] === STATUS.blocked) - Number(before?.[0] === STATUS.blocked));
       for (const event of lane.events) this.#addEvent(event, { newEvents, events, sheet });
       for (const gap of lane.gaps) {
@@ -223,9 +115,9 @@ export class Snapshot {
     return { newLanes, newEvents, events, lanes, gaps, attempts };
   }
 
-  #keyOf({ key }: LaneState): Values {
-    const { client, tag, message } = keyOf(this.#names, key);
-    return [client, tag, message];
+  #newLane(lane: LaneState): Values {
+    const { client, tag, message } = keyOf(this.#names, lane.key);
+    return [lane.id, client, tag, message, ...laneValues(lane)];
   }
 
   #addEvent(event: LaneEvent, into: { newEvents: Values[]; events: Values[]; sheet: TallySheet }): void {

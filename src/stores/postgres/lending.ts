@@ -3,14 +3,23 @@ import { OncehookError, SetupError } from "../../errors.ts";
 import type { Effect } from "../../inbox/store.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
 import type { PgClient } from "./driver.ts";
-import { isGivenUp, sqlState } from "./failures.ts";
-import { ANSWER_MS, LIMIT_MS, limit, type Session } from "./session.ts";
+import { isGivenUp, isUnanswered, refusesWrites, sqlState } from "./failures.ts";
+import { ANSWER_MS, CONNECT_MS, LIMIT_MS, limit, type Session } from "./session.ts";
+
+/** What an effect may set for its transaction, and the completion needs as it was: a savepoint that is released keeps such settings. */
+const KEPT = `unnest(array['session_authorization', 'role', 'search_path', 'lock_timeout', 'statement_timeout',
+  'enable_seqscan', 'synchronous_commit']) as kept (setting)`;
+const KEEP = `select set_config('oncehook.' || setting, current_setting(setting), true) from ${KEPT}`;
+/** Empty after a `reset all` of an effect. */
+const RESTORE = `select set_config(setting, current_setting('oncehook.' || setting), true) from ${KEPT}
+  where current_setting(setting) <> nullif(current_setting('oncehook.' || setting), '')`;
 
 /** The savepoint is gone when an effect has ended the transaction, and cannot be released when a statement in it failed. */
-const LEND = `savepoint oncehook_effects; set local enable_seqscan to default; ${limit("statement_timeout")}`;
+const LEND = `savepoint oncehook_effects; ${KEEP}; set local enable_seqscan to default; ${limit("statement_timeout")}`;
 /** Deferred constraints are looked at now: in the commit, their breach would look like a failure of the inbox. */
-const TAKE_BACK =
-  "set constraints all immediate; release savepoint oncehook_effects; set local enable_seqscan = off; set local statement_timeout to default";
+const TAKE_BACK = `set constraints all immediate; release savepoint oncehook_effects; ${RESTORE}`;
+/** Needs a new page and file, which a full disk does not give. It goes with its transaction. */
+const PROBE = "rollback to savepoint oncehook_effects; create temporary table oncehook_probe as select 1";
 
 const FAILED_TRANSACTION = "25P02";
 /** No such savepoint, or no transaction at all. */
@@ -19,10 +28,13 @@ const ENDED_TRANSACTION = ["3B001", "25P01"];
 /** An effect threw, took too long, or did what it must not. The transaction is run again if the state says that another one was in its way. */
 export class EffectFailed extends Error {
   readonly code: string;
+  /** The inbox's own server takes no writes, whoever asks. */
+  readonly isRefused: boolean;
 
-  constructor(cause: unknown) {
+  constructor(cause: unknown, isRefused: boolean) {
     super("An effect threw.", { cause });
     this.code = sqlState(cause);
+    this.isRefused = isRefused;
   }
 }
 
@@ -46,12 +58,22 @@ export async function lendConnection(
       await takeBack(client);
     });
   } catch (cause) {
+    loan.isOver = true;
     const error = isGivenUp(cause) ? tooSlow(cause) : cause;
     // Whatever still runs on it must not go on, nor be waited for.
     if (isTooSlow(error)) session.discard(error);
-    throw new EffectFailed(error);
-  } finally {
-    loan.isOver = true;
+    throw new EffectFailed(error, refusesWrites(error) && (await isRefused(session)));
+  }
+}
+
+/** The error may be of another database that the application writes to: whether this one takes no writes is asked of itself. */
+async function isRefused({ client, discard }: Session): Promise<boolean> {
+  try {
+    await client.query({ text: PROBE, query_timeout: CONNECT_MS });
+    return false;
+  } catch (error) {
+    if (isUnanswered(error)) discard(error);
+    return isUnanswered(error) || refusesWrites(error);
   }
 }
 

@@ -2,18 +2,17 @@
 import { StoreError } from "../../errors.ts";
 import type { InboxRules, OpenContext } from "../../inbox/store.ts";
 import { type Clock, systemClock } from "../../internal/clock.ts";
+import { ClockSteps, ClockWentBack, makeReadyLanesDue } from "./clock-steps.ts";
 import type { PgPool } from "./driver.ts";
 import { checkServer } from "./durability.ts";
 import { asStoreError } from "./failures.ts";
 import { enterInstance, removeInstances } from "./instances.ts";
 import { migrate } from "./migrate.ts";
 import { Names } from "./names.ts";
+import { LaneAppeared, makeLanes } from "./new-lanes.ts";
 import { type Access, inTransaction, NOW, type Session, withSession } from "./session.ts";
 import type { InboxSettings } from "./settings.ts";
 import { Wake } from "./wake.ts";
-
-/** What became ready at a time that has not come again waits for nothing. */
-const MAKE_DUE = "update {}.lane set ready_at = $1::bigint where status = 3 and ready_at > $1::bigint";
 
 export class OpenInbox {
   readonly context: OpenContext;
@@ -26,9 +25,7 @@ export class OpenInbox {
   readonly wake: Wake;
   readonly #pool: PgPool;
   readonly #isOurs: boolean;
-  #latest = Number.NEGATIVE_INFINITY;
-  /** Transactions that found the clock to have gone back, and to when. */
-  readonly #stepsBack = new WeakMap<Session, number>();
+  readonly #clockSteps = new ClockSteps();
   readonly #underWay = new Set<Promise<unknown>>();
   #closing: Promise<void> | null = null;
 
@@ -58,36 +55,38 @@ export class OpenInbox {
     return readClock(session, this.context.clock);
   }
 
-  /** The time for a transaction that writes. After a step back, lanes that were ready are so at once. */
+  /** The time for a transaction that writes. @throws ClockWentBack, which `write()` sees to */
   async timeToWrite(session: Session): Promise<number> {
     const now = await this.now(session);
-    if (now >= this.#latest) this.#latest = now;
-    else {
-      await session.rows("make_due", MAKE_DUE, [now]);
-      this.#stepsBack.set(session, now);
-    }
+    this.#clockSteps.writesAt(now);
     return now;
   }
 
   /** Whether the clock shows less than it did when this process wrote last. */
   wentBack(now: number): boolean {
-    return now < this.#latest;
+    return this.#clockSteps.wentBack(now);
   }
 
   transaction<T>(work: (session: Session) => Promise<T>): Promise<T> {
     return this.during(() => this.write(work));
   }
 
-  /** A transaction of an operation during which the inbox is kept open already. */
+  /** A transaction of an operation during which the inbox is kept open already. What was in its way is seen to, and it is run again. */
   async write<T>(work: (session: Session) => Promise<T>): Promise<T> {
-    let committed: Session | undefined;
-    const result = await inTransaction(this.access, (session) => {
-      committed = session;
-      return work(session);
-    });
-    // Not before: a transaction that is rolled back has made nothing due.
-    if (committed !== undefined) this.#latest = this.#stepsBack.get(committed) ?? this.#latest;
-    return result;
+    for (let hasMadeLanes = false; ; ) {
+      try {
+        return await inTransaction(this.access, work);
+      } catch (error) {
+        if (error instanceof ClockWentBack) await this.#clockSteps.follow(this.access, error);
+        else if (!(error instanceof LaneAppeared)) throw error;
+        else if (hasMadeLanes) throw lanesVanish(this.location, error);
+        else {
+          hasMadeLanes = true;
+          // Those that are left could appear one by one, and be in its way each time.
+          await withSession(this.access, (session) => makeLanes(session, error.lanes));
+        }
+      }
+    }
   }
 
   /** Numbers for what these events name, in a transaction of its own and while the inbox is kept open already. */
@@ -135,11 +134,10 @@ export async function openInbox(settings: InboxSettings, context: OpenContext): 
       await checkServer(client);
       return migrate({ client, schema, location }, context);
     });
-    const instance = await inTransaction(access, async (session) => {
-      const now = await readClock(session, context.clock);
-      await session.rows("make_due", MAKE_DUE, [now]);
-      return enterInstance(session, context.instance, now);
-    });
+    await makeReadyLanesDue(access, await withSession(access, (session) => readClock(session, context.clock)));
+    const instance = await inTransaction(access, async (session) =>
+      enterInstance(session, context.instance, await readClock(session, context.clock)),
+    );
     return new OpenInbox({ context, rules, access, location, instance, names: new Names(), isOurs, listen });
   } catch (error) {
     if (isOurs) await pool.end().catch(() => {});
@@ -157,4 +155,9 @@ export async function readClock(session: Session, clock: Clock): Promise<number>
 
 export function closed(): StoreError {
   return new StoreError("closed", "The Postgres store is not open.");
+}
+
+function lanesVanish(location: string, cause: unknown): StoreError {
+  const message = `The inbox ${location} cannot be used now: lanes that are made in it are not there. Look for triggers, rules and policies on its tables.`;
+  return new StoreError("store_unavailable", message, { cause });
 }

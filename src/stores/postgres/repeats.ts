@@ -12,9 +12,12 @@ const LOCK = `select id from {}.event where id = any(array(
 const COUNT = `update {}.event e set duplicates = duplicates + new.count
   from unnest($1::bigint[], $2::int[]) as new (id, count) where e.id = new.id returning e.id, e.signed`;
 
-/** To be called when every lane of the turn is locked, right before what was decided is written. */
-export async function countRepeats({ session, sheet, byId }: Workspace, repeats: readonly Repeat[]): Promise<void> {
+/** To be called right before what was decided is written. */
+export async function countRepeats(work: Workspace, repeats: readonly Repeat[]): Promise<void> {
   if (repeats.length === 0) return;
+  const { session, sheet, byId } = work;
+  // Who makes the same lane may wait for these rows: as everywhere, lanes come before events.
+  await work.writeNewLanes();
   const ids = repeats.map(({ event }) => event);
   await session.rows("lock_rows", LOCK, [ids, [...byId.keys()]]);
   const values = [ids, repeats.map(({ count }) => count)];

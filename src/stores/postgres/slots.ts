@@ -6,9 +6,11 @@ import { TURNS } from "./tally.ts";
 const MOST = 8;
 /** Connections of the pool that are left to a turn and to listening, or effects that hang would hold up deliveries. */
 const LEFT = 2;
+
 export class Slots {
   readonly #free: number[];
-  readonly #waiting: ((slot: number) => void)[] = [];
+  readonly #waiting: ((slot: number | null) => void)[] = [];
+  #isClosed = false;
 
   /** @param connections - of the pool; a small one runs effects in turn */
   constructor(connections = CONNECTIONS) {
@@ -16,9 +18,11 @@ export class Slots {
     this.#free = Array.from({ length: count }, (_, index) => TURNS + 1 + index);
   }
 
-  /** Runs `work` once a slot is free; who asked first is first. */
-  async use<T>(work: (slot: number) => Promise<T>): Promise<T> {
-    const slot = this.#free.pop() ?? (await new Promise<number>((resolve) => this.#waiting.push(resolve)));
+  /** Runs `work` once a slot is free; who asked first is first. Null when they were closed before. */
+  async use<T>(work: (slot: number) => Promise<T>): Promise<T | null> {
+    if (this.#isClosed) return null;
+    const slot = this.#free.pop() ?? (await new Promise<number | null>((resolve) => this.#waiting.push(resolve)));
+    if (slot === null) return null;
     try {
       return await work(slot);
     } finally {
@@ -26,5 +30,11 @@ export class Slots {
       if (next === undefined) this.#free.push(slot);
       else next(slot);
     }
+  }
+
+  /** What runs goes on; nothing new begins. */
+  close(): void {
+    this.#isClosed = true;
+    for (const refuse of this.#waiting.splice(0)) refuse(null);
   }
 }

@@ -89,6 +89,11 @@ export class Workspace {
     this.#conflicts.push(...conflicts);
   }
 
+  /** Writes the new lanes ahead of the rest, once everything is decided. */
+  writeNewLanes(): Promise<void> {
+    return this.#snapshot.writeNewLanes(this.session);
+  }
+
   /** Writes what was decided. Resolves with the number of the transaction, or null when there was nothing to write. */
   flush(): Promise<string | null> {
     return this.#snapshot.flush(this.session, this.sheet, { bodies: this.#bodies, conflicts: this.#conflicts });

@@ -1,9 +1,7 @@
 /** Notices that the wall clock was set back: else a lane that is ready would wait until the clock has caught up. */
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
+import { wentBack } from "../clock-step.ts";
 import type { Statements } from "./statements.ts";
-
-/** A smaller step is not worth looking at all lanes that wait: what is ready waits as long as the step at most. */
-const SMALLEST_STEP_MS = 1000;
 
 export class ClockSteps {
   #latest: number;
@@ -14,7 +12,7 @@ export class ClockSteps {
   }
 
   wentBack(now: number): boolean {
-    return now < this.#latest - SMALLEST_STEP_MS;
+    return wentBack(now, this.#latest);
   }
 
   /** Makes ready lanes due again, in the transaction under way. Gaps, backoffs and leases wait on: they are bounded by a day. */

@@ -1,0 +1,128 @@
+/** The statement that writes what a transaction decided. */
+import { assigned, type Columns, named, transposed, unnested, type Values } from "./columns.ts";
+import { TALLY } from "./tally.ts";
+
+const NEW_EVENT: Columns = [
+  ["id", "bigint"],
+  ["lane", "bigint"],
+  ["seq", "bigint"],
+  ["kind", "int"],
+  ["occurred", "bigint"],
+  ["signed", "bigint"],
+  ["accepted", "bigint"],
+  ["digest", "bytea"],
+  ["trace", "text"],
+  ["state", "smallint"],
+  ["outcome", "smallint"],
+  ["keep", "smallint"],
+  ["finished", "bigint"],
+  ["attempts", "int"],
+  ["started", "bigint"],
+  ["late", "boolean"],
+  ["forced", "boolean"],
+  ["duplicates", "int"],
+  ["conflict", "boolean"],
+  ["gap_wait", "bigint"],
+  ["error_code", "text"],
+  ["error", "text"],
+  ["has_body", "boolean"],
+];
+/** What never changes about an event comes first there, and is not written again. */
+const FIXED = 9;
+/** Among what changes. Others count repeats without holding the lane, so it is added to and not set. */
+export const DUPLICATES = 8;
+const EVENT: Columns = [["id", "bigint"], ...NEW_EVENT.slice(FIXED)];
+const LANE: Columns = [
+  ["id", "bigint"],
+  ["status", "smallint"],
+  ["ready_at", "bigint"],
+  ["cursor", "bigint"],
+  ["gap_since", "bigint"],
+  ["epoch", "int"],
+  ["holder", "int"],
+  ["leased", "bigint"],
+  ["peer", "bytea"],
+  ["reference", "bytea"],
+];
+/** What never changes about a lane comes after its id, and is not written again. */
+export const NEW_LANE: Columns = [
+  ["id", "bigint"],
+  ["client", "int"],
+  ["tag", "smallint"],
+  ["message", "bytea"],
+  ...LANE.slice(1),
+];
+const BODY: Columns = [
+  ["event", "bigint"],
+  ["raw", "bytea"],
+];
+const GAP: Columns = [
+  ["lane", "bigint"],
+  ["lo", "bigint"],
+  ["hi", "bigint"],
+  ["skipped", "bigint"],
+  ["filled", "bigint"],
+];
+const ATTEMPT: Columns = [
+  ["event", "bigint"],
+  ["attempt", "int"],
+  ["at", "bigint"],
+  ["duration", "bigint"],
+  ["error_code", "text"],
+  ["error", "text"],
+];
+const CONFLICT: Columns = [
+  ["event", "bigint"],
+  ["digest", "bytea"],
+  ["signed", "bigint"],
+  ["at", "bigint"],
+  ["raw", "bytea"],
+];
+
+const insert = (table: string, columns: Columns, offset: number, more = "") =>
+  `insert into {}.${table} (${named(columns)}) select * from ${unnested(columns, offset)} ${more} returning 1`;
+/** The first condition is there for the planner, which would scan the whole table while it does not know how many rows it has. */
+const update = (table: string, columns: Columns, offset: number, assignments = assigned(columns)) =>
+  `update {}.${table} t set ${assignments} from ${unnested(columns, offset)} as new (${named(columns)})
+   where t.id = any($${offset + 1}::bigint[]) and t.id = new.id returning 1`;
+
+const EVENT_ASSIGNED = assigned(EVENT).replace(
+  "duplicates = new.duplicates",
+  "duplicates = t.duplicates + new.duplicates",
+);
+
+/** Sorted: here a transaction waits for another one that is making the same lane, and makes none itself then. */
+export const insertLanes = (columns: Columns, offset = 0): string =>
+  insert("lane", columns, offset, "order by 2, 3, 4 on conflict do nothing");
+
+/** The parts of the statement, each with the columns that its parameters fill. New lanes come first. */
+const PARTS = [
+  { columns: NEW_LANE, write: (offset: number) => insertLanes(NEW_LANE, offset) },
+  { columns: NEW_EVENT, write: (offset: number) => insert("event", NEW_EVENT, offset) },
+  { columns: BODY, write: (offset: number) => insert("body", BODY, offset) },
+  { columns: EVENT, write: (offset: number) => update("event", EVENT, offset, EVENT_ASSIGNED) },
+  { columns: LANE, write: (offset: number) => update("lane", LANE, offset) },
+  {
+    columns: GAP,
+    write: (offset: number) =>
+      insert("gap", GAP, offset, "on conflict (lane, hi) do update set filled = excluded.filled"),
+  },
+  { columns: ATTEMPT, write: (offset: number) => insert("attempt", ATTEMPT, offset) },
+  { columns: CONFLICT, write: (offset: number) => insert("conflict", CONFLICT, offset, "on conflict do nothing") },
+] as const;
+
+/** Answers with the number of the transaction, and how many lanes were made. Parameters are `flushed()`, then those of the tally. */
+export const FLUSH = (() => {
+  let offset = 0;
+  const parts = PARTS.map(({ columns, write }, index) => {
+    const text = `part${index} as (${write(offset)})`;
+    offset += columns.length;
+    return text;
+  });
+  return `with ${parts.join(",\n")},\ntally as (${TALLY(offset)})\nselect pg_current_xact_id()::text as number, (select count(*) from part0)::int as made`;
+})();
+
+/** The rows of each part, in its order. */
+export function flushed(rows: readonly (readonly Values[])[]): Buffer[] {
+  return PARTS.flatMap(({ columns }, index) => transposed(columns, rows[index] ?? []));
+}
