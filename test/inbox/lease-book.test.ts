@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { LeaseLost } from "../../src/errors.ts";
 import { sleep } from "../../src/internal/clock.ts";
-import { type Bench, deferred, openBench, rounds, slowHandlers, takenAhead } from "./bench.ts";
+import { type Bench, deferred, openBench, rounds } from "./bench.ts";
+import { slowHandlers, takenAhead } from "./slow-handlers.ts";
 
 describe("leases of the worker", () => {
   it("are renewed at a third of their time, also those taken ahead of a free place", async () => {

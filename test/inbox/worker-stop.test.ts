@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { deferred, openBench, rounds, slowHandlers, takenAhead } from "./bench.ts";
+import { deferred, openBench, rounds } from "./bench.ts";
+import { slowHandlers, takenAhead } from "./slow-handlers.ts";
 
 describe("Worker.pause() and resume()", () => {
   it("claims nothing, gives back what has not started, and goes on later", async () => {

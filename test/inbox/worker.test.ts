@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type Bench, deferred, openBench, rounds, slowHandlers } from "./bench.ts";
+import { type Bench, deferred, openBench, rounds } from "./bench.ts";
+import { slowHandlers } from "./slow-handlers.ts";
 
 describe("Worker", () => {
   it("handles events as they come, and a message's in ascending sequence (RCV-7, I4)", async () => {
