@@ -42,8 +42,9 @@ interface Beside {
 /** Transactions a second of its standard script with as many clients; it commits each by itself. */
 function pgbench({ url }: PostgresServer): Beside {
   const run = (...options: readonly string[]) => spawnSync("pgbench", [...options, url], { encoding: "utf8" });
-  if (run("--initialize", "--scale=10", "--quiet").status !== 0)
-    return { ok: false, detail: "pgbench is missing (Debian: the package postgresql)" };
+  const { error, status } = run("--initialize", "--scale=10", "--quiet");
+  if (error !== undefined) return { ok: false, detail: "pgbench is missing (Debian: the package postgresql)" };
+  if (status !== 0) return { ok: false, detail: `pgbench ended with ${status}` };
   const { stdout } = run(`--client=${AT_ONCE}`, "--jobs=2", "--time=5", "--protocol=prepared");
   const [, tps] = /tps = ([\d.]+)/.exec(stdout) ?? [];
   if (tps === undefined) return { ok: false, detail: "pgbench failed" };
