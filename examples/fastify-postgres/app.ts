@@ -1,10 +1,10 @@
-/** The routes: webhooks, what is known of a message, and a health route. Each worker has its own, all listen on one port. */
+/** The routes: webhooks, what is known of a message, liveness and readiness. Each worker has its own, all listen on one port. */
 import fastify, { type FastifyInstance } from "fastify";
 import type { Receiver } from "oncehook";
 import { fastifyWebhook } from "oncehook/fastify";
 import type { PgClient } from "oncehook/postgres";
 import type { Pool } from "pg";
-import { healthStatus } from "../shared/health.ts";
+import { readinessStatus } from "../shared/health.ts";
 import { readHistory } from "./history.ts";
 
 export async function createApp(receiver: Receiver<PgClient>, pool: Pool): Promise<FastifyInstance> {
@@ -18,9 +18,10 @@ export async function createApp(receiver: Receiver<PgClient>, pool: Pool): Promi
     if (newest === undefined) return reply.code(404).send({ error: "unknown_message" });
     return { messageId: params.id, state: newest.eventType, history };
   });
-  app.get("/health", async (_request, reply) => {
+  app.get("/healthz", async () => ({ status: "ok" }));
+  app.get("/readyz", async (_request, reply) => {
     const health = await receiver.health();
-    return reply.code(healthStatus(health)).send(health);
+    return reply.code(readinessStatus(health)).send(health);
   });
   return app;
 }
