@@ -10,6 +10,8 @@ const FRESH_MS = 5_000;
 /** What of a receiver is watched. */
 export interface Instrumentable {
   instrument(instrumentation: Instrumentation): unknown;
+  /** Its name and its inbox: a receiver of the same key counts on where another ended. */
+  readonly key: string;
   readonly clock: Clock;
   readonly inbox: { stats(): Promise<InboxStats> };
 }
@@ -17,28 +19,34 @@ export interface Instrumentable {
 export type GaugeValues = Readonly<Record<GaugeKey, number>>;
 
 export class Gauges {
-  readonly #source: Instrumentable;
+  #source: Instrumentable | null = null;
   #reading: Promise<GaugeValues | null> | null = null;
   #readAt = 0;
 
-  constructor(source: Instrumentable) {
+  /** From now on those of `source`; false when they are already. */
+  follow(source: Instrumentable): boolean {
+    if (this.#source === source) return false;
     this.#source = source;
+    this.#reading = null;
+    return true;
   }
 
   /** Null when the inbox does not answer. */
-  read(): Promise<GaugeValues | null> {
-    const now = this.#source.clock.monotonic();
+  async read(): Promise<GaugeValues | null> {
+    const source = this.#source;
+    if (source === null) return null;
+    const now = source.clock.monotonic();
     if (this.#reading === null || now - this.#readAt >= FRESH_MS) {
       this.#readAt = now;
-      this.#reading = this.#read().catch(() => null);
+      this.#reading = valuesOf(source).catch(() => null);
     }
     return this.#reading;
   }
+}
 
-  async #read(): Promise<GaugeValues> {
-    const { gauges, oldestPendingAt } = await this.#source.inbox.stats();
-    const { pending, dead, quarantined, blockedLanes } = gauges;
-    const waitedMs = oldestPendingAt === null ? 0 : Math.max(0, this.#source.clock.now() - oldestPendingAt);
-    return { backlog: pending, oldest: waitedMs / 1000, deadLetters: dead, quarantined, blocked: blockedLanes };
-  }
+async function valuesOf({ inbox, clock }: Instrumentable): Promise<GaugeValues> {
+  const { gauges, oldestPendingAt } = await inbox.stats();
+  const { pending, dead, quarantined, blockedLanes } = gauges;
+  const waitedMs = oldestPendingAt === null ? 0 : Math.max(0, clock.now() - oldestPendingAt);
+  return { backlog: pending, oldest: waitedMs / 1000, deadLetters: dead, quarantined, blocked: blockedLanes };
 }

@@ -2,8 +2,9 @@
 import type * as Api from "@opentelemetry/api";
 import type { AttemptInfo, AttemptReport, Observer } from "../inbox/instrumentation.ts";
 import { invalidOption, refuseUnknownOptions, textOption } from "../internal/options.ts";
-import { Gauges, type Instrumentable } from "./gauges.ts";
-import { errorLabel, type Meters, measuring, typeLabel } from "./measuring.ts";
+import type { Gauges, Instrumentable } from "./gauges.ts";
+import { LastingMetrics } from "./lasting.ts";
+import { errorLabel, type Meters, typeLabel } from "./measuring.ts";
 import { ATTRIBUTES, DEFAULT_SYSTEM, type GaugeKey, METRICS, type Metric, metricsOf, PROCESS, SCOPE } from "./names.ts";
 import { Tally } from "./tally.ts";
 
@@ -16,7 +17,7 @@ export type OpenTelemetryApi = Pick<
 export interface OpenTelemetryOptions {
   /** Default: the one that the API's global provider gives. */
   readonly tracer?: Api.Tracer;
-  /** Default: the one that the API's global provider gives. A second receiver of the process needs one of another name. */
+  /** Default: the one that the API's global provider gives. A receiver of another name or store needs one of another name. */
   readonly meter?: Api.Meter;
   /** The attribute `messaging.system.name`. Default `"messaging_service"`. */
   readonly system?: string;
@@ -24,7 +25,8 @@ export interface OpenTelemetryOptions {
 
 /**
  * Makes a span of each attempt of an event, linked to the `traceparent` of its delivery, and the metrics of docs/telemetry.md.
- * What handlers do is within the span. Call it once, after the OpenTelemetry SDK was started and before `receiver.start()`.
+ * What handlers do is within the span. Call it once for a receiver, after the OpenTelemetry SDK was started and before
+ * `receiver.start()`. A receiver of the same name and store as one before it, as after a reload in development, counts on.
  *
  * @param receiver - a receiver of `oncehook`
  * @param api - `import * as api from "@opentelemetry/api"`
@@ -47,12 +49,15 @@ export function openTelemetry(
   const system = textOption("system", options.system) ?? DEFAULT_SYSTEM;
   const tracer = options.tracer ?? api.trace.getTracer(SCOPE);
   const meter = options.meter ?? api.metrics.getMeter(SCOPE);
-  receiver.instrument(measuring(metersOf(meter), system));
+  lastingMetrics.measure(receiver, { place: meter, system, make: (gauges) => metersOf(meter, gauges) });
   receiver.instrument({ attempt: (info) => new AttemptSpan({ api, tracer, system }, info) });
-  observeGauges(meter, new Gauges(receiver));
 }
 
-function metersOf(meter: Api.Meter): Meters {
+/** A second set of them on one meter would contradict the first. */
+const lastingMetrics = new LastingMetrics<Api.Meter, Meters>();
+
+function metersOf(meter: Api.Meter, gauges: Gauges): Meters {
+  observeGauges(meter, gauges);
   const counters = new Map(metricsOf("counter").map((key) => [key, countedBy(meter, METRICS[key])]));
   const histograms = new Map(
     metricsOf("histogram").map((key) => [key, meter.createHistogram(...described(METRICS[key]))]),

@@ -1,7 +1,8 @@
 /** The metrics, registered with prom-client, which is declared by the little that is used of it. */
 import { invalidOption, refuseUnknownOptions, textOption } from "../internal/options.ts";
-import { Gauges, type GaugeValues, type Instrumentable } from "./gauges.ts";
-import { type Meters, measuring } from "./measuring.ts";
+import type { Gauges, GaugeValues, Instrumentable } from "./gauges.ts";
+import { LastingMetrics } from "./lasting.ts";
+import type { Meters } from "./measuring.ts";
 import { DEFAULT_SYSTEM, METRICS, type Metric, metricsOf } from "./names.ts";
 
 interface MetricOptions {
@@ -33,7 +34,7 @@ export interface PrometheusClient {
 }
 
 export interface PrometheusOptions {
-  /** Default: prom-client's global registry. A second receiver of the process needs one of its own. */
+  /** Default: prom-client's global registry. A receiver of another name or store needs one of its own. */
   readonly register?: PrometheusRegistry;
   /** The label `messaging_system_name`. Default `"messaging_service"`. */
   readonly system?: string;
@@ -41,12 +42,13 @@ export interface PrometheusOptions {
 
 /**
  * Registers the metrics of docs/telemetry.md. Names and labels are those that OpenTelemetry's exporter for Prometheus gives the
- * same metrics, so that a dashboard serves both. Call it once for a receiver, before `receiver.start()`.
+ * same metrics, so that a dashboard serves both. Call it once for a receiver, before `receiver.start()`. A receiver of the same name
+ * and store as one before it, as after a reload in development, counts on.
  *
  * @param receiver - a receiver of `oncehook`
  * @param client - `import promClient from "prom-client"`
  * @throws SetupError `invalid_option` for what is not prom-client, and for an unknown option
- * @throws what prom-client throws, when the registry has the metrics already
+ * @throws what prom-client throws, when the registry has the metrics of a receiver with another name or store
  * @example
  * import promClient from "prom-client";
  * import { prometheusMetrics } from "oncehook/telemetry";
@@ -64,41 +66,47 @@ export function prometheusMetrics(
   refuseUnknownOptions("prometheusMetrics()", options, ["register", "system"]);
   const system = textOption("system", options.system) ?? DEFAULT_SYSTEM;
   const register = options.register ?? client.register;
-  const meters = metersOf(client, register);
-  registerGauges(client, register, new Gauges(receiver));
-  receiver.instrument(measuring(meters, system));
+  lastingMetrics.measure(receiver, {
+    place: register,
+    system,
+    make: (gauges) => metersOf(client, gauges),
+    // A registry takes what it has already, and refuses another receiver's.
+    register: ({ all }) => all.forEach((metric) => register.registerMetric(metric)),
+  });
 }
 
-function metersOf(client: PrometheusClient, register: PrometheusRegistry): Meters {
-  const registered = <M>(metric: M): M => {
-    register.registerMetric(metric);
-    return metric;
-  };
-  const counters = new Map(
-    metricsOf("counter").map((key) => [key, registered(new client.Counter(described(METRICS[key])))]),
-  );
+interface PrometheusMeters extends Meters {
+  /** To be registered. */
+  readonly all: readonly unknown[];
+}
+
+const lastingMetrics = new LastingMetrics<PrometheusRegistry, PrometheusMeters>();
+
+function metersOf(client: PrometheusClient, gauges: Gauges): PrometheusMeters {
+  const counters = new Map(metricsOf("counter").map((key) => [key, new client.Counter(described(METRICS[key]))]));
   const histograms = new Map(
     metricsOf("histogram").map((key) => {
       const buckets = [...METRICS[key].buckets];
-      return [key, registered(new client.Histogram({ ...described(METRICS[key]), buckets }))];
+      return [key, new client.Histogram({ ...described(METRICS[key]), buckets })];
     }),
   );
   return {
     count: (key, labels, by = 1) => counters.get(key)?.inc(named(labels), by),
     record: (key, value, labels) => histograms.get(key)?.observe(named(labels), value),
+    all: [...counters.values(), ...histograms.values(), ...gaugesOf(client, gauges)],
   };
 }
 
-function registerGauges(client: PrometheusClient, register: PrometheusRegistry, gauges: Gauges): void {
-  for (const key of metricsOf("gauge")) {
+function gaugesOf(client: PrometheusClient, gauges: Gauges): unknown[] {
+  return metricsOf("gauge").map((key) => {
     const collect = async () => {
       const values: GaugeValues | null = await gauges.read();
       // "Not a number" is Prometheus's way to say that it is not known.
       gauge.set(values === null ? Number.NaN : values[key]);
     };
     const gauge = new client.Gauge({ ...described(METRICS[key]), collect });
-    register.registerMetric(gauge);
-  }
+    return gauge;
+  });
 }
 
 function described(metric: Metric): MetricOptions {

@@ -224,6 +224,34 @@ describe("the metrics", () => {
 });
 
 describe("openTelemetry()", () => {
+  it("goes on with the counts of the receiver that is taken over, and does not count twice when it is called twice", async () => {
+    const reader = new Reader();
+    const meter = new MeterProvider({ readers: [reader] }).getMeter("test");
+    const before = sqliteBench();
+    openTelemetry(before.receiver, api, { meter });
+    before.receiver.onAny(() => {});
+    for (const messageId of ["one", "two", "three"]) await before.deliver(inbound({ messageId }));
+    const after = sqliteBench({ clock: before.clock }, before.file);
+    openTelemetry(after.receiver, api, { meter });
+    openTelemetry(after.receiver, api, { meter });
+    after.receiver.onAny(() => {}).takeOver(before.receiver);
+    const valuesOf = async (wanted: string) => {
+      const { resourceMetrics } = await reader.collect();
+      const found = resourceMetrics.scopeMetrics.flatMap(({ metrics }) => metrics);
+      const points = found
+        .filter(({ descriptor }) => descriptor.name === wanted)
+        .flatMap(({ dataPoints }) => dataPoints.map(({ value }) => value));
+      return points.filter((value) => value !== 0);
+    };
+    expect(await valuesOf("oncehook.deliveries")).toEqual([3]);
+    await after.deliver(inbound({ messageId: "four" }));
+    // Of two that observe one counter, each collection would add the difference.
+    for (let collection = 0; collection < 2; collection++) {
+      expect(await valuesOf("oncehook.deliveries")).toEqual([4]);
+    }
+    expect(await valuesOf("oncehook.inbox.pending")).toHaveLength(1);
+  });
+
   it("uses the API's own tracer and meter unless it is given others", async () => {
     const bench = memoryBench();
     openTelemetry(bench.receiver, api);

@@ -56,8 +56,27 @@ describe("prometheusMetrics()", () => {
   it("registers with prom-client's own registry unless it is given another", async () => {
     prometheusMetrics(memoryBench().receiver, promClient);
     expect(parseScrape(await promClient.register.metrics()).types.size).toBe(Object.keys(METRICS).length);
-    expect(() => prometheusMetrics(memoryBench().receiver, promClient)).toThrow(/already/);
+    expect(() => prometheusMetrics(memoryBench({ name: "second" }).receiver, promClient)).toThrow(/already/);
     promClient.register.clear();
+  });
+
+  it("goes on with the metrics of the receiver that is taken over, also in a registry that was cleared", async () => {
+    const register = new promClient.Registry();
+    const before = sqliteBench();
+    prometheusMetrics(before.receiver, promClient, { register });
+    before.receiver.onAny(() => {});
+    await before.deliver(inbound());
+    const after = sqliteBench({ clock: before.clock }, before.file);
+    prometheusMetrics(after.receiver, promClient, { register });
+    after.receiver.onAny(() => {}).takeOver(before.receiver);
+    await after.deliver(inbound({ messageId: "two" }));
+    const accepted = 'oncehook_deliveries_total{oncehook_delivery_outcome="accepted"}';
+    const { samples } = parseScrape(await register.metrics());
+    expect([samples.get(accepted), samples.get("oncehook_inbox_pending")]).toEqual([2, 2]);
+    register.clear();
+    prometheusMetrics(after.receiver, promClient, { register });
+    await after.deliver(inbound({ messageId: "three" }));
+    expect(parseScrape(await register.metrics()).samples.get(accepted)).toBe(3);
   });
 
   it("refuses what is not prom-client", () => {
