@@ -64,16 +64,19 @@ export interface Page<T> {
   readonly next: number | null;
 }
 
+/** How an event was when somebody decided to act on it: unless what is said still holds, the answer is `wrong_state`. */
+export interface AsFound {
+  readonly from?: EventState;
+  /** Null while it was pending. Another time means that it was handed out since. */
+  readonly finishedAt?: number | null;
+}
+
 /** What an operator can ask for. */
 export type Act =
   /** Pending again, handed to the ordinary handlers whatever its sequence; attempts start anew, the cursor stays. */
-  | {
-      readonly kind: "replay";
-      readonly event: EventId /** `wrong_state` in any other one. */;
-      readonly from?: EventState;
-    }
+  | ({ readonly kind: "replay"; readonly event: EventId } & AsFound)
   /** Set aside. The cursor moves on if its sequence was the expected one. */
-  | { readonly kind: "discard"; readonly event: EventId /** As above. */; readonly from?: EventState }
+  | ({ readonly kind: "discard"; readonly event: EventId } & AsFound)
   /** A blocked lane goes on. */
   | { readonly kind: "unblock"; readonly lane: LaneId }
   /** The gap before the lane's head is given up now. */

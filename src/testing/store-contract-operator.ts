@@ -168,6 +168,23 @@ export const operatorCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "replays and discards only what ended at the time that was asked for, if one was",
+    async run(bench) {
+      await bench.accept(bench.event(1));
+      await bench.settle(bench.dead(await bench.claimOne()));
+      const { id, finishedAt } = await bench.at(1);
+      await bench.clock.advance(1);
+      const first = await bench.act({ kind: "replay", event: id, from: "dead", finishedAt });
+      bench.expect(first).toMatchObject({ ok: true });
+      await bench.settle(bench.dead(await bench.claimOne()));
+      const wrong = { ok: false, reason: "wrong_state" };
+      for (const kind of ["replay", "discard"] as const)
+        bench.expect(await bench.act({ kind, event: id, from: "dead", finishedAt })).toEqual(wrong);
+      const again = (await bench.at(1)).finishedAt;
+      bench.expect(await bench.act({ kind: "discard", event: id, finishedAt: again })).toMatchObject({ ok: true });
+    },
+  },
+  {
     name: "discards a quarantined body",
     async run(bench) {
       const quarantine = await quarantined(bench);

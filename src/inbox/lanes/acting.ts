@@ -1,18 +1,18 @@
 /** Does to a lane what an operator asks. */
+import { isAsFound } from "../as-found.ts";
 import { expectedSequence } from "../gap.ts";
-import type { EventState } from "../record.ts";
-import type { ActResult } from "../store.ts";
+import type { ActResult, AsFound } from "../store.ts";
 import { moveCursor, rearm } from "./claiming.ts";
 import { finish, headOf, isOrdered, type LaneEvent, type LaneState, type Moment } from "./state.ts";
 
 type Refusal = Extract<ActResult, { ok: false }>;
 
 /** Pending again, whatever its sequence; attempts start anew, the cursor stays. */
-export function replay(moment: Moment, event: LaneEvent | undefined, from: EventState | undefined): ActResult {
+export function replay(moment: Moment, event: LaneEvent | undefined, asFound: AsFound): ActResult {
   if (event === undefined) return refuse("not_found");
   const { lane } = event;
   if (lane.leased === event) return refuse("in_progress");
-  if (from !== undefined && event.state !== from) return refuse("wrong_state");
+  if (!isAsFound(event, asFound)) return refuse("wrong_state");
   if (event.state === "pending" && lane.status !== "backoff" && lane.status !== "blocked") return refuse("wrong_state");
   if (!event.hasBody) return refuse("body_pruned");
   event.state = "pending";
@@ -27,11 +27,11 @@ export function replay(moment: Moment, event: LaneEvent | undefined, from: Event
 }
 
 /** Sets an event aside; the cursor moves on if its sequence was the expected one. */
-export function discard(moment: Moment, event: LaneEvent | undefined, from: EventState | undefined): ActResult {
+export function discard(moment: Moment, event: LaneEvent | undefined, asFound: AsFound): ActResult {
   if (event === undefined) return refuse("not_found");
   const { lane } = event;
   if (lane.leased === event) return refuse("in_progress");
-  if (from !== undefined && event.state !== from) return refuse("wrong_state");
+  if (!isAsFound(event, asFound)) return refuse("wrong_state");
   if (event.state !== "pending" && event.state !== "dead") return refuse("wrong_state");
   const head = headOf(lane);
   finish(event, "discarded", moment.now);

@@ -12,7 +12,7 @@ export function act(moment: MemoryMoment, request: Act): ActResult {
     case "replay":
     case "discard": {
       const event = state.events.get(request.event);
-      const result = (request.kind === "replay" ? replay : discard)(moment, event, request.from);
+      const result = (request.kind === "replay" ? replay : discard)(moment, event, request);
       return kept(moment, event?.lane, result);
     }
     case "unblock":

@@ -41,9 +41,9 @@ async function actIn(
 async function perform(work: Workspace, request: Act): Promise<ActResult> {
   switch (request.kind) {
     case "replay":
-      return replay(work.moment, await eventOf(work, request.event), request.from);
+      return replay(work.moment, await eventOf(work, request.event), request);
     case "discard":
-      return discard(work.moment, await eventOf(work, request.event), request.from);
+      return discard(work.moment, await eventOf(work, request.event), request);
     case "unblock":
       await work.lock([request.lane], []);
       return unblock(work.moment, work.byId.get(request.lane));

@@ -1,9 +1,10 @@
 /** Does to the SQLite inbox what an operator asks, with its audit row in the same transaction. */
+import { isAsFound } from "../../inbox/as-found.ts";
 import { auditDetail } from "../../inbox/audit-detail.ts";
 import { expectedSequence } from "../../inbox/gap.ts";
 import type { EventId, LaneId } from "../../inbox/record.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
-import { HELD, KEEP, STATE, STATUS, TAG } from "../codes.ts";
+import { HELD, KEEP, STATE, STATUS, stateWord, TAG } from "../codes.ts";
 import { accept } from "./accept.ts";
 import { erase } from "./erase.ts";
 import { headsOf, moveCursor, rearm } from "./lanes.ts";
@@ -66,26 +67,28 @@ interface TargetRow {
   readonly lane: number;
   readonly sequence: number;
   readonly state: number;
+  readonly finishedAt: number | null;
   readonly hasBody: number;
 }
 
 type OnEvent = Extract<Act, { kind: "replay" | "discard" }>;
 
-/** An event with its lane, unless a worker holds it or it is in another state than it was asked from. */
+/** An event with its lane, unless a worker holds it or it is not as it was found. */
 function target(
   work: Work,
-  { event: id, from }: OnEvent,
+  { event: id, ...asFound }: OnEvent,
 ): { readonly event: TargetRow; readonly lane: LaneRow } | Refusal {
   const event = work.db
     .prepare(
-      `select lane, seq as sequence, state, exists (select 1 from oncehook_body where event = id) as hasBody
+      `select lane, seq as sequence, state, finished as finishedAt, exists (select 1 from oncehook_body where event = id) as hasBody
        from oncehook_event where id = ?`,
     )
     .get(id) as TargetRow | undefined;
   const lane = event === undefined ? undefined : work.sql.laneById.get(event.lane);
   if (event === undefined || lane === undefined) return refuse("not_found");
   if (lane.leased === id) return refuse("in_progress");
-  return from !== undefined && event.state !== STATE[from] ? refuse("wrong_state") : { event, lane };
+  const { finishedAt } = event;
+  return isAsFound({ state: stateWord(event.state), finishedAt }, asFound) ? { event, lane } : refuse("wrong_state");
 }
 
 function replay(work: Work, request: OnEvent): ActResult {
