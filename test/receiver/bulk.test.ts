@@ -1,50 +1,16 @@
 /** Work on many events of an inbox: dead letters by error, and replaying or discarding all that match. */
 import { beforeEach, describe, expect, it } from "vitest";
-import { PermanentError, type ReplayCounts } from "../../src/index.ts";
+import type { ReplayCounts } from "../../src/index.ts";
 import { failureOf } from "../support/failure-of.ts";
-import { type Bench, idleTurns, memoryBench, until } from "./bench.ts";
+import { idleTurns, memoryBench, until } from "./bench.ts";
+import { BulkScene } from "./bulk-scene.ts";
 import { inbound, outbound } from "./events.ts";
 
 const NOTHING = { in_progress: 0, body_pruned: 0, not_found: 0, wrong_state: 0 };
 
-/** A receiver whose handlers of some types fail until they are mended. */
-class Scene {
-  readonly failing = new Set(["message.sent"]);
-  readonly bench: Bench<never> = memoryBench();
-  readonly handled: string[] = [];
-  mended = false;
-
-  constructor() {
-    this.bench.receiver.onAny((event) => {
-      const { messageId, sequence } = event as { messageId?: string; sequence?: number };
-      const name = `${messageId} ${sequence}`;
-      if (!this.mended && this.failing.has(event.eventType))
-        throw new PermanentError(`No order ${messageId?.slice(4)}`);
-      this.handled.push(name);
-    });
-  }
-
-  get inbox() {
-    return this.bench.receiver.inbox;
-  }
-
-  /** Messages 1 to `count` with their `sent`, which is answered once it has failed. */
-  async dead(count: number): Promise<void> {
-    await this.bench.receiver.start();
-    for (let n = 1; n <= count; n++) await this.bench.deliver(outbound("queued", { messageId: `msg_${n}` }));
-    for (let n = 1; n <= count; n++) await this.bench.deliver(outbound("sent", { messageId: `msg_${n}` }));
-    await until(async () => (await this.inbox.stats()).gauges.dead === count);
-    this.handled.length = 0;
-  }
-
-  async settled(): Promise<void> {
-    await until(async () => (await this.inbox.stats()).gauges.pending === 0);
-  }
-}
-
-let scene: Scene;
+let scene: BulkScene;
 beforeEach(() => {
-  scene = new Scene();
+  scene = new BulkScene();
 });
 
 describe("inbox.groupByError()", () => {
@@ -86,6 +52,19 @@ describe("inbox.replayAll()", () => {
     expect(await scene.inbox.replayAll()).toMatchObject({ replayed: 1 });
   });
 
+  it("asks at the moment of the act whether an event is superseded, not before it waits", async () => {
+    await scene.dead(2);
+    scene.mended = true;
+    const replaying = scene.inbox.replayAll({}, { skipSuperseded: true, ratePerSecond: 1 });
+    await idleTurns(50);
+    await scene.bench.deliver(outbound("delivery", { messageId: "msg_2" }));
+    await scene.settled();
+    await scene.bench.clock.advance(1_000);
+    expect(await replaying).toEqual({ ...NOTHING, replayed: 1, superseded: 1 });
+    await scene.settled();
+    expect(scene.handled).toEqual(["msg_1 2", "msg_2 3"]);
+  });
+
   it("takes no event for superseded by one that was not handled itself", async () => {
     scene.failing.add("message.delivery");
     await scene.dead(1);
@@ -95,44 +74,6 @@ describe("inbox.replayAll()", () => {
     expect(await scene.inbox.replayAll({}, { skipSuperseded: true })).toMatchObject({ replayed: 2, superseded: 0 });
     await scene.settled();
     expect(scene.handled).toEqual(["msg_1 2", "msg_1 3"]);
-  });
-
-  it("does not hurry after a store that was slow", async () => {
-    await scene.dead(3);
-    const { store, clock } = scene.bench;
-    const act = store.act.bind(store);
-    store.act = async (...asked) => {
-      await clock.advance(2_000);
-      store.act = act;
-      return act(...asked);
-    };
-    const done: number[] = [];
-    const onProgress = (progress: { done: number }) => done.push(progress.done);
-    const replaying = scene.inbox.replayAll({}, { ratePerSecond: 2, onProgress });
-    await idleTurns(50);
-    expect(done).toEqual([1, 2]);
-    await clock.advance(500);
-    expect(await replaying).toMatchObject({ replayed: 3 });
-  });
-
-  it("keeps to the rate, on the clock", async () => {
-    await scene.dead(4);
-    scene.mended = true;
-    const done: number[] = [];
-    const onProgress = (progress: { done: number }) => done.push(progress.done);
-    const replaying = scene.inbox.replayAll({}, { ratePerSecond: 2, onProgress });
-    await idleTurns();
-    expect(done).toEqual([1]);
-    await scene.bench.clock.advance(499);
-    expect(done).toEqual([1]);
-    await scene.bench.clock.advance(1);
-    await idleTurns();
-    expect(done).toEqual([1, 2]);
-    await scene.bench.clock.advance(500);
-    await idleTurns();
-    await scene.bench.clock.advance(500);
-    await replaying;
-    expect(done).toEqual([1, 2, 3, 4]);
   });
 
   it("tells how far it is, stops when it is told to, and goes on when it is called again", async () => {
@@ -185,6 +126,18 @@ describe("inbox.replayAll()", () => {
     expect(scene.handled.sort()).toEqual(["msg_1 2", "msg_2 2", "msg_3 2"]);
   });
 
+  it("hands nothing out twice that somebody else replayed meanwhile, though it is again as it was found", async () => {
+    await scene.dead(2);
+    const replaying = scene.inbox.replayAll({}, { ratePerSecond: 1 });
+    await idleTurns(50);
+    await scene.bench.clock.advance(1);
+    expect(await scene.inbox.replay(4)).toMatchObject({ ok: true });
+    await scene.settled();
+    expect((await scene.inbox.find({ states: ["dead"] })).items.map(({ id }) => id)).toContain(4);
+    await scene.bench.clock.advance(999);
+    expect(await replaying).toMatchObject({ replayed: 1, wrong_state: 1 });
+  });
+
   it("counts what is erased as such, also beforehand", async () => {
     await scene.dead(2);
     await scene.inbox.erase({ messageId: "msg_1" });
@@ -220,11 +173,24 @@ describe("inbox.discardAll()", () => {
     await receiver.start();
     void deliver(inbound());
     await until(async () => (await receiver.inbox.stats()).gauges.pending === 1);
-    expect(await receiver.inbox.discardAll({ states: ["pending"] })).toEqual({
-      ...NOTHING,
-      discarded: 0,
-      in_progress: 1,
-    });
+    const expected = { ...NOTHING, discarded: 0, in_progress: 1 };
+    expect(await receiver.inbox.discardAll({ states: ["pending"] }, { dryRun: true })).toEqual(expected);
+    expect(await receiver.inbox.discardAll({ states: ["pending"] })).toEqual(expected);
+  });
+
+  it("foresees which event of a message a worker holds, and which wait", async () => {
+    const { receiver, deliver, clock } = memoryBench({ maxAttempts: 5 });
+    let failing = true;
+    receiver.onAny(() => (failing ? Promise.reject(new Error("busy")) : new Promise(() => {})));
+    await receiver.start();
+    const dryRun = () => receiver.inbox.discardAll({ states: ["pending"] }, { dryRun: true });
+    void deliver(outbound("queued", { messageId: "msg_1" }));
+    void deliver(outbound("sent", { messageId: "msg_1" }));
+    await until(async () => (await receiver.inbox.findLanes({ statuses: ["backoff"] })).items.length === 1);
+    expect(await dryRun()).toEqual({ ...NOTHING, discarded: 2 });
+    failing = false;
+    await clock.advance(60_000);
+    expect(await dryRun()).toEqual({ ...NOTHING, discarded: 1, in_progress: 1 });
   });
 });
 

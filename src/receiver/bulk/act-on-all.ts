@@ -13,7 +13,7 @@ import {
 import { type BulkQuery, type Finder, matching } from "./matching.ts";
 
 export interface BulkOptions<Counts> {
-  /** Acts a second at most, 0.01 to 100,000. Default: as fast as the store takes them. */
+  /** Acts a second at most, seen over more than 10 ms; 0.01 to 100,000. Default: as fast as the store takes them. */
   readonly ratePerSecond?: number;
   /** Changes nothing, and counts what would be done. Default false. */
   readonly dryRun?: boolean;
@@ -60,7 +60,7 @@ export interface Actor extends Finder {
 }
 
 /** What is remembered of each event that matched. */
-interface Target extends Pick<EventRecord, "id" | "laneId" | "sequence" | "state"> {
+interface Target extends Pick<EventRecord, "id" | "laneId" | "sequence" | "state" | "finishedAt" | "attempts"> {
   readonly hasBody: boolean;
 }
 
@@ -85,9 +85,11 @@ export async function replayAll(inbox: Actor, query: BulkQuery, options: ReplayA
   return onAll(inbox, await targetsOf(inbox, query, REPLAYABLE), plan, {
     counts,
     async handle(target, pace) {
+      // Only then: while it waits, a later event may be handled.
+      await pace.turn();
       if (skips && (await isSuperseded(inbox, target))) return "superseded";
       if (plan.dryRun) return target.hasBody ? "replayed" : "body_pruned";
-      await pace();
+      pace.acts();
       const result = await inbox.act(actOn("replay", target), plan.who);
       return result.ok ? "replayed" : result.reason;
     },
@@ -102,8 +104,9 @@ export async function discardAll(inbox: Actor, query: BulkQuery, options: Discar
   return onAll(inbox, await targetsOf(inbox, query, DISCARDABLE), plan, {
     counts,
     async handle(target, pace) {
-      if (plan.dryRun) return "discarded";
-      await pace();
+      if (plan.dryRun) return (await isInProgress(inbox, target)) ? "in_progress" : "discarded";
+      await pace.turn();
+      pace.acts();
       const result = await inbox.act(actOn("discard", target), plan.who);
       return result.ok ? "discarded" : result.reason;
     },
@@ -133,15 +136,14 @@ function planOf<Counts>({ ratePerSecond, dryRun, onProgress, signal, by }: BulkO
 /** What matches now, in lane and sequence order: what comes to match meanwhile is left to the next call. */
 async function targetsOf(inbox: Finder, query: BulkQuery, allowed: readonly EventState[]): Promise<readonly Target[]> {
   const targets: Target[] = [];
-  for await (const { id, laneId, sequence, state, raw } of matching(inbox, query, allowed))
-    targets.push({ id, laneId, sequence, state, hasBody: raw !== null });
+  for await (const { id, laneId, sequence, state, finishedAt, attempts, raw } of matching(inbox, query, allowed))
+    targets.push({ id, laneId, sequence, state, finishedAt, attempts, hasBody: raw !== null });
   return targets.sort((a, b) => a.laneId - b.laneId || a.sequence - b.sequence || a.id - b.id);
 }
 
 interface Work<End extends string> {
   readonly counts: Record<End, number>;
-  /** @param pace - resolves when the next act may be done */
-  handle(target: Target, pace: () => Promise<void>): Promise<End>;
+  handle(target: Target, pace: Pace): Promise<End>;
 }
 
 async function onAll<End extends string>(
@@ -150,13 +152,7 @@ async function onAll<End extends string>(
   { intervalMs, signal, onProgress }: Plan<Record<End, number>>,
   { counts, handle }: Work<End>,
 ): Promise<Record<End, number>> {
-  let nextAt = clock.monotonic();
-  const pace = async () => {
-    const waitMs = nextAt - clock.monotonic();
-    if (waitMs > 0) await sleep(clock, waitMs, signal);
-    signal?.throwIfAborted();
-    nextAt = Math.max(nextAt, clock.monotonic()) + intervalMs;
-  };
+  const pace = createPace(clock, intervalMs, signal);
   let done = 0;
   signal?.throwIfAborted();
   for (const target of targets) {
@@ -170,12 +166,47 @@ async function onAll<End extends string>(
   return counts;
 }
 
-/** Only from the state it was found in: somebody else may have replayed it since, and its handlers have succeeded. */
-function actOn(kind: "replay" | "discard", { id, state }: Target): Act {
-  return { kind, event: id, from: state };
+/** No timer is shorter. */
+const TICK_MS = 1;
+/** Made up for by acts without a wait, since timers are late; a store that was slow for longer is not hurried. */
+const LONGEST_LAG_MS = 10;
+
+interface Pace {
+  /** Resolves when the next act may be done. */
+  turn(): Promise<void>;
+  /** Called with each act. */
+  acts(): void;
+}
+
+function createPace(clock: Clock, intervalMs: number, signal: AbortSignal | undefined): Pace {
+  let nextAt = clock.monotonic();
+  return {
+    async turn() {
+      const waitMs = nextAt - clock.monotonic();
+      if (waitMs >= TICK_MS) await sleep(clock, waitMs, signal);
+      signal?.throwIfAborted();
+    },
+    acts() {
+      nextAt = Math.max(nextAt, clock.monotonic() - LONGEST_LAG_MS) + intervalMs;
+    },
+  };
+}
+
+/** Only as it was found: somebody else may have replayed it since, and its handlers have succeeded. */
+function actOn(kind: "replay" | "discard", { id, state, finishedAt }: Target): Act {
+  return { kind, event: id, from: state, finishedAt };
 }
 
 async function isSuperseded(inbox: Actor, { laneId, sequence }: Target): Promise<boolean> {
   const lane = await inbox.lane(laneId);
   return lane?.events.some((event) => event.sequence > sequence && event.outcome === "handled") ?? false;
+}
+
+/** A worker holds the first of those that it began with: another one's turn comes only when this one has ended. */
+async function isInProgress(inbox: Actor, { id, laneId, state, attempts }: Target): Promise<boolean> {
+  if (state !== "pending" || attempts === 0) return false;
+  const lane = await inbox.lane(laneId);
+  if (lane?.status !== "leased") return false;
+  const begun = lane.events.filter((event) => event.state === "pending" && event.attempts > 0);
+  return (begun.find(({ late }) => !late) ?? begun[0])?.id === id;
 }
