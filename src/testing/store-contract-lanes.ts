@@ -54,6 +54,18 @@ export const laneCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "finds a lane once, whatever becomes of it meanwhile",
+    async run(bench) {
+      const wish = { statuses: ["ready", "leased"], tag: "outbound" } as const;
+      await bench.accept(bench.of("a", 1), bench.of("a", 2));
+      const [whenReady, leases] = await Promise.all([found(bench, wish), bench.claim()]);
+      bench.expect(whenReady).toEqual(["a"]);
+      const complete = leases.map((lease) => bench.complete(lease));
+      const [whenLeased] = await Promise.all([found(bench, wish), bench.settle(...complete)]);
+      bench.expect(whenLeased).toEqual(["a"]);
+    },
+  },
+  {
     name: "finds lanes by tag, client, number, the types they are without, and since when they are quiet",
     async run(bench) {
       const at = bench.clock.now();

@@ -12,6 +12,9 @@ interface Condition {
   readonly values: readonly unknown[];
 }
 
+/** Ids of lanes, both included. */
+type Range = readonly [from: number, to: number];
+
 /** The lanes of one status, or of any (null), that pass the other filters. */
 interface Look {
   readonly status: number | null;
@@ -24,36 +27,41 @@ export function findLanes(inbox: OpenInbox, query: LaneQuery): Promise<Page<Lane
     const { after = Number.MAX_SAFE_INTEGER, limit } = query;
     const filters = filtersOf(query);
     const statuses = query.statuses === undefined ? [null] : new Set(query.statuses.map((word) => STATUS[word]));
-    const rows: SummaryRow[] = [];
-    // Each status by itself: those of one come in the order of its index.
-    for (const status of statuses) rows.push(...(await look(inbox, { status, filters, limit: limit + 1 }, after)));
-    rows.sort((a, b) => b.id - a.id);
+    const looks = [...statuses].map((status): Look => ({ status, filters, limit: limit + 1 }));
+    const rows = looks.every(isQuick) ? readAll(inbox, looks, [0, after - 1]) : await readInSlices(inbox, looks, after);
     const items = rows.slice(0, limit).map(toSummary);
     return { items, next: rows.length > items.length ? (items.at(-1)?.id ?? null) : null };
   });
 }
 
-function look(inbox: OpenInbox, asked: Look, after: number): Promise<SummaryRow[]> | SummaryRow[] {
-  const isQuick = asked.filters.length === 0 && (asked.status === null || isIndexed(asked.status));
-  return isQuick ? read(inbox, asked, [0, after - 1]) : readInSlices(inbox, asked, after);
+function isQuick({ filters, status }: Look): boolean {
+  return filters.length === 0 && (status === null || isIndexed(status));
 }
 
-function read(inbox: OpenInbox, asked: Look, range: readonly [from: number, to: number]): SummaryRow[] {
-  const { sql, values } = lanesSql(asked, range);
-  return inbox.db.prepare(sql).all(...values) as SummaryRow[];
+/**
+ * Each status by itself, since those of one come in the order of its index; but all in one statement, or a lane whose status
+ * changes between two of them would be there twice, or not at all.
+ */
+function readAll({ db }: OpenInbox, looks: readonly Look[], range: Range): SummaryRow[] {
+  if (looks.length === 0) return [];
+  const parts = looks.map((look) => lanesSql(look, range));
+  const sql = parts.map((part) => `select * from (${part.sql})`).join(" union all ");
+  const rows = db.prepare(sql).all(...parts.flatMap(({ values }) => values)) as SummaryRow[];
+  return rows.sort((a, b) => b.id - a.id);
 }
 
-async function readInSlices(inbox: OpenInbox, asked: Look, after: number): Promise<SummaryRow[]> {
+async function readInSlices(inbox: OpenInbox, looks: readonly Look[], after: number): Promise<SummaryRow[]> {
   const rows: SummaryRow[] = [];
+  const wanted = looks[0]?.limit ?? 0;
   await inSlices(inbox, { table: "oncehook_lane", first: "newest", after }, (from, to) => {
-    rows.push(...read(inbox, { ...asked, limit: asked.limit - rows.length }, [from, to]));
-    return rows.length >= asked.limit;
+    rows.push(...readAll(inbox, looks, [from, to]));
+    return rows.length >= wanted;
   });
   return rows;
 }
 
 /** The SQL of one look at lanes with ids in `range`; also what the test of query plans explains. */
-export function lanesSql({ status, filters, limit }: Look, range: readonly [from: number, to: number]) {
+export function lanesSql({ status, filters, limit }: Look, range: Range) {
   const ids: Condition = { sql: "l.id between ? and ?", values: range };
   const all = [...(status === null ? [] : [statusCondition(status)]), ...filters, ids];
   const sql = `${SUMMARY} where ${all.map((condition) => condition.sql).join(" and ")} order by l.id desc limit ?`;
