@@ -20,12 +20,17 @@ export function describeFailure(error: unknown, event: WebhookEvent | null, dura
 /** A stable label for what was thrown: its `code` when that is a plain word, else its `name`. */
 export function failureCode(error: unknown): string {
   for (const label of [read(error, "code"), read(error, "name")]) {
-    // A label with a phone number in it is none.
-    if (typeof label === "string" && /^[A-Za-z_$][\w$.-]*$/.test(label) && !/\d{7}/.test(label)) {
+    if (typeof label === "string" && /^[A-Za-z_$][\w$.-]*$/.test(label) && !holdsNumber(label)) {
       return label.slice(0, LONGEST_CODE);
     }
   }
   return "thrown";
+}
+
+/** A label can group a number's digits by characters that masking leaves alone in a sentence. */
+function holdsNumber(label: string): boolean {
+  const spaced = label.replace(/[_$]/g, " ");
+  return maskNumbers(spaced) !== spaced;
 }
 
 /** `sentence`, and what happened and what to do about it where that is a text of ours; any other error's may hold anything. */

@@ -20,7 +20,7 @@ export function pick<T>(list: readonly T[], index: number): T {
   return found;
 }
 
-/** The marks that `text` holds: as they are, without a plus, within JSON, encoded for a URL, in hexadecimal or in Base64. */
+/** The marks that `text` holds: as they are, without a plus, as people group them, within JSON, encoded for a URL, in hexadecimal or in Base64. */
 export class Finder {
   readonly #pattern: RegExp;
 
@@ -40,6 +40,9 @@ function formsOf(mark: string): string[] {
   const quoted = JSON.stringify(mark).slice(1, -1);
   // Logs are JSON, and may hold JSON.
   const twice = JSON.stringify(quoted).slice(1, -1);
+  const separated = ["-", ".", "_", " "].map((separator) =>
+    mark.replace(/^\+1(\d{3})(\d{3})/, `$1${separator}$2${separator}`),
+  );
   const firstLine = mark.split(/[:\n]/)[0] ?? mark;
-  return [mark, quoted, twice, firstLine, mark.replace(/^\+/, ""), encodeURIComponent(mark), ...encoded];
+  return [mark, quoted, twice, firstLine, mark.replace(/^\+/, ""), encodeURIComponent(mark), ...encoded, ...separated];
 }

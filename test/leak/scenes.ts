@@ -186,7 +186,7 @@ function failingHandlers(receiver: Receiver<never>): void {
   receiver.on("message.queued", ({ data }) => Promise.reject(new RetryAfter(5, `Busy with ${data.to}.`)));
   receiver.on("message.delivery", async ({ data }) => {
     await null;
-    throw Object.assign(new TypeError(data.to), { code: pick(MARKS.numbers, count) });
+    throw Object.assign(new TypeError(data.to), { code: codeWith(pick(MARKS.numbers, count), count) });
   });
   receiver.on("message.failed", ({ data }) => {
     throw new PermanentError(`Blocked: ${data.to.replace(/(\d{3})/g, "$1 ")}`);
@@ -194,6 +194,12 @@ function failingHandlers(receiver: Receiver<never>): void {
   receiver.onLate(({ data }) => {
     throw { message: `late ${JSON.stringify((data as { to?: unknown }).to)}` };
   });
+}
+
+/** A code that holds a number, as it is or in groups. */
+function codeWith(number: string, turn: number): string {
+  const separator = pick(["-", ".", "_"], turn);
+  return turn % 2 === 0 ? number : number.replace(/^\+1(\d{3})(\d{3})/, `to_$1${separator}$2${separator}`);
 }
 
 /** Fails as a driver does, whose message may hold what was to be written. */
