@@ -61,19 +61,28 @@ export class Instruments {
   }
 
   commit(report: CommitReport): void {
-    for (const one of this.#all) if (isListening(one)) this.#guard(() => one.commit?.(report));
+    for (const one of this.#all) if (this.#isListening(one)) this.#guard(() => one.commit?.(report));
   }
 
   /** Whether anybody would be told. */
   hears(what: "delivery" | "attempt" | "commit"): boolean {
-    for (const one of this.#all) if (one[what] !== undefined && isListening(one)) return true;
+    for (const one of this.#all) if (one[what] !== undefined && this.#isListening(one)) return true;
     return false;
+  }
+
+  /** Who can not say whether it listens does not. */
+  #isListening(one: Instrumentation): boolean {
+    let listens = false;
+    this.#guard(() => {
+      listens = one.isListening?.() ?? true;
+    });
+    return listens;
   }
 
   #observe<Report>(begin: (one: Instrumentation) => Observer<Report> | undefined): Observation<Report> | null {
     const observers: Observer<Report>[] = [];
     for (const one of this.#all) {
-      if (!isListening(one)) continue;
+      if (!this.#isListening(one)) continue;
       this.#guard(() => {
         const observer = begin(one);
         if (observer !== undefined) observers.push(observer);
@@ -137,14 +146,6 @@ function endOf<T>(work: () => T): { value: T } | { thrown: unknown } {
     return { value: work() };
   } catch (thrown) {
     return { thrown };
-  }
-}
-
-function isListening(instrumentation: Instrumentation): boolean {
-  try {
-    return instrumentation.isListening?.() ?? true;
-  } catch {
-    return false;
   }
 }
 

@@ -26,9 +26,12 @@ export const channelInstrumentation: Instrumentation = {
   isListening: () => deliveries.hasSubscribers || handlers.hasSubscribers,
   delivery: () =>
     deliveries.hasSubscribers ? new Traced(deliveries, {}, ({ outcome }) => outcome === "failed") : undefined,
-  attempt: (info) =>
-    handlers.hasSubscribers ? new Traced(handlers, { ...info }, ({ errorCode }) => errorCode !== null) : undefined,
+  attempt: (info) => (handlers.hasSubscribers ? new Traced(handlers, { ...info }, isFailedAttempt) : undefined),
 };
+
+function isFailedAttempt({ ending, errorCode }: AttemptReport): boolean {
+  return errorCode !== null || ending === "lost";
+}
 
 /** One message on its way through the five channels of a tracing channel. */
 class Traced<Report extends object, Message extends Partial<Report>> implements Observer<Report> {

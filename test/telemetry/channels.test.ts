@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { channel, subscribe, tracingChannel, unsubscribe } from "node:diagnostics_channel";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { DeliveryMessage, HandlerMessage } from "../../src/index.ts";
+import type { DeliveryMessage, HandlerMessage, Turn } from "../../src/index.ts";
+import type { SqliteDatabase } from "../../src/stores/sqlite.ts";
 import { sqliteBench, until } from "../receiver/bench.ts";
 import { inbound } from "../receiver/events.ts";
 
@@ -56,6 +57,23 @@ describe("tracing:oncehook.handler", () => {
       { eventId: 2, ending: "retry", errorCode: "Error" },
     ]);
     expect(JSON.stringify(heard.messages)).not.toContain("secret detail");
+  });
+
+  it("calls it an error that a lease was lost", async () => {
+    const heard = listen<HandlerMessage>("oncehook.handler");
+    const { receiver, deliver, store } = sqliteBench();
+    receiver.onAny(() => {});
+    await deliver(inbound());
+    const { step } = store;
+    Object.assign(store, {
+      async step(turn: Turn<SqliteDatabase>) {
+        const result = await step(turn);
+        return { ...result, settled: result.settled.map(() => ({ status: "lost" as const })) };
+      },
+    });
+    await receiver.drain();
+    expect(heard.stages).toEqual(["start", "end", "error", "asyncStart", "asyncEnd"]);
+    expect(heard.messages).toMatchObject([{ ending: "lost", errorCode: null }]);
   });
 
   it("carries a bound store into the handlers", async () => {

@@ -248,6 +248,20 @@ describe("an instrumentation", () => {
     expect(asked).toBeGreaterThan(0);
   });
 
+  it("that can not say whether it listens is logged, and does not listen", async () => {
+    const bench = sqliteBench();
+    let asked = 0;
+    bench.receiver.instrument({
+      isListening() {
+        throw Object.assign(new Error("with a text"), { code: "EDEAF" });
+      },
+      delivery: () => void asked++ as undefined,
+    });
+    expect((await bench.deliver(inbound())).status).toBe(200);
+    expect(asked).toBe(0);
+    expect(bench.codes()).toContain("EDEAF");
+  });
+
   it("that does not listen is as good as none", () => {
     const { logger, clock } = sqliteBench();
     const instruments = new Instruments(logger, clock);
