@@ -6,6 +6,8 @@ import type { GaugeKey } from "./names.ts";
 
 /** A reader that scrapes oftener gets the same figures again. */
 const FRESH_MS = 5_000;
+/** How long somebody waits for an inbox that hangs; it is not asked again until it has answered. */
+const PATIENCE_MS = 2_000;
 
 /** What of a receiver is watched. */
 export interface Instrumentable {
@@ -20,27 +22,39 @@ export type GaugeValues = Readonly<Record<GaugeKey, number>>;
 
 export class Gauges {
   #source: Instrumentable | null = null;
-  #reading: Promise<GaugeValues | null> | null = null;
-  #readAt = 0;
+  #inFlight: Promise<GaugeValues | null> | null = null;
+  #answer: Promise<GaugeValues | null> = Promise.resolve(null);
+  #readAt = Number.NEGATIVE_INFINITY;
 
   /** From now on those of `source`; false when they are already. */
   follow(source: Instrumentable): boolean {
     if (this.#source === source) return false;
     this.#source = source;
-    this.#reading = null;
+    this.#inFlight = null;
+    this.#readAt = Number.NEGATIVE_INFINITY;
     return true;
   }
 
   /** Null when the inbox does not answer. */
-  async read(): Promise<GaugeValues | null> {
-    const source = this.#source;
-    if (source === null) return null;
+  read(): Promise<GaugeValues | null> {
+    if (this.#source !== null && this.#inFlight === null) this.#readUnlessFresh(this.#source);
+    return this.#answer;
+  }
+
+  #readUnlessFresh(source: Instrumentable): void {
     const now = source.clock.monotonic();
-    if (this.#reading === null || now - this.#readAt >= FRESH_MS) {
-      this.#readAt = now;
-      this.#reading = valuesOf(source).catch(() => null);
-    }
-    return this.#reading;
+    if (now - this.#readAt < FRESH_MS) return;
+    this.#readAt = now;
+    const reading = valuesOf(source).catch(() => null);
+    this.#inFlight = reading;
+    this.#answer = new Promise((resolve) => {
+      const timer = source.clock.setTimeout(() => resolve(null), PATIENCE_MS);
+      void reading.then((values) => {
+        timer.cancel();
+        if (this.#inFlight === reading) this.#inFlight = null;
+        resolve(values);
+      });
+    });
   }
 }
 

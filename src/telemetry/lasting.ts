@@ -1,8 +1,9 @@
 /** Metrics outlast the receiver that they were made for: after a reload in development the next one on its inbox counts on. */
+import { BoundedLabel } from "./bounded.ts";
 import { Gauges, type Instrumentable } from "./gauges.ts";
-import { type Meters, measuring } from "./measuring.ts";
+import { type Measures, type Meters, measuring, startAtZero } from "./measuring.ts";
 
-interface Lasting<Made extends Meters> {
+interface Lasting<Made extends Meters> extends Measures {
   readonly meters: Made;
   readonly gauges: Gauges;
 }
@@ -27,11 +28,13 @@ export class LastingMetrics<Place extends object, Made extends Meters> {
     register?.(lasting.meters);
     this.#made.set(place, made.set(receiver.key, lasting));
     // Called twice for one receiver, it must not count twice.
-    if (lasting.gauges.follow(receiver)) receiver.instrument(measuring(lasting.meters, system));
+    if (lasting.gauges.follow(receiver)) receiver.instrument(measuring(lasting, system));
   }
 }
 
 function madeBy<Made extends Meters>(make: (gauges: Gauges) => Made): Lasting<Made> {
   const gauges = new Gauges();
-  return { gauges, meters: make(gauges) };
+  const lasting = { gauges, meters: make(gauges), errors: new BoundedLabel(), reasons: new BoundedLabel() };
+  startAtZero(lasting);
+  return lasting;
 }

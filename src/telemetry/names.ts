@@ -25,8 +25,8 @@ export const ATTRIBUTES = {
 /** What an attempt is called in spans and metrics: `process message.delivery`. */
 export const PROCESS = "process";
 
-/** In the place of an event type that this version does not know: such a type is chosen by the sender, and without bound. */
-export const OTHER_TYPE = "_OTHER";
+/** In the place of an event type that this version does not know, and of the codes beyond the first 50: their number has no bound. */
+export const OTHER = "_OTHER";
 
 /** The messaging system, unless the application names it. */
 export const DEFAULT_SYSTEM = "messaging_service";
@@ -138,7 +138,7 @@ export const METRICS = {
     name: "oncehook.commit.duration",
     kind: "histogram",
     unit: "s",
-    description: "How long a write transaction took, until it was durable.",
+    description: "How long a write transaction took, until it was durable; also one that only claims.",
     attributes: [],
     buckets: QUICK,
   },

@@ -71,7 +71,9 @@ export function prometheusMetrics(
     system,
     make: (gauges) => metersOf(client, gauges),
     // A registry takes what it has already, and refuses another receiver's.
-    register: ({ all }) => all.forEach((metric) => register.registerMetric(metric)),
+    register: ({ all }) => {
+      for (const metric of all) register.registerMetric(metric);
+    },
   });
 }
 

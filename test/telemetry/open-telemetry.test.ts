@@ -46,6 +46,11 @@ function watch<Tx>({ receiver }: Bench<Tx>, system?: string) {
   };
 }
 
+/** Series have no order. */
+function byText(one: object, other: object): number {
+  return JSON.stringify(one) < JSON.stringify(other) ? -1 : 1;
+}
+
 const traceparent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
 
 describe("the span of an attempt", () => {
@@ -151,8 +156,6 @@ describe("the metrics", () => {
     expect(Object.keys(found).toSorted()).toEqual(
       Object.values(METRICS)
         .map(({ name }) => name)
-        // Nothing failed to be written.
-        .filter((name) => name !== METRICS.commitFailures.name)
         .toSorted(),
     );
     const process = { "messaging.system.name": "messaging_service", "messaging.operation.name": "process" };
@@ -170,18 +173,21 @@ describe("the metrics", () => {
       "oncehook.delivery.outcome": outcome,
       ...(reason !== undefined && { "oncehook.delivery.reason": reason }),
     });
-    expect(found["oncehook.deliveries"]).toEqual([
-      { value: 2, attributes: outcome("accepted") },
-      { value: 1, attributes: outcome("duplicate") },
-      { value: 1, attributes: outcome("quarantined", "invalid_json") },
-      { value: 1, attributes: outcome("refused", "signature_mismatch") },
-      { value: 1, attributes: outcome("late") },
-    ]);
+    const counted = (name: string) => found[name]?.filter(({ value }) => value !== 0);
+    expect(counted("oncehook.deliveries")?.toSorted(byText)).toEqual(
+      [
+        { value: 2, attributes: outcome("accepted") },
+        { value: 1, attributes: outcome("duplicate") },
+        { value: 1, attributes: outcome("quarantined", "invalid_json") },
+        { value: 1, attributes: outcome("refused", "signature_mismatch") },
+        { value: 1, attributes: outcome("late") },
+      ].toSorted(byText),
+    );
     const single = (name: string) => found[name]?.map(({ value }) => value);
     expect(found["oncehook.signature.failures"]).toEqual([
       { value: 1, attributes: { "oncehook.delivery.reason": "signature_mismatch" } },
     ]);
-    expect(found["oncehook.secret.uses"]).toEqual([{ value: 5, attributes: { "oncehook.secret.slot": "current" } }]);
+    expect(counted("oncehook.secret.uses")).toEqual([{ value: 5, attributes: { "oncehook.secret.slot": "current" } }]);
     expect(single("oncehook.gaps.given_up")).toEqual([1]);
     expect(single("oncehook.events.late")).toEqual([1]);
     expect(single("oncehook.events.dead")).toEqual([1]);
