@@ -5,6 +5,17 @@
 import { StoreError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import { type Clock, sleep, type Timer } from "../internal/clock.ts";
+import {
+  answer,
+  type Callback,
+  guard,
+  overloaded,
+  type QueuedAccept,
+  type QueuedQuarantine,
+  type QueuedSettle,
+  type Taken,
+  takeUpTo,
+} from "./batching.ts";
 import type { NewEvent, NewQuarantine } from "./record.ts";
 import { Repeats } from "./repeats.ts";
 import type {
@@ -20,35 +31,12 @@ import type {
   TurnResult,
 } from "./store.ts";
 
-/** Called once: with the result, or with the reason why nothing was stored. */
-export type Callback<T> = (error: Error | null, result: T | null) => void;
-
-interface QueuedAccept {
-  readonly event: NewEvent;
-  readonly parsed: WebhookEvent;
-  readonly done: Callback<Acceptance>;
-}
-
-interface QueuedQuarantine {
-  readonly quarantine: NewQuarantine;
-  readonly done: Callback<QuarantineAnswer>;
-}
-
-interface QueuedSettle<Tx> {
-  readonly settle: Settle<Tx>;
-  readonly done: (result: SettleResult) => void;
-}
-
-/** What goes into one turn. */
-interface Taken<Tx> {
-  readonly accepts: readonly QueuedAccept[];
-  readonly quarantines: readonly QueuedQuarantine[];
-  readonly settles: readonly QueuedSettle<Tx>[];
-  readonly repeats: readonly Repeat[];
-}
+export type { Callback } from "./batching.ts";
 
 /** The worker, as the batcher sees it: it says what to claim, and gets what was claimed. */
 export interface ClaimDriver {
+  /** What becomes due is claimed by itself. */
+  readonly isStarted: boolean;
   /** Asked as each turn is made. */
   nextClaim(): ClaimRequest;
   /** `parsed(acceptIndex)` gives the event of a lease taken at accept, so that it need not be parsed again. */
@@ -71,9 +59,11 @@ export interface BatcherOptions {
 /** How long a store that does not answer may hold up the end. */
 const CLOSE_MS = 5_000;
 const RETRY_MS = { first: 50, longest: 5_000 } as const;
+/** Without a slot the rest is not looked at. */
+const NO_CLAIM = { limit: 0, leaseMs: 0, maxAttempts: 1, onDead: "continue", mode: "ordinary" } as const;
 
 export class Batcher<Tx> {
-  readonly #store: Pick<InboxStore<Tx>, "step">;
+  readonly #store: Pick<InboxStore<Tx>, "step" | "capabilities">;
   readonly #clock: Clock;
   readonly #driver: ClaimDriver;
   readonly #options: BatcherOptions;
@@ -86,12 +76,19 @@ export class Batcher<Tx> {
   #wanted = false;
   #scheduled = false;
   #turning = false;
+  /** A turn of accepts alone is under way beside the other one, or was before that one. */
+  #acceptingBeside = false;
   #retryMs: number = RETRY_MS.first;
   #retryTimer: Timer | null = null;
   readonly #idle: (() => void)[] = [];
   #closed = false;
 
-  constructor(store: Pick<InboxStore<Tx>, "step">, clock: Clock, driver: ClaimDriver, options: BatcherOptions) {
+  constructor(
+    store: Pick<InboxStore<Tx>, "step" | "capabilities">,
+    clock: Clock,
+    driver: ClaimDriver,
+    options: BatcherOptions,
+  ) {
     this.#store = store;
     this.#clock = clock;
     this.#driver = driver;
@@ -135,7 +132,7 @@ export class Batcher<Tx> {
 
   /** Resolves when nothing is queued and no turn is under way. */
   idle(): Promise<void> {
-    if (!this.#turning && !this.#scheduled && this.#postponed.length === 0) return Promise.resolve();
+    if (!this.#isBusy() && !this.#scheduled && this.#postponed.length === 0) return Promise.resolve();
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
@@ -154,6 +151,10 @@ export class Batcher<Tx> {
     for (const { done } of this.#postponed.splice(0)) guard(() => done({ status: "lost" }));
   }
 
+  #isBusy(): boolean {
+    return this.#turning || this.#acceptingBeside;
+  }
+
   #isFull(): boolean {
     return this.#accepts.length + this.#quarantines.length >= this.#options.maxQueued;
   }
@@ -163,7 +164,7 @@ export class Batcher<Tx> {
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#turning) return;
+    if (this.#scheduled || (this.#turning && !this.#mayAcceptBeside())) return;
     this.#scheduled = true;
     // Never at once: who was just answered may want its event driven, and must be heard before the next claim.
     const queued = this.#queued();
@@ -178,7 +179,29 @@ export class Batcher<Tx> {
       return;
     }
     this.#scheduled = false;
-    void this.#turn();
+    if (!this.#turning) void this.#turn();
+    else if (this.#mayAcceptBeside()) void this.#acceptBeside();
+  }
+
+  /** Deliveries need not wait for the turn under way where the store takes another one meanwhile. */
+  #mayAcceptBeside(): boolean {
+    return this.#store.capabilities.parallelTurns === true && !this.#acceptingBeside && this.#accepts.length > 0;
+  }
+
+  async #acceptBeside(): Promise<void> {
+    this.#acceptingBeside = true;
+    const taken = { accepts: this.#takeAccepts(), quarantines: [], settles: [], repeats: [] };
+    const result = await this.#try(taken, NO_CLAIM);
+    if (result !== null) answer(taken.accepts, result);
+    this.#acceptingBeside = false;
+    // What was accepted may be due, and this turn claims nothing.
+    if (result !== null && this.#driver.isStarted) this.#wanted = true;
+    this.#continue();
+  }
+
+  #takeAccepts(): QueuedAccept[] {
+    const { maxEvents, maxBytes } = this.#options;
+    return takeUpTo(this.#accepts, maxEvents, maxBytes, ({ event }) => event.raw.byteLength);
   }
 
   async #turn(): Promise<void> {
@@ -186,23 +209,28 @@ export class Batcher<Tx> {
     this.#wanted = false;
     const { maxEvents, maxBytes } = this.#options;
     const taken: Taken<Tx> = {
-      accepts: takeUpTo(this.#accepts, maxEvents, maxBytes, ({ event }) => event.raw.byteLength),
+      accepts: this.#takeAccepts(),
       quarantines: takeUpTo(this.#quarantines, maxEvents, maxBytes, ({ quarantine }) => quarantine.raw.byteLength),
       settles: this.#settles.splice(0),
       repeats: this.#repeats.take(),
     };
     const claim = this.#driver.nextClaim();
-    let result: TurnResult | null = null;
+    const result = await this.#try(taken, claim);
+    if (result !== null) this.#succeeded(taken, claim, result);
+    this.#turning = false;
+    this.#continue();
+  }
+
+  /** Null when the turn failed, which all who wait for it have been told then. */
+  async #try(taken: Taken<Tx>, claim: ClaimRequest): Promise<TurnResult | null> {
     try {
-      result = await this.#step(taken, claim);
+      return await this.#step(taken, claim);
     } catch (thrown) {
       const error =
         thrown instanceof Error ? thrown : new StoreError("store_unavailable", "The store failed.", { cause: thrown });
       this.#failed(taken, error);
+      return null;
     }
-    if (result !== null) this.#succeeded(taken, claim, result);
-    this.#turning = false;
-    this.#continue();
   }
 
   #step({ accepts, quarantines, settles, repeats }: Taken<Tx>, claim: ClaimRequest): Promise<TurnResult> {
@@ -220,7 +248,7 @@ export class Batcher<Tx> {
   #succeeded({ accepts, quarantines, settles }: Taken<Tx>, claim: ClaimRequest, result: TurnResult): void {
     this.#retryMs = RETRY_MS.first;
     this.#bringBack();
-    for (const [index, { done }] of accepts.entries()) guard(() => done(null, result.accepted[index] ?? null));
+    answer(accepts, result);
     for (const [index, { done }] of quarantines.entries()) guard(() => done(null, result.quarantined[index] ?? null));
     const unfinished: QueuedSettle<Tx>[] = [];
     for (const [index, queued] of settles.entries()) {
@@ -263,34 +291,7 @@ export class Batcher<Tx> {
 
   #continue(): void {
     if (this.#wanted || this.#queued() > 0) return this.#schedule();
-    if (this.#postponed.length > 0) return;
+    if (this.#postponed.length > 0 || this.#isBusy()) return;
     for (const resolve of this.#idle.splice(0)) resolve();
-  }
-}
-
-function overloaded(): StoreError {
-  return new StoreError("overloaded", "More deliveries wait for the inbox than it can store now; the service retries.");
-}
-
-/** Takes from the front of `queue` up to `most` items of `mostBytes` together, at least one. */
-function takeUpTo<T>(queue: T[], most: number, mostBytes: number, bytesOf: (item: T) => number): T[] {
-  let count = 0;
-  let bytes = 0;
-  for (const item of queue) {
-    bytes += bytesOf(item);
-    if (count === most || (bytes > mostBytes && count > 0)) break;
-    count++;
-  }
-  return queue.splice(0, count);
-}
-
-/** What a callback throws, such as a logger of the application's, is not the turn's failure: it is thrown where nobody waits. */
-function guard(callback: () => void): void {
-  try {
-    callback();
-  } catch (thrown) {
-    queueMicrotask(() => {
-      throw thrown;
-    });
   }
 }

@@ -106,6 +106,11 @@ export interface StoreCapabilities {
   readonly shared: boolean;
   /** Effects commit in the transaction of their event's completion. */
   readonly transactional: boolean;
+  /**
+   * Turns that run at once are quicker than one after the other, as where a server is waited for. Then a turn of accepts alone may
+   * come while another is under way. Default false.
+   */
+  readonly parallelTurns?: boolean;
 }
 
 export interface OpenContext {

@@ -4,10 +4,10 @@ import type { InboxStore, Turn, TurnResult } from "../inbox/store.ts";
 import type { Clock } from "../internal/clock.ts";
 
 export function measuredSteps<Tx>(
-  store: Pick<InboxStore<Tx>, "step">,
+  store: Pick<InboxStore<Tx>, "step" | "capabilities">,
   clock: Clock,
   instruments: () => Instruments,
-): Pick<InboxStore<Tx>, "step"> {
+): Pick<InboxStore<Tx>, "step" | "capabilities"> {
   const measured = async (turn: Turn<Tx>): Promise<TurnResult> => {
     const startedAt = clock.monotonic();
     let result: TurnResult | null = null;
@@ -26,5 +26,8 @@ export function measuredSteps<Tx>(
       });
     }
   };
-  return { step: (turn) => (instruments().hears("commit") ? measured(turn) : store.step(turn)) };
+  return {
+    capabilities: store.capabilities,
+    step: (turn) => (instruments().hears("commit") ? measured(turn) : store.step(turn)),
+  };
 }

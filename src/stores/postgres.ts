@@ -58,7 +58,7 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
   };
   const reading = async <T>(work: (inbox: OpenInbox) => Promise<T>): Promise<T> => work(open().inbox);
   return {
-    capabilities: { durable: true, shared: true, transactional: true },
+    capabilities: { durable: true, shared: true, transactional: true, parallelTurns: true },
     location: settings.location,
     async open(context) {
       if (opened !== null || opening) {

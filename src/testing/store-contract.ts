@@ -103,5 +103,5 @@ async function runCase<Tx>(
 
 function isWithin(one: ContractCase, capabilities: StoreCapabilities): boolean {
   if (one.needs === "plain") return !capabilities.transactional;
-  return one.needs === undefined || capabilities[one.needs];
+  return one.needs === undefined || capabilities[one.needs] === true;
 }

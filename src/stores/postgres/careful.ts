@@ -45,13 +45,13 @@ export async function runTurnCarefully(
 }
 
 function run(inbox: OpenInbox, turn: Turn<PgClient>, answered: Answered): Promise<TurnResult> {
-  return write(inbox, turn, (session) => runTurn(inbox, session, turn, answered));
+  return write(inbox, turn, (session, slot) => runTurn(inbox, session, turn, { answered, slot }));
 }
 
 /** Does all of it but the commit. */
 async function rehearse(inbox: OpenInbox, turn: Turn<PgClient>): Promise<void> {
-  const rehearsal = write(inbox, turn, async (session) => {
-    await runTurn(inbox, session, turn, new Map());
+  const rehearsal = write(inbox, turn, async (session, slot) => {
+    await runTurn(inbox, session, turn, { answered: new Map(), slot });
     throw new Rehearsed();
   });
   await rehearsal.catch((error: unknown) => {
@@ -59,9 +59,13 @@ async function rehearse(inbox: OpenInbox, turn: Turn<PgClient>): Promise<void> {
   });
 }
 
-async function write<T>(inbox: OpenInbox, turn: Turn<PgClient>, work: (session: Session) => Promise<T>): Promise<T> {
+async function write<T>(
+  inbox: OpenInbox,
+  turn: Turn<PgClient>,
+  work: (session: Session, slot: number) => Promise<T>,
+): Promise<T> {
   await inbox.enterNames(turn.accepts);
-  return inbox.write(work);
+  return inbox.inTurn((slot) => inbox.write((session) => work(session, slot)));
 }
 
 /** By halves: one bad row among 256 takes some 16 tries. */

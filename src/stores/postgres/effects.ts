@@ -73,7 +73,7 @@ export class EffectSettles {
 
   constructor(inbox: OpenInbox) {
     this.#inbox = inbox;
-    this.#slots = new Slots(inbox.access.pool.options?.max);
+    this.#slots = Slots.ofCompletions(inbox.access.pool.options?.max);
   }
 
   /** Settles what has effects. What takes long is answered as unfinished, and goes on meanwhile. */

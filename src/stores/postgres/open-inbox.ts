@@ -12,6 +12,7 @@ import { Names } from "./names.ts";
 import { LaneAppeared, makeLanes } from "./new-lanes.ts";
 import { type Access, inTransaction, NOW, type Session, withSession } from "./session.ts";
 import type { InboxSettings } from "./settings.ts";
+import { Slots } from "./slots.ts";
 import { Wake } from "./wake.ts";
 
 export class OpenInbox {
@@ -26,6 +27,7 @@ export class OpenInbox {
   readonly #pool: PgPool;
   readonly #isOurs: boolean;
   readonly #clockSteps = new ClockSteps();
+  readonly #turns = Slots.ofTurns();
   readonly #underWay = new Set<Promise<unknown>>();
   #closing: Promise<void> | null = null;
 
@@ -69,6 +71,13 @@ export class OpenInbox {
 
   transaction<T>(work: (session: Session) => Promise<T>): Promise<T> {
     return this.during(() => this.write(work));
+  }
+
+  /** Runs a turn, with its row of the instance's counters, which is locked until it commits. */
+  async inTurn<T>(run: (slot: number) => Promise<T>): Promise<T> {
+    const result = await this.#turns.use(run);
+    if (result === null) throw closed();
+    return result;
   }
 
   /** A transaction of an operation during which the inbox is kept open already. What was in its way is seen to, and it is run again. */

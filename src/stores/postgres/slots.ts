@@ -1,9 +1,10 @@
-/** How many completions with effects run at once, and which row of the instance's counters each of them adds to. */
+/** How many transactions of a kind run at once, and which row of the instance's counters each of them adds to. */
 import { CONNECTIONS } from "./driver.ts";
-import { TURNS } from "./tally.ts";
 
-/** So that their commits share the server's syncs. */
+/** Completions with effects, so that their commits share the server's syncs. */
 const MOST = 8;
+/** A turn, and the one that the core may run beside it. */
+const OF_TURNS = [0, MOST + 1];
 /** Connections of the pool that are left to a turn and to listening, or effects that hang would hold up deliveries. */
 const LEFT = 2;
 
@@ -12,10 +13,18 @@ export class Slots {
   readonly #waiting: ((slot: number | null) => void)[] = [];
   #isClosed = false;
 
+  private constructor(rows: readonly number[]) {
+    this.#free = [...rows];
+  }
+
+  static ofTurns(): Slots {
+    return new Slots(OF_TURNS);
+  }
+
   /** @param connections - of the pool; a small one runs effects in turn */
-  constructor(connections = CONNECTIONS) {
+  static ofCompletions(connections = CONNECTIONS): Slots {
     const count = Math.min(Math.max(1, connections - LEFT), MOST);
-    this.#free = Array.from({ length: count }, (_, index) => TURNS + 1 + index);
+    return new Slots(Array.from({ length: count }, (_, index) => 1 + index));
   }
 
   /** Runs `work` once a slot is free; who asked first is first. Null when they were closed before. */

@@ -20,9 +20,9 @@ export async function runTurn(
   inbox: OpenInbox,
   session: Session,
   turn: Turn<PgClient>,
-  answered: Answered,
+  { answered, slot }: { readonly answered: Answered; readonly slot: number },
 ): Promise<TurnResult> {
-  const work = await openWorkspace(inbox, session);
+  const work = await openWorkspace(inbox, session, slot);
   await lockAndRead(work, turn, answered);
   const settled = turn.settles.map((request, index) => answered.get(index) ?? settle(work, request));
 
