@@ -40,14 +40,20 @@ describe("Batcher, with a store that takes several turns at once", () => {
     const bench = await openParallel({ register: (on) => on.onAny(() => {}) });
     bench.worker.start();
     await rounds();
-    const gate = deferred();
-    bench.recorder.gate = gate.promise;
+    const [first, second] = [deferred(), deferred()];
+    bench.recorder.gate = first.promise;
     const early = bench.accept("early");
     await rounds();
+    bench.recorder.gate = second.promise;
+    const beside = bench.accept("beside");
+    await rounds();
     bench.recorder.gate = null;
-    await bench.accept("beside");
-    gate.resolve();
+    // The other turn and all that follows from it end before there is anything to claim.
+    first.resolve();
     await early;
+    await rounds();
+    second.resolve();
+    await beside;
     await bench.clock.advance(0);
     expect(await bench.states()).toEqual(["handled", "handled"]);
     const idle = await openParallel();
