@@ -24,13 +24,15 @@ export interface Run {
   /** Requests a second. */
   readonly perSecond: number[];
   readonly p99Ms: number[];
-  /** Events a second, from the first request until the last was handled; `handle` only. */
+  /** Events a second, from the first request until the last was handled; `handle` and `traced` only. */
   readonly handledPerSecond: number[];
   readonly delayP99Ms: number[];
   /** Microseconds of the server's processor time, for one request with all that follows from it. */
   readonly processor: number[];
   /** MiB, after the last round. */
   memory: number;
+  /** Exported so far, of `traced`. */
+  spans: number;
 }
 
 interface Server {
@@ -65,7 +67,10 @@ export function takeTurns(servers: readonly Served[], rounds: Rounds): Promise<r
         const inOrder = round % 2 === 0 ? started : started.toReversed();
         for (const server of inOrder) await runOnce(server, load, { requests: rounds.requests, counts: round > 0 });
       }
-      for (const server of started) server.run.memory = await server.ask("memory");
+      for (const server of started) {
+        server.run.memory = await server.ask("memory");
+        server.run.spans = await server.ask("spans");
+      }
     } finally {
       await Promise.all([load, ...started].map((child) => child.stop()));
     }
@@ -76,7 +81,15 @@ export function takeTurns(servers: readonly Served[], rounds: Rounds): Promise<r
 async function start(served: Served, newInbox: string): Promise<Server> {
   const child: Child = startChild("server", [served.route, served.framework, served.inbox ?? newInbox]);
   const ask = (question: ServerQuestion, count?: number) => child.ask<number>({ ask: question, count });
-  const run: Run = { perSecond: [], p99Ms: [], handledPerSecond: [], delayP99Ms: [], processor: [], memory: 0 };
+  const run: Run = {
+    perSecond: [],
+    p99Ms: [],
+    handledPerSecond: [],
+    delayP99Ms: [],
+    processor: [],
+    memory: 0,
+    spans: 0,
+  };
   return { served, run, ask, port: await ask("listen"), stop: () => child.stop() };
 }
 
@@ -89,7 +102,8 @@ async function runOnce(
   const startedAt = performance.timeOrigin + performance.now();
   const result = await load.ask<LoadResult>({ sendTo: server.port });
   const delayMs = await server.ask("delay");
-  const handledAt = server.served.route === "handle" ? await server.ask("await handled", requests) : null;
+  const { route } = server.served;
+  const handledAt = route === "handle" || route === "traced" ? await server.ask("await handled", requests) : null;
   const processor = await server.ask("processor");
   if (!counts) return;
   server.run.perSecond.push(result.perSecond);

@@ -11,18 +11,18 @@ import { postgresStore } from "../src/stores/postgres.ts";
 import { type SqliteDatabase, sqliteStore } from "../src/stores/sqlite.ts";
 import { answerParent } from "./child.ts";
 import { SECRET } from "./deliveries.ts";
-import { trace } from "./opentelemetry.ts";
+import { exportedSpans, trace } from "./opentelemetry.ts";
 import { startPgBoss } from "./pg-boss.ts";
 
 /**
  * `bare` reads the body; `verify` also verifies and parses it; `accept` stores it before the 2xx; `handle` also hands it to
- * a handler with an effect in the same database. `unwatched` and `traced` do what `accept` does: the one with the seam for telemetry
- * cut out, the other with OpenTelemetry's SDK listening. `postgres` stores it in Postgres before the 2xx, `pg-boss` as a job of pg-boss.
+ * a handler with an effect in the same database. `unwatched` does what `accept` does, with the seam for telemetry cut out; `traced`
+ * what `handle` does, with OpenTelemetry's SDK listening. `postgres` stores it in Postgres before the 2xx, `pg-boss` as a job of pg-boss.
  */
 export type Route = "bare" | "verify" | "accept" | "handle" | "unwatched" | "traced" | "postgres" | "pg-boss";
 export type Framework = "express" | "fastify";
 
-export type ServerQuestion = "listen" | "await handled" | "begin" | "delay" | "processor" | "memory";
+export type ServerQuestion = "listen" | "await handled" | "begin" | "delay" | "processor" | "memory" | "spans";
 
 const OUTCOME = { outcome: "accepted" };
 /** The worker is left out on purpose where storing alone is measured. */
@@ -60,6 +60,8 @@ answerParent<{ ask: ServerQuestion; count?: number }>(async ({ ask, count = 0 })
     }
     case "memory":
       return process.memoryUsage.rss() / 2 ** 20;
+    case "spans":
+      return exportedSpans();
     default:
       return ask satisfies never;
   }
@@ -97,7 +99,7 @@ async function sqliteReceiver(): Promise<WebhookReceiver> {
       handled += 1;
     });
   });
-  if (route === "handle") await receiver.start();
+  if (route === "handle" || route === "traced") await receiver.start();
   return receiver;
 }
 
