@@ -59,12 +59,12 @@ describe("Batcher, with a store that takes several turns at once", () => {
     const idle = await openParallel();
     const other = deferred();
     idle.recorder.gate = other.promise;
-    const first = idle.accept("early");
+    const accepting = idle.accept("early");
     await rounds();
     idle.recorder.gate = null;
     await idle.accept("beside");
     other.resolve();
-    await first;
+    await accepting;
     await rounds();
     expect(turns(idle)).toHaveLength(2);
   });
