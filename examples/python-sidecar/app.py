@@ -43,7 +43,9 @@ class Ledger:
               position integer primary key, id text unique not null, key text not null, type text not null,
               sequence integer not null, attempt integer not null, late integer not null, body blob not null
             );
-            create table if not exists state (key text primary key, type text not null) without rowid;
+            create table if not exists state (
+              key text primary key, type text not null, sequence integer not null
+            ) without rowid;
             """
         )
 
@@ -60,9 +62,14 @@ class Ledger:
                     " on conflict (id) do nothing",
                     (event_id, key, event_type, sequence, attempt, late, body),
                 )
-                # The state goes with the event into one transaction, and a late event does not turn it back.
-                if kept.rowcount == 1 and not late:
-                    self._db.execute("insert or replace into state (key, type) values (?, ?)", (key, event_type))
+                # The state goes with the event into one transaction. Its sequence says what may change it, and not the headers:
+                # neither a late event nor a replay turns it back, and the first one that is taken here makes it.
+                if kept.rowcount == 1:
+                    self._db.execute(
+                        "insert into state (key, type, sequence) values (?, ?, ?) on conflict (key) do update"
+                        " set type = excluded.type, sequence = excluded.sequence where excluded.sequence >= sequence",
+                        (key, event_type, sequence),
+                    )
                 self._db.execute("commit")
             except BaseException:
                 self._db.execute("rollback")

@@ -31,7 +31,7 @@ export function forward(publisher: Publish | Publisher): (event: WebhookEvent, c
     const { attempt, missing, replay, signal } = ctx;
     const circumstances = {
       ...{ attempt, missing, replay, signal },
-      late: ctx.outOfOrder && !replay,
+      late: ctx.outOfOrder,
       traceparent: ctx.meta.traceparent,
     };
     return engine.publish(messageOf(event, ctx.rawBody, circumstances), ctx.log);

@@ -73,6 +73,11 @@ export class PythonApplication {
     return this.#ask("select * from event order by position") as Kept[];
   }
 
+  /** The last event's type of each message. */
+  states(): string[] {
+    return (this.#ask("select type from state order by key") as { type: string }[]).map(({ type }) => type);
+  }
+
   count(): number {
     const [row] = this.#ask("select count(*) as count from event") as { count: number }[];
     return row?.count ?? 0;

@@ -1,6 +1,13 @@
 /** The short form of `npm run prove -- sidecar`. */
-import { describe, expect, it } from "vitest";
-import { pythonIsMissing } from "./python-application.ts";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { httpPublisher } from "../../src/forward/index.ts";
+import { messageOf } from "../../src/forward/message.ts";
+import type { KnownEvent } from "../../src/index.ts";
+import { fixtures } from "../../src/testing/index.ts";
+import { PythonApplication, pythonIsMissing } from "./python-application.ts";
 import { feedSidecar, problemsOf } from "./sidecar.ts";
 
 describe("oncehook listen --forward-to", () => {
@@ -11,5 +18,32 @@ describe("oncehook listen --forward-to", () => {
     const fed = await feedSidecar({ messages: 60, disturbed: 12, killedAtWork: false, limitMs: 25_000 });
     expect(problemsOf(fed)).toEqual([]);
     expect([fed.events, fed.deliveries > fed.events]).toEqual([180, true]);
+  });
+});
+
+const SECRET = "a-forwarding-secret-of-32-bytes-";
+
+describe("the application in Python", () => {
+  it("keeps what comes after a later event of its message, and its state as it is (RCV-7)", async (context) => {
+    const missing = pythonIsMissing();
+    if (missing !== null) context.skip(missing);
+    const folder = mkdtempSync(join(tmpdir(), "oncehook-python-"));
+    const application = new PythonApplication(folder, SECRET);
+    onTestFinished(async () => {
+      await application.end("SIGKILL");
+      rmSync(folder, { recursive: true });
+    });
+    await application.start();
+    const publisher = httpPublisher({ url: application.url, secret: SECRET });
+    const { signal } = new AbortController();
+    const post = (event: KnownEvent, replay: boolean) => {
+      const circumstances = { signal, traceparent: null, attempt: 1, replay, late: false, missing: null };
+      return publisher.publish(messageOf(event, Buffer.from(JSON.stringify(event)), circumstances));
+    };
+    await post(fixtures.sent(), false);
+    await post(fixtures.queued(), true);
+    expect([application.count(), application.states()]).toEqual([2, ["message.sent"]]);
+    await post(fixtures.delivery(), true);
+    expect([application.count(), application.states()]).toEqual([3, ["message.delivery"]]);
   });
 });

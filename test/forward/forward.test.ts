@@ -86,9 +86,21 @@ describe("forward()", () => {
     expect(said).toEqual([
       ["3", "1-2", undefined, undefined],
       ["2", undefined, "true", undefined],
-      ["2", undefined, undefined, "true"],
+      ["2", undefined, "true", "true"],
     ]);
     expect(engine.got[2]?.id).toBe(engine.got[1]?.id);
+  });
+
+  it("calls no replay late that nothing has overtaken", async () => {
+    const engine = recording();
+    const { deliver, receiver } = forwarding(engine.publish);
+    await deliver(JSON.stringify(fixtures.queued()));
+    await receiver.drain();
+    const lane = await receiver.inbox.lane({ apiClientId: "apc_1", tag: "outbound", messageId: "msg_000001" });
+    await receiver.inbox.replay(lane!.events[0]!.id, { by: "test" });
+    await receiver.drain();
+    expect(engine.got[1]?.headers).toMatchObject({ "oncehook-replay": "true" });
+    expect(engine.got[1]?.headers).not.toHaveProperty("oncehook-late");
   });
 
   it("completes an event only when the engine has acknowledged it (RCV-3)", async () => {
