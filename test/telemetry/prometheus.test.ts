@@ -173,7 +173,7 @@ describe("oncehook_gaps_given_up_total", () => {
     });
     for (let id = 0; id < 40; id++) await bench.deliver(outbound("delivery", { messageId: `m${id}` }));
     await bench.receiver.start();
-    for (let second = 0; second < 120; second++) await bench.clock.advance(1_000);
+    for (let second = 0; second < 300; second++) await bench.clock.advance(1_000);
     expect(parseScrape(await register.metrics()).samples.get(PUT_BACK)).toBeGreaterThan(1);
     const { gapsSkipped } = (await bench.receiver.inbox.stats()).counters;
     expect(await gaps(register)).toBeLessThanOrEqual(gapsSkipped);
