@@ -1,9 +1,9 @@
 /** Secrets of a command: from a file, the environment or a prompt; never from an argument, which process lists show. */
-import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 import { type Command, Option } from "commander";
-import { CommandError, FAILURE, isSystemError, USAGE_MISTAKE } from "./failure.ts";
+import { CommandError, USAGE_MISTAKE } from "./failure.ts";
+import { bytesOfFile, textOfBytes, WRITTEN_BYTES } from "./input-file.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** A secret that a command takes. */
@@ -60,21 +60,22 @@ export async function neededSecret(
   return typed;
 }
 
-function secretOfFile({ flag, what }: SecretSource, file: string, terminal: Terminal): string {
-  const text = textOf(file, flag);
+function secretOfFile(source: SecretSource, file: string, terminal: Terminal): string {
+  const { flag, what } = source;
+  const text = textOfSecretFile(source, file);
   const secret = text.replace(/\r?\n$/, "");
   if (secret === "") throw new CommandError(`The file of --${flag} is empty: write ${what} into it.`, USAGE_MISTAKE);
   if (secret !== text) terminal.note(`The line break at the end of ${file} is not taken for a part of the secret.`);
   return secret;
 }
 
-function textOf(file: string, flag: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (cause) {
-    if (!isSystemError(cause)) throw cause;
-    throw new CommandError(`Cannot read the file of --${flag}, ${file}: ${cause.code}.`, FAILURE, { cause });
-  }
+/** All of it, the line break at its end too. @throws CommandError when it cannot be read, or holds what is no secret's text */
+export function textOfSecretFile({ flag }: SecretSource, file: string): string {
+  const bytes = bytesOfFile(file, { name: `the file of --${flag}, ${file}`, mostBytes: WRITTEN_BYTES });
+  const text = textOfBytes(bytes);
+  if (text !== null) return text;
+  const advice = "make one with openssl rand -hex 32";
+  throw new CommandError(`The file of --${flag}, ${file}, is no UTF-8 text: ${advice}.`, USAGE_MISTAKE);
 }
 
 /** A line from the terminal, which does not show it. */

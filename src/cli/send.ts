@@ -1,14 +1,13 @@
 /** `oncehook send`: an SMS through the service's API, with a key under which a repeat sends nothing twice. */
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { text as textOfStream } from "node:stream/consumers";
 import { Command } from "commander";
 import type { Client, SendRequest, SendResult } from "../client/index.ts";
 import { SetupError } from "../errors.ts";
 import { silentLogger } from "../internal/logger.ts";
-import { CommandError, FAILURE, isSystemError, NEGATIVE, USAGE_MISTAKE } from "./failure.ts";
+import { CommandError, FAILURE, NEGATIVE, USAGE_MISTAKE } from "./failure.ts";
 import { repeated } from "./flags.ts";
 import { printable } from "./inbox/printable.ts";
+import { bytesOfFile, bytesOfStream, textOfBytes, WRITTEN_BYTES } from "./input-file.ts";
 import { addSecretFlag, CLIENT_SECRET, neededSecret } from "./secret-input.ts";
 import { addOutputFlags, type OutputFlags, Terminal } from "./terminal.ts";
 
@@ -133,19 +132,14 @@ function sentText({ results, errors }: SendResult): string {
 }
 
 async function textOf(file: string, terminal: Terminal): Promise<string> {
-  const whole = file === "-" ? await textOfStream(process.stdin) : read(file);
-  const text = whole.replace(/\r?\n$/, "");
+  const reading = { name: `the file of --text-file, ${file}`, mostBytes: WRITTEN_BYTES };
+  const bytes = file === "-" ? await bytesOfStream(process.stdin, reading) : bytesOfFile(file, reading);
+  const whole = textOfBytes(bytes);
+  if (whole === null) throw new CommandError(`The file of --text-file, ${file}, is no UTF-8 text.`, USAGE_MISTAKE);
+  // A byte order mark is the editor's, or the shell's: in an SMS it would halve what fits.
+  const text = whole.replace(/^\uFEFF/, "").replace(/\r?\n$/, "");
   if (text === "")
     throw new CommandError("The text is empty: write something into the file of --text-file.", USAGE_MISTAKE);
-  if (text !== whole) terminal.note("The line break at the end of the text is not sent.");
+  if (whole.endsWith("\n")) terminal.note("The line break at the end of the text is not sent.");
   return text;
-}
-
-function read(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (cause) {
-    if (!isSystemError(cause)) throw cause;
-    throw new CommandError(`Cannot read the file of --text-file, ${file}: ${cause.code}.`, FAILURE, { cause });
-  }
 }

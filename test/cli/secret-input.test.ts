@@ -13,7 +13,7 @@ class Notes extends Terminal {
   }
 }
 
-function fileWith(text: string): string {
+function fileWith(text: string | Uint8Array): string {
   const folder = mkdtempSync(join(tmpdir(), "oncehook-secret-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   writeFileSync(join(folder, "secret"), text);
@@ -41,6 +41,22 @@ describe("givenSecret()", () => {
 
   it.each(["", "\n"])("refuses a file with %j", (text) => {
     expect(() => givenSecret(WEBHOOK_SECRET, fileWith(text), new Notes({}))).toThrow("is empty");
+  });
+
+  it("refuses bytes that are no text: two such secrets would be read as one", () => {
+    const expected = {
+      exitCode: 2,
+      message: expect.stringMatching(/--secret-file, .*, is no UTF-8 text: make one with/),
+    };
+    for (const byte of [0xfe, 0xff]) {
+      const file = fileWith(Buffer.alloc(32, byte));
+      expect(() => givenSecret(WEBHOOK_SECRET, file, new Notes({}))).toThrow(expect.objectContaining(expected));
+    }
+  });
+
+  it("reads no more of a file than a secret has", () => {
+    const file = fileWith("s".repeat(65_537));
+    expect(() => givenSecret(WEBHOOK_SECRET, file, new Notes({}))).toThrow("it is larger than 64 KiB");
   });
 
   it("says which file it cannot read, and why", () => {

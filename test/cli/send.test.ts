@@ -18,7 +18,7 @@ async function startService(options: EmulatorOptions = {}) {
     rmSync(folder, { recursive: true });
     await emulator.close();
   });
-  const file = (name: string, content: string) => {
+  const file = (name: string, content: string | Uint8Array) => {
     writeFileSync(join(folder, name), content);
     return join(folder, name);
   };
@@ -57,7 +57,7 @@ describe("oncehook send", () => {
     expect(emulator.control.messages()).toHaveLength(1);
   });
 
-  it("takes the text from standard input", async () => {
+  it("takes the text from standard input, without a byte order mark", async () => {
     const { emulator, file } = await startService();
     const secret = file("secret", emulator.clientSecret);
     const flags = ["--base-url", emulator.url, "--client-id", emulator.clientId, "--client-secret-file", secret];
@@ -65,7 +65,7 @@ describe("oncehook send", () => {
     const child = spawn(process.execPath, [COMMAND, "send", ...flags, ...rest], {
       stdio: ["pipe", "ignore", "inherit"],
     });
-    child.stdin.end("Grüße\n");
+    child.stdin.end("\uFEFFGrüße\n");
     expect(await once(child, "close")).toEqual([0, null]);
     expect(emulator.control.messages()).toMatchObject([{ text: "Grüße" }]);
   });
@@ -107,5 +107,16 @@ describe("oncehook send", () => {
     ]);
     const empty = await runHere(sendCommand(), [...args, "--text-file=/dev/null"]);
     expect([empty.code, empty.errors]).toEqual([2, expect.stringContaining("The text is empty")]);
+    const { file } = await startService({ port: null });
+    const latin1 = await runHere(sendCommand(), [
+      ...args,
+      `--text-file=${file("text", Buffer.from("Gr\xfc\xdfe", "latin1"))}`,
+    ]);
+    expect([latin1.code, latin1.errors]).toEqual([
+      2,
+      expect.stringMatching(/^error: The file of --text-file, .* is no UTF-8 text/),
+    ]);
+    const large = await runHere(sendCommand(), [...args, `--text-file=${file("text", "x".repeat(65_537))}`]);
+    expect([large.code, large.errors]).toEqual([2, expect.stringMatching(/--text-file, .* larger than 64 KiB\.\n$/)]);
   });
 });

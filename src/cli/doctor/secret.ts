@@ -1,9 +1,9 @@
 /** Whether a secret is one: not forgotten, not a placeholder, long enough, as it was meant, and readable by nobody else. */
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { OncehookError } from "../../errors.ts";
 import { checkSecret } from "../../signature/secret.ts";
-import { isSystemError } from "../failure.ts";
-import type { SecretSource } from "../secret-input.ts";
+import { CommandError, isSystemError } from "../failure.ts";
+import { type SecretSource, textOfSecretFile } from "../secret-input.ts";
 import { type Finding, ok, problem, sentence, skipped, warning } from "./finding.ts";
 
 /** A secret as it was given, with what is wrong with it. */
@@ -22,7 +22,7 @@ export const LEAST_BITS = 45;
 export function lookAtSecret(source: SecretSource, file: string | undefined, env: NodeJS.ProcessEnv): LookedAt {
   const where = file === undefined ? source.environment : file;
   try {
-    const text = file === undefined ? env[source.environment] : readFileSync(file, "utf8");
+    const text = file === undefined ? env[source.environment] : textOfSecretFile(source, file);
     if (text === undefined) return { secret: null, findings: [notGiven(source)] };
     const secret = text.replace(/\r?\n$/, "");
     const mode = file === undefined ? [] : modeFindings(file);
@@ -30,15 +30,18 @@ export function lookAtSecret(source: SecretSource, file: string | undefined, env
     const isFine = findings.length === 0 ? [ok("secret", `${sentence(source.what)} has the form of one.`)] : findings;
     return { secret: secret.trim() === "" ? null : secret, findings: isFine };
   } catch (error) {
-    if (!isSystemError(error)) throw error;
-    const fix = `Check the path of --${source.flag}, and that this user may read the file.`;
-    const what = `${sentence(source.what)} cannot be read from ${where}: ${error.code}.`;
-    return { secret: null, findings: [problem("secret_unreadable", what, fix)] };
+    if (!(error instanceof CommandError)) throw error;
+    return { secret: null, findings: [unreadable(source, error)] };
   }
 }
 
 function notGiven({ what, flag, environment }: SecretSource): Finding {
   return skipped("secret", `${sentence(what)} was not looked at.`, `--${flag} FILE, or ${environment}`);
+}
+
+function unreadable({ flag }: SecretSource, { message, cause }: CommandError): Finding {
+  const path = `Check the path of --${flag}, and that this user may read the file.`;
+  return problem("secret_unreadable", message, isSystemError(cause) ? path : NEW_SECRET);
 }
 
 const NEW_SECRET = "Make one: openssl rand -hex 32. Register the same at the service.";

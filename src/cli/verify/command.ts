@@ -1,10 +1,10 @@
 /** `oncehook verify`: why a captured request is not verified, and what to do about it. */
-import { Buffer } from "node:buffer";
-import { readFileSync } from "node:fs";
+import type { Buffer } from "node:buffer";
 import { Command, Option } from "commander";
 import { systemClock } from "../../internal/clock.ts";
-import { CommandError, FAILURE, isSystemError, NEGATIVE, USAGE_MISTAKE } from "../failure.ts";
+import { CommandError, NEGATIVE, USAGE_MISTAKE } from "../failure.ts";
 import { duration, instant } from "../flags.ts";
+import { bytesOfFile } from "../input-file.ts";
 import { addSecretFlag, givenSecret, neededSecret, PREVIOUS_SECRET, WEBHOOK_SECRET } from "../secret-input.ts";
 import { addOutputFlags, type OutputFlags, Terminal } from "../terminal.ts";
 import type { Capture } from "./capture.ts";
@@ -28,6 +28,9 @@ interface Flags extends OutputFlags {
 const MINUTE_MS = 60_000;
 /** As a receiver with an inbox has it. */
 const TOLERANCE = { pastMs: 90 * MINUTE_MS, futureMs: 5 * MINUTE_MS };
+
+/** The largest body that is taken, in chunks of a byte, with room for its head. */
+const MOST_FILE_BYTES = 8 * 1_048_576;
 
 const HELP = `
 Headers can be lines of "Name: value", what "curl -v" printed, or JSON (an object, a list of pairs, rawHeaders, HAR).
@@ -113,10 +116,5 @@ function filesOf({ headers, body, request }: Flags): { readonly headers: Buffer;
 }
 
 function bytesOf(file: string): Buffer {
-  try {
-    return Buffer.from(readFileSync(file));
-  } catch (cause) {
-    if (!isSystemError(cause)) throw cause;
-    throw new CommandError(`Cannot read ${file}: ${cause.code}.`, FAILURE, { cause });
-  }
+  return bytesOfFile(file, { name: file, mostBytes: MOST_FILE_BYTES });
 }

@@ -132,6 +132,17 @@ describe("oncehook doctor finds", () => {
     expect(problems.map(({ code }) => code)).toEqual(["webhook_without_secret"]);
   });
 
+  it.each([
+    ["bytes that are no text", Buffer.alloc(32, 0xff), "is no UTF-8 text"],
+    ["more than a secret has", "s".repeat(65_537), "larger than 64 KiB"],
+  ])("a file of a secret with %s", async (_, content, what) => {
+    const problems = (await diagnose({ secretFile: newFile(content) })).filter(({ level }) => level === "problem");
+    const fix = expect.stringContaining("openssl rand -hex 32");
+    expect(problems).toEqual([
+      expect.objectContaining({ code: "secret_unreadable", what: expect.stringContaining(what), fix }),
+    ]);
+  });
+
   it("a message blocked by a dead letter", async () => {
     const { flags = {} } = await filled((lease) => ({ ...dead(lease), onDead: "block" }) as never);
     const problems = (await diagnose(flags)).filter(({ level }) => level === "problem");

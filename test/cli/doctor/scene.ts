@@ -25,7 +25,7 @@ export function newFolder(): string {
 }
 
 /** A file of its own, readable by its owner only unless `mode` says otherwise. */
-export function newFile(text: string, mode = 0o600): string {
+export function newFile(text: string | Uint8Array, mode = 0o600): string {
   const file = join(newFolder(), "secret");
   writeFileSync(file, text);
   chmodSync(file, mode);

@@ -101,6 +101,14 @@ Verified: a receiver with this secret takes it.
     expect([code, errors]).toEqual([2, "error: The body is larger than any receiver takes: 1 MiB.\n"]);
   });
 
+  it.skipIf(process.platform === "win32")("reads no file that has no end", async () => {
+    const { parts, secret } = filesOf(request());
+    for (const args of [["--request=/dev/zero"], [parts[0]!, "--body=/dev/zero"], ["--headers=/dev/zero", parts[1]!]]) {
+      const { code, errors } = await verify([...args, ...secret, "--quiet"]);
+      expect([code, errors]).toEqual([2, "error: Cannot read /dev/zero: it is larger than 8192 KiB.\n"]);
+    }
+  });
+
   it.each([
     [[], 2, /^error: Give the request: --headers FILE and --body FILE, or --request FILE alone\.\n$/],
     [["--headers=h", "--request=r"], 2, /^error: Give the request/],
