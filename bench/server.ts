@@ -16,10 +16,20 @@ import { startPgBoss } from "./pg-boss.ts";
 
 /**
  * `bare` reads the body; `verify` also verifies and parses it; `accept` stores it before the 2xx; `handle` also hands it to
- * a handler with an effect in the same database. `unwatched` does what `accept` does, with the seam for telemetry cut out; `traced`
+ * a handler with an effect in the same database. `unwatched` and `watched` do what `accept` does, with the seam
+ * for telemetry cut out, and with OpenTelemetry's SDK listening; `traced`
  * what `handle` does, with OpenTelemetry's SDK listening. `postgres` stores it in Postgres before the 2xx, `pg-boss` as a job of pg-boss.
  */
-export type Route = "bare" | "verify" | "accept" | "handle" | "unwatched" | "traced" | "postgres" | "pg-boss";
+export type Route =
+  | "bare"
+  | "verify"
+  | "accept"
+  | "handle"
+  | "unwatched"
+  | "watched"
+  | "traced"
+  | "postgres"
+  | "pg-boss";
 export type Framework = "express" | "fastify";
 
 export type ServerQuestion = "listen" | "await handled" | "begin" | "delay" | "processor" | "memory" | "spans";
@@ -80,6 +90,7 @@ async function openReceiver(): Promise<WebhookReceiver | null> {
     case "accept":
     case "handle":
     case "unwatched":
+    case "watched":
     case "traced":
       return sqliteReceiver();
     default:
@@ -90,7 +101,7 @@ async function openReceiver(): Promise<WebhookReceiver | null> {
 async function sqliteReceiver(): Promise<WebhookReceiver> {
   const receiver = createReceiver({ secrets: SECRET, store: sqliteStore(inbox), logger: LOGGER });
   if (route === "unwatched") cutOutTelemetry();
-  if (route === "traced") trace(receiver);
+  if (route === "watched" || route === "traced") trace(receiver);
   let insert: ReturnType<SqliteDatabase["prepare"]> | null = null;
   receiver.onAny((event, ctx) => {
     ctx.commit((db) => {
