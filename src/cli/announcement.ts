@@ -1,9 +1,10 @@
 /** What `oncehook emulator` says once it listens: a text for a person, or a line of JSON for a program. */
 import type { Emulator } from "../emulator/index.ts";
+import { jsonLine } from "./terminal.ts";
 
 /** One JSON object on one line. */
 export function announcementLine({ url, clientId, clientSecret, webhookSecret, fixtures }: Emulator): string {
-  return `${JSON.stringify({ url, clientId, clientSecret, webhookSecret, fixtures })}\n`;
+  return jsonLine({ url, clientId, clientSecret, webhookSecret, fixtures });
 }
 
 /** The text: where it is, who one is there, and what to try first. */

@@ -85,12 +85,22 @@ export function barText(title: string, done: number, total: number | null): stri
 }
 
 /** JSON leaves these as they are, though some terminals obey them, or turn the order of what they show. */
-const UNSEEN = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+const UNSEEN = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** One JSON object on one line, in which nothing is hidden; it parses to the same. */
 export function jsonLine(value: object): string {
-  const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  return `${JSON.stringify(value).replace(UNSEEN, escaped)}\n`;
+  return `${jsonText(value)}\n`;
+}
+
+/** The same without the end of the line, for what ends lines itself. */
+export function jsonText(value: object): string {
+  return JSON.stringify(value).replace(UNSEEN, escaped);
+}
+
+/** JSON has escapes of four digits only: a character beyond them is two. */
+function escaped(character: string): string {
+  const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
 }
 
 /** Columns under their names, as wide as their longest cell. */
@@ -103,10 +113,14 @@ export function tableText(names: readonly string[], rows: readonly (readonly str
 /** Resolves when the text has left the process: what a command beside it prints comes after. */
 export async function print(text: string): Promise<void> {
   const cause = await new Promise((resolve) => process.stdout.write(text, resolve));
-  if (!cause) return;
-  if (!isSystemError(cause)) throw cause;
-  if (cause.code === "EPIPE") throw new CommandError("", codeOf("SIGPIPE"), { cause });
-  throw new CommandError(`Cannot write to standard output: ${cause.code}.`, FAILURE, { cause });
+  if (cause) throw unwritten(cause);
+}
+
+/** What to throw when standard output did not take something: a reader that is gone is told nothing more. */
+export function unwritten(cause: unknown): unknown {
+  if (!isSystemError(cause)) return cause;
+  if (cause.code === "EPIPE") return new CommandError("", codeOf("SIGPIPE"), { cause });
+  return new CommandError(`Cannot write to standard output: ${cause.code}.`, FAILURE, { cause });
 }
 
 function ended(text: string): string {

@@ -10,6 +10,7 @@ describe("announcementLine()", () => {
     const line = announcementLine(emulator);
     expect(line.indexOf("\n")).toBe(line.length - 1);
     const { url, clientId, webhookSecret, fixtures } = emulator;
+    expect(announcementLine({ ...emulator, clientSecret: "a\u202eb" })).toContain('"a\\u202eb"');
     expect(JSON.parse(line)).toEqual({ url, clientId, clientSecret: "two\nlines", webhookSecret, fixtures });
   });
 });

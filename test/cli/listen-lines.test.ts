@@ -113,7 +113,7 @@ describe("EventPrinter", () => {
     const printer = new EventPrinter(output);
     const waits = printer.result("a long line");
     output.destroy(new Error("EPIPE"));
-    await printer.broken;
+    expect(await printer.broken).toEqual(new Error("EPIPE"));
     await expect(waits).rejects.toThrow("EPIPE");
     expect(() => printer.result("2")).toThrow("EPIPE");
     expect(printer.remark("3")).toBeUndefined();

@@ -173,6 +173,15 @@ describe("oncehook listen", () => {
     expect(exit.errors).not.toContain("hunter2");
   });
 
+  it("says why it ends when its lines find no room any more", async () => {
+    const before = process.stdout.listenerCount("error");
+    const ending = runHere(listenCommand(), ["--port=0", `--store=${newInboxFile()}`], SECRETS);
+    await expect.poll(() => process.stdout.listenerCount("error"), { interval: 5 }).toBeGreaterThan(before);
+    process.stdout.emit("error", Object.assign(new Error("full"), { code: "ENOSPC", syscall: "write" }));
+    const { code, errors } = await ending;
+    expect([code, errors]).toEqual([1, "error: Cannot write to standard output: ENOSPC.\n"]);
+  });
+
   it("refuses a file that is no database", async () => {
     const store = newInboxFile();
     writeFileSync(store, "Dear diary, today I was taken for a database. ".repeat(20), { mode: 0o600 });

@@ -1,6 +1,6 @@
 /** How results and progress are written. */
 import { describe, expect, it } from "vitest";
-import { barText, jsonLine, tableText } from "../../src/cli/terminal.ts";
+import { barText, jsonLine, tableText, unwritten } from "../../src/cli/terminal.ts";
 
 describe("tableText()", () => {
   it("pads each column to its longest cell, and no line's end", () => {
@@ -21,6 +21,22 @@ describe("jsonLine()", () => {
     const value = { text: "a\u009b2J\u202eb\r\n\u2028é" };
     expect(jsonLine(value)).toBe('{"text":"a\\u009b2J\\u202eb\\r\\n\\u2028é"}\n');
     expect(JSON.parse(jsonLine(value))).toEqual(value);
+  });
+
+  it.each(["\u061c", "\u00ad", "\u2066", "\ufeff", "\u{e0041}"])("leaves nothing unseen: %j", (text) => {
+    expect(jsonLine({ text })).toMatch(/^[ -~]+\n$/);
+    expect(JSON.parse(jsonLine({ text }))).toEqual({ text });
+  });
+});
+
+describe("unwritten()", () => {
+  it("says why the output was not taken, and nothing to a reader that is gone", () => {
+    const cause = (code: string) => Object.assign(new Error(code), { code, syscall: "write" });
+    const full = { exitCode: 1, message: "Cannot write to standard output: ENOSPC." };
+    expect(unwritten(cause("ENOSPC"))).toMatchObject(full);
+    expect(unwritten(cause("EPIPE"))).toMatchObject({ exitCode: 141, message: "" });
+    const strange = new Error("a fault");
+    expect(unwritten(strange)).toBe(strange);
   });
 });
 

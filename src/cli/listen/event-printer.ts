@@ -6,15 +6,15 @@ export class EventPrinter {
   readonly #output: Writable;
   #failure: Error | null = null;
   #drained: Promise<void> | null = null;
-  /** Resolves when nobody reads any more. */
-  readonly broken: Promise<void>;
+  /** Resolves with the error once nothing can be printed any more: nobody reads it, or there is no room for it. */
+  readonly broken: Promise<Error>;
 
   constructor(output: Writable) {
     this.#output = output;
     this.broken = new Promise((resolve) => {
       output.once("error", (error) => {
         this.#failure = error;
-        resolve();
+        resolve(error);
       });
     });
   }

@@ -4,8 +4,8 @@ import { createReceiver, type Receiver, type WebhookEvent } from "../../index.ts
 import { systemClock } from "../../internal/clock.ts";
 import { CommandError, USAGE_MISTAKE } from "../failure.ts";
 import { storeAt } from "../inbox-address.ts";
-import { codeOf, endingSignal } from "../signals.ts";
-import { Terminal } from "../terminal.ts";
+import { endingSignal } from "../signals.ts";
+import { jsonText, Terminal, unwritten } from "../terminal.ts";
 import { handledShape, handledText, type PrintContext } from "./event-line.ts";
 import { EventPrinter } from "./event-printer.ts";
 import type { ListenFlags } from "./flags.ts";
@@ -29,7 +29,8 @@ export async function listen(flags: ListenFlags): Promise<number> {
       await terminal.result({ listening: serving.url }, () => `Webhooks are received at ${serving.url}`);
       // An application goes on getting its events when nobody reads what is printed beside them.
       const heard = await Promise.race(flags.forwardTo === undefined ? [signal, printer.broken] : [signal]);
-      return heard === undefined ? codeOf("SIGPIPE") : 0;
+      if (heard instanceof Error) throw unwritten(heard);
+      return 0;
     } finally {
       closed = serving.close();
     }
@@ -78,7 +79,7 @@ async function forwarding(
 function printing({ forwardTo, showContent = false, quiet }: ListenFlags, terminal: Terminal, printer: EventPrinter) {
   const lineOf = (event: WebhookEvent, ctx: PrintContext): string => {
     const shape = handledShape(event, ctx, showContent);
-    return terminal.json ? JSON.stringify(shape) : handledText(shape, systemClock.now());
+    return terminal.json ? jsonText(shape) : handledText(shape, systemClock.now());
   };
   if (forwardTo === undefined) return (event: WebhookEvent, ctx: PrintContext) => printer.result(lineOf(event, ctx));
   return (event: WebhookEvent, ctx: PrintContext) => (quiet ? undefined : printer.remark(lineOf(event, ctx)));
