@@ -9,6 +9,7 @@ import { RECIPIENTS } from "../../src/cli/demo/plot.ts";
 import { Report } from "../../src/cli/demo/report.ts";
 import { createEmulator } from "../../src/emulator/index.ts";
 import { runHere } from "./here.ts";
+import { Running } from "./running.ts";
 
 describe("oncehook demo", () => {
   it("tells the whole story, and every check held (CLI-10, RCV-6, RCV-7, RCV-9)", async () => {
@@ -28,6 +29,18 @@ describe("oncehook demo", () => {
     await emulator.close();
     expect(output).not.toMatch(/\+\d{8}|[\w-]{32}/);
   }, 60_000);
+
+  it("leaves nothing behind when a signal ends it", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "oncehook-test-demo-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const running = new Running(["demo"], { TMPDIR: folder });
+    await running.printed(/Token, whoami, numbers/);
+    expect(readdirSync(folder)).toHaveLength(1);
+    running.signal("SIGTERM");
+    const { code, errors, output } = await running.exit;
+    expect([code, errors, readdirSync(folder)]).toEqual([143, "error: Stopped. Nothing is left behind.\n", []]);
+    expect(output).not.toContain("checks");
+  });
 });
 
 describe("the report of the demo", () => {
@@ -65,6 +78,14 @@ describe("the report of the demo", () => {
       { chapter: "One", ok: false, text: "number 2" },
       { checks: 2, failed: 1, seconds: 1.25 },
     ]);
+  });
+
+  it("hides nothing in its JSON", () => {
+    const lines: string[] = [];
+    const write = (line: string) => void lines.push(line);
+    const report = new Report({ json: true, quiet: false, write, style: (_, text) => text });
+    report.check(true, "a\u202eb\u009b");
+    expect(lines).toEqual(['{"chapter":"","ok":true,"text":"a\\u202eb\\u009b"}']);
   });
 
   it("says nothing with --quiet, unless a check failed", () => {

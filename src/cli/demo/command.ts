@@ -1,6 +1,8 @@
 /** `oncehook demo`: the service, a client of it and a receiver in one process, from the first token to a rotated secret. */
 import { Command } from "commander";
 import { systemClock } from "../../internal/clock.ts";
+import { FAILURE } from "../failure.ts";
+import { interruptible } from "../inbox/interruption.ts";
 import { addOutputFlags, type OutputFlags, print, Terminal } from "../terminal.ts";
 
 const HELP = `
@@ -32,14 +34,19 @@ async function run({ quiet = false, ...flags }: OutputFlags): Promise<number> {
   ]);
   const terminal = new Terminal(flags);
   const startedAt = systemClock.monotonic();
-  const report = new Report({
+  const audience = {
     json: terminal.json,
     quiet,
-    write: (line) => void process.stdout.write(`${line}\n`),
+    write: (line: string) => void process.stdout.write(`${line}\n`),
     style: terminal.style.bind(terminal),
-  });
-  await onStage((stage) => tellStory(stage, report));
-  const exitCode = report.end(Math.round(systemClock.monotonic() - startedAt) / 1_000);
+  };
+  let exitCode = FAILURE;
+  const stopped = await interruptible(async (stop) => {
+    const report = new Report({ ...audience, stop });
+    await onStage((stage) => tellStory(stage, report));
+    exitCode = report.end(Math.round(systemClock.monotonic() - startedAt) / 1_000);
+  }, "Nothing is left behind.");
+  if (stopped) throw stopped;
   await print("");
   return exitCode;
 }

@@ -1,6 +1,6 @@
 /** What the demo tells and what it finds: chapters, checks and tables, and the exit code that they add up to. */
 import { FAILURE } from "../failure.ts";
-import { tableText } from "../terminal.ts";
+import { jsonText, tableText } from "../terminal.ts";
 
 /** Something that had to be so. */
 export interface Check {
@@ -15,6 +15,8 @@ export interface Audience {
   /** Nothing, unless a check failed. */
   readonly quiet: boolean;
   readonly write: (line: string) => void;
+  /** Once aborted, whatever would be told next throws its reason: so ends a story that nobody waits for. */
+  readonly stop?: AbortSignal;
   readonly style: (style: "bold" | "green" | "red", text: string) => string;
 }
 
@@ -40,9 +42,10 @@ export class Report {
 
   /** Something that has to be so; the end counts them. */
   check(ok: boolean, text: string): void {
+    this.#audience.stop?.throwIfAborted();
     const check = { ok, text };
     this.checks.push(check);
-    if (this.#audience.json) this.#audience.write(JSON.stringify({ chapter: this.#chapter, ...check }));
+    if (this.#audience.json) this.#audience.write(jsonText({ chapter: this.#chapter, ...check }));
     this.say(this.#checkText(check));
   }
 
@@ -56,7 +59,7 @@ export class Report {
     const held = this.checks.length > 0 && failed.length === 0;
     const { json, quiet, write, style } = this.#audience;
     if (json) {
-      write(JSON.stringify({ checks: this.checks.length, failed: failed.length, seconds }));
+      write(jsonText({ checks: this.checks.length, failed: failed.length, seconds }));
     } else if (held && !quiet) {
       write(`\n${style("bold", `All ${this.checks.length} checks held, in ${seconds.toFixed(1)} s.`)}`);
     } else if (!held) {
@@ -71,6 +74,7 @@ export class Report {
   }
 
   #tell(line: string): void {
+    this.#audience.stop?.throwIfAborted();
     this.lines.push(line);
     if (!this.#audience.json && !this.#audience.quiet) this.#audience.write(line);
   }
