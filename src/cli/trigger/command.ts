@@ -4,6 +4,7 @@ import { Command } from "commander";
 import { systemRandom } from "../../internal/clock.ts";
 import { CommandError, NEGATIVE, USAGE_MISTAKE } from "../failure.ts";
 import { repeated, wholeNumber } from "../flags.ts";
+import { printable } from "../inbox/printable.ts";
 import { addSecretFlag, neededSecret, WEBHOOK_SECRET } from "../secret-input.ts";
 import { addOutputFlags, type OutputFlags, Terminal } from "../terminal.ts";
 import type { Delivered } from "./deliver.ts";
@@ -90,7 +91,7 @@ async function run(type: string, flags: Flags): Promise<number> {
 }
 
 function deliveredLine({ status, durationMs, eventType, messageId, sequence, outcome }: Delivered): string {
-  const place = [eventType, messageId ?? "-", sequence ?? "-"].join("  ");
+  const place = printable([eventType, messageId ?? "-", sequence ?? "-"].join("  "));
   return `${status}  ${`${durationMs} ms`.padStart(8)}  ${place}${outcome === null ? "" : `  ${outcome}`}`;
 }
 

@@ -76,6 +76,13 @@ describe("oncehook trigger", () => {
     expect(output).toMatch(/^401 +\d+ ms {2}message\.inbound {2}msg_8 {2}- {2}unauthorized\n$/);
   });
 
+  it("prints no id that a terminal would obey", async () => {
+    const { url } = await startReceiver();
+    const args = ["queued", "--to", url, "--message=a\u001b[2J\u202eb"];
+    const { output } = await runHere(triggerCommand(), args, environment);
+    expect(output).toMatch(/ message\.queued {2}a\\u001b\[2J\\u202eb {2}1 /);
+  });
+
   it.each([
     [["queued"], 2, /^error: required option '--to <url>' not specified\n$/],
     [["queud", "--to=http://127.0.0.1:1/"], 2, /^error: There is no event "queud"\. Did you mean "queued"\?\n$/],
