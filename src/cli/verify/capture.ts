@@ -15,16 +15,23 @@ export interface Capture {
 /** No receiver takes more, whatever its options. */
 export const MOST_BODY_BYTES = 1_048_576;
 
+/** A head beyond these is no webhook's; each is read a few times over. */
+const MOST_HEADERS = 200;
+const MOST_HEAD_CHARACTERS = 65_536;
+
 /** A name as HTTP allows it. Nothing else is ever shown again. */
 const NAME = /^[!#$%&'*+.^_`|~\w-]+$/;
 const START_LINE = /^(?:[A-Z]+ \S+(?: HTTP\/[\d.]+)?|HTTP\/[\d.]+ \d{3}.*)$/;
 
-/** The headers of a file. @throws CommandError naming the line that is none */
+/** The headers of a file. @throws CommandError naming the line that is none, or for more of them than a webhook has */
 export function headersOf(text: string): Header[] {
   const bare = text.replace(/^\uFEFF/, "");
   const headers = /^\s*[[{]/.test(bare) ? headersOfJson(bare) : headersOfLines(bare);
-  if (headers.length > 0) return headers;
-  throw mistake("There is no header in it.");
+  if (headers.length === 0) throw mistake("There is no header in it.");
+  if (headers.length > MOST_HEADERS) throw mistake(`There are more than ${MOST_HEADERS} headers in it.`);
+  const size = headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+  if (size <= MOST_HEAD_CHARACTERS) return headers;
+  throw mistake("They are larger than 64 KiB.");
 }
 
 /** A whole request: its head, an empty line, and a body that goes on to the end of the file. */
@@ -67,7 +74,7 @@ function headersOfLines(text: string): Header[] {
 }
 
 function linesToHeaders(lines: readonly string[]): Header[] {
-  const headers: Header[] = [];
+  const headers: { readonly name: string; readonly values: string[] }[] = [];
   for (const [index, line] of lines.entries()) {
     if (line.trim() === "") {
       if (headers.length > 0) break;
@@ -75,12 +82,13 @@ function linesToHeaders(lines: readonly string[]): Header[] {
     }
     const last = headers.at(-1);
     if (/^[ \t]/.test(line) && last !== undefined) {
-      headers[headers.length - 1] = [last[0], `${last[1]} ${line}`.trim()];
+      last.values.push(withoutBlanks(line));
     } else if (!line.startsWith(":") && !(headers.length === 0 && START_LINE.test(line))) {
-      headers.push(headerOfLine(line, index + 1));
+      const [name, value] = headerOfLine(line, index + 1);
+      headers.push({ name, values: [value] });
     }
   }
-  return headers;
+  return headers.map(({ name, values }) => [name, withoutBlanks(values.join(" "))]);
 }
 
 function headerOfLine(line: string, number: number): Header {
@@ -118,8 +126,17 @@ function entriesOf(name: unknown, value: unknown): Header[] {
 }
 
 function checked(name: string, value: string, where: string): Header {
-  if (NAME.test(name)) return [name, value.replace(/^[ \t]+|[ \t]+$/g, "")];
+  if (NAME.test(name)) return [name, withoutBlanks(value)];
   throw mistake(`${where} has a name that HTTP does not allow.`);
+}
+
+/** Without HTTP's blanks around it. No expression: one looks at the blanks inside a value again from each of them. */
+function withoutBlanks(value: string): string {
+  const isBlank = (index: number) => value[index] === " " || value[index] === "\t";
+  let [start, end] = [0, value.length];
+  while (start < end && isBlank(start)) start += 1;
+  while (start < end && isBlank(end - 1)) end -= 1;
+  return value.slice(start, end);
 }
 
 function parsed(text: string): unknown {

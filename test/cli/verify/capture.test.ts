@@ -53,6 +53,34 @@ describe("headersOf()", () => {
   });
 });
 
+describe("a head that no server takes", () => {
+  const blanks = `${" \t".repeat(100_000)}x`;
+  it.each([
+    ["blanks in a value", `A: x${blanks}`, /larger than 64 KiB/],
+    ["continuation lines", `A: 1${"\n b".repeat(200_000)}`, /larger than 64 KiB/],
+    ["headers of one name", "A: 1\n".repeat(201), /more than 200 headers/],
+    ["JSON of a long value", JSON.stringify({ a: `x${blanks}` }), /larger than 64 KiB/],
+    ["JSON of many values", JSON.stringify({ a: Array(100_000).fill("") }), /more than 200 headers/],
+  ])("is refused at once: %s", (_, text, message) => {
+    const startedAt = performance.now();
+    expect(() => headersOf(text)).toThrow(
+      expect.objectContaining({ exitCode: 2, message: expect.stringMatching(message) }),
+    );
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+  });
+
+  it("is read up to there", () => {
+    expect(headersOf("A: 1\n".repeat(200))).toHaveLength(200);
+    expect(headersOf(`A: ${blanks.slice(0, 60_000)}\u00a0b \t`)).toEqual([["A", "\u00a0b"]]);
+    const folded = headersOf(`A: 1\r\n${" b\t\r\n".repeat(15_000)}C: 2`);
+    expect(folded).toEqual([
+      ["A", `1${" b".repeat(15_000)}`],
+      ["C", "2"],
+    ]);
+    expect(headersOf(`A: 1\n\n${"body\n".repeat(100_000)}`)).toEqual([["A", "1"]]);
+  });
+});
+
 describe("requestOf()", () => {
   const body = Buffer.from([0x7b, 0xff, 0x0a, 0x0d, 0x0a, 0x0d, 0x0a, 0x7d]);
   const whole = (...lines: string[]) =>
