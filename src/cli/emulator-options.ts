@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import type { EmulatorOptions } from "../emulator/index.ts";
 import { type ReadingName, readingFromText } from "../emulator/unspecified.ts";
 import { SetupError } from "../errors.ts";
+import { instantOf } from "./flags.ts";
 
 /** Options of `createEmulator()` that a command line can give; a clock and a logger are code. */
 export type FlagOption = Exclude<keyof EmulatorOptions, "systemClock" | "logger">;
@@ -193,11 +194,8 @@ function wholeNumber(text: string, flag: string): number {
 }
 
 function instant(text: string, flag: string): number {
-  if (/^\d{1,16}$/.test(text)) return Number(text);
-  const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/.test(text)
-    ? Date.parse(text)
-    : Number.NaN;
-  if (!Number.isNaN(time)) return time;
+  const time = instantOf(text);
+  if (time !== undefined) return time;
   throw mistake(`${flag} takes epoch milliseconds or a time such as 2026-01-01T00:00:00Z, not "${text}".`);
 }
 

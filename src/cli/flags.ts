@@ -20,11 +20,26 @@ export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: 
   };
 }
 
+/** A time of day means nothing without its zone; a day alone begins in UTC. */
+const ISO_TIME = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d)(?:(:\d\d)(\.\d+)?)?(Z|[+-](?:[01]\d|2[0-3]):[0-5]\d))?$/;
+
 /** An instant as epoch milliseconds or in ISO 8601: in epoch milliseconds. */
 export function instant(text: string): number {
-  const value = /^\d{13}$/.test(text) ? Number(text) : /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isInteger(value)) return value;
+  const value = instantOf(text);
+  if (value !== undefined) return value;
   throw new InvalidArgumentError("Write epoch milliseconds, or a time such as 2026-01-01T00:00:00Z.");
+}
+
+/** The same for a flag with words of its own; undefined for a text that is no instant. */
+export function instantOf(text: string): number | undefined {
+  // Thirteen digits: seconds would be a day of 1970.
+  if (/^\d{13}$/.test(text)) return Number(text);
+  const [, day, minute = "00:00", second = ":00", fraction = "", zone = "Z"] = ISO_TIME.exec(text) ?? [];
+  const time = `${day}T${minute}${second}`;
+  // 30 February is read as a day of March: what does not print back as it was written does not exist.
+  const there = Date.parse(`${time}Z`);
+  if (Number.isNaN(there) || !new Date(there).toISOString().startsWith(time)) return undefined;
+  return Date.parse(`${time}${fraction}${zone}`);
 }
 
 /** For a flag that may be given several times: all of its values. */

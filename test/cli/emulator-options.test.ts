@@ -82,6 +82,8 @@ describe("emulatorInput()", () => {
     ["--attempt-timeout 10s", /^--attempt-timeout takes a whole number/],
     ["--start-at yesterday", /^--start-at takes epoch milliseconds or a time/],
     ["--start-at 2026-13-01T00:00:00Z", /^--start-at takes/],
+    ["--start-at 2026-02-30T00:00:00Z", /^--start-at takes/],
+    ["--start-at 1767225600", /^--start-at takes/],
     ["--fault {", /^--fault takes a rule as JSON/],
     ["--unspecified timestampUnit", /^--unspecified takes name=value/],
     ["--unspecified =s", /^--unspecified takes name=value/],
