@@ -41,7 +41,7 @@ export function handledShape(event: WebhookEvent, ctx: PrintContext, showContent
     messageId: tag === "unlaned" ? null : messageId,
     sequence: placeOf(event, () => "").sequence,
     attempt: ctx.attempt,
-    late: ctx.outOfOrder && !ctx.replay,
+    late: ctx.outOfOrder,
     replay: ctx.replay,
     missing: ctx.missing,
     event: showContent ? event : maskedBody(ctx.rawBody),
