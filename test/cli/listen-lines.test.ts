@@ -41,12 +41,13 @@ describe("handledShape()", () => {
     expect(handledShape(event, ctx, true).event).toEqual(inbound);
   });
 
-  it("says what was missing, and tells a replay from what is late (RCV-7)", async () => {
+  it("says what was missing, what is late, and which replay was overtaken (RCV-7)", async () => {
     const [event, ctx] = await handled(fixtures.delivery());
     expect(handledShape(event, ctx, false).missing).toEqual({ from: 1, to: 2 });
     const marks = [
       { replay: false, outOfOrder: true },
       { replay: true, outOfOrder: true },
+      { replay: true, outOfOrder: false },
     ].map((mark) => {
       const { meta, rawBody, identity, missing } = ctx;
       const { late, replay } = handledShape(event, { meta, rawBody, identity, missing, attempt: 2, ...mark }, false);
@@ -54,6 +55,7 @@ describe("handledShape()", () => {
     });
     expect(marks).toEqual([
       [true, false],
+      [true, true],
       [false, true],
     ]);
   });
