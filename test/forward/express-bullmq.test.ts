@@ -47,7 +47,7 @@ describe("examples/express-bullmq", () => {
     const proxy = await startProxyDown(REDIS);
     const server = await RunningExample.start("express-bullmq", { ...environment, REDIS_URL: at(REDIS, proxy.port) });
     expect((await server.deliver(fixtures.queued({ occurredAt: Date.now() }))).status).toBe(200);
-    expect(await (await fetch(`${server.url}/health`)).json()).toMatchObject({ status: "ok" });
+    expect(await (await fetch(`${server.url}/readyz`)).json()).toMatchObject({ status: "ok" });
     await proxy.up();
     await eventually(() => queue.getWaitingCount()).toBe(1);
     expect(await server.terminate()).toBe(0);
