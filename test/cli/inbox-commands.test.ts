@@ -3,8 +3,11 @@ import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
+import { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
+import { inboxCommand } from "../../src/cli/inbox/command.ts";
+import { runHere } from "./here.ts";
 import { fillInbox, NUMBER, TEXT } from "./inbox-place.ts";
 import { SCHEMAS } from "./inbox-schemas.ts";
 import { type Exit, runToEnd } from "./running.ts";
@@ -29,8 +32,24 @@ function newInbox(): string {
   return path;
 }
 
+type Way = (args: readonly string[], environment: NodeJS.ProcessEnv) => Promise<Exit>;
+
+/** As a user runs it. */
+const asProcess: Way = (args, environment) => runToEnd(["inbox", ...args], environment);
+
+let before: Promise<unknown> = Promise.resolve();
+/** The same without a process for each, which also shows what it is made of; one after the other. */
+const here: Way = (args, environment) => {
+  const exit = before.then(() => runHere(inboxCommand().copyInheritedSettings(program), args, environment));
+  before = exit.catch(() => {});
+  return exit.then((each) => ({ ...each, signal: null }));
+};
+const program = new Command("oncehook").exitOverride();
+
+let way: Way = asProcess;
+
 function inbox(path: string, ...args: readonly string[]): Promise<Exit> {
-  return runToEnd(["inbox", ...args], { ONCEHOOK_STORE: path });
+  return way(args, { ONCEHOOK_STORE: path });
 }
 
 type Schema = keyof typeof SCHEMAS;
@@ -48,7 +67,14 @@ function rowsOf<S extends Schema>(schema: S, output: string): readonly z.infer<(
   return rows.map((row) => SCHEMAS[schema].parse(JSON.parse(row)) as z.infer<(typeof SCHEMAS)[S]>);
 }
 
-describe("oncehook inbox, to look", () => {
+describe.each([
+  ["as a process", asProcess],
+  ["here", here],
+])("oncehook inbox, to look, %s", (_, chosen) => {
+  beforeAll(() => {
+    way = chosen;
+  });
+
   it("lists events by filters, and where the next page begins", async () => {
     const [table, page, dead] = await Promise.all([
       inbox(filled, "ls", "--limit", "2", "--type", "message.queued"),
@@ -98,7 +124,14 @@ describe("oncehook inbox, to look", () => {
   });
 });
 
-describe("oncehook inbox, to act", () => {
+describe.each([
+  ["as a process", asProcess],
+  ["here", here],
+])("oncehook inbox, to act, %s", (_, chosen) => {
+  beforeAll(() => {
+    way = chosen;
+  });
+
   it("replays and discards by id, and says what it could not", async () => {
     const path = newInbox();
     const replayed = await inbox(path, "replay", "2", "6", "99", "--by", "ann", "--json");
@@ -191,8 +224,13 @@ describe("oncehook inbox, to act", () => {
   });
 });
 
-describe("oncehook inbox, where there is none to open", () => {
-  const place = (name: string) => join(folder, name);
+describe.each([
+  ["as a process", asProcess],
+  ["here", here],
+])("oncehook inbox, where there is none to open, %s", (_, chosen) => {
+  beforeAll(() => {
+    way = chosen;
+  });
 
   it("needs a migration first, which tells from where to where", async () => {
     const path = newInbox();
@@ -219,8 +257,9 @@ describe("oncehook inbox, where there is none to open", () => {
   // All at once, since a lock is waited for for five seconds.
   it("says what is wrong, in one line", { timeout: 30_000 }, async () => {
     const places = Object.entries(PLACES);
-    for (const [name, [make]] of places) make(place(name));
-    const exits = await Promise.all(places.map(([name]) => inbox(place(name), "ls")));
+    const at = mkdtempSync(join(folder, "wrong-"));
+    for (const [name, [make]] of places) make(join(at, name));
+    const exits = await Promise.all(places.map(([name]) => inbox(join(at, name), "ls")));
     for (const [index, [name, [, code, says]]] of places.entries()) {
       expect({ name, ...exits[index] }).toMatchObject({ name, code, output: "" });
       expect(exits[index]?.errors).toMatch(/^error: [^\n]+\n$/);

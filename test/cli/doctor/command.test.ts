@@ -1,13 +1,18 @@
-/** `oncehook doctor` as a process: what it prints, and how it ends. */
+/** `oncehook doctor`, as a process and in this one: what it prints, and how it ends. */
 import { describe, expect, it } from "vitest";
+import { doctorCommand } from "../../../src/cli/doctor/command.ts";
+import { runHere } from "../here.ts";
 import { runToEnd } from "../running.ts";
 import { newFile, newInbox, SECRET } from "./scene.ts";
 
 const ENVIRONMENT = { ONCEHOOK_WEBHOOK_SECRET: SECRET };
 
-describe("oncehook doctor", () => {
+describe.each([
+  ["as a process", (args: readonly string[], environment = {}) => runToEnd(["doctor", ...args], environment)],
+  ["here", (args: readonly string[], environment = {}) => runHere(doctorCommand(), args, environment)],
+])("oncehook doctor, %s", (_, run) => {
   it("ends with 3 for a problem, and says on a line each what is wrong and how it is mended", async () => {
-    const { code, output, errors } = await runToEnd(["doctor", "--store", "missing.db", "--secret-file", newFile("x")]);
+    const { code, output, errors } = await run(["--store", "missing.db", "--secret-file", newFile("x")]);
     expect(code).toBe(3);
     expect(output).toContain("problem  There is no inbox at sqlite:");
     expect(output).toMatch(/\(no_inbox\)\n {9}fix: \w/);
@@ -17,7 +22,7 @@ describe("oncehook doctor", () => {
 
   it("ends with 0 where it finds no problem, and prints an object a line with --json", async () => {
     const store = await newInbox();
-    const { code, output, errors } = await runToEnd(["doctor", "--json"], { ...ENVIRONMENT, ONCEHOOK_STORE: store });
+    const { code, output, errors } = await run(["--json"], { ...ENVIRONMENT, ONCEHOOK_STORE: store });
     expect([code, errors]).toEqual([0, ""]);
     const findings = output
       .trim()
@@ -32,7 +37,7 @@ describe("oncehook doctor", () => {
   });
 
   it("prints nothing of what is well with --quiet", async () => {
-    expect(await runToEnd(["doctor", "--quiet"], ENVIRONMENT)).toMatchObject({ code: 0, output: "", errors: "" });
+    expect(await run(["--quiet"], ENVIRONMENT)).toMatchObject({ code: 0, output: "", errors: "" });
   });
 
   it.each([
@@ -40,7 +45,7 @@ describe("oncehook doctor", () => {
     [["--store", "redis://localhost"], /--store takes a SQLite file or a postgres:\/\/ URL/],
     [["--base-url", "https://api.example.com"], /--base-url and --client-id go together/],
   ])("ends with 2 for a mistake in the command line: %j", async (args, message) => {
-    const { code, errors } = await runToEnd(["doctor", ...args], ENVIRONMENT);
+    const { code, errors } = await run(args, ENVIRONMENT);
     expect(code).toBe(2);
     expect(errors).toMatch(message);
   });
