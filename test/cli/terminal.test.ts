@@ -1,6 +1,7 @@
 /** How results and progress are written. */
-import { describe, expect, it } from "vitest";
-import { barText, jsonLine, tableText, unwritten } from "../../src/cli/terminal.ts";
+import { describe, expect, it, vi } from "vitest";
+import { barText, jsonLine, Terminal, tableText, unwritten } from "../../src/cli/terminal.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
 
 describe("tableText()", () => {
   it("pads each column to its longest cell, and no line's end", () => {
@@ -52,5 +53,54 @@ describe("barText()", () => {
 
   it("counts where nobody knows how many there will be", () => {
     expect(barText("Copying events", 1_200, null)).toBe("Copying events 1,200");
+  });
+});
+
+describe("Terminal", () => {
+  /** What goes to standard error while `work` runs, as on a terminal or elsewhere. */
+  function errorsOf(isTerminal: boolean, work: () => void): string {
+    const before = process.stderr.isTTY;
+    process.stderr.isTTY = isTerminal;
+    let text = "";
+    const write = vi.spyOn(process.stderr, "write").mockImplementation((chunk) => {
+      text += chunk;
+      return true;
+    });
+    try {
+      work();
+      return text;
+    } finally {
+      write.mockRestore();
+      process.stderr.isTTY = before;
+    }
+  }
+
+  it("draws progress where somebody watches, a few times a second, and removes it", () => {
+    const clock = createFakeClock();
+    const drawn = errorsOf(true, () => {
+      const progress = new Terminal({}, clock).progress("Doing", 3);
+      for (const done of [1, 2, 3]) progress.at(done);
+      progress.end();
+    });
+    expect(drawn).toBe(`\r\u001b[K${barText("Doing", 1, 3)}\r\u001b[K${barText("Doing", 3, 3)}\r\u001b[K`);
+  });
+
+  it.each([
+    ["nobody watches", {}, false],
+    ["it is to be quiet", { quiet: true }, true],
+    ["a program reads", { json: true }, true],
+  ])("draws nothing where %s", (_, flags, isTerminal) => {
+    const drawn = errorsOf(isTerminal, () => {
+      const progress = new Terminal(flags).progress("Doing", 3);
+      progress.at(1);
+      progress.end();
+    });
+    expect(drawn).toBe("");
+  });
+
+  it("remarks something to a person alone", () => {
+    expect(errorsOf(false, () => new Terminal({}).note("A remark."))).toBe("A remark.\n");
+    expect(errorsOf(false, () => new Terminal({ quiet: true }).note("A remark."))).toBe("");
+    expect(errorsOf(false, () => new Terminal({ json: true }).note("A remark."))).toBe("");
   });
 });
