@@ -1,12 +1,12 @@
 /** `oncehook inbox incomplete`: messages of whose end nothing has come, as after an outage longer than the service's retries. */
 import { Command, Option } from "commander";
 import { systemClock } from "../../internal/clock.ts";
+import { type SummaryShape, summaryShape } from "../../receiver/shown/shapes.ts";
 import { duration } from "../flags.ts";
 import { addPageFlags, type PageFlags, pageOf } from "./filters.ts";
 import { type InboxFlags, withInbox, withInboxFlags } from "./opening.ts";
 import { printableTable, timeText } from "./printable.ts";
 import { printPage } from "./rows.ts";
-import { type SummaryShape, summaryShape } from "./shapes.ts";
 
 /** The events that end a message (EVT-8, EVT-9). */
 const TERMINAL = ["message.delivery", "message.failed"];

@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import type { LaneSummary } from "../../inbox/record.ts";
 import type { ActResult, LaneQuery } from "../../inbox/store.ts";
 import type { Inbox } from "../../receiver/open-inbox.ts";
+import { summaryShape } from "../../receiver/shown/shapes.ts";
 import { CommandError, USAGE_MISTAKE } from "../failure.ts";
 import { type ActFlags, actOnEach, actorOf, addByFlag } from "./acting.ts";
 import { type AskFlags, checkAskable, confirm } from "./asking.ts";
@@ -12,7 +13,6 @@ import { lanesText } from "./incomplete.ts";
 import { type InboxFlags, withInbox, withInboxFlags } from "./opening.ts";
 import { counted } from "./printable.ts";
 import { printPage } from "./rows.ts";
-import { summaryShape } from "./shapes.ts";
 
 interface LaneFlags extends InboxFlags, ActFlags, AskFlags {
   readonly message?: string;

@@ -2,13 +2,13 @@
 import { Command, Option } from "commander";
 import type { ErrorGroup } from "../../receiver/bulk/group-by-error.ts";
 import type { Inbox } from "../../receiver/open-inbox.ts";
+import { type EventShape, eventShape } from "../../receiver/shown/shapes.ts";
 import { CommandError, USAGE_MISTAKE } from "../failure.ts";
 import type { Terminal } from "../terminal.ts";
 import { addFilterFlags, addPageFlags, type FilterFlags, filterOf, type PageFlags, pageOf } from "./filters.ts";
 import { type InboxFlags, withInbox, withInboxFlags } from "./opening.ts";
 import { counted, printableTable, timeText } from "./printable.ts";
 import { printPage, printRows } from "./rows.ts";
-import { type EventShape, eventShape } from "./shapes.ts";
 
 interface LsFlags extends InboxFlags, FilterFlags, PageFlags {
   readonly oldest?: true;

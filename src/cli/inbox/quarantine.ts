@@ -1,6 +1,7 @@
 /** `oncehook inbox quarantine`: correctly signed bodies that were no events. */
 import { Command } from "commander";
 import type { QuarantineRecord } from "../../inbox/record.ts";
+import { bodyShape, type QuarantineShape, quarantineShape } from "../../receiver/shown/shapes.ts";
 import { wholeNumber } from "../flags.ts";
 import { type ActFlags, actOnEach, actorOf, addByFlag } from "./acting.ts";
 import { addPageFlags, choices, ids, type PageFlags, pageOf } from "./filters.ts";
@@ -9,7 +10,6 @@ import { commandGroup } from "./group.ts";
 import { type InboxFlags, withInbox, withInboxFlags } from "./opening.ts";
 import { factsText, printableTable, timeText } from "./printable.ts";
 import { printPage } from "./rows.ts";
-import { bodyShape, type QuarantineShape, quarantineShape } from "./shapes.ts";
 import { bodyText } from "./show.ts";
 
 export function quarantineCommand(): Command {

@@ -1,5 +1,6 @@
 /** `oncehook inbox show`: one event, or the story of a message. */
 import { Command } from "commander";
+import { type MessageShape, messageShape, type ShownBody } from "../../receiver/shown/shapes.ts";
 import { CommandError, USAGE_MISTAKE } from "../failure.ts";
 import { wholeNumber } from "../flags.ts";
 import { type ActFlags, actorOf, addByFlag } from "./acting.ts";
@@ -7,7 +8,6 @@ import { eventOf, lanesOf } from "./find-event.ts";
 import { eventsText } from "./ls.ts";
 import { type InboxFlags, withInbox, withInboxFlags } from "./opening.ts";
 import { factsText, printable, printableTable, timeText } from "./printable.ts";
-import { type MessageShape, messageShape, type ShownBody } from "./shapes.ts";
 
 interface ShowFlags extends InboxFlags, ActFlags {
   readonly message?: string;

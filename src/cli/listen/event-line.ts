@@ -3,7 +3,7 @@ import { placeOf } from "../../events/identity.ts";
 import type { WebhookEvent } from "../../events/types.ts";
 import type { HandlerContext } from "../../index.ts";
 import { isRecord } from "../../internal/record.ts";
-import { maskedBody } from "../inbox/masked-body.ts";
+import { maskedBody } from "../../receiver/shown/masked-body.ts";
 import { printable, timeText } from "../inbox/printable.ts";
 
 /** The context of the handler that prints. */

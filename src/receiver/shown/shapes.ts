@@ -1,8 +1,8 @@
-/** The objects that `--json` prints, as docs/cli.md documents them; tables show parts of the same. */
+/** What an inbox keeps, as plain JSON with numbers and texts masked: what the command line prints and the inspector shows. */
 import { identityOf } from "../../events/identity.ts";
 import { maskNumbers } from "../../inbox/failure.ts";
 import type { EventRecord, LaneRecord, LaneSummary, QuarantineRecord } from "../../inbox/record.ts";
-import { type ExportedBody, exportedBody } from "../../receiver/bulk/export-subject.ts";
+import { type ExportedBody, exportedBody } from "../bulk/export-subject.ts";
 import { maskedBody } from "./masked-body.ts";
 
 /** What may be shown of a body. */
