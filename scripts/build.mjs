@@ -1,7 +1,17 @@
 // Compiles the package to dist/ and, with `tools`, everything else that Node 20 cannot run as TypeScript to .build/.
 // Plain JavaScript, because it is what makes the other scripts runnable. Does nothing when the output is newer than every input.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -17,6 +27,9 @@ const targets = {
   },
 };
 
+/** Files that are served to browsers, not compiled. */
+const SERVED = "src/inspector/page";
+
 /**
  * Builds one target when it is stale.
  * @param {"dist" | "tools"} name
@@ -26,10 +39,11 @@ const targets = {
 export function build(name, options = {}) {
   const { project, out, inputs } = targets[name];
   const sources = inputs.flatMap((folder) => filesOf(join(root, folder), /\.ts$/));
+  const served = filesOf(join(root, SERVED), /./);
   const configs = ["package.json", "tsconfig.json", project].map((file) => join(root, file));
   const stamp = join(root, out, ".stamp");
-  const newest = Math.max(...[...sources, ...configs].map((file) => statSync(file).mtimeMs));
-  const list = sources.join("\n");
+  const newest = Math.max(...[...sources, ...served, ...configs].map((file) => statSync(file).mtimeMs));
+  const list = [...sources, ...served].join("\n");
   if (!options.force && isFresh(stamp, list, newest)) return true;
 
   const startedAt = new Date();
@@ -39,6 +53,9 @@ export function build(name, options = {}) {
     encoding: "utf8",
   });
   for (const input of inputs) removeStale(join(root, out), join(root, out, input), sources);
+  // As they are written, so that what a browser runs is what can be read here.
+  rmSync(join(root, out, SERVED), { recursive: true, force: true });
+  if (served.length > 0) cpSync(join(root, SERVED), join(root, out, SERVED), { recursive: true });
   if (run.status !== 0) {
     if (!options.quiet) process.stderr.write(`${run.stdout}${run.stderr}`);
     return false;

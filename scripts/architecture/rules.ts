@@ -22,6 +22,7 @@ const LEVELS: readonly (readonly string[])[] = [
   ["src/inbox/", "src/emulator/", "src/client/"],
   ["src/receiver/", "src/rotation/"],
   ["src/stores/", "src/index.ts"],
+  ["src/inspector/"],
   ["src/testing/", "src/forward/", "src/telemetry/", "adapters/"],
   ["src/cli/"],
 ];

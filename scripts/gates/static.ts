@@ -1,5 +1,5 @@
 /** The gates that read the sources without running them: lint and format, types, unused code. */
-import { type Gate, problemsOf, run, tool } from "./gate.ts";
+import { type Gate, type GateResult, problemsOf, run, tool } from "./gate.ts";
 
 /**
  * Not dependencies, but run by npx: both bring a binary per platform, a lock file leaves out those that a registry does not have, and
@@ -20,13 +20,20 @@ export const lint: Gate = {
 export const types: Gate = {
   name: "types",
   async run({ root }) {
-    const finished = await tool(root, "tsc", ["-p", "tsconfig.json", "--listFiles"]);
-    const own = finished.stdout.split("\n").filter((line) => line.startsWith(root) && !line.includes("/node_modules/"));
-    const errors = finished.stdout.split("\n").filter((line) => line !== "" && !line.startsWith("/"));
-    const problems = finished.code === 0 ? [] : [...errors.slice(0, 40), `ended with ${finished.code}`];
-    return [{ name: this.name, count: own.length, unit: "files", problems }];
+    return [
+      await typesOf(root, { name: this.name, project: "tsconfig.json" }),
+      await typesOf(root, { name: `${this.name}: the inspector's page`, project: "tsconfig.page.json" }),
+    ];
   },
 };
+
+async function typesOf(root: string, { name, project }: { name: string; project: string }): Promise<GateResult> {
+  const finished = await tool(root, "tsc", ["-p", project, "--listFiles"]);
+  const own = finished.stdout.split("\n").filter((line) => line.startsWith(root) && !line.includes("/node_modules/"));
+  const errors = finished.stdout.split("\n").filter((line) => line !== "" && !line.startsWith("/"));
+  const problems = finished.code === 0 ? [] : [...errors.slice(0, 40), `ended with ${finished.code}`];
+  return { name, count: own.length, unit: "files", problems };
+}
 
 export const unused: Gate = {
   name: "unused code",

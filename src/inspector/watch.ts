@@ -1,0 +1,19 @@
+/** Looks at the inbox once a second while somebody watches, once for all who do, and keeps what it saw for the charts. */
+import type { History, Overview, Sample } from "./api.ts";
+
+/** What is told to everybody who watches; who they are is added for each. */
+export interface Look {
+  /** Grows whenever something in the inbox may have changed. */
+  readonly changed: number;
+  readonly overview: Omit<Overview, "access" | "by">;
+  readonly sample: Sample;
+}
+
+export interface Watch {
+  /** What was seen less than a second ago, or what is seen now. */
+  look(): Promise<Look>;
+  history(): History;
+  /** Each look from now on, until `signal` aborts. Looking ends a while after the last one who does. */
+  looks(signal: AbortSignal): AsyncIterable<Look>;
+  close(): void;
+}
