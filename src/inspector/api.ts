@@ -258,4 +258,5 @@ export type ApiErrorCode =
   | "invalid_request"
   | "too_large"
   | "busy"
-  | "unavailable";
+  | "unavailable"
+  | "internal_error";
