@@ -1,0 +1,16 @@
+/** What is said when something went wrong, and when there is nothing. */
+import { html } from "../vendor/htm-preact.js";
+
+/** @param {{ error: unknown, onRetry?: () => void }} props nothing without an error */
+export function ErrorNote({ error, onRetry }) {
+  if (error == null) return null;
+  return html`<p class="note bad" role="alert">
+    ${error instanceof Error ? error.message : "Something went wrong on this page."}
+    ${onRetry && html` <button type="button" onClick=${onRetry}>Try again</button>`}
+  </p>`;
+}
+
+/** @param {{ children?: unknown }} props */
+export function Empty({ children }) {
+  return html`<p class="empty">${children}</p>`;
+}
