@@ -69,7 +69,8 @@ export function isDue(readyAt: number, now: number): boolean {
   return readyAt <= now || readyAt > now + LONGEST_WAIT_MS;
 }
 
-function gapBefore(lane: LanePosition, head: Candidate): Missing | null {
+/** What is missing between a lane's cursor and its head. */
+export function gapBefore(lane: Omit<LanePosition, "gapSince">, head: Pick<Candidate, "sequence">): Missing | null {
   const expected = expectedSequence(lane);
   if (!lane.ordered || expected === null || head.sequence <= expected) return null;
   let from = expected;

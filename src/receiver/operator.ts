@@ -15,7 +15,6 @@ import type {
 import type { Act, InboxStore, Turn } from "../inbox/store.ts";
 import type { Subject } from "../inbox/subject.ts";
 import type { Clock } from "../internal/clock.ts";
-import { scopeCovers } from "../signature/scope.ts";
 import {
   type Actor,
   type DiscardAllOptions,
@@ -29,6 +28,7 @@ import { exportSubject, type SubjectRecord } from "./bulk/export-subject.ts";
 import { type ErrorGroup, groupByError } from "./bulk/group-by-error.ts";
 import type { BulkQuery } from "./bulk/matching.ts";
 import { newEvent } from "./intake.ts";
+import { quarantinedEvent } from "./quarantined-event.ts";
 import { auditLimit, checkSubject, eventQuery, laneQuery, quarantineQuery } from "./queries.ts";
 
 /** Who acts, for the audit; a name or an id, never more. */
@@ -173,21 +173,10 @@ export class InboxOperator {
     const page = await this.#deps.store().findQuarantined({ after: id + 1, limit: 1 });
     const row = page.items.find((item) => item.id === id);
     if (row === undefined) return { ok: false, reason: "not_found" };
-    if (row.raw === null) return { ok: false, reason: "body_pruned" };
-    // Loaded here: a command that only looks needs no schema, which takes longer to load than the inbox to open.
-    const { parseEvent } = await import("../events/parse.ts");
-    const parsed = parseEvent(row.raw);
-    if (!parsed.ok)
-      throw new OncehookError(
-        "invalid_event",
-        `The body is still no event to this version of oncehook (${parsed.code}).`,
-      );
-    if (!scopeCovers(row.scope, parsed.event))
-      throw new OncehookError(
-        "invalid_event",
-        "The secret that signed this body does not vouch for the event in it: it covers another direction or API client.",
-      );
-    const event = newEvent(parsed.event, row.raw, row, this.#deps.gapWaitMs);
+    const read = await quarantinedEvent(row);
+    if (!read.ok && read.reason === "invalid_event") throw new OncehookError("invalid_event", read.message);
+    if (!read.ok) return { ok: false, reason: read.reason };
+    const event = newEvent(read.event, read.raw, row, this.#deps.gapWaitMs);
     return this.#act(
       { kind: "replay_quarantined", quarantine: id, event, lateEvents: this.#deps.lateEvents() },
       options,

@@ -1,29 +1,12 @@
-/** Replays or discards many events, one after the other: in lane and sequence order, at a set rate. */
+/** Replays or discards many events: in lane and sequence order. */
 import type { EventRecord, EventState, LaneId, LaneRecord } from "../../inbox/record.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
-import { isAbortSignal } from "../../internal/abort-signal.ts";
-import { type Clock, sleep } from "../../internal/clock.ts";
-import {
-  booleanOption,
-  functionOption,
-  invalidOption,
-  numberOption,
-  refuseUnknownOptions,
-} from "../../internal/options.ts";
+import type { Clock } from "../../internal/clock.ts";
+import { booleanOption, refuseUnknownOptions } from "../../internal/options.ts";
+import { BULK_OPTIONS, type BulkOptions, type BulkRefusal, onAll, planOf, REFUSALS } from "./each.ts";
 import { type BulkQuery, type Finder, matching } from "./matching.ts";
 
-export interface BulkOptions<Counts> {
-  /** Acts a second at most, seen over more than 10 ms; 0.01 to 100,000. Default: as fast as the store takes them. */
-  readonly ratePerSecond?: number;
-  /** Changes nothing, and counts what would be done. Default false. */
-  readonly dryRun?: boolean;
-  /** Called after each event. What it throws ends the work, which can be called again for the rest. */
-  readonly onProgress?: (progress: BulkProgress<Counts>) => void;
-  /** Ends the work between two events, with the signal's reason; it can be called again for the rest. */
-  readonly signal?: AbortSignal;
-  /** Who acts, for the audit; a name or an id, never more. Default `"application"`. */
-  readonly by?: string;
-}
+export type { BulkOptions, BulkProgress, BulkRefusal } from "./each.ts";
 
 export interface ReplayAllOptions extends BulkOptions<ReplayCounts> {
   /** Leaves out an event of a message of which one with a higher sequence was handled: it would tell old news. Default false. */
@@ -31,16 +14,6 @@ export interface ReplayAllOptions extends BulkOptions<ReplayCounts> {
 }
 
 export type DiscardAllOptions = BulkOptions<DiscardCounts>;
-
-export interface BulkProgress<Counts> {
-  /** Events that matched at the start. */
-  readonly total: number;
-  readonly done: number;
-  readonly counts: Counts;
-}
-
-/** Why an event was left as it is: what the single act would answer. */
-export type BulkRefusal = Extract<ActResult, { ok: false }>["reason"];
 
 /** How many events came to which end. */
 export interface ReplayCounts extends Readonly<Record<BulkRefusal, number>> {
@@ -64,25 +37,17 @@ interface Target extends Pick<EventRecord, "id" | "laneId" | "sequence" | "state
   readonly hasBody: boolean;
 }
 
-const REFUSALS = { in_progress: 0, body_pruned: 0, not_found: 0, wrong_state: 0 } as const;
-const OPTIONS = [
-  "ratePerSecond",
-  "dryRun",
-  "onProgress",
-  "signal",
-  "by",
-] as const satisfies readonly (keyof BulkOptions<never>)[];
-
-const REPLAYABLE: readonly EventState[] = ["done", "dead", "late", "discarded"];
-const DISCARDABLE: readonly EventState[] = ["pending", "dead"];
+/** The states that the work is meant for. */
+export const REPLAYABLE: readonly EventState[] = ["done", "dead", "late", "discarded"];
+export const DISCARDABLE: readonly EventState[] = ["pending", "dead"];
 
 /** @throws SetupError for an unknown filter or option, or one out of bounds; the signal's reason when it aborts */
 export async function replayAll(inbox: Actor, query: BulkQuery, options: ReplayAllOptions): Promise<ReplayCounts> {
-  refuseUnknownOptions("inbox.replayAll()", options, [...OPTIONS, "skipSuperseded"]);
+  refuseUnknownOptions("inbox.replayAll()", options, [...BULK_OPTIONS, "skipSuperseded"]);
   const plan = planOf(options);
   const skips = booleanOption("skipSuperseded", options.skipSuperseded, false);
   const counts = { replayed: 0, superseded: 0, ...REFUSALS };
-  return onAll(inbox, await targetsOf(inbox, query, REPLAYABLE), plan, {
+  return onAll(inbox.clock, await targetsOf(inbox, query, REPLAYABLE), plan, {
     counts,
     async handle(target, pace) {
       // Only then: while it waits, a later event may be handled.
@@ -98,10 +63,10 @@ export async function replayAll(inbox: Actor, query: BulkQuery, options: ReplayA
 
 /** @throws as `replayAll` */
 export async function discardAll(inbox: Actor, query: BulkQuery, options: DiscardAllOptions): Promise<DiscardCounts> {
-  refuseUnknownOptions("inbox.discardAll()", options, OPTIONS);
+  refuseUnknownOptions("inbox.discardAll()", options, BULK_OPTIONS);
   const plan = planOf(options);
   const counts = { discarded: 0, ...REFUSALS };
-  return onAll(inbox, await targetsOf(inbox, query, DISCARDABLE), plan, {
+  return onAll(inbox.clock, await targetsOf(inbox, query, DISCARDABLE), plan, {
     counts,
     async handle(target, pace) {
       if (plan.dryRun) return (await isInProgress(inbox, target)) ? "in_progress" : "discarded";
@@ -113,83 +78,12 @@ export async function discardAll(inbox: Actor, query: BulkQuery, options: Discar
   });
 }
 
-interface Plan<Counts> {
-  readonly intervalMs: number;
-  readonly dryRun: boolean;
-  readonly onProgress: ((progress: BulkProgress<Counts>) => void) | undefined;
-  readonly signal: AbortSignal | undefined;
-  readonly who: { readonly by?: string };
-}
-
-function planOf<Counts>({ ratePerSecond, dryRun, onProgress, signal, by }: BulkOptions<Counts>): Plan<Counts> {
-  if (signal !== undefined && !isAbortSignal(signal)) throw invalidOption("signal", "must be an AbortSignal", signal);
-  const bounds = { min: 0.01, max: 100_000, unit: "a second", integer: false };
-  return {
-    intervalMs: 1_000 / numberOption("ratePerSecond", ratePerSecond, Number.POSITIVE_INFINITY, bounds),
-    dryRun: booleanOption("dryRun", dryRun, false),
-    onProgress: functionOption("onProgress", onProgress),
-    who: by === undefined ? {} : { by },
-    signal,
-  };
-}
-
 /** What matches now, in lane and sequence order: what comes to match meanwhile is left to the next call. */
 async function targetsOf(inbox: Finder, query: BulkQuery, allowed: readonly EventState[]): Promise<readonly Target[]> {
   const targets: Target[] = [];
   for await (const { id, laneId, sequence, state, finishedAt, attempts, raw } of matching(inbox, query, allowed))
     targets.push({ id, laneId, sequence, state, finishedAt, attempts, hasBody: raw !== null });
   return targets.sort((a, b) => a.laneId - b.laneId || a.sequence - b.sequence || a.id - b.id);
-}
-
-interface Work<End extends string> {
-  readonly counts: Record<End, number>;
-  handle(target: Target, pace: Pace): Promise<End>;
-}
-
-async function onAll<End extends string>(
-  { clock }: Actor,
-  targets: readonly Target[],
-  { intervalMs, signal, onProgress }: Plan<Record<End, number>>,
-  { counts, handle }: Work<End>,
-): Promise<Record<End, number>> {
-  const pace = createPace(clock, intervalMs, signal);
-  let done = 0;
-  signal?.throwIfAborted();
-  for (const target of targets) {
-    counts[await handle(target, pace)] += 1;
-    done += 1;
-    onProgress?.({ total: targets.length, done, counts: { ...counts } });
-    // An embedded store answers without giving up the thread.
-    await new Promise<void>((resolve) => setImmediate(resolve));
-    signal?.throwIfAborted();
-  }
-  return counts;
-}
-
-/** No timer is shorter. */
-const TICK_MS = 1;
-/** Made up for by acts without a wait, since timers are late; a store that was slow for longer is not hurried. */
-const LONGEST_LAG_MS = 10;
-
-interface Pace {
-  /** Resolves when the next act may be done. */
-  turn(): Promise<void>;
-  /** Called with each act. */
-  acts(): void;
-}
-
-function createPace(clock: Clock, intervalMs: number, signal: AbortSignal | undefined): Pace {
-  let nextAt = clock.monotonic();
-  return {
-    async turn() {
-      const waitMs = nextAt - clock.monotonic();
-      if (waitMs >= TICK_MS) await sleep(clock, waitMs, signal);
-      signal?.throwIfAborted();
-    },
-    acts() {
-      nextAt = Math.max(nextAt, clock.monotonic() - LONGEST_LAG_MS) + intervalMs;
-    },
-  };
 }
 
 /** Only as it was found: somebody else may have replayed it since, and its handlers have succeeded. */

@@ -38,16 +38,24 @@ export function summaryShape({ id, key, peer, externalReference, epoch: _epoch, 
 
 export type SummaryShape = ReturnType<typeof summaryShape>;
 
-/** One message with all that is kept of it; `only` leaves the other events out. */
-export function messageShape(lane: LaneRecord, { reveal, only }: { reveal: boolean; only?: number | undefined }) {
-  const { id, key, peer, externalReference, epoch: _epoch, events, gaps, attempts, ...facts } = lane;
-  const isMeant = (event: number) => only === undefined || event === only;
+/** What is kept of a message itself. */
+export function laneShape(lane: LaneRecord, reveal: boolean) {
+  const { id, key, peer, externalReference, epoch: _epoch, events: _events, gaps: _gaps, attempts: _, ...facts } = lane;
   return {
     lane: id,
     ...key,
     ...facts,
     peer: shown(peer, reveal),
     externalReference: shown(externalReference, reveal),
+  };
+}
+
+/** One message with all that is kept of it; `only` leaves the other events out. */
+export function messageShape(lane: LaneRecord, { reveal, only }: { reveal: boolean; only?: number | undefined }) {
+  const { events, gaps, attempts } = lane;
+  const isMeant = (event: number) => only === undefined || event === only;
+  return {
+    ...laneShape(lane, reveal),
     events: events
       .filter((event) => isMeant(event.id))
       .map((event) => ({ ...eventShape(event), body: bodyShape(event.raw, reveal) })),
