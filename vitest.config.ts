@@ -20,7 +20,9 @@ const alias = Object.entries(manifest.exports).flatMap(([entry, target]) => {
 const ALONE = ["test/adapters/next.test.ts"];
 /** Tests on the one server of Postgres that is started for them. */
 const ON_POSTGRES = ["test/postgres/**/*.test.ts", "test/examples/*-postgres.test.ts"];
-const NOT_HERE = [...ALONE, ...ON_POSTGRES, "**/node_modules/**", "test/next/**", "test/consumers/**"];
+/** In Chromium. They are measured too, so nothing else runs beside them. */
+const IN_BROWSER = ["test/inspector/browser/**/*.test.ts"];
+const NOT_HERE = [...ALONE, ...ON_POSTGRES, ...IN_BROWSER, "**/node_modules/**", "test/next/**", "test/consumers/**"];
 
 export default defineConfig({
   resolve: { alias },
@@ -36,6 +38,16 @@ export default defineConfig({
       },
       { extends: true, test: { name: "package", include: ["test/**/*.test.ts"], exclude: NOT_HERE } },
       { extends: true, test: { name: "alone", include: ALONE, isolate: true } },
+      {
+        extends: true,
+        test: {
+          name: "browser",
+          include: IN_BROWSER,
+          globalSetup: ["test/setup/browser.ts"],
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
     ],
     globalSetup: ["test/setup/build.ts"],
     reporters: ["default", "./test/setup/suite-reporter.ts"],

@@ -1,0 +1,171 @@
+/** What happened in the scene: which events came when, and how the application's handlers took them. */
+import { PermanentError } from "../../../../src/errors.ts";
+import type { HandlerContext, WebhookEvent } from "../../../../src/index.ts";
+import { fixtures, lifecycle } from "../../../../src/testing/index.ts";
+
+/** Minutes since the story began, and what came then: an event, or a body that is none. */
+export interface Arrival {
+  readonly atMinute: number;
+  readonly content: object | string;
+  readonly trace?: string;
+}
+
+/** The story lasts an hour; what it says is "now" is its end. */
+export const STORY_MINUTES = 60;
+
+/** Messages that tests ask for, by what happened to them. */
+export const MESSAGES = {
+  plain: "msg_7Q2plain0001",
+  reordered: "msg_7Q2reorder02",
+  late: "msg_7Q2givenup03",
+  repeated: "msg_7Q2repeated4",
+  retried: "msg_7Q2retried05",
+  dead: "msg_7Q2dead00006",
+  blocked: "msg_7Q2blocked07",
+  failed: "msg_7Q2failed008",
+  waiting: "msg_7Q2waiting09",
+  backoff: "msg_7Q2backoff10",
+  discarded: "msg_7Q2aside0011",
+  inbound: "msg_7Q2inbound12",
+} as const;
+
+/** Of the message in `MESSAGES.plain`. */
+export const REFERENCE = "order-2207";
+export const NUMBER = "+14155550187";
+export const TEXT = "Could you bring it on Thursday after six?";
+
+const TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+type Options = Parameters<typeof fixtures.queued>[0] & { readonly reference?: string; readonly number?: string };
+
+/** An event's fields as this scene wants them. */
+function told(
+  messageId: string,
+  { reference = `order-${messageId.slice(-4)}`, number = "+14155550101" }: Options = {},
+) {
+  return { messageId, data: { externalReference: reference, to: number } };
+}
+
+/** With `onDead: "block"`: what comes after the dead letter waits. */
+export const BLOCKING: readonly Arrival[] = [
+  { atMinute: 1, content: fixtures.queued(told(MESSAGES.blocked)) },
+  { atMinute: 1.1, content: fixtures.sent(told(MESSAGES.blocked)) },
+  { atMinute: 1.4, content: fixtures.delivery(told(MESSAGES.blocked)) },
+];
+
+export const STORY: readonly Arrival[] = [
+  ...inOrder(MESSAGES.plain, 4, { reference: REFERENCE, number: NUMBER, trace: TRACE }),
+  ...reordered(),
+  ...givenUp(),
+  ...repeated(),
+  ...arrivals(MESSAGES.retried, [20, 20.1, 20.3]),
+  ...dead(),
+  ...failed(),
+  ...inbound(),
+  ...odd(),
+  { atMinute: 50, content: fixtures.queued(told(MESSAGES.waiting)) },
+  { atMinute: 52, content: fixtures.delivery(told(MESSAGES.waiting)) },
+  { atMinute: 59.6, content: fixtures.queued(told(MESSAGES.backoff)) },
+  { atMinute: 59.7, content: fixtures.sent(told(MESSAGES.backoff)) },
+  ...Array.from({ length: 24 }, (_, index) =>
+    inOrder(`msg_7Q3order${String(index + 1).padStart(4, "0")}`, 3 + index * 2.3, {
+      reference: `order-${2300 + index}`,
+      number: `+141555501${10 + index}`,
+    }),
+  ).flat(),
+].sort((a, b) => a.atMinute - b.atMinute);
+
+/** The events of a message, each at its minute. */
+function arrivals(messageId: string, minutes: readonly number[], options: Options = {}): Arrival[] {
+  return lifecycle(told(messageId, options)).flatMap((content, index) => {
+    const atMinute = minutes[index];
+    return atMinute === undefined ? [] : [{ atMinute, content }];
+  });
+}
+
+function inOrder(messageId: string, minute: number, { trace, ...options }: Options & { trace?: string }): Arrival[] {
+  const traced = trace === undefined ? {} : { trace };
+  return arrivals(messageId, [minute, minute + 0.04, minute + 0.15], options).map((one) => ({ ...one, ...traced }));
+}
+
+/** `queued` failed on the way twice; the service's retries brought it after the others. */
+function reordered(): Arrival[] {
+  return arrivals(MESSAGES.reordered, [12, 10, 10.3]);
+}
+
+/** 22 minutes are waited for `sent`, which comes four minutes too late. */
+function givenUp(): Arrival[] {
+  return arrivals(MESSAGES.late, [14, 40.4, 14.2]);
+}
+
+function repeated(): Arrival[] {
+  const [queued, sent, delivery] = lifecycle(told(MESSAGES.repeated));
+  const other = fixtures.delivery({ ...told(MESSAGES.repeated), data: { externalReference: "order-9999" } });
+  const contents = [queued, queued, queued, sent, sent, delivery, other];
+  return contents.map((content, index) => ({ atMinute: 18 + index / 5, content: content ?? "" }));
+}
+
+function dead(): Arrival[] {
+  const others = [1, 2, 3, 4].map((number) => `msg_7Q2dead1000${number}`);
+  return [
+    ...arrivals(MESSAGES.dead, [22, 22.1, 22.3]),
+    ...arrivals(MESSAGES.discarded, [23]),
+    ...others.flatMap((messageId, index) => arrivals(messageId, [24 + index / 3, 24.1 + index / 3, 24.3 + index / 3])),
+  ];
+}
+
+/** Sequence 3 never existed: `message.failed` is the fourth and last. */
+function failed(): Arrival[] {
+  const [queued, sent] = lifecycle(told(MESSAGES.failed));
+  const last = fixtures.failed(told(MESSAGES.failed));
+  return [queued, sent, last].map((content, index) => ({ atMinute: 28 + index / 5, content: content ?? "" }));
+}
+
+function inbound(): Arrival[] {
+  const texts = [TEXT, "Yes please", "STOP", "What does delivery cost? 😀", "Merci, à bientôt", "شكرا جزيلا"];
+  return texts.map((body, index) => ({
+    atMinute: 31 + index,
+    content: fixtures.inbound({
+      messageId: index === 0 ? MESSAGES.inbound : `msg_7Q2inbound2${index}`,
+      data: { body, from: index === 0 ? NUMBER : `+1415555015${index}` },
+    }),
+  }));
+}
+
+/** Types without a handler, and signed bodies that are no events. */
+function odd(): Arrival[] {
+  return [
+    { atMinute: 41, content: fixtures.unknown({ data: { messageId: MESSAGES.plain } }) },
+    { atMinute: 42, content: fixtures.unknown({ eventType: "number.released" }) },
+    { atMinute: 43, content: `{"eventType":"message.sent","messageId":` },
+    { atMinute: 44, content: `to be or not to be, said ${NUMBER}` },
+    { atMinute: 45, content: { ...fixtures.sent(), sequence: -1 } },
+  ];
+}
+
+const failures = new Map<string, (attempt: number) => Error | null>([
+  [MESSAGES.retried, (attempt) => (attempt < 3 ? refused() : null)],
+  [MESSAGES.dead, refused],
+  [MESSAGES.backoff, refused],
+  [MESSAGES.blocked, () => new PermanentError("No order with this reference.")],
+  [MESSAGES.discarded, () => new PermanentError("No order with this reference.")],
+  ["msg_7Q2dead10001", refused],
+  ["msg_7Q2dead10002", refused],
+  ["msg_7Q2dead10003", () => new PermanentError("No order with this reference.")],
+  ["msg_7Q2dead10004", () => new TypeError("Cannot read properties of undefined (reading 'total')")],
+]);
+
+function refused(): Error {
+  return Object.assign(new Error("connect ECONNREFUSED 10.0.0.7:5432"), { code: "ECONNREFUSED" });
+}
+
+/** Fails for `sent` (for `queued` where a message has no other event) as the story wants it; `work` is what a handler does. */
+export function storyHandler(work: () => Promise<void>) {
+  return async (event: WebhookEvent, ctx: HandlerContext): Promise<void> => {
+    await work();
+    const { messageId } = ctx.meta.lane;
+    const fails = event.eventType === "message.sent" || messageId === MESSAGES.discarded;
+    const error = fails ? failures.get(messageId)?.(ctx.attempt) : null;
+    if (error) throw error;
+  };
+}
