@@ -15,10 +15,20 @@ const REFUSALS = {
   invalid_event: "The body is still no event to this version, or its secret does not vouch for it.",
 };
 
-/** Why an act was not done, in plain words. @param {unknown} error @returns {string} */
+/** Why something was not done, in plain words. @param {unknown} error @returns {string} */
 export function refusal(error) {
   if (!(error instanceof ApiError)) return "Something went wrong on this page.";
   return Object.entries(REFUSALS).find(([reason]) => reason === error.code)?.[1] ?? error.message;
+}
+
+/** Null when it was done. @param {string} path @returns {Promise<{ reason: string, text: string } | null>} */
+export async function attempt(path) {
+  try {
+    await post(path, {});
+    return null;
+  } catch (error) {
+    return { reason: error instanceof ApiError ? error.code : "unknown", text: refusal(error) };
+  }
 }
 
 /** @type {((text: string) => void) | undefined} */
@@ -125,7 +135,7 @@ function ActDialog({ path, label, about, confirm, danger, onDone, onClose }) {
     setBusy(true);
     const result = await attempt(path);
     onClose();
-    say(result === null ? `${what}: done.` : `${what}: not done. ${result}`);
+    say(result === null ? `${what}: done.` : `${what}: not done. ${result.text}`);
     onDone?.();
   };
   return html`<${Dialog} title=${`${what}?`} onClose=${onClose}>
@@ -135,14 +145,4 @@ function ActDialog({ path, label, about, confirm, danger, onDone, onClose }) {
       <button type="button" class=${danger ? "danger" : "primary"} disabled=${isBusy} onClick=${act}>${label}</button>
     </p>
   <//>`;
-}
-
-/** Null when it was done, else why not. @param {string} path @returns {Promise<string | null>} */
-export async function attempt(path) {
-  try {
-    await post(path, {});
-    return null;
-  } catch (error) {
-    return refusal(error);
-  }
 }
