@@ -6,6 +6,7 @@ export type OncehookErrorCode =
   | "invalid_secret"
   | "missing_peer"
   | "incompatible_peer"
+  | "incomplete_package"
   | "already_started"
   | "no_handlers"
   | "wrong_receiver_name"

@@ -15,5 +15,9 @@ export interface Watch {
   history(): History;
   /** Each look from now on, until `signal` aborts. Looking ends a while after the last one who does. */
   looks(signal: AbortSignal): AsyncIterable<Look>;
+  /** How many `looks` are under way. */
+  readonly watching: number;
+  /** Something was done to the inbox: the next look is not waited for, and counts as a change. */
+  touch(): void;
   close(): void;
 }
