@@ -1,8 +1,10 @@
-/** What an inspector is made of. */
-import type { Clock } from "../internal/clock.ts";
-import type { Logger } from "../internal/logger.ts";
+/** What an inspector is made of: documented, validated, then defaulted. */
+import { type Clock, systemClock } from "../internal/clock.ts";
+import { type Logger, loggerOption } from "../internal/logger.ts";
+import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { InboxOperator } from "../receiver/operator.ts";
 import type { Access } from "./api.ts";
+import { originOf } from "./origin.ts";
 
 /** What somebody may do, and who it is; `false` for nothing. */
 export type Grant = Access | { readonly access: Access; readonly by: string } | false;
@@ -26,4 +28,71 @@ export interface InspectorOptions<Request = unknown> {
   readonly logger?: Logger;
   /** For tests: `createFakeClock()` of `oncehook/testing`. */
   readonly clock?: Clock;
+}
+
+export interface ResolvedInspector<Request> {
+  readonly inbox: InboxOperator;
+  readonly authorize: (request: Request) => Grant | Promise<Grant>;
+  /** As browsers write them in the header Origin. */
+  readonly origins: readonly string[];
+  /** Without a slash at its end; empty for the root. */
+  readonly path: string;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+const KNOWN = [
+  "inbox",
+  "authorize",
+  "origins",
+  "path",
+  "logger",
+  "clock",
+] as const satisfies readonly (keyof InspectorOptions)[];
+const DEFAULT_PATH = "/inspector";
+/** What needs no encoding in a URL, and no escaping in HTML. */
+const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[\w.~-]+)+$/;
+
+/** @throws SetupError naming the option and the fix */
+export function resolveInspector<Request>(options: InspectorOptions<Request>): ResolvedInspector<Request> {
+  refuseUnknownOptions("createInspector()", options, KNOWN);
+  return {
+    inbox: inboxOption(options.inbox),
+    authorize: authorizeOption(options.authorize),
+    origins: originsOption(options.origins),
+    path: pathOption(options.path),
+    logger: loggerOption(options.logger),
+    clock: options.clock ?? systemClock,
+  };
+}
+
+/** A receiver, a store, and the promise of `openInbox` are taken for an inbox most often: none has both. */
+function inboxOption(inbox: InboxOperator): InboxOperator {
+  if (typeof inbox?.stats === "function" && typeof inbox.groupByError === "function") return inbox;
+  throw invalidOption("inbox", "must be an inbox: receiver.inbox, or what openInbox() resolves to", inbox);
+}
+
+function authorizeOption<F>(authorize: F): F {
+  if (typeof authorize === "function") return authorize;
+  const rule =
+    'must be a function that says what the sender of a request may do: "read", "act", "reveal" or false. There is no default';
+  throw invalidOption("authorize", rule, authorize);
+}
+
+function originsOption(origins: readonly string[]): readonly string[] {
+  const given: readonly unknown[] = Array.isArray(origins) ? origins : [];
+  const known = given.map(originOf).filter((origin) => origin !== null);
+  if (known.length > 0 && known.length === given.length) return [...new Set(known)];
+  const rule =
+    'must list at least one origin, each as browsers show it, such as "https://ops.example.com": no path, no slash at its end, no "*"';
+  throw invalidOption("origins", rule, origins);
+}
+
+function pathOption(path: unknown): string {
+  if (path === undefined) return DEFAULT_PATH;
+  if (path === "/") return "";
+  if (typeof path === "string" && PLAIN_PATH.test(path)) return path;
+  const rule =
+    'must be "/", or begin with "/" and have only letters, digits and . _ ~ - in its parts, without a slash at its end';
+  throw invalidOption("path", rule, path);
 }

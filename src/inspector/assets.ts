@@ -1,0 +1,66 @@
+/** The page's files, read once. Only what is listed here can be asked for, so no path leads anywhere else. */
+import { hash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, extname, join, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { SetupError } from "../errors.ts";
+
+export interface Asset {
+  readonly type: string;
+  readonly bytes: Buffer;
+  /** Strong: of exactly these bytes. */
+  readonly etag: string;
+}
+
+export interface Assets {
+  readonly page: Asset;
+  /** By what follows `assets/` in the path: `parts/format.js`. */
+  readonly files: ReadonlyMap<string, Asset>;
+}
+
+const PAGE = "index.html";
+const TYPES: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+};
+
+/** No `new URL("./page", import.meta.url)`: bundlers take that for a file of theirs. */
+const FOLDER = join(dirname(fileURLToPath(import.meta.url)), "page");
+
+/**
+ * @param path - where the inspector is mounted, which stands in the page for `{{path}}`
+ * @throws SetupError where the files are not: a bundler has taken the code away from them
+ */
+export function loadAssets(path: string, folder = FOLDER): Assets {
+  const files = new Map<string, Asset>();
+  for (const name of namesIn(folder)) {
+    const type = TYPES[extname(name)];
+    if (type !== undefined) files.set(name, assetOf(type, readFileSync(join(folder, name))));
+  }
+  const page = files.get(PAGE);
+  if (page === undefined) throw missing();
+  files.delete(PAGE);
+  return { page: assetOf(page.type, Buffer.from(page.bytes.toString().replaceAll("{{path}}", path))), files };
+}
+
+/** With slashes, on every system. */
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join("/"));
+  } catch {
+    throw missing();
+  }
+}
+
+function missing(): SetupError {
+  const message =
+    'The inspector\'s page is not beside its code: keep oncehook out of the bundle (in Next.js: serverExternalPackages: ["oncehook"]).';
+  return new SetupError("incomplete_package", message);
+}
+
+function assetOf(type: string, bytes: Buffer): Asset {
+  return { type, bytes, etag: `"${hash("sha256", bytes, "base64url").slice(0, 27)}"` };
+}

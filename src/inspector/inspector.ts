@@ -1,0 +1,136 @@
+/** The inspector: the way of a request from its head to its answer. */
+import { SampledLog } from "../internal/sampled-log.ts";
+import { refused, TEXT, text } from "./answers.ts";
+import { type Assets, loadAssets } from "./assets.ts";
+import { type Authorize, authorization, type Granted, includes } from "./authorization.ts";
+import { failureAnswer } from "./failures.ts";
+import { fileAnswer, headOnly, pageAnswer } from "./files.ts";
+import { createGuard, type Guard } from "./guard.ts";
+import { secured } from "./headers.ts";
+import type { InspectorAnswer, InspectorRequest, Mountable } from "./http.ts";
+import { type Match, matcher, type Place } from "./match.ts";
+import { type InspectorOptions, type ResolvedInspector, resolveInspector } from "./options.ts";
+import { RefusalLog } from "./refusal-log.ts";
+import type { Call } from "./route.ts";
+import { ROUTES } from "./routes/table.ts";
+import type { Watch } from "./watch.ts";
+import { watchInbox } from "./watch-inbox.ts";
+
+const MAX_BODY_BYTES = 64 * 1024;
+
+/** What an adapter mounts; made by `createInspector`. */
+export interface Inspector<Request = unknown> extends Mountable<Request> {
+  /** Ends the live streams and stops looking at the inbox, which stays open. Closing twice is harmless. */
+  close(): void;
+}
+
+/**
+ * Makes an inspector: a page, and its JSON, for the person who is asked what happened to a message. An adapter mounts it.
+ *
+ * @throws SetupError naming the option and the fix
+ */
+export function createInspector<Request = unknown>(options: InspectorOptions<Request>): Inspector<Request> {
+  return new MountedInspector(resolveInspector(options));
+}
+
+class MountedInspector<Request> implements Inspector<Request> {
+  readonly path: string;
+  readonly #options: ResolvedInspector<Request>;
+  readonly #assets: Assets;
+  readonly #match: Match;
+  readonly #guard: Guard;
+  readonly #authorize: Authorize<Request>;
+  readonly #watch: Watch;
+  readonly #refusals: RefusalLog;
+  readonly #failures: SampledLog;
+  readonly #closing = new AbortController();
+
+  constructor(options: ResolvedInspector<Request>) {
+    const { path, origins, logger, clock } = options;
+    this.path = path;
+    this.#options = options;
+    this.#assets = loadAssets(path);
+    this.#match = matcher(path, this.#assets, ROUTES);
+    this.#guard = createGuard(origins);
+    this.#authorize = authorization(options);
+    this.#watch = watchInbox(options);
+    this.#refusals = new RefusalLog(logger, clock);
+    this.#failures = new SampledLog(logger, clock);
+  }
+
+  async handle(request: InspectorRequest<Request>): Promise<InspectorAnswer> {
+    const answer = await this.#answer(request).catch((error: unknown) => failureAnswer(error, this.#failures));
+    return secured(request.method === "HEAD" ? headOnly(answer) : answer);
+  }
+
+  close(): void {
+    this.#closing.abort();
+    this.#watch.close();
+  }
+
+  async #answer(request: InspectorRequest<Request>): Promise<InspectorAnswer> {
+    const [pathname = "", query] = request.url.split("?", 2);
+    const place = this.#match(pathname);
+    if (place === null) return nothingHere();
+    const refusal = this.#guard(request, place);
+    if (refusal !== null) {
+      this.#refusals.tell(refusal.code, request.headers);
+      return refusal.answer;
+    }
+    const granted = await this.#authorize(request.native);
+    if (granted === false) return denied(place);
+    switch (place.kind) {
+      case "page":
+        return pageAnswer(this.#assets.page);
+      case "asset":
+        return fileAnswer(place.asset, request.headers);
+      case "api":
+        return this.#called(request, place, { granted, query });
+      case "nothing":
+        return nothingHere();
+    }
+  }
+
+  async #called(
+    request: InspectorRequest<Request>,
+    { routes, id }: Extract<Place, { kind: "api" }>,
+    { granted, query }: { readonly granted: Granted; readonly query: string | undefined },
+  ): Promise<InspectorAnswer> {
+    const route = routes.find(({ method }) => method === request.method);
+    if (route === undefined) return nothingHere();
+    if (this.#closing.signal.aborted) return refused("unavailable", "The inspector is closed.");
+    if (!includes(granted.access, route.access))
+      return refused("forbidden", `This needs the right "${route.access}"; you have "${granted.access}".`);
+    return route.run(this.#callOf(request, granted, { id, query: new URLSearchParams(query) }));
+  }
+
+  #callOf(request: InspectorRequest<Request>, granted: Granted, { id, query }: Pick<Call, "id" | "query">): Call {
+    const { inbox, clock, logger } = this.#options;
+    const authorize = this.#authorize;
+    const closing = this.#closing.signal;
+    return {
+      ...{ inbox, clock, logger, id, query },
+      ...granted,
+      watch: this.#watch,
+      readJson: () => request.readJson(MAX_BODY_BYTES),
+      async reauthorize() {
+        const now = await authorize(request.native);
+        return now === false ? false : now.access;
+      },
+      // Made when it is asked for: each stays registered with `closing`.
+      get signal() {
+        return AbortSignal.any([request.signal, closing]);
+      },
+    };
+  }
+}
+
+function nothingHere(): InspectorAnswer {
+  return refused("not_found", "The inspector has nothing here.");
+}
+
+function denied(place: Place): InspectorAnswer {
+  if (place.kind === "api" || place.kind === "nothing")
+    return refused("unauthorized", "You may not look at this inbox, or have to sign in again.");
+  return text(TEXT, "You may not look at this inbox, or have to sign in first.\n", { status: 401 });
+}

@@ -1,0 +1,10 @@
+/** `GET api/history`: what was seen since somebody began to look, for the charts. */
+import { json } from "../answers.ts";
+import type { Route } from "../route.ts";
+
+export const historyRoute: Route = {
+  method: "GET",
+  path: "history",
+  access: "read",
+  run: ({ watch }) => json(watch.history()),
+};

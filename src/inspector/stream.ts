@@ -1,0 +1,85 @@
+/** The live stream: looks as server-sent events, for as long as whoever watches may. */
+import type { Clock, Timer } from "../internal/clock.ts";
+import type { Access, StreamEvent } from "./api.ts";
+import type { Call } from "./route.ts";
+import type { Look } from "./watch.ts";
+
+/** Proxies end a connection on which nothing comes for half a minute or more. */
+const HEARTBEAT_MS = 15_000;
+const ASK_AGAIN_MS = 60_000;
+const COMMENT = ":\n\n";
+
+/** Watches from now on, whether it is read or not, until `call.signal` aborts or it is ended. */
+export function liveStream(call: Call): AsyncIterableIterator<string> {
+  const ending = new AbortController();
+  const signal = AbortSignal.any([call.signal, ending.signal]);
+  const events = eventsOf(call, call.watch.looks(signal)[Symbol.asyncIterator](), signal);
+  return {
+    next: () => events.next(),
+    // A generator that waits would first wait for its next look.
+    return() {
+      ending.abort();
+      return events.return(undefined);
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
+async function* eventsOf(
+  call: Call,
+  looks: AsyncIterator<Look>,
+  signal: AbortSignal,
+): AsyncGenerator<string, undefined> {
+  const { clock, by } = call;
+  // Sends the head of the answer, also while the inbox cannot be read.
+  yield COMMENT;
+  let access: Access | false = call.access;
+  let askAt = clock.monotonic() + ASK_AGAIN_MS;
+  let next = looks.next();
+  try {
+    while (true) {
+      const result = await orTimeout(next, clock, Math.min(HEARTBEAT_MS, askAt - clock.monotonic()));
+      if (clock.monotonic() >= askAt && !signal.aborted) {
+        access = await orAborted(call.reauthorize(), signal);
+        askAt = clock.monotonic() + ASK_AGAIN_MS;
+      }
+      if (access === false) return yield written({ kind: "end", reason: signal.aborted ? "closing" : "unauthorized" });
+      if (result === null) {
+        yield COMMENT;
+        continue;
+      }
+      if (result.done === true) return yield written({ kind: "end", reason: "closing" });
+      const { changed, overview, sample } = result.value;
+      yield written({ kind: "overview", changed, overview: { ...overview, access, by }, sample });
+      next = looks.next();
+    }
+  } finally {
+    void looks.return?.();
+  }
+}
+
+function written(event: StreamEvent): string {
+  return `data: ${JSON.stringify(event)}\n\n`;
+}
+
+/** Null when `work` takes longer than `ms`; it goes on, and may be waited for again. */
+async function orTimeout<T>(work: Promise<T>, clock: Clock, ms: number): Promise<T | null> {
+  let timer: Timer | undefined;
+  const late = new Promise<null>((resolve) => {
+    timer = clock.setTimeout(() => resolve(null), Math.max(0, ms));
+  });
+  const first = await Promise.race([work, late]);
+  timer?.cancel();
+  return first;
+}
+
+/** False when `signal` aborts before an answer is there: whoever waits for it may be gone, and it may never come. */
+function orAborted(work: Promise<Access | false>, signal: AbortSignal): Promise<Access | false> {
+  return new Promise((resolve) => {
+    const abort = () => resolve(false);
+    signal.addEventListener("abort", abort, { once: true });
+    work.then(resolve, abort).finally(() => signal.removeEventListener("abort", abort));
+  });
+}

@@ -1,0 +1,115 @@
+/** An inspector on a real `node:http` server, and requests to it exactly as they are written. */
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { json } from "node:stream/consumers";
+import { onTestFinished } from "vitest";
+import type { InspectorAnswer, InspectorRequest, JsonReading, Mountable } from "../../../src/inspector/index.ts";
+
+export interface Mounted {
+  readonly port: number;
+  readonly origin: string;
+  ask(wish?: Wish): Promise<Response>;
+}
+
+export interface Wish {
+  readonly method?: string;
+  /** Default: the page. */
+  readonly url?: string;
+  /** Laid over `host`; undefined removes one, a list sends it several times. */
+  readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly body?: string;
+}
+
+export interface Response {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+  /** The body as JSON. */
+  json(): unknown;
+}
+
+/** Serves what `make` gives for an origin on loopback, until the test ends. */
+export async function mounted(make: (origin: string) => Mountable<IncomingMessage>): Promise<Mounted> {
+  let inspector: Mountable<IncomingMessage> | null = null;
+  const server = createServer((incoming, response) => {
+    if (inspector !== null) void answer(inspector, incoming, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const origin = `http://127.0.0.1:${port}`;
+  inspector = make(origin);
+  const { path } = inspector;
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { port, origin, ask: (wish = {}) => ask(port, { url: path, ...wish }) };
+}
+
+/** Headers that the page sends with a POST. */
+export const POST_HEADERS = { "content-type": "application/json", "x-oncehook-inspector": "1" };
+
+async function answer(
+  inspector: Mountable<IncomingMessage>,
+  incoming: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const gone = new AbortController();
+  response.on("close", () => gone.abort());
+  await send(await inspector.handle(converted(incoming, gone.signal)), response);
+}
+
+function converted(incoming: IncomingMessage, signal: AbortSignal): InspectorRequest<IncomingMessage> {
+  return {
+    method: incoming.method ?? "GET",
+    url: incoming.url ?? "/",
+    headers: incoming.headersDistinct,
+    native: incoming,
+    readJson: () =>
+      json(incoming).then(
+        (value): JsonReading => ({ ok: true, value }),
+        (): JsonReading => ({ ok: false, reason: "invalid" }),
+      ),
+    signal,
+  };
+}
+
+async function send({ status, headers, body }: InspectorAnswer, response: ServerResponse): Promise<void> {
+  response.writeHead(status, { ...headers });
+  if (typeof body === "string" || body instanceof Uint8Array) {
+    response.end(body);
+    return;
+  }
+  const chunks = body[Symbol.asyncIterator]();
+  response.on("close", () => void chunks.return?.());
+  for (let chunk = await chunks.next(); chunk.done !== true; chunk = await chunks.next()) response.write(chunk.value);
+  response.end();
+}
+
+function ask(port: number, { method = "GET", url = "/", headers = {}, body }: Wish): Promise<Response> {
+  const all = { host: `127.0.0.1:${port}`, ...headers };
+  const lines = Object.entries(all).flatMap(([name, value]) => linesOf(name, value));
+  return new Promise((resolve, reject) => {
+    const options = { host: "127.0.0.1", port, method, path: url, headers: lines.flat(), setHost: false, agent: false };
+    const asked = request(options, (incoming) => {
+      const chunks: Buffer[] = [];
+      incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
+      incoming.on("end", () => {
+        const text = Buffer.concat(chunks).toString();
+        resolve({
+          status: incoming.statusCode ?? 0,
+          headers: incoming.headers,
+          body: text,
+          json: () => JSON.parse(text) as unknown,
+        });
+      });
+    });
+    asked.on("error", reject);
+    asked.end(body);
+  });
+}
+
+function linesOf(name: string, value: string | readonly string[] | undefined): [string, string][] {
+  if (value === undefined) return [];
+  return typeof value === "string" ? [[name, value]] : value.map((one) => [name, one]);
+}
