@@ -1,0 +1,94 @@
+/** The inspector of an inbox, served on loopback as an application would: with an `authorize` whose answer a test can change. */
+import { copyFile } from "node:fs/promises";
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { nodeInspector, nodeWebhook } from "../../../../adapters/node.ts";
+import { createInspector, type Grant } from "../../../../src/inspector/index.ts";
+import type { Logger } from "../../../../src/internal/logger.ts";
+import { fillWithStories, liveReceiver, newFolder, type SceneReceiver } from "./scene.ts";
+
+export interface Desk {
+  /** `http://127.0.0.1:4711` */
+  readonly origin: string;
+  /** Of the page. */
+  readonly url: string;
+  readonly receiver: SceneReceiver;
+  /** What `authorize` answers; may be changed. */
+  grant: Grant;
+  /** How often it was asked. */
+  asked: number;
+  /** `POST /inspector/api/events 403`, of every request there was. */
+  readonly requests: string[];
+  /** What was told at level info and above. */
+  readonly told: Readonly<Record<string, unknown>>[];
+  close(): Promise<void>;
+}
+
+export interface DeskOptions {
+  readonly grant?: Grant;
+  /** Fills the inbox at a path. Default: with all stories. */
+  readonly fill?: (path: string) => Promise<void>;
+  /** Starts the receiver's worker, and lets it accept at `/webhooks`. Default true. */
+  readonly live?: boolean;
+}
+
+/** The end is the caller's, who may be a test, a benchmark or the maker of pictures. */
+export async function openDesk({
+  grant = { access: "reveal", by: "alex" },
+  fill = withStories,
+  live = true,
+}: DeskOptions = {}) {
+  const folder = await newFolder();
+  const path = join(folder.path, "inbox.db");
+  await fill(path);
+  const receiver = liveReceiver(path);
+  if (live) await receiver.start();
+  const server = createServer();
+  const origin = await listen(server);
+  const told: Record<string, unknown>[] = [];
+  const tell: Logger["info"] = (fields, message) => void told.push({ ...fields, message });
+  const inspector = createInspector<IncomingMessage>({
+    inbox: receiver.inbox,
+    origins: [origin],
+    logger: { debug() {}, info: tell, warn: tell, error: tell },
+    authorize: () => {
+      desk.asked += 1;
+      return desk.grant;
+    },
+  });
+  const desk: Desk = {
+    ...{ origin, url: `${origin}/inspector`, receiver, grant, asked: 0, requests: [], told },
+    async close() {
+      inspector.close();
+      server.close();
+      server.closeAllConnections();
+      await receiver.stop();
+      await folder.remove();
+    },
+  };
+  const [page, webhook] = [nodeInspector(inspector), nodeWebhook(receiver)];
+  server.on("request", (request, response) => {
+    response.once("close", () => desk.requests.push(`${request.method} ${request.url} ${response.statusCode}`));
+    (request.url === "/webhooks" ? webhook : page)(request, response);
+  });
+  return desk;
+}
+
+export async function listen(server: Server): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+let filled: Promise<string> | undefined;
+
+/** A copy of an inbox that is filled once in a process. */
+async function withStories(path: string): Promise<void> {
+  filled ??= newFolder().then(async (folder) => {
+    process.once("exit", () => void folder.remove());
+    const template = join(folder.path, "inbox.db");
+    await fillWithStories(template);
+    return template;
+  });
+  await copyFile(await filled, path);
+}
