@@ -4,9 +4,7 @@ import { useLive } from "./live.js";
 import { Dialog } from "./parts/dialog.js";
 import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
 
-/** @typedef {import("../api.ts").ActRefusal} ActRefusal */
-
-/** @type {Record<ActRefusal, string>} */
+/** @type {Record<import("../api.ts").ActRefusal, string>} */
 const REFUSALS = {
   not_found: "It is no longer in the inbox.",
   in_progress: "A worker is handling it now. Try again in a moment.",
@@ -15,11 +13,14 @@ const REFUSALS = {
   invalid_event: "The body is still no event to this version, or its secret does not vouch for it.",
 };
 
-/** Why something was not done, in plain words. @param {unknown} error @returns {string} */
-export function refusal(error) {
-  if (!(error instanceof ApiError)) return "Something went wrong on this page.";
-  return Object.entries(REFUSALS).find(([reason]) => reason === error.code)?.[1] ?? error.message;
-}
+/** What is said before each act: its verb, what it does, and whether it takes something away. @type {Record<string, [string, string, boolean?]>} */
+export const ACTS = {
+  replay: ["Replay", "Handlers get the event again, whatever came after it."],
+  discard: ["Discard", "No handler gets the event any more. What waits behind it goes on.", true],
+  unblock: ["Unblock", "The message goes on with its next event. The dead letter stays, and can still be replayed."],
+  replay_quarantined: ["Replay", "The body is parsed again, as after an upgrade, and accepted if it is an event now."],
+  discard_quarantined: ["Discard", "The body is set aside, and nobody is asked about it again.", true],
+};
 
 /** Null when it was done. @param {string} path @returns {Promise<{ reason: string, text: string } | null>} */
 export async function attempt(path) {
@@ -31,47 +32,30 @@ export async function attempt(path) {
   }
 }
 
-/** @type {((text: string) => void) | undefined} */
-let tell;
+/** Why something was not done, in plain words. @param {unknown} error @returns {string} */
+export function refusal(error) {
+  if (!(error instanceof ApiError)) return "Something went wrong on this page.";
+  return Object.entries(REFUSALS).find(([reason]) => reason === error.code)?.[1] ?? error.message;
+}
 
-/** Tells a result to everybody, also by voice: it stays until the next one, or until it is closed. @param {string} text */
+/** Lies over the page, so that nothing moves, and is there before it tells something: else it would not be read out. */
+const said = document.createElement("output");
+said.className = "said";
+document.body.append(said);
+const clear = () => {
+  said.textContent = "";
+};
+addEventListener("click", clear, true);
+addEventListener("hashchange", clear);
+
+/** Tells a result, also by voice; it stays until the next click or view. @param {string} text */
 export function say(text) {
-  tell?.(text);
-}
-
-/** It lies over the page, so that nothing moves, and is there before it tells something: else it would not be read out. */
-function makeRegion() {
-  const said = document.createElement("p");
-  said.setAttribute("role", "status");
-  const close = document.createElement("button");
-  close.type = "button";
-  close.textContent = "Close";
-  close.hidden = true;
-  const box = document.createElement("div");
-  box.className = "said";
-  box.append(said, close);
-  document.body.append(box);
-  /** @type {EventTarget | null} */
-  let before = null;
-  close.addEventListener("focus", (event) => {
-    before = event.relatedTarget;
+  clear();
+  // An equal text is only read again when it was gone before.
+  requestAnimationFrame(() => {
+    said.textContent = text;
   });
-  close.addEventListener("click", () => {
-    said.textContent = "";
-    close.hidden = true;
-    if (before instanceof HTMLElement) before.focus();
-  });
-  return (/** @type {string} */ text) => {
-    said.textContent = "";
-    close.hidden = false;
-    // An equal text is only read again when it was gone before.
-    requestAnimationFrame(() => {
-      said.textContent = text;
-    });
-  };
 }
-
-if (typeof document !== "undefined") tell = makeRegion();
 
 /** What whoever looks may do. @returns {{ canAct: boolean, canReveal: boolean }} */
 export function useAccess() {
@@ -79,63 +63,66 @@ export function useAccess() {
   return { canAct: access === "act" || access === "reveal", canReveal: access === "reveal" };
 }
 
-export const NO_ACTS = "You may look here, but not act.";
-
 /**
- * A button that opens something: it can be reached, and says why, when acting is not allowed. When it goes away while it is
- * focused, the focus goes to the next of its list.
+ * A button that opens a dialog. Without the right to act it can be reached, and says why it does nothing.
  *
- * @param {{ label: string, about?: string, danger?: boolean, disabled?: boolean, onPress: () => void }} props
+ * @param {{ label: string, about?: string, danger?: boolean, disabled?: boolean, ask: (close: () => void) => unknown }} props
  */
-export function ActTrigger({ label, about, danger, disabled, onPress }) {
+export function Asking({ label, about, danger, disabled, ask }) {
   const { canAct } = useAccess();
+  const [isOpen, setOpen] = useState(false);
   /** @type {import("./vendor/htm-preact.js").Ref<HTMLButtonElement | null>} */
   const button = useRef(null);
   useEffect(() => () => passFocusOn(button.current), []);
-  return html`<button
-    type="button"
-    ref=${button}
-    class=${danger ? "act danger" : "act"}
-    disabled=${disabled}
-    aria-disabled=${canAct ? null : "true"}
-    title=${canAct ? null : NO_ACTS}
-    onClick=${() => (canAct ? onPress() : say(NO_ACTS))}
-  >${label}${about ? html`<span class="sr-only"> ${about}</span>` : null}</button>`;
+  const not = canAct ? null : "You may look here, but not act.";
+  // A click in the dialog is none on the row that it belongs to.
+  return html`<button type="button" ref=${button} class=${danger ? "act danger" : "act"}
+      aria-disabled=${not || disabled ? "true" : null} title=${not} onClick=${() => (not ? say(not) : disabled || setOpen(true))}
+    >${label}${about && html`<span class="sr-only"> ${about}</span>`}</button>
+    ${isOpen && html`<span onClick=${(/** @type {Event} */ event) => event.stopPropagation()}>${ask(() => setOpen(false))}</span>`}`;
 }
 
-/** @param {HTMLElement | null} button */
+/** When a row goes away with the focus in it, the next one gets it. @param {HTMLElement | null} button */
 function passFocusOn(button) {
   if (button === null || document.activeElement !== button) return;
-  const row = button.closest("tr, li");
+  const row = button.closest("tr");
   const next = row?.nextElementSibling ?? row?.previousElementSibling;
   /** @type {HTMLElement | null | undefined} */
-  const target = next?.querySelector("button.act") ?? document.querySelector("main h1");
-  if (target?.tagName === "H1") target.tabIndex = -1;
+  const target = next?.querySelector("button.act") ?? document.querySelector("main");
   target?.focus({ preventScroll: true });
 }
 
 /**
  * One act: asked about, done, told.
  *
- * @param {{ path: string, label: string, about?: string, confirm: string, danger?: boolean, onDone?: () => void }} props
- *   `path` below the page, such as `api/events/7/replay`; `about` names the row for those who cannot see it; `confirm` says what
- *   will happen.
+ * @typedef {object} ActProps
+ * @property {string} path such as `api/events/7/replay`
+ * @property {string} label
+ * @property {string} [about] names the row for those who cannot see it
+ * @property {string} confirm what will happen, in a sentence
+ * @property {boolean} [danger]
+ * @property {() => void} [onDone] called after a refusal too, for what is shown is no longer so
+ * @param {ActProps} props
  */
-export function ActButton({ path, label, about, confirm, danger, onDone }) {
-  const [isOpen, setOpen] = useState(false);
-  return html`<${ActTrigger} label=${label} about=${about} danger=${danger} onPress=${() => setOpen(true)} />
-    ${isOpen && html`<${ActDialog} ...${{ path, label, about, confirm, danger, onDone }} onClose=${() => setOpen(false)} />`}`;
+export function ActButton(props) {
+  return html`<${Asking} ...${props} ask=${(/** @type {() => void} */ close) => html`<${Confirm} ...${props} onClose=${close} />`} />`;
 }
 
-/** @param {{ path: string, label: string, about?: string, confirm: string, danger?: boolean, onDone?: () => void, onClose: () => void }} props */
-function ActDialog({ path, label, about, confirm, danger, onDone, onClose }) {
+/** @param {{ act: string, of: string, about: string, onDone: () => void }} props `of` such as `events/7` */
+export function RowAct({ act, of, about, onDone }) {
+  const [label = act, confirm, danger] = ACTS[act] ?? [];
+  return html`<${ActButton} ...${{ label, confirm, danger, about, onDone }} path=${`api/${of}/${label.toLowerCase()}`} /> `;
+}
+
+/** @param {ActProps & { onClose: () => void }} props */
+function Confirm({ path, label, about, confirm, danger, onDone, onClose }) {
   const [isBusy, setBusy] = useState(false);
   const what = about ? `${label} ${about}` : label;
   const act = async () => {
     setBusy(true);
-    const result = await attempt(path);
+    const refused = await attempt(path);
     onClose();
-    say(result === null ? `${what}: done.` : `${what}: not done. ${result.text}`);
+    say(refused ? `${what}: not done. ${refused.text}` : `${what}: done.`);
     onDone?.();
   };
   return html`<${Dialog} title=${`${what}?`} onClose=${onClose}>

@@ -1,6 +1,42 @@
-/** Not there yet. */
+/** Who did what: the newest acts first. */
+import { get } from "../api.js";
+import { EventLink } from "../listed.js";
+import { useData } from "../live.js";
+import { Empty, ErrorNote } from "../parts/error.js";
+import { time } from "../parts/format.js";
+import { Table } from "../parts/table.js";
+import { href } from "../router.js";
 import { html } from "../vendor/htm-preact.js";
 
+/** @typedef {import("../../api.ts").AuditRecord} AuditRecord */
+
+/** @type {import("../parts/table.js").Column<AuditRecord>[]} */
+const COLUMNS = [
+  { name: "when", title: "When", cell: ({ at }) => time(at) },
+  { name: "who", title: "Who", cell: ({ by }) => html`<span title=${by}>${by}</span>` },
+  { name: "did", title: "Act", cell: ({ act }) => act.replaceAll("_", " ") },
+  { name: "what", title: "Detail", cell: ({ detail }) => linked(detail) },
+];
+
+/** `event 7`, `lane 7` and `quarantine 7` lead there. @param {string} detail */
+function linked(detail) {
+  const [, kind, id] = /^(event|lane|quarantine) (\d+)$/.exec(detail) ?? [];
+  if (kind === "event") return html`<${EventLink} id=${Number(id)} />`;
+  if (kind === undefined) return detail;
+  const [view, name] = kind === "lane" ? ["message", "message"] : ["quarantine", "quarantined body"];
+  return html`<a href=${href(view, Number(id))}>${name} ${id}</a>`;
+}
+
 export function AuditView() {
-  return html`<h1>AuditView</h1>`;
+  const { data, error, reload } = useData((signal) => get("api/audit", signal), []);
+  /** @type {readonly AuditRecord[] | null} */
+  const rows = data;
+  return html`<div class="head"><h1>Audit</h1></div>
+    <${ErrorNote} error=${error} onRetry=${reload} />
+    <div class="list acting">${
+      rows?.length === 0
+        ? html`<${Empty}>Nobody has acted yet.<//>`
+        : html`<${Table}
+      caption="Acts, the newest first" columns=${COLUMNS} rows=${rows ?? []} keyOf=${(/** @type {AuditRecord} */ { id }) => id} />`
+    }</div>`;
 }
