@@ -2,9 +2,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { NextFunction, Request, Response } from "express";
 import type { WebhookEvent } from "../src/index.ts";
+import type { Mountable } from "../src/inspector/index.ts";
 import { nodeWebhook } from "./node.ts";
 import { sendAnswer } from "./node-answer.ts";
 import { convert } from "./node-body.ts";
+import { sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
 import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
 import { checkWebhookOptions, type WebhookOptions, type WebhookReceiver } from "./webhook-options.ts";
 
@@ -71,4 +73,27 @@ export function expressVerify(
       next();
     });
   };
+}
+
+/**
+ * Makes a middleware that serves an inspector at its own `path`, as browsers ask for it, and leaves everything else to
+ * `next()`. Mount it with `app.use`, behind what tells `authorize` who asks, such as a session; a JSON parser may stand
+ * before it.
+ *
+ * @example
+ * app.use(expressInspector(inspector));
+ */
+export function expressInspector(
+  inspector: Mountable<Request>,
+): (request: Request, response: Response, next: NextFunction) => void {
+  return (request, response, next) => {
+    const url = request.originalUrl;
+    if (!isBelow(inspector.path, url)) return next();
+    const asked = toInspectorRequest({ native: request, request, response, url });
+    void inspector.handle(asked).then((answer) => sendInspectorAnswer(answer, request, response));
+  };
+}
+
+function isBelow(path: string, url: string): boolean {
+  return url.startsWith(path) && ["", "/", "?"].includes(url.charAt(path.length));
 }

@@ -1,9 +1,11 @@
 /** The adapter for Fastify 5. */
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { Answer, WebhookEvent } from "../src/index.ts";
+import { type Answer, refuseUnknownOptions, SetupError, type WebhookEvent } from "../src/index.ts";
+import type { InspectorAnswer, Mountable } from "../src/inspector/index.ts";
 import { sendAnswer } from "./node-answer.ts";
 import { readBody } from "./node-body.ts";
+import { isWhole, sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
 import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
 import {
   answerTo,
@@ -21,8 +23,8 @@ export interface FastifyWebhookOptions extends WebhookOptions<FastifyRequest> {
   readonly path: string;
 }
 
-/** What is in a plugin's options beside its own: Fastify's, and what this plugin adds to the common ones. */
-const OTHER_OPTIONS = ["receiver", "path", "prefix", "logLevel", "logSerializers"];
+/** What is in a plugin's options beside its own. */
+const FASTIFY_OPTIONS = ["prefix", "logLevel", "logSerializers"];
 
 /**
  * The Fastify plugin. It registers `path` for all methods in a scope of its own, so that the application's parsers stay as
@@ -35,7 +37,7 @@ const OTHER_OPTIONS = ["receiver", "path", "prefix", "logLevel", "logSerializers
  * await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
  */
 export async function fastifyWebhook(app: FastifyInstance, options: FastifyWebhookOptions): Promise<void> {
-  checkWebhookOptions("fastifyWebhook()", options, OTHER_OPTIONS);
+  checkWebhookOptions("fastifyWebhook()", options, ["receiver", "path", ...FASTIFY_OPTIONS]);
   // This scope is not wrapped in fastify-plugin, even if this plugin is: the raw parser must not leak to other routes.
   await app.register(async (scope) => {
     leaveBodiesUnread(scope);
@@ -85,9 +87,13 @@ export function fastifyVerify(
  * the scope of a plugin that is not wrapped in `fastify-plugin`; routes outside stay as they are.
  */
 export function leaveBodiesUnread(scope: FastifyInstance): void {
+  removeParsers(scope);
+  scope.addHook("onRequest", hideContentType);
+}
+
+function removeParsers(scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser("*", (_request, payload, done) => done(null, payload));
-  scope.addHook("onRequest", hideContentType);
 }
 
 /** Fastify answers 415 to a malformed Content-Type before any parser runs; the service promises none at all. */
@@ -97,8 +103,7 @@ function hideContentType(request: FastifyRequest, _reply: FastifyReply, done: ()
 }
 
 function convert(request: FastifyRequest): Conversion {
-  // A preParsing hook may have put another stream in the request's place; a GET comes without a parsed body.
-  const stream = request.body instanceof Readable ? request.body : request.raw;
+  const stream = bodyStream(request);
   return {
     method: request.method,
     headers: request.headers,
@@ -106,8 +111,60 @@ function convert(request: FastifyRequest): Conversion {
   };
 }
 
+/** A preParsing hook may have put another stream in the request's place; a GET comes without a parsed body. */
+function bodyStream({ body, raw }: FastifyRequest): Readable {
+  return body instanceof Readable ? body : raw;
+}
+
 function send(answer: Answer, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   if (!answer.close) return reply.code(answer.status).headers(answer.headers).send(answer.body);
   sendAnswer(answer, request.raw, reply.hijack().raw);
   return reply;
+}
+
+export interface FastifyInspectorOptions {
+  readonly inspector: Mountable<FastifyRequest>;
+}
+
+/**
+ * The Fastify plugin that serves an inspector at its own `path`, as browsers ask for it, in a scope of its own. Hooks of
+ * the surrounding scope run as on any route. Streams are written past `onSend`; `onResponse` and the log see them.
+ *
+ * @throws SetupError (as a rejection of the registration) `invalid_option` for an unknown option, or for a prefix that the
+ * inspector's path does not begin with
+ * @example
+ * await app.register(fastifyInspector, { inspector });
+ */
+export async function fastifyInspector(app: FastifyInstance, options: FastifyInspectorOptions): Promise<void> {
+  refuseUnknownOptions("fastifyInspector()", options, ["inspector", ...FASTIFY_OPTIONS]);
+  const { inspector } = options;
+  const path = pathBelow(app.prefix, inspector.path);
+  await app.register(async (scope) => {
+    removeParsers(scope);
+    for (const route of [path || "/", `${path}/*`]) {
+      scope.all(route, (request, reply) => {
+        void inspector.handle(inspectorRequest(request, reply)).then((answer) => sendShown(answer, request, reply));
+      });
+    }
+  });
+}
+
+/** The inspector's path without what Fastify puts before each route of a scope. */
+function pathBelow(prefix: string, path: string): string {
+  if (path === prefix || path.startsWith(`${prefix}/`)) return path.slice(prefix.length);
+  throw new SetupError(
+    "invalid_option",
+    `The inspector's path "${path}" is not below the prefix "${prefix}": give createInspector() the path that browsers ask for.`,
+  );
+}
+
+function inspectorRequest(request: FastifyRequest, reply: FastifyReply) {
+  const { raw, originalUrl: url } = request;
+  return toInspectorRequest({ native: request, request: raw, response: reply.raw, url, stream: bodyStream(request) });
+}
+
+function sendShown(answer: InspectorAnswer, request: FastifyRequest, reply: FastifyReply): void {
+  const { status, headers, body } = answer;
+  if (isWhole(answer) && request.raw.complete) void reply.code(status).headers(headers).send(body);
+  else sendInspectorAnswer(answer, request.raw, reply.hijack().raw);
 }

@@ -1,6 +1,8 @@
 /** The adapter for everything that speaks fetch: a `Request` in, a `Response` out. */
 import type { Answer, WebhookEvent } from "../src/index.ts";
+import type { Mountable } from "../src/inspector/index.ts";
 import { readRequestBody } from "./fetch-body.ts";
+import { answerOf } from "./fetch-inspector.ts";
 import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
 import {
   answerTo,
@@ -60,4 +62,15 @@ function convert(request: Request): Conversion {
 /** `answer` as a `Response`. */
 function toResponse(answer: Answer): Response {
   return new Response(answer.body, { status: answer.status, headers: answer.headers });
+}
+
+/**
+ * Makes the fetch handler of an inspector, for Hono and others. It answers every request itself, one outside of the
+ * inspector's path with 404, and never rejects.
+ *
+ * @example
+ * app.all("/inspector/*", (context) => inspect(context.req.raw));   // const inspect = fetchInspector(inspector)
+ */
+export function fetchInspector(inspector: Mountable<Request>): (request: Request) => Promise<Response> {
+  return (request) => answerOf(inspector, request);
 }

@@ -1,8 +1,9 @@
 /** The adapter for Next.js: app routes, pages API routes, and what a development reload needs. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Receiver, SetupError } from "../src/index.ts";
+import type { Mountable } from "../src/inspector/index.ts";
 import { logDrainFailure } from "./drain-failure.ts";
-import { fetchWebhook } from "./fetch.ts";
+import { fetchInspector, fetchWebhook } from "./fetch.ts";
 import { keepAcrossReloads } from "./next-reload.ts";
 import { nodeWebhook } from "./node.ts";
 import { checkWebhookOptions, type WebhookOptions } from "./webhook-options.ts";
@@ -21,6 +22,9 @@ export interface NextWebhookOptions extends WebhookOptions<Request> {
 /** A route handler of the app router. */
 export type NextRoute = (request: Request) => Promise<Response>;
 
+/** The exports of an app route. */
+export type NextRoutes = Readonly<Record<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS", NextRoute>>;
+
 /**
  * Makes the exports of an app route (`app/webhooks/route.ts`). Export GET too, and any other method, so that it gets the
  * receiver's 405. The file must also hold `export const runtime = "nodejs"`. Register the receiver's handlers first: on a
@@ -30,10 +34,7 @@ export type NextRoute = (request: Request) => Promise<Response>;
  * @example
  * export const { GET, POST, PUT } = nextWebhook(receiver);
  */
-export function nextWebhook<Tx>(
-  receiver: Receiver<Tx>,
-  options: NextWebhookOptions = {},
-): Readonly<Record<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS", NextRoute>> {
+export function nextWebhook<Tx>(receiver: Receiver<Tx>, options: NextWebhookOptions = {}): NextRoutes {
   checkWebhookOptions("nextWebhook()", options, ["drain"]);
   const { drain = "after", ...names } = options;
   if (drain !== "after" && drain !== "off")
@@ -45,6 +46,11 @@ export function nextWebhook<Tx>(
     if (drain === "after" && response.ok && !receiver.running) await drainAfterResponse(receiver);
     return response;
   };
+  return routesTo(route);
+}
+
+/** The same for every method, so that those without a meaning get their 405. */
+function routesTo(route: NextRoute): NextRoutes {
   return { GET: route, HEAD: route, POST: route, PUT: route, PATCH: route, DELETE: route, OPTIONS: route };
 }
 
@@ -89,4 +95,15 @@ export function nextPagesWebhook<Tx, Request extends IncomingMessage = IncomingM
       response.once("close", resolve);
       listener(request, response);
     });
+}
+
+/**
+ * Makes the exports of the app route that serves an inspector: `app/inspector/[[...path]]/route.ts` for the path
+ * `/inspector`. The file must also hold `export const runtime = "nodejs"` and `export const dynamic = "force-dynamic"`.
+ *
+ * @example
+ * export const { GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS } = nextInspector(inspector);
+ */
+export function nextInspector(inspector: Mountable<Request>): NextRoutes {
+  return routesTo(fetchInspector(inspector));
 }

@@ -1,6 +1,14 @@
-/** Writes an `Answer` to a Node response, and ends the connection of a request whose body was not read. */
+/** Writes an answer to a Node response, and ends the connection of a request whose body was not read. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Answer } from "../src/index.ts";
+
+/** What to send: an `Answer` of the receiver, for one. */
+export interface WholeAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array;
+  /** The body of the request was not read to its end. */
+  readonly close: boolean;
+}
 
 /** Of a body that no one will use, at most this is read, so that the sender sees the answer and not a reset. */
 const DRAIN_BYTES = 64 * 1024;
@@ -10,7 +18,7 @@ const DRAIN_CHUNK_BYTES = 1024;
 const DRAIN_IDLE_MS = 1_000;
 
 /** Writes `answer`. Does nothing when something else already answered or the sender is gone. Never throws. */
-export function sendAnswer(answer: Answer, request: IncomingMessage, response: ServerResponse): void {
+export function sendAnswer(answer: WholeAnswer, request: IncomingMessage, response: ServerResponse): void {
   if (response.headersSent || response.destroyed) return;
   if (answer.close) return sendAndClose(answer, request, response);
   response.writeHead(answer.status, answer.headers);
@@ -21,7 +29,7 @@ export function sendAnswer(answer: Answer, request: IncomingMessage, response: S
  * Writes the whole answer at once but ends it only after the drain: Node closes the socket when a response ends, and a
  * socket closed with bytes unread resets the connection, often before the sender has read the answer.
  */
-function sendAndClose(answer: Answer, request: IncomingMessage, response: ServerResponse): void {
+function sendAndClose(answer: WholeAnswer, request: IncomingMessage, response: ServerResponse): void {
   // HTTP/2 has no such header: there only the stream ends.
   const headers = request.httpVersionMajor > 1 ? answer.headers : { ...answer.headers, connection: "close" };
   response.writeHead(answer.status, headers);

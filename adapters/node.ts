@@ -1,7 +1,9 @@
 /** The adapter for `node:http`. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Mountable } from "../src/inspector/index.ts";
 import { sendAnswer } from "./node-answer.ts";
 import { convert } from "./node-body.ts";
+import { sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
 import { answerTo, checkWebhookOptions, type WebhookOptions, type WebhookReceiver } from "./webhook-options.ts";
 
 export type { WebhookOptions, WebhookReceiver };
@@ -23,5 +25,21 @@ export function nodeWebhook<Request extends IncomingMessage = IncomingMessage>(
     const answer = answerTo(receiver, convert(request), { request, options });
     if (answer instanceof Promise) void answer.then((settled) => sendAnswer(settled, request, response));
     else sendAnswer(answer, request, response);
+  };
+}
+
+/**
+ * Makes the listener of an inspector for `http.createServer`. It answers every request itself, one outside of the
+ * inspector's path with 404, and never throws.
+ *
+ * @example
+ * const server = createServer(nodeInspector(inspector));
+ */
+export function nodeInspector<Request extends IncomingMessage = IncomingMessage>(
+  inspector: Mountable<Request>,
+): (request: Request, response: ServerResponse) => void {
+  return (request, response) => {
+    const asked = toInspectorRequest({ native: request, request, response, url: request.url ?? "" });
+    void inspector.handle(asked).then((answer) => sendInspectorAnswer(answer, request, response));
   };
 }

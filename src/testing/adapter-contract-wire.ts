@@ -16,8 +16,12 @@ export interface WireConnection {
   send(bytes: string | Uint8Array): void;
   /** The next answer, interim ones (1xx) included. Rejects when the connection ends first, or after 10 s. */
   answer(options?: { readonly bodyless?: boolean }): Promise<WireAnswer>;
+  /** Resolves once this has come, of an answer that may have no end. Rejects as `answer` does. */
+  arrived(part: string | Uint8Array): Promise<void>;
   /** How the other side ended the connection: cleanly (FIN) or by a reset. Rejects after 10 s. */
   ended(): Promise<"end" | "reset">;
+  /** Reads nothing from now on. */
+  pause(): void;
   /** Sends FIN, and still reads. */
   finish(): void;
   /** Sends RST. */
@@ -37,7 +41,12 @@ export async function openConnection(port: number): Promise<WireConnection> {
   return {
     send: (bytes) => void socket.write(bytes),
     answer: (options = {}) => inbox.until(() => takeAnswer(inbox, options.bodyless === true), "an answer"),
+    arrived: (part) =>
+      inbox
+        .until(() => (inbox.bytes.includes(Buffer.from(part)) ? true : undefined), "what was waited for")
+        .then(() => {}),
     ended: () => inbox.until(() => inbox.end, "the end of the connection"),
+    pause: () => void socket.pause(),
     finish: () => void socket.end(),
     abort: () => void socket.resetAndDestroy(),
     close: () => void socket.destroy(),

@@ -1,0 +1,43 @@
+/** A fetch `Request` as the inspector takes it, and its answer as a `Response`. */
+import type { InspectorAnswer, InspectorRequest, JsonReading, Mountable } from "../src/inspector/index.ts";
+import { readRequestBody } from "./fetch-body.ts";
+import { bodyOf } from "./fetch-stream.ts";
+import { jsonOf, readingUpTo } from "./json-body.ts";
+
+/** Gives a request to the inspector. Never rejects. */
+export async function answerOf(inspector: Mountable<Request>, request: Request): Promise<Response> {
+  const gone = new AbortController();
+  const signal = AbortSignal.any([request.signal, gone.signal]);
+  const answer = await inspector.handle(toInspectorRequest(request, signal));
+  return toResponse(answer, request, { signal, gone: () => gone.abort() });
+}
+
+function toInspectorRequest(request: Request, signal: AbortSignal): InspectorRequest<Request> {
+  const { pathname, search } = new URL(request.url);
+  return {
+    method: request.method,
+    url: pathname + search,
+    headers: request.headers,
+    native: request,
+    readJson: (maxBytes) => readJson(request, maxBytes),
+    signal,
+  };
+}
+
+async function readJson(request: Request, maxBytes: number): Promise<JsonReading> {
+  return jsonOf(await readRequestBody(request, readingUpTo(maxBytes)));
+}
+
+function toResponse(
+  { status, headers, body }: InspectorAnswer,
+  { method }: Request,
+  ending: Parameters<typeof bodyOf>[1],
+): Response {
+  const init = { status, headers };
+  if (typeof body === "string" || body instanceof Uint8Array)
+    return new Response(method === "HEAD" ? null : Buffer.from(body), init);
+  const stream = bodyOf(body, ending);
+  if (method !== "HEAD") return new Response(stream, init);
+  ending.gone();
+  return new Response(null, init);
+}

@@ -1,0 +1,28 @@
+/** Whether a Node response can still be written, and how it is broken off: HTTP/1.1 and HTTP/2 differ in both. */
+import type { ServerResponse } from "node:http";
+import type { ServerHttp2Stream } from "node:http2";
+
+/** RFC 9113, section 7: INTERNAL_ERROR. */
+const INTERNAL_ERROR = 2;
+
+/** Whether nobody is there any more to read it. */
+export function isGone(response: ServerResponse): boolean {
+  return response.destroyed || http2Stream(response)?.destroyed === true;
+}
+
+/** Whether it was sent to its end; asked once it has closed. On HTTP/2 "finished" is also said of one that was reset. */
+export function wasSent(response: ServerResponse): boolean {
+  return response.writableEnded && response.writableFinished;
+}
+
+/** Ends it so that whoever reads it sees that it is not complete. Destroyed, a response on HTTP/2 would look complete. */
+export function breakOff(response: ServerResponse): void {
+  const stream = http2Stream(response);
+  if (stream === undefined) response.destroy();
+  else stream.close(INTERNAL_ERROR);
+}
+
+/** The responses of node:http2 have it, and the types of node:http know nothing of them. */
+function http2Stream(response: ServerResponse): ServerHttp2Stream | undefined {
+  return "stream" in response ? (response.stream as ServerHttp2Stream) : undefined;
+}

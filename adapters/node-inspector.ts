@@ -1,0 +1,70 @@
+/** A request of Node as the inspector takes it, and its answer on a Node response. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Readable } from "node:stream";
+import type { InspectorAnswer, InspectorRequest, JsonReading } from "../src/inspector/index.ts";
+import { endStream } from "./end-stream.ts";
+import { jsonLeft, jsonOf, readingUpTo } from "./json-body.ts";
+import { sendAnswer } from "./node-answer.ts";
+import { type KeptBody, readBody } from "./node-body.ts";
+import { isGone, wasSent } from "./node-ending.ts";
+import { sendStream } from "./node-stream.ts";
+
+/** What a framework knows of one request. */
+export interface NodeExchange<Native> {
+  /** Has what a parser before the inspector left. */
+  readonly native: Native & KeptBody;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** As it was asked for, with what routers have taken off. */
+  readonly url: string;
+  /** Where the body comes from, if something stands in the request's place. */
+  readonly stream?: Readable;
+}
+
+export function toInspectorRequest<Native>(exchange: NodeExchange<Native>): InspectorRequest<Native> {
+  const { native, request, response, url, stream = request } = exchange;
+  return {
+    method: request.method ?? "",
+    url,
+    headers: request.headers,
+    native,
+    readJson: (maxBytes) => readJson(stream, native, maxBytes),
+    signal: goneSignal(response),
+  };
+}
+
+async function readJson(stream: Readable, kept: KeptBody, maxBytes: number): Promise<JsonReading> {
+  const result = await readBody(stream, kept, readingUpTo(maxBytes));
+  if (!result.ok && result.reason === "already_parsed") return jsonLeft(kept.body, maxBytes);
+  return jsonOf(result);
+}
+
+/** Aborts when the response closes before it is complete. */
+function goneSignal(response: ServerResponse): AbortSignal {
+  const gone = new AbortController();
+  if (isGone(response)) gone.abort();
+  else response.once("close", () => wasSent(response) || gone.abort());
+  return gone.signal;
+}
+
+/** Whether the body is all there at once. */
+export function isWhole(answer: InspectorAnswer): answer is InspectorAnswer & { readonly body: string | Uint8Array } {
+  return typeof answer.body === "string" || answer.body instanceof Uint8Array;
+}
+
+/** Sends the answer. Does nothing when something else already answered or whoever asked is gone. Never throws. */
+export function sendInspectorAnswer(answer: InspectorAnswer, request: IncomingMessage, response: ServerResponse): void {
+  // A body that nobody read would stand in the way of the next request on the connection.
+  if (isWhole(answer)) return sendAnswer({ ...answer, close: !request.complete }, request, response);
+  const { status, headers, body } = answer as InspectorAnswer & { readonly body: AsyncIterable<string> };
+  const isWanted = !response.headersSent && !isGone(response);
+  if (isWanted) response.writeHead(status, headers);
+  if (isWanted && request.method !== "HEAD") {
+    // Before the first chunk: a page shows that it is connected.
+    response.flushHeaders();
+    void sendStream(body, response);
+    return;
+  }
+  endStream(body[Symbol.asyncIterator]());
+  if (isWanted) response.end();
+}

@@ -1,0 +1,63 @@
+/** The inspector behind Express 5 and 4: the contract, and what is its own. */
+import express5, { type Request } from "express";
+// @ts-expect-error express 4 is an alias without types of its own; those of Express 5 fit what is used here.
+import express4 from "express4";
+import supertest from "supertest";
+import { describe, expect, it, test } from "vitest";
+import { captureRawBody, expressInspector } from "../../adapters/express.ts";
+import { inspectorAdapterContract, type MakeInspectorServer } from "../../src/testing/inspector-adapter-contract.ts";
+import { inspectorAt } from "./inspectors.ts";
+import { serve } from "./serving.ts";
+
+describe.each([
+  ["5", express5],
+  ["4", express4 as typeof express5],
+])("expressInspector() on Express %s", (_version, express) => {
+  const makeServer: MakeInspectorServer<Request> = ({ inspector, bodyState }) => {
+    const app = express();
+    if (bodyState === "parsed") app.use(express.json());
+    if (bodyState === "captured") app.use(express.json({ verify: captureRawBody }));
+    app.use(expressInspector(inspector));
+    app.get("/other", (_request, response) => void response.send("other"));
+    return serve(app);
+  };
+  const count = inspectorAdapterContract({ test, expect, makeServer });
+
+  it("was held to the whole contract", () => {
+    expect(count).toBeGreaterThanOrEqual(23);
+  });
+
+  it("is mounted below a path, and in a router, with the path that browsers ask for", async () => {
+    const { inspector, seen } = inspectorAt<Request>("/admin/inspector");
+    const router = express.Router().use("/inspector", expressInspector(inspector));
+    const app = express().use("/admin", router);
+    await supertest(app).get("/admin/inspector/api/overview?a=b").expect(200);
+    await supertest(app).get("/admin/inspector").expect(200);
+    expect(seen.map(({ url }) => url)).toEqual(["/admin/inspector/api/overview?a=b", "/admin/inspector"]);
+  });
+
+  it("gives authorize Express's own request", async () => {
+    const { inspector, seen } = inspectorAt<Request>("/inspector");
+    const app = express().use((request, _response, next) => {
+      Object.assign(request, { user: "ada" });
+      next();
+    });
+    app.use(expressInspector(inspector));
+    await supertest(app).get("/inspector/").expect(200);
+    expect([seen[0]?.native.get("host")?.split(":")[0], seen[0]?.native]).toMatchObject(["127.0.0.1", { user: "ada" }]);
+  });
+
+  it("serves the whole site at the root", async () => {
+    const { inspector, seen } = inspectorAt<Request>("");
+    const app = express().use(expressInspector(inspector));
+    for (const path of ["/", "/api/overview", "/?a=b"]) await supertest(app).get(path).expect(200);
+    expect(seen.length).toBe(3);
+  });
+
+  it("takes no text for JSON that another parser left", async () => {
+    const { inspector } = inspectorAt<Request>("/inspector", async (request) => (await request.readJson(100)).ok);
+    const app = express().use(express.text({ type: "*/*" }), expressInspector(inspector));
+    const { text } = await supertest(app).post("/inspector/api/events").set("content-type", "a/b").send("{}");
+    expect(text).toBe("false");
+  });
+});

@@ -1,0 +1,134 @@
+/** The inspector behind `node:http` and HTTP/2: the contract, and what is its own. */
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { connect, createServer as createHttp2Server } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { describe, expect, it, test } from "vitest";
+import { nodeInspector } from "../../adapters/node.ts";
+import type { Mountable } from "../../src/inspector/index.ts";
+import { inspectorAdapterContract, type MakeInspectorServer } from "../../src/testing/inspector-adapter-contract.ts";
+import { inspectorAt } from "./inspectors.ts";
+import { bytesOf, serve } from "./serving.ts";
+
+type Prepared = IncomingMessage & { body?: unknown; rawBody?: unknown };
+
+const makeServer: MakeInspectorServer<IncomingMessage> = ({ inspector, bodyState }) => {
+  const inspect = nodeInspector(inspector);
+  return serve(async (request: Prepared, response) => {
+    const { pathname } = new URL(request.url ?? "", "http://a.example");
+    const isIts = /^\/inspector(?:\/|\?|$)/.test(request.url ?? "");
+    if (!isIts) return void response.writeHead(pathname === "/other" ? 200 : 404).end(pathname.slice(1));
+    if (bodyState !== "raw" && request.method === "POST") {
+      const bytes = await bytesOf(request);
+      if (bodyState === "captured") request.rawBody = bytes;
+      else request.body = JSON.parse(bytes.toString());
+    }
+    inspect(request, response);
+  });
+};
+
+describe("nodeInspector()", () => {
+  const count = inspectorAdapterContract({ test, expect, makeServer });
+
+  it("was held to the whole contract", () => {
+    expect(count).toBeGreaterThanOrEqual(23);
+  });
+
+  it("leaves an answer alone that something else gave first, and ends its own stream", async () => {
+    let end = () => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const iterator: AsyncIterator<string> = {
+      next: () => new Promise<never>(() => {}),
+      async return() {
+        end();
+        return { done: true, value: undefined };
+      },
+    };
+    const body = { [Symbol.asyncIterator]: () => iterator };
+    const inspector: Mountable<IncomingMessage> = {
+      path: "",
+      handle: async () => ({ status: 200, headers: {}, body }),
+    };
+    const inspect = nodeInspector(inspector);
+    const server = await serve((request, response) => {
+      response.writeHead(418).end("teapot");
+      inspect(request, response);
+    });
+    const answer = await fetch(`http://127.0.0.1:${server.port}/`);
+    expect([answer.status, await answer.text()]).toEqual([418, "teapot"]);
+    await ended;
+    await server.close();
+  });
+
+  it("tells of a sender who was gone before it was asked", async () => {
+    const { inspector, seen } = inspectorAt<IncomingMessage>("");
+    const inspect = nodeInspector(inspector);
+    const gone = new Promise<void>((resolve) => {
+      void serve(async (request, response) => {
+        response.destroy();
+        await once(response, "close");
+        inspect(request, response);
+        resolve();
+      }).then(({ port }) => fetch(`http://127.0.0.1:${port}/`).catch(() => {}));
+    });
+    await gone;
+    expect(seen[0]?.signal.aborted).toBe(true);
+  });
+});
+
+describe("nodeInspector() on HTTP/2", () => {
+  it("answers, reads JSON, sends a stream and ends it with its reader", async () => {
+    let end = () => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const inspector: Mountable<IncomingMessage> = {
+      path: "",
+      async handle({ method, url, readJson, signal }) {
+        if (method === "POST") {
+          const reading = await readJson(100);
+          return { status: 200, headers: { "content-type": "text/plain" }, body: JSON.stringify(reading) };
+        }
+        return { status: 200, headers: {}, body: url === "/fails" ? failing() : untilAborted(signal, end) };
+      },
+    };
+    const inspect = nodeInspector(inspector);
+    const server = createHttp2Server((request, response) =>
+      inspect(request as unknown as IncomingMessage, response as unknown as ServerResponse),
+    );
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const post = session.request({ ":method": "POST", ":path": "/" });
+    post.end('{"a":1}');
+    expect((await bytesOf(post)).toString()).toBe('{"ok":true,"value":{"a":1}}');
+    const large = session.request({ ":method": "POST", ":path": "/" });
+    large.end(" ".repeat(200));
+    expect((await bytesOf(large)).toString()).toBe('{"ok":false,"reason":"too_large"}');
+    const stream = session.request({ ":path": "/stream" });
+    const [chunk] = await once(stream, "data");
+    expect(`${chunk}`).toBe("first");
+    stream.close();
+    await ended;
+    const broken = session.request({ ":path": "/fails" });
+    await expect(bytesOf(broken)).rejects.toThrow();
+    session.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+});
+
+async function* untilAborted(signal: AbortSignal, ended: () => void): AsyncGenerator<string> {
+  try {
+    yield "first";
+    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  } finally {
+    ended();
+  }
+}
+
+async function* failing(): AsyncGenerator<string> {
+  yield "first";
+  throw new Error("the disk is gone");
+}
