@@ -1,0 +1,250 @@
+/** The drawing of a message: every story that a person may have to understand, told by a real store. */
+import { describe, expect, it } from "vitest";
+import type { Drawing } from "../../src/inspector/api.ts";
+import { drawMessage } from "../../src/inspector/drawing/draw-message.ts";
+import { GAP_WAIT_MS, openStory } from "./drawing/story.ts";
+
+/** `sequence: arrival → handling`, in the order of arrival. */
+const orders = ({ events }: Drawing) =>
+  events.map(({ sequence, arrival, handling }) => `${sequence}: ${arrival} → ${handling}`);
+const heldOf = ({ events }: Drawing, sequence: number) => events.find((one) => one.sequence === sequence)?.held;
+
+describe("drawMessage()", () => {
+  it("draws what came in order without holds and gaps", async () => {
+    const story = await openStory();
+    for (const sequence of [1, 2, 3]) {
+      await story.accept(sequence);
+      await story.run();
+    }
+    const drawing = await story.draw();
+    expect(orders(drawing)).toEqual(["1: 1 → 1", "2: 2 → 2", "3: 3 → 3"]);
+    expect(drawing.events.map(({ held }) => held)).toEqual([null, null, null]);
+    expect(drawing).toMatchObject({ gaps: [], end: { state: "ended", eventType: "message.delivery" } });
+    expect(drawing).toMatchObject({ from: story.at(0), to: story.at(6), now: story.at(6) });
+  });
+
+  it("draws what came in reverse, held until the last missing one arrived (DLV-10)", async () => {
+    const story = await openStory();
+    await story.accept(3);
+    await story.accept(2);
+    await story.accept(1);
+    for (let n = 0; n < 3; n++) await story.run();
+    const drawing = await story.draw();
+    expect(orders(drawing)).toEqual(["3: 1 → 3", "2: 2 → 2", "1: 3 → 1"]);
+    expect(heldOf(drawing, 3)).toEqual({ reason: "gap", from: 1, to: 2, since: story.at(0), until: story.at(2) });
+    expect(heldOf(drawing, 2)).toEqual({ reason: "gap", from: 1, to: 1, since: story.at(1), until: story.at(2) });
+    expect(heldOf(drawing, 1)).toBeNull();
+    const gap = { from: 1, to: 2, since: story.at(0), until: story.at(2), skipped: false, filledAt: null };
+    expect(drawing.gaps).toEqual([gap]);
+  });
+
+  it("draws a gap that was given up, and what came of it after all", async () => {
+    const story = await openStory();
+    await story.accept(1);
+    await story.run();
+    await story.accept(3);
+    await story.clock.advance(GAP_WAIT_MS);
+    await story.run();
+    await story.accept(2);
+    const drawing = await story.draw();
+    expect(orders(drawing)).toEqual(["1: 1 → 1", "3: 2 → 2", "2: 3 → null"]);
+    const until = story.at(3) + GAP_WAIT_MS;
+    expect(heldOf(drawing, 3)).toEqual({ reason: "gap", from: 2, to: 2, since: story.at(2), until });
+    const filledAt = until + 1_000;
+    expect(drawing.gaps).toEqual([{ from: 2, to: 2, since: story.at(2), until, skipped: true, filledAt }]);
+    expect(drawing.events[2]).toMatchObject({ late: true, state: "late", held: null });
+    expect(drawing.end).toEqual({ state: "ended", eventType: "message.delivery" });
+  });
+
+  it("still knows that an event came late when it was replayed", async () => {
+    const story = await openStory();
+    await story.accept(2);
+    await story.clock.advance(GAP_WAIT_MS);
+    await story.run();
+    await story.accept(1);
+    await story.act({ kind: "replay", event: 2 });
+    await story.run();
+    const drawing = await story.draw();
+    expect(orders(drawing)).toEqual(["2: 1 → 1", "1: 2 → 2"]);
+    expect(drawing.events[1]).toMatchObject({ late: true, replayed: true, state: "done", held: null });
+    expect(drawing.gaps).toMatchObject([{ from: 1, to: 1, skipped: true, filledAt: expect.any(Number) }]);
+  });
+
+  it("draws two stretches that were missing, one filled and one given up", async () => {
+    const story = await openStory();
+    await story.accept(5);
+    await story.accept(3);
+    await story.accept(2);
+    await story.accept(1);
+    for (let n = 0; n < 4; n++) await story.run();
+    await story.clock.advance(GAP_WAIT_MS);
+    expect(await story.run()).toBe(5);
+    const { gaps, events } = await story.draw();
+    expect(gaps).toMatchObject([
+      { from: 1, to: 3, since: story.at(0), until: story.at(3), skipped: false },
+      { from: 4, to: 4, since: story.at(0), skipped: true },
+    ]);
+    expect(events[0]?.held).toEqual({ reason: "gap", from: 1, to: 4, since: story.at(0), until: gaps[1]?.until });
+    expect(events[0]?.startedAt).toBe(gaps[1]?.until);
+  });
+
+  it("does not take two events of one sequence for a gap", async () => {
+    const story = await openStory();
+    await story.accept(1);
+    await story.accept(2);
+    await story.accept(1, { eventType: "message.other" });
+    for (let n = 0; n < 3; n++) await story.run();
+    const drawing = await story.draw();
+    expect(orders(drawing)).toEqual(["1: 1 → 1", "2: 2 → 3", "1: 3 → 2"]);
+    expect(drawing.gaps).toEqual([]);
+  });
+
+  it("draws a gap that is still waited for", async () => {
+    const story = await openStory();
+    await story.accept(1);
+    await story.run();
+    await story.accept(4);
+    await story.accept(6);
+    const drawing = await story.draw();
+    expect(drawing.gaps).toEqual([{ from: 2, to: 3, since: story.at(2), until: null, skipped: false, filledAt: null }]);
+    expect(heldOf(drawing, 4)).toEqual({ reason: "gap", from: 2, to: 3, since: story.at(2), until: null });
+    expect(heldOf(drawing, 6)).toEqual({ reason: "gap", from: 2, to: 3, since: story.at(3), until: null });
+    expect(drawing.end).toEqual({ state: "waiting", eventType: "message.failed" });
+    expect(drawing.to).toBe(drawing.now);
+  });
+
+  it("draws a gap before the first event, however wide it is", async () => {
+    const story = await openStory();
+    await story.accept(Number.MAX_SAFE_INTEGER);
+    expect((await story.draw()).gaps).toMatchObject([{ from: 1, to: Number.MAX_SAFE_INTEGER - 1, until: null }]);
+  });
+
+  it("counts duplicates and conflicts", async () => {
+    const story = await openStory();
+    await story.accept(1);
+    await story.accept(1);
+    await story.accept(1);
+    expect((await story.draw()).events).toMatchObject([{ duplicates: 2, conflict: false, arrival: 1 }]);
+  });
+
+  it("draws failed attempts and the one that succeeded; what came meanwhile waited for its turn", async () => {
+    const story = await openStory();
+    await story.accept(1);
+    await story.run("retry");
+    await story.accept(2);
+    expect(heldOf(await story.draw(), 2)).toEqual({
+      ...{ reason: "turn", from: null, to: null, since: story.at(2), until: null },
+    });
+    await story.clock.advance(9_000);
+    await story.run();
+    await story.run();
+    const drawing = await story.draw();
+    expect(drawing.events[0]).toMatchObject({ attemptCount: 2, state: "done", held: null });
+    expect(drawing.events[0]?.attempts).toEqual([
+      { attempt: 1, at: story.at(2), durationMs: 1_000, errorCode: "ECONNREFUSED", error: "No route" },
+    ]);
+    expect(heldOf(drawing, 2)).toEqual({
+      reason: "turn",
+      from: null,
+      to: null,
+      since: story.at(2),
+      until: story.at(13),
+    });
+    expect(drawing.end).toEqual({ state: "open", eventType: null });
+  });
+
+  it("draws a dead letter behind which the message went on", async () => {
+    const story = await openStory();
+    await story.accept(2, { sequence: 1 });
+    await story.run("dead");
+    await story.accept(3, { sequence: 2 });
+    await story.run();
+    const drawing = await story.draw();
+    expect(drawing.events[0]).toMatchObject({ state: "dead", attemptCount: 1, attempts: [{ attempt: 1 }] });
+    expect(drawing.end).toEqual({ state: "ended", eventType: "message.delivery" });
+  });
+
+  it("says that the end failed when its handler did", async () => {
+    const story = await openStory();
+    await story.accept(1);
+    await story.run();
+    await story.accept(3, { sequence: 2 });
+    await story.run("dead");
+    expect((await story.draw()).end).toEqual({ state: "failed", eventType: "message.delivery" });
+  });
+
+  it("draws what is blocked behind a dead letter, and that it went on once it was replayed", async () => {
+    const story = await openStory();
+    await story.accept(1);
+    await story.run("block");
+    await story.accept(2);
+    const blocked = await story.draw();
+    expect(heldOf(blocked, 2)).toEqual({ reason: "blocked", from: null, to: null, since: story.at(2), until: null });
+    expect(blocked.end).toEqual({ state: "blocked", eventType: "message.queued" });
+    await story.act({ kind: "replay", event: 1 });
+    await story.run();
+    await story.run();
+    const drawing = await story.draw();
+    expect(drawing.events[0]).toMatchObject({ replayed: true, state: "done", attemptCount: 2, handling: 1 });
+    expect(heldOf(drawing, 2)).toEqual({
+      reason: "turn",
+      from: null,
+      to: null,
+      since: story.at(2),
+      until: story.at(5),
+    });
+    expect(drawing.end).toEqual({ state: "open", eventType: null });
+  });
+
+  it("keeps the place of an event that was replayed after others were handled", async () => {
+    const story = await openStory();
+    for (const sequence of [1, 2]) {
+      await story.accept(sequence);
+      await story.run(sequence === 1 ? "dead" : "handled");
+    }
+    await story.act({ kind: "replay", event: 1 });
+    await story.run();
+    const drawing = await story.draw();
+    expect(orders(drawing)).toEqual(["1: 1 → 1", "2: 2 → 2"]);
+    // Its end is now that of the replay, which held nothing up.
+    expect(heldOf(drawing, 2)).toBeNull();
+  });
+
+  it("draws a discarded event, which was never handed out", async () => {
+    const story = await openStory();
+    await story.accept(1);
+    await story.accept(2);
+    await story.act({ kind: "discard", event: 1 });
+    await story.run();
+    const drawing = await story.draw();
+    expect(orders(drawing)).toEqual(["1: 1 → null", "2: 2 → 1"]);
+    expect(drawing).toMatchObject({ gaps: [], events: [{ state: "discarded", finishedAt: story.at(2) }, {}] });
+  });
+
+  it("draws an erased message as before", async () => {
+    const story = await openStory();
+    await story.accept(3, { sequence: 1 });
+    await story.run();
+    const before = await story.draw();
+    await story.act({ kind: "erase", subject: { messageId: "msg_1" } });
+    expect(await story.draw()).toEqual({ ...before, now: before.now + 1_000 });
+  });
+
+  it("ends an inbound message when it was handled", async () => {
+    const story = await openStory();
+    const key = { apiClientId: "client", tag: "inbound", messageId: "msg_1" } as const;
+    await story.accept(0, { lane: key, eventType: "message.inbound" });
+    expect((await story.draw()).end).toEqual({ state: "waiting", eventType: "message.inbound" });
+    await story.run("unhandled");
+    const drawing = await story.draw();
+    expect(drawing).toMatchObject({ gaps: [], end: { state: "ended", eventType: "message.inbound" } });
+    expect(drawing.events).toMatchObject([{ outcome: "unhandled", arrival: 1, handling: 1, held: null }]);
+  });
+
+  it("draws a lane that is empty by now as a point", async () => {
+    const story = await openStory();
+    await story.accept(1);
+    const lane = { ...(await story.lane()), events: [], status: "idle" as const };
+    expect(drawMessage(lane, 5)).toMatchObject({ from: 5, to: 5, events: [], gaps: [], end: { state: "open" } });
+  });
+});

@@ -1,0 +1,77 @@
+/** A message in a real store, whose story a test tells step by step; each step takes a second. */
+import { onTestFinished } from "vitest";
+import type { LaneRecord, NewEvent, OnDead, Outcome } from "../../../src/inbox/record.ts";
+import type { Act, InboxStore, Lease, Settle } from "../../../src/inbox/store.ts";
+import type { Drawing } from "../../../src/inspector/api.ts";
+import { drawMessage } from "../../../src/inspector/drawing/draw-message.ts";
+import { memoryStore } from "../../../src/stores/memory.ts";
+import { createFakeClock, type FakeClock } from "../../../src/testing/fake-clock.ts";
+import { contextOf, event, turn } from "../../stores/sqlite-turns.ts";
+
+export const GAP_WAIT_MS = 90_000;
+
+const TYPES = ["message.accepted", "message.queued", "message.sent", "message.delivery", "message.failed"];
+
+/** How a handler's run ends. */
+export type RunEnd = Outcome | "retry" | "dead" | "block" | "release";
+
+export interface Story {
+  readonly clock: FakeClock;
+  /** When second `n` of the story is. */
+  at(n: number): number;
+  /** A delivery comes. */
+  accept(sequence: number, wish?: Partial<NewEvent>): Promise<void>;
+  /** What is due is handed out, and a second later its handler ends. Answers the sequence; null when nothing is due. */
+  run(end?: RunEnd): Promise<number | null>;
+  act(act: Act): Promise<void>;
+  lane(): Promise<LaneRecord>;
+  draw(): Promise<Drawing>;
+}
+
+export async function openStory(lateEvents: "hand_out" | "record" = "record"): Promise<Story> {
+  const clock = createFakeClock();
+  const began = clock.now();
+  const store: InboxStore<never> = memoryStore({ volatile: true });
+  await store.open(contextOf({ clock }));
+  onTestFinished(() => store.close());
+  const lane = async () => {
+    const found = await store.lane(1);
+    if (found === null) throw new Error("Nothing has come yet.");
+    return found;
+  };
+  return {
+    clock,
+    at: (n) => began + n * 1_000,
+    async accept(sequence, wish = {}) {
+      const facts = { eventType: TYPES[sequence] ?? `message.step${sequence}`, gapWaitMs: GAP_WAIT_MS };
+      const times = { occurredAt: clock.now(), signedAt: clock.now() };
+      await store.step(
+        turn<never>({ accepts: [event("msg_1", sequence, { ...facts, ...times, ...wish })], lateEvents }),
+      );
+      await clock.advance(1_000);
+    },
+    async run(end = "handled") {
+      const claimed = await store.step(turn<never>({ claim: { limit: 1 } }));
+      await clock.advance(1_000);
+      const [lease] = claimed.leases;
+      if (lease === undefined) return null;
+      await store.step(turn<never>({ settles: [settleOf(lease, end)] }));
+      return lease.sequence;
+    },
+    async act(act) {
+      const result = await store.act(act, "ann");
+      if (!result.ok) throw new Error(result.reason);
+      await clock.advance(1_000);
+    },
+    lane,
+    draw: async () => drawMessage(await lane(), clock.now()),
+  };
+}
+
+function settleOf(lease: Lease, end: RunEnd): Settle<never> {
+  const failure = { code: "ECONNREFUSED", message: "No route", durationMs: 1_000 };
+  const onDead: OnDead = end === "block" ? "block" : "continue";
+  if (end === "handled" || end === "unhandled") return { kind: "complete", lease, outcome: end, effects: [] };
+  if (end === "retry") return { kind: "retry", lease, delayMs: 10_000, failure };
+  return end === "release" ? { kind: "release", lease, delayMs: 0 } : { kind: "dead", lease, failure, onDead };
+}
