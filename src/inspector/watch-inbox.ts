@@ -87,7 +87,8 @@ class InboxWatch implements Watch {
     this.#looking = null;
     this.#fingerprint = null;
     this.#settled = this.#begun;
-    if (this.#viewers.size > 0) this.#plan(Math.max(0, this.#startedAt + SOONEST_MS - this.#now()));
+    if (this.#viewers.size === 0) this.#plan();
+    else this.#plan(Math.max(0, this.#startedAt + SOONEST_MS - this.#now()));
   }
 
   close(): void {
