@@ -11,7 +11,7 @@ export interface Child {
 
 /** Starts `module` of this folder. Everything it needs goes through `ask`. */
 export function startChild(
-  module: "load" | "server" | "client-server" | "scale-worker",
+  module: "load" | "server" | "client-server" | "scale-worker" | "inspector-server",
   args: readonly string[] = [],
 ): Child {
   const child = fork(join(import.meta.dirname, `${module}.js`), args, { serialization: "advanced" });

@@ -12,6 +12,7 @@ import { clientGroup } from "./client.ts";
 import { emulatorGroup } from "./emulator.ts";
 import { footprintGroup } from "./footprint.ts";
 import { importGroup } from "./imports.ts";
+import { inspectorGroup } from "./inspector.ts";
 import { listenGroup } from "./listen.ts";
 import { millionGroup } from "./million.ts";
 import { postgresGroup } from "./postgres.ts";
@@ -28,6 +29,7 @@ const GROUPS: readonly Group[] = [
   handleGroup,
   listenGroup,
   telemetryGroup,
+  inspectorGroup,
   importGroup,
   emulatorGroup,
   clientGroup,

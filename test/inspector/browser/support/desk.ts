@@ -29,8 +29,10 @@ export interface DeskOptions {
   readonly grant?: Grant;
   /** Fills the inbox at a path. Default: with all stories. */
   readonly fill?: (path: string) => Promise<void>;
-  /** Starts the receiver's worker, and lets it accept at `/webhooks`. Default true. */
+  /** Starts the receiver's worker. Default true. */
   readonly live?: boolean;
+  /** Signs what comes to `/webhooks`. Default: `TEST_SECRET`. */
+  readonly secret?: string;
 }
 
 /** The end is the caller's, who may be a test, a benchmark or the maker of pictures. */
@@ -38,11 +40,12 @@ export async function openDesk({
   grant = { access: "reveal", by: "alex" },
   fill = withStories,
   live = true,
+  secret,
 }: DeskOptions = {}) {
   const folder = await newFolder();
   const path = join(folder.path, "inbox.db");
   await fill(path);
-  const receiver = liveReceiver(path);
+  const receiver = liveReceiver(path, secret);
   if (live) await receiver.start();
   const server = createServer();
   const origin = await listen(server);

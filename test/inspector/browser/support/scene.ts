@@ -43,10 +43,10 @@ export async function fillWithStories(path: string): Promise<void> {
 }
 
 /** The receiver of the present: its handlers do as they did in the story. */
-export function liveReceiver(path: string): SceneReceiver {
+export function liveReceiver(path: string, secret: string = TEST_SECRET): SceneReceiver {
   return withHandlers(
     createReceiver({
-      secrets: { current: TEST_SECRET, previous: { secret: PREVIOUS_SECRET, validUntil: Date.now() + 86_400_000 } },
+      secrets: { current: secret, previous: { secret: PREVIOUS_SECRET, validUntil: Date.now() + 86_400_000 } },
       store: sqliteStore(path),
       logger: silentLogger,
     }),
