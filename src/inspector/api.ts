@@ -207,6 +207,11 @@ export interface QuarantineDetail extends QuarantineShape {
   readonly revealed: boolean;
 }
 
+/** `GET api/groups`: dead letters that failed alike, the largest group first; 100 at most. */
+export type ErrorGroups = readonly ErrorGroup[];
+/** `GET api/audit?limit=…`: what was done, the newest first; 100 unless asked for others, 1,000 at most. */
+export type AuditList = readonly AuditRecord[];
+
 /**
  * What an act answers: `POST api/events/7/replay`, `…/discard`, `api/messages/7/unblock`, `…/release`,
  * `api/quarantine/7/replay`, `…/discard`. A refused one has status 409 (404 for `not_found`).
