@@ -2,106 +2,59 @@
 
 const MOUNT = new URL("../", import.meta.url);
 
-/** An answer from status 400 on, or none at all: then the status is 0 and the code `unreachable`. */
+/** An answer from status 400 on; none at all has status 0. `code` is that of the API, or why an act was refused. */
 export class ApiError extends Error {
-  /** @param {{ status: number, code: string, message: string }} answer `code` is that of the API, or why an act was refused. */
-  constructor({ status, code, message }) {
+  /** @param {number} status @param {string} code @param {string} message */
+  constructor(status, code, message) {
     super(message);
-    this.name = "ApiError";
     this.status = status;
     this.code = code;
   }
 }
 
-/**
- * @template T
- * @param {string} path such as `api/messages/7`
- * @param {AbortSignal} [signal]
- * @returns {Promise<T>}
- */
+/** @template T @param {string} path @param {AbortSignal} [signal] @returns {Promise<T>} */
 export async function get(path, signal) {
-  return (await ask(path, { signal })).json();
+  return (await ask(path, undefined, signal)).json();
 }
 
-/**
- * @template T
- * @param {string} path
- * @param {object} body
- * @param {AbortSignal} [signal]
- * @returns {Promise<T>}
- */
+/** @template T @param {string} path @param {object} body @param {AbortSignal} [signal] @returns {Promise<T>} */
 export async function post(path, body, signal) {
-  return (await ask(path, { body, signal })).json();
+  return (await ask(path, body, signal)).json();
 }
 
-/**
- * Reads an answer of one JSON value a line, and tells each as it comes.
- *
- * @template T
- * @param {string} path
- * @param {object} body
- * @param {(line: T) => void} onLine
- * @param {AbortSignal} [signal]
- */
+/** Reads one JSON value a line. @template T @param {string} path @param {object} body @param {(line: T) => void} onLine @param {AbortSignal} [signal] */
 export async function lines(path, body, onLine, signal) {
-  const answer = await ask(path, { body, signal });
-  const decoder = new TextDecoder();
+  await read(path, body, (line) => line && onLine(JSON.parse(line)), signal);
+}
+
+/** Tells each line of an answer as it comes. @param {string} path @param {object | undefined} body @param {(line: string) => void} onLine @param {AbortSignal} [signal] */
+export async function read(path, body, onLine, signal) {
+  const reader = (await ask(path, body, signal)).body?.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
-  for await (const chunk of chunksOf(answer)) {
-    const whole = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+  for (let part = await reader?.read(); part?.value !== undefined; part = await reader?.read()) {
+    const whole = (rest + part.value).split("\n");
     rest = whole.pop() ?? "";
-    for (const line of whole) if (line !== "") onLine(JSON.parse(line));
+    whole.forEach(onLine);
   }
-  if (rest !== "") onLine(JSON.parse(rest));
+  onLine(rest);
 }
 
-/** Saves an answer as a file. @param {string} path @param {object} body @param {string} name of the file */
+/** Saves an answer as a file. @param {string} path @param {object} body @param {string} name */
 export async function download(path, body, name) {
-  const url = URL.createObjectURL(await (await ask(path, { body })).blob());
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  const href = URL.createObjectURL(await (await ask(path, body)).blob());
+  Object.assign(document.createElement("a"), { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 10_000);
 }
 
-/** @param {string} path @returns {string} for what asks by itself, as an EventSource does */
-export function addressOf(path) {
-  return new URL(path, MOUNT).href;
-}
-
-/** @param {string} path @param {{ body?: object, signal?: AbortSignal | undefined }} request @returns {Promise<Response>} */
-async function ask(path, { body, signal }) {
-  /** @type {Record<string, string>} */
-  const headers = { "x-oncehook-inspector": "1", accept: "application/json" };
-  if (body !== undefined) headers["content-type"] = "application/json";
-  const method = body === undefined ? "GET" : "POST";
-  const init = { method, headers, body: body && JSON.stringify(body), signal: signal ?? null };
-  const answer = await fetch(new URL(path, MOUNT), init).catch(unreachable);
-  if (!answer.ok) throw await refusalOf(answer);
-  return answer;
-}
-
-/** @param {unknown} error @returns {never} */
-function unreachable(error) {
-  if (error instanceof Error && error.name === "AbortError") throw error;
-  throw new ApiError({ status: 0, code: "unreachable", message: "The inspector does not answer." });
-}
-
-/** @param {Response} answer @returns {Promise<ApiError>} */
-async function refusalOf(answer) {
-  const { status } = answer;
-  const said = await answer.json().catch(() => ({}));
-  const code = said?.error ?? said?.reason ?? "unknown";
-  return new ApiError({ status, code, message: said?.message ?? `The inspector answered with status ${status}.` });
-}
-
-/** An answer's body cannot be iterated in every browser. @param {Response} answer @returns {AsyncGenerator<Uint8Array>} */
-async function* chunksOf(answer) {
-  const reader = answer.body?.getReader();
-  for (;;) {
-    const read = await reader?.read();
-    if (read === undefined || read.done) return;
-    yield read.value;
-  }
+/** @param {string} path @param {object} [body] @param {AbortSignal} [signal] */
+async function ask(path, body, signal) {
+  const headers = { "x-oncehook-inspector": "1", "content-type": "application/json" };
+  const init = { method: body ? "POST" : "GET", headers, body: JSON.stringify(body), signal: signal ?? null };
+  const answer = await fetch(new URL(path, MOUNT), init).catch((error) => {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, "unreachable", "The inspector does not answer.");
+  });
+  if (answer.ok) return answer;
+  const { error, reason, message } = await answer.json().catch(() => ({}));
+  throw new ApiError(answer.status, error ?? reason, message ?? `The inspector answered with ${answer.status}.`);
 }

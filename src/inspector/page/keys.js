@@ -3,19 +3,26 @@ import { go } from "./router.js";
 import { useEffect } from "./vendor/htm-preact.js";
 
 const CHORD_MS = 1_500;
+const STEPS = new Map([
+  ["j", 1],
+  ["ArrowDown", 1],
+  ["k", -1],
+  ["ArrowUp", -1],
+]);
 
-/** @param {{ views: readonly { view: string, key: string }[], onHelp: () => void }} props */
-export function useKeys({ views, onHelp }) {
+/** @param {Readonly<Record<string, string>>} views by the key after `g` @param {() => void} onHelp */
+export function useKeys(views, onHelp) {
   useEffect(() => {
-    let chordAt = Number.NEGATIVE_INFINITY;
-    /** @param {KeyboardEvent} event */
-    const press = (event) => {
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isBusy(event.target)) return;
-      const isChord = event.timeStamp - chordAt < CHORD_MS;
-      chordAt = event.key === "g" ? event.timeStamp : Number.NEGATIVE_INFINITY;
-      const view = isChord ? views.find(({ key }) => key === event.key) : undefined;
-      if (view !== undefined) go(view.view);
-      else if (!act(event, onHelp)) return;
+    let chordAt = -CHORD_MS;
+    const press = (/** @type {KeyboardEvent} */ event) => {
+      const { key, timeStamp, target } = event;
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTaken(target)) return;
+      const view = timeStamp - chordAt < CHORD_MS ? views[key] : undefined;
+      chordAt = key === "g" ? timeStamp : -CHORD_MS;
+      if (view) go(view);
+      else if (key === "?") onHelp();
+      else if (key === "/") document.getElementById("search")?.focus();
+      else if (!step(STEPS.get(key), key, target)) return;
       event.preventDefault();
     };
     addEventListener("keydown", press);
@@ -23,30 +30,21 @@ export function useKeys({ views, onHelp }) {
   }, []);
 }
 
-/** @param {KeyboardEvent} event @param {() => void} onHelp @returns {boolean} whether the key means something */
-function act({ key, target }, onHelp) {
-  if (key === "?") onHelp();
-  else if (key === "/") document.getElementById("search")?.focus();
-  else if (key === "j" || key === "ArrowDown") return step(1, { key, target });
-  else if (key === "k" || key === "ArrowUp") return step(-1, { key, target });
-  else return false;
-  return true;
-}
-
-/** Arrows scroll the page, unless a row has the focus. @param {1 | -1} by @param {{ key: string, target: EventTarget | null }} event */
-function step(by, { key, target }) {
-  const rows = [...document.querySelectorAll("[data-row]")];
-  const at = rows.findIndex(
-    (row) => row === target || row.closest("tr")?.contains(target instanceof Node ? target : null),
-  );
+/** Arrows scroll the page unless a row has the focus. @param {number | undefined} by @param {string} key @param {unknown} target */
+function step(by, key, target) {
+  if (by === undefined) return false;
+  /** @type {NodeListOf<HTMLElement>} */
+  const found = document.querySelectorAll("[data-row]");
+  const rows = [...found];
+  const at = rows.findIndex((row) => target instanceof Node && (row.closest("tr") ?? row).contains(target));
   if (at < 0 && key.startsWith("Arrow")) return false;
-  const next = rows[at < 0 ? (by > 0 ? 0 : rows.length - 1) : at + by];
-  if (next instanceof HTMLElement || next instanceof SVGElement) next.focus();
+  const next = rows.at(at < 0 ? Math.min(by, 0) && -1 : Math.max(0, at + by));
+  next?.focus();
   return next !== undefined;
 }
 
-/** Keys belong to whoever writes, and to an open dialog. @param {EventTarget | null} target */
-function isBusy(target) {
-  if (document.querySelector("dialog[open]") !== null) return true;
-  return target instanceof HTMLElement && target.closest("input, select, textarea, [contenteditable]") !== null;
+/** Keys belong to whoever writes, and to an open dialog. @param {unknown} target */
+function isTaken(target) {
+  if (document.querySelector("dialog[open]")) return true;
+  return target instanceof Element && target.closest("input, select, textarea, summary") !== null;
 }

@@ -1,18 +1,16 @@
-/** What goes on while somebody looks: one live connection for the whole page, and data that is asked for again when it changed. */
-import { ApiError, addressOf, get } from "./api.js";
+/** What goes on while somebody looks: one live connection for the page, and data that is asked for again when it changed. */
+import { ApiError, get, read } from "./api.js";
 import { createReload } from "./reload.js";
 import { useEffect, useRef, useState } from "./vendor/htm-preact.js";
 
 /**
- * @typedef {import("../api.ts").Overview} Overview
- * @typedef {import("../api.ts").Sample} Sample
- * @typedef {import("../api.ts").StreamEvent} StreamEvent
+ * @import { History, Overview, Sample, StreamEvent } from "../api.ts"
  * @typedef {object} Live
  * @property {Overview | null} overview null until the first look
  * @property {number} changed grows whenever something in the inbox may have changed
  * @property {readonly Sample[]} samples of the last 15 minutes, the oldest first
  * @property {boolean} connected
- * @property {"unauthorized" | "closing" | null} ended why it is over for good
+ * @property {boolean} ended the right to look has ended
  */
 
 const KEPT_MS = 15 * 60_000;
@@ -20,123 +18,87 @@ const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 30_000;
 
 /** @type {Live} */
-let live = { overview: null, changed: 0, samples: [], connected: false, ended: null };
-/** @type {Set<() => void>} */
+let live = { overview: null, changed: 0, samples: [], connected: false, ended: false };
+/** @type {Set<(now: Live) => void>} */
 const listeners = new Set();
-/** @type {EventSource | null} */
-let source = null;
-let waitMs = FIRST_WAIT_MS;
-/** @type {ReturnType<typeof setTimeout> | undefined} */
-let retry;
+let lastChanged = -1;
 
-/** What is known live. @returns {Live} */
+/** @returns {Live} */
 export function useLive() {
-  const [, redraw] = useState(live);
+  const [, show] = useState(live);
   useEffect(() => {
-    const listener = () => redraw(live);
-    listeners.add(listener);
-    listener();
-    return () => {
-      listeners.delete(listener);
-    };
+    listeners.add(show);
+    show(live);
+    return () => void listeners.delete(show);
   }, []);
   return live;
-}
-
-/** Connects while the page is seen: a hidden one would hold one of the few connections that a browser has for a host. */
-export function startLive() {
-  document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
-  if (!document.hidden) connect();
-  get("api/history").then(
-    (/** @type {import("../api.ts").History} */ history) => tell({ samples: merged(history.samples, live.samples) }),
-    () => {},
-  );
-}
-
-/** @param {readonly Sample[]} before @param {readonly Sample[]} after @returns {readonly Sample[]} without twins, and without what is too old */
-export function merged(before, after) {
-  const [first] = after;
-  const all = [...(first ? before.filter(({ at }) => at < first.at) : before), ...after];
-  const from = (all.at(-1)?.at ?? 0) - KEPT_MS;
-  return all.filter(({ at }) => at >= from);
 }
 
 /** @param {Partial<Live>} news */
 function tell(news) {
   live = { ...live, ...news };
-  for (const listener of listeners) listener();
+  for (const show of listeners) show(live);
 }
 
-function connect() {
-  if (source !== null || live.ended !== null) return;
-  clearTimeout(retry);
-  source = new EventSource(addressOf("api/stream"));
-  source.onerror = () => reconnect();
-  source.onopen = () => {
-    waitMs = FIRST_WAIT_MS;
-    tell({ connected: true });
+/** Follows the stream while the page is seen: a hidden one would hold one of the few connections a browser has for a host. */
+export async function startLive() {
+  get("api/history").then(
+    (/** @type {History} */ { samples }) => tell({ samples: merged(samples, live.samples) }),
+    Object,
+  );
+  const onceTurned = (/** @type {(event: Event) => void} */ listener) => {
+    document.addEventListener("visibilitychange", listener, { once: true });
   };
-  for (const kind of ["message", "overview", "end"]) source.addEventListener(kind, hear);
+  for (let waitMs = FIRST_WAIT_MS; !live.ended; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+    if (document.hidden) await new Promise(onceTurned);
+    const leaving = new AbortController();
+    onceTurned(() => leaving.abort());
+    const hear = (/** @type {string} */ line) => {
+      if (!line.startsWith("data:")) return;
+      waitMs = FIRST_WAIT_MS;
+      take(JSON.parse(line.slice(5)));
+    };
+    await read("api/stream", undefined, hear, leaving.signal).catch((error) => {
+      if (error instanceof ApiError && [401, 403].includes(error.status)) tell({ ended: true });
+    });
+    tell({ connected: false });
+    if (!document.hidden) await new Promise((resolve) => setTimeout(resolve, waitMs));
+  }
 }
 
-/** @param {MessageEvent} message */
-function hear(message) {
-  /** @type {StreamEvent} */
-  const event = JSON.parse(message.data);
-  if (event.kind === "end") return finish(event.reason);
-  const { overview, sample } = event;
-  // The count begins anew when the application has: then too there is something new.
-  const changed = event.changed === lastChanged ? live.changed : live.changed + 1;
+/** @param {StreamEvent} event */
+function take(event) {
+  if (event.kind === "end") return tell({ connected: false, ended: event.reason === "unauthorized" });
+  // The count begins anew when the application does: then, too, there is something new.
+  const changed = live.changed + (event.changed === lastChanged ? 0 : 1);
   lastChanged = event.changed;
-  tell({ overview, changed, samples: merged(live.samples, [sample]), connected: true });
-}
-let lastChanged = -1;
-
-function disconnect() {
-  clearTimeout(retry);
-  source?.close();
-  source = null;
+  tell({ overview: event.overview, changed, samples: merged(live.samples, [event.sample]), connected: true });
 }
 
-/** An application that closes may come back, and a right that has ended may be given again: only the latter needs the person. */
-/** @param {"unauthorized" | "closing"} reason */
-function finish(reason) {
-  if (reason === "closing") return reconnect();
-  disconnect();
-  tell({ connected: false, ended: reason });
-}
-
-/** Not left to the browser, which gives up for good after an answer that is no stream. */
-function reconnect() {
-  disconnect();
-  tell({ connected: false });
-  if (document.hidden) return;
-  retry = setTimeout(async () => {
-    waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
-    const refusal = await get("api/overview").then(
-      () => null,
-      (error) => error,
-    );
-    if (refusal instanceof ApiError && (refusal.status === 401 || refusal.status === 403)) finish("unauthorized");
-    else if (refusal === null) connect();
-    else reconnect();
-  }, waitMs);
+/** Without twins, and without what is too old. @param {readonly Sample[]} before @param {readonly Sample[]} after */
+export function merged(before, after) {
+  const from = after[0]?.at ?? Number.POSITIVE_INFINITY;
+  const all = [...before.filter(({ at }) => at < from), ...after];
+  const last = all.at(-1)?.at ?? 0;
+  return all.filter(({ at }) => at >= last - KEPT_MS);
 }
 
 /**
- * Loads when `inputs` change, and again when the inbox has changed: at most once a second, never two at once, and none while the
- * tab is hidden. What was loaded stays until the next answer. A view of one thing is keyed by its id, so that none shows another's.
+ * Loads when `inputs` change, and again when the inbox has changed, unless `held`. What was loaded stays until the next answer:
+ * a view of one thing is keyed by its id, so that it never shows another's.
  *
  * @template T
  * @param {(signal: AbortSignal) => Promise<T>} load
  * @param {readonly unknown[]} inputs
- * @param {{ held?: boolean }} [options] `held` loads only when inputs change, until it is let go
+ * @param {{ held?: boolean }} [options]
  * @returns {{ data: T | null, error: unknown, loading: boolean, reload: () => void }}
  */
 export function useData(load, inputs, { held = false } = {}) {
-  /** @type {{ data: T | null, error: unknown, loading: boolean }} */
-  const empty = { data: null, error: null, loading: true };
-  const [state, setState] = useState(empty);
+  const [state, setState] = useState({
+    data: /** @type {T | null} */ (null),
+    error: /** @type {unknown} */ (null),
+    loading: true,
+  });
   const { changed } = useLive();
   const latest = useRef(load);
   latest.current = load;
@@ -144,15 +106,14 @@ export function useData(load, inputs, { held = false } = {}) {
     createReload({
       load: (/** @type {AbortSignal} */ signal) => latest.current(signal),
       isHidden: () => document.hidden,
-      tell: (/** @type {Partial<typeof empty>} */ news) => setState((before) => ({ ...before, ...news })),
+      tell: (/** @type {Partial<typeof state>} */ news) => setState((before) => ({ ...before, ...news })),
     }),
   );
-  useEffect(() => reload.now(), inputs);
   const seen = useRef(changed);
+  useEffect(reload.now, inputs);
   useEffect(() => {
-    if (held || changed === seen.current) return;
-    seen.current = changed;
-    reload.soon();
+    if (!held && changed !== seen.current) reload.soon();
+    if (!held) seen.current = changed;
   }, [changed, held]);
   useEffect(() => {
     document.addEventListener("visibilitychange", reload.seen);

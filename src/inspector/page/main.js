@@ -14,69 +14,67 @@ import { MessageView } from "./views/message.js";
 import { OverviewView } from "./views/overview.js";
 import { QuarantineView } from "./views/quarantine.js";
 
-/** @typedef {import("./router.js").Route} Route */
-
-/** In the order of the header; `g` and the key open it. */
-const VIEWS = [
-  { view: "events", title: "Events", key: "e", of: EventsView },
-  { view: "dead", title: "Dead letters", key: "d", of: DeadView },
-  { view: "quarantine", title: "Quarantine", key: "q", of: QuarantineView },
-  { view: "overview", title: "Overview", key: "o", of: OverviewView },
-  { view: "audit", title: "Audit", key: "a", of: AuditView },
-];
-const MESSAGE = { view: "message", title: "Message", key: "", of: MessageView };
+/** @type {Readonly<Record<string, [title: string, view: unknown]>>} */
+const VIEWS = {
+  events: ["Events", EventsView],
+  dead: ["Dead letters", DeadView],
+  quarantine: ["Quarantine", QuarantineView],
+  overview: ["Overview", OverviewView],
+  audit: ["Audit", AuditView],
+};
+const ALL = { ...VIEWS, message: ["Message", MessageView] };
+const BY_KEY = Object.fromEntries(Object.keys(VIEWS).map((view) => [view.charAt(0), view]));
 
 function Page() {
-  const route = useRoute();
+  const { view, id, params } = useRoute();
   const [isHelping, setHelping] = useState(false);
-  useKeys({ views: VIEWS, onHelp: () => setHelping(true) });
-  const open = [...VIEWS, MESSAGE].find(({ view }) => view === route.view) ?? VIEWS[0] ?? MESSAGE;
+  const help = () => setHelping(true);
+  useKeys(BY_KEY, help);
+  const name = view in ALL ? view : "events";
+  const [title, of] = Object.entries(ALL).find(([one]) => one === name)?.[1] ?? [];
+  const key = `${name}/${id ?? ""}`;
   useEffect(() => {
-    document.title = `${open.title}${route.id === null ? "" : ` ${route.id}`} · oncehook inspector`;
-  }, [open.title, route.id]);
-  return html`<a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
-    <${Header} view=${open.view} onHelp=${() => setHelping(true)} />
-    <main id="main" tabindex="-1"><${View} key=${`${open.view}/${route.id ?? ""}`} of=${open.of} route=${route} /></main>
+    document.title = `${title} ${id ?? ""} · oncehook inspector`;
+    // What was pressed has gone with its view, or its work is done.
+    if (document.activeElement?.matches("body, #search")) focusMain();
+  }, [key]);
+  return html`<a class="skip" href="#main" onClick=${focusMain}>Skip to the content</a>
+    <${Header} open=${name} onHelp=${help} />
+    <main id="main" tabindex="-1"><${View} key=${key} of=${of} id=${id} params=${params} /></main>
     ${isHelping && html`<${Keys} onClose=${() => setHelping(false)} />`}`;
 }
 
-/** Its address must not become a view's. @param {Event} event */
-function skip(event) {
-  event.preventDefault();
+/** Without its address, which would be taken for a view's. @param {Event} [event] */
+function focusMain(event) {
+  event?.preventDefault();
   document.getElementById("main")?.focus();
 }
 
-/** A view that fails takes nothing with it. @param {{ of: unknown, route: Route }} props */
-function View({ of, route }) {
+/** A view that fails takes nothing with it. @param {{ of: unknown }} props */
+function View({ of, ...props }) {
   const [error, again] = useErrorBoundary();
-  if (error != null) return html`<h1>This view failed</h1><${ErrorNote} error=${error} onRetry=${again} />`;
-  return html`<${of} id=${route.id} params=${route.params} />`;
+  if (error) return html`<h1>This view failed</h1><${ErrorNote} error=${error} onRetry=${again} />`;
+  return html`<${of} ...${props} />`;
 }
 
-/** @param {{ view: string, onHelp: () => void }} props */
-function Header({ view, onHelp }) {
-  const { overview } = useLive();
+/** @param {{ open: string, onHelp: () => void }} props */
+function Header({ open, onHelp }) {
+  const { overview, connected, ended } = useLive();
+  const { dead, quarantined: quarantine } = overview?.gauges ?? {};
   /** @type {Readonly<Record<string, number | undefined>>} */
-  const counts = { dead: overview?.gauges.dead, quarantine: overview?.gauges.quarantined };
+  const counts = { dead, quarantine };
+  const state = ended ? "Signed out" : connected ? "Live" : overview ? "Connection lost" : "Connecting";
   return html`<header class="page-header">
-    <p class="brand">oncehook <span class="place">${overview?.location ?? "inspector"}</span></p>
+    <p class="brand">oncehook <span class="muted">${overview?.location ?? "inspector"}</span></p>
     <${Search} />
-    <${Connection} />
-    <button type="button" class="quiet" aria-label="Keys" title="Keys (?)" onClick=${onHelp}>?</button>
-    <nav aria-label="Views">
-      ${VIEWS.map(
-        (one) => html`<a key=${one.view} href=${href(one.view)} aria-current=${one.view === view ? "page" : null}>
-          ${one.title}${counts[one.view] === undefined ? null : html` <span class="count">${count(counts[one.view] ?? 0)}</span>`}
-        </a>`,
-      )}
-    </nav>
+    <p class=${`connection ${connected ? "good" : "warn"}`} role="status">${state}</p>
+    <button type="button" class="quiet" aria-label="Keys" onClick=${onHelp}>?</button>
+    <nav aria-label="Views">${Object.entries(VIEWS).map(
+      ([view, [title]]) => html`<a key=${view} href=${href(view)} aria-current=${view === open ? "page" : null}>
+        ${title}${counts[view] !== undefined && html` <span class="muted">${count(counts[view])}</span>`}
+      </a>`,
+    )}</nav>
   </header>`;
-}
-
-function Connection() {
-  const { connected, ended, overview } = useLive();
-  const said = ended ? "Signed out" : connected ? "Live" : overview === null ? "Connecting" : "Connection lost";
-  return html`<p class=${`connection ${connected ? "good" : "warn"}`} role="status" aria-live="polite">${said}</p>`;
 }
 
 /** @param {{ onClose: () => void }} props */
@@ -85,9 +83,8 @@ function Keys({ onClose }) {
     ["/", "Search"],
     ["j k ↓ ↑", "Next and previous row"],
     ["Enter", "Open the row"],
-    ...VIEWS.map(({ key, title }) => [`g ${key}`, title]),
+    ...Object.entries(BY_KEY).map(([key, view]) => [`g ${key}`, VIEWS[view]?.[0]]),
     ["?", "This list"],
-    ["Esc", "Close a dialog"],
   ];
   return html`<${Dialog} title="Keys" onClose=${onClose}>
     <dl class="keys">${rows.map(([keys, does]) => html`<div key=${keys}><dt><kbd>${keys}</kbd></dt><dd>${does}</dd></div>`)}</dl>
@@ -95,7 +92,7 @@ function Keys({ onClose }) {
 }
 
 const root = document.getElementById("page");
-if (root !== null) {
+if (root) {
   root.textContent = "";
   startLive();
   render(html`<${Page} />`, root);

@@ -1,4 +1,4 @@
-/** When data is asked for again: at once when what is asked for has changed, else at most once a second, and never two at once. */
+/** When data is asked for again: at once when the question is another, else at most once a second, and never two at once. */
 
 const PAUSE_MS = 1_000;
 
@@ -17,49 +17,40 @@ export function createReload({ load, isHidden, tell }) {
   let isWanted = false;
   let endedAt = Number.NEGATIVE_INFINITY;
 
-  /** Another question: what was asked before no longer matters. */
-  const now = () => {
-    under?.abort();
+  const stop = () => {
     clearTimeout(timer);
     timer = undefined;
-    void run();
+    under?.abort();
+    under = null;
   };
-
-  const run = async () => {
+  /** What was asked before no longer matters. */
+  const now = () => {
+    stop();
+    isWanted = false;
     const mine = new AbortController();
     under = mine;
-    isWanted = false;
     tell({ loading: true });
-    const news = await Promise.resolve(load(mine.signal)).then(
-      (data) => ({ data, error: null, loading: false }),
-      (error) => ({ error, loading: false }),
+    const end = (/** @type {{ data?: T, error: unknown }} */ news) => {
+      if (under !== mine) return;
+      under = null;
+      endedAt = performance.now();
+      tell({ ...news, loading: false });
+      seen();
+    };
+    load(mine.signal).then(
+      (data) => end({ data, error: null }),
+      (error) => end({ error }),
     );
-    // Overtaken by another question, or nobody listens any more.
-    if (under !== mine) return;
-    under = null;
-    endedAt = performance.now();
-    tell(news);
-    if (isWanted) soon();
   };
-
-  /** The same question, because the answer may have changed. */
+  /** The answer may have changed. */
   const soon = () => {
     isWanted = true;
-    if (under !== null || timer !== undefined || isHidden()) return;
+    if (under || timer || isHidden()) return;
     timer = setTimeout(now, Math.max(0, endedAt + PAUSE_MS - performance.now()));
   };
-
-  return {
-    now,
-    soon,
-    /** It may have been hidden, and is seen again. */
-    seen: () => {
-      if (isWanted) soon();
-    },
-    stop: () => {
-      clearTimeout(timer);
-      under?.abort();
-      under = null;
-    },
+  /** After a time in which nothing was asked. */
+  const seen = () => {
+    if (isWanted) soon();
   };
+  return { now, soon, seen, stop };
 }

@@ -1,40 +1,29 @@
-/** Which view is open: the address after `#`. A number or a text never goes in there, for it would stay in the browser's history. */
+/** Which view is open: what follows `#`. No number goes in there, for it would stay in the browser's history. */
 import { useEffect, useState } from "./vendor/htm-preact.js";
 
-/** @typedef {{ view: string, id: number | null, params: Readonly<Record<string, string>> }} Route */
+/** @typedef {Readonly<Record<string, string | number | null | undefined>>} Params */
 
-/** `#/message/7?event=3` @param {string} hash @returns {Route} */
+/** `#/message/7?event=3` @param {string} hash */
 export function parseHash(hash) {
   const [path = "", query = ""] = hash.replace(/^#?\/?/, "").split("?", 2);
-  const [view, rawId = ""] = path.split("/");
-  const id = /^\d{1,15}$/.test(rawId) ? Number(rawId) : null;
-  return { view: view || "events", id, params: Object.fromEntries(new URLSearchParams(query)) };
+  const [view, id = ""] = path.split("/");
+  /** @type {Readonly<Record<string, string>>} */
+  const params = Object.fromEntries(new URLSearchParams(query));
+  return { view: view || "events", id: /^\d{1,15}$/.test(id) ? Number(id) : null, params };
 }
 
-/**
- * @param {string} view
- * @param {number | null} [id]
- * @param {Readonly<Record<string, string | number | null | undefined>>} [params] empty ones are left out
- * @returns {string}
- */
+/** Params without a value are left out. @param {string} view @param {number | null} [id] @param {Params} [params] */
 export function href(view, id = null, params = {}) {
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(params)) if (value != null && value !== "") query.set(name, `${value}`);
-  return `#/${view}${id === null ? "" : `/${id}`}${query.size > 0 ? `?${query}` : ""}`;
+  const given = Object.entries(params).filter(([, value]) => value != null && value !== "");
+  const query = `${new URLSearchParams(given.map(([name, value]) => [name, `${value}`]))}`;
+  return `#/${view}${id === null ? "" : `/${id}`}${query && `?${query}`}`;
 }
 
-/**
- * Opens a view.
- *
- * @param {string} view
- * @param {number | null} [id]
- * @param {Readonly<Record<string, string | number | null | undefined>>} [params]
- */
+/** Opens a view. @param {string} view @param {number | null} [id] @param {Params} [params] */
 export function go(view, id, params) {
   location.hash = href(view, id, params);
 }
 
-/** @returns {Route} */
 export function useRoute() {
   const [hash, setHash] = useState(() => location.hash);
   useEffect(() => {

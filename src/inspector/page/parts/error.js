@@ -3,7 +3,7 @@ import { html } from "../vendor/htm-preact.js";
 
 /** @param {{ error: unknown, onRetry?: () => void }} props nothing without an error */
 export function ErrorNote({ error, onRetry }) {
-  if (error == null) return null;
+  if (!error) return null;
   return html`<p class="note bad" role="alert">
     ${error instanceof Error ? error.message : "Something went wrong on this page."}
     ${onRetry && html` <button type="button" onClick=${onRetry}>Try again</button>`}

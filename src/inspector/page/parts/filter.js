@@ -1,50 +1,43 @@
 /** What the filters of the live list mean: the address' words in, the API's query out. */
 
-/** Seven digits and more, also grouped, may be somebody's number: it stays in memory, and the address has its place there. */
+/** Seven digits and more may be somebody's number: it stays in memory, and the address tells its place there. */
 const NUMBER = /\d(?:[\s().-]{0,3}\d){6,}/;
 const LAST_OF_MINUTE_MS = 59_999;
-const OUTCOMES = ["handled", "unhandled"];
 
 /** @type {string[]} */
 const kept = [];
 
-/** @param {string} name @param {string} text @returns {string} what may stand in the address for it */
+/** What may stand in the address for it. @param {string} name @param {string} text */
 export function toAddress(name, text) {
-  const isPrivate = name === "peer" || (["message", "reference"].includes(name) && NUMBER.test(text));
-  if (text === "" || !isPrivate) return text;
+  if (!text || (name !== "peer" && !NUMBER.test(text)) || name === "from" || name === "to") return text;
   if (!kept.includes(text)) kept.push(text);
   return `*${kept.indexOf(text)}`;
 }
 
-/** @param {string} text @returns {string} empty for what another page kept */
+/** Empty for what another page kept. @param {string} text */
 export function fromAddress(text) {
   return /^\*\d+$/.test(text) ? (kept[Number(text.slice(1))] ?? "") : text;
 }
 
-/**
- * An `EventQuery` without page and limit.
- *
- * @param {Readonly<Record<string, string>>} params those of the address
- * @returns {Record<string, unknown>}
- */
-export function queryOf(params) {
-  const { state = "", type, message, reference, peer, error, from, to, late, conflict } = params;
-  const isOutcome = OUTCOMES.includes(state);
+/** An `EventQuery` without page and limit. @param {Readonly<Record<string, string>>} params those of the address */
+export function queryOf({ state, from, to, late, conflict, ...params }) {
+  const text = (/** @type {string} */ name) => fromAddress(params[name] ?? "");
+  const isOutcome = ["handled", "unhandled"].includes(state ?? "");
   const query = {
-    states: state === "" ? "" : [isOutcome ? "done" : state],
-    outcome: isOutcome ? state : "",
-    eventType: type,
-    messageId: message,
-    externalReference: reference,
-    peer,
-    errorCode: error,
-    late: late && late === "yes",
-    conflict: conflict && conflict === "yes",
+    states: state && [isOutcome ? "done" : state],
+    outcome: isOutcome && state,
+    eventType: text("type"),
+    messageId: text("message"),
+    externalReference: text("reference"),
+    peer: text("peer"),
+    errorCode: text("error"),
+    late: late && { is: late === "yes" },
+    conflict: conflict && { is: conflict === "yes" },
     acceptedFrom: from && Date.parse(from),
     acceptedTo: to && Date.parse(to) + LAST_OF_MINUTE_MS,
   };
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
+  const given = Object.entries(query).filter(([, value]) => value);
   return Object.fromEntries(
-    given.map(([name, value]) => [name, typeof value === "string" ? fromAddress(value) : value]),
+    given.map(([name, value]) => [name, typeof value === "object" && "is" in value ? value.is : value]),
   );
 }

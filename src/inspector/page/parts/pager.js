@@ -2,16 +2,11 @@
 import { html } from "../vendor/htm-preact.js";
 
 /** @param {{ onNewest?: (() => void) | null, onPrevious?: (() => void) | null, onNext?: (() => void) | null, children?: unknown }} props null for what there is not */
-export function Pager({ onNewest = null, onPrevious = null, onNext = null, children }) {
+export function Pager({ onNewest, onPrevious, onNext, children }) {
+  // Not disabled: the focus would be lost at the end of the list.
+  const step = (/** @type {string} */ name, /** @type {(() => void) | null | undefined} */ press) =>
+    html`<button type="button" aria-disabled=${press ? null : "true"} onClick=${() => press?.()}>${name}</button>`;
   return html`<nav class="pager" aria-label="Pages">
-    <span class="pager-shown">${children}</span>
-    <${Step} onPress=${onNewest}>Newest<//>
-    <${Step} onPress=${onPrevious}>Previous<//>
-    <${Step} onPress=${onNext}>Next<//>
+    ${children && html`<span class="muted">${children}</span>`}${step("Newest", onNewest)}${step("Previous", onPrevious)}${step("Next", onNext)}
   </nav>`;
-}
-
-/** It stays focusable at the end of the list, so that the focus is not lost there. @param {{ onPress: (() => void) | null, children?: unknown }} props */
-function Step({ onPress, children }) {
-  return html`<button type="button" aria-disabled=${onPress === null ? "true" : null} onClick=${() => onPress?.()}>${children}</button>`;
 }

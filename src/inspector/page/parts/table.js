@@ -2,55 +2,38 @@
 import { html } from "../vendor/htm-preact.js";
 
 /**
+ * `name` makes the class `c-…`, for its width; what is `lesser` is left out where there is little room.
+ *
  * @template Row
- * @typedef {object} Column
- * @property {string} name of the class `c-…`, which gives it its width
- * @property {string} title
- * @property {(row: Row) => unknown} cell
- * @property {boolean} [lesser] left out where there is little room
+ * @typedef {{ name: string, title: string, cell: (row: Row) => unknown, lesser?: boolean }} Column
  */
 
 /**
- * The first column is the row's link: it opens by Enter, and by a click anywhere in the row.
+ * The first column is the row's link, if it leads somewhere: by Enter, and by a click anywhere in the row.
  *
  * @template Row
- * @param {object} props
- * @param {string} props.caption what the list is, for those who cannot see it
- * @param {readonly Column<Row>[]} props.columns
- * @param {readonly Row[]} props.rows
- * @param {(row: Row, index: number) => string | number} props.keyOf
- * @param {(row: Row) => string | null} [props.hrefOf] none: a row that leads nowhere
+ * @param {{ caption: string, columns: readonly Column<Row>[], rows: readonly Row[], keyOf: (row: Row, index: number) => string | number, hrefOf?: (row: Row) => string | null }} props
  */
 export function Table({ caption, columns, rows, keyOf, hrefOf }) {
+  const classOf = (/** @type {Column<Row>} */ { name, lesser }) => `c-${name}${lesser ? " lesser" : ""}`;
+  const line = (/** @type {Row} */ row, /** @type {number} */ at) => {
+    const href = hrefOf?.(row);
+    return html`<tr key=${keyOf(row, at)} class=${href && "opens"} onClick=${(/** @type {MouseEvent} */ event) => href && open(event, href)}>
+      ${columns.map((column, index) => {
+        const cell = column.cell(row);
+        return html`<td class=${classOf(column)}>${href && index === 0 ? html`<a href=${href} data-row>${cell}</a>` : cell}</td>`;
+      })}
+    </tr>`;
+  };
   return html`<table>
     <caption class="sr-only">${caption}</caption>
-    <thead><tr>${columns.map((column) => html`<th key=${column.name} scope="col" class=${classOf(column)}>${column.title}</th>`)}</tr></thead>
-    <tbody>
-      ${rows.map((row, index) => html`<${TableRow} key=${keyOf(row, index)} columns=${columns} row=${row} href=${hrefOf?.(row) ?? null} />`)}
-    </tbody>
+    <thead><tr>${columns.map((column) => html`<th scope="col" class=${classOf(column)}>${column.title}</th>`)}</tr></thead>
+    <tbody>${rows.map(line)}</tbody>
   </table>`;
 }
 
-/** @template Row @param {{ columns: readonly Column<Row>[], row: Row, href: string | null }} props */
-function TableRow({ columns, row, href }) {
-  return html`<tr class=${href === null ? "" : "opens"} onClick=${(/** @type {MouseEvent} */ event) => open(event, href)}>
-    ${columns.map((column, index) => {
-      const cell = column.cell(row);
-      const isLink = index === 0 && href !== null;
-      return html`<td key=${column.name} class=${classOf(column)}>${isLink ? html`<a href=${href} data-row>${cell}</a>` : cell}</td>`;
-    })}
-  </tr>`;
-}
-
-/** What can be pressed in a row does its own work, and whoever marks a text wants to copy it. */
-/** @param {MouseEvent} event @param {string | null} href */
-function open(event, href) {
-  if (href === null || !(event.target instanceof Element)) return;
-  if (event.target.closest("a, button, input, label") !== null || getSelection()?.isCollapsed === false) return;
-  location.hash = href;
-}
-
-/** @param {Column<any>} column */
-function classOf({ name, lesser }) {
-  return lesser ? `c-${name} lesser` : `c-${name}`;
+/** But what can be pressed does its own work, and whoever marks a text wants to copy it. @param {MouseEvent} event @param {string} href */
+function open({ target }, href) {
+  const isOther = target instanceof Element && target.closest("a, button, input, label");
+  if (!isOther && getSelection()?.isCollapsed !== false) location.hash = href;
 }

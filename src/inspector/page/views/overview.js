@@ -7,115 +7,103 @@ import { Table } from "../parts/table.js";
 import { href } from "../router.js";
 import { html } from "../vendor/htm-preact.js";
 
-/** @typedef {import("../../api.ts").Overview} Overview @typedef {import("../../api.ts").Sample} Sample */
+/** @import { Overview, Sample } from "../../api.ts" */
+/** @typedef {[name: string, value: string | number | undefined, href?: string, isBad?: boolean]} Gauge */
 
 const MINUTE_MS = 60_000;
 
 export function OverviewView() {
   const { overview, samples } = useLive();
-  return html`<h1 class="head">Overview</h1>
-    ${
-      overview === null
-        ? html`<${Empty}>Looking at the inbox.<//>`
-        : html`<${Gauges} overview=${overview} samples=${samples} />
-      <${Charts} samples=${samples} />
-      <${Tables} overview=${overview} />`
-    }`;
-}
-
-/** @param {{ overview: Overview, samples: readonly Sample[] }} props */
-function Gauges({ overview, samples }) {
-  const { gauges, counters, oldestPendingAt, now } = overview;
-  const perSecond = (/** @type {keyof Sample} */ field) => {
-    const rate = meanRate(samples, field, MINUTE_MS);
-    return rate === null ? "–" : `${count(rate)} /s`;
-  };
-  return html`<h2 class="sr-only">Now</h2><dl class="gauges">
-      <${Gauge} name="Backlog" value=${count(gauges.pending)} to=${href("events", null, { state: "pending" })} />
-      <${Gauge} name="Oldest waiting" value=${oldestPendingAt === null ? "none" : duration(now - oldestPendingAt)} />
-      <${Gauge} name="Dead letters" value=${count(gauges.dead)} to=${href("dead")} isBad=${gauges.dead > 0} />
-      <${Gauge} name="Quarantined" value=${count(gauges.quarantined)} to=${href("quarantine")} isBad=${gauges.quarantined > 0} />
-      <${Gauge} name="Blocked messages" value=${count(gauges.blockedLanes)} isBad=${gauges.blockedLanes > 0} />
-      <${Gauge} name="Accepted" value=${perSecond("accepted")} />
-      <${Gauge} name="Handled" value=${perSecond("handled")} />
-      <${Gauge} name="Refused" value=${perSecond("rejected")} />
-      <${Gauge} name="Last delivery signed" value=${age(overview.newestSignedAt, now)} />
-    </dl>
-    <h2>Since the inbox was made</h2>
-    <dl class="gauges">${COUNTERS.map(([field, name]) => html`<${Gauge} key=${field} name=${name} value=${count(counters[field])} />`)}</dl>`;
-}
-
-/** @type {readonly (readonly [keyof Overview["counters"], string])[]} */
-const COUNTERS = [
-  ["accepted", "Accepted"],
-  ["handled", "Handled"],
-  ["unhandled", "Unhandled"],
-  ["duplicates", "Duplicates"],
-  ["conflicts", "Conflicts"],
-  ["late", "Late"],
-  ["gapsSkipped", "Gaps given up"],
-  ["retried", "Retried"],
-  ["deadLettered", "Dead-lettered"],
-  ["discarded", "Discarded"],
-  ["quarantined", "Quarantined"],
-];
-
-/** @param {{ name: string, value: string, to?: string, isBad?: boolean }} props */
-function Gauge({ name, value, to, isBad }) {
-  return html`<div><dt>${name}</dt><dd class=${isBad ? "bad" : ""}>${to ? html`<a href=${to}>${value}</a>` : value}</dd></div>`;
-}
-
-/** @param {{ samples: readonly Sample[] }} props */
-function Charts({ samples }) {
-  const gauge = (/** @type {keyof Sample} */ field) =>
-    samples.map((sample) => ({ at: sample.at, value: sample[field] }));
-  return html`<h2>Over time</h2><div class="charts">
-    <${Chart} title="Backlog" unit=${count} series=${[{ name: "Waiting", points: gauge("pending") }]} />
-    <${Chart} title="Oldest waiting" unit=${duration} series=${[{ name: "Age", points: gauge("oldestWaitingMs") }]} />
-    <${Chart} title="Accepted and handled a second" unit=${count} series=${[
-      { name: "Accepted", points: rates(samples, "accepted") },
-      { name: "Handled", points: rates(samples, "handled") },
-    ]} />
-    <${Chart} title="Refused a second" unit=${count} series=${[{ name: "Refused", points: rates(samples, "rejected") }]} />
-    <${Chart} title="Dead letters and quarantine" unit=${count} series=${[
-      { name: "Dead letters", points: gauge("dead") },
-      { name: "Quarantined", points: gauge("quarantined") },
-    ]} />
-    <${Chart} title="Late events and gaps given up" unit=${count} series=${[
-      { name: "Late", points: gauge("late") },
-      { name: "Gaps given up", points: gauge("gapsSkipped") },
-    ]} />
-  </div>`;
-}
-
-/** @param {{ overview: Overview }} props */
-function Tables({ overview }) {
+  if (!overview) return html`<h1>Overview</h1><${Empty}>Looking at the inbox.<//>`;
   const { rejections, slots, instances, now } = overview;
-  return html`<div class="tables">
-    <${Counts} title="Refused deliveries by reason" name="Reason" counts=${rejections} none="No delivery was refused." />
-    <${Counts} title="Deliveries by secret slot" name="Slot" counts=${slots} none="No delivery yet." />
-    <section class="panel"><h2>Receivers</h2>
-      <${Table} caption="Receivers" rows=${instances} keyOf=${(/** @type {{ id: string }} */ { id }) => id} columns=${[
-        { name: "host", title: "Host", cell: (/** @type {{ host: string }} */ { host }) => host },
-        { name: "pid", title: "Process", cell: (/** @type {{ pid: number }} */ { pid }) => pid },
-        { name: "seen", title: "Seen", cell: (/** @type {{ seenAt: number }} */ { seenAt }) => age(seenAt, now) },
-      ]} />
-      ${instances.length === 0 && html`<${Empty}>No receiver works on this inbox.<//>`}
-    </section>
+  const receivers = instances.map(({ host, pid, seenAt }) => [host, pid, age(seenAt, now)]);
+  return html`<h1>Overview</h1>
+    ${gaugesOf("Now", nowOf(overview, samples))}${gaugesOf("Since the inbox was made", sinceOf(overview))}
+    ${chartsOf(samples)}
+    <div class="panels">
+      ${tableOf("Refused deliveries by reason", ["Reason", "Count"], counted(rejections))}
+      ${tableOf("Deliveries by secret slot", ["Slot", "Count"], counted(slots))}
+      ${tableOf("Receivers", ["Host", "Process", "Seen"], receivers)}
+    </div>`;
+}
+
+/** @param {Overview} overview @param {readonly Sample[]} samples @returns {Gauge[]} */
+function nowOf({ gauges, oldestPendingAt, newestSignedAt, now }, samples) {
+  const { pending, dead, quarantined, blockedLanes } = gauges;
+  const rate = (/** @type {keyof Sample} */ field) => {
+    const mean = meanRate(samples, field, MINUTE_MS);
+    return mean === undefined ? "–" : `${count(mean)} /s`;
+  };
+  return [
+    ["Backlog", pending, href("events", null, { state: "pending" })],
+    ["Oldest waiting", oldestPendingAt === null ? "none" : duration(now - oldestPendingAt)],
+    ["Dead letters", dead, href("dead"), dead > 0],
+    ["Quarantined", quarantined, href("quarantine"), quarantined > 0],
+    ["Blocked messages", blockedLanes, href("dead"), blockedLanes > 0],
+    ["Accepted", rate("accepted")],
+    ["Handled", rate("handled")],
+    ["Refused", rate("rejected")],
+    ["Last delivery signed", age(newestSignedAt, now)],
+  ];
+}
+
+/** @param {Overview} overview @returns {Gauge[]} */
+function sinceOf({ counters }) {
+  return [
+    ["Accepted", counters.accepted],
+    ["Handled", counters.handled],
+    ["Unhandled", counters.unhandled],
+    ["Duplicates", counters.duplicates],
+    ["Conflicts", counters.conflicts],
+    ["Late", counters.late],
+    ["Gaps given up", counters.gapsSkipped],
+    ["Retried", counters.retried],
+    ["Dead-lettered", counters.deadLettered],
+    ["Discarded", counters.discarded],
+  ];
+}
+
+/** @param {string} title @param {readonly Gauge[]} gauges */
+function gaugesOf(title, gauges) {
+  return html`<h2>${title}</h2><dl class="gauges">${gauges.map(([name, value = 0, to, isBad]) => {
+    const text = typeof value === "number" ? count(value) : value;
+    return html`<div key=${name} class="panel"><dt>${name}</dt><dd class=${isBad && "bad"}>${to ? html`<a href=${to}>${text}</a>` : text}</dd></div>`;
+  })}</dl>`;
+}
+
+/** @param {readonly Sample[]} samples */
+function chartsOf(samples) {
+  const level = (/** @type {keyof Sample} */ field) =>
+    samples.map((sample) => ({ at: sample.at, value: sample[field] }));
+  const chart = (/** @type {string} */ title, /** @type {object} */ lines, unit = count) =>
+    html`<${Chart} title=${title} unit=${unit} lines=${lines} />`;
+  return html`<h2>Over time</h2><div class="panels">
+    ${chart("Backlog", { Waiting: level("pending") })}
+    ${chart("Oldest waiting", { Age: level("oldestWaitingMs") }, duration)}
+    ${chart("A second", { Accepted: rates(samples, "accepted"), Handled: rates(samples, "handled") })}
+    ${chart("Refused a second", { Refused: rates(samples, "rejected") })}
+    ${chart("To be looked at", { "Dead letters": level("dead"), Quarantined: level("quarantined") })}
+    ${chart("Out of order", { Late: level("late"), "Gaps given up": level("gapsSkipped") })}
   </div>`;
 }
 
-/** @param {{ title: string, name: string, counts: Readonly<Record<string, number>>, none: string }} props */
-function Counts({ title, name, counts, none }) {
-  const rows = Object.entries(counts).sort(([, a], [, b]) => b - a);
+/** @param {Readonly<Record<string, number>>} counts */
+function counted(counts) {
+  return Object.entries(counts)
+    .sort(([, a], [, b]) => b - a)
+    .map(([name, n]) => [name, count(n)]);
+}
+
+/** @param {string} title @param {string[]} heads @param {readonly (readonly unknown[])[]} rows */
+function tableOf(title, heads, rows) {
+  const columns = heads.map((head, index) => ({
+    name: "text",
+    title: head,
+    cell: (/** @type {unknown[]} */ row) => row[index],
+  }));
   return html`<section class="panel"><h2>${title}</h2>
-    ${
-      rows.length === 0
-        ? html`<${Empty}>${none}<//>`
-        : html`<${Table} caption=${title} rows=${rows} keyOf=${(/** @type {[string, number]} */ [key]) => key} columns=${[
-            { name: "key", title: name, cell: (/** @type {[string, number]} */ [key]) => key },
-            { name: "count", title: "Count", cell: (/** @type {[string, number]} */ [, n]) => count(n) },
-          ]} />`
-    }
+    ${rows[0] ? html`<${Table} caption=${title} columns=${columns} rows=${rows} keyOf=${placeOf} />` : html`<${Empty}>None.<//>`}
   </section>`;
 }
+
+const placeOf = (/** @type {unknown} */ _row, /** @type {number} */ index) => index;

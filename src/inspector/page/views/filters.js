@@ -1,0 +1,61 @@
+/** The filters of the live list. What is written counts once its field is left, or Enter pressed. */
+import { fromAddress, toAddress } from "../parts/filter.js";
+import { go } from "../router.js";
+import { html, useEffect, useState } from "../vendor/htm-preact.js";
+
+/** @typedef {Readonly<Record<string, string>>} Texts @typedef {[name: string, title: string, kind?: string]} Field */
+
+/** @type {Field[]} */
+const FIELDS = [
+  ["state", "State", "pending done handled unhandled dead late discarded"],
+  ["type", "Event type"],
+  ["message", "Message id"],
+  ["error", "Error code"],
+];
+/** @type {Field[]} */
+const MORE = [
+  ["reference", "Reference"],
+  ["peer", "Number, whole"],
+  ["late", "Late", "yes no"],
+  ["conflict", "Conflict", "yes no"],
+  ["from", "Accepted from", "datetime-local"],
+  ["to", "Accepted to", "datetime-local"],
+];
+
+/** @param {{ params: Texts }} props */
+export function Filters({ params }) {
+  const given = JSON.stringify(params);
+  const [draft, setDraft] = useState(/** @type {Texts} */ ({}));
+  useEffect(() => setDraft({}), [given]);
+  const apply = (/** @type {Texts} */ texts) => {
+    const news = Object.entries(texts).map(([name, text]) => [name, toAddress(name, text.trim())]);
+    go("events", null, { ...params, ...Object.fromEntries(news) });
+  };
+  const fieldOf = (/** @type {Field} */ [name, title, kind = "text"]) => {
+    const textOf = (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) => ({
+      [name]: currentTarget.value,
+    });
+    const value = draft[name] ?? fromAddress(params[name] ?? "");
+    const use = (/** @type {{ currentTarget: HTMLInputElement }} */ event) => apply(textOf(event));
+    const write = (/** @type {{ currentTarget: HTMLInputElement }} */ event) =>
+      setDraft({ ...draft, ...textOf(event) });
+    return html`<label key=${name}>${title}
+      ${
+        kind.includes(" ")
+          ? html`<select name=${name} value=${value} onChange=${use}><option value="">any</option>${kind.split(" ").map((one) => html`<option>${one}</option>`)}</select>`
+          : html`<input name=${name} type=${kind} value=${value} maxlength="256" autocomplete="off" spellcheck="false" onInput=${write} onChange=${use} />`
+      }
+    </label>`;
+  };
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    apply(draft);
+  };
+  const used = MORE.filter(([name]) => params[name]).length;
+  return html`<form class="filters" onSubmit=${submit}>
+    ${FIELDS.map(fieldOf)}
+    <button type="submit">Filter</button>
+    <button type="button" aria-disabled=${given === "{}" ? "true" : null} onClick=${() => go("events")}>Clear</button>
+    <details><summary>More filters${used > 0 && ` (${used} set)`}</summary><div>${MORE.map(fieldOf)}</div></details>
+  </form>`;
+}
