@@ -1,0 +1,120 @@
+/** What the page says of a message: did the customer get it, and why not? */
+import { describe, expect, it } from "vitest";
+import type { DrawnHold } from "../../../src/inspector/api.ts";
+import { eventWords, fateOf, statusOf, summaryOf } from "../../../src/inspector/page/drawing/story.js";
+import { drawing, event } from "./drawings.ts";
+
+/** 12:00:03 of a day, wherever this runs. */
+const T = new Date(2026, 10, 22, 12, 0, 3).getTime();
+
+const HANDLED = { acceptedAt: T, startedAt: T, finishedAt: T };
+const PENDING = { acceptedAt: T, state: "pending", outcome: null, startedAt: null, finishedAt: null } as const;
+const GAP: DrawnHold = { reason: "gap", from: 2, to: 2, since: T, until: null };
+const OPEN_GAP = { from: 2, to: 2, since: T, until: null, skipped: false, filledAt: null };
+const DELIVERY = event({ ...HANDLED, id: 3, eventType: "message.delivery" });
+const FAILURE = { attempt: 1, at: T, durationMs: 9, errorCode: "ECONNREFUSED", error: "connect ECONNREFUSED" };
+
+describe("summaryOf()", () => {
+  it("says that it was delivered, and when that was handled", () => {
+    expect(summaryOf(drawing([event(HANDLED), DELIVERY]))).toBe(
+      "Delivered. message.delivery (3) was handled at 12:00:03.",
+    );
+  });
+
+  it("says why it was not delivered, as far as the masked body tells", () => {
+    const failed = drawing([event({ ...HANDLED, id: 4, eventType: "message.failed" })]);
+    expect(summaryOf(failed, "PROVIDER_SEND_FAILED")).toBe(
+      "Not delivered: PROVIDER_SEND_FAILED. message.failed (4) was handled at 12:00:03.",
+    );
+    expect(summaryOf(failed)).toBe("Not delivered. message.failed (4) was handled at 12:00:03.");
+  });
+
+  it("gives no failure's code to a message that was delivered after all", () => {
+    expect(summaryOf(drawing([DELIVERY]), "PROVIDER_SEND_FAILED")).not.toContain("PROVIDER");
+  });
+
+  it("knows of the delivery though the application has not handled it", () => {
+    const waiting = event({ ...PENDING, id: 3, eventType: "message.delivery", held: GAP });
+    expect(summaryOf({ ...drawing([waiting]), gaps: [OPEN_GAP] })).toBe(
+      "Delivered. message.delivery (3) waits for 2 since 12:00:03.",
+    );
+    const dead = event({ ...HANDLED, id: 3, eventType: "message.delivery", state: "dead", attempts: [FAILURE] });
+    expect(summaryOf(drawing([dead]))).toBe(
+      "Delivered. message.delivery (3) is a dead letter: handling it failed at 12:00:03, ECONNREFUSED.",
+    );
+  });
+
+  it("says what is missing while that is not known", () => {
+    const waiting = event({ ...PENDING, id: 3, held: GAP });
+    expect(summaryOf({ ...drawing([waiting]), gaps: [OPEN_GAP] })).toBe(
+      "Not known yet: sequence 2 is missing, waited for since 12:00:03.",
+    );
+    expect(summaryOf({ ...drawing([waiting]), gaps: [{ ...OPEN_GAP, to: 4 }] })).toContain("sequences 2–4 are missing");
+  });
+
+  it("tells the newest that came, or the dead letter before it", () => {
+    expect(summaryOf(drawing([event({ ...HANDLED, id: 2 })]))).toBe(
+      "Not known yet: message.sent (2) was handled at 12:00:03.",
+    );
+    const dead = event({ ...HANDLED, id: 1, eventType: "message.queued", state: "dead" });
+    expect(summaryOf(drawing([dead, event({ ...PENDING, id: 2 })]))).toContain("message.queued (1) is a dead letter");
+  });
+
+  it("tells what came from a customer, and of what is no message at all", () => {
+    const inbound = event({ ...HANDLED, sequence: 0, eventType: "message.inbound" });
+    expect(summaryOf(drawing([inbound]))).toBe("Received. message.inbound was handled at 12:00:03.");
+    const other = event({ ...HANDLED, sequence: 0, eventType: "number.released", outcome: "unhandled" });
+    expect(summaryOf(drawing([other]))).toBe(
+      "number.released came at 12:00:03, and the application has no handler for it.",
+    );
+    expect(summaryOf({ ...drawing([event()]), events: [] })).toBe("Nothing of it is kept.");
+  });
+});
+
+describe("statusOf()", () => {
+  const waiting = { ...drawing([event({ ...PENDING, id: 3 })]), gaps: [OPEN_GAP] };
+  it.each([
+    ["gap", T + 268_000, "Waits for sequence 2 until 12:04:31"],
+    ["blocked", null, "Blocked behind a dead letter"],
+    ["leased", T, "Is being handled"],
+    ["backoff", T, "Failed, and is tried again at 12:00:03"],
+    ["ready", null, "Is about to be handled"],
+  ] as const)("says %s so that it is understood", (status, readyAt, words) => {
+    expect(statusOf({ status, readyAt, drawing: waiting })).toBe(words);
+  });
+
+  it("tells of an idle lane how it was settled", () => {
+    const idle = (...events: Parameters<typeof drawing>[0]) =>
+      statusOf({ status: "idle", readyAt: null, drawing: drawing(events) });
+    expect(idle(event(), DELIVERY)).toBe("All handled");
+    expect(idle(event({ outcome: "unhandled" }))).toBe("All settled");
+    expect(idle(event({ state: "dead", outcome: null }))).toBe("All settled, with a dead letter");
+  });
+});
+
+describe("eventWords()", () => {
+  it("says all that the picture shows of an event", () => {
+    const others = [event(), event({ id: 2 })];
+    const held = { ...GAP, until: T + 2_100 };
+    const third = event({ ...DELIVERY, held, duplicates: 2, conflict: true });
+    expect(eventWords(third, drawing([...others, third]))).toBe(
+      "3 message.delivery, arrived 12:00:03 third of 3, 2 duplicates, conflict, held 2.1 s for 2, was handled at 12:00:03",
+    );
+  });
+});
+
+describe("fateOf()", () => {
+  it.each([
+    [{ state: "late", outcome: null }, "came late, and was recorded without being handled"],
+    [{ state: "discarded", outcome: null, finishedAt: T }, "was discarded at 12:00:03"],
+    [{ finishedAt: T, attemptCount: 3 }, "was handled at 12:00:03, at attempt 3"],
+    [{ finishedAt: T, late: true }, "came late, and was handled at 12:00:03"],
+    [{ finishedAt: T, replayed: true }, "was handled at 12:00:03 by a replay"],
+    [{ ...PENDING, attempts: [FAILURE] }, "failed with ECONNREFUSED, and is tried again"],
+    [{ ...PENDING, startedAt: T }, "is being handled"],
+    [PENDING, "waits to be handled"],
+    [{ ...PENDING, held: { ...GAP, reason: "blocked" } }, "waits behind a dead letter since 12:00:03"],
+  ] as const)("tells %j", (facts, words) => {
+    expect(fateOf(event(facts), T)).toBe(words);
+  });
+});
