@@ -1,0 +1,124 @@
+/** Checks what a request says, field by field, before the inbox sees it. What is said back names a field, never a value. */
+import { suggestion } from "../internal/options.ts";
+import { refused, unreadable } from "./answers.ts";
+import type { InspectorAnswer } from "./http.ts";
+import type { Call } from "./route.ts";
+
+/** What one field may hold. */
+export interface Field<T> {
+  /** Goes on from the field's name: `must be true or false`. */
+  readonly rule: string;
+  holds(value: unknown): value is T;
+}
+
+/** A field for each thing that may be said. */
+export type Fields<T> = { readonly [Name in keyof T]-?: Field<NonNullable<T[Name]> | Extract<T[Name], null>> };
+
+export type Checked<T> =
+  | { readonly ok: true; readonly value: T }
+  /** In a sentence. */
+  | { readonly ok: false; readonly message: string };
+
+/** A number, a reference or an id is never longer; the inbox refuses longer ids, too. */
+const LONGEST_TEXT = 512;
+const LONGEST_LIST = 50;
+/** A longer name is not compared with the known ones. */
+const LONGEST_NAME = 40;
+/** Ids and times lie far below. */
+const HIGHEST = Number.MAX_SAFE_INTEGER;
+
+export const text: Field<string> = {
+  rule: `must be a text of 1 to ${LONGEST_TEXT} characters`,
+  holds: (value): value is string =>
+    typeof value === "string" && value !== "" && value.length <= LONGEST_TEXT && value.isWellFormed(),
+};
+
+export const flag: Field<boolean> = {
+  rule: "must be true or false",
+  holds: (value) => typeof value === "boolean",
+};
+
+/** Epoch milliseconds. */
+export const time: Field<number> = wholeNumber(0, HIGHEST, "must be a time in epoch milliseconds");
+
+export const rowId: Field<number> = wholeNumber(1, HIGHEST, "must be the id of a row");
+
+/** Rows of a page. */
+export function rows(most: number): Field<number> {
+  return wholeNumber(1, most, `must be a whole number from 1 to ${most}`);
+}
+
+function wholeNumber(least: number, most: number, rule: string): Field<number> {
+  const holds = (value: unknown): value is number =>
+    typeof value === "number" && Number.isSafeInteger(value) && value >= least && value <= most;
+  return { rule, holds };
+}
+
+export function numberBetween(least: number, most: number): Field<number> {
+  const holds = (value: unknown): value is number => typeof value === "number" && value >= least && value <= most;
+  return { rule: `must be a number from ${least} to ${most}`, holds };
+}
+
+export function oneOf<const T extends string>(...words: readonly T[]): Field<T> {
+  const holds = (value: unknown): value is T => (words as readonly unknown[]).includes(value);
+  return { rule: `must be one of ${words.map((word) => `"${word}"`).join(", ")}`, holds };
+}
+
+export function listOf<T>(field: Field<T>): Field<readonly T[]> {
+  const holds = (value: unknown): value is readonly T[] =>
+    Array.isArray(value) && value.length <= LONGEST_LIST && value.every((item) => field.holds(item));
+  return { rule: `must be a list of at most ${LONGEST_LIST}, each of which ${field.rule}`, holds };
+}
+
+export function orNull<T>(field: Field<T>): Field<T | null> {
+  const holds = (value: unknown): value is T | null => value === null || field.holds(value);
+  return { rule: `${field.rule}, or null`, holds };
+}
+
+/** An object with some of the fields, and no others. */
+export function checked<T>(value: unknown, fields: Fields<T>): Checked<Partial<T>> {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    return { ok: false, message: "The body must be a JSON object." };
+  const known = Object.keys(fields);
+  for (const [name, said] of Object.entries(value)) {
+    if (!known.includes(name))
+      return { ok: false, message: `There is a field that is not known. ${likely(name, known)}` };
+    const field = fields[name as keyof T];
+    if (!field.holds(said)) return { ok: false, message: `"${name}" ${field.rule}.` };
+  }
+  // Each of its fields was looked at.
+  return { ok: true, value: value as Partial<T> };
+}
+
+/** The body of a call, or the answer that refuses it. */
+export async function readBody<T>(
+  call: Pick<Call, "readJson">,
+  fields: Fields<T>,
+): Promise<
+  { readonly ok: true; readonly value: Partial<T> } | { readonly ok: false; readonly answer: InspectorAnswer }
+> {
+  const reading = await call.readJson();
+  if (!reading.ok) return { ok: false, answer: unreadable(reading) };
+  const body = checked(reading.value, fields);
+  return body.ok ? body : { ok: false, answer: refused("invalid_request", body.message) };
+}
+
+/** What the query of a URL says: whole numbers as such, and `lists` as lists, for they may be said again. */
+export function checkedQuery<T>(
+  query: URLSearchParams,
+  fields: Fields<T>,
+  lists: readonly string[] = [],
+): Checked<Partial<T>> {
+  const said: Record<string, unknown> = Object.create(null);
+  for (const name of query.keys()) {
+    const values = query.getAll(name);
+    if (lists.includes(name)) said[name] = values;
+    else if (values.length > 1) return { ok: false, message: "Each field of the query may be there once." };
+    else said[name] = /^\d{1,16}$/.test(values[0] ?? "") ? Number(values[0]) : values[0];
+  }
+  return checked({ ...said }, fields);
+}
+
+function likely(name: string, known: readonly string[]): string {
+  return name.length > LONGEST_NAME ? `Known: ${known.join(", ")}.` : suggestion(name, known);
+}

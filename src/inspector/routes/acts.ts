@@ -1,0 +1,34 @@
+/** Acts on one event, message or quarantined body, each told to the audit and to the log. */
+import type { ActResult } from "../../inbox/operations.ts";
+import { answerOf } from "../act-answer.ts";
+import { json } from "../answers.ts";
+import type { Call, Route } from "../route.ts";
+
+/** What `:id` of the path names, in the log's words. */
+type Subject = "event" | "lane" | "quarantine";
+
+export const actRoutes: readonly Route[] = [
+  act("events/:id/replay", "event", ({ inbox, id, by }) => inbox.replay(id, { by })),
+  act("events/:id/discard", "event", ({ inbox, id, by }) => inbox.discard(id, { by })),
+  act("messages/:id/unblock", "lane", ({ inbox, id, by }) => inbox.unblock(id, { by })),
+  act("messages/:id/release", "lane", ({ inbox, id, by }) => inbox.releaseGap(id, { by })),
+  act("quarantine/:id/replay", "quarantine", ({ inbox, id, by }) => inbox.replayQuarantined(id, { by })),
+  act("quarantine/:id/discard", "quarantine", ({ inbox, id, by }) => inbox.discardQuarantined(id, { by })),
+];
+
+function act(path: string, subject: Subject, run: (call: Call) => Promise<ActResult>): Route {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  return {
+    method: "POST",
+    path,
+    access: "act",
+    async run(call) {
+      const answer = await answerOf(() => run(call));
+      const { logger, by, id } = call;
+      const told = { act: name, by, [subject]: id, ok: answer.ok };
+      if (answer.ok) logger.info(told, "An act was done in the inspector.");
+      else logger.info({ ...told, reason: answer.reason }, "An act was refused in the inspector.");
+      return json(answer, answer.ok ? 200 : answer.reason === "not_found" ? 404 : 409);
+    },
+  };
+}

@@ -1,0 +1,82 @@
+/** `POST api/bulk`: one act on all that match, told line by line. It ends with whoever asked for it. */
+import { failureCode } from "../../inbox/failure.ts";
+import { sleep } from "../../internal/clock.ts";
+import { refused, streamed, unreadable } from "../answers.ts";
+import { BulkLines } from "../bulk/lines.ts";
+import { type BulkOrder, bulkOrder } from "../bulk/order.ts";
+import { type Counts, doBulk } from "../bulk/work.ts";
+import type { Call, Route } from "../route.ts";
+import type { Watch } from "../watch.ts";
+
+const PROGRESS_EVERY_MS = 250;
+/** What somebody stopped by going away may still be at its last act when they ask again. */
+const PATIENCE_MS = 1_000;
+
+/** The work of each inspector, which its watch stands for. */
+const running = new WeakMap<Watch, Promise<void>>();
+
+export const bulkRoute: Route = {
+  method: "POST",
+  path: "bulk",
+  access: "act",
+  async run(call) {
+    const reading = await call.readJson();
+    if (!reading.ok) return unreadable(reading);
+    const order = bulkOrder(reading.value);
+    if (!order.ok) return refused("invalid_request", order.message);
+    await otherEnded(call);
+    if (running.has(call.watch))
+      return { ...refused("busy", "Other bulk work is under way: wait for its end, or stop it."), status: 409 };
+    // A proxy that gathers an answer before it sends it would hide the progress.
+    return streamed("application/x-ndjson", begin(order.value, call), { "x-accel-buffering": "no" });
+  },
+};
+
+async function otherEnded({ watch, clock }: Call): Promise<void> {
+  const other = running.get(watch);
+  if (other === undefined) return;
+  const over = new AbortController();
+  await Promise.race([other, sleep(clock, PATIENCE_MS, over.signal)]);
+  over.abort();
+}
+
+/** The work begins at once, and whether its answer is read or not it ends as it must. */
+function begin(order: BulkOrder, call: Call): BulkLines {
+  const gone = new AbortController();
+  const lines = new BulkLines(() => gone.abort());
+  const signal = AbortSignal.any([call.signal, gone.signal]);
+  running.set(call.watch, work(order, call, { lines, signal }));
+  return lines;
+}
+
+interface Telling {
+  readonly lines: BulkLines;
+  readonly signal: AbortSignal;
+}
+
+async function work(order: BulkOrder, call: Call, { lines, signal }: Telling): Promise<void> {
+  const { inbox, clock, logger, by, watch } = call;
+  const { act, dryRun } = order;
+  let counts: Counts = {};
+  let toldAt = clock.monotonic();
+  const end = (code: string | null) => {
+    // First: whoever reads the end may ask for more at once.
+    running.delete(watch);
+    logger.info({ act, by, dryRun, counts, end: code ?? "done" }, "Bulk work of the inspector ended.");
+    lines.end(code === null ? { kind: "done", counts, dryRun } : { kind: "failed", code });
+  };
+  try {
+    counts = await doBulk(order, {
+      ...{ inbox, clock, by, signal },
+      onProgress({ done, total, counts: sofar }) {
+        counts = { ...sofar };
+        if (clock.monotonic() - toldAt < PROGRESS_EVERY_MS) return;
+        toldAt = clock.monotonic();
+        lines.progress({ done, total });
+      },
+    });
+    end(null);
+  } catch (error) {
+    end(signal.aborted ? "aborted" : failureCode(error));
+  }
+}

@@ -1,0 +1,95 @@
+/** `POST api/events`: the events that match, as a page or as a download. */
+import type { EventQuery, Page } from "../../inbox/operations.ts";
+import type { EventRecord } from "../../inbox/record.ts";
+import { eventShape } from "../../receiver/shown/shapes.ts";
+import { json, streamed } from "../answers.ts";
+import type { EventPage, EventShape } from "../api.ts";
+import { type Cell, csvLine } from "../csv.ts";
+import type { InspectorAnswer } from "../http.ts";
+import { type Fields, oneOf, readBody } from "../input.ts";
+import { DEFAULT_PAGE, EVENT_QUERY } from "../queries.ts";
+import type { Call, Route } from "../route.ts";
+
+const MOST_ROWS = 10_000;
+/** Bodies are read with them, and each may have a megabyte. */
+const ROWS_AT_ONCE = 200;
+
+interface EventsBody extends EventQuery {
+  readonly format?: "json" | "csv";
+}
+
+const BODY: Fields<EventsBody> = { ...EVENT_QUERY, format: oneOf("json", "csv") };
+
+export const eventsRoute: Route = {
+  method: "POST",
+  path: "events",
+  access: "read",
+  async run(call) {
+    const body = await readBody(call, BODY);
+    if (!body.ok) return body.answer;
+    const { format = "json", ...query } = body.value;
+    if (format === "csv") return download(call, query);
+    const { items, next } = await call.inbox.find({ limit: DEFAULT_PAGE, ...query });
+    return json({ items: items.map(eventShape), next } satisfies EventPage);
+  },
+};
+
+/** Begins at the first row, whatever page was being looked at. */
+async function download(call: Call, { after: _, limit: __, ...filter }: Partial<EventQuery>): Promise<InspectorAnswer> {
+  const query = { ...filter, limit: ROWS_AT_ONCE };
+  // Read before the answer begins: afterwards its status could no longer say that the inbox does not answer.
+  const first = await call.inbox.find(query);
+  return streamed("text/csv; charset=utf-8", lines(call, query, first), {
+    "content-disposition": 'attachment; filename="oncehook-events.csv"',
+  });
+}
+
+async function* lines({ inbox, logger, by }: Call, query: Partial<EventQuery>, first: Page<EventRecord>) {
+  let rows = 0;
+  try {
+    yield csvLine(Object.keys(COLUMNS));
+    for (let page = first; ; page = await inbox.find({ ...query, after: page.next })) {
+      const items = page.items.slice(0, MOST_ROWS - rows);
+      rows += items.length;
+      yield items.map((event) => csvLine(cellsOf(eventShape(event)))).join("");
+      if (page.next === null || rows >= MOST_ROWS) return;
+    }
+  } finally {
+    logger.info({ by, rows }, "Events were exported from the inspector.");
+  }
+}
+
+const COLUMNS: Readonly<Record<string, (event: EventShape) => Cell>> = {
+  id: ({ id }) => id,
+  message: ({ messageId }) => messageId,
+  client: ({ apiClientId }) => apiClientId,
+  direction: ({ tag }) => tag,
+  sequence: ({ sequence }) => sequence,
+  type: ({ eventType }) => eventType,
+  state: ({ state }) => state,
+  outcome: ({ outcome }) => outcome,
+  late: ({ late }) => late,
+  replayed: ({ forced }) => forced,
+  conflict: ({ conflict }) => conflict,
+  attempts: ({ attempts }) => attempts,
+  duplicates: ({ duplicates }) => duplicates,
+  occurred: ({ occurredAt }) => timeText(occurredAt),
+  signed: ({ signedAt }) => timeText(signedAt),
+  accepted: ({ acceptedAt }) => timeText(acceptedAt),
+  started: ({ startedAt }) => timeText(startedAt),
+  finished: ({ finishedAt }) => timeText(finishedAt),
+  error_code: ({ errorCode }) => errorCode,
+  error: ({ error }) => error,
+  identity: ({ identity }) => identity,
+};
+
+function cellsOf(event: EventShape): readonly Cell[] {
+  return Object.values(COLUMNS).map((cell) => cell(event));
+}
+
+/** An event can claim any time, also one that no calendar has. */
+function timeText(at: number | null): Cell {
+  if (at === null) return null;
+  const date = new Date(at);
+  return Number.isNaN(date.getTime()) ? at : date.toISOString();
+}

@@ -1,0 +1,46 @@
+/** Messages: a list of them, one with its drawing, and one with its numbers and texts. */
+import { summaryShape } from "../../receiver/shown/shapes.ts";
+import { json, refused } from "../answers.ts";
+import type { MessagePage } from "../api.ts";
+import type { InspectorAnswer } from "../http.ts";
+import { readBody } from "../input.ts";
+import { shownMessage } from "../message.ts";
+import { DEFAULT_PAGE, LANE_QUERY } from "../queries.ts";
+import type { Call, Route } from "../route.ts";
+
+export const messageRoutes: readonly Route[] = [
+  {
+    method: "POST",
+    path: "messages",
+    access: "read",
+    async run(call) {
+      const body = await readBody(call, LANE_QUERY);
+      if (!body.ok) return body.answer;
+      const { items, next } = await call.inbox.findLanes({ limit: DEFAULT_PAGE, ...body.value });
+      return json({ items: items.map(summaryShape), next } satisfies MessagePage);
+    },
+  },
+  { method: "GET", path: "messages/:id", access: "read", run: (call) => show(call, false) },
+  {
+    method: "POST",
+    path: "messages/:id/reveal",
+    access: "reveal",
+    async run(call) {
+      const { inbox, logger, by, id } = call;
+      // First: what somebody saw must be in the audit, also when they saw it in vain.
+      const revealed = await inbox.reveal(id, { by });
+      if (!revealed.ok) return nothing();
+      logger.info({ by, lane: id }, "A message was revealed in the inspector.");
+      return show(call, true);
+    },
+  },
+];
+
+async function show({ inbox, clock, id }: Call, reveal: boolean): Promise<InspectorAnswer> {
+  const lane = await inbox.lane(id);
+  return lane === null ? nothing() : json(shownMessage(lane, clock.now(), reveal));
+}
+
+function nothing(): InspectorAnswer {
+  return refused("not_found", "The inbox holds no such message, or no longer.");
+}
