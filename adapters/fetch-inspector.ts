@@ -35,7 +35,8 @@ function toResponse(
 ): Response {
   const init = { status, headers };
   if (typeof body === "string" || body instanceof Uint8Array)
-    return new Response(method === "HEAD" ? null : Buffer.from(body), init);
+    // A status such as 304 must not have even an empty body.
+    return new Response(method === "HEAD" || body.length === 0 ? null : Buffer.from(body), init);
   const stream = bodyOf(body, ending);
   if (method !== "HEAD") return new Response(stream, init);
   ending.gone();

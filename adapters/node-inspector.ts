@@ -1,5 +1,5 @@
 /** A request of Node as the inspector takes it, and its answer on a Node response. */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import type { InspectorAnswer, InspectorRequest, JsonReading } from "../src/inspector/index.ts";
 import { endStream } from "./end-stream.ts";
@@ -26,11 +26,17 @@ export function toInspectorRequest<Native>(exchange: NodeExchange<Native>): Insp
   return {
     method: request.method ?? "",
     url,
-    headers: request.headers,
+    headers: headersOf(request),
     native,
     readJson: (maxBytes) => readJson(stream, native, maxBytes),
     signal: goneSignal(response),
   };
+}
+
+/** HTTP/2 has no Host: what takes its place is where every reader of headers looks for it. */
+function headersOf({ headers }: IncomingMessage): IncomingHttpHeaders {
+  const { host, ":authority": authority } = headers;
+  return host === undefined && typeof authority === "string" ? { ...headers, host: authority } : headers;
 }
 
 async function readJson(stream: Readable, kept: KeptBody, maxBytes: number): Promise<JsonReading> {

@@ -59,6 +59,16 @@ const pageCases: readonly InspectorCase[] = [
     },
   },
   {
+    name: "answers that a file is as it was, without a body",
+    make: () => () => ({ status: 304, headers: { etag: '"1"' }, body: "" }),
+    async run({ expect, connect }) {
+      const connection = await connect();
+      connection.send(bytesOf({ headers: [["If-None-Match", '"1"']] }));
+      const { status, headers } = await connection.answer({ bodyless: true });
+      expect([status, headers.etag]).toEqual([304, '"1"']);
+    },
+  },
+  {
     name: "hands on method, path, query and headers as they came",
     async run({ expect, ask, seen }) {
       const path = `${INSPECTOR_PATH}/api/events/7?after=%2F1&x=a+b`;

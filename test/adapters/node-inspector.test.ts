@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, it, test } from "vitest";
 import { nodeInspector } from "../../adapters/node.ts";
 import type { Mountable } from "../../src/inspector/index.ts";
+import { readHeader } from "../../src/signature/headers.ts";
 import { inspectorAdapterContract, type MakeInspectorServer } from "../../src/testing/inspector-adapter-contract.ts";
 import { inspectorAt } from "./inspectors.ts";
 import { bytesOf, serve } from "./serving.ts";
@@ -80,13 +81,15 @@ describe("nodeInspector()", () => {
 
 describe("nodeInspector() on HTTP/2", () => {
   it("answers, reads JSON, sends a stream and ends it with its reader", async () => {
+    const hosts = new Set<string | undefined>();
     let end = () => {};
     const ended = new Promise<void>((resolve) => {
       end = resolve;
     });
     const inspector: Mountable<IncomingMessage> = {
       path: "",
-      async handle({ method, url, readJson, signal }) {
+      async handle({ method, url, headers, readJson, signal }) {
+        hosts.add(readHeader(headers, "host"));
         if (method === "POST") {
           const reading = await readJson(100);
           return { status: 200, headers: { "content-type": "text/plain" }, body: JSON.stringify(reading) };
@@ -100,7 +103,8 @@ describe("nodeInspector() on HTTP/2", () => {
     );
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
-    const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const session = connect(`http://${host}`);
     const post = session.request({ ":method": "POST", ":path": "/" });
     post.end('{"a":1}');
     expect((await bytesOf(post)).toString()).toBe('{"ok":true,"value":{"a":1}}');
@@ -114,6 +118,7 @@ describe("nodeInspector() on HTTP/2", () => {
     await ended;
     const broken = session.request({ ":path": "/fails" });
     await expect(bytesOf(broken)).rejects.toThrow();
+    expect([...hosts]).toEqual([host]);
     session.destroy();
     await new Promise((resolve) => server.close(resolve));
   });
