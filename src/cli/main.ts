@@ -8,6 +8,7 @@ import { doctorCommand } from "./doctor/command.ts";
 import { emulatorCommand } from "./emulator.ts";
 import { endingOf } from "./failure.ts";
 import { inboxCommand } from "./inbox/command.ts";
+import { inspectCommand } from "./inspect/command.ts";
 import { listenCommand } from "./listen/command.ts";
 import { sendCommand } from "./send.ts";
 import { triggerCommand } from "./trigger/command.ts";
@@ -18,6 +19,7 @@ const COMMANDS: readonly (() => Command)[] = [
   doctorCommand,
   emulatorCommand,
   inboxCommand,
+  inspectCommand,
   listenCommand,
   sendCommand,
   triggerCommand,

@@ -1,7 +1,8 @@
-/** The help of the commands for captured requests, for deliveries and sends by hand, for the demo and for the receiver without code. */
+/** The help of the commands for captured requests, for deliveries and sends by hand, for the demo, the inspector and the receiver without code. */
 import type { Command } from "commander";
 import { describe, expect, it } from "vitest";
 import { demoCommand } from "../../src/cli/demo/command.ts";
+import { inspectCommand } from "../../src/cli/inspect/command.ts";
 import { listenCommand } from "../../src/cli/listen/command.ts";
 import { sendCommand } from "../../src/cli/send.ts";
 import { triggerCommand } from "../../src/cli/trigger/command.ts";
@@ -18,6 +19,7 @@ describe.each([
   ["trigger", triggerCommand],
   ["send", sendCommand],
   ["demo", demoCommand],
+  ["inspect", inspectCommand],
   ["listen", listenCommand],
 ])("the help of oncehook %s", (_, make) => {
   it("is as it was", () => {
