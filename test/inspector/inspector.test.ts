@@ -1,18 +1,293 @@
-/** The inspector as a whole, over real HTTP. */
+/** The inspector as a whole, over real HTTP: whom it asks, what each answer carries, and what becomes of failures. */
 import { describe, expect, it } from "vitest";
-import { createInspector } from "../../src/inspector/index.ts";
-import { memoryBench } from "../receiver/bench.ts";
-import { mounted } from "./support/mounted.ts";
+import { createReceiver, StoreError } from "../../src/index.ts";
+import { createInspector, type InspectorOptions } from "../../src/inspector/index.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { memoryBench, recordedLog, SECRET, sqliteBench } from "../receiver/bench.ts";
+import { outbound } from "../receiver/events.ts";
+import { POST_HEADERS } from "./support/mounted.ts";
+import { inspected, inspectedOn, RIGHT } from "./support/scene.ts";
+
+const OVERVIEW = "/inspector/api/overview";
+const SECURITY_HEADERS = {
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "x-frame-options": "DENY",
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+};
 
 describe("createInspector()", () => {
-  it("gives the page, and the inbox at a glance", async () => {
-    const { receiver, clock, logger } = memoryBench();
-    const server = await mounted((origin) =>
-      createInspector({ inbox: receiver.inbox, authorize: () => "read", origins: [origin], clock, logger }),
-    );
-    const page = await server.ask();
-    expect(page).toMatchObject({ status: 200, headers: { "content-type": "text/html; charset=utf-8" } });
-    const overview = await server.ask({ url: "/inspector/api/overview" });
-    expect(overview.json()).toMatchObject({ access: "read", by: "inspector", gauges: { pending: 0 }, slots: {} });
+  const { logger } = recordedLog();
+  const store = memoryStore({ volatile: true });
+  const receiver = createReceiver({ secrets: SECRET, store, logger });
+  const GOOD = { inbox: receiver.inbox, authorize: () => false, origins: ["https://ops.example.com"], logger };
+  const made = (options: object) => () => createInspector({ ...GOOD, ...options } as unknown as InspectorOptions);
+
+  it.each([
+    [{ authorize: undefined }, "authorize", /There is no default/],
+    [{ authorize: "read" }, "authorize", /"read", "act", "reveal" or false/],
+    [{ authorize: true }, "authorize", /must be a function/],
+    [{ origins: undefined }, "origins", /at least one origin/],
+    [{ origins: [] }, "origins", /at least one origin/],
+    [{ origins: "https://ops.example.com" }, "origins", /must list/],
+    [{ origins: ["*"] }, "origins", /no "\*"/],
+    [{ origins: ["https://*.example.com"] }, "origins", /no "\*"/],
+    [{ origins: ["https://ops.example.com/"] }, "origins", /no slash at its end/],
+    [{ origins: ["https://ops.example.com/inspector"] }, "origins", /no path/],
+    [{ origins: ["https://ops.example.com?x"] }, "origins", /no path/],
+    [{ origins: ["https://ann:secret@ops.example.com"] }, "origins", /as browsers show it/],
+    [{ origins: ["ops.example.com"] }, "origins", /https:\/\//],
+    [{ origins: ["ftp://ops.example.com"] }, "origins", /https:\/\//],
+    [{ origins: ["https://ops.example.com", 7] }, "origins", /each/],
+    [{ origins: ["https://"] }, "origins", /each/],
+    [{ origins: ["https://ops.example.com:99999"] }, "origins", /each/],
+    [{ path: "" }, "path", /begin with "\/"/],
+    [{ path: "inspector" }, "path", /begin with "\/"/],
+    [{ path: "/inspector/" }, "path", /without a slash at its end/],
+    [{ path: "/a//b" }, "path", /parts/],
+    [{ path: "/a/../b" }, "path", /parts/],
+    [{ path: "/." }, "path", /parts/],
+    [{ path: "/a b" }, "path", /parts/],
+    [{ path: '/"><script>' }, "path", /parts/],
+    [{ path: "/%61" }, "path", /parts/],
+    [{ path: "/:tenant" }, "path", /parts/],
+    [{ path: 7 }, "path", /begin with "\/"/],
+    [{ inbox: undefined }, "inbox", /receiver\.inbox/],
+    [{ inbox: receiver }, "inbox", /receiver\.inbox/],
+    [{ inbox: store }, "inbox", /receiver\.inbox/],
+    [{ inbox: Promise.resolve(receiver.inbox) }, "inbox", /resolves to/],
+    [{ logger: {} }, "logger", /debug, info, warn and error/],
+    [{ origin: ["https://ops.example.com"] }, "origin", /Did you mean "origins"/],
+    [{ token: "x" }, "token", /Known: inbox, authorize/],
+  ])("refuses the options %#: %s", (wrong, option, fix) => {
+    const failure = expect.objectContaining({ name: "SetupError", code: "invalid_option", fields: { option } });
+    expect(made(wrong)).toThrow(failure);
+    expect(made(wrong)).toThrow(fix);
+    expect(made(wrong)).not.toThrow(/secret/);
+  });
+
+  it("refuses to be made of nothing", () => {
+    expect(() => createInspector(undefined as never)).toThrow("takes an options object");
+  });
+
+  it.each([
+    [undefined, "/inspector"],
+    ["/", ""],
+    ["/ops", "/ops"],
+    ["/a-b/c_d/e.f/~g", "/a-b/c_d/e.f/~g"],
+  ])("mounted at %s has the path %j", (path, expected) => {
+    expect(made(path === undefined ? {} : { path })().path).toBe(expected);
   });
 });
+
+describe.each([
+  ["memory", () => inspectedOn(memoryBench())],
+  ["SQLite", () => inspectedOn(sqliteBench())],
+])("an inspector on %s", (_name, make) => {
+  it("gives the inbox at a glance, and its history", async () => {
+    const { server, receiver, deliver, clock } = await make();
+    receiver.onAny(() => {});
+    await receiver.start();
+    await deliver(outbound("queued"));
+    await clock.advance(1_000);
+    const headers = { [RIGHT]: "act" };
+    const overview = await server.ask({ url: OVERVIEW, headers });
+    expect(overview.headers["content-type"]).toBe("application/json; charset=utf-8");
+    expect(overview.json()).toMatchObject({
+      ...{ now: clock.now(), location: null, access: "act", by: "inspector", serviceResigns: false },
+      ...{ gauges: { pending: 0, dead: 0 }, counters: { accepted: 1, handled: 1 }, oldestPendingAt: null },
+    });
+    const history = await server.ask({ url: "/inspector/api/history", headers });
+    expect(history.json()).toMatchObject({ everyMs: 1_000, samples: [{ at: clock.now(), accepted: 1, handled: 1 }] });
+  });
+});
+
+describe("an answer of the inspector", () => {
+  it("carries every header of security, whatever it says", async () => {
+    const { server, store, inspector, clock } = await inspected();
+    const headers = { [RIGHT]: "read" };
+    const asked = {
+      page: await server.ask({ headers }),
+      head: await server.ask({ headers, method: "HEAD" }),
+      file: await server.ask({ headers, url: "/inspector/assets/main.js" }),
+      data: await server.ask({ headers, url: OVERVIEW }),
+      nothing: await server.ask({ headers, url: "/inspector/nothing" }),
+      elsewhere: await server.ask({ headers, url: "/elsewhere" }),
+      host: await server.ask({ headers: { ...headers, host: "x.test" } }),
+      method: await server.ask({ headers, method: "DELETE" }),
+      unauthorizedPage: await server.ask(),
+      unauthorizedData: await server.ask({ url: OVERVIEW }),
+      unavailable: await (async () => {
+        await clock.advance(1_000);
+        store.faults.reads = new StoreError("store_unavailable", "It is away.");
+        return server.ask({ headers, url: OVERVIEW });
+      })(),
+      broken: await (async () => {
+        store.faults.reads = new Error("A bug.");
+        return server.ask({ headers, url: OVERVIEW });
+      })(),
+      closed: await (async () => {
+        inspector.close();
+        return server.ask({ headers, url: OVERVIEW });
+      })(),
+    };
+    expect(Object.fromEntries(Object.entries(asked).map(([name, { status }]) => [name, status]))).toEqual({
+      ...{ page: 200, head: 200, file: 200, data: 200, nothing: 404, elsewhere: 404, host: 403, method: 405 },
+      ...{ unauthorizedPage: 401, unauthorizedData: 401, unavailable: 503, broken: 500, closed: 503 },
+    });
+    for (const [name, answer] of Object.entries(asked)) {
+      expect(answer.headers, name).toMatchObject(SECURITY_HEADERS);
+      expect(answer.headers["cache-control"], name).toBe(name === "file" ? "no-cache" : "no-store");
+      expect(answer.headers, name).not.toHaveProperty("access-control-allow-origin");
+      if (name !== "head") expect(answer.headers["content-length"], name).toBe(`${Buffer.byteLength(answer.body)}`);
+    }
+  });
+
+  it("to somebody without a right is a short text for a page, and JSON for data", async () => {
+    const { server } = await inspected();
+    const page = await server.ask();
+    expect(page).toMatchObject({ status: 401, headers: { "content-type": "text/plain; charset=utf-8" } });
+    expect(page.body.length).toBeLessThan(100);
+    expect(await server.ask({ url: "/inspector/assets/main.js" })).toMatchObject({ status: 401 });
+    for (const url of [OVERVIEW, "/inspector/api/nothing", "/inspector/nothing"])
+      expect((await server.ask({ url })).json()).toMatchObject({ error: "unauthorized" });
+  });
+
+  it("tells no detail of what failed, and the log its code", async () => {
+    const { server, store, log } = await inspected();
+    const ask = () => server.ask({ url: OVERVIEW, headers: { [RIGHT]: "read" } });
+    store.faults.reads = new StoreError("store_full", "No space at /data/inbox.db.");
+    const unavailable = await ask();
+    expect(unavailable).toMatchObject({ status: 503 });
+    expect(unavailable.json()).toMatchObject({ error: "unavailable" });
+    store.faults.reads = Object.assign(new TypeError("Cannot read +15550100002"), { code: "ERR_ODD" });
+    const broken = await ask();
+    expect(broken).toMatchObject({ status: 500 });
+    expect(broken.json()).toMatchObject({ error: "internal_error" });
+    expect(unavailable.body + broken.body).not.toMatch(/data|5550100002|ERR_ODD/);
+    expect(log.filter(({ message }) => message.startsWith("The inspector"))).toMatchObject([
+      { level: "warn", fields: { code: "store_full" } },
+      { level: "error", fields: { code: "ERR_ODD" } },
+    ]);
+    expect(JSON.stringify(log)).not.toMatch(/5550100002|data/);
+  });
+
+  it("to a filter that is none says which", async () => {
+    const { server } = await inspected();
+    const headers = { ...POST_HEADERS, [RIGHT]: "read" };
+    const answer = await server.ask({
+      method: "POST",
+      url: "/inspector/api/events",
+      headers,
+      body: '{"limit":100000}',
+    });
+    expect(answer).toMatchObject({ status: 400 });
+    expect(answer.json()).toMatchObject({ error: "invalid_request", message: expect.stringContaining('"limit"') });
+  });
+});
+
+describe("authorize", () => {
+  const answerTo = async (grant: unknown) => {
+    const scene = await inspected({ authorize: () => grant as never });
+    return { ...scene, answer: await scene.server.ask({ url: OVERVIEW }) };
+  };
+
+  it.each([
+    ["read", { access: "read", by: "inspector" }],
+    ["reveal", { access: "reveal", by: "inspector" }],
+    [Promise.resolve("act"), { access: "act", by: "inspector" }],
+    [
+      { access: "act", by: "ann@example.com" },
+      { access: "act", by: "ann@example.com" },
+    ],
+    [{ access: "act" }, { access: "act", by: "inspector" }],
+    [
+      { access: "act", by: "" },
+      { access: "act", by: "inspector" },
+    ],
+    [
+      { access: "act", by: "\u0000\r\n\t" },
+      { access: "act", by: "inspector" },
+    ],
+    [
+      { access: "act", by: "an\r\nn\u001b[31m\u202e\u2028!" },
+      { access: "act", by: "ann[31m!" },
+    ],
+    [
+      { access: "act", by: `${"é".repeat(99)}😀x` },
+      { access: "act", by: `${"é".repeat(99)}😀` },
+    ],
+    [
+      { access: "act", by: "\ud800lone" },
+      { access: "act", by: "lone" },
+    ],
+  ])("that gives %j lets in", async (grant, seen) => {
+    const { answer, log } = await answerTo(grant);
+    expect(answer.json()).toMatchObject(seen);
+    expect(log).toEqual([]);
+  });
+
+  it("that gives false denies, and nothing is told of it", async () => {
+    const { answer, log } = await answerTo(false);
+    expect([answer.status, log]).toEqual([401, []]);
+  });
+
+  it.each([[undefined], [null], [true], [1], ["READ"], ["admin"], [""], [{}], [{ by: "ann" }], [["read"]]])(
+    "that gives %j denies, and that mistake is told once",
+    async (grant) => {
+      const { answer, server, log } = await answerTo(grant);
+      expect(answer.status).toBe(401);
+      expect(await server.ask()).toMatchObject({ status: 401 });
+      expect(log).toMatchObject([{ level: "error", fields: { code: "authorize_mistake" } }]);
+    },
+  );
+
+  it.each([
+    [{ access: "toString", by: "ann" }],
+    [{ access: "read", by: 7 }],
+    [{ access: ["reveal"], by: "ann" }],
+    [{ access: "__proto__" }],
+  ])("that gives %j denies", async (grant) => {
+    expect((await answerTo(grant)).answer.status).toBe(401);
+  });
+
+  it.each([
+    ["throws", thrown],
+    ["rejects", () => Promise.reject(failure())],
+  ])("that %s denies, and only its name and code are told", async (_how, authorize) => {
+    const { server, log } = await inspected({ authorize: authorize as never });
+    expect(await server.ask({ url: OVERVIEW })).toMatchObject({ status: 401 });
+    expect(log).toMatchObject([{ level: "warn", fields: { code: "authorize_failed" } }]);
+    expect(log[0]?.message).toContain("(TypeError, ECONNREFUSED)");
+    expect(JSON.stringify(log)).not.toContain("token-1234");
+  });
+
+  it("is given the framework's own request", async () => {
+    const { server } = await inspected({
+      authorize: ({ headers }) => (headers.cookie === "session=7" ? { access: "read", by: "ann" } : false),
+    });
+    expect(await server.ask({ url: OVERVIEW })).toMatchObject({ status: 401 });
+    const known = await server.ask({ url: OVERVIEW, headers: { cookie: "session=7" } });
+    expect(known.json()).toMatchObject({ by: "ann" });
+  });
+
+  it("is asked for each request anew", async () => {
+    let grant: "read" | false = "read";
+    const { server } = await inspected({ authorize: () => grant });
+    expect(await server.ask()).toMatchObject({ status: 200 });
+    grant = false;
+    expect(await server.ask()).toMatchObject({ status: 401 });
+  });
+});
+
+function failure(): Error {
+  return Object.assign(new TypeError("The cookie token-1234 is odd."), { code: "ECONNREFUSED" });
+}
+
+function thrown(): never {
+  throw failure();
+}

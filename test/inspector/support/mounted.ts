@@ -1,5 +1,12 @@
 /** An inspector on a real `node:http` server, and requests to it exactly as they are written. */
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from "node:http";
+import {
+  Agent,
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
@@ -31,7 +38,7 @@ export interface Response {
 /** Serves what `make` gives for an origin on loopback, until the test ends. */
 export async function mounted(make: (origin: string) => Mountable<IncomingMessage>): Promise<Mounted> {
   let inspector: Mountable<IncomingMessage> | null = null;
-  const server = createServer((incoming, response) => {
+  const server = createServer({ requireHostHeader: false }, (incoming, response) => {
     if (inspector !== null) void answer(inspector, incoming, response);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -45,6 +52,9 @@ export async function mounted(make: (origin: string) => Mountable<IncomingMessag
   });
   return { port, origin, ask: (wish = {}) => ask(port, { url: path, ...wish }) };
 }
+
+/** Connections are kept: a matrix has thousands of requests. */
+const AGENT = new Agent({ keepAlive: true });
 
 /** Headers that the page sends with a POST. */
 export const POST_HEADERS = { "content-type": "application/json", "x-oncehook-inspector": "1" };
@@ -90,7 +100,7 @@ function ask(port: number, { method = "GET", url = "/", headers = {}, body }: Wi
   const all = { host: `127.0.0.1:${port}`, ...headers };
   const lines = Object.entries(all).flatMap(([name, value]) => linesOf(name, value));
   return new Promise((resolve, reject) => {
-    const options = { host: "127.0.0.1", port, method, path: url, headers: lines.flat(), setHost: false, agent: false };
+    const options = { host: "127.0.0.1", port, method, path: url, headers: lines.flat(), setHost: false, agent: AGENT };
     const asked = request(options, (incoming) => {
       const chunks: Buffer[] = [];
       incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
