@@ -3,7 +3,7 @@ import { post } from "./api.js";
 import { StateBadge } from "./parts/badge.js";
 import { Dialog } from "./parts/dialog.js";
 import { ErrorNote } from "./parts/error.js";
-import { time } from "./parts/format.js";
+import { clockTime, shortId } from "./parts/format.js";
 import { Table } from "./parts/table.js";
 import { go, href } from "./router.js";
 import { html, useState } from "./vendor/htm-preact.js";
@@ -12,10 +12,10 @@ import { html, useState } from "./vendor/htm-preact.js";
 
 /** @type {readonly import("./parts/table.js").Column<LookupMatch>[]} */
 const COLUMNS = [
-  { name: "message", title: "Message", cell: ({ messageId }) => messageId || "no id" },
+  { name: "text", title: "Message", cell: ({ messageId }) => shortId(messageId || "no id") },
   { name: "found", title: "Found by", cell: ({ found }) => found, lesser: true },
   { name: "state", title: "Newest event", cell: ({ newest }) => html`<${StateBadge} state=${newest.state} />` },
-  { name: "time", title: "Accepted", cell: ({ newest }) => time(newest.acceptedAt), lesser: true },
+  { name: "time", title: "Accepted", cell: ({ newest }) => clockTime(newest.acceptedAt), lesser: true },
 ];
 
 export function Search() {

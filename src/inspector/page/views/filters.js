@@ -42,7 +42,7 @@ export function Filters({ params }) {
     return html`<label key=${name}>${title}
       ${
         kind.includes(" ")
-          ? html`<select name=${name} value=${value} onChange=${use}><option value="">any</option>${kind.split(" ").map((one) => html`<option>${one}</option>`)}</select>`
+          ? html`<select name=${name} value=${value} onChange=${use}><option value="">any</option>${kind.split(" ").map((one) => html`<option value=${one}>${one}</option>`)}</select>`
           : html`<input name=${name} type=${kind} value=${value} maxlength="256" autocomplete="off" spellcheck="false" onInput=${write} onChange=${use} />`
       }
     </label>`;

@@ -39,11 +39,11 @@ function nowOf({ gauges, oldestPendingAt, newestSignedAt, now }, samples) {
     ["Oldest waiting", oldestPendingAt === null ? "none" : duration(now - oldestPendingAt)],
     ["Dead letters", dead, href("dead"), dead > 0],
     ["Quarantined", quarantined, href("quarantine"), quarantined > 0],
-    ["Blocked messages", blockedLanes, href("dead"), blockedLanes > 0],
+    ["Blocked", blockedLanes, href("dead"), blockedLanes > 0],
     ["Accepted", rate("accepted")],
     ["Handled", rate("handled")],
     ["Refused", rate("rejected")],
-    ["Last delivery signed", age(newestSignedAt, now)],
+    ["Last signed", age(newestSignedAt, now)],
   ];
 }
 
@@ -80,9 +80,9 @@ function chartsOf(samples) {
   return html`<h2>Over time</h2><div class="panels">
     ${chart("Backlog", { Waiting: level("pending") })}
     ${chart("Oldest waiting", { Age: level("oldestWaitingMs") }, duration)}
-    ${chart("A second", { Accepted: rates(samples, "accepted"), Handled: rates(samples, "handled") })}
+    ${chart("Rates a second", { Accepted: rates(samples, "accepted"), Handled: rates(samples, "handled") })}
     ${chart("Refused a second", { Refused: rates(samples, "rejected") })}
-    ${chart("To be looked at", { "Dead letters": level("dead"), Quarantined: level("quarantined") })}
+    ${chart("To act on", { Dead: level("dead"), Quarantined: level("quarantined") })}
     ${chart("Out of order", { Late: level("late"), "Gaps given up": level("gapsSkipped") })}
   </div>`;
 }
