@@ -76,6 +76,7 @@ const PAPERS = [
   "docs/emulator.md",
   "docs/forwarding.md",
   "docs/inbox.md",
+  "docs/inspector.md",
   "docs/moving-to-postgres.md",
   "docs/openapi.json",
   "docs/operations.md",
@@ -88,6 +89,9 @@ const PAPERS = [
   "docs/writing-a-store.md",
 ];
 
+/** Files for browsers: copied, not compiled. */
+const SERVED = "src/inspector/page/";
+
 /** Exactly the compiled sources, the sources their maps lead to, and the papers: nothing left over, nothing missing. */
 async function listing(root: string, tarball: string): Promise<GateResult> {
   const listed = await run("tar", ["-tzf", tarball]);
@@ -99,12 +103,15 @@ async function listing(root: string, tarball: string): Promise<GateResult> {
     filesUnder(join(root, folder)).map((file) => `${folder}/${file}`),
   );
   const compiled = sources.flatMap((source) => {
+    if (source.startsWith(SERVED)) return [`dist/${source}`];
     // Declarations of a foreign module compile to nothing.
     if (source.endsWith(".d.ts")) return [];
     const base = `dist/${source.replace(/\.ts$/, "")}`;
     return [".js", ".js.map", ".d.ts", ".d.ts.map"].map((ending) => base + ending);
   });
-  const guides = filesUnder(join(root, "docs/guides")).map((file) => `docs/guides/${file}`);
+  const guides = ["docs/guides", "docs/inspector"]
+    .filter((folder) => existsSync(join(root, folder)))
+    .flatMap((folder) => filesUnder(join(root, folder)).map((file) => `${folder}/${file}`));
   const expected = new Set([...sources, ...compiled, ...PAPERS, ...guides]);
   const strays = found.filter((file) => !expected.has(file)).map((file) => `${file} should not be in the package`);
   const missing = [...expected]
