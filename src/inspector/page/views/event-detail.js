@@ -48,7 +48,7 @@ function Attempts({ drawn: { attempts, attemptCount } }) {
 }
 
 /** @param {{ event: MessageEvent }} props */
-function Body({ event: { body, bytes } }) {
+export function Body({ event: { body, bytes } }) {
   if (body === null) return html`<h3>Body</h3><p class="muted">No longer kept.</p>`;
   const [kind, text] =
     "masked" in body
