@@ -1,0 +1,92 @@
+import { describe, expect, it } from "vitest";
+import type { Sample } from "../../../src/inspector/api.ts";
+import { ceiling, linePath, meanRate, rates, scale } from "../../../src/inspector/page/charts.js";
+
+function sampleAt(seconds: number, accepted: number): Sample {
+  const still = {
+    pending: 0,
+    oldestWaitingMs: 0,
+    dead: 0,
+    quarantined: 0,
+    handled: 0,
+    late: 0,
+    gapsSkipped: 0,
+    rejected: 0,
+  };
+  return { ...still, at: 1_000_000 + seconds * 1_000, accepted };
+}
+
+describe("scale()", () => {
+  it("places a value of the domain in the range", () => {
+    expect([0, 5, 10].map(scale([0, 10], [100, 0]))).toEqual([100, 50, 0]);
+  });
+
+  it("places everything at the beginning of a range that is a point", () => {
+    expect(scale([5, 5], [0, 600])(5)).toBe(0);
+  });
+});
+
+describe("ceiling()", () => {
+  it.each([
+    [0, 1],
+    [0.2, 1],
+    [1, 1],
+    [1.1, 2],
+    [4, 5],
+    [5.5, 10],
+    [10, 10],
+    [11, 20],
+    [72_000, 100_000],
+  ])("above %d is %d", (highest, top) => {
+    expect(ceiling(highest)).toBe(top);
+  });
+});
+
+describe("rates()", () => {
+  it("tells what a count grew by, a second", () => {
+    expect(rates([sampleAt(0, 100), sampleAt(1, 110), sampleAt(5, 130)], "accepted").map(({ value }) => value)).toEqual(
+      [10, 5],
+    );
+  });
+
+  it("is never below zero when a count begins anew", () => {
+    expect(rates([sampleAt(0, 100), sampleAt(1, 3)], "accepted")).toMatchObject([{ value: 0 }]);
+  });
+
+  it("tells nothing of two samples of one moment, and of one alone", () => {
+    expect(rates([sampleAt(0, 100), sampleAt(0, 110)], "accepted")).toEqual([]);
+    expect(rates([sampleAt(0, 100)], "accepted")).toEqual([]);
+  });
+});
+
+describe("meanRate()", () => {
+  it("looks at the last stretch only", () => {
+    const samples = [sampleAt(0, 0), sampleAt(100, 10_000), sampleAt(110, 10_050), sampleAt(120, 10_100)];
+    expect(meanRate(samples, "accepted", 20_000)).toBe(5);
+  });
+
+  it("is unknown before there are two samples", () => {
+    expect(meanRate([], "accepted", 60_000)).toBeUndefined();
+    expect(meanRate([sampleAt(0, 1)], "accepted", 60_000)).toBeUndefined();
+  });
+});
+
+describe("linePath()", () => {
+  it("leads from point to point", () => {
+    const points = [
+      { at: 0, value: 1 },
+      { at: 10, value: 2.25 },
+    ];
+    expect(
+      linePath(
+        points,
+        (at) => at * 2,
+        (value) => 100 - value,
+      ),
+    ).toBe("M0.0 99.0L20.0 97.8");
+  });
+
+  it("is empty without points", () => {
+    expect(linePath([], Number, Number)).toBe("");
+  });
+});

@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { fromAddress, queryOf, toAddress } from "../../../src/inspector/page/parts/filter.js";
+
+describe("toAddress()", () => {
+  it.each([
+    ["peer", "+4915112345678"],
+    ["peer", "112"],
+    ["reference", "order of 0151 1234-5678"],
+    ["message", "4915112345678"],
+    ["type", "(0151) 12 34 56 78"],
+  ])("keeps a number of %s out of the address", (name, text) => {
+    const written = toAddress(name, text);
+    expect(written).toMatch(/^\*\d+$/);
+    expect(fromAddress(written)).toBe(text);
+  });
+
+  it.each([
+    ["message", "msg_01JABC"],
+    ["reference", "order-17"],
+    ["from", "2026-11-22T13:09"],
+    ["peer", ""],
+  ])("leaves %s as it is written: %s", (name, text) => {
+    expect(toAddress(name, text)).toBe(text);
+  });
+
+  it("gives the same number the same place", () => {
+    expect(toAddress("peer", "+4915100000001")).toBe(toAddress("peer", "+4915100000001"));
+  });
+});
+
+describe("fromAddress()", () => {
+  it("knows nothing of what another page kept", () => {
+    expect(fromAddress("*12345")).toBe("");
+  });
+});
+
+describe("queryOf()", () => {
+  it("asks for everything without filters", () => {
+    expect(queryOf({})).toEqual({});
+  });
+
+  it("tells how an event ended by its outcome", () => {
+    expect(queryOf({ state: "unhandled" })).toEqual({ states: ["done"], outcome: "unhandled" });
+    expect(queryOf({ state: "dead" })).toEqual({ states: ["dead"] });
+  });
+
+  it("tells yes and no apart", () => {
+    expect(queryOf({ late: "no", conflict: "yes" })).toEqual({ late: false, conflict: true });
+  });
+
+  it("takes the last minute whole", () => {
+    const at = new Date(2026, 10, 22, 13, 9).getTime();
+    expect(queryOf({ from: "2026-11-22T13:09", to: "2026-11-22T13:09" })).toEqual({
+      acceptedFrom: at,
+      acceptedTo: at + 59_999,
+    });
+  });
+
+  it("puts a kept number back", () => {
+    const peer = toAddress("peer", "+4915112345678");
+    expect(queryOf({ peer, reference: "order-17", type: "message.sent", error: "E", message: "m" })).toEqual({
+      peer: "+4915112345678",
+      externalReference: "order-17",
+      eventType: "message.sent",
+      errorCode: "E",
+      messageId: "m",
+    });
+  });
+});

@@ -1,0 +1,80 @@
+import { describe, expect, it } from "vitest";
+import { age, clockTime, count, duration, shortId, time } from "../../../src/inspector/page/parts/format.js";
+
+const NOW = new Date(2026, 10, 22, 13, 9, 16, 204).getTime();
+
+describe("time()", () => {
+  it("tells the date and the time of the browser's zone, to the millisecond", () => {
+    expect(time(NOW)).toBe("2026-11-22 13:09:16.204");
+  });
+
+  it("says nothing of what has not happened", () => {
+    expect(time(null)).toBe("–");
+    expect(clockTime(null, NOW)).toBe("–");
+  });
+});
+
+describe("clockTime()", () => {
+  it("leaves out today's date", () => {
+    expect(clockTime(NOW - 9 * 60_000, NOW)).toBe("13:00:16");
+  });
+
+  it("tells the date of the day before, even if it is less than a day ago", () => {
+    expect(clockTime(NOW - 14 * 3_600_000, NOW)).toBe("11-21 23:09:16");
+  });
+});
+
+describe("age()", () => {
+  it.each([
+    [0, "now"],
+    [-5_000, "now"],
+    [3_000, "3 s ago"],
+    [2 * 3_600_000, "2 h ago"],
+  ])("of %d ms is %s", (ms, text) => {
+    expect(age(NOW - ms, NOW)).toBe(text);
+  });
+
+  it("of what never happened is never", () => {
+    expect(age(null, NOW)).toBe("never");
+  });
+});
+
+describe("duration()", () => {
+  it.each([
+    [0, "0 ms"],
+    [339.6, "340 ms"],
+    [999, "999 ms"],
+    [1_000, "1 s"],
+    [2_590, "2.5 s"],
+    [59_999, "59 s"],
+    [250_000, "4 min 10 s"],
+    [3_600_000, "1 h"],
+    [11_100_000, "3 h 5 min"],
+    [187_200_000, "2 d 4 h"],
+    [null, "–"],
+  ])("of %s is %s", (ms, text) => {
+    expect(duration(ms)).toBe(text);
+  });
+});
+
+describe("count()", () => {
+  it.each([
+    [0, "0"],
+    [0.25, "0.3"],
+    [9.96, "10"],
+    [12.4, "12"],
+    [12_408, "12,408"],
+  ])("of %d is %s", (n, text) => {
+    expect(count(n)).toBe(text);
+  });
+});
+
+describe("shortId()", () => {
+  it("keeps the beginning and the end of a long id", () => {
+    expect(shortId("msg_01JABCDEFGHXYZ")).toBe("msg_01…HXYZ");
+  });
+
+  it("leaves a short id as it is", () => {
+    expect(shortId("msg_00000001")).toBe("msg_00000001");
+  });
+});

@@ -1,0 +1,36 @@
+import { describe, expect, it } from "vitest";
+import { href, parseHash } from "../../../src/inspector/page/router.js";
+
+describe("parseHash()", () => {
+  it.each([
+    ["", { view: "events", id: null, params: {} }],
+    [
+      "#/events?state=dead&type=message.sent",
+      { view: "events", id: null, params: { state: "dead", type: "message.sent" } },
+    ],
+    ["#/message/7", { view: "message", id: 7, params: {} }],
+    ["#/message/7?event=3", { view: "message", id: 7, params: { event: "3" } }],
+  ])("reads %s", (hash, route) => {
+    expect(parseHash(hash)).toEqual(route);
+  });
+
+  it.each(["#/message/-1", "#/message/1.5", "#/message/x", "#/message/99999999999999999"])(
+    "takes no id from %s",
+    (hash) => {
+      expect(parseHash(hash).id).toBeNull();
+    },
+  );
+});
+
+describe("href()", () => {
+  it("is what parseHash() reads, whatever the texts", () => {
+    const params = { type: "a&b=c?d#e/ü %", message: "x" };
+    expect(parseHash(href("events", null, params))).toEqual({ view: "events", id: null, params });
+    expect(parseHash(href("message", 7, { event: 3 }))).toEqual({ view: "message", id: 7, params: { event: "3" } });
+  });
+
+  it("leaves out what has no value", () => {
+    expect(href("events", null, { state: "", type: undefined, after: null, late: "no" })).toBe("#/events?late=no");
+    expect(href("dead")).toBe("#/dead");
+  });
+});
