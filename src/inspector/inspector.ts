@@ -101,7 +101,9 @@ class MountedInspector<Request> implements Inspector<Request> {
     if (this.#closing.signal.aborted) return refused("unavailable", "The inspector is closed.");
     if (!includes(granted.access, route.access))
       return refused("forbidden", `This needs the right "${route.access}"; you have "${granted.access}".`);
-    return route.run(this.#callOf(request, granted, { id, query: new URLSearchParams(query) }));
+    const answer = await route.run(this.#callOf(request, granted, { id, query: new URLSearchParams(query) }));
+    if (route.access === "act") this.#watch.touch();
+    return answer;
   }
 
   #callOf(request: InspectorRequest<Request>, granted: Granted, { id, query }: Pick<Call, "id" | "query">): Call {

@@ -1,6 +1,6 @@
 /** The live stream, from its first line to its last, on the inspector's own clock. */
 import { describe, expect, it } from "vitest";
-import { StoreError } from "../../src/index.ts";
+import { type InboxOperator, StoreError } from "../../src/index.ts";
 import {
   createInspector,
   type Grant,
@@ -8,8 +8,9 @@ import {
   type InspectorRequest,
   type StreamEvent,
 } from "../../src/inspector/index.ts";
-import { deferred, memoryBench, until } from "../receiver/bench.ts";
-import { mounted } from "./support/mounted.ts";
+import { type Bench, deferred, type Faults, memoryBench, sqliteBench, until } from "../receiver/bench.ts";
+import { outbound } from "../receiver/events.ts";
+import { mounted, POST_HEADERS } from "./support/mounted.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -29,9 +30,17 @@ interface Stream {
   stop(): Promise<unknown>;
 }
 
+/** On whatever store. */
+interface AnyBench extends Pick<Bench<never>, "clock" | "logger" | "deliver"> {
+  readonly receiver: { readonly inbox: InboxOperator };
+  readonly store: { readonly faults: Faults };
+}
+
 /** An inspector on its own clock, with the right that each asking gets. */
-function sceneOf(authorize: () => Grant | Promise<Grant> = () => ({ access: "read", by: "ann" })) {
-  const bench = memoryBench();
+function sceneOf(
+  authorize: () => Grant | Promise<Grant> = () => ({ access: "read", by: "ann" }),
+  bench: AnyBench = memoryBench(),
+) {
   const { receiver, clock, logger } = bench;
   let asked = 0;
   const counted = () => {
@@ -108,6 +117,19 @@ describe("GET api/stream", () => {
     expect(await watching()).toBe(1);
     leaving.abort();
     await until(async () => (await watching()) === 0);
+  });
+
+  it("tells soon what was done in the inspector", async () => {
+    const { open, clock, inspector, deliver } = sceneOf(() => "act", sqliteBench());
+    await deliver(outbound("queued"));
+    const stream = await open();
+    await clock.advance(300);
+    expect(stream.events).toMatchObject([{ changed: 1, sample: { pending: 1 } }]);
+    const url = "/inspector/api/events/1/discard";
+    const asked = requestOf(new AbortController().signal, { ...HEADERS, ...POST_HEADERS });
+    expect(await inspector.handle({ ...asked, method: "POST", url })).toMatchObject({ status: 200 });
+    await clock.advance(0);
+    expect(stream.events).toMatchObject([{ changed: 1 }, { changed: 2, sample: { pending: 0 } }]);
   });
 
   it("keeps the connection open with a comment while the inbox cannot be read", async () => {
