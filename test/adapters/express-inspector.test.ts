@@ -1,12 +1,17 @@
 /** The inspector behind Express 5 and 4: the contract, and what is its own. */
+import type { RequestListener } from "node:http";
 import express5, { type Request } from "express";
 // @ts-expect-error express 4 is an alias without types of its own; those of Express 5 fit what is used here.
 import express4 from "express4";
 import supertest from "supertest";
 import { describe, expect, it, test } from "vitest";
 import { captureRawBody, expressInspector } from "../../adapters/express.ts";
+import type { FastifyInspectorOptions } from "../../adapters/fastify.ts";
+import { nodeInspector } from "../../adapters/node.ts";
+import { createInspector } from "../../src/inspector/index.ts";
 import { inspectorAdapterContract, type MakeInspectorServer } from "../../src/testing/inspector-adapter-contract.ts";
 import { inspectorAt } from "./inspectors.ts";
+import { memoryReceiver } from "./receivers.ts";
 import { serve } from "./serving.ts";
 
 describe.each([
@@ -59,5 +64,26 @@ describe.each([
     const app = express().use(express.text({ type: "*/*" }), expressInspector(inspector));
     const { text } = await supertest(app).post("/inspector/api/events").set("content-type", "a/b").send("{}");
     expect(text).toBe("false");
+  });
+});
+
+describe("the types", () => {
+  it("let authorize have Express's request, and no other framework's", async () => {
+    const { receiver } = memoryReceiver();
+    const inspector = createInspector<Request>({
+      inbox: receiver.inbox,
+      authorize: (request) => request.get("x-user") === "ada" && { access: "read", by: "ada" },
+      origins: ["http://127.0.0.1"],
+    });
+    // @ts-expect-error its authorize would get another framework's request.
+    const other: FastifyInspectorOptions = { inspector };
+    // @ts-expect-error a request of node:http has no get().
+    const listener: RequestListener = nodeInspector(inspector);
+    expect([typeof listener, other.inspector]).toEqual(["function", inspector]);
+    const app = express5().use(expressInspector(inspector));
+    const get = (user: string) =>
+      supertest(app).get("/inspector/api/history").set({ host: "127.0.0.1", "x-user": user });
+    expect([(await get("ada")).status, (await get("eve")).status]).toEqual([200, 401]);
+    inspector.close();
   });
 });

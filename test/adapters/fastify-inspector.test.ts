@@ -1,9 +1,12 @@
 /** The inspector behind Fastify: the contract, and what is its own. */
 import Fastify, { type FastifyRequest } from "fastify";
 import { describe, expect, it, test } from "vitest";
+import { expressInspector } from "../../adapters/express.ts";
 import { type FastifyInspectorOptions, fastifyInspector } from "../../adapters/fastify.ts";
+import { createInspector } from "../../src/inspector/index.ts";
 import { inspectorAdapterContract, type MakeInspectorServer } from "../../src/testing/inspector-adapter-contract.ts";
 import { inspectorAt } from "./inspectors.ts";
+import { memoryReceiver } from "./receivers.ts";
 import { bytesOf } from "./serving.ts";
 
 const makeServer: MakeInspectorServer<FastifyRequest> = async ({ inspector, bodyState }) => {
@@ -88,5 +91,24 @@ describe("fastifyInspector()", () => {
     await app.inject({ url: "/inspector/", headers: { "x-blocked": "1" } });
     await app.inject("/inspector/");
     expect([statuses, seen.length]).toEqual([[403, 200], 1]);
+  });
+});
+
+describe("the types", () => {
+  it("let authorize have Fastify's request, and no other framework's", async () => {
+    const { receiver } = memoryReceiver();
+    const inspector = createInspector<FastifyRequest>({
+      inbox: receiver.inbox,
+      authorize: async (request) => (request.headers["x-user"] === "ada" && request.routeOptions.url ? "read" : false),
+      origins: ["http://localhost"],
+    });
+    // @ts-expect-error its authorize would get another framework's request.
+    expect(expressInspector(inspector)).toBeTypeOf("function");
+    const app = Fastify();
+    await app.register(fastifyInspector, { inspector });
+    const get = (user: string) =>
+      app.inject({ url: "/inspector/api/history", headers: { host: "localhost", "x-user": user } });
+    expect([(await get("ada")).statusCode, (await get("eve")).statusCode]).toEqual([200, 401]);
+    inspector.close();
   });
 });

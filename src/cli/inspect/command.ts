@@ -1,14 +1,9 @@
 /** `oncehook inspect`: the page that shows what happened to a message, for one person on this machine. */
 import { Command, Option } from "commander";
-import type { Access } from "../../inspector/api.ts";
 import { wholeNumber } from "../flags.ts";
-import { type ActFlags, addByFlag } from "../inbox/acting.ts";
-import { type InboxFlags, inWords, withInboxFlags } from "../inbox/opening.ts";
-
-export interface InspectFlags extends InboxFlags, ActFlags {
-  readonly port: number;
-  readonly access: Access;
-}
+import { addByFlag } from "../inbox/acting.ts";
+import { inWords, withInboxFlags } from "../inbox/opening.ts";
+import type { InspectFlags } from "./flags.ts";
 
 const EXAMPLES = ["oncehook inspect --store inbox.db", "oncehook inspect --store inbox.db --access read --port 4000"];
 

@@ -7,7 +7,7 @@ import { actorOf } from "../inbox/acting.ts";
 import { openAt } from "../inbox/opening.ts";
 import { endingSignal } from "../signals.ts";
 import { Terminal } from "../terminal.ts";
-import type { InspectFlags } from "./command.ts";
+import type { InspectFlags } from "./flags.ts";
 import { listenOnLoopback } from "./server.ts";
 
 /** Where a person may press Enter: standard input, if that is a terminal. */
