@@ -1,0 +1,9 @@
+/** The JSON API on the embedded stores. */
+import type { InboxStore } from "../../../src/index.ts";
+import { memoryStore } from "../../../src/stores/memory.ts";
+import { sqliteStore } from "../../../src/stores/sqlite.ts";
+import { newInboxFile } from "../../receiver/bench.ts";
+import { routesSuite } from "./suite.ts";
+
+routesSuite("memory", () => memoryStore({ volatile: true }));
+routesSuite("SQLite", () => sqliteStore(newInboxFile()) as InboxStore<never>);

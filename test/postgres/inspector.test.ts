@@ -1,0 +1,8 @@
+/** The inspector's JSON API on Postgres: the same answers, the same drawings. */
+
+import type { InboxStore } from "../../src/index.ts";
+import { postgresStore } from "../../src/stores/postgres.ts";
+import { routesSuite } from "../inspector/routes/suite.ts";
+import { newPool, newSchema } from "./place.ts";
+
+routesSuite("Postgres", () => postgresStore(newPool(), { schema: newSchema() }) as InboxStore<never>);
