@@ -26,7 +26,7 @@ export type JsonReading =
 /** What to send. */
 export interface InspectorAnswer {
   readonly status: number;
-  /** Lower-case names. `content-length` is there unless the body is a stream. */
+  /** Lower-case names. `content-length` is there unless the body is a stream or the status 304. */
   readonly headers: Readonly<Record<string, string>>;
   /** A stream is sent chunk by chunk as it comes, and ended (`return()`) when whoever asked is gone. */
   readonly body: string | Uint8Array | AsyncIterable<string>;
