@@ -96,7 +96,7 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
       expect(await lookUp(NUMBER)).toMatchObject({ more: true, matches: { length: 20 } });
     });
 
-    it("shows numbers and texts to nobody but who reveals them, and the audit tells of it (RCV-12)", async () => {
+    it("shows numbers and texts to nobody but who reveals them, and the audit tells of it", async () => {
       const scene = await openScene(makeStore());
       await fill(scene);
       const lane = await scene.laneOf("msg_in");

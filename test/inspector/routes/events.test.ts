@@ -1,0 +1,116 @@
+/** `POST api/events`: what it refuses, and the download. */
+import { expect, it } from "vitest";
+import { csvLine } from "../../../src/inspector/csv.ts";
+import { memoryStore } from "../../../src/stores/memory.ts";
+import { outbound } from "../../receiver/events.ts";
+import { event, turn } from "../../stores/sqlite-turns.ts";
+import { openScene } from "./scene.ts";
+
+const open = () => openScene(memoryStore({ volatile: true }));
+
+it.each([
+  [{ states: "dead" }, '"states" must be a list of at most 50'],
+  [{ states: ["deadly"] }, 'must be one of "pending", "done", "dead", "late", "discarded"'],
+  [{ states: Array(51).fill("dead") }, '"states" must be a list'],
+  [{ outcome: "done" }, '"outcome" must be one of "handled", "unhandled"'],
+  [{ late: 1 }, '"late" must be true or false'],
+  [{ messageId: 5 }, '"messageId" must be a text of 1 to 512 characters'],
+  [{ messageId: "" }, '"messageId" must be a text'],
+  [{ peer: "x".repeat(513) }, '"peer" must be a text'],
+  [{ peer: "\ud800" }, '"peer" must be a text'],
+  [{ peer: null }, '"peer" must be a text'],
+  [{ acceptedFrom: "2026" }, '"acceptedFrom" must be a time in epoch milliseconds'],
+  [{ acceptedTo: 1.5 }, '"acceptedTo" must be a time'],
+  [{ limit: 201 }, '"limit" must be a whole number from 1 to 200'],
+  [{ limit: 0 }, '"limit" must be'],
+  [{ after: -1 }, '"after" must be the id of a row'],
+  [{ order: "up" }, '"order" must be one of "newest", "oldest"'],
+  [{ format: "xlsx" }, '"format" must be one of "json", "csv"'],
+  [{ mesageId: "m" }, 'Did you mean "messageId"?'],
+  [{ ["x".repeat(60_000)]: 1 }, "Known: states, outcome"],
+  [JSON.parse('{"__proto__":{"limit":1}}'), "There is a field that is not known."],
+  [[], "The body must be a JSON object."],
+  [null, "The body must be a JSON object."],
+])("refuses %.60j, and says no value back", async (body, message) => {
+  const scene = await open();
+  const answer = await scene.post("events", body, "read");
+  expect([answer.status, answer.json()]).toEqual([
+    400,
+    { error: "invalid_request", message: expect.stringContaining(message) },
+  ]);
+  expect(answer.body).not.toMatch(/xxx|deadly/);
+});
+
+it.each([
+  ["quarantine?state=gone", '"state" must be a list'],
+  ["quarantine?limit=x", '"limit" must be a whole number from 1 to 200'],
+  ["quarantine?limit=1&limit=2", "Each field of the query may be there once."],
+  ["quarantine?states=held", 'Did you mean "state"?'],
+  ["audit?limit=1001", '"limit" must be a whole number from 1 to 1000'],
+])("refuses GET api/%s", async (path, message) => {
+  const answer = await (await open()).get(path);
+  expect([answer.status, answer.json()]).toEqual([
+    400,
+    { error: "invalid_request", message: expect.stringContaining(message) },
+  ]);
+});
+
+it.each(["messages/9", "quarantine/9"])("has no %s", async (path) => {
+  const scene = await open();
+  expect((await scene.get(path)).status).toBe(404);
+  expect((await scene.post(`${path}/reveal`, {}, "reveal")).status).toBe(404);
+  expect(scene.log.filter(({ message }) => message.includes("revealed"))).toEqual([]);
+});
+
+it("gives quarantined bodies by state, more than one of them", async () => {
+  const scene = await open();
+  await scene.quarantine("one");
+  await scene.quarantine("two");
+  await scene.post("quarantine/1/discard");
+  const ids = async (query: string) =>
+    ((await scene.get(`quarantine?${query}`)).json() as { items: { id: number }[] }).items.map(({ id }) => id);
+  expect(await ids("state=held")).toEqual([2]);
+  expect(await ids("state=held&state=discarded&limit=1")).toEqual([2]);
+  expect(await ids("after=2")).toEqual([1]);
+});
+
+it("downloads the events that match as CSV in which nothing is a formula", async () => {
+  const scene = await open();
+  const ids = ["=cmd()", "+1", "-2", "@x", "\tt", 'a "quoted", one', "plain"];
+  for (const messageId of ids) await scene.deliver(outbound("queued", { messageId }));
+  const { status, headers, body } = await scene.post("events", { format: "csv", order: "oldest", limit: 1 }, "read");
+  expect(status).toBe(200);
+  expect(headers).toMatchObject({
+    "content-type": "text/csv; charset=utf-8",
+    "content-disposition": 'attachment; filename="oncehook-events.csv"',
+  });
+  const [head, ...rows] = body.trimEnd().split("\r\n");
+  expect(head).toMatch(/^id,message,client,direction,sequence,type,state/);
+  expect(rows.map((row) => row.slice(row.indexOf(",") + 1, row.indexOf(",apc_1")))).toEqual([
+    "'=cmd()",
+    "'+1",
+    "'-2",
+    "'@x",
+    "'\tt",
+    '"a ""quoted"", one"',
+    "plain",
+  ]);
+  expect(scene.log.at(-1)).toMatchObject({ level: "info", fields: { by: "ann", rows: 7 } });
+});
+
+it("ends a download after 10,000 rows", async () => {
+  const store = memoryStore({ volatile: true });
+  const scene = await openScene(store);
+  await scene.deliver(outbound("queued"));
+  for (let n = 0; n < 41; n++) {
+    const accepts = Array.from({ length: 250 }, (_, index) => event(`m ${n} ${index}`));
+    await store.step(turn<never>({ accepts }));
+  }
+  const { body } = await scene.post("events", { format: "csv" }, "read");
+  expect(body.split("\r\n")).toHaveLength(1 + 10_000 + 1);
+  expect(scene.log.at(-1)?.fields).toEqual({ by: "ann", rows: 10_000 });
+});
+
+it("writes cells that a spreadsheet reads as they are", () => {
+  expect(csvLine([1, true, null, "a\nb", "\rb", "=1,2"])).toBe(`1,true,,"a\nb","'\rb","'=1,2"\r\n`);
+});
