@@ -141,7 +141,7 @@ describe("layout()", () => {
     );
     const gap = { from: 2, to: 2, since: 3_000, until: 5_000, skipped: true, filledAt: null };
     const { bands } = layout({ ...drawing(waited), gaps: [gap] });
-    expect(bands.map(({ text, kind }) => [text, kind])).toEqual([["3, 4 waited 2 s for 2: given up", "gap skipped"]]);
+    expect(bands.map(({ text, kind }) => [text, kind])).toEqual([["3, 4 waited 2 s for 2: given up", "skipped"]]);
   });
 
   it("marks what goes on by a line for now, and nothing else", () => {

@@ -6,14 +6,10 @@ import { href } from "../router.js";
 import { html } from "../vendor/htm-preact.js";
 import { fateOf, holdOf, marksOf, rangeOf } from "./story.js";
 
-/**
- * @typedef {import("../../api.ts").Drawing} Drawing
- * @typedef {import("../../api.ts").DrawnEvent} DrawnEvent
- */
+/** @typedef {import("../../api.ts").DrawnEvent} DrawnEvent */
 
-/** @param {{ lane: number, drawing: Drawing }} props */
-export function StoryList({ lane, drawing }) {
-  const { events, gaps, now } = drawing;
+/** @param {{ lane: number, drawing: import("../../api.ts").Drawing }} props */
+export function StoryList({ lane, drawing: { events, gaps, now } }) {
   /** @type {import("../parts/table.js").Column<DrawnEvent>[]} */
   const columns = [
     { name: "event", title: "Event", cell: ({ sequence, eventType }) => `${sequence} ${eventType}` },
@@ -25,16 +21,16 @@ export function StoryList({ lane, drawing }) {
   ];
   const keyOf = (/** @type {DrawnEvent} */ { id }) => id;
   const hrefOf = (/** @type {DrawnEvent} */ { id }) => href("message", lane, { event: id });
-  return html`<section class="panel story-list" aria-labelledby="list">
-    <h2 id="list">The story as a list</h2>
-    <div class="scroll"><${Table} caption="Events in the order of their arrival" columns=${columns} rows=${events} keyOf=${keyOf} hrefOf=${hrefOf} /></div>
-    ${gaps.map((gap) => html`<p key=${gap.from}>Sequence ${rangeOf(gap)} was missing from ${clockTime(gap.since, now)} ${endOfGap(gap, now)}.</p>`)}
+  return html`<section class="panel story-list">
+    <h2>The story as a list</h2>
+    <${Table} caption="Events in the order of their arrival" ...${{ columns, keyOf, hrefOf }} rows=${events} />
+    ${gaps.map((gap) => html`<p>Missing from ${clockTime(gap.since, now)} on: ${rangeOf(gap)}. ${endOfGap(gap, now)}</p>`)}
   </section>`;
 }
 
 /** @param {import("../../api.ts").DrawnGap} gap @param {number} now */
 function endOfGap({ until, skipped, filledAt }, now) {
-  if (until === null) return "on, and is still waited for";
-  const end = `to ${clockTime(until, now)}, and ${skipped ? "was given up" : "then came"}`;
-  return filledAt !== null && skipped ? `${end}. It came late, at ${clockTime(filledAt, now)}` : end;
+  if (until === null) return "Still waited for.";
+  if (!skipped) return `Came by ${clockTime(until, now)}.`;
+  return `Given up at ${clockTime(until, now)}${filledAt === null ? "." : `, and came at ${clockTime(filledAt, now)}.`}`;
 }

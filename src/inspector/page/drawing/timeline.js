@@ -2,70 +2,47 @@
 import { clockTime, duration } from "../parts/format.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/htm-preact.js";
 import { layout, ROWS } from "./layout.js";
-import { Shape } from "./legend.js";
+import { colourOf, Shape } from "./legend.js";
 import { endOf, eventWords } from "./story.js";
 import { cut } from "./stretches.js";
 
-/**
- * @typedef {import("./layout.js").Story} Story
- * @typedef {ReturnType<typeof layout>} Layout
- */
+/** @typedef {import("./layout.js").Story} Story @typedef {import("../../api.ts").Drawing} Drawing */
 
-/**
- * @param {object} props
- * @param {import("../../api.ts").Drawing} props.drawing
- * @param {number | null} props.cursor
- * @param {number | null} props.selected the id of an event
- * @param {(id: number) => void} props.onSelect
- */
+/** @param {{ drawing: Drawing, cursor: number | null, selected: number | null, onSelect: (id: number) => void }} props */
 export function Timeline({ drawing, cursor, selected, onSelect }) {
-  /** @type {import("../vendor/htm-preact.js").Ref<HTMLElement | null>} */
-  const box = useRef(null);
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
   const [room, setRoom] = useState(0);
   useLayoutEffect(() => {
-    if (box.current === null) return;
-    const measure = new ResizeObserver(([entry]) => setRoom(entry?.contentRect.width ?? 0));
-    measure.observe(box.current);
+    const measure = new ResizeObserver(() => setRoom(box.current?.clientWidth ?? 0));
+    if (box.current) measure.observe(box.current);
     return () => measure.disconnect();
   }, []);
   const placed = useMemo(() => layout(drawing, room), [drawing, room]);
-  const { width, height, stories } = placed;
-  const first = stories.some(({ event }) => event.id === selected) ? selected : stories[0]?.event.id;
-  const viewBox = `0 0 ${width} ${height}`;
+  const { width, height, stories, top } = placed;
   return html`<div class="timeline">
-    <svg class="lanes" width="62" height=${height} aria-hidden="true">
-      <text x="0" y=${ROWS.mark + 4}>Arrived</text>
-      <text x="0" y=${(ROWS.bands + placed.handlingY) / 2 - 4}>Waited</text>
-      <text x="0" y=${placed.handlingY + 16}>Handled</text>
+    <svg width="62" height=${height} aria-hidden="true">
+      <text class="strong" y=${ROWS.mark + 4}>Arrived</text>
+      <text class="strong" y=${(ROWS.bands + top) / 2 - 4}>Waited</text>
+      <text class="strong" y=${top + 16}>Handled</text>
     </svg>
     <div class="timeline-box" ref=${box}>
-      <svg role="group" aria-label=${`Timeline of ${drawing.events.length} events`} width=${width} height=${height} viewBox=${viewBox} onKeyDown=${step}>
+      <svg role="group" aria-label=${`Timeline of ${stories.length} events`} width=${width} height=${height} onKeyDown=${step}>
         <g aria-hidden="true"><${Backdrop} placed=${placed} drawing=${drawing} cursor=${cursor} /></g>
-        ${stories.map((story) => {
-          const { id } = story.event;
-          return html`<g
-            key=${id}
-            class=${id === selected ? "story selected" : "story"}
+        ${stories.map(
+          ({ event, ...place }) => html`<g
+            key=${event.id}
+            class=${event.id === selected ? "story selected" : "story"}
             role="button"
-            tabindex=${id === first ? 0 : -1}
-            aria-pressed=${id === selected}
-            aria-label=${eventWords(story.event, drawing)}
-            onClick=${() => onSelect(id)}
-            data-id=${id}
-          ><${Arrival} story=${story} /><${Handling} story=${story} /></g>`;
-        })}
+            tabindex=${event.id === selected ? 0 : -1}
+            aria-pressed=${`${event.id === selected}`}
+            aria-label=${eventWords(event, drawing)}
+            onClick=${() => onSelect(event.id)}
+          ><${Arrival} event=${event} ...${place} /><${Handling} ...${place} /></g>`,
+        )}
       </svg>
     </div>
   </div>`;
 }
-
-/** @type {Readonly<Record<string, (at: number, last: number) => number>>} */
-const STEPS = {
-  ArrowRight: (at, last) => Math.min(last, at + 1),
-  ArrowLeft: (at) => Math.max(0, at - 1),
-  Home: () => 0,
-  End: (_, last) => last,
-};
 
 /** Arrows go from event to event; Enter and the space bar press one. @param {KeyboardEvent} event */
 function step(event) {
@@ -73,17 +50,17 @@ function step(event) {
   if (!(currentTarget instanceof Element) || !(target instanceof SVGElement)) return;
   const all = [...currentTarget.querySelectorAll(".story")];
   const at = all.indexOf(target);
-  const next = all[STEPS[key]?.(at, all.length - 1) ?? -1];
+  /** @type {Record<string, Element | undefined>} */
+  const keys = { ArrowRight: all[at + 1], ArrowLeft: all[at - 1], Home: all[0], End: all.at(-1) };
+  const next = keys[key];
   if (key === "Enter" || key === " ") target.dispatchEvent(new MouseEvent("click", { bubbles: true }));
   else if (next instanceof SVGElement) next.focus();
   else return;
   event.preventDefault();
 }
 
-/** All that belongs to no single event. @param {{ placed: Layout, drawing: import("../../api.ts").Drawing, cursor: number | null }} props */
-function Backdrop({ placed, drawing, cursor }) {
-  const { pauses, ticks, bands, stories, end, now, height, handlingY } = placed;
-  const middle = handlingY + ROWS.bar / 2;
+/** All that belongs to no single event. @param {{ placed: ReturnType<typeof layout>, drawing: Drawing, cursor: number | null }} props */
+function Backdrop({ placed: { pauses, ticks, bands, stories, end, now, height, top }, drawing, cursor }) {
   return html`
     ${pauses.map(
       ({
@@ -93,24 +70,22 @@ function Backdrop({ placed, drawing, cursor }) {
       }) => html`<rect class="pause" x=${x1 + 2} y=${ROWS.axis} width=${x2 - x1 - 4} height=${height - ROWS.axis} />
       <text class="small" x=${(x1 + x2) / 2} y=${ROWS.axis - 5}>⋯ ${duration(ms)}</text>`,
     )}
-    <path class="axis" d=${`M0 ${ROWS.axis}H${end}M0 ${ROWS.mark}H${end}M0 ${middle}H${end + 14}`} />
+    <path class="axis" d=${`M0 ${ROWS.axis}H${end}M0 ${ROWS.mark}H${end}M0 ${top + 12}H${end + 14}`} />
     ${ticks.map(
       ({ x, at }, index) => html`<path class="axis" d=${`M${x} ${ROWS.axis - 4}v8`} />
       <text class="small" x=${x} y="14">${tickText(at, ticks[index - 1]?.at, drawing.now)}</text>`,
     )}
-    ${stories.map(({ x, y, bars: [bar] }) => bar && html`<path class="link" d=${linkOf(x, bar.x1 + 12, y)} />`)}
+    ${stories.map(({ x, y, bars: [bar] }) => bar && html`<path class="way" d=${wayOf(x, bar.x1 + 12, y)} />`)}
     ${bands.map(
-      ({ kind, x1, x2, y, text, textX }) => html`<g class=${`band ${kind}`}>
+      ({ kind, x1, x2, y, text, textX }) => html`<g class=${`${kind === "turn" ? "muted" : "warn"} ${kind}`}>
       <rect x=${x1} y=${y} width=${Math.max(2, x2 - x1)} height=${ROWS.band - 3} />
-      <text x=${textX} y=${y + 14}>${text}</text>
+      <text class="halo" x=${textX} y=${y + 14}>${text}</text>
     </g>`,
     )}
-    ${now !== null && html`<path class="now" d=${`M${now} 20V${height}`} /><text class="small" x=${now + 6} y="26">now</text>`}
-    <g class=${`end ${drawing.end.state}`}>
-      <rect x=${end + 14} y=${handlingY - 9} width="108" height="42" rx="4" />
-      <text x=${end + 24} y=${handlingY + 8}>${endOf(drawing.end)}</text>
-      <text class="cursor" x=${end + 24} y=${handlingY + 24}>${cursor === null ? "nothing handed out" : `cursor ${cursor}`}</text>
-    </g>`;
+    ${now !== null && html`<path class="way open" d=${`M${now} ${ROWS.axis}V${height}`} /><text class="small" x=${now} y=${ROWS.axis - 5}>now</text>`}
+    <g class="muted"><rect x=${end + 14} y=${top - 9} width="108" height="42" rx="4" />
+      <text class="strong" x=${end + 24} y=${top + 8}>${endOf(drawing.end)}</text>
+      <text x=${end + 24} y=${top + 24}>${cursor === null ? "none handed out" : `cursor ${cursor}`}</text></g>`;
 }
 
 /** @param {number} at @param {number | undefined} before @param {number} now */
@@ -120,33 +95,36 @@ function tickText(at, before, now) {
 }
 
 /** @param {number} from @param {number} to @param {number} y */
-function linkOf(from, to, y) {
-  const top = ROWS.mark + 13;
-  return `M${from} ${top}C${from} ${(top + y) / 2} ${to} ${(top + y) / 2} ${to} ${y}`;
+function wayOf(from, to, y) {
+  const middle = (ROWS.mark + 13 + y) / 2;
+  return `M${from} ${ROWS.mark + 13}C${from} ${middle} ${to} ${middle} ${to} ${y}`;
 }
 
-/** @param {{ story: Story }} props */
-function Arrival({ story: { event, flags, x } }) {
-  const half = Math.max(13, `${event.sequence}`.length * 4 + 6);
+/** @param {Omit<Story, "bars" | "y">} props */
+function Arrival({ event: { sequence, eventType, late, conflict, duplicates }, flags, x }) {
+  const half = `${sequence}`.length * 4 + 9;
   const y = ROWS.mark;
-  const outline = event.late
-    ? `M${x - half - 5} ${y}l7-13h${2 * half - 4}l7 13l-7 13h${4 - 2 * half}z`
-    : `M${x - half + 8} ${y - 13}h${2 * half - 16}a8 8 0 0 1 8 8v10a8 8 0 0 1-8 8h${16 - 2 * half}a8 8 0 0 1-8-8v-10a8 8 0 0 1 8-8z`;
-  return html`<path class="mark" d=${outline} />
-    <text class="sequence" x=${x} y=${y + 5}>${event.sequence}</text>
-    <text class="type" x=${x} y=${y - 32}>${cut(event.eventType.replace(/^message\./, ""))}</text>
-    ${flags && html`<text class="flags" x=${x} y=${y - 19}>${flags}</text>`}
-    ${event.conflict && html`<${Shape} kind="conflict" x=${x - half - 15} y=${y - 6} />`}
-    ${event.duplicates > 0 && html`<text class="times" x=${x + half + 3} y=${y + 14}>×${event.duplicates + 1}</text>`}`;
+  const corner = late ? `l7 13l-7 13` : "q8 0 8 8v10q0 8-8 8";
+  const back = late ? `l-7-13l7-13` : "q-8 0-8-8v-10q0-8 8-8";
+  return html`<path class="mark" d=${`M${x - half + 7} ${y - 13}h${2 * half - 14}${corner}h${14 - 2 * half}${back}z`} />
+    <text class="middle strong" x=${x} y=${y + 5}>${sequence}</text>
+    <text class="middle" x=${x} y=${y - 32}>${cut(eventType.replace(/^message\./, ""))}</text>
+    <g class="warn"><text class="middle flag" x=${x} y=${y - 19}>${flags}</text>
+      ${duplicates > 0 && html`<text class="flag" x=${x + half + 3} y=${y + 14}>×${duplicates + 1}</text>`}</g>
+    ${conflict && html`<${Shape} kind="conflict" x=${x - half - 15} y=${y - 6} />`}`;
 }
 
-/** @param {{ story: Story }} props */
-function Handling({ story: { bars, y } }) {
-  return bars.map(({ kind, x1, x2, text }, index) => {
-    const before = bars[index - 1];
-    return html`${before && html`<path class="retry" d=${`M${before.x2} ${y + ROWS.bar / 2}H${x1}`} />`}
-      <rect class=${`bar ${kind}`} x=${x1} y=${y} width=${x2 - x1} height=${ROWS.bar} rx="4" />
+/** @param {Pick<Story, "bars" | "y">} props */
+function Handling({ bars, y }) {
+  return bars.map(
+    (
+      { kind, x1, x2, text },
+      index,
+    ) => html`${index > 0 && html`<path class="muted open" d=${`M${bars[index - 1]?.x2} ${y + 12}H${x1}`} />`}
+    <g class=${`${colourOf(kind)} ${kind}`}>
+      <rect x=${x1} y=${y} width=${x2 - x1} height=${ROWS.bar} rx="4" />
       <${Shape} kind=${kind} x=${x1 + 7} y=${y + 6} />
-      <text class="bar-text" x=${x1 + 24} y=${y + 16}>${text}</text>`;
-  });
+      <text x=${x1 + 24} y=${y + 16}>${text}</text>
+    </g>`,
+  );
 }
