@@ -1,5 +1,4 @@
 /** Lists to work with: in pages, and without change under the hands. */
-
 import { refusal, say } from "./acts.js";
 import { post } from "./api.js";
 import { useData } from "./live.js";
@@ -12,57 +11,49 @@ import { html, useRef, useState } from "./vendor/htm-preact.js";
 export const PER_PAGE = 50;
 
 /**
- * Asks again when `news` is another, but not while something is selected or asked about. Its owner keys it by its filters.
+ * Asks again when `news` is another, but not while something is selected or asked about. Whoever uses it is keyed by its filters.
  *
+ * @import { EventPage, ListPage } from "../api.ts"
  * @template T
- * @param {(after: number | undefined, signal: AbortSignal) => Promise<import("../api.ts").ListPage<T>>} ask
- * @param {unknown} news
+ * @param {(after: number | undefined, signal: AbortSignal) => Promise<ListPage<T> | readonly T[]>} ask
+ * @param {unknown} news undefined while it is not known
  * @param {boolean} [isHeld]
  */
-export function usePages(ask, news, isHeld = false) {
-  /** @type {[number[], (next: number[]) => void]} */
-  const [path, setPath] = useState(/** @type {number[]} */ ([]));
+export function usePages(ask, news, isHeld) {
+  const [path, setPath] = useState(/** @type {readonly number[]} */ ([]));
+  const heard = useRef({ news, turn: 0 });
+  const { news: last, turn } = heard.current;
+  if (news !== last && !isHeld && document.querySelector("dialog[open]") === null)
+    heard.current = { news, turn: last === undefined ? turn : turn + 1 };
   const after = path.at(-1);
-  const heard = useRef(news);
-  if (!isHeld && document.querySelector("dialog[open]") === null) heard.current = news;
-  const { data, error, reload } = useData((signal) => ask(after, signal), [after, heard.current], { held: true });
-  const next = data?.next ?? null;
-  return {
-    rows: data?.items ?? null,
-    error,
-    reload,
-    pager: {
-      onNewest: after === undefined ? null : () => setPath([]),
-      onPrevious: after === undefined ? null : () => setPath(path.slice(0, -1)),
-      onNext: next === null ? null : () => setPath([...path, next]),
-    },
+  const { data, error, reload } = useData((signal) => ask(after, signal), [after, heard.current.turn], { held: true });
+  const { items: rows = null, next = null } = data && "items" in data ? data : { items: data };
+  const steps = {
+    onNewest: after === undefined ? null : () => setPath([]),
+    onPrevious: after === undefined ? null : () => setPath(path.slice(0, -1)),
+    onNext: next === null ? null : () => setPath([...path, next]),
   };
+  return { rows, error, reload, steps };
 }
 
-/** @param {{ pages: { rows: readonly any[] | null, error: unknown, reload: () => void, pager: object }, shown?: string, empty: string, table: object }} props */
-export function Listed({ pages: { rows, error, reload, pager }, shown, empty, table }) {
-  return html`<${Pager} ...${pager}>${shown}<//>
+/** @param {{ pages: ReturnType<typeof usePages>, empty: string, isWhole?: boolean, table: object }} props `isWhole` has no pages */
+export function Listed({ pages: { rows, error, reload, steps }, empty, isWhole, table }) {
+  const keyOf = (/** @type {{ id?: number, lane: number }} */ { id, lane }) => id ?? lane;
+  return html`${!isWhole && html`<${Pager} ...${steps} />`}
     <${ErrorNote} error=${error} onRetry=${reload} />
-    <div class="list acting">${rows?.length === 0 ? html`<${Empty}>${empty}<//>` : html`<${Table} keyOf=${idOf} ...${table} rows=${rows ?? []} />`}</div>`;
-}
-
-/** @param {{ id?: number, lane: number }} row */
-function idOf({ id, lane }) {
-  return id ?? lane;
+    <div class="list acting">
+      ${rows?.length === 0 ? html`<${Empty}>${empty}<//>` : html`<${Table} keyOf=${keyOf} ...${table} rows=${rows ?? []} />`}
+    </div>`;
 }
 
 /** Opens the message of an event of which only the id is known. @param {{ id: number }} props */
 export function EventLink({ id }) {
-  const open = async () => {
-    try {
-      /** @type {import("../api.ts").EventPage} */
-      const { items } = await post("api/events", { after: id + 1, limit: 1 });
-      const [event] = items;
-      if (event?.id === id) go("message", event.lane, { event: id });
-      else say(`Event ${id} is no longer in the inbox.`);
-    } catch (error) {
-      say(refusal(error));
-    }
+  const find = async () => {
+    /** @type {EventPage} */
+    const { items } = await post("api/events", { after: id + 1, limit: 1 });
+    const [event] = items;
+    if (event?.id === id) go("message", event.lane, { event: id });
+    else say(`Event ${id} is no longer in the inbox.`);
   };
-  return html`<button type="button" class="link" onClick=${open}>event ${id}</button>`;
+  return html`<button type="button" class="plain" onClick=${() => find().catch((error) => say(refusal(error)))}>event ${id}</button>`;
 }

@@ -1,10 +1,8 @@
 /** Who did what: the newest acts first. */
 import { get } from "../api.js";
-import { EventLink } from "../listed.js";
-import { useData } from "../live.js";
-import { Empty, ErrorNote } from "../parts/error.js";
+import { EventLink, Listed, usePages } from "../listed.js";
+import { useLive } from "../live.js";
 import { time } from "../parts/format.js";
-import { Table } from "../parts/table.js";
 import { href } from "../router.js";
 import { html } from "../vendor/htm-preact.js";
 
@@ -28,15 +26,8 @@ function linked(detail) {
 }
 
 export function AuditView() {
-  const { data, error, reload } = useData((signal) => get("api/audit", signal), []);
-  /** @type {readonly AuditRecord[] | null} */
-  const rows = data;
+  const pages = usePages((_after, signal) => get("api/audit", signal), useLive().changed);
+  const table = { caption: "Acts, the newest first", columns: COLUMNS };
   return html`<div class="head"><h1>Audit</h1></div>
-    <${ErrorNote} error=${error} onRetry=${reload} />
-    <div class="list acting">${
-      rows?.length === 0
-        ? html`<${Empty}>Nobody has acted yet.<//>`
-        : html`<${Table}
-      caption="Acts, the newest first" columns=${COLUMNS} rows=${rows ?? []} keyOf=${(/** @type {AuditRecord} */ { id }) => id} />`
-    }</div>`;
+    <${Listed} isWhole pages=${pages} empty="Nobody has acted yet." table=${table} />`;
 }
