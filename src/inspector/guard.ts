@@ -10,7 +10,7 @@ import { methodsOf, type Place } from "./match.ts";
 import { hostsOf, originOf } from "./origin.ts";
 
 /** Sent with each POST of the page: a foreign page may send it only after a preflight, which is never answered. */
-export const CSRF_HEADER = "x-oncehook-inspector";
+const CSRF_HEADER = "x-oncehook-inspector";
 
 export interface Head {
   readonly method: string;
