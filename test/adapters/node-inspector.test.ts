@@ -7,6 +7,7 @@ import { describe, expect, it, test } from "vitest";
 import { nodeInspector } from "../../adapters/node.ts";
 import type { Mountable } from "../../src/inspector/index.ts";
 import { readHeader } from "../../src/signature/headers.ts";
+import { openConnection, requestBytes } from "../../src/testing/adapter-contract-wire.ts";
 import { inspectorAdapterContract, type MakeInspectorServer } from "../../src/testing/inspector-adapter-contract.ts";
 import { inspectorAt } from "./inspectors.ts";
 import { bytesOf, serve } from "./serving.ts";
@@ -60,6 +61,16 @@ describe("nodeInspector()", () => {
     const answer = await fetch(`http://127.0.0.1:${server.port}/`);
     expect([answer.status, await answer.text()]).toEqual([418, "teapot"]);
     await ended;
+    await server.close();
+  });
+
+  it("ends the connection of a body that it did not read to its end", async () => {
+    const { inspector } = inspectorAt<IncomingMessage>("", async ({ readJson }) => (await readJson(10)).ok);
+    const server = await serve(nodeInspector(inspector));
+    const connection = await openConnection(server.port);
+    connection.send(requestBytes({ path: "/", body: Buffer.alloc(300_000, " ") }));
+    const { headers, body } = await connection.answer();
+    expect([headers.connection, body, await connection.ended()]).toEqual(["close", "false", "end"]);
     await server.close();
   });
 
