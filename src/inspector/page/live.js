@@ -3,15 +3,9 @@ import { ApiError, get, read } from "./api.js";
 import { createReload } from "./reload.js";
 import { useEffect, useRef, useState } from "./vendor/htm-preact.js";
 
-/**
- * @import { History, Overview, Sample, StreamEvent } from "../api.ts"
- * @typedef {object} Live
- * @property {Overview | null} overview null until the first look
- * @property {number} changed grows whenever something in the inbox may have changed
- * @property {readonly Sample[]} samples of the last 15 minutes, the oldest first
- * @property {boolean} connected
- * @property {boolean} ended the right to look has ended
- */
+/** @import { History, Overview, Sample, StreamEvent } from "../api.ts" */
+/** Another `changed` tells that the inbox may have changed; `ended`, that the right to look has ended. */
+/** @typedef {{ overview: Overview | null, changed: number, samples: readonly Sample[], connected: boolean, ended: boolean }} Live */
 
 const KEPT_MS = 15 * 60_000;
 const FIRST_WAIT_MS = 1_000;
@@ -21,7 +15,6 @@ const LONGEST_WAIT_MS = 30_000;
 let live = { overview: null, changed: 0, samples: [], connected: false, ended: false };
 /** @type {Set<(now: Live) => void>} */
 const listeners = new Set();
-let lastChanged = -1;
 
 /** @returns {Live} */
 export function useLive() {
@@ -69,10 +62,8 @@ export async function startLive() {
 /** @param {StreamEvent} event */
 function take(event) {
   if (event.kind === "end") return tell({ connected: false, ended: event.reason === "unauthorized" });
-  // The count begins anew when the application does: then, too, there is something new.
-  const changed = live.changed + (event.changed === lastChanged ? 0 : 1);
-  lastChanged = event.changed;
-  tell({ overview: event.overview, changed, samples: merged(live.samples, [event.sample]), connected: true });
+  const { overview, changed, sample } = event;
+  tell({ overview, changed, samples: merged(live.samples, [sample]), connected: true });
 }
 
 /** Without twins, and without what is too old. @param {readonly Sample[]} before @param {readonly Sample[]} after */

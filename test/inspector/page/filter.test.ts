@@ -16,6 +16,7 @@ describe("toAddress()", () => {
 
   it.each([
     ["message", "msg_01JABC"],
+    ["message", "msg_copy00000001"],
     ["reference", "order-17"],
     ["from", "2026-11-22T13:09"],
     ["peer", ""],

@@ -2,6 +2,7 @@
 
 /** Seven digits and more may be somebody's number: it stays in memory, and the address tells its place there. */
 const NUMBER = /\d(?:[\s().-]{0,3}\d){6,}/;
+const TELEPHONE = /^\+?[\d\s().-]+$/;
 const LAST_OF_MINUTE_MS = 59_999;
 
 /** @type {string[]} */
@@ -9,7 +10,8 @@ const kept = [];
 
 /** What may stand in the address for it. @param {string} name @param {string} text */
 export function toAddress(name, text) {
-  if (!text || (name !== "peer" && !NUMBER.test(text)) || name === "from" || name === "to") return text;
+  const isPrivate = name === "peer" || (NUMBER.test(text) && (name === "reference" || TELEPHONE.test(text)));
+  if (!text || !isPrivate) return text;
   if (!kept.includes(text)) kept.push(text);
   return `*${kept.indexOf(text)}`;
 }

@@ -3,7 +3,7 @@ import { fromAddress, toAddress } from "../parts/filter.js";
 import { go } from "../router.js";
 import { html, useEffect, useState } from "../vendor/htm-preact.js";
 
-/** @typedef {Readonly<Record<string, string>>} Texts @typedef {[name: string, title: string, kind?: string]} Field */
+/** @typedef {Readonly<Record<string, string>>} Texts @typedef {[name: string, title: string, kind?: string]} Field @typedef {{ currentTarget: HTMLInputElement }} Typing */
 
 /** @type {Field[]} */
 const FIELDS = [
@@ -32,13 +32,12 @@ export function Filters({ params }) {
     go("events", null, { ...params, ...Object.fromEntries(news) });
   };
   const fieldOf = (/** @type {Field} */ [name, title, kind = "text"]) => {
-    const textOf = (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) => ({
+    const textOf = (/** @type {Typing} */ { currentTarget }) => ({
       [name]: currentTarget.value,
     });
     const value = draft[name] ?? fromAddress(params[name] ?? "");
-    const use = (/** @type {{ currentTarget: HTMLInputElement }} */ event) => apply(textOf(event));
-    const write = (/** @type {{ currentTarget: HTMLInputElement }} */ event) =>
-      setDraft({ ...draft, ...textOf(event) });
+    const use = (/** @type {Typing} */ event) => apply(textOf(event));
+    const write = (/** @type {Typing} */ event) => setDraft({ ...draft, ...textOf(event) });
     return html`<label key=${name}>${title}
       ${
         kind.includes(" ")

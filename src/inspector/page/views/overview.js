@@ -47,20 +47,12 @@ function nowOf({ gauges, oldestPendingAt, newestSignedAt, now }, samples) {
   ];
 }
 
-/** @param {Overview} overview @returns {Gauge[]} */
+/** `gapsSkipped` reads `gaps skipped`. @param {Overview} overview @returns {Gauge[]} */
 function sinceOf({ counters }) {
-  return [
-    ["Accepted", counters.accepted],
-    ["Handled", counters.handled],
-    ["Unhandled", counters.unhandled],
-    ["Duplicates", counters.duplicates],
-    ["Conflicts", counters.conflicts],
-    ["Late", counters.late],
-    ["Gaps given up", counters.gapsSkipped],
-    ["Retried", counters.retried],
-    ["Dead-lettered", counters.deadLettered],
-    ["Discarded", counters.discarded],
-  ];
+  return Object.entries(counters).map(([name, n]) => [
+    name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`),
+    n,
+  ]);
 }
 
 /** @param {string} title @param {readonly Gauge[]} gauges */
