@@ -88,6 +88,59 @@ describe("drawMessage()", () => {
     expect(events[0]?.startedAt).toBe(gaps[1]?.until);
   });
 
+  it("does not take a late event for one that filled the gap which is waited for", async () => {
+    const story = await openStory();
+    await story.accept(3);
+    await story.clock.advance(GAP_WAIT_MS);
+    await story.run();
+    await story.accept(6);
+    await story.accept(2);
+    await story.accept(5);
+    await story.accept(4);
+    for (let n = 0; n < 3; n++) await story.run();
+    const drawing = await story.draw();
+    expect(heldOf(drawing, 6)).toMatchObject({ reason: "gap", from: 4, to: 5 });
+    expect(drawing.gaps.map(({ from, to }) => [from, to])).toEqual([
+      [1, 2],
+      [4, 5],
+    ]);
+  });
+
+  it("draws what happened within one millisecond in its order", async () => {
+    const story = await openStory({ stepMs: 0 });
+    for (const sequence of [3, 2, 1]) await story.accept(sequence);
+    for (let n = 0; n < 3; n++) await story.run();
+    const drawing = await story.draw();
+    expect(orders(drawing)).toEqual(["3: 1 → 3", "2: 2 → 2", "1: 3 → 1"]);
+    expect(drawing.gaps).toMatchObject([{ from: 1, to: 2, since: story.at(0), until: story.at(0) }]);
+  });
+
+  it.each([
+    ["late, when its gap had just been given up", true],
+    ["on time, when it had just filled its gap", false],
+  ])("knows of a replayed event that it came %s", async (_, late) => {
+    const story = await openStory({ stepMs: 0 });
+    await story.accept(2, late ? { gapWaitMs: 0 } : {});
+    if (late) await story.run();
+    await story.accept(1);
+    for (let n = 0; n < 2; n++) await story.run();
+    await story.clock.advance(1_000);
+    await story.act({ kind: "replay", event: 2 });
+    await story.run();
+    expect((await story.draw()).events[1]).toMatchObject({ sequence: 1, late, replayed: true });
+  });
+
+  it("does not hold a replayed event for a gap behind it", async () => {
+    const story = await openStory();
+    await story.accept(1);
+    await story.accept(4);
+    await story.act({ kind: "discard", event: 1 });
+    await story.act({ kind: "replay", event: 1 });
+    const drawing = await story.draw();
+    expect(heldOf(drawing, 1)).toBeNull();
+    expect(heldOf(drawing, 4)).toMatchObject({ reason: "gap", from: 2, to: 3, until: null });
+  });
+
   it("does not take two events of one sequence for a gap", async () => {
     const story = await openStory();
     await story.accept(1);

@@ -1,4 +1,4 @@
-/** A message in a real store, whose story a test tells step by step; each step takes a second. */
+/** A message in a real store, whose story a test tells step by step; each step takes a second, or no time at all. */
 import { onTestFinished } from "vitest";
 import type { LaneRecord, NewEvent, OnDead, Outcome } from "../../../src/inbox/record.ts";
 import type { Act, InboxStore, Lease, Settle } from "../../../src/inbox/store.ts";
@@ -28,7 +28,12 @@ export interface Story {
   draw(): Promise<Drawing>;
 }
 
-export async function openStory(lateEvents: "hand_out" | "record" = "record"): Promise<Story> {
+export interface StoryOptions {
+  readonly lateEvents?: "hand_out" | "record";
+  readonly stepMs?: number;
+}
+
+export async function openStory({ lateEvents = "record", stepMs = 1_000 }: StoryOptions = {}): Promise<Story> {
   const clock = createFakeClock();
   const began = clock.now();
   const store: InboxStore<never> = memoryStore({ volatile: true });
@@ -48,11 +53,11 @@ export async function openStory(lateEvents: "hand_out" | "record" = "record"): P
       await store.step(
         turn<never>({ accepts: [event("msg_1", sequence, { ...facts, ...times, ...wish })], lateEvents }),
       );
-      await clock.advance(1_000);
+      await clock.advance(stepMs);
     },
     async run(end = "handled") {
       const claimed = await store.step(turn<never>({ claim: { limit: 1 } }));
-      await clock.advance(1_000);
+      await clock.advance(stepMs);
       const [lease] = claimed.leases;
       if (lease === undefined) return null;
       await store.step(turn<never>({ settles: [settleOf(lease, end)] }));
@@ -61,7 +66,7 @@ export async function openStory(lateEvents: "hand_out" | "record" = "record"): P
     async act(act) {
       const result = await store.act(act, "ann");
       if (!result.ok) throw new Error(result.reason);
-      await clock.advance(1_000);
+      await clock.advance(stepMs);
     },
     lane,
     draw: async () => drawMessage(await lane(), clock.now()),
