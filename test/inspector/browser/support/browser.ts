@@ -29,13 +29,23 @@ export interface Opened {
   readonly mishaps: Mishaps;
 }
 
-/** A new page in a context of its own. */
-export async function newPage(options: BrowserContextOptions = {}): Promise<Opened> {
+export interface Kept extends Opened {
+  close(): Promise<void>;
+}
+
+/** A new page in a context of its own; its end is the caller's. */
+export async function openPage(options: BrowserContextOptions = {}): Promise<Kept> {
   const context = await (await connected()).newContext({ viewport: WIDE, ...options });
-  onTestFinished(() => context.close());
-  context.setDefaultTimeout(5_000);
+  context.setDefaultTimeout(15_000);
   const page = await context.newPage();
-  return { page, mishaps: watchMishaps(page) };
+  return { page, mishaps: watchMishaps(page), close: () => context.close() };
+}
+
+/** One that is closed with the test. */
+export async function newPage(options: BrowserContextOptions = {}): Promise<Opened> {
+  const { close, ...opened } = await openPage(options);
+  onTestFinished(close);
+  return opened;
 }
 
 export function watchMishaps(page: Page): Mishaps {

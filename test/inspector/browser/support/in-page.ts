@@ -25,7 +25,7 @@ export const WATCH = `{
     if (before !== null) watched.longestFrameMs = Math.max(watched.longestFrameMs, now - before);
     before = now;
     watched.frames += 1;
-    if (watched.firstRowAt === null && document.querySelector("[data-event], tbody tr") !== null) watched.firstRowAt = performance.now();
+    if (watched.firstRowAt === null && document.querySelector("tbody [data-row]") !== null) watched.firstRowAt = performance.now();
     requestAnimationFrame(frame);
   };
   requestAnimationFrame(frame);

@@ -107,11 +107,17 @@ async function play(receiver: SceneReceiver, clock: FakeClock, { arrivals, start
   for (const item of agenda.toSorted((a, b) => a.atMinute - b.atMinute)) {
     await moveTo(item.atMinute);
     if (!("content" in item)) continue;
-    const request = signedRequest(item.content, { timestamp: clock.now() });
+    const request = signedRequest(dated(item.content, startedAt), { timestamp: clock.now() });
     if (item.trace !== undefined) request.headers.traceparent = item.trace;
     await receiver.handle(incomingOf(request));
     await receiver.drain();
   }
+}
+
+/** The story counts its times from its beginning. */
+function dated(content: object | string, startedAt: number): object | string {
+  if (typeof content === "string" || !("occurredAt" in content)) return content;
+  return { ...content, occurredAt: startedAt + Number(content.occurredAt) };
 }
 
 async function discardOne({ inbox }: SceneReceiver): Promise<void> {

@@ -1,7 +1,7 @@
 /** What happened in the scene: which events came when, and how the application's handlers took them. */
 import { PermanentError } from "../../../../src/errors.ts";
 import type { HandlerContext, WebhookEvent } from "../../../../src/index.ts";
-import { fixtures, lifecycle } from "../../../../src/testing/index.ts";
+import { fixtures } from "../../../../src/testing/index.ts";
 
 /** Minutes since the story began, and what came then: an event, or a body that is none. */
 export interface Arrival {
@@ -12,6 +12,7 @@ export interface Arrival {
 
 /** The story lasts an hour; what it says is "now" is its end. */
 export const STORY_MINUTES = 60;
+const MINUTE_MS = 60_000;
 
 /** Messages that tests ask for, by what happened to them. */
 export const MESSAGES = {
@@ -32,26 +33,31 @@ export const MESSAGES = {
 /** Of the message in `MESSAGES.plain`. */
 export const REFERENCE = "order-2207";
 export const NUMBER = "+14155550187";
+const SOMEBODY = "+14155550101";
 export const TEXT = "Could you bring it on Thursday after six?";
 
 const TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-type Options = Parameters<typeof fixtures.queued>[0] & { readonly reference?: string; readonly number?: string };
-
-/** An event's fields as this scene wants them. */
-function told(
-  messageId: string,
-  { reference = `order-${messageId.slice(-4)}`, number = "+14155550101" }: Options = {},
-) {
-  return { messageId, data: { externalReference: reference, to: number } };
+interface Options {
+  readonly reference?: string;
+  readonly number?: string;
+  /** When it happened, in minutes of the story. */
+  readonly minute?: number;
 }
 
+/** An event's fields as this scene wants them; it occurred at a time since the story began. */
+function told(
+  messageId: string,
+  { minute = 0, reference = `order-${messageId.slice(-4)}`, number = SOMEBODY }: Options,
+) {
+  return { messageId, occurredAt: Math.round(minute * MINUTE_MS), data: { externalReference: reference, to: number } };
+}
+
+/** A message's, in their order. */
+const EVENTS = [fixtures.queued, fixtures.sent, fixtures.delivery];
+
 /** With `onDead: "block"`: what comes after the dead letter waits. */
-export const BLOCKING: readonly Arrival[] = [
-  { atMinute: 1, content: fixtures.queued(told(MESSAGES.blocked)) },
-  { atMinute: 1.1, content: fixtures.sent(told(MESSAGES.blocked)) },
-  { atMinute: 1.4, content: fixtures.delivery(told(MESSAGES.blocked)) },
-];
+export const BLOCKING: readonly Arrival[] = arrivals(MESSAGES.blocked, [1, 1.1, 1.4]);
 
 export const STORY: readonly Arrival[] = [
   ...inOrder(MESSAGES.plain, 4, { reference: REFERENCE, number: NUMBER, trace: TRACE }),
@@ -63,10 +69,9 @@ export const STORY: readonly Arrival[] = [
   ...failed(),
   ...inbound(),
   ...odd(),
-  { atMinute: 50, content: fixtures.queued(told(MESSAGES.waiting)) },
-  { atMinute: 52, content: fixtures.delivery(told(MESSAGES.waiting)) },
-  { atMinute: 59.6, content: fixtures.queued(told(MESSAGES.backoff)) },
-  { atMinute: 59.7, content: fixtures.sent(told(MESSAGES.backoff)) },
+  { atMinute: 50, content: fixtures.queued(told(MESSAGES.waiting, { minute: 49.99 })) },
+  { atMinute: 52, content: fixtures.delivery(told(MESSAGES.waiting, { minute: 51.99 })) },
+  ...arrivals(MESSAGES.backoff, [59.6, 59.7]),
   ...Array.from({ length: 24 }, (_, index) =>
     inOrder(`msg_7Q3order${String(index + 1).padStart(4, "0")}`, 3 + index * 2.3, {
       reference: `order-${2300 + index}`,
@@ -77,9 +82,10 @@ export const STORY: readonly Arrival[] = [
 
 /** The events of a message, each at its minute. */
 function arrivals(messageId: string, minutes: readonly number[], options: Options = {}): Arrival[] {
-  return lifecycle(told(messageId, options)).flatMap((content, index) => {
-    const atMinute = minutes[index];
-    return atMinute === undefined ? [] : [{ atMinute, content }];
+  const began = Math.min(...minutes) - 0.02;
+  return minutes.map((atMinute, index) => {
+    const minute = began + index / 60;
+    return { atMinute, content: EVENTS[index]?.(told(messageId, { ...options, minute })) ?? "" };
   });
 }
 
@@ -99,10 +105,13 @@ function givenUp(): Arrival[] {
 }
 
 function repeated(): Arrival[] {
-  const [queued, sent, delivery] = lifecycle(told(MESSAGES.repeated));
-  const other = fixtures.delivery({ ...told(MESSAGES.repeated), data: { externalReference: "order-9999" } });
-  const contents = [queued, queued, queued, sent, sent, delivery, other];
-  return contents.map((content, index) => ({ atMinute: 18 + index / 5, content: content ?? "" }));
+  const [queued, sent, delivery] = arrivals(MESSAGES.repeated, [18, 18.6, 19]);
+  const other = fixtures.delivery({
+    ...told(MESSAGES.repeated, { minute: 18 }),
+    data: { externalReference: "order-9999" },
+  });
+  const contents = [queued, queued, queued, sent, sent, delivery].map((arrival) => arrival?.content ?? "");
+  return [...contents, other].map((content, index) => ({ atMinute: 18 + index / 5, content }));
 }
 
 function dead(): Arrival[] {
@@ -116,9 +125,8 @@ function dead(): Arrival[] {
 
 /** Sequence 3 never existed: `message.failed` is the fourth and last. */
 function failed(): Arrival[] {
-  const [queued, sent] = lifecycle(told(MESSAGES.failed));
-  const last = fixtures.failed(told(MESSAGES.failed));
-  return [queued, sent, last].map((content, index) => ({ atMinute: 28 + index / 5, content: content ?? "" }));
+  const last = fixtures.failed(told(MESSAGES.failed, { minute: 28.3 }));
+  return [...arrivals(MESSAGES.failed, [28, 28.2]), { atMinute: 28.4, content: last }];
 }
 
 function inbound(): Arrival[] {
@@ -127,6 +135,7 @@ function inbound(): Arrival[] {
     atMinute: 31 + index,
     content: fixtures.inbound({
       messageId: index === 0 ? MESSAGES.inbound : `msg_7Q2inbound2${index}`,
+      occurredAt: Math.round((30.98 + index) * MINUTE_MS),
       data: { body, from: index === 0 ? NUMBER : `+1415555015${index}` },
     }),
   }));
@@ -135,8 +144,8 @@ function inbound(): Arrival[] {
 /** Types without a handler, and signed bodies that are no events. */
 function odd(): Arrival[] {
   return [
-    { atMinute: 41, content: fixtures.unknown({ data: { messageId: MESSAGES.plain } }) },
-    { atMinute: 42, content: fixtures.unknown({ eventType: "number.released" }) },
+    { atMinute: 41, content: fixtures.unknown({ occurredAt: 41 * MINUTE_MS, data: { messageId: MESSAGES.plain } }) },
+    { atMinute: 42, content: fixtures.unknown({ occurredAt: 42 * MINUTE_MS, eventType: "number.released" }) },
     { atMinute: 43, content: `{"eventType":"message.sent","messageId":` },
     { atMinute: 44, content: `to be or not to be, said ${NUMBER}` },
     { atMinute: 45, content: { ...fixtures.sent(), sequence: -1 } },

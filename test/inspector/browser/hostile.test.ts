@@ -1,0 +1,117 @@
+/** Texts from outside that want to be a program: in every view they are text, and nothing of them is even tried. */
+import type { Page } from "playwright-core";
+import { beforeEach, describe, expect, it } from "vitest";
+import { needsChromium, newPage } from "./support/browser.ts";
+import type { Desk } from "./support/desk.ts";
+import { HOSTILE_COUNT, hostileTexts } from "./support/hostile.ts";
+import { fillWithHostileTexts } from "./support/hostile-scene.ts";
+import { deskOfTest, type Visit, visit } from "./support/visit.ts";
+
+beforeEach(needsChromium);
+
+/** Three of them are no valid Unicode, so they are never events. */
+const EVENTS_OF_EACH_KIND = HOSTILE_COUNT - 3;
+
+/** What nothing that is shown may consist of: elements and attributes that run, load or lead elsewhere. */
+const STRAYS = `(() => {
+  const elements = "script, iframe, object, embed, img, video, audio, style, link, base, meta, template, math, marquee, foreignObject";
+  const strays = [...document.body.querySelectorAll(elements)];
+  for (const element of document.body.querySelectorAll("*"))
+    for (const { name, value } of element.attributes)
+      if (/^on|^style$|^srcdoc$|^is$|formaction|^action$/.test(name) || (/^(xlink:)?href$|^src$/.test(name) && !/^#\\//.test(value) && value !== "#main"))
+        strays.push(element);
+  return strays.map((element) => element.outerHTML.slice(0, 200));
+})()`;
+
+/** Goes through views in the page itself, without a journey to the test for each: resolves with what was not shown. */
+const TOUR = `(async (stops) => {
+  const pause = () => new Promise((resolve) => setTimeout(resolve, 1));
+  const until = async (done, what) => {
+    for (let tries = 0; tries < 3000; tries++) {
+      const found = done();
+      if (found) return found;
+      await pause();
+    }
+    throw new Error("There was no " + what + " at " + location.hash);
+  };
+  const button = (text) => [...document.querySelectorAll("button")].find((one) => one.textContent.trim().startsWith(text) && one.checkVisibility());
+  const missed = [];
+  for (const { view, shows, reveals } of stops) {
+    location.hash = "#/" + view;
+    const heading = await until(() => [...document.querySelectorAll("main h1")].find((one) => one.textContent.includes(shows)), "heading " + shows);
+    await until(() => document.querySelector("main pre"), "body");
+    (await until(() => button("Reveal"), "button to reveal")).click();
+    await pause();
+    const dialog = document.querySelector("dialog[open]");
+    if (dialog !== null) [...dialog.querySelectorAll("button")].find((one) => one.textContent.trim() === "Reveal").click();
+    await until(() => !/masked/.test(document.querySelector("main").innerText) && document.querySelector("main pre")?.textContent.includes(reveals), "revealed body");
+  }
+  return missed;
+})`;
+
+async function nothingHappened({ page, watched, mishaps }: Visit): Promise<void> {
+  const { executions, violations } = await watched();
+  expect({ executions, violations, mishaps }).toEqual({
+    executions: 0,
+    violations: [],
+    mishaps: { errors: [], dialogs: [] },
+  });
+  expect(await page.evaluate(STRAYS)).toEqual([]);
+}
+
+/** Presses Next until there is none. Resolves with how many rows there were. */
+async function throughAllPages(page: Page): Promise<number> {
+  const next = page.getByRole("button", { name: "Next", exact: true }).last();
+  let rows = 0;
+  for (;;) {
+    await page.locator("main tbody [data-row]").first().waitFor();
+    rows += await page.locator("main .list").last().locator("[data-row]").count();
+    if ((await next.getAttribute("aria-disabled")) === "true") return rows;
+    const answered = page.waitForResponse(/api\/events/);
+    await next.click();
+    await answered;
+  }
+}
+
+describe("500 hostile texts in every field", () => {
+  it("are alive: a page that takes texts for markup runs many of them", async () => {
+    const { page } = await newPage();
+    await page.evaluate("window.hacked = 0");
+    await page.evaluate(
+      `for (const text of ${JSON.stringify(hostileTexts())}) document.body.appendChild(document.createElement("div")).innerHTML = text;`,
+    );
+    const ran = await page.evaluate<number>(
+      `[...document.body.querySelectorAll("*")].filter((one) => [...one.attributes].some(({ name }) => name.startsWith("on"))).length`,
+    );
+    expect(ran).toBeGreaterThan(100);
+    await expect.poll(() => page.evaluate("window.hacked")).toBe(1);
+  });
+
+  it("are text in the lists, and in the audit", async () => {
+    const desk = await deskOfTest({ fill: fillWithHostileTexts });
+    const somebody = await visit(desk, "events");
+    expect(await throughAllPages(somebody.page)).toBe(3 * EVENTS_OF_EACH_KIND);
+    await nothingHappened(somebody);
+    await somebody.go("dead");
+    expect(await throughAllPages(somebody.page)).toBe(EVENTS_OF_EACH_KIND);
+    await nothingHappened(somebody);
+    for (const view of ["quarantine", "overview", "audit"]) {
+      await somebody.go(view);
+      await nothingHappened(somebody);
+    }
+  });
+
+  it("are text in each message and each quarantined body, also once they are revealed", async () => {
+    const desk = await deskOfTest({ fill: fillWithHostileTexts });
+    const somebody = await visit(desk, "overview");
+    const stops = await allMessages(desk);
+    expect(stops.length).toBe(3 * EVENTS_OF_EACH_KIND);
+    await somebody.page.evaluate(`${TOUR}(${JSON.stringify(stops)})`);
+    await nothingHappened(somebody);
+  });
+});
+
+async function allMessages({ receiver: { inbox } }: Desk) {
+  const { items } = await inbox.find({ limit: 1_000 });
+  return items.map(({ laneId, lane }) => ({ view: `message/${laneId}`, shows: lane.messageId, reveals: "eventType" }));
+}

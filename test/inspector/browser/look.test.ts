@@ -1,0 +1,78 @@
+/** How each view looks and reads: wide and narrow, light and dark, and for those who do not see it. */
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Page } from "playwright-core";
+import { beforeEach, describe, expect, it } from "vitest";
+import { NARROW, needsChromium, WIDE } from "./support/browser.ts";
+import type { Desk } from "./support/desk.ts";
+import { MESSAGES } from "./support/stories.ts";
+import { deskOfTest, messageView, visit } from "./support/visit.ts";
+
+beforeEach(needsChromium);
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+interface Finding {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly { readonly target: readonly string[]; readonly failureSummary: string }[];
+}
+
+/** What axe finds serious or critical, each with where it is. */
+async function findings(page: Page): Promise<readonly string[]> {
+  await page.evaluate(AXE);
+  const found = await page.evaluate<readonly Finding[]>(
+    `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)`,
+  );
+  return found
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target.join(" ")}: ${node.failureSummary}`));
+}
+
+/** Pixels that the page is wider than its window. */
+function overflow(page: Page): Promise<number> {
+  return page.evaluate<number>("document.documentElement.scrollWidth - document.documentElement.clientWidth");
+}
+
+async function viewsOf(desk: Desk): Promise<readonly string[]> {
+  const told = [MESSAGES.late, MESSAGES.dead, MESSAGES.blocked, MESSAGES.inbound] as const;
+  const messages = await Promise.all(told.map((messageId) => messageView(desk, messageId)));
+  return ["events", "dead", "quarantine", "overview", "audit", ...messages];
+}
+
+const LOOKS = [
+  { name: "1440 px, light", viewport: WIDE, colorScheme: "light" },
+  { name: "1440 px, dark", viewport: WIDE, colorScheme: "dark" },
+  { name: "360 px, light", viewport: NARROW, colorScheme: "light" },
+  { name: "360 px, dark", viewport: NARROW, colorScheme: "dark" },
+] as const;
+
+describe.each(LOOKS)("at $name", ({ viewport, colorScheme }) => {
+  it("no view is wider than the window, or hard to use with help", async () => {
+    const desk = await deskOfTest();
+    const { page, go, mishaps } = await visit(desk, "events", { viewport, colorScheme });
+    const found: string[] = [];
+    for (const view of await viewsOf(desk)) {
+      await go(view);
+      const wider = await overflow(page);
+      if (wider > 0) found.push(`${view} is ${wider} px too wide`);
+      found.push(...(await findings(page)).map((finding) => `${view}: ${finding}`));
+    }
+    expect(found).toEqual([]);
+    expect(mishaps).toEqual({ errors: [], dialogs: [] });
+  });
+});
+
+describe("colours", () => {
+  it("follow the scheme that the person chose", async () => {
+    const desk = await deskOfTest();
+    const { page } = await visit(desk);
+    const lightness = () =>
+      page.evaluate<number>(
+        `getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0)`,
+      );
+    expect(await lightness()).toBeGreaterThan(600);
+    await page.emulateMedia({ colorScheme: "dark" });
+    expect(await lightness()).toBeLessThan(150);
+  });
+});
