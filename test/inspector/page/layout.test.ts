@@ -96,13 +96,22 @@ describe("layout()", () => {
     );
   });
 
+  it("makes a bar wide enough for its words, however short the handling was", () => {
+    fc.assert(
+      fc.property(anyDrawing, (drawn) => {
+        const bars = layout(drawn).stories.flatMap((story) => story.bars);
+        for (const { x1, x2, text } of bars) expect(x2 - x1).toBeGreaterThanOrEqual(24 + widthOf(text));
+      }),
+    );
+  });
+
   it("stays inside its size, and inside the room it is given where that is enough", () => {
     fc.assert(
       fc.property(anyDrawing, fc.integer({ min: 0, max: 4_000 }), (drawn, room) => {
         const placed = layout(drawn, room);
         const xs = [
           ...placed.stories.flatMap(({ x, bars }) => [x - 44, x + 44, ...bars.flatMap(({ x1, x2 }) => [x1, x2])]),
-          ...placed.bands.flatMap(({ x1, x2, textX }) => [x1, x2, textX]),
+          ...placed.bands.flatMap(({ x1, x2, textX, text }) => [x1, x2, textX, textX + widthOf(text)]),
           ...placed.pauses.flatMap(({ x1, x2 }) => [x1, x2]),
           ...placed.ticks.map(({ x }) => x),
         ];
@@ -177,6 +186,11 @@ describe("place()", () => {
     );
   });
 });
+
+/** Of a text of the drawing, at least. */
+function widthOf(text: string): number {
+  return text.length * 7;
+}
 
 function failure(attempt: number, at: number) {
   return { attempt, at, durationMs: 50, errorCode: "ECONNREFUSED", error: "connect ECONNREFUSED" };

@@ -24,12 +24,13 @@ export function layout(drawing, room = 0) {
   const stretch = Math.min(2.5, Math.max(1, (room - SIDE - END) / Math.max(1, width)));
   const at = (/** @type {number} */ x) => SIDE + x * stretch;
   const end = at(width);
+  const whole = Math.max(end + END, ...bands.map(({ text }) => text.length * CHARACTER));
   /** @template {{ p1: number, p2: number }} T @param {T} span */
   const placed = (span) => ({ ...span, x1: at(xs[span.p1] ?? 0), x2: at(xs[span.p2] ?? 0) });
   const waits = inRows(
     bands.map(placed).map((band) => {
       const words = band.text.length * CHARACTER;
-      const textX = Math.max(0, Math.min(band.x1 + 8, end + END - words));
+      const textX = Math.max(0, Math.min(band.x1 + 8, whole - words));
       return { ...band, textX, left: Math.min(band.x1, textX), right: Math.max(band.x2, textX + words) + BETWEEN };
     }),
   );
@@ -43,7 +44,7 @@ export function layout(drawing, room = 0) {
   const isOpen =
     drawing.events.some(({ state }) => state === "pending") || drawing.gaps.some(({ until }) => until === null);
   return {
-    width: end + END,
+    width: whole,
     height: Math.max(top, ...stories.map(({ y }) => y)) + ROWS.track + 8,
     stories: stories.sort((a, b) => a.event.arrival - b.event.arrival),
     bands: waits.map((band) => ({ ...band, y: ROWS.bands + band.row * ROWS.band })),

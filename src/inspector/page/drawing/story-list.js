@@ -3,13 +3,18 @@ import { StateBadge } from "../parts/badge.js";
 import { clockTime, time } from "../parts/format.js";
 import { Table } from "../parts/table.js";
 import { href } from "../router.js";
-import { html } from "../vendor/htm-preact.js";
+import { html, useMemo } from "../vendor/htm-preact.js";
 import { fateOf, holdOf, marksOf, rangeOf } from "./story.js";
 
 /** @typedef {import("../../api.ts").DrawnEvent} DrawnEvent */
 
 /** @param {{ lane: number, drawing: import("../../api.ts").Drawing }} props */
-export function StoryList({ lane, drawing: { events, gaps, now } }) {
+export function StoryList({ lane, drawing }) {
+  return useMemo(() => listOf(lane, drawing), [lane, drawing]);
+}
+
+/** @param {number} lane @param {import("../../api.ts").Drawing} drawing */
+function listOf(lane, { events, gaps, now }) {
   /** @type {import("../parts/table.js").Column<DrawnEvent>[]} */
   const columns = [
     { name: "event", title: "Event", cell: ({ sequence, eventType }) => `${sequence} ${eventType}` },

@@ -17,8 +17,17 @@ export function Timeline({ drawing, cursor, selected, onSelect }) {
     if (box.current) measure.observe(box.current);
     return () => measure.disconnect();
   }, []);
-  const placed = useMemo(() => layout(drawing, room), [drawing, room]);
-  const { width, height, stories, top } = placed;
+  // What is drawn is kept as it is while only the selection changes.
+  const { width, height, stories, top, words, backdrop } = useMemo(() => {
+    const placed = layout(drawing, room);
+    const marks = placed.stories.map((story) => ({
+      ...story.event,
+      label: eventWords(story.event, drawing),
+      drawn: html`<${Shapes} ...${story} />`,
+    }));
+    const words = placed.stories.map((story) => html`<${Words} ...${story} />`);
+    return { ...placed, stories: marks, words, backdrop: html`<${Backdrop} ...${{ placed, drawing, cursor }} />` };
+  }, [drawing, room, cursor]);
   return html`<div class="timeline">
     <svg width="62" height=${height} aria-hidden="true">
       <text class="strong" y=${ROWS.mark + 4}>Arrived</text>
@@ -27,18 +36,19 @@ export function Timeline({ drawing, cursor, selected, onSelect }) {
     </svg>
     <div class="timeline-box" ref=${box}>
       <svg role="group" aria-label=${`Timeline of ${stories.length} events`} width=${width} height=${height} onKeyDown=${step}>
-        <g aria-hidden="true"><${Backdrop} placed=${placed} drawing=${drawing} cursor=${cursor} /></g>
+        <g aria-hidden="true">${backdrop}</g>
         ${stories.map(
-          ({ event, ...place }) => html`<g
-            key=${event.id}
-            class=${event.id === selected ? "story selected" : "story"}
+          ({ id, label, drawn }) => html`<g
+            key=${id}
+            class=${id === selected ? "story selected" : "story"}
             role="button"
-            tabindex=${event.id === selected ? 0 : -1}
-            aria-pressed=${`${event.id === selected}`}
-            aria-label=${eventWords(event, drawing)}
-            onClick=${() => onSelect(event.id)}
-          ><${Arrival} event=${event} ...${place} /><${Handling} ...${place} /></g>`,
+            tabindex=${id === selected ? 0 : -1}
+            aria-pressed=${`${id === selected}`}
+            aria-label=${label}
+            onClick=${() => onSelect(id)}
+          >${drawn}</g>`,
         )}
+        <g class="words" aria-hidden="true">${words}</g>
       </svg>
     </div>
   </div>`;
@@ -100,31 +110,34 @@ function wayOf(from, to, y) {
   return `M${from} ${ROWS.mark + 13}C${from} ${middle} ${to} ${middle} ${to} ${y}`;
 }
 
-/** @param {Omit<Story, "bars" | "y">} props */
-function Arrival({ event: { sequence, eventType, late, conflict, duplicates }, flags, x }) {
-  const half = `${sequence}`.length * 4 + 9;
-  const y = ROWS.mark;
-  const corner = late ? `l7 13l-7 13` : "q8 0 8 8v10q0 8-8 8";
-  const back = late ? `l-7-13l7-13` : "q-8 0-8-8v-10q0-8 8-8";
-  return html`<path class="mark" d=${`M${x - half + 7} ${y - 13}h${2 * half - 14}${corner}h${14 - 2 * half}${back}z`} />
-    <text class="middle strong" x=${x} y=${y + 5}>${sequence}</text>
-    <text class="middle" x=${x} y=${y - 32}>${cut(eventType.replace(/^message\./, ""))}</text>
-    <g class="warn"><text class="middle flag" x=${x} y=${y - 19}>${flags}</text>
-      ${duplicates > 0 && html`<text class="flag" x=${x + half + 3} y=${y + 14}>×${duplicates + 1}</text>`}</g>
-    ${conflict && html`<${Shape} kind="conflict" x=${x - half - 15} y=${y - 6} />`}`;
+/** @param {import("../../api.ts").DrawnEvent} event half of its mark */
+const halfOf = ({ sequence }) => `${sequence}`.length * 4 + 9;
+
+/** @param {Story} props */
+function Shapes({ event, x, bars, y }) {
+  const half = halfOf(event);
+  const top = ROWS.mark - 13;
+  const [right, left] = event.late ? ["l7 13l-7 13", "l-7-13l7-13"] : ["q8 0 8 8v10q0 8-8 8", "q-8 0-8-8v-10q0-8 8-8"];
+  return html`<path class="mark" d=${`M${x - half + 7} ${top}h${2 * half - 14}${right}h${14 - 2 * half}${left}z`} />
+    ${event.conflict && html`<${Shape} kind="conflict" x=${x - half - 15} y=${top + 7} />`}
+    ${bars.map(
+      (
+        { kind, x1, x2 },
+        index,
+      ) => html`${index > 0 && html`<path class="muted open" d=${`M${bars[index - 1]?.x2} ${y + 12}H${x1}`} />`}
+      <g class=${`${colourOf(kind)} ${kind}`}>
+        <rect x=${x1} y=${y} width=${x2 - x1} height=${ROWS.bar} rx="4" />
+        <${Shape} kind=${kind} x=${x1 + 7} y=${y + 6} />
+      </g>`,
+    )}`;
 }
 
-/** @param {Pick<Story, "bars" | "y">} props */
-function Handling({ bars, y }) {
-  return bars.map(
-    (
-      { kind, x1, x2, text },
-      index,
-    ) => html`${index > 0 && html`<path class="muted open" d=${`M${bars[index - 1]?.x2} ${y + 12}H${x1}`} />`}
-    <g class=${`${colourOf(kind)} ${kind}`}>
-      <rect x=${x1} y=${y} width=${x2 - x1} height=${ROWS.bar} rx="4" />
-      <${Shape} kind=${kind} x=${x1 + 7} y=${y + 6} />
-      <text x=${x1 + 24} y=${y + 16}>${text}</text>
-    </g>`,
-  );
+/** Apart from the shapes: what a button is called would have to begin with them. @param {Story} props */
+function Words({ event, flags, x, bars, y }) {
+  const { sequence, eventType, duplicates } = event;
+  return html`<text class="middle strong" x=${x} y=${ROWS.mark + 5}>${sequence}</text>
+    <text class="middle" x=${x} y=${ROWS.mark - 32}>${cut(eventType.replace(/^message\./, ""))}</text>
+    <text class="middle flag" x=${x} y=${ROWS.mark - 19}>${flags}</text>
+    ${duplicates > 0 && html`<text class="flag" x=${x + halfOf(event) + 3} y=${ROWS.mark + 14}>×${duplicates + 1}</text>`}
+    ${bars.map(({ x1, text }) => html`<text x=${x1 + 24} y=${y + 16}>${text}</text>`)}`;
 }
