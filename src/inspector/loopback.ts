@@ -48,7 +48,7 @@ export function createLoopbackSession({ port, access, by, clock = systemClock }:
   const session = secret();
   const tokens = new SingleUse(clock);
   const cookie = `${name}=${session}; HttpOnly; SameSite=Strict; Path=${path}`;
-  const opening = { guard: createGuard(origins), tokens, headers: { location: `${path}/`, "set-cookie": cookie } };
+  const opening = { guard: createGuard(origins), tokens, cookie, page: `${path}/` };
   return {
     path,
     origins,
@@ -71,20 +71,24 @@ export function createLoopbackSession({ port, access, by, clock = systemClock }:
 interface Opening {
   readonly guard: Guard;
   readonly tokens: SingleUse;
-  /** Lead to the page, with the cookie. */
-  readonly headers: Readonly<Record<string, string>>;
+  readonly cookie: string;
+  readonly page: string;
 }
 
 /** The answer to a link: the cookie for its token. */
-function open({ method, url, headers: given }: InspectorRequest, { guard, tokens, headers }: Opening): InspectorAnswer {
-  const refusal = guard({ method, headers: given }, { kind: "page" });
+function open({ method, url, headers }: InspectorRequest, { guard, tokens, cookie, page }: Opening): InspectorAnswer {
+  const refusal = guard({ method, headers }, { kind: "page" });
   if (refusal !== null) return refusal.answer;
   if (method !== "GET") return say(405, "A link is opened with GET.\n", { allow: "GET" });
   // A browser that looks ahead shall not use the link up, before anybody sees what came of it.
-  if (readHeader(given, "sec-purpose")?.startsWith("prefetch")) return say(503, "Not ahead of time.\n");
+  if (readHeader(headers, "sec-purpose")?.startsWith("prefetch")) return say(503, "Not ahead of time.\n");
   const token = new URLSearchParams(url.slice(url.indexOf("?"))).get("token") ?? "";
   if (!tokens.use(token)) return say(403, `This link was used, or is older than ${LINK_MS / 1_000} s. ${FRESH_LINK}`);
-  return say(303, "", headers);
+  // After a link on another site's page the redirection would count as that site's, and not get the cookie.
+  const site = readHeader(headers, "sec-fetch-site");
+  if (site !== undefined && site !== "none" && site !== "same-origin")
+    return say(200, "Opening the inspector.\n", { "set-cookie": cookie, refresh: `0; url=${page}` });
+  return say(303, "", { "set-cookie": cookie, location: page });
 }
 
 /** The newest token, until it is used or too old. */

@@ -36,10 +36,10 @@ function cookieOf(response: Response): string {
   return response.headers.get("set-cookie")?.split(";")[0] ?? "";
 }
 
-/** With any Host, which fetch does not let one choose. */
-function getAs(host: string, url: string): Promise<number | undefined> {
+/** With headers that fetch does not let one choose. */
+function getAs(headers: Record<string, string>, url: string): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    send(url, { headers: { host } }, (response) => resolve(response.resume().statusCode))
+    send(url, { headers }, (response) => resolve(response.resume()))
       .on("error", reject)
       .end();
   });
@@ -106,8 +106,18 @@ describe("the link", () => {
     expect((await get(link, {}, "POST")).status).toBe(405);
     expect((await get(link, { origin: "http://evil.example" })).status).toBe(403);
     expect((await get(link, { "sec-fetch-site": "same-site", "sec-fetch-mode": "cors" })).status).toBe(403);
-    expect(await getAs("evil.example", link)).toBe(403);
-    expect(await getAs(new URL(origin).host.replace("127.0.0.1", "localhost"), link)).toBe(303);
+    expect((await getAs({ host: "evil.example" }, link)).statusCode).toBe(403);
+    const host = new URL(origin).host.replace("127.0.0.1", "localhost");
+    expect((await getAs({ host }, link)).statusCode).toBe(303);
+  });
+
+  it("goes on by itself after a link on another site's page, which the cookie would not be sent after", async () => {
+    const { session, get } = await standalone();
+    const linked = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" };
+    const { statusCode, headers } = await getAs(linked, session.link());
+    expect([statusCode, headers.refresh]).toEqual([200, `0; url=${session.path}/`]);
+    const [cookie = ""] = headers["set-cookie"]?.[0]?.split(";") ?? [];
+    expect((await get(`${session.path}/`, { cookie })).status).toBe(200);
   });
 
   it("opens a second browser beside the first", async () => {
