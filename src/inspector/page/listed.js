@@ -9,9 +9,11 @@ import { go } from "./router.js";
 import { html, useRef, useState } from "./vendor/htm-preact.js";
 
 export const PER_PAGE = 50;
+/** Where somebody points at, or is. */
+const HANDS = "dialog[open], .acting:is(:hover, :focus-within)";
 
 /**
- * Asks again when `news` is another, but not while something is selected or asked about. Whoever uses it is keyed by its filters.
+ * Asks again when `news` is another, but not while something is selected, asked about or pointed at. Whoever uses it is keyed by its filters.
  *
  * @import { EventPage, ListPage } from "../api.ts"
  * @template T
@@ -23,7 +25,7 @@ export function usePages(ask, news, isHeld) {
   const [path, setPath] = useState(/** @type {readonly number[]} */ ([]));
   const heard = useRef({ news, turn: 0 });
   const { news: last, turn } = heard.current;
-  if (news !== last && !isHeld && document.querySelector("dialog[open]") === null)
+  if (news !== last && !isHeld && document.querySelector(HANDS) === null)
     heard.current = { news, turn: last === undefined ? turn : turn + 1 };
   const after = path.at(-1);
   const { data, error, reload } = useData((signal) => ask(after, signal), [after, heard.current.turn], { held: true });
@@ -36,12 +38,12 @@ export function usePages(ask, news, isHeld) {
   return { rows, error, reload, steps };
 }
 
-/** @param {{ pages: ReturnType<typeof usePages>, empty: string, isWhole?: boolean, table: object }} props `isWhole` has no pages */
+/** @param {{ pages: ReturnType<typeof usePages>, empty: string, isWhole?: boolean, table: { caption: string } }} props `isWhole` has no pages */
 export function Listed({ pages: { rows, error, reload, steps }, empty, isWhole, table }) {
   const keyOf = (/** @type {{ id?: number, lane: number }} */ { id, lane }) => id ?? lane;
-  return html`${!isWhole && html`<${Pager} ...${steps} />`}
+  return html`${!isWhole && html`<${Pager} of=${table.caption} ...${steps} />`}
     <${ErrorNote} error=${error} onRetry=${reload} />
-    <div class="list acting">
+    <div class=${rows || error ? "list acting" : "list acting loading"}>
       ${rows?.length === 0 ? html`<${Empty}>${empty}<//>` : html`<${Table} keyOf=${keyOf} ...${table} rows=${rows ?? []} />`}
     </div>`;
 }
