@@ -53,8 +53,7 @@ function BulkDialog({ plan, title, onClose }) {
       plan.work &&
       html`<fieldset disabled=${isSet}>
       <label>At most <input type="number" min="0.01" max="100000" step="any" value=${rate}
-        onInput=${(/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) => setRate(currentTarget.value)} /> a second
-        <span class="muted">(empty: as fast as it goes)</span></label>
+        onInput=${(/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) => setRate(currentTarget.value)} /> a second <span class="muted">(empty: as fast as it goes)</span></label>
       ${
         plan.act === "replay" &&
         html`<label><input type="checkbox" checked=${skipSuperseded} onChange=${() => setSkips(!skipSuperseded)} />

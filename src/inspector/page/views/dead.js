@@ -45,7 +45,7 @@ function Groups({ dead, code }) {
     hrefOf: (/** @type {ErrorGroup} */ { errorCode }) =>
       errorCode && href("dead", null, { code: errorCode === code ? null : errorCode }),
   };
-  return html`<section><h2>By error</h2><${Listed} isWhole pages=${pages} empty="No dead letters." table=${table} /></section>`;
+  return html`<section class="groups"><h2>By error</h2><${Listed} isWhole pages=${pages} empty="No dead letters." table=${table} /></section>`;
 }
 
 /** @param {Props} props */
@@ -72,7 +72,7 @@ function Letters({ dead, code }) {
   const columns = [
     {
       name: "choose",
-      title: "",
+      title: "✓",
       cell: ({ id }) => {
         const isChosen = chosen.includes(id);
         const flip = () => choose(isChosen ? chosen.filter((one) => one !== id) : [...chosen, id]);

@@ -113,12 +113,13 @@ function Detail({ id }) {
     Trace: html`<code>${row.trace ?? "–"}</code>`,
     Digest: html`<code>${row.digest}</code>`,
   };
-  return html`<div class="head"><h1>Quarantined body ${id}</h1> ${row && actsOn(row, reload)} <a href=${href("quarantine")}>All</a></div>
+  return html`<div class="head"><h1>Quarantined body ${id}</h1><a href=${href("quarantine")}>All</a></div>
     <p>${WHAT}</p>
     <${ErrorNote} error=${error} onRetry=${reload} />
     ${
       facts &&
       html`<section class="panel">
+      <div class="head"><h2>Delivery</h2>${actsOn(row, reload)}</div>
       <dl class="facts">${Object.entries(facts).map(([name, fact]) => html`<div key=${name}><dt>${name}</dt><dd>${fact}</dd></div>`)}</dl>
       <button type="button" aria-disabled=${canReveal ? null : "true"} onClick=${flip}>${revealed ? "Mask" : "Reveal"}</button>
       <${Body} event=${revealed ?? row} />
