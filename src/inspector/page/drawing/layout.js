@@ -12,7 +12,7 @@ import { stretchesOf } from "./stretches.js";
 /** Where the rows begin, and how high they are. */
 export const ROWS = { axis: 36, mark: 100, bands: 128, band: 22, bar: 24, track: 32 };
 
-const [SIDE, END, TICK, BETWEEN, CHARACTER] = [52, 130, 76, 10, 7.4];
+const [SIDE, END, TICK, BETWEEN, CHARACTER] = [52, 130, 76, 10, 7.7];
 
 /**
  * @param {Drawing} drawing
