@@ -18,10 +18,10 @@ export function Dialog({ title, onClose, children }) {
     onClose();
   };
   return html`<dialog ref=${dialog} aria-label=${title} onCancel=${cancel}>
-    <header>
+    <div class="head">
       <h2>${title}</h2>
       <button type="button" class="quiet" aria-label="Close" onClick=${onClose}>✕</button>
-    </header>
+    </div>
     ${children}
   </dialog>`;
 }

@@ -52,11 +52,12 @@ export function EventsView({ params: { after, ...filters } }) {
   const [failure, setFailure] = useState(/** @type {unknown} */ (null));
   const query = queryOf(filters);
   const asked = { ...query, limit: LIMIT, ...(after && { after: Number(after) }) };
-  /** @type {{ data: EventPage | null, error: unknown, reload: () => void }} */
-  const { data, error, reload } = useData((signal) => post("api/events", asked, signal), [JSON.stringify(asked)], {
-    held: isPaused || isHeld,
-  });
-  const { items = [], next = null } = data ?? {};
+  const key = JSON.stringify(asked);
+  /** @param {AbortSignal} signal @returns {Promise<EventPage & { of: string }>} */
+  const load = async (signal) => ({ ...(await post("api/events", asked, signal)), of: key });
+  const { data, error, reload } = useData(load, [key], { held: isPaused || isHeld });
+  // What was asked before stays until the answer, but is none when there is an error instead.
+  const { items = [], next = null } = error && data?.of !== key ? {} : (data ?? {});
   const open = (/** @type {number | null} */ id) => go("events", null, { ...filters, after: id });
   const back = () => before(query, items[0]).then(open, setFailure);
   const save = () =>
@@ -79,7 +80,7 @@ export function EventsView({ params: { after, ...filters } }) {
     <${ErrorNote} error=${failure ?? error} onRetry=${failure ? null : reload} />
     <div class="list events" ...${holding}>
       <${Table} caption="Events, the newest first" columns=${COLUMNS} rows=${items} keyOf=${placeOf} hrefOf=${hrefOf} />
-      ${data && !items[0] && html`<${Empty}>No event matches.<//>`}
+      ${data && !error && !items[0] && html`<${Empty}>No event matches.<//>`}
     </div>`;
 }
 
