@@ -1,5 +1,6 @@
 /** Checks what a request says, field by field, before the inbox sees it. What is said back names a field, never a value. */
 import { suggestion } from "../internal/options.ts";
+import { isRecord } from "../internal/record.ts";
 import { refused, unreadable } from "./answers.ts";
 import type { InspectorAnswer } from "./http.ts";
 import type { Call } from "./route.ts";
@@ -77,8 +78,7 @@ export function orNull<T>(field: Field<T>): Field<T | null> {
 
 /** An object with some of the fields, and no others. */
 export function checked<T>(value: unknown, fields: Fields<T>): Checked<Partial<T>> {
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    return { ok: false, message: "The body must be a JSON object." };
+  if (!isRecord(value)) return { ok: false, message: "The body must be a JSON object." };
   const known = Object.keys(fields);
   for (const [name, said] of Object.entries(value)) {
     if (!known.includes(name))

@@ -1,4 +1,5 @@
 /** What `POST api/bulk` asks for, checked. */
+import { isRecord } from "../../internal/record.ts";
 import { DISCARDABLE, REPLAYABLE } from "../../receiver/bulk/act-on-all.ts";
 import type { BulkQuery } from "../../receiver/bulk/matching.ts";
 import { type Checked, checked, type Field, flag, numberBetween, oneOf, text } from "../input.ts";
@@ -22,7 +23,7 @@ type Act = BulkOrder["act"];
 
 type Said = string | number | boolean | object;
 
-const query: Field<object> = { rule: "must be a JSON object", holds: (value) => isObject(value) };
+const query: Field<object> = { rule: "must be a JSON object", holds: isRecord };
 const rate = numberBetween(0.01, 100_000);
 const act = oneOf("replay", "discard", "unblock", "replay_quarantined", "discard_quarantined");
 const common = { act, dryRun: flag, ratePerSecond: rate };
@@ -35,7 +36,7 @@ const FIELDS: Readonly<Record<Act, Readonly<Record<string, Field<Said>>>>> = {
 };
 
 export function bulkOrder(value: unknown): Checked<BulkOrder> {
-  const said = isObject(value) && "act" in value ? value.act : undefined;
+  const said = isRecord(value) ? value.act : undefined;
   if (!act.holds(said)) return { ok: false, message: `"act" ${act.rule}.` };
   const body = checked<Readonly<Record<string, Said>>>(value, FIELDS[said]);
   if (!body.ok) return body;
@@ -48,8 +49,4 @@ export function bulkOrder(value: unknown): Checked<BulkOrder> {
   }
   // Each of its fields was looked at.
   return { ok: true, value: body.value as unknown as BulkOrder };
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
