@@ -55,7 +55,12 @@ export function EventsView({ params: { after, ...filters } }) {
   const key = JSON.stringify(asked);
   /** @param {AbortSignal} signal @returns {Promise<EventPage & { of: string }>} */
   const load = async (signal) => ({ ...(await post("api/events", asked, signal)), of: key });
-  const { data, error, reload } = useData(load, [key], { held: isPaused || isHeld });
+  const held = isPaused || isHeld;
+  const { data: newest, error, reload } = useData(load, [key], { held });
+  const shown = useRef(newest);
+  // An answer that was under way when the list was held is not shown either.
+  if (!held || shown.current?.of !== key) shown.current = newest;
+  const data = shown.current;
   // What was asked before stays until the answer, but is none when there is an error instead.
   const { items = [], next = null } = error && data?.of !== key ? {} : (data ?? {});
   const open = (/** @type {number | null} */ id) => go("events", null, { ...filters, after: id });
