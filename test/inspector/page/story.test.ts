@@ -1,7 +1,7 @@
 /** What the page says of a message: did the customer get it, and why not? */
 import { describe, expect, it } from "vitest";
 import type { DrawnHold } from "../../../src/inspector/api.ts";
-import { eventWords, fateOf, statusOf, summaryOf } from "../../../src/inspector/page/drawing/story.js";
+import { cursorOf, eventWords, fateOf, statusOf, summaryOf } from "../../../src/inspector/page/drawing/story.js";
 import { drawing, event } from "./drawings.ts";
 
 /** 12:00:03 of a day, wherever this runs. */
@@ -67,6 +67,8 @@ describe("summaryOf()", () => {
     expect(summaryOf(drawing([other]))).toBe(
       "number.released came at 12:00:03, and the application has no handler for it.",
     );
+    const read = event({ ...HANDLED, sequence: 0, eventType: "message.read" });
+    expect(summaryOf(drawing([read]))).toBe("message.read was handled at 12:00:03.");
     expect(summaryOf({ ...drawing([event()]), events: [] })).toBe("Nothing of it is kept.");
   });
 });
@@ -89,6 +91,14 @@ describe("statusOf()", () => {
     expect(idle(event(), DELIVERY)).toBe("All handled");
     expect(idle(event({ outcome: "unhandled" }))).toBe("All settled");
     expect(idle(event({ state: "dead", outcome: null }))).toBe("All settled, with a dead letter");
+  });
+});
+
+describe("cursorOf()", () => {
+  it("tells how far a message is, where its events have an order", () => {
+    expect(cursorOf({ tag: "outbound", cursor: 3 })).toBe("cursor 3");
+    expect(cursorOf({ tag: "outbound", cursor: null })).toBe("none handed out");
+    expect(cursorOf({ tag: "inbound", cursor: 0 })).toBe("");
   });
 });
 

@@ -33,8 +33,7 @@ export function summaryOf({ events, gaps, now }, code = null) {
     return `Not known yet: ${missing} missing, waited for since ${clockTime(gap.since, now)}.`;
   }
   const why = code !== null && end?.eventType === "message.failed" ? `: ${code}` : "";
-  const isUnknown = told.eventType.startsWith("message.");
-  const answer = end ? `${ENDS[end.eventType]}${why}. ` : isUnknown ? "Not known yet: " : "";
+  const answer = end ? `${ENDS[end.eventType]}${why}. ` : told.sequence > 0 ? "Not known yet: " : "";
   return `${answer}${nameOf(told)} ${fateOf(told, now)}.`;
 }
 
@@ -52,6 +51,12 @@ export function statusOf({ status, readyAt, drawing: { events, gaps, now } }) {
     ready: "Is about to be handled",
     idle: dead > 1 ? `${settled}, with ${dead} dead letters` : dead > 0 ? `${settled}, with a dead letter` : settled,
   }[status];
+}
+
+/** Nothing where there is no order. @param {Pick<import("../../api.ts").Message, "tag" | "cursor">} message */
+export function cursorOf({ tag, cursor }) {
+  if (tag !== "outbound") return "";
+  return cursor === null ? "none handed out" : `cursor ${cursor}`;
 }
 
 /** @param {import("../../api.ts").DrawnEnd} end */

@@ -8,7 +8,7 @@ import { cut } from "./stretches.js";
 
 /** @typedef {import("./layout.js").Story} Story @typedef {import("../../api.ts").Drawing} Drawing */
 
-/** @param {{ drawing: Drawing, cursor: number | null, selected: number | null, onSelect: (id: number) => void }} props */
+/** @param {{ drawing: Drawing, cursor: string, selected: number | null, onSelect: (id: number) => void }} props */
 export function Timeline({ drawing, cursor, selected, onSelect }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const [room, setRoom] = useState(0);
@@ -69,7 +69,7 @@ function step(event) {
   event.preventDefault();
 }
 
-/** All that belongs to no single event. @param {{ placed: ReturnType<typeof layout>, drawing: Drawing, cursor: number | null }} props */
+/** All that belongs to no single event. @param {{ placed: ReturnType<typeof layout>, drawing: Drawing, cursor: string }} props */
 function Backdrop({ placed: { pauses, ticks, bands, stories, end, now, height, top }, drawing, cursor }) {
   return html`
     ${pauses.map(
@@ -95,7 +95,7 @@ function Backdrop({ placed: { pauses, ticks, bands, stories, end, now, height, t
     ${now !== null && html`<path class="way open" d=${`M${now} ${ROWS.axis}V${height}`} /><text class="small" x=${now} y=${ROWS.axis - 5}>now</text>`}
     <g class="muted"><rect x=${end + 14} y=${top - 9} width="108" height="42" rx="4" />
       <text class="strong" x=${end + 24} y=${top + 8}>${endOf(drawing.end)}</text>
-      <text x=${end + 24} y=${top + 24}>${cursor === null ? "none handed out" : `cursor ${cursor}`}</text></g>`;
+      <text x=${end + 24} y=${top + 24}>${cursor}</text></g>`;
 }
 
 /** @param {number} at @param {number | undefined} before @param {number} now */

@@ -2,7 +2,7 @@
 import { ActButton, Asking, refusal, say, useAccess } from "../acts.js";
 import { get, post } from "../api.js";
 import { Legend } from "../drawing/legend.js";
-import { statusOf, summaryOf } from "../drawing/story.js";
+import { cursorOf, statusOf, summaryOf } from "../drawing/story.js";
 import { StoryList } from "../drawing/story-list.js";
 import { Timeline } from "../drawing/timeline.js";
 import { useData } from "../live.js";
@@ -22,7 +22,7 @@ export function MessageView({ id, params }) {
   const note = html`<${ErrorNote} error=${error} onRetry=${reload} />`;
   if (data === null)
     return html`<div class="head"><h1>Message</h1></div>${note}<div class="panel timeline-space"></div>`;
-  const { drawing, events, cursor, lane } = data;
+  const { drawing, events, lane } = data;
   const known = revealed ?? data;
   const asked = events.find((event) => event.id === Number(params.event)) ?? events.at(-1);
   const event = known.events.find((event) => event.id === asked?.id) ?? asked;
@@ -33,7 +33,7 @@ export function MessageView({ id, params }) {
     <${Head} message=${data} known=${known} reload=${reload} onReveal=${setRevealed} />
     <section class="panel">
       <h2>What happened</h2>
-      <${Timeline} ...${{ drawing, cursor, onSelect }} selected=${asked?.id ?? null} />
+      <${Timeline} ...${{ drawing, onSelect }} cursor=${cursorOf(data)} selected=${asked?.id ?? null} />
       <${Legend} />
     </section>
     ${asked && drawn && html`<${EventDetail} event=${{ ...asked, body: event?.body ?? null }} drawn=${drawn} now=${drawing.now} reload=${reload} />`}
@@ -42,12 +42,12 @@ export function MessageView({ id, params }) {
 
 /** @param {{ message: Message, known: Message, reload: () => void, onReveal: (next: Message | null) => void }} props */
 function Head({ message, known, reload, onReveal }) {
-  const { lane, messageId, status, cursor, drawing } = message;
+  const { lane, messageId, status, drawing } = message;
   const facts = {
     "API client": message.apiClientId || "–",
     "Other party": known.peer ?? "–",
     Reference: known.externalReference ?? "–",
-    Status: `${statusOf(message)}${cursor === null ? "" : `, cursor ${cursor}`}`,
+    Status: [statusOf(message), cursorOf(message)].filter(Boolean).join(", "),
   };
   return html`<div class="head">
       <h1>Message <code>${messageId}</code></h1>
