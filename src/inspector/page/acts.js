@@ -76,7 +76,7 @@ function passFocusOn(button) {
 
 /**
  * One act: asked about, done, told. `act` is one of ACTS, which the others stand in for; `about` names the row for those who cannot
- * see it; `onDone` is called after a refusal too, for what is shown is no longer so.
+ * see it. Lists hear `acted` and ask again, after a refusal too, for what is shown is no longer so; whatever else, by `onDone`.
  *
  * @typedef {{ path: string, act?: string, label?: string, confirm?: string, danger?: boolean, about?: string, onDone?: () => void }} ActProps
  * @param {ActProps} props
@@ -90,6 +90,7 @@ export function ActButton({ path, act = "", about, onDone, ...own }) {
       const refused = await attempt(path);
       close();
       say(refused ? `${what}: not done. ${refusal(refused)}` : `${what}: done.`);
+      dispatchEvent(new Event("acted"));
       onDone?.();
     };
     return html`<${Dialog} title=${`${what}?`} onClose=${close}>

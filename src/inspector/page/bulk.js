@@ -10,7 +10,7 @@ import { html, useEffect, useReducer, useRef, useState } from "./vendor/htm-prea
  * `work` is what more the inbox is told to find it; `paths` are those of single acts that were selected.
  *
  * @import { BulkLine } from "../api.ts"
- * @typedef {{ act: string, what: string, work?: object, paths?: readonly string[], onDone: () => void }} Plan
+ * @typedef {{ act: string, what: string, work?: object, paths?: readonly string[] }} Plan
  * @typedef {{ dryRun: boolean, skipSuperseded: boolean, rate: string }} Order
  */
 
@@ -83,7 +83,7 @@ function useBulk(plan) {
       // Without effect behind its end.
       .then(() => tell({ kind: "failed", code: "the answer broke off" }))
       .catch((error) => tell({ kind: "failed", code: refusal(error) }))
-      .then(() => order.dryRun || plan.onDone());
+      .then(() => order.dryRun || dispatchEvent(new Event("acted")));
   };
   const stop = () => {
     dispatch({ kind: "stop" });

@@ -6,14 +6,14 @@ import { Empty, ErrorNote } from "./parts/error.js";
 import { Pager } from "./parts/pager.js";
 import { Table } from "./parts/table.js";
 import { go } from "./router.js";
-import { html, useRef, useState } from "./vendor/htm-preact.js";
+import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
 
 export const PER_PAGE = 50;
 /** Where somebody points at, or is. */
 const HANDS = "dialog[open], .acting:is(:hover, :focus-within)";
 
 /**
- * Asks again when `news` is another, but not while something is selected, asked about or pointed at. Whoever uses it is keyed by its filters.
+ * Asks again when `news` is another, but not while something is selected, asked about or pointed at; and after each act. Whoever uses it is keyed by its filters.
  *
  * @import { EventPage, ListPage } from "../api.ts"
  * @template T
@@ -29,6 +29,10 @@ export function usePages(ask, news, isHeld) {
     heard.current = { news, turn: last === undefined ? turn : turn + 1 };
   const after = path.at(-1);
   const { data, error, reload } = useData((signal) => ask(after, signal), [after, heard.current.turn], { held: true });
+  useEffect(() => {
+    addEventListener("acted", reload);
+    return () => removeEventListener("acted", reload);
+  }, []);
   const { items: rows = null, next = null } = data && "items" in data ? data : { items: data };
   const steps = {
     onNewest: after === undefined ? null : () => setPath([]),

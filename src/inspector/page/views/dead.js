@@ -6,7 +6,7 @@ import { EventLink, Listed, PER_PAGE, usePages } from "../listed.js";
 import { useLive } from "../live.js";
 import { clockTime, count, shortId } from "../parts/format.js";
 import { href } from "../router.js";
-import { html, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useState } from "../vendor/htm-preact.js";
 
 /**
  * @import { ErrorGroup, EventShape, SummaryShape } from "../../api.ts"
@@ -50,23 +50,24 @@ function Groups({ dead, code }) {
 
 /** @param {Props} props */
 function Letters({ dead, code }) {
-  const [chosen, choose] = useState(/** @type {readonly number[]} */ ([]));
+  const [picked, choose] = useState(/** @type {readonly number[]} */ ([]));
   const query = { states: ["dead"], ...(code && { errorCode: code }) };
   const pages = usePages(
     (after, signal) => post("api/events", { ...query, after, limit: PER_PAGE }, signal),
     dead,
-    chosen.length > 0,
+    picked.length > 0,
   );
-  const onDone = () => {
-    choose([]);
-    pages.reload();
-  };
   const ids = (pages.rows ?? []).map(({ id }) => id);
+  // Nothing is acted on that is not seen.
+  const chosen = picked.filter((id) => ids.includes(id));
+  useEffect(() => {
+    if (chosen.length < picked.length) choose(chosen);
+  }, [pages.rows]);
   const isAll = chosen.length > 0 && chosen.length === ids.length;
   const what = code ? `dead letters with the code ${code}` : "dead letters";
   const few = (/** @type {string} */ act) => {
     const paths = chosen.toSorted((a, b) => a - b).map((id) => `api/events/${id}/${act}`);
-    return html`<${BulkButton} ...${{ act, what, onDone, paths }} which="selected" />`;
+    return html`<${BulkButton} ...${{ act, what, paths }} which="selected" />`;
   };
   /** @type {Columns<EventShape>} */
   const columns = [
@@ -96,15 +97,14 @@ function Letters({ dead, code }) {
       title: "Acts",
       cell: ({ id }) =>
         ["replay", "discard"].map(
-          (act) =>
-            html`<${ActButton} ...${{ act, onDone }} path=${`api/events/${id}/${act}`} about=${`event ${id}`} />`,
+          (act) => html`<${ActButton} act=${act} path=${`api/events/${id}/${act}`} about=${`event ${id}`} />`,
         ),
     },
   ];
   return html`<section>
     <h2>${code ? `With the code ${code}` : "All"} ${code && html`<a href=${href("dead")}>Show all</a>`}</h2>
     <p class="acts">
-      ${["replay", "discard"].map((act) => html`<${BulkButton} ...${{ act, what, onDone }} which="all" work=${{ query }} />`)}
+      ${["replay", "discard"].map((act) => html`<${BulkButton} ...${{ act, what }} which="all" work=${{ query }} />`)}
       <label><input type="checkbox" checked=${isAll} onChange=${() => choose(isAll ? [] : ids)} /> ${count(chosen.length)} selected</label>
       ${["replay", "discard"].map(few)}
     </p>
@@ -118,7 +118,6 @@ function Blocked({ blocked }) {
     (after, signal) => post("api/messages", { statuses: ["blocked"], after, limit: PER_PAGE }, signal),
     blocked,
   );
-  const act = { act: "unblock", onDone: pages.reload };
   /** @type {Columns<SummaryShape>} */
   const columns = [
     {
@@ -132,11 +131,11 @@ function Blocked({ blocked }) {
       name: "acts",
       title: "Acts",
       cell: ({ lane, messageId }) =>
-        html`<${ActButton} ...${act} path=${`api/messages/${lane}/unblock`} about=${messageId} />`,
+        html`<${ActButton} act="unblock" path=${`api/messages/${lane}/unblock`} about=${messageId} />`,
     },
   ];
   return html`<section><h2>Blocked messages</h2>
-    <p class="acts"><${BulkButton} ...${act} which="all" what="messages" work=${{}} /></p>
+    <p class="acts"><${BulkButton} act="unblock" which="all" what="messages" work=${{}} /></p>
     <${Listed} pages=${pages} empty="No message is blocked." table=${{ caption: "Blocked messages", columns }} />
   </section>`;
 }

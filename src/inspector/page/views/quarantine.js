@@ -66,7 +66,6 @@ function List({ filter }) {
   const pages = usePages((after, signal) => load(filter, after, signal), useLive().overview?.gauges.quarantined);
   const { reason } = filter;
   const [what, work] = reason === "any" ? ["held bodies", {}] : [`held bodies with the reason ${reason}`, { reason }];
-  const onDone = pages.reload;
   /** @type {import("../parts/table.js").Column<QuarantineShape>[]} */
   const columns = [
     { name: "event", title: "Reason", cell: (row) => row.reason },
@@ -74,16 +73,16 @@ function List({ filter }) {
     { name: "at", title: "Accepted", cell: ({ acceptedAt }) => clockTime(acceptedAt) },
     { name: "count", title: "Secret", lesser: true, cell: ({ slot }) => slot },
     { name: "state", title: "State", cell: ({ state }) => html`<${StateBadge} state=${state} />` },
-    { name: "acts", title: "Acts", cell: (row) => actsOn(row, onDone) },
+    { name: "acts", title: "Acts", cell: (row) => actsOn(row) },
   ];
   const hrefOf = (/** @type {QuarantineShape} */ { id }) => href("quarantine", id);
   return html`<p class="acts">
-      ${ACTS.map((act) => html`<${BulkButton} act=${`${act}_quarantined`} which="all" ...${{ what, work, onDone }} />`)}
+      ${ACTS.map((act) => html`<${BulkButton} act=${`${act}_quarantined`} which="all" ...${{ what, work }} />`)}
     </p>
     <${Listed} pages=${pages} empty="Nothing here." table=${{ caption: "Quarantined bodies", columns, hrefOf }} />`;
 }
 
-/** @param {QuarantineShape} row @param {() => void} onDone */
+/** @param {QuarantineShape} row @param {() => void} [onDone] */
 function actsOn({ id, state }, onDone) {
   if (state !== "held") return null;
   return ACTS.map(
