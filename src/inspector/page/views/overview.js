@@ -72,10 +72,10 @@ function chartsOf(samples) {
   return html`<h2>Over time</h2><div class="panels">
     ${chart("Backlog", { Waiting: level("pending") })}
     ${chart("Oldest waiting", { Age: level("oldestWaitingMs") }, duration)}
-    ${chart("Rates a second", { Accepted: rates(samples, "accepted"), Handled: rates(samples, "handled") })}
-    ${chart("Refused a second", { Refused: rates(samples, "rejected") })}
+    ${chart("Per second", { Accepted: rates(samples, "accepted"), Handled: rates(samples, "handled") })}
+    ${chart("Refused per second", { Refused: rates(samples, "rejected") })}
     ${chart("To act on", { Dead: level("dead"), Quarantined: level("quarantined") })}
-    ${chart("Out of order", { Late: level("late"), "Gaps given up": level("gapsSkipped") })}
+    ${chart("Out of order", { Late: level("late"), "Gaps skipped": level("gapsSkipped") })}
   </div>`;
 }
 
