@@ -30,7 +30,7 @@ const TYPES: Readonly<Record<string, string>> = {
 const FOLDER = join(dirname(fileURLToPath(import.meta.url)), "page");
 
 /**
- * @param path - where the inspector is mounted, which stands in the page for `{{path}}`
+ * @param path - where the inspector is mounted, which stands in the page for `{{path}}`; `{{modules}}` stands for all that it imports
  * @throws SetupError where the files are not: a bundler has taken the code away from them
  */
 export function loadAssets(path: string, folder = FOLDER): Assets {
@@ -42,7 +42,17 @@ export function loadAssets(path: string, folder = FOLDER): Assets {
   const page = files.get(PAGE);
   if (page === undefined) throw missing();
   files.delete(PAGE);
-  return { page: assetOf(page.type, Buffer.from(page.bytes.toString().replaceAll("{{path}}", path))), files };
+  const text = page.bytes
+    .toString()
+    .replace("{{modules}}", preloadsOf([...files.keys()]))
+    .replaceAll("{{path}}", path);
+  return { page: assetOf(page.type, Buffer.from(text)), files };
+}
+
+/** Without them a browser learns of a module only from the one that imports it, one round trip after the other. */
+function preloadsOf(names: readonly string[]): string {
+  const modules = names.filter((name) => name.endsWith(".js")).toSorted();
+  return modules.map((name) => `<link rel="modulepreload" href="{{path}}/assets/${name}" />`).join("\n    ");
 }
 
 /** With slashes, on every system. */

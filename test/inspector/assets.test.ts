@@ -35,6 +35,18 @@ describe("the page", () => {
     }
   });
 
+  it("names every module of its code, so that none is asked for only when another one imports it", async () => {
+    const { server } = await inspected({ authorize });
+    const { body } = await server.ask({ url: "/inspector" });
+    const preloaded = [...body.matchAll(/rel="modulepreload" href="\/inspector\/assets\/([^"]+)"/g)].map(
+      ([, name]) => name,
+    );
+    const modules = readdirSync(PAGE, { recursive: true })
+      .map(String)
+      .filter((name) => name.endsWith(".js"));
+    expect(preloaded.toSorted()).toEqual(modules.toSorted());
+  });
+
   it("takes a query, and is the page then too", async () => {
     const { server } = await inspected({ authorize });
     expect(await server.ask({ url: "/inspector?message=7" })).toMatchObject({ status: 200 });

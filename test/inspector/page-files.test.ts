@@ -5,8 +5,8 @@ import { describe, expect, it } from "vitest";
 import { filesUnder } from "../../scripts/gates/gate.ts";
 
 const FOLDER = "src/inspector/page";
-/** Uncompressed, all of them. */
-const MOST_BYTES = 60_000;
+/** Uncompressed, all of them: docs/decisions tells why it is no less. */
+const MOST_BYTES = 128_000;
 
 const files = filesUnder(FOLDER)
   .filter((name) => !name.startsWith("vendor/"))
@@ -26,7 +26,7 @@ describe("the page's files", () => {
   });
 
   it("load nothing from elsewhere", () => {
-    expect(linesWith(/./, /(src|href)="?(https?:)?\/\/|@import|url\((?!["']?#)|from "(?!\.)/)).toEqual([]);
+    expect(linesWith(/./, /(src|href)="?(https?:)?\/\/|@import (?:url|["'])|url\((?!["']?#)|from "(?!\.)/)).toEqual([]);
   });
 
   it("come with the library's licences", () => {
