@@ -41,7 +41,7 @@ export function Search() {
   };
   return html`<form class="search" role="search" onSubmit=${search}>
       <input id="search" type="search" autocomplete="off" spellcheck="false" maxlength="256" aria-label="Message id, reference or whole number"
-        placeholder="Message id, reference or number ( / )" />
+        placeholder="Message id, reference or number ( / )" onFocus=${select} />
     </form>
     ${
       (found || error) &&
@@ -54,5 +54,7 @@ export function Search() {
     }`;
 }
 
+/** So that the next search is not added to the one before. */
+const select = (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) => currentTarget.select();
 const laneOf = (/** @type {LookupMatch} */ { lane }) => lane;
 const hrefOf = (/** @type {LookupMatch} */ { lane }) => href("message", lane);

@@ -41,9 +41,8 @@ const TOUR = `(async (stops) => {
     const heading = await until(() => [...document.querySelectorAll("main h1")].find((one) => one !== last && one.textContent.includes(shows)), "heading " + shows);
     await until(() => document.querySelector("main pre"), "body");
     (await until(() => button("Reveal"), "button to reveal")).click();
-    await pause();
-    const dialog = document.querySelector("dialog[open]");
-    if (dialog !== null) [...dialog.querySelectorAll("button")].find((one) => one.textContent.trim() === "Reveal").click();
+    const asked = await until(() => document.querySelector("dialog[open]") ?? button("Hide") ?? button("Mask"), "question");
+    if (asked.localName === "dialog") [...asked.querySelectorAll("button")].find((one) => one.textContent.trim() === "Reveal").click();
     await until(() => button("Hide") ?? button("Mask"), "revealed body");
     for (const element of document.querySelectorAll("main *")) element.dispatchEvent(new MouseEvent("mouseover", { bubbles: true }));
     last = heading;

@@ -1,0 +1,167 @@
+/** The live list on 100,000 events: pages, filters, the search, and the keyboard. */
+import type { Page } from "playwright-core";
+import { beforeEach, describe, expect, it } from "vitest";
+import { needsChromium } from "./support/browser.ts";
+import { copiedId, copiedReference, fillWithCopies } from "./support/fill.ts";
+import { fillWithStories } from "./support/scene.ts";
+import { MESSAGES, NUMBER, REFERENCE } from "./support/stories.ts";
+import { deskOfSuite, laneOf } from "./support/visit.ts";
+
+beforeEach(needsChromium);
+
+const COPIES = { messages: 33_000, dead: 333 };
+
+const at = deskOfSuite({
+  live: false,
+  async fill(path) {
+    await fillWithCopies(path, COPIES);
+    await fillWithStories(path);
+  },
+});
+
+/** Does something that makes the list ask anew, and waits until the answer is drawn. */
+async function askedAnew(page: Page, act: () => Promise<unknown>): Promise<void> {
+  const answered = page.waitForResponse((answer) => answer.url().endsWith("/api/events"));
+  await act();
+  await (await answered).finished();
+  await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))");
+}
+
+function rowsOf(page: Page): Promise<string[]> {
+  return page.locator("main tbody tr").allTextContents();
+}
+
+function button(page: Page, name: string): Promise<void> {
+  return page.getByRole("button", { name, exact: true }).click();
+}
+
+describe("the list of 100,000 events", () => {
+  it("goes to the next page, back, and to the newest", async () => {
+    const { page } = await atEvents();
+    const first = await rowsOf(page);
+    expect(first.length).toBe(50);
+    await askedAnew(page, () => button(page, "Next"));
+    const second = await rowsOf(page);
+    expect(second.length).toBe(50);
+    expect(second[0]).not.toBe(first[0]);
+    await askedAnew(page, () => button(page, "Next"));
+    await askedAnew(page, () => button(page, "Previous"));
+    await expect.poll(() => rowsOf(page)).toEqual(second);
+    await askedAnew(page, () => button(page, "Newest"));
+    await expect.poll(() => rowsOf(page)).toEqual(first);
+  });
+
+  it("shows what matches its filters, which the address keeps", async () => {
+    const { page } = await atEvents();
+    await askedAnew(page, () => page.locator("select[name=state]").selectOption("dead"));
+    expect(new Set(await page.locator("main tbody .badge").allTextContents()).size).toBe(1);
+    await askedAnew(page, async () => {
+      await page.getByLabel("Error code").fill("TypeError");
+      await page.keyboard.press("Enter");
+    });
+    await expect.poll(() => rowsOf(page).then(({ length }) => length)).toBe(1);
+    expect(page.url()).toMatch(/error=TypeError/);
+    await askedAnew(page, () => page.reload());
+    expect(await rowsOf(page)).toHaveLength(1);
+    await askedAnew(page, () => button(page, "Clear"));
+    expect(await rowsOf(page)).toHaveLength(50);
+  });
+
+  it("finds one message of 33,000 by its id, its reference and its number", async () => {
+    const { page, go } = await atEvents();
+    const lane = await laneOf(at().desk, copiedId(12_345));
+    for (const text of [copiedId(12_345), copiedReference(12_345), "+14150012345"]) {
+      await go("events");
+      await page.keyboard.press("/");
+      await page.keyboard.type(text);
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: copiedId(12_345) }).waitFor();
+      expect(new URL(page.url()).hash).toBe(`#/message/${lane}`);
+    }
+  });
+
+  it("never puts a number into the address", async () => {
+    const { page } = await atEvents();
+    await page.getByText("More filters").click();
+    await askedAnew(page, async () => {
+      await page
+        .getByLabel(/Number/)
+        .first()
+        .fill(NUMBER);
+      await page.keyboard.press("Enter");
+    });
+    expect((await rowsOf(page)).length).toBeGreaterThan(2);
+    expect(page.url()).not.toContain("0187");
+  });
+
+  it("lists all messages of a number", async () => {
+    const { page } = await atEvents();
+    await page.getByRole("searchbox").fill(NUMBER);
+    await page.keyboard.press("Enter");
+    const found = page.getByRole("dialog");
+    await found.getByRole("link").first().waitFor();
+    expect(await found.locator("tbody tr").count()).toBe(2);
+    await found.getByRole("link").last().click();
+    await page.getByRole("heading", { name: MESSAGES.plain }).waitFor();
+    expect(await page.locator("main").textContent()).toContain(REFERENCE);
+  });
+
+  it("says that nothing was found", async () => {
+    const { page } = await atEvents();
+    await page.getByRole("searchbox").fill("msg_of_nobody");
+    await page.keyboard.press("Enter");
+    await page
+      .getByRole("dialog")
+      .getByText(/^No message has this/)
+      .waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  });
+});
+
+describe("the keyboard alone", () => {
+  it("moves through the rows and opens one", async () => {
+    const { page } = await atEvents();
+    for (const key of ["j", "j", "j", "k"]) await page.keyboard.press(key);
+    const focused = await page.evaluate<string>("document.activeElement.getAttribute('href')");
+    const second = await page.locator("main tbody [data-row]").nth(1).getAttribute("href");
+    expect(focused).toBe(second);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: /^Message/ }).waitFor();
+    expect(page.url()).toContain(`${second}`);
+  });
+
+  it("opens every view, and the list of keys", async () => {
+    const { page } = await atEvents();
+    const views = { d: "Dead letters", q: "Quarantine", o: "Overview", a: "Audit", e: "Events" };
+    for (const [key, title] of Object.entries(views)) {
+      await page.keyboard.press("g");
+      await page.keyboard.press(key);
+      await page.getByRole("heading", { level: 1, name: title }).waitFor();
+    }
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keys" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  });
+
+  it("follows an event of a timeline", async () => {
+    const { page, go } = await atEvents();
+    await go(`message/${await laneOf(at().desk, MESSAGES.late)}`);
+    for (let tabs = 0; tabs < 40; tabs++) {
+      await page.keyboard.press("Tab");
+      if (await page.evaluate<boolean>("document.activeElement.closest('svg') !== null")) break;
+    }
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/event=\d+/);
+    await page.getByRole("heading", { name: /^Event / }).waitFor();
+  });
+});
+
+/** The page as it is when it is opened. */
+async function atEvents() {
+  const { visiting } = at();
+  await visiting.page.goto("about:blank");
+  await askedAnew(visiting.page, () => visiting.go("events"));
+  return visiting;
+}

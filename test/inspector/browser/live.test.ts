@@ -1,0 +1,91 @@
+/** What comes while somebody looks: it appears by itself, without moving what is there, and the page says when it is over. */
+import { beforeEach, describe, expect, it } from "vitest";
+import { incomingOf, lifecycle, signedRequest } from "../../../src/testing/index.ts";
+import { needsChromium } from "./support/browser.ts";
+import type { Desk } from "./support/desk.ts";
+import { MESSAGES } from "./support/stories.ts";
+import { deskOfTest, laneOf, visit } from "./support/visit.ts";
+
+beforeEach(needsChromium);
+
+/** A message's whole life, accepted now. */
+async function deliver({ receiver }: Desk, messageId: string): Promise<void> {
+  for (const event of lifecycle({ messageId, occurredAt: Date.now() }))
+    await receiver.handle(incomingOf(signedRequest(event)));
+}
+
+describe("the live list", () => {
+  it("shows what comes, and nothing that is there moves", async () => {
+    const desk = await deskOfTest();
+    const { page, watched, forget, mishaps } = await visit(desk, "events");
+    await page.locator("main tbody [data-row]").first().waitFor();
+    await forget();
+    for (const number of [1, 2, 3]) {
+      await deliver(desk, `msg_live_0000000${number}`);
+      await page
+        .locator("main tbody tr", { hasText: `msg_live_0000000${number}` })
+        .first()
+        .waitFor();
+    }
+    const { shift, shifts } = await watched();
+    expect({ shift, shifts }).toEqual({ shift: 0, shifts: [] });
+    expect(mishaps).toEqual({ errors: [], dialogs: [] });
+  });
+
+  it("stands still while it is paused", async () => {
+    const desk = await deskOfTest();
+    const { page } = await visit(desk, "events");
+    await page.getByRole("button", { name: "Pause" }).click();
+    await deliver(desk, "msg_live_00000001");
+    await expect
+      .poll(() => desk.receiver.inbox.find({ messageId: "msg_live_00000001" }).then(({ items }) => items.length))
+      .toBe(3);
+    // Longer than it takes to hear of it.
+    await page.waitForTimeout(1_500);
+    expect(await page.locator("main tbody").textContent()).not.toContain("msg_live");
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.locator("main tbody tr", { hasText: "msg_live_00000001" }).first().waitFor();
+  });
+});
+
+describe("a message that goes on", () => {
+  it("is drawn anew when its missing event comes", async () => {
+    const desk = await deskOfTest();
+    const { page } = await visit(desk, `message/${await laneOf(desk, MESSAGES.waiting)}`);
+    const summary = page.locator("main .summary");
+    await summary.waitFor();
+    expect(await summary.textContent()).not.toMatch(/^Delivered/);
+    const [, sent] = lifecycle({ messageId: MESSAGES.waiting, occurredAt: Date.now() });
+    await desk.receiver.handle(incomingOf(signedRequest(sent ?? "")));
+    await expect.poll(() => summary.textContent(), { timeout: 10_000 }).toMatch(/^Delivered/);
+  });
+});
+
+describe("the overview", () => {
+  it("counts on without a reload", async () => {
+    const desk = await deskOfTest();
+    const { page, watched, forget } = await visit(desk, "overview");
+    const { accepted } = (await desk.receiver.inbox.stats()).counters;
+    const figure = page.getByRole("definition").filter({ hasText: new RegExp(`^${accepted + 3}$`) });
+    await forget();
+    await deliver(desk, "msg_live_00000001");
+    await figure.first().waitFor();
+    expect((await watched()).shift).toBeLessThan(0.001);
+  });
+});
+
+describe("a session that has ended", () => {
+  it("is told of at the next thing that is asked for", async () => {
+    const desk = await deskOfTest();
+    const { page, go } = await visit(desk, "events");
+    desk.grant = false;
+    await page.goto(`${desk.url}#/audit`);
+    await page.getByRole("alert").first().waitFor();
+    await page.reload();
+    expect(await page.locator("body").textContent()).not.toContain("msg_");
+    desk.grant = "read";
+    await page.goto("about:blank");
+    await go("events");
+    await page.locator("main tbody [data-row]").first().waitFor();
+  });
+});
