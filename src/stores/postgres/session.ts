@@ -74,6 +74,17 @@ export interface Access {
   readonly texts: Map<string, string>;
 }
 
+/** The answers to two statements, which are sent at once where the connection pipelines. */
+export async function both<First, Second>(
+  session: Session,
+  first: () => Promise<First>,
+  second: () => Promise<Second>,
+): Promise<[First, Second]> {
+  const asked = first();
+  if (!session.pipelines) await asked;
+  return Promise.all([asked, second()]);
+}
+
 /** Runs `work` with a connection. One that broke is not given back. */
 export function withSession<T>(access: Access, work: (session: Session) => Promise<T>): Promise<T> {
   return onConnection(access, work);

@@ -13,7 +13,7 @@ import { type Numbers, newNumbers } from "./numbers.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { quarantineAll } from "./quarantine.ts";
 import { countRepeats } from "./repeats.ts";
-import type { Session } from "./session.ts";
+import { both, type Session } from "./session.ts";
 import { lockWanted, type WantedLane, Workspace } from "./workspace.ts";
 
 /** Settles that were committed ahead of the turn, with their effects. */
@@ -96,10 +96,11 @@ async function begin(inbox: OpenInbox, session: Session, { turn, answered, wante
   const { clock } = inbox.context;
   const now = clock === systemClock ? null : clock.now();
   const held = ids.length + wanted.length + claim.limit;
-  const locking = lockWanted(session, ids, wanted);
-  if (!session.pipelines) await locking;
-  const numbering = newNumbers(session, { lanes: wanted.length, events: accepts.length, now, held });
-  const [locked, numbers] = await Promise.all([locking, numbering]);
+  const [locked, numbers] = await both(
+    session,
+    () => lockWanted(session, ids, wanted),
+    () => newNumbers(session, { lanes: wanted.length, events: accepts.length, now, held }),
+  );
   return { locked, numbers };
 }
 
