@@ -31,8 +31,9 @@ export type { PostgresStoreOptions } from "./postgres/settings.ts";
  * transaction was in its way or the connection broke, and ends neither that transaction nor the connection. The effects of an event
  * have 10 s together, then they are taken back and the attempt has failed (`handler_timeout`); the server ends what is left of them
  * after 10 s more, unless the role has a `statement_timeout` or `idle_in_transaction_session_timeout` of its own. At most 8 events
- * are completed with effects at once, each on a connection, and 2 of the pool's connections are left to everything else: with fewer
- * than 3, an effect that waits holds up deliveries for so long.
+ * are completed with effects at once, each on a connection of the pool, which is left 2 for everything else: with fewer than 3, an
+ * effect that waits holds up deliveries for so long. A turn's statements are sent together, and not one by one, where its connection
+ * pipelines: with a connection string it does, with a pool of your own if it has the option `pipeline` of pg 8.23.
  *
  * @param database - a connection string, `postgres://user:password@host:5432/database`, or your own `Pool` of pg, which you end
  *   yourself after `receiver.stop()`

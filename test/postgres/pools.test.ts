@@ -1,5 +1,5 @@
 /** Pools of one connection, and poolers that give each transaction another connection. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, inject, it } from "vitest";
 import { type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { outbound } from "../receiver/events.ts";
 import { newPool, newSchema, serve, sql, until } from "./place.ts";
@@ -37,8 +37,40 @@ describe("postgresStore()", () => {
     expect(pooler.seen.size).toBeGreaterThan(5);
   });
 
+  it("pipelines the turns on two of its own connections, and lends effects one that does not", async () => {
+    const url = inject("postgresUrl");
+    const schema = newSchema();
+    const { receiver, post } = await serve(postgresStore(url, { schema, listen: false }));
+    const pipelined: unknown[] = [];
+    receiver.onAny((_event, ctx) => ctx.commit((client) => void pipelined.push(client.pipeline)));
+    await receiver.start();
+    expect(await post(outbound("queued", { messageId: "m" }))).toBe(200);
+    await until(() => pipelined.length === 1);
+    expect(pipelined).toEqual([false]);
+  });
+
+  it("makes each lane once when two processes with pipelined turns make it at the same time (I1, I5)", async () => {
+    const schema = newSchema();
+    const open = () => serve(postgresStore(inject("postgresUrl"), { schema, listen: false }));
+    const [one, other] = [await open(), await open()];
+    const handled: string[] = [];
+    one.receiver.onAny((event, ctx) => void handled.push(`${ctx.meta.lane.messageId} ${event.eventType}`));
+    const ids = Array.from({ length: 60 }, (_, index) => `m${index}`);
+    const answers = await Promise.all(
+      ids.flatMap((messageId) => [
+        one.post(outbound("queued", { messageId })),
+        other.post(outbound("sent", { messageId })),
+      ]),
+    );
+    expect(new Set(answers)).toEqual(new Set([200]));
+    const lanes = await one.receiver.inbox.findLanes({ limit: 1000 });
+    expect(lanes.items.length).toBe(ids.length);
+    await one.receiver.drain();
+    expect(handled.length).toBe(2 * ids.length);
+  });
+
   it("makes a pool of so many connections as it is told, and ends it", async () => {
-    const url = new URL((await import("vitest")).inject("postgresUrl"));
+    const url = new URL(inject("postgresUrl"));
     const schema = newSchema();
     const { receiver, post } = await serve(postgresStore(url.href, { schema, maxConnections: 2, listen: false }));
     receiver.onAny(() => {});

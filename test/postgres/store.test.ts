@@ -5,7 +5,8 @@ import type { StoreUnderTest } from "../../src/testing/store-contract.ts";
 import { storeContract } from "../../src/testing/store-contract.ts";
 import { instanceOf } from "../stores/sqlite-turns.ts";
 
-const pool = new pg.Pool({ connectionString: inject("postgresUrl"), max: 8 });
+/** Turns on it are sent as on a pool of the store's own; on all others of these tests, statement by statement. */
+const pool = new pg.Pool({ connectionString: inject("postgresUrl"), max: 8, pipeline: true });
 let places = 0;
 
 async function makeStore(): Promise<StoreUnderTest<PgClient>> {

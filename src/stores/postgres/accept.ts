@@ -6,6 +6,7 @@ import type { NewEvent } from "../../inbox/record.ts";
 import type { Acceptance } from "../../inbox/store.ts";
 import { conflictsAmong } from "./bodies.ts";
 import { keyOf, keyText } from "./lanes.ts";
+import type { OpenInbox } from "./open-inbox.ts";
 import type { WantedLane, Workspace } from "./workspace.ts";
 
 export type Accepted = Exclude<Acceptance, { outcome: "failed" }>;
@@ -18,8 +19,8 @@ interface Incoming {
 }
 
 /** The lanes of `events`, to be locked before these are accepted. */
-export function lanesOf({ inbox }: Workspace, events: readonly NewEvent[]): WantedLane[] {
-  return events.map((event) => ({ key: keyOf(inbox.names, event.lane), event }));
+export function lanesOf({ names }: Pick<OpenInbox, "names">, events: readonly NewEvent[]): WantedLane[] {
+  return events.map((event) => ({ key: keyOf(names, event.lane), event }));
 }
 
 /** @param added - called for the lane of each event that is new, before the next is looked at */

@@ -6,6 +6,7 @@ import type { Act, ActResult } from "../../inbox/store.ts";
 import { HELD } from "../codes.ts";
 import { acceptAll, lanesOf } from "./accept.ts";
 import { erase } from "./erase.ts";
+import { newNumbers } from "./numbers.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
 import { plainText } from "./text.ts";
@@ -115,9 +116,14 @@ async function replayQuarantined(
   const row = await heldQuarantine(work.session, request.quarantine);
   if ("ok" in row) return row;
   if (!row.has_body) return { ok: false, reason: "body_pruned" };
-  await work.lock([], lanesOf(work, [request.event]));
-  const { events: ids } = await work.enter(1);
-  const [accepted] = await acceptAll(work, { events: [request.event], lateEvents: request.lateEvents, ids });
+  await work.lock([], lanesOf(work.inbox, [request.event]));
+  const numbers = await newNumbers(work.session, { lanes: 1, events: 1, now: work.moment.now, held: 0 });
+  work.enter(numbers);
+  const [accepted] = await acceptAll(work, {
+    events: [request.event],
+    lateEvents: request.lateEvents,
+    ids: numbers.events,
+  });
   if (accepted === undefined) throw new RangeError("An event was neither accepted nor known.");
   await letGo(work, row, { state: HELD.replayed, replayedAs: accepted.event });
   return { ok: true, event: accepted.event, count: 1 };

@@ -52,6 +52,7 @@ function run(inbox: OpenInbox, turn: Turn<PgClient>, answered: Answered): Promis
 async function rehearse(inbox: OpenInbox, turn: Turn<PgClient>): Promise<void> {
   const rehearsal = write(inbox, turn, async (session, slot) => {
     await runTurn(inbox, session, turn, { answered: new Map(), slot });
+    await session.concluded();
     throw new Rehearsed();
   });
   await rehearsal.catch((error: unknown) => {
@@ -65,7 +66,7 @@ async function write<T>(
   work: (session: Session, slot: number) => Promise<T>,
 ): Promise<T> {
   await inbox.enterNames(turn.accepts);
-  return inbox.inTurn((slot) => inbox.write((session) => work(session, slot)));
+  return inbox.inTurn(work);
 }
 
 /** By halves: one bad row among 256 takes some 16 tries. */

@@ -27,6 +27,8 @@ export interface PgClient {
   ): unknown;
   on(event: "error" | "end", listener: (error?: Error) => void): unknown;
   removeListener(event: "error", listener: (error?: Error) => void): unknown;
+  /** It sends a query before the one ahead of it is answered; since pg 8.23, as the pool's option says. */
+  readonly pipeline?: boolean;
 }
 
 /** A pool of pg: `new Pool({ connectionString })`. */
@@ -39,6 +41,9 @@ export interface PgPool {
 
 /** Of a pool that was made without `max`: pg's own default. */
 export const CONNECTIONS = 10;
+
+/** The turns that may run at once, each on a connection of its own where the pool is ours. */
+export const TURN_CONNECTIONS = 2;
 
 /** What a pool was made with, as far as it matters here; pg declares each as `| undefined`. */
 export interface PgPoolOptions {
@@ -56,6 +61,8 @@ export type PgPoolConstructor = new (options: {
   readonly connectionTimeoutMillis: number;
   readonly keepAlive: boolean;
   readonly application_name: string;
+  /** Unknown to pg before 8.23, and then of no effect. */
+  readonly pipeline?: boolean;
 }) => PgPool;
 
 /** Loads pg. */

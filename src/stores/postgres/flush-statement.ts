@@ -111,18 +111,44 @@ const PARTS = [
   { columns: CONFLICT, write: (offset: number) => insert("conflict", CONFLICT, offset, "on conflict do nothing") },
 ] as const;
 
-/** Answers with the number of the transaction, and how many lanes were made. Parameters are `flushed()`, then those of the tally. */
-export const FLUSH = (() => {
-  let offset = 0;
-  const parts = PARTS.map(({ columns, write }, index) => {
-    const text = `part${index} as (${write(offset)})`;
-    offset += columns.length;
-    return text;
-  });
-  return `with ${parts.join(",\n")},\ntally as (${TALLY(offset)})\nselect pg_current_xact_id()::text as number, (select count(*) from part0)::int as made`;
-})();
+/** What Postgres calls the division by zero that ends the statement when a lane was not made. */
+export const NOT_MADE = "22012";
 
-/** The rows of each part, in its order. */
-export function flushed(rows: readonly (readonly Values[])[]): Buffer[] {
-  return PARTS.flatMap(({ columns }, index) => transposed(columns, rows[index] ?? []));
+/** A statement that writes some of the parts, and what goes with it. */
+export interface FlushStatement {
+  /** Tells it from those that write other parts. */
+  readonly name: string;
+  readonly text: string;
+}
+
+const statements = new Map<string, FlushStatement>();
+
+/**
+ * The statement for these rows of each part, in its order, and its parameters up to those of the tally. Parts without rows are left
+ * out: Postgres would prepare to write to each of their tables. It answers with the number of the transaction, and
+ * fails (`NOT_MADE`) unless all its lanes were made: a commit may be on its way already.
+ */
+export function flushStatement(rows: readonly (readonly Values[])[]): FlushStatement & { readonly values: Buffer[] } {
+  const shape = PARTS.map((_part, index) => (rows[index]?.length ? "1" : "0")).join("");
+  let statement = statements.get(shape);
+  if (statement === undefined) {
+    statement = { name: `flush ${shape}`, text: textFor(shape) };
+    statements.set(shape, statement);
+  }
+  const values = PARTS.flatMap(({ columns }, index) =>
+    shape[index] === "1" ? transposed(columns, rows[index] ?? []) : [],
+  );
+  return { ...statement, values };
+}
+
+function textFor(shape: string): string {
+  const parts: string[] = [];
+  let offset = 0;
+  for (const [index, { columns, write }] of PARTS.entries()) {
+    if (shape[index] === "0") continue;
+    parts.push(`part${index} as (${write(offset)})`);
+    offset += columns.length;
+  }
+  const check = shape[0] === "1" ? ", 1 / ((select count(*) from part0) = cardinality($1::bigint[]))::int as made" : "";
+  return `with ${[...parts, `tally as (${TALLY(offset)})`].join(",\n")}\nselect pg_current_xact_id()::text as number${check}`;
 }

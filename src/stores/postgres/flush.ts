@@ -2,7 +2,8 @@
 import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
 import { KEEP, OUTCOME, STATE, STATUS } from "../codes.ts";
 import type { Values } from "./columns.ts";
-import { DUPLICATES, FLUSH, flushed } from "./flush-statement.ts";
+import { sqlState } from "./failures.ts";
+import { DUPLICATES, flushStatement, NOT_MADE } from "./flush-statement.ts";
 import { keyOf, nullableBytes } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import { LaneAppeared, writeLanes } from "./new-lanes.ts";
@@ -83,10 +84,13 @@ export class Snapshot {
       conflicts.map(({ event, digest, signedAt, at, raw }) => [event, bytes(digest), signedAt, at, bytes(raw)]),
     ];
     if (rows.every(({ length }) => length === 0) && sheet.isBlank) return null;
-    const values = [...flushed(rows), ...sheet.values()];
-    const [row] = await session.rows<{ number: string; made: number }>("flush", FLUSH, values);
-    if (row?.made !== changed.newLanes.length) throw new LaneAppeared(changed.newLanes);
-    return row.number;
+    const { name, text, values } = flushStatement(rows);
+    try {
+      const [row] = await session.rows<{ number: string }>(name, text, [...values, ...sheet.values()]);
+      return row?.number ?? null;
+    } catch (error) {
+      throw sqlState(error) === NOT_MADE ? new LaneAppeared(changed.newLanes) : error;
+    }
   }
 
   #changed(sheet: TallySheet) {

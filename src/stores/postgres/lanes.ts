@@ -4,7 +4,7 @@ import type { LaneKey } from "../../inbox/record.ts";
 import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../codes.ts";
 import { arrayOf } from "./arrays.ts";
 import type { Names } from "./names.ts";
-import type { Session } from "./session.ts";
+import { both, type Session } from "./session.ts";
 import { bytesText, textBytes } from "./text.ts";
 
 export interface LaneRow {
@@ -116,16 +116,20 @@ export async function readLanes(session: Session, names: Names, rows: readonly L
       rows.map(({ id }) => id),
     ),
   ];
+  const [eventRows, gapRows] = await both(
+    session,
+    () => session.rows<EventRow>("events", EVENTS, ids),
+    () => session.rows<GapRow>("gaps", GAPS, ids),
+  );
   // Sorted here: asked to, the planner may read all events in the order of their ids.
-  const events = (await session.rows<EventRow>("events", EVENTS, ids)).toSorted((a, b) => a.id - b.id);
+  const events = eventRows.toSorted((a, b) => a.id - b.id);
   await names.learn(session, { clients: rows.map(({ client }) => client), kinds: events.map(({ kind }) => kind) });
   const lanes = new Map(rows.map((row) => [row.id, toLane(names, row)]));
   for (const row of events) {
     const lane = lanes.get(row.lane);
     if (lane !== undefined) lane.events.push(toEvent(lane, row, names.kind(row.kind)));
   }
-  const gaps = (await session.rows<GapRow>("gaps", GAPS, ids)).toSorted((a, b) => a.hi - b.hi);
-  for (const { lane, lo, hi, skipped, filled } of gaps) {
+  for (const { lane, lo, hi, skipped, filled } of gapRows.toSorted((a, b) => a.hi - b.hi)) {
     lanes.get(lane)?.gaps.push({ from: lo, to: hi, skippedAt: skipped, filledAt: filled });
   }
   for (const { id, leased } of rows) {

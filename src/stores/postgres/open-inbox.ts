@@ -24,7 +24,7 @@ export class OpenInbox {
   readonly instance: number;
   readonly names: Names;
   readonly wake: Wake;
-  readonly #pool: PgPool;
+  readonly #ofTurns: Access;
   readonly #isOurs: boolean;
   readonly #clockSteps = new ClockSteps();
   readonly #turns = Slots.ofTurns();
@@ -38,6 +38,8 @@ export class OpenInbox {
     readonly location: string;
     readonly instance: number;
     readonly names: Names;
+    /** The same as `access`, or a pool for turns alone. */
+    readonly turns: PgPool;
     readonly isOurs: boolean;
     readonly listen: boolean;
   }) {
@@ -47,7 +49,7 @@ export class OpenInbox {
     this.location = parts.location;
     this.instance = parts.instance;
     this.names = parts.names;
-    this.#pool = parts.access.pool;
+    this.#ofTurns = { ...parts.access, pool: parts.turns };
     this.#isOurs = parts.isOurs;
     this.wake = new Wake(parts.access, { clock: parts.context.clock, listen: parts.listen, instance: parts.instance });
   }
@@ -64,6 +66,15 @@ export class OpenInbox {
     return now;
   }
 
+  /** The same as the transaction began, whatever was sent since. @throws ClockWentBack */
+  async timeOfBeginning(session: Session): Promise<number> {
+    const { clock } = this.context;
+    const begunAt = await session.begun;
+    const now = clock === systemClock && begunAt !== null ? begunAt : clock.now();
+    this.#clockSteps.writesAt(now);
+    return now;
+  }
+
   /** Whether the clock shows less than it did when this process wrote last. */
   wentBack(now: number): boolean {
     return this.#clockSteps.wentBack(now);
@@ -73,18 +84,23 @@ export class OpenInbox {
     return this.during(() => this.write(work));
   }
 
-  /** Runs a turn, with its row of the instance's counters, which is locked until it commits. */
-  async inTurn<T>(run: (slot: number) => Promise<T>): Promise<T> {
+  /** `write()` for a turn, with its row of the instance's counters, which is locked until it commits. */
+  async inTurn<T>(work: (session: Session, slot: number) => Promise<T>): Promise<T> {
+    const run = (slot: number) => this.#write(this.#ofTurns, (session) => work(session, slot));
     const result = await this.#turns.use(run);
     if (result === null) throw closed();
     return result;
   }
 
   /** A transaction of an operation during which the inbox is kept open already. What was in its way is seen to, and it is run again. */
-  async write<T>(work: (session: Session) => Promise<T>): Promise<T> {
+  write<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    return this.#write(this.access, work);
+  }
+
+  async #write<T>(access: Access, work: (session: Session) => Promise<T>): Promise<T> {
     for (let hasMadeLanes = false; ; ) {
       try {
-        return await inTransaction(this.access, work);
+        return await inTransaction(access, work);
       } catch (error) {
         if (error instanceof ClockWentBack) await this.#clockSteps.follow(this.access, error);
         else if (!(error instanceof LaneAppeared)) throw error;
@@ -129,13 +145,14 @@ export class OpenInbox {
     await this.wake.stop();
     // Its row is removed by the next open, once this process is gone.
     await inTransaction(this.access, (session) => removeInstances(session, [this.instance])).catch(() => {});
-    if (this.#isOurs) await this.#pool.end();
+    if (this.#isOurs) await endAll([this.access.pool, this.#ofTurns.pool]);
   }
 }
 
 /** Opens the inbox in `settings.schema` and brings it to this version's schema. */
 export async function openInbox(settings: InboxSettings, context: OpenContext): Promise<OpenInbox> {
   const { pool, isOurs } = await settings.pool();
+  const turns = (await settings.turns()) ?? pool;
   const { schema, prepares, location, listen } = settings;
   const access: Access = { pool, clock: context.clock, schema, prepares, texts: new Map() };
   try {
@@ -147,11 +164,15 @@ export async function openInbox(settings: InboxSettings, context: OpenContext): 
     const instance = await inTransaction(access, async (session) =>
       enterInstance(session, context.instance, await readClock(session, context.clock)),
     );
-    return new OpenInbox({ context, rules, access, location, instance, names: new Names(), isOurs, listen });
+    return new OpenInbox({ context, rules, access, location, instance, names: new Names(), turns, isOurs, listen });
   } catch (error) {
-    if (isOurs) await pool.end().catch(() => {});
+    if (isOurs) await endAll([pool, turns]).catch(() => {});
     throw asStoreError(error, location);
   }
+}
+
+async function endAll(pools: readonly PgPool[]): Promise<void> {
+  await Promise.all([...new Set(pools)].map((pool) => pool.end()));
 }
 
 /** The database's clock, which all processes share; a test's own clock instead. Epoch milliseconds. */

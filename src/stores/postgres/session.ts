@@ -9,11 +9,25 @@ export interface Session {
   readonly client: PgClient;
   /** Rows of `text`, a statement of this folder, in which `{}` stands for the schema. */
   rows<Row>(name: string | null, text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
+  /** A statement may be sent before the one ahead of it is answered. */
+  readonly pipelines: boolean;
+  /**
+   * The server's clock as the transaction began, epoch milliseconds; null outside of one. To be awaited before anything is written:
+   * where the connection pipelines, what is sent behind the beginning does not wait for it.
+   */
+  readonly begun: Promise<number | null>;
+  /**
+   * The transaction's last statement, of which nothing is needed before the commit: where the connection pipelines, both are sent at
+   * once. It must fail where the commit must not happen.
+   */
+  conclude(last: Promise<unknown>): Promise<void>;
+  /** Waits for what `conclude()` did not wait for. */
+  concluded(): Promise<void>;
   /** The connection is not given back to the pool. */
   discard(why: unknown): void;
   /** Why the connection broke or was discarded; undefined while it is good. */
   readonly loss: Error | undefined;
-  /** The server's clock as the transaction began, epoch milliseconds; null once something was done in it, or outside of one. */
+  /** The same, until something is done in the transaction; then null. */
   readonly begunAt: number | null;
 }
 
@@ -58,6 +72,17 @@ export interface Access {
   readonly prepares: boolean;
   /** Statements with the schema in them, by name. */
   readonly texts: Map<string, string>;
+}
+
+/** The answers to two statements, which are sent at once where the connection pipelines. */
+export async function both<First, Second>(
+  session: Session,
+  first: () => Promise<First>,
+  second: () => Promise<Second>,
+): Promise<[First, Second]> {
+  const asked = first();
+  if (!session.pipelines) await asked;
+  return Promise.all([asked, second()]);
 }
 
 /** Runs `work` with a connection. One that broke is not given back. */
@@ -124,9 +149,10 @@ async function transact<T>(session: Connected, work: (session: Session) => Promi
   const { client } = session;
   try {
     // It can fail when the transaction is open already.
-    await session.begin();
+    session.begin();
+    if (!session.pipelines) await session.begun;
     const result = await work(session);
-    await client.query({ text: "commit", query_timeout: ANSWER_MS });
+    await session.commit();
     return result;
   } catch (error) {
     // A server that did not answer will not do so now, and ends the transaction when the connection ends.
@@ -138,6 +164,9 @@ async function transact<T>(session: Connected, work: (session: Session) => Promi
 
 class Connected implements Session {
   readonly client: PgClient;
+  readonly pipelines: boolean;
+  #begun: Promise<number | null> = Promise.resolve(null);
+  #last: Promise<unknown> = Promise.resolve();
   readonly #access: Access;
   #loss: Error | undefined;
   #begunAt: number | null = null;
@@ -145,6 +174,11 @@ class Connected implements Session {
   constructor(access: Access, client: PgClient) {
     this.#access = access;
     this.client = client;
+    this.pipelines = client.pipeline === true;
+  }
+
+  get begun(): Promise<number | null> {
+    return this.#begun;
   }
 
   get loss(): Error | undefined {
@@ -160,11 +194,36 @@ class Connected implements Session {
     this.#loss ??= why instanceof Error ? why : new Error("The connection ended.");
   };
 
-  async begin(): Promise<void> {
+  begin(): void {
+    this.#begun = this.#begin();
+    // Who does not wait for it hears of it from the next statement too.
+    this.#begun.catch(() => {});
+  }
+
+  async conclude(last: Promise<unknown>): Promise<void> {
+    this.#last = last;
+    if (!this.pipelines) await last;
+    else last.catch(() => {});
+  }
+
+  async concluded(): Promise<void> {
+    await this.#last;
+  }
+
+  /** Where the last statement fails, the commit behind it ends the transaction without it. */
+  async commit(): Promise<void> {
+    await this.#begun;
+    const committed = this.client.query({ text: "commit", query_timeout: ANSWER_MS });
+    const ends = await Promise.allSettled([this.#last, committed]);
+    for (const end of ends) if (end.status === "rejected") throw end.reason;
+  }
+
+  async #begin(): Promise<number | null> {
     const answer: unknown = await this.client.query({ text: BEGIN, types, query_timeout: ANSWER_MS });
     // pg answers a text of several statements with a result for each; the last one is the clock's.
     const results = answer as readonly { readonly rows: readonly { readonly now?: number }[] }[];
     this.#begunAt = results.at(-1)?.rows[0]?.now ?? null;
+    return this.#begunAt;
   }
 
   /** Bound: it is handed on by itself. */

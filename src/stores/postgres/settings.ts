@@ -1,6 +1,6 @@
 /** What is made in Postgres, and with what: checked, defaulted, and turned into the settings of an inbox. */
 import { booleanOption, invalidOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
-import { CONNECTIONS, loadPool, type PgPool } from "./driver.ts";
+import { CONNECTIONS, loadPool, type PgPool, TURN_CONNECTIONS } from "./driver.ts";
 import { CONNECT_MS } from "./session.ts";
 
 export interface PostgresStoreOptions {
@@ -16,7 +16,10 @@ export interface PostgresStoreOptions {
   readonly listen?: boolean;
   /** Prepare statements by name. Turn it off behind a transaction pooler that does not keep them. Default true. */
   readonly prepare?: boolean;
-  /** Connections of the pool that is made from a connection string; a pool of your own has its `max`. 1 to 100. Default 10. */
+  /**
+   * Connections that are made from a connection string, 2 of them for turns alone if they are 5 or more; a pool of your own has its
+   * `max`. 1 to 100. Default 10.
+   */
   readonly maxConnections?: number;
 }
 
@@ -32,9 +35,17 @@ export interface DatabaseSettings {
 
 /** What an inbox is opened with. */
 export interface InboxSettings extends DatabaseSettings {
+  /** A pool of our own for turns, to which statements are sent without waiting for each answer; null where `pool` serves them too. */
+  readonly turns: () => Promise<PgPool | null>;
   readonly listen: boolean;
   readonly prepares: boolean;
 }
+
+/**
+ * A smaller pool is not divided: what is left beside the turns' connections is to listen, to read and for effects. These get one that
+ * does not pipeline, since cursors and streams of pg cannot be read on one that does.
+ */
+const LEAST_DIVIDED = 5;
 
 const OPTIONS = ["schema", "listen", "prepare", "maxConnections"];
 
@@ -46,13 +57,23 @@ export function readSettings(database: string | PgPool, options: PostgresStoreOp
     max: 100,
     unit: "connections",
   });
-  const settings = readDatabase(database, { schema: options.schema, max });
+  const isDivided = typeof database === "string" && max >= LEAST_DIVIDED;
+  const settings = readDatabase(database, {
+    schema: options.schema,
+    max: isDivided ? max - TURN_CONNECTIONS : max,
+  });
   if (typeof database !== "string" && options.maxConnections !== undefined) {
     throw invalidOption("maxConnections", "is for a connection string: a pool of your own has its max", max);
   }
   const connections = typeof database === "string" ? max : (database.options?.max ?? CONNECTIONS);
   return {
     ...settings,
+    async turns() {
+      if (!isDivided) return null;
+      const pool = await makePool(database, { max: TURN_CONNECTIONS, pipeline: true });
+      watchIdle(pool);
+      return pool;
+    },
     listen: booleanOption("listen", options.listen, true) && connections > 1,
     prepares: booleanOption("prepare", options.prepare, true),
   };
@@ -72,18 +93,21 @@ export function readDatabase(
     location: `${placeOf(database)}/${schema}`,
     async pool() {
       const isOurs = typeof database === "string";
-      const pool = isOurs ? await makePool(database, wanted.max) : database;
+      const pool = isOurs ? await makePool(database, { max: wanted.max, pipeline: false }) : database;
       watchIdle(pool);
       return { pool, isOurs };
     },
   };
 }
 
-async function makePool(connectionString: string, max: number): Promise<PgPool> {
+async function makePool(
+  connectionString: string,
+  wanted: { readonly max: number; readonly pipeline: boolean },
+): Promise<PgPool> {
   const Pool = await loadPool();
   return new Pool({
     connectionString,
-    max,
+    ...wanted,
     connectionTimeoutMillis: CONNECT_MS,
     keepAlive: true,
     application_name: "oncehook",

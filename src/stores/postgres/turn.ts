@@ -3,15 +3,18 @@ import { type Claimed, claimLane, toLease } from "../../inbox/lanes/claiming.ts"
 import { endLease, heldEvent } from "../../inbox/lanes/settling.ts";
 import { type LaneState, laneIsDue, toEventRecord } from "../../inbox/lanes/state.ts";
 import type { ClaimRequest, Settle, SettleResult, Turn, TurnResult } from "../../inbox/store.ts";
+import { systemClock } from "../../internal/clock.ts";
 import { type Accepted, acceptAll, lanesOf } from "./accept.ts";
 import { readBodies } from "./bodies.ts";
 import type { PgClient } from "./driver.ts";
 import { claimable } from "./due.ts";
+import type { LaneRow } from "./lanes.ts";
+import { type Numbers, newNumbers } from "./numbers.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { quarantineAll } from "./quarantine.ts";
 import { countRepeats } from "./repeats.ts";
-import type { Session } from "./session.ts";
-import { openWorkspace, type Workspace } from "./workspace.ts";
+import { both, type Session } from "./session.ts";
+import { lockWanted, type WantedLane, Workspace } from "./workspace.ts";
 
 /** Settles that were committed ahead of the turn, with their effects. */
 export type Answered = ReadonlyMap<number, SettleResult>;
@@ -22,20 +25,29 @@ export async function runTurn(
   turn: Turn<PgClient>,
   { answered, slot }: { readonly answered: Answered; readonly slot: number },
 ): Promise<TurnResult> {
-  const work = await openWorkspace(inbox, session, slot);
-  await lockAndRead(work, turn, answered);
+  const wanted = lanesOf(inbox, turn.accepts);
+  const begun = begin(inbox, session, { turn, answered, wanted });
+  // It may fail while the beginning is still waited for.
+  begun.catch(() => {});
+  const work = new Workspace(inbox, session, { now: await inbox.timeOfBeginning(session), slot });
+  const { locked, numbers } = await begun;
+  await work.take(wanted, locked);
   const settled = turn.settles.map((request, index) => answered.get(index) ?? settle(work, request));
 
   const { claim } = turn;
   const claimed: Claimed = { leased: [], retired: [] };
   if (claim.lane === undefined) await claimDue(work, claim, claimed);
-  const { events: ids, expired } = await work.enter(turn.accepts.length);
-  const isRecoveryDue = () => expired || hasExpiredLease(work);
+  work.enter(numbers);
+  const isRecoveryDue = () => numbers.expired.some((id) => !work.byId.has(id)) || hasExpiredLease(work);
   const mayLease = claim.mode === "ordinary" && claim.lane === undefined && !isRecoveryDue();
-  const accepted = await acceptAll(work, { events: turn.accepts, lateEvents: turn.lateEvents, ids }, (lane) => {
-    const free = mayLease && claimed.leased.length < claim.limit && lane.status !== "leased";
-    if (free && laneIsDue(lane, work.moment.now)) claimLane(work.moment, lane, claim, claimed);
-  });
+  const accepted = await acceptAll(
+    work,
+    { events: turn.accepts, lateEvents: turn.lateEvents, ids: numbers.events },
+    (lane) => {
+      const free = mayLease && claimed.leased.length < claim.limit && lane.status !== "leased";
+      if (free && laneIsDue(lane, work.moment.now)) claimLane(work.moment, lane, claim, claimed);
+    },
+  );
   const quarantined = await quarantineAll(session, work.sheet, { turn, now: work.moment.now });
   if (claim.lane !== undefined) await claimDue(work, claim, claimed);
 
@@ -47,7 +59,7 @@ export async function runTurn(
   );
   const rawOf = (id: number) => stored.get(id) ?? turn.accepts[places.get(id) ?? -1]?.raw;
   await countRepeats(work, turn.repeats);
-  await work.flush();
+  await session.conclude(work.flush());
   return {
     settled,
     accepted,
@@ -61,11 +73,35 @@ export async function runTurn(
   };
 }
 
-/** Without the lanes of what is answered: another transaction may hold them still. */
-function lockAndRead(work: Workspace, { settles, claim, accepts }: Turn<PgClient>, answered: Answered): Promise<void> {
+interface Beginning {
+  readonly turn: Turn<PgClient>;
+  readonly answered: Answered;
+  readonly wanted: readonly WantedLane[];
+}
+
+interface Begun {
+  readonly locked: readonly LaneRow[];
+  /** For as many lanes as may have to be made. */
+  readonly numbers: Numbers;
+}
+
+/**
+ * Locks the lanes, and then takes numbers, so that those of a lane's events grow as they are accepted; where the connection pipelines,
+ * all of it is sent at once. Without the lanes of what is answered: another transaction may hold them still.
+ */
+async function begin(inbox: OpenInbox, session: Session, { turn, answered, wanted }: Beginning): Promise<Begun> {
+  const { settles, claim, accepts } = turn;
   const settled = settles.flatMap(({ lease }, index) => (answered.has(index) ? [] : [lease.lane]));
   const ids = [...settled, ...(claim.lane === undefined ? [] : [claim.lane])];
-  return work.lock(ids, lanesOf(work, accepts));
+  const { clock } = inbox.context;
+  const now = clock === systemClock ? null : clock.now();
+  const held = ids.length + wanted.length + claim.limit;
+  const [locked, numbers] = await both(
+    session,
+    () => lockWanted(session, ids, wanted),
+    () => newNumbers(session, { lanes: wanted.length, events: accepts.length, now, held }),
+  );
+  return { locked, numbers };
 }
 
 function settle(work: Workspace, request: Settle<PgClient>): SettleResult {

@@ -3,7 +3,7 @@ import { type LaneState, type Moment, newLane } from "../../inbox/lanes/state.ts
 import type { NewEvent } from "../../inbox/record.ts";
 import { type NewBody, type NewConflict, Snapshot } from "./flush.ts";
 import { type Key, keyText, type LaneRow, lockLanes, readLanes } from "./lanes.ts";
-import { type Numbers, newNumbers } from "./numbers.ts";
+import type { Numbers } from "./numbers.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
 import { TallySheet, TURNS } from "./tally.ts";
@@ -37,29 +37,26 @@ export class Workspace {
 
   /** Locks and reads lanes by id and by key. Those of `wanted` that are not there are made by `enter()`. */
   async lock(ids: readonly number[], wanted: readonly WantedLane[]): Promise<void> {
-    if (ids.length + wanted.length === 0) return;
-    for (const lane of wanted) this.#missing.set(keyText(lane.key), lane);
-    const keys = [...this.#missing.values()].map(({ key }) => key);
-    const rows = await lockLanes(this.session, [...new Set(ids)], keys);
-    for (const row of rows) this.#missing.delete(keyText(row));
-    await this.add(rows);
+    await this.take(wanted, await lockWanted(this.session, ids, wanted));
   }
 
-  /** Makes the lanes that are missing, and gives numbers for new events. They are written by `flush()`. */
-  async enter(events: number): Promise<Pick<Numbers, "events" | "expired">> {
-    const missing = [...this.#missing.values()];
-    const held = [...this.byId.keys()];
-    const wanted = { lanes: missing.length, events, now: this.moment.now, held };
-    const numbers = await newNumbers(this.session, wanted);
+  /** Reads what `lockWanted` has locked, and notes which lanes were not there. */
+  async take(wanted: readonly WantedLane[], locked: readonly LaneRow[]): Promise<void> {
+    for (const lane of wanted) this.#missing.set(keyText(lane.key), lane);
+    for (const row of locked) this.#missing.delete(keyText(row));
+    await this.add(locked);
+  }
+
+  /** Makes the lanes that are missing, with the numbers that it is given. They are written by `flush()`. */
+  enter({ lanes }: Pick<Numbers, "lanes">): void {
     // In the order of arrival, by which lanes that are due at the same time are claimed.
-    for (const [index, { key, event }] of missing.entries()) {
-      const lane = newLane(numbers.lanes[index] ?? 0, event.lane, event);
+    for (const [index, { key, event }] of [...this.#missing.values()].entries()) {
+      const lane = newLane(numberAt(lanes, index), event.lane, event);
       this.#snapshot.enter(lane);
       this.byId.set(lane.id, lane);
       this.byKey.set(keyText(key), lane);
     }
     this.#missing.clear();
-    return numbers;
   }
 
   /** Reads the lanes of rows that this transaction has locked. */
@@ -98,6 +95,23 @@ export class Workspace {
   flush(): Promise<string | null> {
     return this.#snapshot.flush(this.session, this.sheet, { bodies: this.#bodies, conflicts: this.#conflicts });
   }
+}
+
+/** Locks lanes by id and by key, those that exist. */
+export async function lockWanted(
+  session: Session,
+  ids: readonly number[],
+  wanted: readonly WantedLane[],
+): Promise<readonly LaneRow[]> {
+  if (ids.length + wanted.length === 0) return [];
+  const keys = new Map(wanted.map(({ key }) => [keyText(key), key]));
+  return lockLanes(session, [...new Set(ids)], [...keys.values()]);
+}
+
+function numberAt(numbers: readonly number[], index: number): number {
+  const number = numbers[index];
+  if (number === undefined) throw new RangeError("There are fewer numbers than lanes to be made.");
+  return number;
 }
 
 /** @param slot - of the instance's counters */
