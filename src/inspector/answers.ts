@@ -55,11 +55,14 @@ export function text(
   };
 }
 
+/** A proxy, or a middleware that compresses, would gather an answer before it sends it: a live one for ever. */
+const AS_IT_COMES = { "cache-control": "no-store, no-transform", "x-accel-buffering": "no" };
+
 /** A text that is sent as it comes. */
 export function streamed(
   type: string,
   body: AsyncIterable<string>,
   headers: Readonly<Record<string, string>> = {},
 ): InspectorAnswer {
-  return { status: 200, headers: { ...headers, "content-type": type }, body };
+  return { status: 200, headers: { ...headers, ...AS_IT_COMES, "content-type": type }, body };
 }

@@ -109,7 +109,8 @@ describe("GET api/stream", () => {
     const leaving = new AbortController();
     const response = await fetch(`${server.origin}/inspector/api/stream`, { signal: leaving.signal });
     expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
-    expect(response.headers.get("cache-control")).toBe("no-store");
+    expect(response.headers.get("cache-control")).toBe("no-store, no-transform");
+    expect(response.headers.get("x-accel-buffering")).toBe("no");
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
     while (!text.includes("data: ")) text += (await reader.read()).value;

@@ -27,8 +27,7 @@ export const bulkRoute: Route = {
     await otherEnded(call);
     if (running.has(call.watch))
       return { ...refused("busy", "Other bulk work is under way: wait for its end, or stop it."), status: 409 };
-    // A proxy that gathers an answer before it sends it would hide the progress.
-    return streamed("application/x-ndjson", begin(order.value, call), { "x-accel-buffering": "no" });
+    return streamed("application/x-ndjson", begin(order.value, call));
   },
 };
 

@@ -13,7 +13,6 @@ export const streamRoute: Route = {
   run(call) {
     if (call.watch.watching >= MOST_STREAMS)
       return refused("busy", `${MOST_STREAMS} pages are watching already: close one.`);
-    // A proxy that gathers an answer before it sends it would gather for ever.
-    return streamed("text/event-stream; charset=utf-8", liveStream(call), { "x-accel-buffering": "no" });
+    return streamed("text/event-stream; charset=utf-8", liveStream(call));
   },
 };

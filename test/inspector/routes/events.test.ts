@@ -82,6 +82,7 @@ it("downloads the events that match as CSV in which nothing is a formula", async
   expect(status).toBe(200);
   expect(headers).toMatchObject({
     "content-type": "text/csv; charset=utf-8",
+    "cache-control": "no-store, no-transform",
     "content-disposition": 'attachment; filename="oncehook-events.csv"',
   });
   const [head, ...rows] = body.trimEnd().split("\r\n");

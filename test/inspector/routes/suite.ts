@@ -191,6 +191,7 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
         for (const dryRun of [true, false]) {
           const { status, headers, body } = await scene.post("bulk", { ...order, dryRun });
           expect([status, headers["content-type"]]).toEqual([200, "application/x-ndjson"]);
+          expect(headers).toMatchObject({ "cache-control": "no-store, no-transform", "x-accel-buffering": "no" });
           ends.push(...linesOf(body).slice(-1));
         }
         const [dry, wet] = ends;
