@@ -3,15 +3,15 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { Browser, Page } from "playwright-core";
-import { incomingOf, lifecycle, seededRandom, signedRequest } from "../src/testing/index.ts";
+import { fixtures, incomingOf, lifecycle, seededRandom, signedRequest } from "../src/testing/index.ts";
 import { launchChromium } from "../test/inspector/browser/support/chromium.ts";
 import { type Desk, openDesk } from "../test/inspector/browser/support/desk.ts";
 import { refuseSome } from "../test/inspector/browser/support/scene.ts";
-import { MESSAGES } from "../test/inspector/browser/support/stories.ts";
+import { MESSAGES, UNREACHABLE } from "../test/inspector/browser/support/stories.ts";
 
 const MOST_BYTES = 120_000;
 const TRAFFIC_SECONDS = 25;
-const WIDE = { width: 1280, height: 800 };
+const WIDE = { width: 1080, height: 680 };
 const NARROW = { width: 360, height: 740 };
 
 interface Shot {
@@ -30,7 +30,7 @@ const SHOTS: readonly Shot[] = [
   { name: "message-retried", view: (lane) => `message/${lane(MESSAGES.retried)}`, scheme: "dark" },
   { name: "dead-letters", view: () => "dead", before: countAll },
   { name: "quarantine", view: () => "quarantine", scheme: "dark" },
-  { name: "overview", view: () => "overview", size: { width: 1280, height: 1100 } },
+  { name: "overview", view: () => "overview", size: { width: 1080, height: 860 } },
   { name: "narrow", view: (lane) => `message/${lane(MESSAGES.reordered)}`, size: NARROW, scheme: "dark" },
 ];
 
@@ -80,9 +80,17 @@ async function traffic({ receiver }: Desk): Promise<void> {
   for (let second = 0; second < TRAFFIC_SECONDS; second++) {
     const started = performance.now();
     for (let left = 2 + random() * 9 * Math.sin((second / TRAFFIC_SECONDS) * Math.PI); left > 0; left--) {
-      const messageId = `msg_7Q4${Math.floor(random() * 36 ** 7).toString(36)}`;
+      const id = Math.floor(random() * 36 ** 7).toString(36);
       const data = { externalReference: `order-${2400 + Math.floor(random() * 500)}` };
-      for (const event of lifecycle({ messageId, data, occurredAt: Date.now() }))
+      const messageId = left < 1 && second % 6 === 0 ? `${UNREACHABLE}${id}` : `msg_7Q4${id}`;
+      const events = lifecycle({
+        messageId,
+        data,
+        occurredAt: Date.now(),
+        ending: random() < 0.1 ? "failed" : "delivery",
+      });
+      const replies = random() < 0.2 ? [fixtures.inbound({ messageId: `msg_7Q6${id}`, occurredAt: Date.now() })] : [];
+      for (const event of [...events, ...events.slice(0, random() < 0.2 ? 1 : 0), ...replies])
         await receiver.handle(incomingOf(signedRequest(event)));
     }
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, 1_000 - (performance.now() - started))));

@@ -168,13 +168,17 @@ function refused(): Error {
   return Object.assign(new Error("connect ECONNREFUSED 10.0.0.7:5432"), { code: "ECONNREFUSED" });
 }
 
+/** The handlers of messages whose id begins so always fail for `sent`. */
+export const UNREACHABLE = "msg_7Q5";
+
 /** Fails for `sent` (for `queued` where a message has no other event) as the story wants it; `work` is what a handler does. */
 export function storyHandler(work: () => Promise<void>) {
   return async (event: WebhookEvent, ctx: HandlerContext): Promise<void> => {
     await work();
     const { messageId } = ctx.meta.lane;
     const fails = event.eventType === "message.sent" || messageId === MESSAGES.discarded;
-    const error = fails ? failures.get(messageId)?.(ctx.attempt) : null;
+    const failing = messageId.startsWith(UNREACHABLE) ? refused : failures.get(messageId);
+    const error = fails ? failing?.(ctx.attempt) : null;
     if (error) throw error;
   };
 }
