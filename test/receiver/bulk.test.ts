@@ -110,6 +110,22 @@ describe("inbox.replayAll()", () => {
     expect((await scene.inbox.audit()).length).toBe(1);
   });
 
+  it.each(["replayAll", "discardAll"] as const)("stops while it still finds what matches (%s)", async (work) => {
+    await scene.dead(5);
+    const stop = new AbortController();
+    const { store } = scene.bench;
+    const find = store.find.bind(store);
+    let pages = 0;
+    store.find = (query) => {
+      pages += 1;
+      if (pages === 2) stop.abort(new Error("enough"));
+      return find({ ...query, limit: 1 });
+    };
+    await expect(scene.inbox[work]({}, { signal: stop.signal })).rejects.toThrow("enough");
+    expect(pages).toBe(2);
+    expect(await scene.inbox.audit()).toEqual([]);
+  });
+
   it("leaves alone what somebody else acted on meanwhile", async () => {
     await scene.dead(3);
     scene.mended = true;

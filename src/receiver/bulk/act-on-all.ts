@@ -3,7 +3,7 @@ import type { EventRecord, EventState, LaneId, LaneRecord } from "../../inbox/re
 import type { Act, ActResult } from "../../inbox/store.ts";
 import type { Clock } from "../../internal/clock.ts";
 import { booleanOption, refuseUnknownOptions } from "../../internal/options.ts";
-import { BULK_OPTIONS, type BulkOptions, type BulkRefusal, onAll, planOf, REFUSALS } from "./each.ts";
+import { BULK_OPTIONS, type BulkOptions, type BulkRefusal, onAll, type Plan, planOf, REFUSALS } from "./each.ts";
 import { type BulkQuery, type Finder, matching } from "./matching.ts";
 
 export type { BulkOptions, BulkProgress, BulkRefusal } from "./each.ts";
@@ -47,7 +47,7 @@ export async function replayAll(inbox: Actor, query: BulkQuery, options: ReplayA
   const plan = planOf(options);
   const skips = booleanOption("skipSuperseded", options.skipSuperseded, false);
   const counts = { replayed: 0, superseded: 0, ...REFUSALS };
-  return onAll(inbox.clock, await targetsOf(inbox, query, REPLAYABLE), plan, {
+  return onAll(inbox.clock, await targetsOf(matching(inbox, query, REPLAYABLE), plan), plan, {
     counts,
     async handle(target, pace) {
       // Only then: while it waits, a later event may be handled.
@@ -66,7 +66,7 @@ export async function discardAll(inbox: Actor, query: BulkQuery, options: Discar
   refuseUnknownOptions("inbox.discardAll()", options, BULK_OPTIONS);
   const plan = planOf(options);
   const counts = { discarded: 0, ...REFUSALS };
-  return onAll(inbox.clock, await targetsOf(inbox, query, DISCARDABLE), plan, {
+  return onAll(inbox.clock, await targetsOf(matching(inbox, query, DISCARDABLE), plan), plan, {
     counts,
     async handle(target, pace) {
       if (plan.dryRun) return (await isInProgress(inbox, target)) ? "in_progress" : "discarded";
@@ -79,10 +79,16 @@ export async function discardAll(inbox: Actor, query: BulkQuery, options: Discar
 }
 
 /** What matches now, in lane and sequence order: what comes to match meanwhile is left to the next call. */
-async function targetsOf(inbox: Finder, query: BulkQuery, allowed: readonly EventState[]): Promise<readonly Target[]> {
+async function targetsOf(
+  events: AsyncIterable<EventRecord>,
+  { signal }: Pick<Plan<never>, "signal">,
+): Promise<readonly Target[]> {
   const targets: Target[] = [];
-  for await (const { id, laneId, sequence, state, finishedAt, attempts, raw } of matching(inbox, query, allowed))
+  for await (const { id, laneId, sequence, state, finishedAt, attempts, raw } of events) {
+    // Finding a million takes half a minute.
+    signal?.throwIfAborted();
     targets.push({ id, laneId, sequence, state, finishedAt, attempts, hasBody: raw !== null });
+  }
   return targets.sort((a, b) => a.laneId - b.laneId || a.sequence - b.sequence || a.id - b.id);
 }
 
