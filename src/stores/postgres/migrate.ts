@@ -4,18 +4,13 @@ import { type InboxRules, noInbox, rulesFor } from "../../inbox/rules.ts";
 import type { OpenContext } from "../../inbox/store.ts";
 import { copyUnfinished } from "../../inbox/transfer.ts";
 import { rulesFromMeta, rulesToMeta } from "../recorded-rules.ts";
+import { type FoundSchema, type Migration, missingMigrations } from "../schema-version.ts";
 import { type PgClient, types } from "./driver.ts";
 import { sqlState } from "./failures.ts";
 import { inbox } from "./migrations/0001-inbox.ts";
 import { secrets } from "./migrations/0002-secrets.ts";
 import { parkedLanes } from "./migrations/0003-parked-lanes.ts";
 import { ANSWER_MS } from "./session.ts";
-
-interface Migration {
-  readonly sql: string;
-  /** The oldest schema whose code can still read and write the inbox after it: additions leave it as it is. */
-  readonly minReader: number;
-}
 
 /** Entry n makes schema n + 1. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -77,40 +72,32 @@ async function bringUp(
   context: Pick<OpenContext, "migrate"> & Partial<Pick<OpenContext, "rules">>,
   known: readonly Migration[],
 ): Promise<void> {
-  const { found, minReader } = await schemaOf(client, schema);
-  const newest = known.length;
-  if (found > newest && minReader > newest) {
-    const message = `The inbox has schema ${found}; this version knows ${newest}: upgrade oncehook.`;
-    throw new SetupError("inbox_too_new", message, { fields: { schema: found, newest } });
-  }
-  if (found >= newest) return;
-  if (found === 0 && context.rules === "recorded") throw noInbox(location);
-  if (context.migrate === "check") {
-    const message = `The inbox has schema ${found} and needs ${newest}: open it once with migrate: "auto".`;
-    throw new SetupError("migration_needed", message, { fields: { schema: found, newest } });
-  }
+  const found = await schemaOf(client, schema);
+  if (found.schema === 0 && context.rules === "recorded") throw noInbox(location);
+  const missing = missingMigrations(found, known, context.migrate);
+  if (missing.length === 0) return;
   // One that was made for a role that may make none.
   const { rows } = await client.query({ text: "select to_regnamespace($1) is null as new", values: [schema], types });
   if (rows[0]?.new === true) await client.query(`create schema ${schema}`);
   // Only for the statements of the migration, which name their tables without the schema.
   await client.query(`set local search_path = ${schema}, pg_temp`);
-  for (const { sql } of known.slice(found)) await client.query(sql);
-  await writeMeta(client, schema, "schema", String(newest));
-  await writeMeta(client, schema, "min_reader", String(known.at(-1)?.minReader ?? newest));
+  for (const { sql } of missing) await client.query(sql);
+  await writeMeta(client, schema, "schema", String(known.length));
+  await writeMeta(client, schema, "min_reader", String(known.at(-1)?.minReader ?? known.length));
 }
 
 const THERE = `select to_regclass($1) is not null as ours,
   exists (select 1 from pg_catalog.pg_class where relnamespace = to_regnamespace($2)) as taken`;
 
 /** What `meta` says of the schema; 0 when there is no inbox yet. */
-async function schemaOf(client: PgClient, schema: string): Promise<{ found: number; minReader: number }> {
+async function schemaOf(client: PgClient, schema: string): Promise<FoundSchema> {
   const { rows } = await client.query({ text: THERE, values: [`${schema}.meta`, schema], types });
   const { ours, taken } = rows[0] ?? {};
   if (ours !== true && taken === true) throw notOurs(schema);
-  if (ours !== true) return { found: 0, minReader: 0 };
-  const found = Number(await readMeta(client, schema, "schema").catch(refuseOthers(schema)));
-  if (!Number.isInteger(found)) throw notOurs(schema);
-  return { found, minReader: Number(await readMeta(client, schema, "min_reader")) };
+  if (ours !== true) return { schema: 0, minReader: 0 };
+  const number = Number(await readMeta(client, schema, "schema").catch(refuseOthers(schema)));
+  if (!Number.isInteger(number)) throw notOurs(schema);
+  return { schema: number, minReader: Number(await readMeta(client, schema, "min_reader")) };
 }
 
 const UNDEFINED_COLUMN = "42703";

@@ -1,19 +1,13 @@
 /** Brings the inbox's tables to the schema of this version, or says why it must not. */
-import { SetupError } from "../../errors.ts";
 import { type InboxRules, rulesFor } from "../../inbox/rules.ts";
 import type { OpenContext } from "../../inbox/store.ts";
 import { copyUnfinished } from "../../inbox/transfer.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { rulesFromMeta, rulesToMeta } from "../recorded-rules.ts";
+import { type FoundSchema, type Migration, missingMigrations } from "../schema-version.ts";
 import { inbox } from "./migrations/0001-inbox.ts";
 import { secrets } from "./migrations/0002-secrets.ts";
 import { parkedLanes } from "./migrations/0003-parked-lanes.ts";
-
-interface Migration {
-  readonly sql: string;
-  /** The oldest schema whose code can still read and write the inbox after it: additions leave it as it is. */
-  readonly minReader: number;
-}
 
 /** Entry n makes schema n + 1. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -23,7 +17,7 @@ export const MIGRATIONS: readonly Migration[] = [
 ];
 
 /** What `meta` says of the schema; 0 when there is no inbox in the file yet. */
-function schemaOf(db: SqliteDatabase): { readonly schema: number; readonly minReader: number } {
+function schemaOf(db: SqliteDatabase): FoundSchema {
   const table = db.prepare("select 1 from sqlite_master where type = 'table' and name = 'oncehook_meta'").get();
   if (table === undefined) return { schema: 0, minReader: 0 };
   return { schema: Number(readMeta(db, "schema") ?? 0), minReader: Number(readMeta(db, "min_reader") ?? 0) };
@@ -36,25 +30,11 @@ function schemaOf(db: SqliteDatabase): { readonly schema: number; readonly minRe
  * @throws SetupError `inbox_too_new`, or `migration_needed` with `"check"`
  */
 export function migrate(db: SqliteDatabase, mode: OpenContext["migrate"], known = MIGRATIONS): void {
-  const { schema, minReader } = schemaOf(db);
-  const newest = known.length;
-  if (schema > newest && minReader > newest) {
-    throw new SetupError(
-      "inbox_too_new",
-      `The inbox has schema ${schema}; this version knows ${newest}: upgrade oncehook.`,
-      {
-        fields: { schema, newest },
-      },
-    );
-  }
-  if (schema >= newest) return;
-  if (mode === "check") {
-    const message = `The inbox has schema ${schema} and needs ${newest}: open it once with migrate: "auto".`;
-    throw new SetupError("migration_needed", message, { fields: { schema, newest } });
-  }
-  for (const migration of known.slice(schema)) db.exec(migration.sql);
-  writeMeta(db, "schema", newest);
-  writeMeta(db, "min_reader", known.at(-1)?.minReader ?? newest);
+  const missing = missingMigrations(schemaOf(db), known, mode);
+  if (missing.length === 0) return;
+  for (const { sql } of missing) db.exec(sql);
+  writeMeta(db, "schema", known.length);
+  writeMeta(db, "min_reader", known.at(-1)?.minReader ?? known.length);
 }
 
 /** Whether a receiver has made an inbox in this file. */
