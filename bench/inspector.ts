@@ -3,7 +3,13 @@ import { Agent, request } from "node:http";
 import type { Browser } from "playwright-core";
 import { signPayload } from "../src/index.ts";
 import { findChromium, launchChromium } from "../test/inspector/browser/support/chromium.ts";
-import { FORGET_WATCHED, READ_WATCHED, WATCH, type Watched } from "../test/inspector/browser/support/in-page.ts";
+import {
+  FIRST_ROW,
+  FORGET_WATCHED,
+  READ_WATCHED,
+  WATCH,
+  type Watched,
+} from "../test/inspector/browser/support/in-page.ts";
 import { type Child, startChild } from "./child.ts";
 import { bodyOf, nextMessageId, SECRET } from "./deliveries.ts";
 import type { InspectedMode, InspectedQuestion } from "./inspector-server.ts";
@@ -65,8 +71,8 @@ async function firstRows(browser: Browser, { origin }: Inspected): Promise<Row> 
   const times: number[] = [];
   for (let visit = 0; visit <= VISITS; visit++) {
     const { page, close } = await open(browser, origin);
-    const handle = await page.waitForFunction("window.watched.firstRowAt");
-    if (visit > 0) times.push(Number(await handle.jsonValue()));
+    const firstRowAt = await page.evaluate<number>(FIRST_ROW);
+    if (visit > 0) times.push(firstRowAt);
     await close();
   }
   const worst = Math.max(...times).toFixed(0);
@@ -79,7 +85,7 @@ async function firstRows(browser: Browser, { origin }: Inspected): Promise<Row> 
 
 async function underLoad(browser: Browser, { origin }: Inspected): Promise<Row> {
   const { page, close } = await open(browser, origin);
-  await page.waitForFunction("window.watched.firstRowAt");
+  await page.evaluate(FIRST_ROW);
   await page.waitForTimeout(2_000);
   await page.evaluate(FORGET_WATCHED);
   const sent = await deliverAt(origin, PER_SECOND, LOADED_SECONDS);

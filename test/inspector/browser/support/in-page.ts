@@ -7,6 +7,8 @@
 export const WATCH = `{
   const watched = { executions: 0, violations: [], shift: 0, shifts: [], longestFrameMs: 0, longestTaskMs: 0, frames: 0, firstRowAt: null };
   Object.defineProperty(window, "watched", { value: watched });
+  let drawn;
+  Object.defineProperty(window, "firstRow", { value: new Promise((resolve) => { drawn = resolve; }) });
   Object.defineProperty(window, "hacked", { get: () => watched.executions > 0, set: () => { watched.executions += 1; } });
   document.addEventListener("securitypolicyviolation", (event) => watched.violations.push(event.violatedDirective + " " + event.blockedURI));
   new PerformanceObserver((list) => {
@@ -25,7 +27,7 @@ export const WATCH = `{
     if (before !== null) watched.longestFrameMs = Math.max(watched.longestFrameMs, now - before);
     before = now;
     watched.frames += 1;
-    if (watched.firstRowAt === null && document.querySelector("tbody [data-row]") !== null) watched.firstRowAt = performance.now();
+    if (watched.firstRowAt === null && document.querySelector("tbody [data-row]") !== null) drawn(watched.firstRowAt = performance.now());
     requestAnimationFrame(frame);
   };
   requestAnimationFrame(frame);
@@ -46,6 +48,8 @@ export interface Watched {
 
 /** For `page.evaluate`. */
 export const READ_WATCHED = "window.watched";
+/** When it was, once a row of a list is drawn. The page's policy keeps what asks again and again from running. */
+export const FIRST_ROW = "window.firstRow";
 /** Forgets what was before. */
 export const FORGET_WATCHED =
   "Object.assign(window.watched, { shift: 0, longestFrameMs: 0, longestTaskMs: 0, frames: 0 }), window.watched.shifts.length = 0";

@@ -69,11 +69,10 @@ export function deskOfSuite(options: DeskOptions = {}): () => { readonly desk: D
   };
 }
 
-/** The view's heading is there, the page is connected, and nothing is being asked for. */
+/** The view's heading is there, and the page is connected. */
 export async function settled(page: Page): Promise<void> {
   await page.locator("main h1").waitFor();
   await page.getByText("Live", { exact: true }).waitFor();
-  await page.waitForFunction(`document.querySelector("main [aria-busy=true], main .loading") === null`);
 }
 
 export async function laneOf({ receiver }: Desk, messageId: string): Promise<number> {
