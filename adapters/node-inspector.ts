@@ -33,10 +33,18 @@ export function toInspectorRequest<Native>(exchange: NodeExchange<Native>): Insp
   };
 }
 
-/** HTTP/2 has no Host: what takes its place is where every reader of headers looks for it. */
-function headersOf({ headers }: IncomingMessage): IncomingHttpHeaders {
-  const { host, ":authority": authority } = headers;
-  return host === undefined && typeof authority === "string" ? { ...headers, host: authority } : headers;
+/**
+ * HTTP/2 has another name for Host, and of several Node shows the first: all that were sent are where every reader of
+ * headers looks for it, for a proxy may have gone by another one.
+ */
+function headersOf({ headers, rawHeaders }: IncomingMessage): IncomingHttpHeaders {
+  const sent = new Set(rawHeaders.filter((_, index) => index % 2 === 1 && isHost(rawHeaders[index - 1])));
+  const { host = [...sent][0] } = headers;
+  return { ...headers, host: sent.size > 1 ? [...sent].join(", ") : host };
+}
+
+function isHost(name = ""): boolean {
+  return ["host", ":authority"].includes(name.toLowerCase());
 }
 
 async function readJson(stream: Readable, kept: KeptBody, maxBytes: number): Promise<JsonReading> {

@@ -74,6 +74,33 @@ describe("nodeInspector()", () => {
     await server.close();
   });
 
+  it("hands on each Host that was sent, so that none hides behind another", async () => {
+    const { inspector, seen } = inspectorAt<IncomingMessage>("");
+    const inspect = nodeInspector(inspector);
+    const server = await serve((request, response) => {
+      // As a middleware does where a proxy passes the Host on under another name.
+      if (request.headers["x-host"] !== undefined) request.headers.host = `${request.headers["x-host"]}`;
+      inspect(request, response);
+    });
+    const hosts = [
+      "Host: a.example\r\nhost: b.example",
+      "Host: a.example\r\nHost: a.example",
+      "Host: b.example\r\nX-Host: a.example",
+    ];
+    for (const host of hosts) {
+      const connection = await openConnection(server.port);
+      connection.send(Buffer.from(`GET / HTTP/1.1\r\n${host}\r\n\r\n`));
+      await connection.answer();
+      connection.finish();
+    }
+    expect(seen.map(({ headers }) => readHeader(headers, "host"))).toEqual([
+      "a.example, b.example",
+      "a.example",
+      "a.example",
+    ]);
+    await server.close();
+  });
+
   it("tells of a sender who was gone before it was asked", async () => {
     const { inspector, seen } = inspectorAt<IncomingMessage>("");
     const inspect = nodeInspector(inspector);
@@ -130,6 +157,11 @@ describe("nodeInspector() on HTTP/2", () => {
     const broken = session.request({ ":path": "/fails" });
     await expect(bytesOf(broken)).rejects.toThrow();
     expect([...hosts]).toEqual([host]);
+    hosts.clear();
+    const doubtful = session.request({ ":method": "POST", ":path": "/", ":authority": host, host: "b.example" });
+    doubtful.end("{}");
+    await bytesOf(doubtful);
+    expect([...hosts].map((all) => all?.split(", ").sort())).toEqual([[host, "b.example"]]);
     session.destroy();
     await new Promise((resolve) => server.close(resolve));
   });
