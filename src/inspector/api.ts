@@ -239,7 +239,7 @@ export type BulkWork =
   /** All quarantined bodies that are held, `reason` names those of one reason. */
   | { readonly act: "replay_quarantined" | "discard_quarantined"; readonly reason?: string };
 
-/** Lines of the answer (`application/x-ndjson`): progress from time to time, then one end. */
+/** Lines of the answer (`application/x-ndjson`): progress from time to time, then one end. An empty one where nothing was told for 15 s. */
 export type BulkLine =
   | { readonly kind: "progress"; readonly done: number; readonly total: number }
   | { readonly kind: "done"; readonly counts: Readonly<Record<string, number>>; readonly dryRun: boolean }

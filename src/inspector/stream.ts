@@ -5,7 +5,7 @@ import type { Call } from "./route.ts";
 import type { Look } from "./watch.ts";
 
 /** Proxies end a connection on which nothing comes for half a minute or more. */
-const HEARTBEAT_MS = 15_000;
+export const HEARTBEAT_MS = 15_000;
 const ASK_AGAIN_MS = 60_000;
 const COMMENT = ":\n\n";
 

@@ -1,10 +1,13 @@
 /** The answer to a bulk order as it is sent: the newest progress when the reader is ready for it, then the end. */
+import type { Clock } from "../../internal/clock.ts";
 import type { BulkLine } from "../api.ts";
+import { HEARTBEAT_MS } from "../stream.ts";
 
 type Progress = Extract<BulkLine, { kind: "progress" }>;
 type End = Exclude<BulkLine, Progress>;
 
 export class BulkLines implements AsyncIterableIterator<string> {
+  readonly #clock: Clock;
   readonly #left: () => void;
   #progress: Progress | null = null;
   #end: End | null = null;
@@ -12,7 +15,8 @@ export class BulkLines implements AsyncIterableIterator<string> {
   #wake: () => void = () => {};
 
   /** @param left - called when the reader is gone */
-  constructor(left: () => void) {
+  constructor(clock: Clock, left: () => void) {
+    this.#clock = clock;
     this.#left = left;
   }
 
@@ -31,9 +35,7 @@ export class BulkLines implements AsyncIterableIterator<string> {
     while (!this.#isOver) {
       const line = this.#take();
       if (line !== null) return { done: false, value: `${JSON.stringify(line)}\n` };
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
+      if (!(await this.#wakesInTime())) return { done: false, value: "\n" };
     }
     return { done: true, value: undefined };
   }
@@ -47,6 +49,16 @@ export class BulkLines implements AsyncIterableIterator<string> {
 
   [Symbol.asyncIterator](): this {
     return this;
+  }
+
+  #wakesInTime(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const timer = this.#clock.setTimeout(() => resolve(false), HEARTBEAT_MS);
+      this.#wake = () => {
+        timer.cancel();
+        resolve(true);
+      };
+    });
   }
 
   #take(): BulkLine | null {

@@ -42,7 +42,7 @@ async function otherEnded({ watch, clock }: Call): Promise<void> {
 /** The work begins at once, and whether its answer is read or not it ends as it must. */
 function begin(order: BulkOrder, call: Call): BulkLines {
   const gone = new AbortController();
-  const lines = new BulkLines(() => gone.abort());
+  const lines = new BulkLines(call.clock, () => gone.abort());
   const signal = AbortSignal.any([call.signal, gone.signal]);
   running.set(call.watch, work(order, call, { lines, signal }));
   return lines;

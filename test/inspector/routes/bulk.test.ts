@@ -63,6 +63,21 @@ describe("POST api/bulk", () => {
     expect(ended()).toMatchObject([{ act: "replay", by: "ann", dryRun: false, counts: { replayed: 20 }, end: "done" }]);
   });
 
+  it("sends an empty line after 15 s without another: a proxy would end the answer, and with it the work", async () => {
+    const { scene, clock, call } = await openRoute(2);
+    scene.mended = true;
+    const { body } = await call({ ...SLOWLY, ratePerSecond: 0.02 });
+    const chunks: string[] = [];
+    const over = (async () => {
+      for await (const chunk of body as AsyncIterable<string>) chunks.push(chunk);
+    })();
+    await idleTurns();
+    for (let n = 0; n < 50; n++) await clock.advance(1_000);
+    await over;
+    expect(chunks).toEqual(["\n", "\n", "\n", ...chunks.slice(3)]);
+    expect(chunks.slice(3).map((line) => (JSON.parse(line) as BulkLine).kind)).toEqual(["progress", "done"]);
+  });
+
   it.each([
     ["the one who asked is gone", "abort"],
     ["its answer is ended", "return"],
