@@ -5,9 +5,9 @@
 import type { AuditRecord, EventState, LaneStatus, Outcome } from "../inbox/record.ts";
 import type { InboxStats, InstanceRecord } from "../inbox/store.ts";
 import type { ErrorGroup } from "../receiver/bulk/group-by-error.ts";
-import type { EventShape, QuarantineShape, ShownBody, SummaryShape } from "../receiver/shown/shapes.ts";
+import type { EventShape, QuarantineShape as KeptShape, ShownBody, SummaryShape } from "../receiver/shown/shapes.ts";
 
-export type { AuditRecord, ErrorGroup, EventShape, QuarantineShape, ShownBody, SummaryShape };
+export type { AuditRecord, ErrorGroup, EventShape, ShownBody, SummaryShape };
 
 /** What somebody may do: each includes the ones before it. `reveal` is to see numbers and texts. */
 export type Access = "read" | "act" | "reveal";
@@ -106,8 +106,8 @@ export interface Message {
 export interface MessageEvent extends EventShape {
   /** The delivery's `traceparent`. */
   readonly trace: string | null;
-  /** SHA-256 of the exact body, hexadecimal. */
-  readonly digest: string;
+  /** SHA-256 of the exact body, hexadecimal; null unless that is revealed: it would betray a number to whoever knows the rest. */
+  readonly digest: string | null;
   /** Its length in bytes; 0 once it is gone. */
   readonly bytes: number;
   readonly body: ShownBody | null;
@@ -198,6 +198,12 @@ export interface DrawnEnd {
    */
   readonly state: "ended" | "open" | "waiting" | "blocked" | "failed";
   readonly eventType: string | null;
+}
+
+/** A row of the list. */
+export interface QuarantineShape extends Omit<KeptShape, "digest"> {
+  /** As that of an event. */
+  readonly digest: string | null;
 }
 
 /** `GET api/quarantine/7`; with the body from `POST api/quarantine/7/reveal`. */

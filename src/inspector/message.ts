@@ -1,7 +1,7 @@
 /** A message, and a quarantined body, as they are shown: masked, unless somebody who may has asked for more. */
 import type { EventRecord, LaneRecord, QuarantineRecord } from "../inbox/record.ts";
 import { bodyShape, eventShape, laneShape, quarantineShape } from "../receiver/shown/shapes.ts";
-import type { Message, MessageEvent, QuarantineDetail } from "./api.ts";
+import type { Message, MessageEvent, QuarantineDetail, QuarantineShape } from "./api.ts";
 import { drawMessage } from "./drawing/draw-message.ts";
 
 export function shownMessage(lane: LaneRecord, now: number, revealed: boolean): Message {
@@ -19,12 +19,17 @@ function shownEvent(event: EventRecord, revealed: boolean): MessageEvent {
   return {
     ...eventShape(event),
     trace,
-    digest: Buffer.from(digest).toString("hex"),
+    digest: revealed ? Buffer.from(digest).toString("hex") : null,
     bytes: raw?.length ?? 0,
     body: bodyShape(raw, revealed),
   };
 }
 
+export function listedQuarantined(row: QuarantineRecord): QuarantineShape {
+  return { ...quarantineShape(row), digest: null };
+}
+
 export function shownQuarantined(row: QuarantineRecord, revealed: boolean): QuarantineDetail {
-  return { ...quarantineShape(row), trace: row.trace, body: bodyShape(row.raw, revealed), revealed };
+  const shape = revealed ? quarantineShape(row) : listedQuarantined(row);
+  return { ...shape, trace: row.trace, body: bodyShape(row.raw, revealed), revealed };
 }

@@ -1,12 +1,11 @@
 /** Quarantined bodies: a list of them, one, and one with its numbers and texts. */
 import type { QuarantineQuery } from "../../inbox/operations.ts";
-import { quarantineShape } from "../../receiver/shown/shapes.ts";
 import { json, refused } from "../answers.ts";
 import type { QuarantinePage } from "../api.ts";
 import { findQuarantined } from "../find-quarantined.ts";
 import type { InspectorAnswer } from "../http.ts";
 import { checkedQuery, type Fields, listOf, oneOf, rowId, rows } from "../input.ts";
-import { shownQuarantined } from "../message.ts";
+import { listedQuarantined, shownQuarantined } from "../message.ts";
 import { DEFAULT_PAGE, LONGEST_PAGE } from "../queries.ts";
 import type { Call, Route } from "../route.ts";
 
@@ -34,7 +33,7 @@ export const quarantineRoutes: readonly Route[] = [
         ...page,
         ...(state !== undefined && { states: state }),
       });
-      return json({ items: items.map(quarantineShape), next } satisfies QuarantinePage);
+      return json({ items: items.map(listedQuarantined), next } satisfies QuarantinePage);
     },
   },
   { method: "GET", path: "quarantine/:id", access: "read", run: (call) => show(call, false) },
