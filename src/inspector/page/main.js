@@ -30,7 +30,7 @@ function Page() {
   const [isHelping, setHelping] = useState(false);
   const help = () => setHelping(true);
   useKeys(BY_KEY, help);
-  const name = view in ALL ? view : "events";
+  const name = Object.hasOwn(ALL, view) ? view : "events";
   const [title, of] = Object.entries(ALL).find(([one]) => one === name)?.[1] ?? [];
   const key = `${name}/${id ?? ""}`;
   useEffect(() => {

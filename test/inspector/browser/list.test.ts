@@ -145,6 +145,14 @@ describe("the keyboard alone", () => {
     await page.getByRole("dialog").waitFor({ state: "detached" });
   });
 
+  it("leads to the events from an address that names no view", async () => {
+    const { page, go } = await atEvents();
+    for (const view of ["constructor", "__proto__", "nowhere"]) {
+      await go(view);
+      await page.getByRole("heading", { level: 1, name: "Events" }).waitFor();
+    }
+  });
+
   it("follows an event of a timeline", async () => {
     const { page, go } = await atEvents();
     await go(`message/${await laneOf(at().desk, MESSAGES.late)}`);

@@ -7,8 +7,12 @@ import { clockTime, duration } from "../parts/format.js";
  * @typedef {import("../../api.ts").DrawnHold} DrawnHold
  */
 
-/** What the events that end a message tell. @type {Readonly<Record<string, string>>} */
-const ENDS = { "message.delivery": "Delivered", "message.failed": "Not delivered", "message.inbound": "Received" };
+/** What the events that end a message tell. No object: an event type may be one's own name, such as `constructor`. */
+const ENDS = new Map([
+  ["message.delivery", "Delivered"],
+  ["message.failed", "Not delivered"],
+  ["message.inbound", "Received"],
+]);
 
 /** `2`, or `2–4` @param {{ from: number | null, to: number | null }} range */
 export const rangeOf = ({ from, to }) => (from === to ? `${from}` : `${from}–${to}`);
@@ -24,7 +28,7 @@ const nameOf = ({ eventType, sequence }) => (sequence === 0 ? eventType : `${eve
  */
 export function summaryOf({ events, gaps, now }, code = null) {
   const news = events.toSorted((a, b) => b.sequence - a.sequence || b.id - a.id);
-  const end = news.find(({ eventType }) => eventType in ENDS);
+  const end = news.find(({ eventType }) => ENDS.has(eventType));
   const gap = gaps.find(({ until }) => until === null);
   const told = end ?? news.find(({ state }) => state === "dead") ?? news[0];
   if (told === undefined) return "Nothing of it is kept.";
@@ -33,7 +37,7 @@ export function summaryOf({ events, gaps, now }, code = null) {
     return `Not known yet: ${missing} missing, waited for since ${clockTime(gap.since, now)}.`;
   }
   const why = code !== null && end?.eventType === "message.failed" ? `: ${code}` : "";
-  const answer = end ? `${ENDS[end.eventType]}${why}. ` : told.sequence > 0 ? "Not known yet: " : "";
+  const answer = end ? `${ENDS.get(end.eventType)}${why}. ` : told.sequence > 0 ? "Not known yet: " : "";
   return `${answer}${nameOf(told)} ${fateOf(told, now)}.`;
 }
 
@@ -62,7 +66,7 @@ export function cursorOf({ tag, cursor }) {
 /** @param {import("../../api.ts").DrawnEnd} end */
 export function endOf({ state, eventType }) {
   const words = { ended: "Ended", open: "All settled", waiting: "Waits", blocked: "Blocked", failed: "Dead letter" };
-  return (state === "ended" && ENDS[eventType ?? ""]) || words[state];
+  return (state === "ended" && ENDS.get(eventType ?? "")) || words[state];
 }
 
 /** What became of an event, as the end of a sentence. @param {DrawnEvent} event @param {number} now */

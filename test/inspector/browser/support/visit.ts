@@ -7,6 +7,8 @@ import { type Desk, type DeskOptions, openDesk } from "./desk.ts";
 import { FORGET_WATCHED, READ_WATCHED, WATCH, type Watched } from "./in-page.ts";
 import type { MESSAGES } from "./stories.ts";
 
+const LONGEST_FILL_MS = 120_000;
+
 /** A desk that ends with the test. */
 export async function deskOfTest(options: DeskOptions = {}): Promise<Desk> {
   const desk = await openDesk(options);
@@ -58,7 +60,7 @@ export function deskOfSuite(options: DeskOptions = {}): () => { readonly desk: D
     if (inject("chromiumUrl") === "") return;
     const desk = await openDesk(options);
     open = { desk, visiting: await startVisit(desk) };
-  });
+  }, LONGEST_FILL_MS);
   afterAll(async () => {
     await open?.visiting.close();
     await open?.desk.close();
