@@ -1,7 +1,7 @@
 /** What the page says of a message: did the customer get it, and why not? */
 import { describe, expect, it } from "vitest";
 import type { DrawnHold } from "../../../src/inspector/api.ts";
-import { cursorOf, eventWords, fateOf, statusOf, summaryOf } from "../../../src/inspector/page/drawing/story.js";
+import { cursorOf, endOf, eventWords, fateOf, statusOf, summaryOf } from "../../../src/inspector/page/drawing/story.js";
 import { drawing, event } from "./drawings.ts";
 
 /** 12:00:03 of a day, wherever this runs. */
@@ -28,6 +28,15 @@ describe("summaryOf()", () => {
     );
     expect(summaryOf(failed)).toBe("Not delivered. message.failed (4) was handled at 12:00:03.");
   });
+
+  it.each(["__proto__", "constructor", "toString"])(
+    "takes the event type %s for a type like any other",
+    (eventType) => {
+      const told = drawing([event({ ...HANDLED, eventType, sequence: 0 })]);
+      expect(summaryOf(told)).toBe(`${eventType} was handled at 12:00:03.`);
+      expect(endOf({ state: "ended", eventType })).toBe("Ended");
+    },
+  );
 
   it("gives no failure's code to a message that was delivered after all", () => {
     expect(summaryOf(drawing([DELIVERY]), "PROVIDER_SEND_FAILED")).not.toContain("PROVIDER");
