@@ -1,7 +1,7 @@
 /** Rows as text/csv (RFC 4180), in which no cell is a formula to the program that opens it. */
 
-/** Spreadsheets compute what begins so. */
-const FORMULA = /^[=+\-@\t\r]/;
+/** Spreadsheets compute what begins so; and some let a cell begin behind a semicolon, a tab or any end of a line, quoted or not. */
+const FORMULAS = /^(?=[=+\-@\t\r])|(?<=[;\t\r\n])(?=[=+\-@])/g;
 const NEEDS_QUOTES = /[",\r\n]/;
 
 export type Cell = string | number | boolean | null;
@@ -13,6 +13,6 @@ export function csvLine(cells: readonly Cell[]): string {
 
 function csvCell(cell: Cell): string {
   const written = cell === null ? "" : `${cell}`;
-  const harmless = FORMULA.test(written) ? `'${written}` : written;
+  const harmless = written.replace(FORMULAS, "'");
   return NEEDS_QUOTES.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }

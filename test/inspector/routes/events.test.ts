@@ -114,4 +114,8 @@ it("ends a download after 10,000 rows", async () => {
 
 it("writes cells that a spreadsheet reads as they are", () => {
   expect(csvLine([1, true, null, "a\nb", "\rb", "=1,2"])).toBe(`1,true,,"a\nb","'\rb","'=1,2"\r\n`);
+  // Where the decimal sign is a comma, cells end at semicolons, and quotes within one count for nothing.
+  expect(csvLine(["a;=b()", "a\t@b", 'a"\n+b', "a\r\n-1;-2", "a-b;c=d"])).toBe(
+    `a;'=b(),a\t'@b,"a""\n'+b","a\r\n'-1;'-2",a-b;c=d\r\n`,
+  );
 });
