@@ -5,7 +5,7 @@ import { type Answer, refuseUnknownOptions, SetupError, type WebhookEvent } from
 import type { InspectorAnswer, Mountable } from "../src/inspector/index.ts";
 import { sendAnswer } from "./node-answer.ts";
 import { readBody } from "./node-body.ts";
-import { isWhole, sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
+import { isOver, isWhole, sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
 import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
 import {
   answerTo,
@@ -165,6 +165,6 @@ function inspectorRequest(request: FastifyRequest, reply: FastifyReply) {
 
 function sendShown(answer: InspectorAnswer, request: FastifyRequest, reply: FastifyReply): void {
   const { status, headers, body } = answer;
-  if (isWhole(answer) && request.raw.complete) void reply.code(status).headers(headers).send(body);
+  if (isWhole(answer) && isOver(request.raw)) void reply.code(status).headers(headers).send(body);
   else sendInspectorAnswer(answer, request.raw, reply.hijack().raw);
 }

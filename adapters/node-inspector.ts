@@ -66,10 +66,15 @@ export function isWhole(answer: InspectorAnswer): answer is InspectorAnswer & { 
   return typeof answer.body === "string" || answer.body instanceof Uint8Array;
 }
 
+/** Whether nothing of the request is still to come. What stands for a request without a connection does not know `complete`. */
+export function isOver(request: IncomingMessage): boolean {
+  return request.complete || request.readableEnded;
+}
+
 /** Sends the answer. Does nothing when something else already answered or whoever asked is gone. Never throws. */
 export function sendInspectorAnswer(answer: InspectorAnswer, request: IncomingMessage, response: ServerResponse): void {
   // A body that nobody read would stand in the way of the next request on the connection.
-  if (isWhole(answer)) return sendAnswer({ ...answer, close: !request.complete }, request, response);
+  if (isWhole(answer)) return sendAnswer({ ...answer, close: !isOver(request) }, request, response);
   const { status, headers, body } = answer as InspectorAnswer & { readonly body: AsyncIterable<string> };
   const isWanted = !response.headersSent && !isGone(response);
   if (isWanted) response.writeHead(status, headers);

@@ -69,6 +69,17 @@ describe("fastifyInspector()", () => {
     ]);
   });
 
+  it("answers a body that it read also where there is no connection, as in inject()", async () => {
+    const { inspector } = inspectorAt<FastifyRequest>("/inspector", async ({ readJson }) => {
+      const reading = await readJson(100);
+      return reading.ok ? JSON.stringify(reading.value) : reading.reason;
+    });
+    const app = Fastify();
+    await app.register(fastifyInspector, { inspector });
+    const { body, headers } = await app.inject({ method: "POST", url: "/inspector/api/events", payload: { a: 1 } });
+    expect([body, headers.connection]).toEqual(['{"a":1}', "keep-alive"]);
+  });
+
   it("leaves the application's parsers as they are", async () => {
     const { inspector } = inspectorAt<FastifyRequest>("/inspector");
     const app = Fastify();
