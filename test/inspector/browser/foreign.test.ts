@@ -113,8 +113,8 @@ describe.each(["127.0.0.1", FOREIGN_HOST])("a page on another port of %s", (host
     const before = await stateOf(desk);
     const { dead } = await idsOf(desk);
     const { port } = await foreignSite();
+    const { page } = await newPage();
     for (const enctype of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {
-      const { page } = await newPage();
       await page.goto(`http://${host}:${port}/`);
       await page.evaluate(`{
         const form = document.createElement("form");
