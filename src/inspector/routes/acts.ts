@@ -1,4 +1,5 @@
 /** Acts on one event, message or quarantined body, each told to the audit and to the log. */
+import { failureCode } from "../../inbox/failure.ts";
 import type { ActResult } from "../../inbox/operations.ts";
 import { answerOf } from "../act-answer.ts";
 import { json } from "../answers.ts";
@@ -23,11 +24,16 @@ function act(path: string, subject: Subject, run: (call: Call) => Promise<ActRes
     path,
     access: "act",
     async run(call) {
-      const answer = await answerOf(() => run(call));
       const { logger, by, id } = call;
-      const told = { act: name, by, [subject]: id, ok: answer.ok };
-      if (answer.ok) logger.info(told, "An act was done in the inspector.");
-      else logger.info({ ...told, reason: answer.reason }, "An act was refused in the inspector.");
+      const told = { act: name, by, [subject]: id };
+      const answer = await answerOf(() => run(call)).catch((error: unknown) => {
+        const code = failureCode(error);
+        logger.warn({ ...told, code }, "An act failed in the inspector; the inbox's audit tells whether it was done.");
+        throw error;
+      });
+      const { ok } = answer;
+      if (ok) logger.info({ ...told, ok }, "An act was done in the inspector.");
+      else logger.info({ ...told, ok, reason: answer.reason }, "An act was refused in the inspector.");
       return json(answer, answer.ok ? 200 : answer.reason === "not_found" ? 404 : 409);
     },
   };

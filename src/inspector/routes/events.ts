@@ -1,4 +1,5 @@
 /** `POST api/events`: the events that match, as a page or as a download. */
+import { failureCode } from "../../inbox/failure.ts";
 import type { EventQuery, Page } from "../../inbox/operations.ts";
 import type { EventRecord } from "../../inbox/record.ts";
 import { eventShape } from "../../receiver/shown/shapes.ts";
@@ -46,16 +47,22 @@ async function download(call: Call, { after: _, limit: __, ...filter }: Partial<
 
 async function* lines({ inbox, logger, by }: Call, query: Partial<EventQuery>, first: Page<EventRecord>) {
   let rows = 0;
+  let end = "aborted";
   try {
     yield csvLine(Object.keys(COLUMNS));
     for (let page = first; ; page = await inbox.find({ ...query, after: page.next })) {
       const items = page.items.slice(0, MOST_ROWS - rows);
       rows += items.length;
       yield items.map((event) => csvLine(cellsOf(eventShape(event)))).join("");
-      if (page.next === null || rows >= MOST_ROWS) return;
+      if (page.next === null || rows >= MOST_ROWS) break;
     }
+    end = "done";
+  } catch (error) {
+    end = failureCode(error);
+    logger.warn({ code: end }, "A download from the inspector broke off.");
+    throw error;
   } finally {
-    logger.info({ by, rows }, "Events were exported from the inspector.");
+    logger.info({ by, rows, end }, "Events were exported from the inspector.");
   }
 }
 

@@ -1,6 +1,9 @@
 /** `POST api/events`: what it refuses, and the download. */
+import { Readable } from "node:stream";
 import { expect, it } from "vitest";
 import { csvLine } from "../../../src/inspector/csv.ts";
+import type { Call } from "../../../src/inspector/route.ts";
+import { eventsRoute } from "../../../src/inspector/routes/events.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
 import { outbound } from "../../receiver/events.ts";
 import { event, turn } from "../../stores/sqlite-turns.ts";
@@ -109,7 +112,41 @@ it("ends a download after 10,000 rows", async () => {
   }
   const { body } = await scene.post("events", { format: "csv" }, "read");
   expect(body.split("\r\n")).toHaveLength(1 + 10_000 + 1);
-  expect(scene.log.at(-1)?.fields).toEqual({ by: "ann", rows: 10_000 });
+  expect(scene.log.at(-1)?.fields).toEqual({ by: "ann", rows: 10_000, end: "done" });
+});
+
+it("says by a code why a download broke off", async () => {
+  const store = memoryStore({ volatile: true });
+  const scene = await openScene(store);
+  for (let n = 0; n < 201; n++) await scene.deliver(outbound("queued", { messageId: `msg_${n}` }));
+  const find = store.find.bind(store);
+  store.find = async (query) => {
+    if (query.after !== undefined) throw Object.assign(new Error("+15550100002"), { code: "SQLITE_IOERR" });
+    return find(query);
+  };
+  const readJson = async () => ({ ok: true, value: { format: "csv" } }) as const;
+  const { inbox, logger } = scene.receiver;
+  const { body } = await eventsRoute.run({ inbox, logger, by: "ann", readJson } as Partial<Call> as Call);
+  await expect(Readable.from(body).toArray()).rejects.toThrow();
+  expect(scene.log.slice(-2)).toMatchObject([
+    { level: "warn", fields: { code: "SQLITE_IOERR" } },
+    { level: "info", fields: { by: "ann", rows: 200, end: "SQLITE_IOERR" } },
+  ]);
+  expect(JSON.stringify(scene.log)).not.toContain("5550100002");
+});
+
+it("tells of an act also when it is not known whether it was done", async () => {
+  const store = memoryStore({ volatile: true });
+  const scene = await openScene(store);
+  await scene.settle(outbound("queued"));
+  const act = store.act.bind(store);
+  store.act = async (...asked) => {
+    await act(...asked);
+    throw Object.assign(new Error("+15550100002"), { code: "ECONNRESET" });
+  };
+  expect((await scene.post("events/1/replay")).status).toBe(500);
+  const told = scene.log.find(({ fields }) => "act" in fields);
+  expect(told).toMatchObject({ level: "warn", fields: { act: "replay", by: "ann", event: 1, code: "ECONNRESET" } });
 });
 
 it("writes cells that a spreadsheet reads as they are", () => {
