@@ -1,6 +1,5 @@
 /** How each view looks and reads: wide and narrow, light and dark, and for those who do not see it. */
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { beforeEach, describe, expect, it } from "vitest";
 import { NARROW, needsChromium, WIDE } from "./support/browser.ts";
@@ -10,8 +9,6 @@ import { deskOfTest, messageView, visit } from "./support/visit.ts";
 
 beforeEach(needsChromium);
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
 interface Finding {
   readonly id: string;
   readonly impact: string;
@@ -20,7 +17,7 @@ interface Finding {
 
 /** What axe finds serious or critical, each with where it is. */
 async function findings(page: Page): Promise<readonly string[]> {
-  await page.evaluate(AXE);
+  await page.evaluate(axe.source);
   const found = await page.evaluate<readonly Finding[]>(
     `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)`,
   );

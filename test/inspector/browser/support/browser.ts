@@ -48,7 +48,7 @@ export async function newPage(options: BrowserContextOptions = {}): Promise<Open
   return opened;
 }
 
-export function watchMishaps(page: Page): Mishaps {
+function watchMishaps(page: Page): Mishaps {
   const mishaps: Mishaps = { errors: [], dialogs: [] };
   page.on("pageerror", (error) => mishaps.errors.push(error.message));
   page.on("console", (line) => {

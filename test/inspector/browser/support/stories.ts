@@ -34,7 +34,7 @@ export const MESSAGES = {
 export const REFERENCE = "order-2207";
 export const NUMBER = "+14155550187";
 const SOMEBODY = "+14155550101";
-export const TEXT = "Could you bring it on Thursday after six?";
+const TEXT = "Could you bring it on Thursday after six?";
 
 const TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 

@@ -34,7 +34,7 @@ export async function visit(desk: Desk, view = "events", options: BrowserContext
 }
 
 /** The same, without a view yet; its end is the caller's. */
-export async function startVisit(
+async function startVisit(
   desk: Desk,
   options: BrowserContextOptions = {},
 ): Promise<Visit & { close(): Promise<void> }> {
@@ -72,7 +72,7 @@ export function deskOfSuite(options: DeskOptions = {}): () => { readonly desk: D
 }
 
 /** The view's heading is there, and the page is connected. */
-export async function settled(page: Page): Promise<void> {
+async function settled(page: Page): Promise<void> {
   await page.locator("main h1").waitFor();
   await page.getByText("Live", { exact: true }).waitFor();
 }
