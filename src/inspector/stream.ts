@@ -6,7 +6,8 @@ import type { Look } from "./watch.ts";
 
 /** Proxies end a connection on which nothing comes for half a minute or more. */
 export const HEARTBEAT_MS = 15_000;
-const ASK_AGAIN_MS = 60_000;
+/** Whether whoever asked may still what they may. */
+export const ASK_AGAIN_MS = 60_000;
 const COMMENT = ":\n\n";
 
 /** Watches from now on, whether it is read or not, until `call.signal` aborts or it is ended. */

@@ -2,15 +2,18 @@
 import { failureCode } from "../../inbox/failure.ts";
 import { sleep } from "../../internal/clock.ts";
 import { refused, streamed, unreadable } from "../answers.ts";
+import { includes } from "../authorization.ts";
 import { BulkLines } from "../bulk/lines.ts";
 import { type BulkOrder, bulkOrder } from "../bulk/order.ts";
 import { type Counts, doBulk } from "../bulk/work.ts";
 import type { Call, Route } from "../route.ts";
+import { ASK_AGAIN_MS } from "../stream.ts";
 import type { Watch } from "../watch.ts";
 
 const PROGRESS_EVERY_MS = 250;
 /** What somebody stopped by going away may still be at its last act when they ask again. */
 const PATIENCE_MS = 1_000;
+const WITHOUT_RIGHT = "unauthorized";
 
 /** The work of each inspector, which its watch stands for. */
 const running = new WeakMap<Watch, Promise<void>>();
@@ -41,11 +44,26 @@ async function otherEnded({ watch, clock }: Call): Promise<void> {
 
 /** The work begins at once, and whether its answer is read or not it ends as it must. */
 function begin(order: BulkOrder, call: Call): BulkLines {
-  const gone = new AbortController();
-  const lines = new BulkLines(call.clock, () => gone.abort());
-  const signal = AbortSignal.any([call.signal, gone.signal]);
-  running.set(call.watch, work(order, call, { lines, signal }));
+  const stop = new AbortController();
+  const over = new AbortController();
+  const lines = new BulkLines(call.clock, () => stop.abort());
+  const signal = AbortSignal.any([call.signal, stop.signal]);
+  void stopWithoutRight(call, over.signal, stop);
+  running.set(
+    call.watch,
+    work(order, call, { lines, signal }).finally(() => over.abort()),
+  );
   return lines;
+}
+
+/** At a low rate the work takes hours. */
+async function stopWithoutRight({ clock, reauthorize }: Call, over: AbortSignal, stop: AbortController): Promise<void> {
+  for (;;) {
+    await sleep(clock, ASK_AGAIN_MS, over);
+    if (over.aborted) return;
+    const access = await reauthorize();
+    if (access === false || !includes(access, bulkRoute.access)) return stop.abort(WITHOUT_RIGHT);
+  }
 }
 
 interface Telling {
@@ -76,6 +94,7 @@ async function work(order: BulkOrder, call: Call, { lines, signal }: Telling): P
     });
     end(null);
   } catch (error) {
-    end(signal.aborted ? "aborted" : failureCode(error));
+    if (signal.aborted) end(signal.reason === WITHOUT_RIGHT ? WITHOUT_RIGHT : "aborted");
+    else end(failureCode(error));
   }
 }

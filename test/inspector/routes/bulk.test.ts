@@ -1,6 +1,6 @@
 /** `POST api/bulk`: its lines, one at a time, and what ends it. */
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { BulkLine } from "../../../src/inspector/index.ts";
+import type { Access, BulkLine } from "../../../src/inspector/index.ts";
 import type { Call } from "../../../src/inspector/route.ts";
 import { bulkRoute } from "../../../src/inspector/routes/bulk.ts";
 import { watchInbox } from "../../../src/inspector/watch-inbox.ts";
@@ -25,9 +25,13 @@ async function openRoute(dead: number) {
     const { status, body } = await bulkRoute.run(facts);
     return { status, body };
   };
-  const reauthorize = async () => "act" as const;
+  let right: Access | false = "act";
+  const reauthorize = async () => right;
+  const allow = (now: Access | false) => {
+    right = now;
+  };
   const ended = () => log.filter(({ message }) => message.startsWith("Bulk work")).map(({ fields }) => fields);
-  return { scene, clock, call, ended };
+  return { scene, clock, call, ended, allow };
 }
 
 type Body = Awaited<ReturnType<typeof bulkRoute.run>>["body"];
@@ -39,7 +43,7 @@ function read(body: Body) {
   const over = (async () => {
     for await (const line of body) {
       expect(line.endsWith("\n")).toBe(true);
-      lines.push(JSON.parse(line) as BulkLine);
+      if (line !== "\n") lines.push(JSON.parse(line) as BulkLine);
     }
   })();
   return { lines, over, iterator: body[Symbol.asyncIterator]() };
@@ -95,6 +99,21 @@ describe("POST api/bulk", () => {
     expect(audited).toBeGreaterThan(2);
     expect(audited).toBeLessThan(8);
     expect(ended()).toMatchObject([{ end: "aborted", counts: { replayed: audited } }]);
+  });
+
+  it.each([false, "read"] as const)("stops within a minute when the right to act is lost (%s)", async (right) => {
+    const { scene, clock, call, ended, allow } = await openRoute(10);
+    const { lines, over } = read((await call({ ...SLOWLY, ratePerSecond: 0.04 })).body);
+    await idleTurns();
+    allow("reveal");
+    for (let n = 0; n < 60; n++) await clock.advance(1_000);
+    expect(ended()).toEqual([]);
+    allow(right);
+    for (let n = 0; n < 60; n++) await clock.advance(1_000);
+    await over;
+    expect(lines.at(-1)).toEqual({ kind: "failed", code: "unauthorized" });
+    expect(ended()).toMatchObject([{ end: "unauthorized" }]);
+    expect((await scene.inbox.audit()).length).toBeLessThan(10);
   });
 
   it("does one at a time, and waits a second for one that is just ending", async () => {
