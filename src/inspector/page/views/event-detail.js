@@ -28,7 +28,7 @@ export function EventDetail({ event, drawn, now, reload }) {
     "Trace id": trace,
     "Parent id": parent,
     Identity: event.identity,
-    Digest: event.digest,
+    Digest: event.digest ?? "shown with the body",
   };
   const acts = { replay: state !== "pending" && event.hasBody, discard: state === "pending" || state === "dead" };
   return html`<section class="panel">

@@ -110,7 +110,7 @@ function Detail({ id }) {
     "Signed (verified)": time(row.signedAt),
     Accepted: time(row.acceptedAt),
     Trace: html`<code>${row.trace ?? "–"}</code>`,
-    Digest: html`<code>${row.digest}</code>`,
+    Digest: html`<code>${(revealed ?? row).digest ?? "shown with the body"}</code>`,
   };
   return html`<div class="head"><h1>Quarantined body ${id}</h1><a href=${href("quarantine")}>All</a></div>
     <p>${WHAT}</p>
