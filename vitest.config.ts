@@ -20,7 +20,7 @@ const alias = Object.entries(manifest.exports).flatMap(([entry, target]) => {
 const ALONE = ["test/adapters/next.test.ts"];
 /** Tests on the one server of Postgres that is started for them. */
 const ON_POSTGRES = ["test/postgres/**/*.test.ts", "test/examples/*-postgres.test.ts"];
-/** In Chromium. They are measured too, so nothing else runs beside them. */
+/** In Chromium: half a minute, so no part of `npm test`. They are measured too, and nothing runs beside them. */
 const IN_BROWSER = ["test/inspector/browser/**/*.test.ts"];
 const NOT_HERE = [...ALONE, ...ON_POSTGRES, ...IN_BROWSER, "**/node_modules/**", "test/next/**", "test/consumers/**"];
 

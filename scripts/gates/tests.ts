@@ -13,7 +13,12 @@ export const tests: Gate = {
   async run({ root, reuseTests }) {
     const problems = reuseTests
       ? reusable(root)
-      : problemsOf(await tool(root, "vitest", ["run", "--coverage"], { env: { ...process.env, NO_COLOR: "1" } }), 80);
+      : problemsOf(
+          await tool(root, "vitest", ["run", "--project=!browser", "--coverage"], {
+            env: { ...process.env, NO_COLOR: "1" },
+          }),
+          80,
+        );
     const results = [resultOf(root, problems)];
     if (existsSync(join(root, COVERAGE_FILE))) results.push(coverageOf(root));
     else results.push({ name: "coverage", count: 0, unit: "lines", problems: ["no coverage was measured"] });
@@ -42,7 +47,7 @@ function resultOf(root: string, problems: readonly string[]): GateResult {
   const summary: RunSummary = JSON.parse(readFileSync(join(root, SUMMARY_FILE), "utf8"));
   const sum = (pick: "files" | "passed" | "failed") => summary.suites.reduce((total, suite) => total + suite[pick], 0);
   const present = filesUnder(join(root, "test")).filter(
-    (path) => path.endsWith(".test.ts") && !/^(next|consumers)\//.test(path),
+    (path) => path.endsWith(".test.ts") && !/^(next|consumers|inspector\/browser)\//.test(path),
   );
   const found = [...problems];
   if (sum("failed") + summary.errors > 0)
