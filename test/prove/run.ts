@@ -2,8 +2,10 @@
 import { parseArgs } from "node:util";
 import { sidecar } from "../cli/sidecar-programme.ts";
 import { sends } from "../client/programme.ts";
+import { crash } from "../crash/programme.ts";
 import { endToEnd } from "../end-to-end/programme.ts";
 import { forwarding } from "../forward/programme.ts";
+import { fuzz } from "../fuzz/programme.ts";
 import { leak } from "../leak/programme.ts";
 import { acrossMachines } from "../machines/programme.ts";
 import { outages } from "../outages/programme.ts";
@@ -12,8 +14,10 @@ import { rotations } from "../rotation/programme.ts";
 import type { Programme } from "./programme.ts";
 
 const PROGRAMMES: readonly Programme[] = [
+  crash,
   endToEnd,
   forwarding,
+  fuzz,
   leak,
   acrossMachines,
   outages,
