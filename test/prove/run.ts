@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { sidecar } from "../cli/sidecar-programme.ts";
 import { sends } from "../client/programme.ts";
 import { crash } from "../crash/programme.ts";
+import { durable } from "../durability/programme.ts";
 import { endToEnd } from "../end-to-end/programme.ts";
 import { forwarding } from "../forward/programme.ts";
 import { fuzz } from "../fuzz/programme.ts";
@@ -15,6 +16,7 @@ import type { Programme } from "./programme.ts";
 
 const PROGRAMMES: readonly Programme[] = [
   crash,
+  durable,
   endToEnd,
   forwarding,
   fuzz,
