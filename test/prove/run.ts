@@ -9,9 +9,11 @@ import { forwarding } from "../forward/programme.ts";
 import { fuzz } from "../fuzz/programme.ts";
 import { leak } from "../leak/programme.ts";
 import { acrossMachines } from "../machines/programme.ts";
+import { mutants } from "../mutants/programme.ts";
 import { outages } from "../outages/programme.ts";
 import { postgres } from "../postgres/programme.ts";
 import { rotations } from "../rotation/programme.ts";
+import { syscall } from "../syscall/programme.ts";
 import type { Programme } from "./programme.ts";
 
 const PROGRAMMES: readonly Programme[] = [
@@ -22,11 +24,13 @@ const PROGRAMMES: readonly Programme[] = [
   fuzz,
   leak,
   acrossMachines,
+  mutants,
   outages,
   postgres,
   rotations,
   sends,
   sidecar,
+  syscall,
 ];
 
 const { values, positionals } = parseArgs({

@@ -1,0 +1,2 @@
+import type { Explained } from "./verdict.ts";
+export const EXPLAINED: readonly Explained[] = [];
