@@ -124,6 +124,12 @@ describe("breachesOf()", () => {
     expect(kindsOf({ acknowledged: [], effects: [], stored: [] })).toEqual([]);
   });
 
+  it("lets rows past their retention be gone, and sees that others are not there", () => {
+    const change = { stored: [stored(1), stored(2)], pruned: ["m 3"] };
+    expect(kindsOf(change)).toEqual([]);
+    expect(kindsOf({ ...change, stored: [stored(1)] })).toEqual(["lost", "half done"]);
+  });
+
   it("lets handlers without effects be, if not every handler writes", () => {
     expect(kindsOf({ effects: [], everyHandlerWrites: false })).toEqual([]);
   });

@@ -39,6 +39,8 @@ export interface History {
   readonly acknowledged: Iterable<string>;
   /** Identities that an operator replayed, once for each act. */
   readonly replayed: Iterable<string>;
+  /** Identities past their retention: their rows may be gone. Default none. */
+  readonly pruned?: Iterable<string>;
   /** In the order in which they were committed. */
   readonly effects: readonly HandledEffect[];
   readonly stored: readonly StoredEvent[];
@@ -102,8 +104,9 @@ export function endOf({ state, outcome }: { readonly state: string; readonly out
   return state === "done" && outcome !== null ? outcome : state;
 }
 
-function* lost({ acknowledged, stored }: History): Iterable<Breach> {
-  const kept = new Set(stored.map(({ identity }) => identity));
+function* lost({ acknowledged, stored, pruned = [] }: History): Iterable<Breach> {
+  const kept = new Set(pruned);
+  for (const { identity } of stored) kept.add(identity);
   for (const identity of new Set(acknowledged)) if (!kept.has(identity)) yield { kind: "lost", event: identity };
 }
 
@@ -134,10 +137,11 @@ function* doubles({ effects, replayed }: History): Iterable<Breach> {
 }
 
 /** Effects and completions are one transaction, so neither is without the other; and the attempt is the one that holds the lease. */
-function* halves({ effects, stored, replayed, everyHandlerWrites }: History): Iterable<Breach> {
+function* halves({ effects, stored, replayed, everyHandlerWrites, pruned = [] }: History): Iterable<Breach> {
   const inEffect = new Set(effects.map(({ identity }) => identity));
   const rows = new Map(stored.map((row) => [row.identity, row]));
   const again = new Set(replayed);
+  const gone = new Set(pruned);
   for (const row of stored) {
     const isWithoutEffect = everyHandlerWrites && row.state === "handled" && !inEffect.has(row.identity);
     if (isWithoutEffect) yield { kind: "half done", event: `${nameOf(row)} has no effect` };
@@ -145,7 +149,7 @@ function* halves({ effects, stored, replayed, everyHandlerWrites }: History): It
   for (const effect of effects) {
     const row = rows.get(effect.identity);
     // A replay counts its attempts anew, and may be under way.
-    if (again.has(effect.identity)) continue;
+    if (again.has(effect.identity) || (row === undefined && gone.has(effect.identity))) continue;
     if (row?.state !== "handled") {
       yield { kind: "half done", event: `${nameOf(effect)} is ${row?.state ?? "not stored"}` };
     } else if (row.attempts !== effect.attempt) {

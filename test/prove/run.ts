@@ -13,6 +13,7 @@ import { mutants } from "../mutants/programme.ts";
 import { outages } from "../outages/programme.ts";
 import { postgres } from "../postgres/programme.ts";
 import { rotations } from "../rotation/programme.ts";
+import { simulation } from "../sim/programme.ts";
 import { syscall } from "../syscall/programme.ts";
 import type { Programme } from "./programme.ts";
 
@@ -30,6 +31,7 @@ const PROGRAMMES: readonly Programme[] = [
   rotations,
   sends,
   sidecar,
+  simulation,
   syscall,
 ];
 
