@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { type Answer, apart } from "../prove/apart.ts";
 import type { Programme, Proof, Terms } from "../prove/programme.ts";
 import { FLAWS, type Flaw } from "./flaws.ts";
+import { fuzzGuided, type GuidedOutcome } from "./guided.ts";
 import { JSON_KINDS } from "./json-case.ts";
 import { MUTATED_KINDS } from "./mutated.ts";
 import type { Counts, Outcome, Share } from "./share.ts";
@@ -11,7 +12,10 @@ import type { Counts, Outcome, Share } from "./share.ts";
 const SHORT: Counts = { mutated: 740_000, generated: 120_000, json: 120_000, http: 20_000 };
 const FULL: Counts = { mutated: 50_000_000, generated: 10_000_000, json: 1_000_000, http: 200_000 };
 const CONTROL: Counts = { mutated: 20_000, generated: 100, json: 100, http: 0 };
+const FULL_GUIDED = 20_000_000;
 const SEED = Number(process.env.SEED ?? 20_261_120);
+/** Of the full form, for a look at it: `SCALE=0.01`. */
+const SCALE = Number(process.env.SCALE ?? 1);
 /** Beside this file, where it was compiled to. */
 const CHILD = fileURLToPath(new URL("./child.js", import.meta.url));
 const PROCESSES = Math.max(2, availableParallelism());
@@ -21,18 +25,33 @@ export const fuzz: Programme = {
   what: "0 of 1,000,000 forged, generated and hostile requests accepted, 0 throws, 0 over 50 ms, a flat heap; each one as it was signed is taken",
   async run({ full, say }: Terms): Promise<Proof> {
     say(`SEED=${SEED}`);
-    const answers = await Promise.all(sharesOf(full ? FULL : SHORT).map((share) => apart<Outcome>(CHILD, share)));
+    const answers = await Promise.all(
+      sharesOf(full ? FULL : SHORT, full ? SCALE : 1).map((share) => apart<Outcome>(CHILD, share)),
+    );
     const outcomes = answers.flatMap((answer) => ("error" in answer ? [] : [answer.outcome]));
     for (const outcome of outcomes) say(lineOf(outcome));
-    const problems = [...answers.flatMap(problemsOf), ...shortcomings(outcomes), ...(await uncaughtFlaws(say))];
-    const count = outcomes.reduce((sum, { cases }) => sum + cases, 0);
-    return { count, unit: "cases", problems };
+    const guided = full ? await guidedPart(say) : { cases: 0, problems: [] };
+    const problems = [...answers.flatMap(problemsOf), ...shortcomings(outcomes), ...guided.problems];
+    const count = outcomes.reduce((sum, { cases }) => sum + cases, guided.cases);
+    return { count, unit: "cases", problems: [...problems, ...(await uncaughtFlaws(say))] };
   },
 };
 
+/** Left out, which is said, where jsfuzz can not be had. */
+async function guidedPart(say: Terms["say"]): Promise<Pick<GuidedOutcome, "cases" | "problems">> {
+  const outcome = await fuzzGuided(FULL_GUIDED * SCALE);
+  if (typeof outcome === "string") {
+    say(`guided by coverage: left out, ${outcome}`);
+    return { cases: 0, problems: [] };
+  }
+  const { cases, slowestMs, growthMib } = outcome;
+  say(`guided by coverage: ${cases} cases; slowest ${slowestMs.toFixed(1)} ms, heap +${growthMib.toFixed(1)} MiB`);
+  return outcome;
+}
+
 /** Equal ones, with seeds far apart. */
-function sharesOf(counts: Counts): Share[] {
-  const part = (count: number) => Math.ceil(count / PROCESSES);
+function sharesOf(counts: Counts, scale: number): Share[] {
+  const part = (count: number) => Math.ceil((count * scale) / PROCESSES);
   const { mutated, generated, json, http } = counts;
   return Array.from({ length: PROCESSES }, (_, process) => ({
     seed: SEED + process * 0x100000,

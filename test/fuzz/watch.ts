@@ -69,20 +69,25 @@ export class Watch {
 
   /** Calls `each` for every number from 0 on, and compares the heap after a fifth of them with that at the end. */
   async whole(what: string, count: number, each: (index: number) => unknown): Promise<void> {
-    let before = Number.NaN;
+    let before = 0;
     for (let index = 0; index < count; index++) {
       if (index === Math.floor(count / 5)) before = heapMib();
       const pending = each(index);
       if (pending instanceof Promise) await pending;
     }
+    if (count > 0) this.grew(what, before);
+  }
+
+  /** The heap was `before` MiB large. */
+  grew(what: string, before: number): void {
     const growth = heapMib() - before;
-    if (Number.isNaN(growth)) return;
     this.growthMib = Math.max(this.growthMib, growth);
     if (growth > GROWTH_MIB) this.found(`heap: ${what} made it grow by ${growth.toFixed(1)} MiB`);
   }
 }
 
-function heapMib(): number {
+/** What is in use once all that can be freed is. */
+export function heapMib(): number {
   collectGarbage();
   collectGarbage();
   const { heapUsed, external } = process.memoryUsage();
