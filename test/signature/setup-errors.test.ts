@@ -92,6 +92,7 @@ const WRONG: Readonly<Record<string, () => unknown>> = {
   "signing with an empty secret": sign({ secret: "" }),
   "signing with a number": sign({ secret: { secret: 5 } }),
   "signing with an unknown encoding of the secret": sign({ secret: { secret: "x", encoding: "latin1" } }),
+  "signing with hex that is none": sign({ secret: { secret: "xyz", encoding: "hex" } }),
   "no secret store": store(null),
   "a secret store without a method": store({ ...methods, close: undefined }),
   "a secret store without an interval": store(methods),
