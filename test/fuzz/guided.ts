@@ -12,9 +12,9 @@ const run = promisify(execFile);
 /** From where this file is compiled to. */
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const JSFUZZ = ["--yes", "--package", "jsfuzz@1.0.15"];
-/** How many requests an input becomes in guided-target.ts, which is loaded by jsfuzz only. */
+/** How many requests an input becomes in guided-child.ts, which is loaded by jsfuzz only. */
 const WAYS = 20;
-const TARGET = "test/fuzz/guided-target";
+const TARGET = "test/fuzz/guided-child";
 /** Its statistics, for hours. */
 const LONGEST_OUTPUT = 256 * 1024 * 1024;
 
