@@ -12,6 +12,7 @@ import { acrossMachines } from "../machines/programme.ts";
 import { mutants } from "../mutants/programme.ts";
 import { outages } from "../outages/programme.ts";
 import { postgres } from "../postgres/programme.ts";
+import { power } from "../power/programme.ts";
 import { rotations } from "../rotation/programme.ts";
 import { simulation } from "../sim/programme.ts";
 import { syscall } from "../syscall/programme.ts";
@@ -28,6 +29,7 @@ const PROGRAMMES: readonly Programme[] = [
   mutants,
   outages,
   postgres,
+  power,
   rotations,
   sends,
   sidecar,
