@@ -1,4 +1,4 @@
-/** `npm run prove -- NAME [--full]`: runs a proof programme; without a name it lists them. The last line says what was shown. */
+/** `npm run prove -- NAME [--full]`: runs a proof programme, `all` runs each; without a name it lists them. The last line says what was shown. */
 import { parseArgs } from "node:util";
 import { sidecar } from "../cli/sidecar-programme.ts";
 import { sends } from "../client/programme.ts";
@@ -16,6 +16,7 @@ import { power } from "../power/programme.ts";
 import { rotations } from "../rotation/programme.ts";
 import { simulation } from "../sim/programme.ts";
 import { syscall } from "../syscall/programme.ts";
+import { proveAll, proveApart } from "./all.ts";
 import type { Programme } from "./programme.ts";
 
 const PROGRAMMES: readonly Programme[] = [
@@ -41,13 +42,21 @@ const { values, positionals } = parseArgs({
   options: { full: { type: "boolean", default: false } },
   allowPositionals: true,
 });
-const programme = PROGRAMMES.find(({ name }) => name === positionals[0]);
-if (programme === undefined) {
-  console.error("usage: npm run prove -- NAME [--full]");
+const [wanted] = positionals;
+const programme = PROGRAMMES.find(({ name }) => name === wanted);
+if (programme !== undefined) await prove(programme);
+else if (wanted === "all") await proveEach();
+else {
+  console.error("usage: npm run prove -- NAME|all [--full]");
   for (const { name, what } of PROGRAMMES) console.error(`  ${name.padEnd(12)} ${what}`);
   process.exitCode = 2;
-} else {
-  await prove(programme);
+}
+
+async function proveEach(): Promise<void> {
+  const names = PROGRAMMES.map(({ name }) => name);
+  const flags = values.full ? ["--full"] : [];
+  const passed = await proveAll(names, (name) => proveApart(name, flags), console.log);
+  process.exitCode = passed === names.length ? 0 : 1;
 }
 
 async function prove({ name, run }: Programme): Promise<void> {
