@@ -5,14 +5,12 @@ import { BODY_MUTATIONS } from "./mutate-body.ts";
 import { HEADER_MUTATIONS } from "./mutate-headers.ts";
 import { headersOf, NOW, type Signed } from "./signed.ts";
 
-export const CONTROL = "as it was signed";
+const CONTROL = "as it was signed";
 
 const IN_BODY = Object.entries(BODY_MUTATIONS);
 const IN_HEADERS = Object.entries(HEADER_MUTATIONS);
 
-export const MUTATED_KINDS: readonly string[] = [CONTROL, ...IN_BODY, ...IN_HEADERS].map((kind) =>
-  typeof kind === "string" ? kind : kind[0],
-);
+export const MUTATED_KINDS: readonly string[] = [CONTROL, ...[...IN_BODY, ...IN_HEADERS].map(([kind]) => kind)];
 
 export function mutatedCase(dice: Dice, pool: readonly Signed[]): Case {
   const signed = dice.pick(pool);

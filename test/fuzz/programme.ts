@@ -9,9 +9,9 @@ import { JSON_KINDS } from "./json-case.ts";
 import { MUTATED_KINDS } from "./mutated.ts";
 import type { Counts, Outcome, Share } from "./share.ts";
 
-const SHORT: Counts = { mutated: 740_000, generated: 120_000, json: 120_000, http: 20_000 };
+const SHORT: Counts = { mutated: 790_000, generated: 120_000, json: 70_000, http: 20_000 };
 const FULL: Counts = { mutated: 50_000_000, generated: 10_000_000, json: 1_000_000, http: 200_000 };
-const CONTROL: Counts = { mutated: 20_000, generated: 100, json: 100, http: 0 };
+const CONTROL: Counts = { mutated: 10_000, generated: 100, json: 100, http: 0 };
 const FULL_GUIDED = 20_000_000;
 const SEED = Number(process.env.SEED ?? 20_261_120);
 /** Of the full form, for a look at it: `SCALE=0.01`. */
