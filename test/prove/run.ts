@@ -13,6 +13,7 @@ import { mutants } from "../mutants/programme.ts";
 import { outages } from "../outages/programme.ts";
 import { postgres } from "../postgres/programme.ts";
 import { power } from "../power/programme.ts";
+import { races } from "../race/programme.ts";
 import { rotations } from "../rotation/programme.ts";
 import { simulation } from "../sim/programme.ts";
 import { syscall } from "../syscall/programme.ts";
@@ -31,6 +32,7 @@ const PROGRAMMES: readonly Programme[] = [
   outages,
   postgres,
   power,
+  races,
   rotations,
   sends,
   sidecar,
