@@ -1,13 +1,15 @@
 /** `npm run prove -- crash`: a receiver on SQLite is killed under 16-way load, 50 times (`--full` 2,000), each time in the midst of things. */
 import { breachCounts, breachLines } from "../prove/history.ts";
 import type { Programme, Proof } from "../prove/programme.ts";
+import { mostRecoveryMs } from "./process.ts";
 import { type Outcome, torture } from "./torture.ts";
 
 const SHORT = { rounds: 1, kills: 50, acknowledged: 1_000 };
 /** An inbox of its own for each round, so that looking at it after each kill stays quick. */
 const FULL = { rounds: 20, kills: 100, acknowledged: 100_000 };
 const CARELESS_KILLS = 4;
-const READY_MS = 1_000;
+/** Of the processor, with loading, whatever else runs. */
+const MOST_PROCESSOR_MS = 1_000;
 
 export const crash: Programme = {
   name: "crash",
@@ -22,6 +24,8 @@ export const crash: Programme = {
       const outcome = await torture({ seed, kills, flaws: [] });
       count += outcome.acknowledged;
       say(`SEED=${seed} ${lineOf(outcome)}`);
+      if (mostRecoveryMs() > 1_000)
+        say(`the machine is busy: ${mostRecoveryMs()} ms are granted for a recovery, not 1,000`);
       problems.push(...problemsOf(outcome).map((problem) => `SEED=${seed} ${problem}`));
     }
     if (count < acknowledged) problems.push(`only ${count} events were acknowledged, of ${acknowledged}`);
@@ -41,8 +45,8 @@ function problemsOf(outcome: Outcome): string[] {
     [`only ${unanswered} deliveries were cut off`]: unanswered > kills,
     [`only ${handedOutAgain} events were handed out again`]: handedOutAgain > kills,
     "no forged delivery was refused": refused > 0,
-    [`a process was ready after ${slowestRecoveryMs.toFixed(0)} ms`]: slowestRecoveryMs <= READY_MS,
-    [`a start took ${mostProcessorMs.toFixed(0)} ms of the processor`]: mostProcessorMs <= READY_MS,
+    [`a process was ready after ${slowestRecoveryMs.toFixed(0)} ms`]: slowestRecoveryMs <= mostRecoveryMs(),
+    [`a start took ${mostProcessorMs.toFixed(0)} ms of the processor`]: mostProcessorMs <= MOST_PROCESSOR_MS,
   };
   const shortcomings = Object.entries(shown).filter(([, holds]) => !holds);
   return [...breachLines(outcome.breaches), ...outcome.problems, ...shortcomings.map(([shortcoming]) => shortcoming)];

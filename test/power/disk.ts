@@ -65,7 +65,7 @@ export class Disk {
 
   /** The files as programs see them, for holding a recording against what is really there. */
   seen(): ReadonlyMap<string, Buffer> {
-    return new Map([...this.#seen].map(([path, { synced, changes }]) => [path, changes.reduce(changed, synced)]));
+    return new Map([...this.#seen].map(([path, file]) => [path, contentAfter(file)]));
   }
 
   #file(path: string): File {
@@ -76,16 +76,17 @@ export class Disk {
 }
 
 function makeLast(file: File): void {
-  for (const change of file.changes) file.synced = changed(file.synced, change);
+  file.synced = contentAfter(file);
   file.changes.length = 0;
 }
 
-function changed(content: Buffer, change: Change): Buffer {
-  if (change.kind === "truncate") return resized(content, change.length);
-  const end = change.at + change.bytes.length;
-  const grown = end > content.length ? resized(content, end) : Buffer.from(content);
-  change.bytes.copy(grown, change.at);
-  return grown;
+function contentAfter({ synced, changes }: File): Buffer {
+  const content = resized(synced, longestOf(synced, changes));
+  for (const change of changes) {
+    if (change.kind === "write") change.bytes.copy(content, change.at);
+    else content.fill(0, change.length);
+  }
+  return content.subarray(0, lengthAfter(synced.length, changes));
 }
 
 function tornContent({ synced, changes }: File, random: () => number): Buffer {
@@ -100,7 +101,7 @@ function tornContent({ synced, changes }: File, random: () => number): Buffer {
     moments.set(sector, known);
     return known;
   };
-  const longest = Math.max(synced.length, ...changes.map((change) => lengthAfter(0, [change])));
+  const longest = longestOf(synced, changes);
   const content = resized(synced, longest);
   for (const [index, change] of changes.entries()) {
     const from = change.kind === "write" ? change.at : change.length;
@@ -123,6 +124,11 @@ function lengthAfter(length: number, changes: readonly Change[]): number {
       change.kind === "truncate" ? change.length : Math.max(before, change.at + change.bytes.length),
     length,
   );
+}
+
+/** The length that it never exceeded. */
+function longestOf(synced: Buffer, changes: readonly Change[]): number {
+  return changes.reduce((longest, change) => Math.max(longest, lengthAfter(0, [change])), synced.length);
 }
 
 /** A copy, shortened or filled up with zeros. */

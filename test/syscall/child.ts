@@ -10,7 +10,7 @@ import { receiverOn } from "./receiver.ts";
 
 /** After which the log is copied into the file, and after which it is emptied. */
 const IDLE_MS = 300;
-const LONG_IDLE_MS = 61_000;
+const LONG_IDLE_MS = 125_000;
 const PRUNING = { handledBodiesMs: 0, otherBodiesMs: 0, identitiesMs: 30 * DAY_MS, deadMs: 90 * DAY_MS, batch: 20 };
 
 const { path, seed, answersFirst } = JSON.parse(process.argv[2] ?? "{}") as ChildOptions;
