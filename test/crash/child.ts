@@ -67,7 +67,7 @@ console.log(JSON.stringify(ready));
 
 process.once("SIGTERM", async () => {
   const closed = new Promise((resolve) => server.close(resolve));
-  await receiver.drain({ budgetMs: 20_000 });
+  await receiver.drain({ budgetMs: 120_000 });
   await receiver.stop({ until: closed });
   process.exit(0);
 });

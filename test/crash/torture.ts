@@ -17,6 +17,8 @@ const SECRET = "a-crash-test-secret-of-32-bytes-";
 const MOST_ANSWERS = 150;
 /** The share of processes that are killed while they recover. */
 const CUT_SHORT = 0.1;
+/** The share of processes that get time to work. A lease that a kill left is retried alone, so that what is killed again at once works on nothing else. */
+const LONG_LIVED = 0.15;
 const STUCK_MS = 60_000;
 
 export interface Wishes {
@@ -99,7 +101,8 @@ class Torment {
       this.#cutShort += 1;
       await wait(this.#random() * 80);
     } else {
-      await this.#welcome();
+      const { port } = await this.#welcome();
+      if (this.#random() < LONG_LIVED) await this.#restFrom(port);
       await inTime(this.#load.more(1 + Math.floor(this.#random() * MOST_ANSWERS)), "no answers come");
       await wait(this.#random() * 20);
     }
@@ -120,8 +123,17 @@ class Torment {
     opened.ready.then(({ port }) => isCurrent() && this.#gate.open(port)).catch(() => {});
   }
 
-  async #welcome(): Promise<void> {
-    this.#readies.push(await inTime(this.#current.ready, "a process is not ready"));
+  async #welcome(): Promise<Ready> {
+    const ready = await inTime(this.#current.ready, "a process is not ready");
+    this.#readies.push(ready);
+    return ready;
+  }
+
+  /** Nothing is sent for a while. */
+  async #restFrom(port: number): Promise<void> {
+    this.#gate.close();
+    await wait(this.#random() * 1_500);
+    this.#gate.open(port);
   }
 
   #look(contents: Contents, moment: History["moment"], acknowledged: Iterable<string> = this.#load.acknowledged): void {
