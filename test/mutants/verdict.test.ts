@@ -69,6 +69,10 @@ describe("judge()", () => {
 
   it("proves nothing by none, and passes over no status that it does not know", () => {
     expect(problems([])).toEqual(["no mutant was killed"]);
+    expect(problems([mutant("Survived")])).toEqual([
+      "no mutant was killed",
+      expect.stringContaining("survived: src/a.ts:3"),
+    ]);
     expect(problems([...others, mutant("RuntimeError")])).toEqual(["src/a.ts:3 StringLiteral is RuntimeError"]);
   });
 });

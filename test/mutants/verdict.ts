@@ -77,11 +77,12 @@ export function judge(
   const listed = unexplained.map(({ file, line, mutator, code, becomes }) => {
     return `survived: ${file}:${line} ${mutator}: ${code} => ${becomes}`;
   });
-  const enough = score >= least ? [] : [`${score.toFixed(1)} % are killed instead of ${least} %`, ...listed];
+  const tooFew = killed === 0 ? "no mutant was killed" : `${score.toFixed(1)} % are killed instead of ${least} %`;
+  const enough = score >= least ? [] : [tooFew, ...listed];
   return {
     ...{ tried: killed + survivors.length, killed, explained: survivors.length - unexplained.length },
     leftOut: mutants.filter(({ status }) => status === "Ignored").length,
-    problems: [...(killed > 0 ? enough : ["no mutant was killed"]), ...strange(mutants), ...stale(mutants, explained)],
+    problems: [...enough, ...strange(mutants), ...stale(mutants, explained)],
   };
 }
 
