@@ -72,7 +72,7 @@ export interface Breach {
 }
 
 /** The ends that an accepted event is visible in (I10). */
-export const ENDS: readonly string[] = ["handled", "unhandled", "late", "dead", "discarded", "quarantined"];
+const ENDS: readonly string[] = ["handled", "unhandled", "late", "dead", "discarded", "quarantined"];
 
 /** Every breach; none is what is hoped for. Whether there was enough to look at is for the caller to say. */
 export function breachesOf(history: History): readonly Breach[] {
@@ -166,7 +166,8 @@ function* inversions(effects: readonly HandledEffect[]): Iterable<Breach> {
     if (sequence < before && !late && !replay) {
       yield { kind: "inversion", event: `${nameOf(effect)} after ${before}` };
     }
-    if (sequence > before) highest.set(messageId, sequence);
+    // A replay takes no place in the sequence: what comes after one asked for ahead of its turn is not late.
+    if (!replay && sequence > before) highest.set(messageId, sequence);
   }
 }
 

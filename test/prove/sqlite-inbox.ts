@@ -71,7 +71,7 @@ export function contentsAsLeft(path: string, copyPath: string): Contents {
 }
 
 /** The file and its log; what SQLite shares between processes is made anew at open. */
-export function copyInbox(from: string, to: string): void {
+function copyInbox(from: string, to: string): void {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(`${to}${suffix}`, { force: true });
   for (const suffix of ["", "-wal"])
     if (existsSync(`${from}${suffix}`)) copyFileSync(`${from}${suffix}`, `${to}${suffix}`);
