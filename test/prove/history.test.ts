@@ -108,6 +108,12 @@ describe("breachesOf()", () => {
     expect(kindsOf({ effects: [effect(1), effect(3), late, replay], replayed: ["m 1"] })).toEqual([]);
   });
 
+  it("lets an event be replayed ahead of its turn, and those before it come after", () => {
+    const ahead = effect(3, { replay: true });
+    expect(kindsOf({ effects: [ahead, effect(1), effect(2)], replayed: ["m 3"] })).toEqual([]);
+    expect(kindsOf({ effects: [ahead, effect(2), effect(1)], replayed: ["m 3"] })).toEqual(["inversion"]);
+  });
+
   it("lets events wait while the run goes on, and end without an effect in every other state", () => {
     const waiting = [stored(1, { state: "pending" }), stored(2, { state: "dead" }), stored(3, { state: "unhandled" })];
     expect(kindsOf({ moment: "running", effects: [], stored: waiting })).toEqual([]);
