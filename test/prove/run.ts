@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { sidecar } from "../cli/sidecar-programme.ts";
 import { sends } from "../client/programme.ts";
 import { crash } from "../crash/programme.ts";
+import { diskFaults } from "../disk/programme.ts";
 import { durable } from "../durability/programme.ts";
 import { endToEnd } from "../end-to-end/programme.ts";
 import { forwarding } from "../forward/programme.ts";
@@ -22,6 +23,7 @@ import type { Programme } from "./programme.ts";
 
 const PROGRAMMES: readonly Programme[] = [
   crash,
+  diskFaults,
   durable,
   endToEnd,
   forwarding,
