@@ -76,7 +76,7 @@ async function placesOf(
 function choose(places: readonly Place[], wanted: number, random: () => number): readonly Place[] {
   return STEPS.flatMap((step) => {
     const candidates = places.filter((place) => place.step === step);
-    const share = Math.round((wanted * candidates.length) / places.length);
+    const share = Math.ceil((wanted * candidates.length) / places.length);
     return spread(candidates, Math.max(LEAST, share), random);
   });
 }
