@@ -47,7 +47,12 @@ export async function mutate(room: Room, { root, packages, withStatic }: Stryker
     writeFileSync(join(copy, TESTS), testsOf(room, copy));
     writeFileSync(join(copy, "stryker.json"), JSON.stringify(settingsOf(room, withStatic)));
     const stryker = join(packages, ".bin", "stryker");
-    await run(stryker, ["run", "stryker.json"], { cwd: copy, maxBuffer: LONGEST_OUTPUT });
+    await run(stryker, ["run", "stryker.json"], { cwd: copy, maxBuffer: LONGEST_OUTPUT }).catch(
+      (error: { readonly stdout?: string }) => {
+        // Such as a test that fails before anything is mutated, because it takes too long.
+        throw new Error(`Stryker gave up on ${room.name}: ${error.stdout?.slice(-2_000)}`, { cause: error });
+      },
+    );
     return JSON.parse(readFileSync(join(copy, "mutants.json"), "utf8")) as Report;
   } finally {
     rmSync(copy, { recursive: true, force: true });
