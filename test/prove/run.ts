@@ -2,6 +2,7 @@
 import { parseArgs } from "node:util";
 import { sidecar } from "../cli/sidecar-programme.ts";
 import { sends } from "../client/programme.ts";
+import { clockJumps } from "../clock/programme.ts";
 import { crash } from "../crash/programme.ts";
 import { diskFaults } from "../disk/programme.ts";
 import { durable } from "../durability/programme.ts";
@@ -22,6 +23,7 @@ import { proveAll, proveApart } from "./all.ts";
 import type { Programme } from "./programme.ts";
 
 const PROGRAMMES: readonly Programme[] = [
+  clockJumps,
   crash,
   diskFaults,
   durable,
