@@ -12,7 +12,8 @@ export type HeaderSource =
 
 /**
  * The value of one header, or undefined when it is absent. Several values are joined with ", ", as HTTP defines it,
- * so a duplicate never hides behind the first one.
+ * so a duplicate never hides behind the first one. In a record that has the name in lower case, as node:http makes it, other
+ * spellings are not looked for.
  *
  * @param name lower-case name
  */

@@ -11,6 +11,7 @@ import { laneCases } from "./store-contract-lanes.ts";
 import { lateCases } from "./store-contract-late.ts";
 import { checkAgainstModel, type ModelRuns } from "./store-contract-model.ts";
 import { operatorCases } from "./store-contract-operator.ts";
+import { pruneCases } from "./store-contract-prune.ts";
 import { recoveryCases } from "./store-contract-recovery.ts";
 import { replayCases } from "./store-contract-replay.ts";
 import { settleCases } from "./store-contract-settle.ts";
@@ -54,6 +55,7 @@ const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
   ["export", subjectCases],
   ["lanes", laneCases],
   ["upkeep", upkeepCases],
+  ["prune", pruneCases],
   ["copy", copyCases],
 ];
 

@@ -53,9 +53,11 @@ export class Child {
   #strangeEnd: string | null = null;
   #lastId = 0;
 
-  constructor(options: object, program = PROGRAM) {
+  /** @param env - beside this process's own */
+  constructor(options: object, program = PROGRAM, env: Readonly<Record<string, string>> = {}) {
     this.process = fork(program, [JSON.stringify(options)], {
       execArgv: [],
+      env: { ...process.env, ...env },
       stdio: ["ignore", "inherit", "inherit", "ipc"],
     });
     this.ready = Promise.race([once(this.process, "message"), once(this.process, "exit").then(endedEarly)]);

@@ -1,51 +1,73 @@
-/** The process that the crash test kills: accepts over HTTP and handles with transactional effects, on the inbox it is given. */
+/**
+ * The process that is killed: accepts over HTTP and handles with transactional effects, on the inbox it is given. It loads,
+ * says so, and opens the inbox when a line comes in, so that the next one can stand by while this one is killed.
+ */
+import { once } from "node:events";
 import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { createInterface } from "node:readline";
 import { setImmediate } from "node:timers/promises";
+import Database from "better-sqlite3";
 import { nodeWebhook } from "../../adapters/node.ts";
-import { createReceiver } from "../../src/index.ts";
-import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { createReceiver, type HandlerContext, type WebhookEvent } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
+import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
+import { answeringFirst } from "./flaws.ts";
+import type { ChildOptions, Ready } from "./process.ts";
 
-const [inboxPath = "", secret = ""] = process.argv.slice(2);
+const { path, secret, flaws } = JSON.parse(process.argv[2] ?? "{}") as ChildOptions;
 
-const store = sqliteStore(inboxPath, {
+const store = sqliteStore(path, {
   onOpen: (db) => {
+    makeEffectTable(db);
     db.exec(`
-      create table if not exists effect (id integer primary key autoincrement, identity text, message_id text, sequence integer);
       create table if not exists total (events integer);
       insert into total select 0 where not exists (select 1 from total);
     `);
   },
 });
-const receiver = createReceiver({ secrets: secret, store, maxAttempts: 100 });
+const receiver = createReceiver({ secrets: secret, store, maxAttempts: 100, logger: silentLogger });
+const outside = () => new Database(path, { timeout: 5_000 });
+let careless: ReturnType<typeof outside> | undefined;
 
-receiver.on(["message.queued", "message.sent", "message.delivery", "message.failed"], async (event, ctx) => {
-  ctx.commit((db) => {
-    db.prepare("insert into effect (identity, message_id, sequence) values (?, ?, ?)").run(
-      ctx.identity,
-      event.messageId,
-      event.sequence,
-    );
-  });
+async function handle(event: WebhookEvent, ctx: HandlerContext<SqliteDatabase>): Promise<void> {
+  if (flaws.includes("effect_outside_commit")) {
+    careless ??= outside();
+    writeEffect(careless, event, ctx);
+  } else ctx.commit((db) => writeEffect(db, event, ctx));
   // Handlers that take turns of the event loop, so that a kill finds some of them between start and completion.
-  for (let turn = 0; turn < (event.sequence * 7) % 5; turn++) await setImmediate();
+  const sequence = "sequence" in event ? Number(event.sequence) : 0;
+  for (let turn = 0; turn < (sequence * 7) % 5; turn++) await setImmediate();
   ctx.commit((db) => db.prepare("update total set events = events + 1").run());
-});
+}
+receiver.onAny(handle).onLate(handle);
 
-receiver.onLate(() => {});
+console.log(JSON.stringify({ loadedMs: performance.now() }));
+// A parent that is gone says nothing any more.
+const [line] = await Promise.race([
+  once(createInterface({ input: process.stdin }), "line"),
+  once(process.stdin, "end"),
+]);
+if (line === undefined) process.exit(1);
 
 const startedAt = performance.now();
 await receiver.start();
-const recoveryMs = performance.now() - startedAt;
-const server = createServer(nodeWebhook(receiver));
-server.listen(0, "127.0.0.1", () => {
-  const address = server.address();
-  const port = typeof address === "object" ? address?.port : undefined;
-  // Counted from the start of the process, with loading the modules.
-  console.log(JSON.stringify({ port, recoveryMs, readyMs: performance.now() }));
-});
+const listener = flaws.includes("answer_before_commit") ? answeringFirst(receiver) : nodeWebhook(receiver);
+const server = createServer(listener);
+server.listen(0, "127.0.0.1");
+await once(server, "listening");
+const { user, system } = process.cpuUsage();
+const ready: Ready = {
+  port: (server.address() as AddressInfo).port,
+  recoveryMs: performance.now() - startedAt,
+  processorMs: (user + system) / 1_000,
+};
+console.log(JSON.stringify(ready));
+
 process.once("SIGTERM", async () => {
   const closed = new Promise((resolve) => server.close(resolve));
-  await receiver.drain({ budgetMs: 20_000 });
+  await receiver.drain({ budgetMs: 120_000 });
   await receiver.stop({ until: closed });
   process.exit(0);
 });

@@ -1,32 +1,40 @@
-/** The crash test's sender: 16 deliveries under way at once over kept-alive connections, each sent until it is answered with 200. */
+/** The sender: 16 deliveries under way at once over kept-alive connections, each sent until it is answered with 200; some are forged. */
 import { Buffer } from "node:buffer";
 import { createHmac } from "node:crypto";
 import { Agent, request } from "node:http";
-import { eventIdentity } from "../../src/index.ts";
+import { eventIdentity, type KnownEvent } from "../../src/index.ts";
 import { lifecycle, seededRandom, shuffled } from "../../src/testing/index.ts";
 
 const PARALLEL = 16;
+const FORGERS_SECRET = "a-secret-that-nobody-configured-";
 
-export interface Expected {
+interface Delivery {
   readonly identity: string;
   readonly body: Buffer;
+  readonly secret: string;
 }
 
 export class Load {
   /** Identities that were answered with 200. */
   readonly acknowledged = new Set<string>();
-  readonly expected: Expected[] = [];
+  readonly sent: string[] = [];
+  readonly forged: string[] = [];
+  /** Answers of 200, with those to repeats. */
+  answered = 0;
   /** Attempts that a kill left without an answer. */
   unanswered = 0;
-  /** Answers other than 200. */
-  readonly refusals: number[] = [];
+  /** Forged deliveries that were answered with 401. */
+  refused = 0;
+  /** Answers that are wrong: other than 200 to a signed delivery, or than 401 to a forged one. */
+  readonly wrong: string[] = [];
   readonly #random;
   readonly #secret: string;
   readonly #port: () => Promise<number>;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: PARALLEL });
-  readonly #queue: Expected[] = [];
+  readonly #queue: Delivery[] = [];
   #messages = 0;
   #enough = false;
+  #awaited: { readonly answered: number; readonly resolve: () => void } | null = null;
 
   constructor(seed: number, secret: string, port: () => Promise<number>) {
     this.#random = seededRandom(seed);
@@ -44,6 +52,13 @@ export class Load {
     this.#enough = true;
   }
 
+  /** Resolves after `count` answers from now. */
+  more(count: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#awaited = { answered: this.answered + count, resolve };
+    });
+  }
+
   async #send(): Promise<void> {
     for (;;) {
       if (this.#queue.length === 0) {
@@ -51,41 +66,54 @@ export class Load {
         this.#refill();
       }
       const next = this.#queue.shift();
-      if (next !== undefined) await this.#untilAcknowledged(next);
+      if (next !== undefined) await this.#untilAnswered(next);
     }
   }
 
-  /** Eight messages at a time, their events mixed; some events a second time. */
+  /** Eight messages at a time, their events mixed; some events a second time, and one of a message that nobody signed. */
   #refill(): void {
-    const batch = Array.from({ length: 8 }, () => {
-      const messageId = `msg_${String(++this.#messages).padStart(6, "0")}`;
-      return lifecycle({ messageId, occurredAt: Date.now(), ending: this.#random() < 0.1 ? "failed" : "delivery" });
-    }).flat();
-    const events = batch.map((event) => {
-      const body = Buffer.from(JSON.stringify(event));
-      return { identity: eventIdentity(event, body), body };
-    });
-    this.expected.push(...events);
-    const repeated = events.filter(() => this.#random() < 0.1);
-    this.#queue.push(...shuffled([...events, ...repeated], this.#random));
+    const deliveries = Array.from({ length: 8 }, () => this.#message("msg"))
+      .flat()
+      .map((event) => deliveryOf(event, this.#secret));
+    const forged = this.#message("forged").map((event) => deliveryOf(event, FORGERS_SECRET));
+    for (const { identity } of deliveries) this.sent.push(identity);
+    for (const { identity } of forged) this.forged.push(identity);
+    const repeated = deliveries.filter(() => this.#random() < 0.1);
+    this.#queue.push(...shuffled([...deliveries, ...repeated, ...forged], this.#random));
   }
 
-  async #untilAcknowledged({ identity, body }: Expected): Promise<void> {
+  #message(prefix: string): KnownEvent[] {
+    const messageId = `${prefix}_${String(++this.#messages).padStart(6, "0")}`;
+    return lifecycle({ messageId, occurredAt: Date.now(), ending: this.#random() < 0.1 ? "failed" : "delivery" });
+  }
+
+  async #untilAnswered(delivery: Delivery): Promise<void> {
+    const isForged = delivery.secret === FORGERS_SECRET;
     for (;;) {
-      const status = await this.#deliver(await this.#port(), body);
-      if (status === 200) {
-        this.acknowledged.add(identity);
+      const status = await this.#deliver(await this.#port(), delivery);
+      if (status === 200) return this.#acknowledge(delivery.identity);
+      if (status === 401 && isForged) {
+        this.refused += 1;
         return;
       }
       if (status === 0) this.unanswered += 1;
-      else this.refusals.push(status);
+      else this.wrong.push(`${status} to a ${isForged ? "forged" : "signed"} delivery`);
+    }
+  }
+
+  #acknowledge(identity: string): void {
+    this.acknowledged.add(identity);
+    this.answered += 1;
+    if (this.#awaited !== null && this.answered >= this.#awaited.answered) {
+      this.#awaited.resolve();
+      this.#awaited = null;
     }
   }
 
   /** The status, or 0 without an answer. */
-  #deliver(port: number, body: Buffer): Promise<number> {
+  #deliver(port: number, { body, secret }: Delivery): Promise<number> {
     const timestamp = String(Date.now());
-    const signature = createHmac("sha256", this.#secret).update(`${timestamp}.`).update(body).digest("hex");
+    const signature = createHmac("sha256", secret).update(`${timestamp}.`).update(body).digest("hex");
     const headers = {
       "content-length": body.length,
       "x-service-timestamp": timestamp,
@@ -102,4 +130,9 @@ export class Load {
       outgoing.end(body);
     });
   }
+}
+
+function deliveryOf(event: KnownEvent, secret: string): Delivery {
+  const body = Buffer.from(JSON.stringify(event));
+  return { identity: eventIdentity(event, body), body, secret };
 }

@@ -1,4 +1,4 @@
-/** Reads an strace log: for each delivery, was its row written and synced before its 2xx left? */
+/** Reads the calls that strace wrote: for each delivery, was its row written and synced before its 2xx left? */
 
 export interface Verdicts {
   /** Deliveries whose 2xx followed a sync of their row. */
@@ -17,32 +17,43 @@ const MARKER = /row-\d{5}/g;
  * Follows the calls in their order: a marker read from a socket names that socket's delivery; a write to a file makes it
  * dirty; a sync of that file makes what was written durable; the reply on the socket is the acknowledgement.
  */
-export function judge(lines: readonly string[]): Verdicts {
-  const bySocket = new Map<string, string>();
-  const dirty = new Map<string, Set<string>>();
-  const durable = new Set<string>();
-  const synced: string[] = [];
-  const unsynced: string[] = [];
-  for (const line of lines) {
-    const markers = line.match(MARKER) ?? [];
-    const reply = REPLY.exec(line);
-    const write = WRITE.exec(line);
-    const sync = SYNC.exec(line);
-    const read = READ.exec(line);
-    if (reply) {
-      const marker = bySocket.get(reply[1] ?? "");
-      if (marker !== undefined) (durable.has(marker) ? synced : unsynced).push(marker);
-    } else if (write) {
-      const file = dirty.get(write[1] ?? "") ?? new Set();
-      for (const marker of markers) file.add(marker);
-      dirty.set(write[1] ?? "", file);
-    } else if (sync) {
-      const file = dirty.get(sync[1] ?? sync[2] ?? "");
-      for (const marker of file ?? []) durable.add(marker);
-      file?.clear();
-    } else if (read && markers[0] !== undefined) {
-      bySocket.set(read[1] ?? "", markers[0]);
-    }
+export class Account {
+  readonly #bySocket = new Map<string, string>();
+  readonly #dirty = new Map<string, Set<string>>();
+  readonly #durable = new Set<string>();
+  readonly #synced: string[] = [];
+  readonly #unsynced: string[] = [];
+
+  get verdicts(): Verdicts {
+    return { synced: this.#synced, unsynced: this.#unsynced };
   }
-  return { synced, unsynced };
+
+  hear(call: string): void {
+    const markers = call.match(MARKER) ?? [];
+    const reply = REPLY.exec(call);
+    const write = WRITE.exec(call);
+    const sync = SYNC.exec(call);
+    const read = READ.exec(call);
+    if (reply) this.#reply(reply[1] ?? "");
+    else if (write) this.#write(write[1] ?? "", markers);
+    else if (sync) this.#sync(sync[1] ?? sync[2] ?? "");
+    else if (read && markers[0] !== undefined) this.#bySocket.set(read[1] ?? "", markers[0]);
+  }
+
+  #reply(socket: string): void {
+    const marker = this.#bySocket.get(socket);
+    if (marker !== undefined) (this.#durable.has(marker) ? this.#synced : this.#unsynced).push(marker);
+  }
+
+  #write(file: string, markers: readonly string[]): void {
+    const dirty = this.#dirty.get(file) ?? new Set();
+    for (const marker of markers) dirty.add(marker);
+    this.#dirty.set(file, dirty);
+  }
+
+  #sync(file: string): void {
+    const dirty = this.#dirty.get(file);
+    for (const marker of dirty ?? []) this.#durable.add(marker);
+    dirty?.clear();
+  }
 }

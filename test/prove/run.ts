@@ -1,39 +1,68 @@
-/** `npm run prove -- NAME [--full]`: runs a proof programme; without a name it lists them. The last line says what was shown. */
+/** `npm run prove -- NAME [--full]`: runs a proof programme, `all` runs each; without a name it lists them. The last line says what was shown. */
 import { parseArgs } from "node:util";
 import { sidecar } from "../cli/sidecar-programme.ts";
 import { sends } from "../client/programme.ts";
+import { clockJumps } from "../clock/programme.ts";
+import { crash } from "../crash/programme.ts";
+import { diskFaults } from "../disk/programme.ts";
+import { durable } from "../durability/programme.ts";
 import { endToEnd } from "../end-to-end/programme.ts";
 import { forwarding } from "../forward/programme.ts";
+import { fuzz } from "../fuzz/programme.ts";
 import { leak } from "../leak/programme.ts";
 import { acrossMachines } from "../machines/programme.ts";
+import { mutants } from "../mutants/programme.ts";
 import { outages } from "../outages/programme.ts";
 import { postgres } from "../postgres/programme.ts";
+import { power } from "../power/programme.ts";
+import { races } from "../race/programme.ts";
 import { rotations } from "../rotation/programme.ts";
+import { simulation } from "../sim/programme.ts";
+import { syscall } from "../syscall/programme.ts";
+import { proveAll, proveApart } from "./all.ts";
 import type { Programme } from "./programme.ts";
 
 const PROGRAMMES: readonly Programme[] = [
+  clockJumps,
+  crash,
+  diskFaults,
+  durable,
   endToEnd,
   forwarding,
+  fuzz,
   leak,
   acrossMachines,
+  mutants,
   outages,
   postgres,
+  power,
+  races,
   rotations,
   sends,
   sidecar,
+  simulation,
+  syscall,
 ];
 
 const { values, positionals } = parseArgs({
   options: { full: { type: "boolean", default: false } },
   allowPositionals: true,
 });
-const programme = PROGRAMMES.find(({ name }) => name === positionals[0]);
-if (programme === undefined) {
-  console.error("usage: npm run prove -- NAME [--full]");
+const [wanted] = positionals;
+const programme = PROGRAMMES.find(({ name }) => name === wanted);
+if (programme !== undefined) await prove(programme);
+else if (wanted === "all") await proveEach();
+else {
+  console.error("usage: npm run prove -- NAME|all [--full]");
   for (const { name, what } of PROGRAMMES) console.error(`  ${name.padEnd(12)} ${what}`);
   process.exitCode = 2;
-} else {
-  await prove(programme);
+}
+
+async function proveEach(): Promise<void> {
+  const names = PROGRAMMES.map(({ name }) => name);
+  const flags = values.full ? ["--full"] : [];
+  const passed = await proveAll(names, (name) => proveApart(name, flags), console.log);
+  process.exitCode = passed === names.length ? 0 : 1;
 }
 
 async function prove({ name, run }: Programme): Promise<void> {

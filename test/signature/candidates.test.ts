@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { describe, expect, it } from "vitest";
-import { parseCandidates, type SignatureEncoding } from "../../src/signature/candidates.ts";
+import { parseCandidates, type SignatureEncoding, signatureEncodingOption } from "../../src/signature/candidates.ts";
 
 // 0xfb… makes "+" and "/" in base64, "-" and "_" in base64url.
 const bytes = Buffer.from(Array.from({ length: 32 }, (_, index) => (index % 2 === 0 ? 0xfb : 0xff - index)));
@@ -85,6 +85,12 @@ describe("parseCandidates()", () => {
     }
   });
 
+  it("takes a header of 512 characters at most, however much of it is space", () => {
+    const list = (length: number) => `${hex}${" ".repeat(length - 128)}${hex}`;
+    expect(parse(list(512))).toEqual([hex, hex]);
+    expect(parse(list(513))).toBeNull();
+  });
+
   it("pins the encoding, also within a list", () => {
     for (const [pinned, text] of [
       ["hex", hex],
@@ -97,5 +103,13 @@ describe("parseCandidates()", () => {
         expect(parse(`${text},${text}`, encoding)).toEqual(pinned === encoding ? [hex, hex] : null);
       }
     }
+  });
+});
+
+describe("signatureEncodingOption()", () => {
+  it("takes each encoding, and auto for none", () => {
+    const encodings = ["auto", "hex", "base64", "base64url"];
+    expect(encodings.map(signatureEncodingOption)).toEqual(encodings);
+    expect(signatureEncodingOption(undefined)).toBe("auto");
   });
 });

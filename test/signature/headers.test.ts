@@ -32,6 +32,15 @@ describe("readHeader()", () => {
     expect(readHeader({}, SIGNATURE_HEADER)).toBeUndefined();
   });
 
+  it("leaves a spelling out that has no value", () => {
+    expect(readHeader({ "X-Service-Signature": undefined }, SIGNATURE_HEADER)).toBeUndefined();
+    expect(readHeader({ "X-Service-Signature": [], "X-SERVICE-SIGNATURE": "a" }, SIGNATURE_HEADER)).toBe("a");
+  });
+
+  it("looks for no other spelling where there is the one that node:http writes", () => {
+    expect(readHeader({ "X-Service-Signature": "b", "x-service-signature": "a" }, SIGNATURE_HEADER)).toBe("a");
+  });
+
   it("takes a record with a header called get for a record", () => {
     expect(readHeader({ get: "x", "x-service-signature": "a" }, SIGNATURE_HEADER)).toBe("a");
   });

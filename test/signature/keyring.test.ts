@@ -91,6 +91,42 @@ describe("compileKeyring()", () => {
     expect(grants(keyring)).toEqual([["current any 0"], ["current any 1"], ["previous any 0"], ["next any 0"]]);
   });
 
+  it("orders the keys of both kinds together", () => {
+    const [a = "", b = "", c = "", d = ""] = numbered(4);
+    const keyring = compile({ inbound: { next: a, current: b }, delivery: { next: c, current: d } });
+    expect(grants(keyring)).toEqual([
+      ["current inbound 0"],
+      ["current delivery 0"],
+      ["next inbound 0"],
+      ["next delivery 0"],
+    ]);
+  });
+
+  it("takes a direction that says what its kind says", () => {
+    const inbound = { secret: SECRET, direction: "inbound" };
+    expect(grants(compile({ inbound, delivery: OTHER_SECRET }))).toEqual([
+      ["current inbound 0"],
+      ["current delivery 0"],
+    ]);
+  });
+
+  it("takes base64 with and without its padding, and nothing behind it (DLV-14)", () => {
+    for (const bytes of [16, 17, 18]) {
+      const secret = Buffer.alloc(bytes, 0xfb).toString("base64");
+      for (const each of [secret, secret.replace(/=+$/, "")]) {
+        expect(compile({ secret: each, encoding: "base64" }).keys).toHaveLength(1);
+      }
+    }
+    const split = `${"AAAA".repeat(6)}=${"AAAA".repeat(6)}`;
+    expect(() => compile({ secret: split, encoding: "base64" })).toThrow(/not valid base64/);
+  });
+
+  it("takes the earliest end there can be, in 2001", () => {
+    const previous = { secret: OTHER_SECRET, validUntil: 1e12 };
+    expect(compile({ current: SECRET, previous }).warnings).toEqual([expect.stringContaining("has ended")]);
+    expect(() => compile({ current: SECRET, previous: { ...previous, validUntil: 1e12 - 1 } })).toThrow(/not seconds/);
+  });
+
   it("gives each kind its direction (RCV-8)", () => {
     const keyring = compile({ inbound: SECRET, delivery: { current: OTHER_SECRET } });
     expect(grants(keyring)).toEqual([["current inbound 0"], ["current delivery 0"]]);
@@ -149,6 +185,30 @@ describe("compileKeyring()", () => {
     ],
   ])("warns of %s", (_, keyring, message) => {
     expect(compile(keyring).warnings).toEqual([expect.stringMatching(message)]);
+  });
+
+  it("warns of no previous secret that is replaced where it was", () => {
+    const validUntil = NOW + 1;
+    const warnings = (keyring: unknown) => compile(keyring).warnings;
+    const previous = { secret: OTHER_SECRET, validUntil };
+    expect(warnings({ current: SECRET, previous })).toEqual([]);
+    expect(warnings({ current: SECRET, previous, next: OTHER_SECRET })).toEqual([]);
+    expect(warnings({ inbound: { current: SECRET, previous }, delivery: OTHER_SECRET })).toEqual([]);
+    const [a, b] = ["a", "b"].map((apiClientId) => ({ secret: `${SECRET}-${apiClientId}`, apiClientId }));
+    const moved = { ...a, apiClientId: "b", validUntil };
+    expect(warnings({ current: [a, b], previous: moved })).toEqual([expect.stringContaining("Two API clients share")]);
+  });
+
+  it("keeps the version of a set from release to release: processes tell each other", () => {
+    const previous = { secret: OTHER_SECRET, validUntil: NOW + 1 };
+    const sets = [SECRET, { current: SECRET, previous }, { inbound: "dangerouslyUnsigned", delivery: SECRET }];
+    expect(sets.map((set) => compile(set).version)).toMatchInlineSnapshot(`
+      [
+        "76cb2ae8037b7a9f",
+        "e1a90c5bec758bbf",
+        "21b6b76b5c67e76f",
+      ]
+    `);
   });
 
   it("names the set by a version that changes with it and is not a plain hash of a secret", () => {

@@ -2,7 +2,7 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { SetupError, StoreError } from "../../src/errors.ts";
-import { checkSlots, slotsFromText, slotsToText } from "../../src/signature/secret-slots.ts";
+import { checkKind, checkRevision, checkSlots, slotsFromText, slotsToText } from "../../src/signature/secret-slots.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 
 const FULL = {
@@ -60,6 +60,16 @@ describe("slotsFromText()", () => {
     expect(slotsFromText(slotsToText(FULL), ORIGIN)).toEqual(FULL);
   });
 
+  it("is one line of JSON with the number of its format", () => {
+    expect(JSON.parse(slotsToText(FULL))).toEqual({ oncehook: 1, ...FULL });
+    expect(slotsToText(FULL)).not.toContain("\n");
+  });
+
+  it("keeps that the service had no secret, whatever is current now", () => {
+    const slots = { ...FULL, next: { ...FULL.next, hadSecret: false } };
+    expect(slotsFromText(slotsToText(slots), ORIGIN)).toEqual(slots);
+  });
+
   it("reads texts of before rotatedAt and hadSecret were kept", () => {
     const next = { secret: FULL.next.secret, since: NOW, rotatedAtBefore: null };
     const old = (current: string | null) => JSON.stringify({ oncehook: 1, current, previous: [], next });
@@ -81,20 +91,27 @@ describe("slotsFromText()", () => {
   });
 
   it.each([
-    ["a plain secret", SECRET],
-    ["JSON of something else", JSON.stringify({ password: SECRET })],
-    ["a later format", slotsToText(FULL).replace('"oncehook":1', '"oncehook":2')],
-    ["null", "null"],
-    ["a cut text", slotsToText(FULL).slice(0, -10)],
+    ["a plain secret", () => SECRET],
+    ["JSON of something else", () => JSON.stringify({ password: SECRET })],
+    ["a later format", () => slotsToText(FULL).replace('"oncehook":1', '"oncehook":2')],
+    ["null", () => "null"],
+    ["a cut text", () => slotsToText(FULL).slice(0, -10)],
   ])("refuses %s as unreadable, and shows nothing of it", (_, text) => {
     let refused: unknown;
     try {
-      slotsFromText(text, ORIGIN);
+      slotsFromText(text(), ORIGIN);
     } catch (error) {
       refused = error;
     }
     expect(refused).toBeInstanceOf(StoreError);
     expect(refused).toMatchObject({ code: "secret_unreadable", message: expect.stringContaining("the store") });
     expect(inspect(refused, { depth: 9 })).not.toContain(SECRET.slice(0, 8));
+  });
+});
+
+describe("checkKind() and checkRevision()", () => {
+  it("take what there is", () => {
+    for (const kind of ["inbound", "delivery"]) expect(checkKind(kind)).toBeUndefined();
+    for (const revision of [0, 1, Number.MAX_SAFE_INTEGER]) expect(checkRevision(revision)).toBeUndefined();
   });
 });

@@ -116,6 +116,11 @@ describe("storedKeyring()", () => {
     expect((await compiled({ delivery }, NOW - 5 * MINUTE)).version).toBe(version);
   });
 
+  it("takes the latest end that is plausible as it is (RCV-9)", async () => {
+    const delivery = { current: SECRET, previous: [{ secret: OTHER_SECRET, validUntil: NOW + 8 * DAY }] };
+    expect((await compiled({ delivery })).keys[1]?.validUntil).toBe(NOW + 8 * DAY);
+  });
+
   it("passes on what the store rejects with", async () => {
     const failure = new Error("down");
     await expect(storedKeyring({ ...memorySecrets(), read: () => Promise.reject(failure) }, NOW)).rejects.toBe(failure);

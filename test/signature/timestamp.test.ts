@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { checkAge, DEFAULT_TOLERANCE, parseTimestamp, toleranceOption } from "../../src/signature/timestamp.ts";
+import {
+  checkAge,
+  DEFAULT_TOLERANCE,
+  parseTimestamp,
+  timestampFormatOption,
+  toleranceOption,
+} from "../../src/signature/timestamp.ts";
 
 const digits = "17600000000000000";
 const arabicIndic = "١٧٦٠٠٠٠٠٠٠";
@@ -101,6 +107,12 @@ describe("checkAge()", () => {
     const tolerance = { pastMs: 90 * 60_000, futureMs: 300_000 };
     expect(checkAge(now - 81 * 60_000, now, tolerance)).toBeNull();
     expect(checkAge(now - 91 * 60_000, now, tolerance)).toBe("timestamp_too_old");
+  });
+});
+
+describe("timestampFormatOption()", () => {
+  it("takes each format, a function, and nothing", () => {
+    for (const format of ["auto", "s", "ms", () => 0, undefined]) expect(timestampFormatOption(format)).toBeUndefined();
   });
 });
 

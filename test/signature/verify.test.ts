@@ -199,6 +199,34 @@ describe("verifySignature()", () => {
     expect(code(verify({ ...notJson, secrets: client }))).toBe("ok");
   });
 
+  it("reads the fields that a scope is about from any kind of bytes, and refuses nothing for a body without them", () => {
+    const signed = (text: string) => ({ headers: signPayload({ body: text, secret: SECRET, timestamp: NOW }) });
+    const secrets = { inbound: SECRET, delivery: OTHER_SECRET };
+    const outbound = '{"direction":"outbound"}';
+    // As fetch gives them: no Buffer.
+    const plain = new TextEncoder().encode(outbound);
+    expect(code(verify({ ...signed(outbound), body: plain, secrets }))).toBe("signature_mismatch");
+    for (const text of ["null", "5", '"x"', "[]", "true"]) {
+      expect(code(verify({ ...signed(text), body: text, secrets }))).toBe("ok");
+    }
+  });
+
+  it("goes on reading headers as before when one option is given", () => {
+    expect(code(verify({ toleranceMs: 1_000 }))).toBe("ok");
+    expect(code(verify({ toleranceMs: { futureMs: 1 } }))).toBe("ok");
+    expect(code(verify({ encoding: "auto" }))).toBe("ok");
+    expect(code(verify({ timestampFormat: "auto", toleranceMs: 1 }))).toBe("ok");
+  });
+
+  it("keeps a keyring by identity, however many others come after it", () => {
+    const secrets = { current: SECRET };
+    expect(code(verify({ secrets }))).toBe("ok");
+    secrets.current = OTHER_SECRET;
+    for (let index = 0; index < 40; index++) verify({ secrets: `${SECRET}-identity-${index}` });
+    expect(code(verify({ secrets }))).toBe("ok");
+    expect(code(verify({ secrets: { current: OTHER_SECRET } }))).toBe("signature_mismatch");
+  });
+
   it("never accepts an unsigned request, even of an unsigned kind", () => {
     const secrets = { inbound: "dangerouslyUnsigned", delivery: SECRET };
     expect(code(verify({ headers: {}, secrets, body: '{"direction":"inbound"}' }))).toBe("missing_timestamp");

@@ -37,17 +37,20 @@ export function prune(moment: MemoryMoment, policy: PrunePolicy): PruneResult {
 
 function hasOldBody(event: LaneEvent, policy: PrunePolicy, cutOff: number): boolean {
   if (!event.hasBody || event.finishedAt === null) return false;
-  if (event.state === "late" || event.state === "discarded") return event.finishedAt < cutOff - policy.otherBodiesMs;
+  if (event.state === "late" || event.state === "discarded") return lastTimeOf(event) < cutOff - policy.otherBodiesMs;
   if (event.state !== "done") return false;
   const age = event.outcome === "handled" ? policy.handledBodiesMs : policy.otherBodiesMs;
-  return event.finishedAt < cutOff - age;
+  return lastTimeOf(event) < cutOff - age;
 }
 
-/** An identity is kept as long as the service might repeat it, counted from the later of its two times. */
 function isOld(event: LaneEvent, policy: PrunePolicy, cutOff: number): boolean {
   if (event.finishedAt === null) return false;
-  if (event.state === "dead") return event.finishedAt < cutOff - policy.deadMs;
-  return Math.max(event.acceptedAt, event.finishedAt) < cutOff - policy.identitiesMs;
+  return lastTimeOf(event) < cutOff - (event.state === "dead" ? policy.deadMs : policy.identitiesMs);
+}
+
+/** The service might repeat it since it was accepted, and it may have ended while the clock was set back. */
+function lastTimeOf({ acceptedAt, finishedAt }: LaneEvent): number {
+  return Math.max(acceptedAt, finishedAt ?? acceptedAt);
 }
 
 function isOldRow(row: MemoryQuarantine, policy: PrunePolicy, cutOff: number): boolean {

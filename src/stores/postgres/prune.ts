@@ -7,7 +7,7 @@ import type { Session } from "./session.ts";
 import { TallySheet } from "./tally.ts";
 
 const PRUNABLE = `select id, lane, keep, finished from {}.event
-  where keep = $1::smallint and finished < $2::bigint and accepted < $3::bigint order by finished limit $4::int`;
+  where keep = $1::smallint and finished < $2::bigint and accepted < $2::bigint order by finished limit $3::int`;
 /** An event changes under its lane's lock alone: first the lanes, then another look. Those that others hold wait for the next time. */
 const LOCK_LANES = "select id from {}.lane where id = any($1::bigint[]) order by id for update skip locked";
 const STILL = "select id, lane, keep, finished from {}.event where id = any($1::bigint[]) and lane = any($2::bigint[])";
@@ -22,7 +22,6 @@ const REMOVE_GAPS = "delete from {}.gap where lane = any($1::bigint[])";
 const OLD_ROWS = `select id, state, bytes from {}.quarantine
   where accepted < $1::bigint and (state = 0) = $2::boolean order by accepted limit $3::int for update skip locked`;
 const REMOVE_ROWS = "delete from {}.quarantine where id = any($1::bigint[])";
-const ALWAYS = Number.MAX_SAFE_INTEGER;
 
 interface PrunableRow {
   readonly id: number;
@@ -74,7 +73,6 @@ async function pruneBodies(inbox: OpenInbox, session: Session, policy: PrunePoli
   return { count: ids.length, more };
 }
 
-/** An identity is kept as long as the service might repeat it, counted from the later of its two times. */
 async function pruneEvents(
   inbox: OpenInbox,
   session: Session,
@@ -83,7 +81,7 @@ async function pruneEvents(
   const cutOff = await cutOffOf(inbox, session);
   const old = cutOff - policy.identitiesMs;
   const finished = [KEEP.identity, KEEP.handled, KEEP.other].map(
-    (keep) => (limit: number) => prunable(session, { keep, before: old, accepted: old, limit }),
+    (keep) => (limit: number) => prunable(session, { keep, before: old, limit }),
   );
   const { rows, more } = await takeEvents(session, policy.batch, [
     ...finished,
@@ -130,18 +128,13 @@ async function pruneQuarantined(inbox: OpenInbox, session: Session, policy: Prun
 
 interface Prunable {
   readonly keep: number;
-  /** Finished before. */
   readonly before: number;
-  /** Accepted before. */
-  readonly accepted?: number;
   readonly limit: number;
 }
 
-function prunable(
-  session: Session,
-  { keep, before, accepted = ALWAYS, limit }: Prunable,
-): Promise<readonly PrunableRow[]> {
-  return session.rows<PrunableRow>("prunable", PRUNABLE, [keep, before, accepted, limit]);
+/** By the later of its two times: the service might repeat it since, and it may have ended while the clock was set back. */
+function prunable(session: Session, { keep, before, limit }: Prunable): Promise<readonly PrunableRow[]> {
+  return session.rows<PrunableRow>("prunable", PRUNABLE, [keep, before, limit]);
 }
 
 /** A batch of events in lanes that are locked now; what has changed since it was found is left out. */

@@ -8,7 +8,7 @@ import { untilFree } from "./writer.ts";
 
 /** By the index of finished events; also what the test of query plans explains. */
 export const PRUNABLE =
-  "select id, lane, keep, accepted from oncehook_event where keep is not null and keep = ? and finished < ? order by finished limit ?";
+  "select id, lane, keep from oncehook_event where keep is not null and keep = ? and finished < ? and accepted < ? order by finished limit ?";
 
 /** Pages given back at most after one prune: a short lock. */
 const VACUUM_PAGES = 1000;
@@ -19,7 +19,6 @@ interface PrunableRow {
   readonly id: number;
   readonly lane: number;
   readonly keep: number;
-  readonly accepted: number;
 }
 
 /** One kind of rows: those taken in this batch, and whether there are others. */
@@ -71,7 +70,6 @@ function pruneBodies(work: Work, policy: PrunePolicy): Batch<PrunableRow> {
   return batch;
 }
 
-/** An identity is kept as long as the service might repeat it, counted from the later of its two times. */
 function pruneEvents(work: Work, policy: PrunePolicy): Batch<PrunableRow> & { readonly lanes: number } {
   const cutOff = cutOffOf(work);
   const old = cutOff - policy.identitiesMs;
@@ -79,7 +77,7 @@ function pruneEvents(work: Work, policy: PrunePolicy): Batch<PrunableRow> & { re
     (keep) => (limit: number) => prunable(work, keep, old, limit),
   );
   const batch = takeBatch(policy.batch, [
-    ...finished.map((read) => (limit: number) => read(limit).filter(({ accepted }) => accepted < old)),
+    ...finished,
     (limit) => prunable(work, KEEP.dead, cutOff - policy.deadMs, limit),
   ]);
   const tables = ["body", "conflict", "attempt"].map((table) =>
@@ -136,8 +134,9 @@ function pruneQuarantined(work: Work, policy: PrunePolicy): Batch<OldRow> {
   return batch;
 }
 
+/** By the later of its two times: the service might repeat it since, and it may have ended while the clock was set back. */
 function prunable(work: Work, keep: number, before: number, limit: number): PrunableRow[] {
-  return work.db.prepare(PRUNABLE).all(keep, before, limit) as PrunableRow[];
+  return work.db.prepare(PRUNABLE).all(keep, before, before, limit) as PrunableRow[];
 }
 
 /** The first `size` rows of the sources together, and whether they hold more. */

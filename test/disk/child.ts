@@ -1,0 +1,50 @@
+/** The process whose disk or clock goes wrong: receives over HTTP on a SQLite file, handles with effects, and tells how long it stood still. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { nodeWebhook } from "../../adapters/node.ts";
+import { createReceiver } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { TEST_SECRET } from "../../src/testing/index.ts";
+import { answeringFirst } from "../crash/flaws.ts";
+import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
+import type { SubjectOptions } from "./subject.ts";
+
+const LOOK_EVERY_MS = 5;
+
+const { path, busyTimeoutMs, answersFirst } = JSON.parse(process.argv[2] ?? "{}") as SubjectOptions;
+const store = sqliteStore(path, { onOpen: makeEffectTable, busyTimeoutMs, minFreeBytes: 0 });
+const receiver = createReceiver({ secrets: TEST_SECRET, store, logger: silentLogger, maxAttempts: 100 });
+receiver
+  .onAny((event, ctx) => ctx.commit((db) => writeEffect(db, event, ctx)))
+  .onLate((event, ctx) => ctx.commit((db) => writeEffect(db, event, ctx)));
+
+/** The longest that the event loop stood still since it was asked last, ms. */
+let longestStallMs = 0;
+let lookedAt = performance.now();
+setInterval(() => {
+  const now = performance.now();
+  longestStallMs = Math.max(longestStallMs, now - lookedAt - LOOK_EVERY_MS);
+  lookedAt = now;
+}, LOOK_EVERY_MS);
+
+const tell = (message: object) => void process.send?.(message, undefined, undefined, () => {});
+process.on("message", async ({ id, kind }: { readonly id: number; readonly kind: "stall" | "stop" }) => {
+  if (kind === "stall") {
+    tell({ id, stallMs: Math.round(longestStallMs) });
+    longestStallMs = 0;
+    return;
+  }
+  const closed = new Promise((resolve) => server.close(resolve));
+  server.closeAllConnections();
+  await closed;
+  await receiver.stop();
+  process.exit(0);
+});
+process.on("disconnect", () => process.exit(1));
+
+await receiver.start();
+const listener = answersFirst ? answeringFirst(receiver) : nodeWebhook(receiver);
+const server = createServer(listener).listen(0, "127.0.0.1", () => {
+  tell({ id: 0, port: (server.address() as AddressInfo).port });
+});

@@ -1,0 +1,45 @@
+/** `npm run prove -- disk`: a full disk, I/O errors, a disk that takes no writes and a foreign lock, under load. */
+import { breachCounts, breachLines } from "../prove/history.ts";
+import type { Programme, Proof, Terms } from "../prove/programme.ts";
+import { FAULTS } from "./faults.ts";
+import { type Outcome, shortcomings, throughWindows } from "./window.ts";
+
+const SHORT = 1;
+const FULL = 20;
+const MOST_STALL_MS = 250;
+
+export const diskFaults: Programme = {
+  name: "disk",
+  what: "a disk that fails is answered with 503 and nothing else, nothing acknowledged is lost, and all goes on by itself within 5 s",
+  async run({ full, say }: Terms): Promise<Proof> {
+    const problems: string[] = [];
+    let windows = 0;
+    for (const fault of FAULTS) {
+      const reason = fault.missing();
+      if (reason !== null) {
+        say(`${fault.name.padEnd(15)} left out: ${reason}`);
+        continue;
+      }
+      const outcome = await throughWindows(fault, full ? FULL : SHORT);
+      windows += outcome.windows.length;
+      say(`${fault.name.padEnd(15)} ${lineOf(outcome)}`);
+      const found = [...breachLines(outcome.breaches), ...shortcomings(outcome, full ? MOST_STALL_MS : null)];
+      problems.push(...found.map((problem) => `${fault.name}: ${problem}`));
+    }
+    const control = FAULTS.find(({ name }) => name === "foreign lock");
+    if (control !== undefined) {
+      const careless = await throughWindows(control, 1, true);
+      say(`${"answers first".padEnd(15)} ${lineOf(careless)}`);
+      const isSeen = careless.breaches.some(({ kind }) => kind === "lost");
+      if (!isSeen) problems.push("answers before the commit were not seen to lose anything");
+    }
+    return { count: windows, unit: `windows of ${FAULTS.length} faults`, problems };
+  },
+};
+
+function lineOf({ windows, breaches, acknowledged }: Outcome): string {
+  const most = (pick: (window: Outcome["windows"][number]) => number) => Math.max(...windows.map(pick));
+  const refused = windows.reduce((sum, window) => sum + window.refused, 0);
+  const times = `recovered within ${most(({ recoveredMs }) => recoveredMs)} ms, longest stall ${most(({ stallMs }) => stallMs)} ms`;
+  return `${acknowledged} acknowledged, ${refused} refused in ${windows.length} windows, ${times}: ${breachCounts(breaches)}`;
+}

@@ -1,0 +1,54 @@
+/** What is mutated, which tests have to notice, and how many of the mutants. */
+
+export interface Room {
+  readonly name: string;
+  /** Patterns of sources, from the root of the repository. */
+  readonly sources: readonly string[];
+  /** Patterns of its own tests: narrow, because each mutant is one run. */
+  readonly tests: readonly string[];
+  /** Percent of the mutants that have no written reason to live. */
+  readonly least: number;
+}
+
+export const SIGNATURE: Room = {
+  name: "signature",
+  sources: ["src/signature/**/*.ts"],
+  tests: ["test/signature/**/*.test.ts"],
+  least: 100,
+};
+
+export const OTHER_ROOMS: readonly Room[] = [
+  { name: "events", sources: ["src/events/**/*.ts"], tests: ["test/events/**/*.test.ts"], least: 95 },
+  {
+    name: "inbox",
+    sources: ["src/inbox/**/*.ts"],
+    tests: ["test/inbox/**/*.test.ts", "test/stores/memory.test.ts"],
+    least: 95,
+  },
+  {
+    name: "receiver",
+    sources: ["src/receiver/**/*.ts"],
+    tests: ["test/receiver/**/*.test.ts"],
+    least: 90,
+  },
+  {
+    name: "internal",
+    sources: ["src/internal/**/*.ts", "src/errors.ts"],
+    tests: ["test/internal/**/*.test.ts"],
+    least: 90,
+  },
+  {
+    name: "adapters",
+    sources: ["adapters/**/*.ts"],
+    tests: ["test/adapters/**/*.test.ts"],
+    least: 90,
+  },
+];
+
+/** Sources of a room that its tests are not shown, so that mutants must survive. */
+export const CONTROL: Room = {
+  name: "control",
+  sources: ["src/signature/scope.ts"],
+  tests: ["test/signature/sign.test.ts"],
+  least: 100,
+};

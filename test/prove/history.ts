@@ -1,0 +1,204 @@
+/** The history checker of all proof programmes: what was sent, acknowledged, handled and stored, against what the package promises. */
+
+/** An event, by what names it. */
+export interface EventName {
+  /** Hex, as `ctx.identity`; for a quarantined body whatever names it. */
+  readonly identity: string;
+  readonly messageId: string;
+  /** 0 for an event that has no place in a sequence. */
+  readonly sequence: number;
+}
+
+/** What a handler wrote through `ctx.commit`: a row in the transaction of its event's completion. */
+export interface HandledEffect extends EventName {
+  readonly attempt: number;
+  /** `ctx.outOfOrder`, or handed to `onLate`. */
+  readonly late: boolean;
+  /** `ctx.replay`. */
+  readonly replay: boolean;
+  /** What the sender hid in the body, to know it again; the identity if it hid nothing. */
+  readonly marker?: string;
+}
+
+/** An event or a quarantined body as the inbox has it. */
+export interface StoredEvent extends EventName {
+  /** One of `ENDS`, or `pending`. */
+  readonly state: string;
+  /** How often it was handed out. */
+  readonly attempts: number;
+  readonly marker?: string;
+}
+
+/** All that is known of a run. */
+export interface History {
+  /** Identities of what was sent with a good signature, acknowledged or not. */
+  readonly sent: Iterable<string>;
+  /** Markers, or identities, of what was sent without one. */
+  readonly forged: Iterable<string>;
+  /** Identities that were answered with 2xx. */
+  readonly acknowledged: Iterable<string>;
+  /** Identities that an operator replayed, once for each act. */
+  readonly replayed: Iterable<string>;
+  /** Identities past their retention: their rows may be gone. Default none. */
+  readonly pruned?: Iterable<string>;
+  /** In the order in which they were committed. */
+  readonly effects: readonly HandledEffect[];
+  readonly stored: readonly StoredEvent[];
+  /** `running` while events may be pending, as after a kill; `ended` when everything had its time. */
+  readonly moment: "running" | "ended";
+  /** Whether handlers write an effect for each event, so that one which is handled without it is half done. */
+  readonly everyHandlerWrites: boolean;
+}
+
+export const BREACHES = {
+  lost: "acknowledged and not stored",
+  "stored twice": "in two rows",
+  stateless: "stored in none of the states",
+  unsettled: "neither handled nor visible as anything else at the end",
+  double: "in effect more often than once and once for each replay",
+  "half done": "handled without its effect, or in effect without being handled",
+  stale: "in effect by an attempt that was not its last",
+  inversion: "in effect after a later event of its message, flagged neither late nor replay",
+  phantom: "in effect, stored or acknowledged, and never sent",
+  forged: "in effect, stored or acknowledged, and signed by nobody",
+} as const;
+
+export type BreachKind = keyof typeof BREACHES;
+
+export interface Breach {
+  readonly kind: BreachKind;
+  /** Names the event. */
+  readonly event: string;
+}
+
+/** The ends that an accepted event is visible in (I10). */
+const ENDS: readonly string[] = ["handled", "unhandled", "late", "dead", "discarded", "quarantined"];
+
+/** Every breach; none is what is hoped for. Whether there was enough to look at is for the caller to say. */
+export function breachesOf(history: History): readonly Breach[] {
+  return [
+    ...lost(history),
+    ...amiss(history),
+    ...doubles(history),
+    ...halves(history),
+    ...inversions(history.effects),
+    ...unsent(history),
+  ];
+}
+
+/** One line for each breach, the first 20 of each kind. */
+export function breachLines(breaches: readonly Breach[]): string[] {
+  return [...byKind(breaches)].flatMap(([kind, found]) =>
+    found.slice(0, 20).map(({ event }) => `${kind}: ${event} (${BREACHES[kind]})`),
+  );
+}
+
+/** The counts in words: `no breach`, or how many of each kind. */
+export function breachCounts(breaches: readonly Breach[]): string {
+  if (breaches.length === 0) return "no breach";
+  return [...byKind(breaches)].map(([kind, found]) => `${found.length} ${kind}`).join(", ");
+}
+
+/** The state that a record of the inbox is visible in: `handled` and `unhandled` are both `done`. */
+export function endOf({ state, outcome }: { readonly state: string; readonly outcome: string | null }): string {
+  return state === "done" && outcome !== null ? outcome : state;
+}
+
+function* lost({ acknowledged, stored, pruned = [] }: History): Iterable<Breach> {
+  const kept = new Set(pruned);
+  for (const { identity } of stored) kept.add(identity);
+  for (const identity of new Set(acknowledged)) if (!kept.has(identity)) yield { kind: "lost", event: identity };
+}
+
+/** Rows that are wrong by themselves. */
+function* amiss({ stored, moment }: History): Iterable<Breach> {
+  const seen = new Set<string>();
+  for (const row of stored) {
+    if (seen.has(row.identity)) yield { kind: "stored twice", event: nameOf(row) };
+    seen.add(row.identity);
+    if (row.state === "pending") {
+      if (moment === "ended") yield { kind: "unsettled", event: nameOf(row) };
+    } else if (!ENDS.includes(row.state)) yield { kind: "stateless", event: `${nameOf(row)} is ${row.state}` };
+  }
+}
+
+function* doubles({ effects, replayed }: History): Iterable<Breach> {
+  const replaysLeft = counted(replayed);
+  const ordinary = new Set<string>();
+  for (const effect of effects) {
+    const { identity, replay, attempt } = effect;
+    const replays = replaysLeft.get(identity) ?? 0;
+    if (replay ? replays === 0 : ordinary.has(identity)) {
+      yield { kind: "double", event: `${nameOf(effect)} attempt ${attempt}` };
+    }
+    if (replay) replaysLeft.set(identity, replays - 1);
+    else ordinary.add(identity);
+  }
+}
+
+/** Effects and completions are one transaction, so neither is without the other; and the attempt is the one that holds the lease. */
+function* halves({ effects, stored, replayed, everyHandlerWrites, pruned = [] }: History): Iterable<Breach> {
+  const inEffect = new Set(effects.map(({ identity }) => identity));
+  const rows = new Map(stored.map((row) => [row.identity, row]));
+  const again = new Set(replayed);
+  const gone = new Set(pruned);
+  for (const row of stored) {
+    const isWithoutEffect = everyHandlerWrites && row.state === "handled" && !inEffect.has(row.identity);
+    if (isWithoutEffect) yield { kind: "half done", event: `${nameOf(row)} has no effect` };
+  }
+  for (const effect of effects) {
+    const row = rows.get(effect.identity);
+    // A replay counts its attempts anew, and may be under way.
+    if (again.has(effect.identity) || (row === undefined && gone.has(effect.identity))) continue;
+    if (row?.state !== "handled") {
+      yield { kind: "half done", event: `${nameOf(effect)} is ${row?.state ?? "not stored"}` };
+    } else if (row.attempts !== effect.attempt) {
+      yield { kind: "stale", event: `${nameOf(effect)} attempt ${effect.attempt} of ${row.attempts}` };
+    }
+  }
+}
+
+function* inversions(effects: readonly HandledEffect[]): Iterable<Breach> {
+  const highest = new Map<string, number>();
+  for (const effect of effects) {
+    const { messageId, sequence, late, replay } = effect;
+    const before = highest.get(messageId) ?? 0;
+    if (sequence < before && !late && !replay) {
+      yield { kind: "inversion", event: `${nameOf(effect)} after ${before}` };
+    }
+    // A replay takes no place in the sequence: what comes after one asked for ahead of its turn is not late.
+    if (!replay && sequence > before) highest.set(messageId, sequence);
+  }
+}
+
+function* unsent({ sent, forged, acknowledged, effects, stored }: History): Iterable<Breach> {
+  const known = new Set(sent);
+  const nobodys = new Set(forged);
+  const seen = [
+    ...stored.map((row) => ({ ...row, event: `${nameOf(row)} is stored` })),
+    ...effects.map((effect) => ({ ...effect, event: `${nameOf(effect)} is in effect` })),
+    ...[...new Set(acknowledged)].map((identity) => ({ identity, event: `${identity} is acknowledged` })),
+  ] as readonly { readonly identity: string; readonly marker?: string; readonly event: string }[];
+  for (const { identity, marker, event } of seen) {
+    if (nobodys.has(identity) || (marker !== undefined && nobodys.has(marker))) yield { kind: "forged", event };
+    else if (!known.has(identity)) yield { kind: "phantom", event };
+  }
+}
+
+function counted(names: Iterable<string>): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return counts;
+}
+
+function byKind(breaches: readonly Breach[]): Map<BreachKind, Breach[]> {
+  const kinds = new Map<BreachKind, Breach[]>();
+  for (const breach of breaches) {
+    const found = kinds.get(breach.kind);
+    if (found === undefined) kinds.set(breach.kind, [breach]);
+    else found.push(breach);
+  }
+  return kinds;
+}
+
+const nameOf = ({ identity, messageId, sequence }: EventName) => `${messageId} ${sequence} (${identity.slice(0, 12)})`;

@@ -1,0 +1,113 @@
+/** What the history checker asks of an inbox on SQLite: the table that handlers write, and what a file tells at the end or after a kill. */
+import { copyFileSync, existsSync, rmSync } from "node:fs";
+import Database from "better-sqlite3";
+import { identityOf } from "../../src/events/identity.ts";
+import type { HandlerContext, WebhookEvent } from "../../src/index.ts";
+import { outcomeWord, stateWord, tagWord } from "../../src/stores/codes.ts";
+import type { SqliteDatabase } from "../../src/stores/sqlite.ts";
+import { endOf, type HandledEffect, type StoredEvent } from "./history.ts";
+
+/** For `onOpen` of the store. */
+export function makeEffectTable(db: SqliteDatabase): void {
+  db.exec(`create table if not exists effect (id integer primary key autoincrement, identity text, message text,
+    sequence integer, attempt integer, late integer, replay integer)`);
+}
+
+/** The one effect of an event, to be called in `ctx.commit`. */
+export function writeEffect<Tx>(db: SqliteDatabase, event: WebhookEvent, ctx: HandlerContext<Tx>): void {
+  const sequence = "sequence" in event && typeof event.sequence === "number" ? event.sequence : 0;
+  db.prepare("insert into effect (identity, message, sequence, attempt, late, replay) values (?, ?, ?, ?, ?, ?)").run(
+    ctx.identity,
+    ctx.meta.lane.messageId,
+    sequence,
+    ctx.attempt,
+    Number(ctx.outOfOrder),
+    Number(ctx.replay),
+  );
+}
+
+/** What an inbox file holds. */
+export interface Contents {
+  readonly effects: readonly HandledEffect[];
+  readonly stored: readonly StoredEvent[];
+  /** `ok`, by SQLite's own check of the file. */
+  readonly integrity: string;
+}
+
+interface EventRow {
+  readonly client: string;
+  readonly tag: number;
+  readonly message: string;
+  readonly sequence: number;
+  readonly kind: string;
+  readonly state: number;
+  readonly outcome: number | null;
+  readonly attempts: number;
+}
+
+interface EffectRow {
+  readonly identity: string;
+  readonly message: string;
+  readonly sequence: number;
+  readonly attempt: number;
+  readonly late: number;
+  readonly replay: number;
+}
+
+/** Reads the file at `path`, which nobody else has open: opening it after a crash mends it as a restart would. */
+export function contentsOf(path: string): Contents {
+  const db = new Database(path, { fileMustExist: true });
+  try {
+    return { effects: effectsIn(db), stored: storedIn(db), integrity: integrityOf(db) };
+  } finally {
+    db.close();
+  }
+}
+
+/** Reads the file as a crash left it, from a copy at `copyPath`, so that the restart mends the file itself. */
+export function contentsAsLeft(path: string, copyPath: string): Contents {
+  copyInbox(path, copyPath);
+  return contentsOf(copyPath);
+}
+
+/** The file and its log; what SQLite shares between processes is made anew at open. */
+function copyInbox(from: string, to: string): void {
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(`${to}${suffix}`, { force: true });
+  for (const suffix of ["", "-wal"])
+    if (existsSync(`${from}${suffix}`)) copyFileSync(`${from}${suffix}`, `${to}${suffix}`);
+}
+
+function storedIn(db: SqliteDatabase): readonly StoredEvent[] {
+  if (!has(db, "oncehook_event")) return [];
+  const rows = db
+    .prepare(
+      `select c.name as client, l.tag, l.message, e.seq as sequence, k.name as kind, e.state, e.outcome, e.attempts
+       from oncehook_event e join oncehook_lane l on l.id = e.lane join oncehook_client c on c.id = l.client
+       join oncehook_kind k on k.id = e.kind`,
+    )
+    .all() as EventRow[];
+  return rows.map(({ client, tag, message, sequence, kind, state, outcome, attempts }) => ({
+    identity: identityOf({ apiClientId: client, tag: tagWord(tag), messageId: message }, sequence, kind),
+    messageId: message,
+    sequence,
+    state: endOf({ state: stateWord(state), outcome: outcomeWord(outcome) }),
+    attempts,
+  }));
+}
+
+function effectsIn(db: SqliteDatabase): readonly HandledEffect[] {
+  if (!has(db, "effect")) return [];
+  const rows = db.prepare("select * from effect order by id").all() as EffectRow[];
+  return rows.map(({ identity, message, sequence, attempt, late, replay }) => ({
+    ...{ identity, messageId: message, sequence, attempt },
+    ...{ late: late === 1, replay: replay === 1 },
+  }));
+}
+
+function has(db: SqliteDatabase, table: string): boolean {
+  return db.prepare("select 1 from sqlite_master where type = 'table' and name = ?").get(table) !== undefined;
+}
+
+function integrityOf(db: SqliteDatabase): string {
+  return String(db.pragma("integrity_check", { simple: true }));
+}

@@ -1,0 +1,81 @@
+/** A process that receives over HTTP on an inbox that others share; or a naive one, which looks whether it knows an event and then inserts it. */
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setImmediate } from "node:timers/promises";
+import Database from "better-sqlite3";
+import { nodeWebhook } from "../../adapters/node.ts";
+import { createReceiver, eventIdentity, type KnownEvent } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { postgresStore } from "../../src/stores/postgres.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { TEST_SECRET } from "../../src/testing/index.ts";
+import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
+import type { RacerOptions } from "./racers.ts";
+
+const { place, naive } = JSON.parse(process.argv[2] ?? "{}") as RacerOptions;
+const common = { secrets: TEST_SECRET, logger: silentLogger };
+
+/** What answers requests, and what ends it. */
+interface Racer {
+  readonly listener: RequestListener;
+  stop(): Promise<void>;
+}
+
+async function onSqlite(path: string): Promise<Racer> {
+  const receiver = createReceiver({
+    ...common,
+    store: sqliteStore(path, { onOpen: makeEffectTable, minFreeBytes: 0 }),
+  });
+  receiver.onAny((event, ctx) => ctx.commit((db) => writeEffect(db, event, ctx)));
+  await receiver.start();
+  return { listener: nodeWebhook(receiver), stop: () => receiver.stop() };
+}
+
+async function onPostgres(url: string, schema: string): Promise<Racer> {
+  const receiver = createReceiver({ ...common, store: postgresStore(url, { schema, maxConnections: 5 }) });
+  const insert = `insert into ${schema}_effect (identity, message, sequence, attempt, late, replay) values ($1, $2, $3, $4, $5, $6)`;
+  receiver.onAny((_event, ctx) => {
+    const row = [ctx.identity, ctx.meta.lane.messageId, 1, ctx.attempt, ctx.outOfOrder, ctx.replay];
+    ctx.commit((client) => client.query(insert, row));
+  });
+  await receiver.start();
+  return { listener: nodeWebhook(receiver), stop: () => receiver.stop() };
+}
+
+/** The control: between looking and inserting somebody else can do the same, and no index is in the way. */
+function naively(path: string): Racer {
+  const db = new Database(path, { timeout: 5_000 });
+  db.pragma("journal_mode = wal");
+  makeEffectTable(db);
+  const find = db.prepare("select 1 from effect where identity = ?");
+  const insert = db.prepare(
+    "insert into effect (identity, message, sequence, attempt, late, replay) values (?, ?, 1, 1, 0, 0)",
+  );
+  const listener: RequestListener = async (incoming, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) chunks.push(chunk);
+    const body = Buffer.concat(chunks);
+    const event = JSON.parse(body.toString()) as KnownEvent;
+    const identity = eventIdentity(event, body);
+    const isKnown = find.get(identity) !== undefined;
+    await setImmediate();
+    if (!isKnown) insert.run(identity, "messageId" in event ? event.messageId : "");
+    response.end(JSON.stringify({ outcome: isKnown ? "duplicate" : "accepted" }));
+  };
+  return { listener, stop: async () => void db.close() };
+}
+
+const racer = naive
+  ? naively(place.kind === "sqlite" ? place.path : "")
+  : await (place.kind === "sqlite" ? onSqlite(place.path) : onPostgres(place.url, place.schema));
+const server = createServer(racer.listener).listen(0, "127.0.0.1", () => {
+  process.send?.({ id: 0, port: (server.address() as AddressInfo).port });
+});
+process.on("message", async () => {
+  const closed = new Promise((resolve) => server.close(resolve));
+  server.closeIdleConnections();
+  await closed;
+  await racer.stop();
+  process.exit(0);
+});
+process.on("disconnect", () => process.exit(1));

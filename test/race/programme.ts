@@ -1,0 +1,76 @@
+/** `npm run prove -- race`: the same event 64 times at once, to one process, to four on a SQLite file and to three on Postgres. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import pg from "pg";
+import { type PostgresServer, startPostgres } from "../postgres/server.ts";
+import { breachCounts, breachLines } from "../prove/history.ts";
+import type { Programme, Proof, Terms } from "../prove/programme.ts";
+import { MEMORY_DISK } from "../support/memory-disk.ts";
+import { COPIES, type Outcome, race } from "./race.ts";
+
+const SHORT = 100;
+const FULL = 1_000;
+const NAIVE = 20;
+const SCHEMA = "race";
+
+export const races: Programme = {
+  name: "race",
+  what: "an event that comes 64 times at once, to several processes, is one row and one effect, and every answer a 2xx",
+  async run({ full, say }: Terms): Promise<Proof> {
+    const events = full ? FULL : SHORT;
+    const folder = mkdtempSync(join(MEMORY_DISK, "oncehook-race-"));
+    const onFile = (name: string) => ({ kind: "sqlite", path: join(folder, `${name}.db`) }) as const;
+    const problems: string[] = [];
+    let count = 0;
+    const tell = (where: string, outcome: Outcome) => {
+      count += outcome.accepted + outcome.duplicates;
+      say(`${where.padEnd(22)} ${lineOf(outcome)}`);
+      problems.push(...problemsOf(outcome, events).map((problem) => `${where}: ${problem}`));
+    };
+    try {
+      tell("one process", await race({ place: onFile("one"), processes: 1, events, naive: false }));
+      tell("four on a SQLite file", await race({ place: onFile("four"), processes: 4, events, naive: false }));
+      const server = await serverOrNot(say);
+      if (server !== null) tell("three on Postgres", await onPostgres(server, events));
+      const naive = await race({ place: onFile("naive"), processes: 4, events: NAIVE, naive: true });
+      say(`naive                  ${lineOf(naive)}`);
+      if (!naive.breaches.some(({ kind }) => kind === "double"))
+        problems.push("check-then-insert was not seen to double");
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+    return { count, unit: "deliveries", problems };
+  },
+};
+
+async function serverOrNot(say: Terms["say"]): Promise<PostgresServer | null> {
+  return startPostgres().catch((error: unknown) => {
+    say(`left out: three processes on Postgres, since none starts (${String(error).slice(0, 200)})`);
+    return null;
+  });
+}
+
+async function onPostgres(server: PostgresServer, events: number): Promise<Outcome> {
+  const client = new pg.Client({ connectionString: server.url });
+  try {
+    await client.connect();
+    await client.query(`create table ${SCHEMA}_effect (id bigint generated always as identity, identity text,
+      message text, sequence int, attempt int, late boolean, replay boolean)`);
+    await client.end();
+    const place = { kind: "postgres", url: server.url, schema: SCHEMA } as const;
+    return await race({ place, processes: 3, events, naive: false });
+  } finally {
+    await server.stop();
+  }
+}
+
+function problemsOf({ breaches, problems, accepted, duplicates }: Outcome, events: number): string[] {
+  const found = [...breachLines(breaches), ...problems.slice(0, 20)];
+  if (accepted !== events) found.push(`${accepted} deliveries of ${events} events were told to be the first`);
+  if (duplicates !== events * (COPIES - 1)) found.push(`${duplicates} deliveries were told to be repeats`);
+  return found;
+}
+
+function lineOf({ breaches, problems, accepted, duplicates }: Outcome): string {
+  return `${accepted} accepted, ${duplicates} repeats, ${problems.length} answers other than 2xx: ${breachCounts(breaches)}`;
+}

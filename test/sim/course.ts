@@ -1,0 +1,122 @@
+/** What a seed decides before its world begins: the messages, how the receiver is set up, and all that goes wrong when. */
+import type { GapWait } from "../../src/index.ts";
+import { Dice } from "./dice.ts";
+import { type Sending, sendingsOf } from "./sendings.ts";
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const YEAR = 365 * 24 * HOUR;
+
+/** What befalls the process that reaches the `at`-th await of the world. */
+export interface Mishap {
+  readonly at: number;
+  /** `dies` without a word, `stands still` and goes on as if nothing had been, or `restarts` as in a deployment. */
+  readonly kind: "dies" | "stands still" | "restarts";
+  /** Until it is there again, or goes on. */
+  readonly forMs: number;
+}
+
+/** A while in which the store is not itself. */
+export interface Trouble {
+  readonly at: number;
+  readonly forMs: number;
+  /** It refuses, does what it is asked and fails to say so, cannot renew leases, or takes its time. */
+  readonly kind: "refuses" | "answers are lost" | "leases are not renewed" | "is slow";
+}
+
+/** The wall clock of the receivers' machine is wrong, for a while or from then on. */
+export interface Jump {
+  readonly at: number;
+  readonly byMs: number;
+  readonly forMs: number | null;
+}
+
+export interface OperatorsAct {
+  readonly at: number;
+  readonly kind: "replay" | "discard" | "unblock" | "release_gap";
+  /** Which of those that it fits, 0 to 1. */
+  readonly which: number;
+}
+
+export interface Course {
+  readonly seed: number;
+  readonly place: "memory" | "sqlite" | "postgres";
+  readonly processes: 1 | 2;
+  readonly receiver: {
+    readonly gapWait: GapWait;
+    readonly concurrency: number;
+    readonly leaseMs: number;
+    readonly maxAttempts: number;
+    readonly onDead: "continue" | "block";
+    readonly ack: "stored" | "handled";
+    readonly firstSequence: 1 | "any";
+    readonly handlerTimeoutMs: number;
+  };
+  readonly takesLate: boolean;
+  /** The share of attempts that go wrong in a handler, 0 to 1. */
+  readonly handlersFail: number;
+  /** The share of answers that the service does not hear, 0 to 1. */
+  readonly answersLost: number;
+  readonly sendings: readonly Sending[];
+  readonly mishaps: readonly Mishap[];
+  readonly troubles: readonly Trouble[];
+  readonly jumps: readonly Jump[];
+  readonly acts: readonly OperatorsAct[];
+}
+
+export function courseOf(seed: number, place: Course["place"]): Course {
+  const dice = new Dice(seed, "course");
+  // Some worlds are nearly calm, so that what goes wrong alone is seen too.
+  const temper = dice.pick([0.2, 1, 1, 1.6]);
+  const some = (most: number) => dice.whole(0, Math.round(most * temper));
+  const list = <T>(length: number, make: () => T) => Array.from({ length }, make);
+  return {
+    ...{ seed, place },
+    processes: dice.chance(0.4) ? 2 : 1,
+    receiver: receiverOf(dice),
+    takesLate: dice.chance(0.7),
+    handlersFail: dice.pick([0, 0.1, 0.3, 0.6]) * Math.min(1, temper),
+    answersLost: dice.pick([0, 0.1, 0.3]) * temper,
+    sendings: sendingsOf(new Dice(seed, "sendings"), temper),
+    mishaps: list(some(2), () => mishapOf(dice)).toSorted((a, b) => a.at - b.at),
+    troubles: list(some(1.5), () => ({
+      at: dice.between(0, 10 * MINUTE),
+      forMs: dice.spread(100, 2 * MINUTE),
+      kind: dice.pick(["refuses", "answers are lost", "leases are not renewed", "is slow"] as const),
+    })),
+    jumps: list(some(0.8), () => jumpOf(dice)),
+    acts: list(some(2.5), () => ({
+      at: dice.between(0, 20 * MINUTE),
+      kind: dice.pick(["replay", "discard", "unblock", "release_gap"] as const),
+      which: dice.next(),
+    })),
+  };
+}
+
+function receiverOf(dice: Dice): Course["receiver"] {
+  return {
+    gapWait: dice.pick<GapWait>(["eager", "balanced", "strict", () => 10 * SECOND, () => 2 * MINUTE]),
+    concurrency: dice.pick([1, 2, 8]),
+    leaseMs: dice.pick([5 * SECOND, 30 * SECOND]),
+    maxAttempts: dice.pick([2, 3, 5]),
+    onDead: dice.chance(0.6) ? "continue" : "block",
+    ack: dice.chance(0.75) ? "stored" : "handled",
+    firstSequence: dice.chance(0.85) ? 1 : "any",
+    handlerTimeoutMs: 10 * SECOND,
+  };
+}
+
+function mishapOf(dice: Dice): Mishap {
+  const kind = dice.pick(["dies", "dies", "stands still", "stands still", "restarts"] as const);
+  // Who stands still for less than its lease is only slow.
+  const shortest = kind === "stands still" ? SECOND : 10;
+  return { at: dice.spread(1, 200), kind, forMs: dice.spread(shortest, 2 * MINUTE) };
+}
+
+function jumpOf(dice: Dice): Jump {
+  const byMs = dice.pick([-MINUTE, MINUTE, -HOUR, HOUR, 2 * HOUR, -10 * YEAR, 10 * YEAR]);
+  // One that stays must be small, or all would wait for as long.
+  const stays = Math.abs(byMs) <= MINUTE;
+  return { at: dice.between(0, 15 * MINUTE), byMs, forMs: stays ? null : dice.spread(SECOND, 10 * MINUTE) };
+}

@@ -1,0 +1,82 @@
+/** What a world's handlers do: write their row of the history, and go wrong in every way on the way there. */
+import { type HandlerContext, PermanentError, RetryAfter, type WebhookEvent } from "../../src/index.ts";
+import type { HandledEffect } from "../prove/history.ts";
+import type { Course } from "./course.ts";
+import { Dice } from "./dice.ts";
+import type { Process } from "./process.ts";
+
+const FAILURES = [
+  "throws",
+  "rejects",
+  "asks for more time",
+  "gives up",
+  "never ends",
+  "overstays",
+  "effect throws",
+] as const;
+const SUCCESSES = ["returns", "returns", "resolves", "takes its time"] as const;
+type Manner = (typeof FAILURES)[number] | (typeof SUCCESSES)[number];
+
+/** The same attempt at an event goes the same way, whichever process makes it. */
+export function mannerOf({ seed, handlersFail }: Course, ctx: HandlerContext<unknown>, isHealed: boolean): Manner {
+  if (isHealed) return "returns";
+  const dice = new Dice(seed, `${ctx.identity} ${ctx.attempt} ${ctx.replay}`);
+  return dice.chance(handlersFail) ? dice.pick(FAILURES) : dice.pick(SUCCESSES);
+}
+
+export interface Handling {
+  readonly process: Process;
+  readonly ctx: HandlerContext<unknown>;
+  readonly manner: Manner;
+  readonly timeoutMs: number;
+  /** Registers the effect. */
+  readonly write: () => void;
+}
+
+/** Without a promise where the manner wants none: such a handler ends before anybody else has a turn. */
+export function handleBy({ process, ctx, manner, timeoutMs, write }: Handling): unknown {
+  if (manner === "throws") throw new Error("It throws.");
+  if (manner === "gives up") throw new PermanentError("It gives up.");
+  if (manner === "asks for more time") throw new RetryAfter(3);
+  if (manner === "never ends") return new Promise(() => {});
+  if (manner === "effect throws") {
+    write();
+    return ctx.commit(() => {
+      throw new Error("Its effect throws.");
+    });
+  }
+  if (manner === "returns") return write();
+  return inTime({ process, manner, timeoutMs, write });
+}
+
+async function inTime({ process, manner, timeoutMs, write }: Omit<Handling, "ctx">): Promise<void> {
+  await process.pass("is in a handler");
+  if (manner === "rejects") {
+    write();
+    await process.pass("is in a handler");
+    throw new Error("It rejects.");
+  }
+  if (manner === "takes its time") await process.sleep(2_000);
+  // It does not look at its signal, and comes back within the grace or after it.
+  if (manner === "overstays") await process.sleep(timeoutMs + (process.name.length % 2 === 0 ? 5_000 : 45_000));
+  write();
+  await process.pass("is in a handler");
+}
+
+export function effectOf(event: WebhookEvent, ctx: HandlerContext<unknown>): HandledEffect {
+  return {
+    identity: ctx.identity,
+    messageId: ctx.meta.lane.messageId,
+    sequence: "sequence" in event && typeof event.sequence === "number" ? event.sequence : 0,
+    attempt: ctx.attempt,
+    late: ctx.outOfOrder,
+    replay: ctx.replay,
+    marker: markerIn(ctx.rawBody),
+  };
+}
+
+/** What a body hides: the reference that its sender gave it. */
+export function markerIn(body: Uint8Array | null): string {
+  const found = /"externalReference":"([^"]*)"/.exec(body === null ? "" : Buffer.from(body).toString());
+  return found?.[1] ?? "no-event";
+}

@@ -1,0 +1,99 @@
+/** What became of a world: the history checker's verdict, and what only a world that stands still at its end can show. */
+
+import { identityOf } from "../../src/events/identity.ts";
+import type { EventRecord } from "../../src/index.ts";
+import { breachesOf, breachLines, endOf, type History, type StoredEvent } from "../prove/history.ts";
+import { markerIn } from "./handlers.ts";
+import type { World } from "./world.ts";
+
+/** Lines for what must not be; none is what is hoped for. */
+export async function problemsOf(world: World): Promise<string[]> {
+  const events = await world.events();
+  return [
+    ...breachLines(breachesOf(await historyOf(world, events))),
+    ...world.service.strange.map((answer) => `answered ${answer}`),
+    ...(world.isStuck ? ["stuck: something waits, and nothing comes"] : []),
+    ...(await misgauged(world, events)),
+    ...overtried(world, events),
+    ...handOutsDown(world),
+  ];
+}
+
+async function historyOf(
+  { service, place, observer, isStuck }: World,
+  events: readonly EventRecord[],
+): Promise<History> {
+  const identities = new Map(events.map((event) => [event.id, nameOf(event)]));
+  const audit = await observer.audit(1_000);
+  const quarantined = await observer.findQuarantined({ limit: 1_000 });
+  return {
+    sent: service.sent,
+    forged: service.forged,
+    acknowledged: service.acknowledged,
+    replayed: audit
+      .filter(({ act }) => act === "replay")
+      .map(({ detail }) => identities.get(Number(detail.replace("event ", ""))) ?? detail),
+    effects: await place.effects(),
+    stored: [
+      ...events.map(toStored),
+      ...quarantined.items.map(({ digest }) => ({
+        ...{ identity: Buffer.from(digest).toString("hex"), messageId: "", sequence: 0 },
+        ...{ state: "quarantined", attempts: 0 },
+      })),
+    ],
+    moment: isStuck ? "running" : "ended",
+    everyHandlerWrites: true,
+  };
+}
+
+function nameOf({ lane, sequence, eventType }: EventRecord): string {
+  return identityOf(lane, sequence, eventType);
+}
+
+function toStored(event: EventRecord): StoredEvent {
+  const { lane, sequence, attempts, raw } = event;
+  const marker = markerIn(raw);
+  return { identity: nameOf(event), messageId: lane.messageId, sequence, state: endOf(event), attempts, marker };
+}
+
+/** Kept counters that disagree with the rows. */
+async function misgauged({ observer }: World, events: readonly EventRecord[]): Promise<string[]> {
+  const { gauges, counters } = await observer.stats();
+  const count = (state: EventRecord["state"]) => events.filter((event) => event.state === state).length;
+  const facts = [
+    ["pending", gauges.pending, count("pending")],
+    ["dead", gauges.dead, count("dead")],
+    ["accepted", counters.accepted, events.length],
+  ] as const;
+  return facts.flatMap(([name, kept, counted]) =>
+    kept === counted ? [] : [`the inbox keeps ${kept} ${name} and has ${counted}`],
+  );
+}
+
+/** An attempt too many (I7). */
+function overtried({ course }: World, events: readonly EventRecord[]): string[] {
+  const { maxAttempts } = course.receiver;
+  return events
+    .filter(({ attempts }) => attempts > maxAttempts)
+    .map(
+      ({ lane, sequence, attempts }) => `${lane.messageId} ${sequence} was tried ${attempts} times of ${maxAttempts}`,
+    );
+}
+
+/**
+ * Hand-outs that went down without a flag (I4). Who stood still, or whose clock or store was wrong, may start a handler whose lease
+ * has passed on: what it then does takes no effect, and the history tells.
+ */
+function handOutsDown({ course, handOuts }: World): string[] {
+  const { mishaps, jumps, troubles } = course;
+  if (mishaps.some(({ kind }) => kind === "stands still") || jumps.length + troubles.length > 0) return [];
+  const highest = new Map<string, number>();
+  const problems: string[] = [];
+  for (const { lane, sequence, flagged } of handOuts) {
+    if (flagged) continue;
+    if (sequence < (highest.get(lane) ?? 0))
+      problems.push(`${lane} ${sequence} was handed out after ${highest.get(lane)}`);
+    highest.set(lane, sequence);
+  }
+  return problems;
+}

@@ -1,0 +1,98 @@
+/** `npm run prove -- sim`: small worlds in which everything goes wrong, each from a seed that repeats it; `SEED=n` tells that one's story. */
+import { fileURLToPath } from "node:url";
+import { startPostgres } from "../postgres/server.ts";
+import { apart } from "../prove/apart.ts";
+import type { Programme, Proof, Terms } from "../prove/programme.ts";
+import { FLAWS } from "./flaws.ts";
+import { runSeed } from "./seeds.ts";
+import type { Stretch, StretchReport } from "./stretch.ts";
+
+const SHORT = 20_000;
+const FULL = 1_000_000;
+const PROCESSES = 2;
+/** Seeds in one go of a process; so much is repeated in vain when it ends otherwise. */
+const STRETCH = 2_500;
+/** A planted fault must be found in as many. */
+const CONTROL_SEEDS = 2_000;
+/** Beside this file, where it was compiled to. */
+const CHILD = fileURLToPath(new URL("./child.js", import.meta.url));
+
+export const simulation: Programme = {
+  name: "sim",
+  what: "in simulated worlds nothing is lost, doubled, out of order or stuck, whatever is repeated, lost, killed, slow or wrong",
+  async run({ full, say }: Terms): Promise<Proof> {
+    const seed = Number(process.env.SEED ?? 0);
+    const server = await startPostgres().catch((error: unknown) => {
+      say(`left out: worlds on Postgres, since none starts (${String(error).slice(0, 200)})`);
+      return null;
+    });
+    const postgresUrl = server?.url ?? null;
+    try {
+      return seed > 0 ? await tellOne(seed, postgresUrl, say) : await simulate(full ? FULL : SHORT, postgresUrl, say);
+    } finally {
+      await server?.stop();
+    }
+  },
+};
+
+async function tellOne(seed: number, postgresUrl: string | null, say: Terms["say"]): Promise<Proof> {
+  const { story, problems } = await runSeed({ seed, postgresUrl, flaw: null, tells: true });
+  for (const line of story) say(line);
+  return { count: 1, unit: `world of seed ${seed}`, problems };
+}
+
+async function simulate(seeds: number, postgresUrl: string | null, say: Terms["say"]): Promise<Proof> {
+  const terms = { postgresUrl, flaw: null, untilFound: false };
+  const starts = Array.from({ length: Math.ceil(seeds / STRETCH) }, (_, index) => 1 + index * STRETCH);
+  const controls = FLAWS.map((flaw): Stretch => {
+    return { first: 1, seeds: CONTROL_SEEDS, postgresUrl, flaw, untilFound: true };
+  });
+  const stretches = starts.map((first): Stretch => ({ ...terms, first, seeds: Math.min(STRETCH, seeds + 1 - first) }));
+  const reports = await inTurn([...controls, ...stretches], say);
+  const problems: string[] = [];
+  for (const [index, flaw] of FLAWS.entries()) {
+    const { problems: found = [], seeds: tried = 0 } = reports[index] ?? {};
+    say(`a store that ${flaw}: ${found.length > 0 ? `found by seed ${tried}: ${found[0]}` : "not found"}`);
+    if (found.length === 0) problems.push(`a store that ${flaw} was not found in ${tried} seeds`);
+  }
+  const worlds = reports.slice(FLAWS.length);
+  problems.push(...worlds.flatMap((report) => report.problems));
+  const counts = summed(worlds);
+  say(
+    Object.entries(counts)
+      .map(([name, count]) => `${name} ${count}`)
+      .join(", "),
+  );
+  problems.push(
+    ...Object.entries(counts).flatMap(([name, count]) => (count === 0 ? [`${name}: none, which shows nothing`] : [])),
+  );
+  if (problems.length > 0) say("one seed again, with its story: SEED=n npm run prove -- sim");
+  return { count: worlds.reduce((sum, report) => sum + report.seeds, 0), unit: "seeds", problems };
+}
+
+/** As many at a time as there are processes. */
+async function inTurn(stretches: readonly Stretch[], say: Terms["say"]): Promise<readonly StretchReport[]> {
+  const reports: StretchReport[] = [];
+  const waiting = [...stretches.entries()];
+  const work = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const [index, stretch] = next;
+      const answer = await apart<StretchReport>(CHILD, stretch);
+      reports[index] =
+        "outcome" in answer
+          ? answer.outcome
+          : { seeds: 0, problems: [`seeds from ${stretch.first}: ${answer.error}`], counts: {} };
+      if (stretch.flaw === null && index % 40 === 0) say(`seeds up to ${stretch.first + stretch.seeds - 1} begun`);
+    }
+  };
+  await Promise.all(Array.from({ length: PROCESSES }, work));
+  return reports;
+}
+
+function summed(reports: readonly StretchReport[]): Record<string, number> {
+  const sums: Record<string, number> = {};
+  for (const { counts } of reports) {
+    for (const [name, count] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + count;
+  }
+  return sums;
+}

@@ -1,0 +1,65 @@
+/** Worlds one after the other: each from its seed alone, with what it came to. */
+import { type Course, courseOf } from "./course.ts";
+import { PostgresPlace, SqlitePlace } from "./database-places.ts";
+import { controlledPlace, type Flaw } from "./flaws.ts";
+import { problemsOf } from "./judge.ts";
+import type { Place } from "./places.ts";
+import { World } from "./world.ts";
+
+/** Every so many seeds, a world on a real database. */
+const SQLITE_EVERY = 50;
+const POSTGRES_EVERY = 2_000;
+
+export interface SeedTerms {
+  readonly seed: number;
+  /** Of a Postgres, where one runs. */
+  readonly postgresUrl: string | null;
+  readonly flaw: Flaw | null;
+  /** Keeps the story. */
+  readonly tells: boolean;
+}
+
+export interface WorldReport {
+  readonly problems: readonly string[];
+  readonly story: readonly string[];
+  /** How often what happened. */
+  readonly counts: Readonly<Record<string, number>>;
+}
+
+export async function runSeed({ seed, postgresUrl, flaw, tells }: SeedTerms): Promise<WorldReport> {
+  const kind = flaw === null ? placeOf(seed, postgresUrl) : "memory";
+  const place = madePlace(kind, { seed, postgresUrl, flaw });
+  const world = new World(courseOf(seed, kind), place, tells);
+  try {
+    await world.live();
+    const problems = (await problemsOf(world)).map((problem) => `seed ${seed} (${kind}): ${problem}`);
+    const counts = await countsOf(world);
+    const inPlace = { [`worlds in ${kind}`]: 1, [`handled in ${kind}`]: counts.handled ?? 0 };
+    return { problems, story: world.story, counts: { ...inPlace, ...counts } };
+  } finally {
+    await world.leave();
+    await place.remove();
+  }
+}
+
+async function countsOf({ service, observer, place, befell }: World): Promise<Record<string, number>> {
+  // Every event has a handler here.
+  const { unhandled: _unhandled, ...counters } = (await observer.stats()).counters;
+  const effects = await place.effects();
+  const { "stands still": stoodStill, dies: died, restarts: restarted, "is set": clocksSet } = befell;
+  return {
+    ...{ attempts: service.attempts, forged: service.forged.length, effects: effects.length },
+    ...{ replays: effects.filter(({ replay }) => replay).length, died, stoodStill, restarted, clocksSet },
+    ...counters,
+  };
+}
+
+function placeOf(seed: number, postgresUrl: string | null): Course["place"] {
+  if (seed % POSTGRES_EVERY === 0 && postgresUrl !== null) return "postgres";
+  return seed % SQLITE_EVERY === 0 ? "sqlite" : "memory";
+}
+
+function madePlace(kind: Course["place"], { seed, postgresUrl, flaw }: Omit<SeedTerms, "tells">): Place {
+  if (kind === "postgres") return new PostgresPlace(postgresUrl ?? "", `sim_${seed}_${process.pid}`);
+  return kind === "sqlite" ? new SqlitePlace() : controlledPlace(flaw);
+}

@@ -1,0 +1,106 @@
+/** What the service sends in a world, and when: lifecycles with all that goes wrong on the way, and what is not the service's. */
+import type { KnownEvent } from "../../src/index.ts";
+import { fixtures, lifecycle } from "../../src/testing/index.ts";
+import type { Dice } from "./dice.ts";
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+
+/** When every world begins, epoch milliseconds. */
+export const BEGINNING = 1_760_000_000_000;
+
+/** Something that is delivered: until a 2xx is heard, or once. */
+export interface Sending {
+  /** Milliseconds after the world's beginning. */
+  readonly at: number;
+  /** An event, or a body that is none. */
+  readonly content: object | string;
+  /** What the body hides, to be known again by. */
+  readonly marker: string;
+  /** With the receiver's secret, or a wrong one; `altered` is signed well and changed on the way. */
+  readonly signed: "well" | "wrongly" | "altered";
+  /** Retried by the service's schedule, or one delivery more of something that is sent anyway. */
+  readonly retried: boolean;
+  /** All attempts carry the first one's timestamp. */
+  readonly frozen: boolean;
+}
+
+/** @param temper - how much goes wrong: 1 usually, less in a calm world */
+export function sendingsOf(dice: Dice, temper: number): Sending[] {
+  const frozen = dice.chance(0.2);
+  const messages = Array.from({ length: dice.whole(1, 4) }, (_, index) => `msg_${index + 1}`);
+  const sendings = messages.flatMap((messageId) => ofMessage(dice, { messageId, temper, frozen }));
+  if (dice.chance(0.3)) sendings.push(inbound(dice, frozen));
+  if (dice.chance(0.1)) sendings.push(noEvent(dice, frozen));
+  return [...sendings, ...sendings.flatMap((sending) => beside(dice, sending, temper))];
+}
+
+interface Wish {
+  readonly messageId: string;
+  readonly temper: number;
+  readonly frozen: boolean;
+}
+
+function ofMessage(dice: Dice, { messageId, temper, frozen }: Wish): Sending[] {
+  const startsAt = dice.between(0, 3 * MINUTE);
+  let occurredAfter = startsAt;
+  const sendings: Sending[] = [];
+  for (const event of eventsOf(dice, messageId)) {
+    occurredAfter += dice.spread(10, 30 * SECOND);
+    // One that the service never sends leaves a gap for good.
+    if (dice.chance(0.04 * temper)) continue;
+    const at = occurredAfter + delayOf(dice, temper);
+    sendings.push({ at, ...marked(dice, event, occurredAfter), signed: "well", retried: true, frozen });
+  }
+  return sendings;
+}
+
+/** A failure takes the place of the delivery, or the one behind it. */
+function eventsOf(dice: Dice, messageId: string): KnownEvent[] {
+  const ending = dice.pick(["delivery", "delivery", "failed", "failed behind"] as const);
+  if (ending !== "failed behind") return lifecycle({ messageId, ending });
+  return [fixtures.queued({ messageId }), fixtures.sent({ messageId }), fixtures.failed({ messageId })];
+}
+
+/** Most come at once, some overtake each other. */
+function delayOf(dice: Dice, temper: number): number {
+  if (!dice.chance(0.4 * temper)) return dice.spread(1, SECOND);
+  return dice.spread(SECOND, 5 * MINUTE);
+}
+
+function marked(dice: Dice, event: KnownEvent, occurredAfter: number): Pick<Sending, "content" | "marker"> {
+  const marker = `sent-${Math.floor(dice.next() * 2 ** 32).toString(16)}`;
+  const data = { ...event.data, externalReference: marker };
+  return { content: { ...event, occurredAt: BEGINNING + Math.round(occurredAfter), data }, marker };
+}
+
+function inbound(dice: Dice, frozen: boolean): Sending {
+  const at = dice.between(0, 5 * MINUTE);
+  return { at, ...marked(dice, fixtures.inbound(), at), signed: "well", retried: true, frozen };
+}
+
+function noEvent(dice: Dice, frozen: boolean): Sending {
+  const at = dice.between(0, 5 * MINUTE);
+  return { at, content: `{"no": "event"`, marker: "no-event", signed: "well", retried: true, frozen };
+}
+
+/** More deliveries of the same: repeated by the service, with other content under its identity, or forged. */
+function beside(dice: Dice, sending: Sending, temper: number): Sending[] {
+  const once = { ...sending, retried: false };
+  const later = () => sending.at + dice.spread(1, 10 * MINUTE);
+  const more: Sending[] = [];
+  if (dice.chance(0.25 * temper)) more.push({ ...once, at: dice.chance(0.3) ? sending.at : later() });
+  if (typeof sending.content === "string") return more;
+  if (dice.chance(0.05 * temper)) more.push({ ...once, ...remarked(sending, `other-${sending.marker}`), at: later() });
+  if (dice.chance(0.1 * temper)) {
+    const at = Math.max(0, sending.at - dice.spread(1, MINUTE));
+    const signed = dice.pick(["wrongly", "altered"] as const);
+    more.push({ ...once, ...remarked(sending, `forged-${sending.marker}`), signed, at });
+  }
+  return more;
+}
+
+function remarked({ content }: Sending, marker: string): Pick<Sending, "content" | "marker"> {
+  const event = content as KnownEvent;
+  return { content: { ...event, data: { ...event.data, externalReference: marker } }, marker };
+}

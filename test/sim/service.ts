@@ -1,0 +1,120 @@
+/** The service's side of a world: attempts at each sending by its schedule, and what it heard of them. */
+import { createHash } from "node:crypto";
+import { eventIdentity, type WebhookEvent } from "../../src/index.ts";
+import type { Clock } from "../../src/internal/clock.ts";
+import { incomingOf, RETRY_MINUTES, signedRequest } from "../../src/testing/index.ts";
+import { Dice } from "./dice.ts";
+import type { Process } from "./process.ts";
+import type { Sending } from "./sendings.ts";
+
+/** How long it waits for an answer (DLV-19). */
+const ANSWER_MS = 10_000;
+const WRONG_SECRET = "whsec_of_somebody_else_0123456789";
+
+export interface ServiceOptions {
+  readonly seed: number;
+  readonly clock: Clock;
+  readonly answersLost: number;
+  /** Those that a request can reach. */
+  readonly reachable: () => readonly Process[];
+  /** How often the receivers' clock was set; null while it is wrong, so that they need not know a good signature. */
+  readonly clockSettings: () => number | null;
+  readonly say: (line: string) => void;
+}
+
+export class Service {
+  readonly sent: string[] = [];
+  /** Markers of what it did not send. */
+  readonly forged: string[] = [];
+  /** Names of what was answered with 2xx; of a forgery its marker. */
+  readonly acknowledged: string[] = [];
+  /** Answers that no receiver may give. */
+  readonly strange: string[] = [];
+  attempts = 0;
+  /** Sendings that still have attempts to come. */
+  open = 0;
+  readonly #options: ServiceOptions;
+
+  constructor(options: ServiceOptions) {
+    this.#options = options;
+  }
+
+  plan(sendings: readonly Sending[]): void {
+    const { clock, seed } = this.#options;
+    this.open = sendings.length;
+    for (const [index, sending] of sendings.entries()) {
+      const name = nameOf(sending);
+      if (sending.signed === "well") this.sent.push(name);
+      else this.forged.push(sending.marker);
+      const dice = new Dice(seed, `attempts at ${index}`);
+      clock.setTimeout(() => this.#attempt({ sending, name, dice, firstAt: clock.now() }, 0), sending.at);
+    }
+  }
+
+  #attempt(task: Task, number: number): void {
+    const { clock, answersLost } = this.#options;
+    this.attempts += 1;
+    let isOver = false;
+    const over = (heard: string, isAcknowledged = false) => {
+      if (isOver) return;
+      isOver = true;
+      timer.cancel();
+      this.#options.say(`service: ${task.name.slice(0, 8)} ${task.sending.marker}, attempt ${number + 1}: ${heard}`);
+      if (isAcknowledged) this.acknowledged.push(task.sending.signed === "well" ? task.name : task.sending.marker);
+      const wait = RETRY_MINUTES[number];
+      if (isAcknowledged || !task.sending.retried || wait === undefined) this.open -= 1;
+      else clock.setTimeout(() => this.#attempt(task, number + 1), wait * 60_000);
+    };
+    const timer = clock.setTimeout(() => over("no answer in time"), ANSWER_MS);
+    const isLost = task.dice.chance(answersLost);
+    const process = this.#chosen(task.dice);
+    if (process === undefined || (isLost && task.dice.chance(0.3))) return over("connection refused");
+    void this.#deliver(task, process).then((status) => {
+      if (isLost) return over(`${status}, which got lost`);
+      over(String(status), status >= 200 && status < 300);
+    });
+  }
+
+  #chosen(dice: Dice): Process | undefined {
+    const processes = this.#options.reachable();
+    return processes.length === 0 ? undefined : dice.pick(processes);
+  }
+
+  /** A process that is dead or stands still answers nothing, or later. */
+  async #deliver({ sending, firstAt }: Task, process: Process): Promise<number> {
+    const { clock, clockSettings } = this.#options;
+    const timestamp = Math.floor(sending.frozen ? firstAt : clock.now());
+    const secret = sending.signed === "wrongly" ? { secret: WRONG_SECRET } : {};
+    // What is altered on the way was another body when it was signed.
+    const signed = sending.signed === "altered" ? `${bodyOf(sending)} ` : bodyOf(sending);
+    const { headers } = signedRequest(signed, { timestamp, ...secret });
+    const { body } = signedRequest(bodyOf(sending));
+    const settings = clockSettings();
+    await process.pass("is sent a delivery");
+    const { status } = await process.receiver.handle(incomingOf({ method: "POST", headers, body }));
+    await process.pass("answers a delivery");
+    const allowed = sending.signed === "well" ? [200, 503] : [401, 503];
+    const clockIsRight = settings !== null && settings === clockSettings();
+    const isStrange = !allowed.includes(status) && (clockIsRight || status !== 401);
+    if (isStrange) this.strange.push(`${status} for a delivery of ${sending.marker} that was signed ${sending.signed}`);
+    return status;
+  }
+}
+
+interface Task {
+  readonly sending: Sending;
+  readonly name: string;
+  readonly dice: Dice;
+  readonly firstAt: number;
+}
+
+function bodyOf({ content }: Sending): string {
+  return typeof content === "string" ? content : JSON.stringify(content);
+}
+
+/** The event's identity; the digest of a body that is none, as the quarantine has it. */
+function nameOf(sending: Sending): string {
+  const body = Buffer.from(bodyOf(sending));
+  if (typeof sending.content === "string") return createHash("sha256").update(body).digest("hex");
+  return eventIdentity(sending.content as WebhookEvent, body);
+}

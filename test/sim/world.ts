@@ -1,0 +1,200 @@
+/** One seed's world: processes on one inbox, a service that sends, and time that passes when all have settled. */
+import type { EventRecord, HandlerContext, InboxStore, WebhookEvent } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { thisInstance } from "../../src/internal/process.ts";
+import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
+import type { Course, Mishap } from "./course.ts";
+import { effectOf, handleBy, mannerOf } from "./handlers.ts";
+import { Operator } from "./operator.ts";
+import { patientClock } from "./pace.ts";
+import type { Connection, Place } from "./places.ts";
+import { Process, type Surroundings } from "./process.ts";
+import { BEGINNING } from "./sendings.ts";
+import { Service } from "./service.ts";
+
+const MINUTE = 60_000;
+/** After so long with nothing going wrong any more, whatever is not settled never will be. */
+const LONGEST_END_MS = 30 * 60 * MINUTE;
+/** A wrong clock within the tolerance of timestamps is right enough. */
+const HARMLESS_MS = 2 * MINUTE;
+
+/** An event's start in a handler. */
+export interface HandOut {
+  readonly lane: string;
+  readonly sequence: number;
+  readonly flagged: boolean;
+}
+
+export class World implements Surroundings {
+  readonly course: Course;
+  readonly clock: FakeClock;
+  readonly service: Service;
+  readonly handOuts: HandOut[] = [];
+  /** What happened, for whoever reads it. */
+  readonly story: string[] = [];
+  /** The world's own look into the inbox, which no mishap befalls. */
+  readonly observer: InboxStore<unknown>;
+  readonly place: Place;
+  /** How often what befell a process, and its clock. */
+  readonly befell = { "stands still": 0, dies: 0, restarts: 0, "is set": 0 };
+  isStuck = false;
+  readonly #observed: Connection;
+  readonly #operator: Operator;
+  readonly #tells: boolean;
+  readonly #mishaps: Mishap[];
+  #processes: Process[] = [];
+  #awaits = 0;
+  #started = 0;
+  #wrongByMs = 0;
+  #clockSettings = 0;
+  #knocking = false;
+  #isHealed = false;
+
+  constructor(course: Course, place: Place, tells: boolean) {
+    this.course = course;
+    this.place = place;
+    const clock = createFakeClock(BEGINNING);
+    this.clock = place.isQuiet === undefined ? clock : patientClock(clock, place.isQuiet);
+    this.#tells = tells;
+    this.#mishaps = [...course.mishaps];
+    this.#observed = place.connect();
+    this.observer = this.#observed.store;
+    this.#operator = new Operator(this.observer, () => this.#running(), this.say);
+    this.service = new Service({
+      ...{ seed: course.seed, clock: this.clock, answersLost: course.answersLost, say: this.say },
+      reachable: () => this.#processes.filter(({ isLeaving }) => !isLeaving),
+      clockSettings: () => (Math.abs(this.#wrongByMs) > HARMLESS_MS ? null : this.#clockSettings),
+    });
+  }
+
+  readonly say = (line: string): void => {
+    if (!this.#tells) return;
+    const seconds = ((this.clock.now() - BEGINNING) / 1_000).toFixed(3);
+    this.story.push(`${seconds.padStart(10)}  ${line}`);
+  };
+
+  readonly wallClock = (): number => Math.floor(this.clock.now()) + this.#wrongByMs;
+
+  storeIs(kind: Course["troubles"][number]["kind"]): boolean {
+    if (this.#isHealed) return false;
+    const now = this.clock.now() - BEGINNING;
+    return this.course.troubles.some((one) => one.kind === kind && one.at <= now && now < one.at + one.forMs);
+  }
+
+  /** Lives through the whole course, and on until all has settled. */
+  async live(): Promise<void> {
+    const context = { clock: { ...this.clock, now: this.wallClock }, logger: silentLogger, migrate: "auto" as const };
+    const rules = { name: "default", firstSequence: this.course.receiver.firstSequence, toleranceMs: 95 * MINUTE };
+    await this.observer.open({ ...context, rules, instance: thisInstance() });
+    for (let index = 0; index < this.course.processes; index++) this.#start();
+    this.service.plan(this.course.sendings);
+    for (const jump of this.course.jumps) {
+      this.clock.setTimeout(() => this.#setClock(jump.byMs), jump.at);
+      if (jump.forMs !== null) this.clock.setTimeout(() => this.#setClock(0), jump.at + jump.forMs);
+    }
+    for (const act of this.course.acts) this.clock.setTimeout(() => void this.#operator.act(act), act.at);
+    while (this.service.open > 0) await this.clock.advance(MINUTE / 2);
+    await this.#end();
+  }
+
+  async leave(): Promise<void> {
+    for (const process of this.#processes) process.die(true);
+    await this.#observed.cut(true);
+  }
+
+  awaited(process: Process, where: string): void {
+    if (this.#isHealed || process.isDead || process.isStill) return;
+    this.#awaits += 1;
+    const [mishap] = this.#mishaps;
+    if (mishap === undefined || this.#awaits < mishap.at) return;
+    this.#mishaps.shift();
+    this.befell[mishap.kind] += 1;
+    this.say(`${process.name} ${mishap.kind} for ${mishap.forMs} ms as it ${where}`);
+    if (mishap.kind === "stands still") this.#standStill(process, mishap.forMs);
+    else if (mishap.kind === "dies") this.#die(process, mishap);
+    else void this.#restart(process, mishap.forMs);
+  }
+
+  /** The inbox tells the others within 100 ms, however it does that; a process's end does not stop it. */
+  knock(): void {
+    if (this.#knocking || this.course.processes === 1) return;
+    this.#knocking = true;
+    this.clock.setTimeout(() => {
+      this.#knocking = false;
+      for (const process of this.#processes) process.knocked();
+    }, 100);
+  }
+
+  handle(process: Process, event: WebhookEvent, ctx: HandlerContext<unknown>): unknown {
+    const effect = effectOf(event, ctx);
+    const manner = mannerOf(this.course, ctx, this.#isHealed);
+    const { messageId, sequence, late, replay } = effect;
+    this.handOuts.push({ lane: messageId, sequence, flagged: late || replay });
+    const flags = `${late ? ", late" : ""}${replay ? ", replay" : ""}`;
+    this.say(`${process.name} handles ${messageId} ${sequence}, attempt ${ctx.attempt}${flags}: ${manner}`);
+    const write = () => ctx.commit((tx) => this.place.write(tx, effect));
+    return handleBy({ process, ctx, manner, timeoutMs: this.course.receiver.handlerTimeoutMs, write });
+  }
+
+  async events(): Promise<readonly EventRecord[]> {
+    return (await this.observer.find({ order: "oldest", limit: 1_000 })).items;
+  }
+
+  #running(): Process[] {
+    return this.#processes.filter((process) => !process.isDead && !process.isStill);
+  }
+
+  #start(): void {
+    const process = new Process(`process ${++this.#started}`, this.place.connect(), this);
+    this.#processes.push(process);
+    const open = () => {
+      process.receiver.start().catch(() => process.clock.setTimeout(open, 1_000));
+    };
+    open();
+  }
+
+  #standStill(process: Process, ms: number): void {
+    process.standStill();
+    this.clock.setTimeout(() => process.goOn(), ms);
+  }
+
+  #die(process: Process, { at, forMs }: Pick<Mishap, "at" | "forMs">): void {
+    process.die(at % 2 === 0);
+    this.#processes = this.#processes.filter((one) => one !== process);
+    this.clock.setTimeout(() => this.#start(), forMs);
+  }
+
+  async #restart(process: Process, afterMs: number): Promise<void> {
+    if (process.isLeaving) return;
+    process.isLeaving = true;
+    await process.receiver.stop({ timeoutMs: 3_000 }).catch(() => {});
+    // It may have died on the way, and is started again then.
+    if (!process.isDead) this.#die(process, { at: 0, forMs: afterMs });
+  }
+
+  #setClock(byMs: number): void {
+    this.say(`the clock is set to ${byMs} ms ahead`);
+    this.befell["is set"] += 1;
+    this.#wrongByMs = byMs;
+    this.#clockSettings += 1;
+  }
+
+  /** Nothing goes wrong any more, until nobody waits for anything. */
+  async #end(): Promise<void> {
+    this.say("from here on nothing goes wrong");
+    this.#isHealed = true;
+    if (Math.abs(this.#wrongByMs) > HARMLESS_MS) this.#setClock(0);
+    for (const process of this.#processes) process.goOn();
+    const deadline = this.clock.monotonic() + LONGEST_END_MS;
+    for (;;) {
+      if (this.#processes.length === this.course.processes) await this.#operator.unblockAll();
+      await this.clock.advance(1_000);
+      const dueInMs = await this.observer.nextDue();
+      const { gauges } = await this.observer.stats();
+      if (dueInMs === null && gauges.pending === 0) return;
+      this.isStuck = this.clock.monotonic() > deadline;
+      if (this.isStuck) return;
+      await this.clock.advance(Math.min(Math.max(dueInMs ?? 0, 1), 10 * MINUTE));
+    }
+  }
+}
