@@ -13,7 +13,7 @@ export interface Pattern {
 /** Up and down by the hour, as when two machines in turn set a third one's clock. */
 const sawtooth = [1, 2, 3, 0, 1, 2, 3, 0].map((hours) => hours * HOUR_MS);
 
-export const PATTERNS: readonly Pattern[] = [
+const PATTERNS: readonly Pattern[] = [
   { name: "an hour back and ahead", settings: [-HOUR_MS, 0, HOUR_MS] },
   { name: "two hours ahead", settings: [2 * HOUR_MS] },
   { name: "ten years back", settings: [-10 * YEAR_MS] },

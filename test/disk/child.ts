@@ -48,3 +48,5 @@ const listener = answersFirst ? answeringFirst(receiver) : nodeWebhook(receiver)
 const server = createServer(listener).listen(0, "127.0.0.1", () => {
   tell({ id: 0, port: (server.address() as AddressInfo).port });
 });
+// A connection that rests between two windows is not closed under a request that is just sent.
+server.keepAliveTimeout = 120_000;

@@ -1,14 +1,15 @@
 /** Ways in which a disk fails a process that has a file open on it: each begins, and ends when it is told to. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 
-/** Of a disk that is to be full. */
-const DISK_BYTES = 24 * 1024 * 1024;
+const MIB = 1024 * 1024;
+/** Of a disk that is to be full: much more than the log may hold before it is copied, as `minFreeBytes` sees to elsewhere. */
+const DISK_BYTES = 192 * MIB;
 
 /** What a fault is done to. */
 export interface Victim {
@@ -66,7 +67,7 @@ function noStrace(): string | null {
 async function fill({ path }: Victim): Promise<() => Promise<void>> {
   const filler = join(dirname(path), "filler");
   try {
-    writeFileSync(filler, Buffer.alloc(DISK_BYTES));
+    for (const chunk = Buffer.alloc(MIB); ; ) appendFileSync(filler, chunk);
   } catch {
     // What fitted in is kept, and nothing else fits in any more.
   }

@@ -43,11 +43,12 @@ export class Service {
     const { clock, seed } = this.#options;
     this.open = sendings.length;
     for (const [index, sending] of sendings.entries()) {
-      const name = nameOf(sending);
+      const text = bodyOf(sending);
+      const name = nameOf(sending, text);
       if (sending.signed === "well") this.sent.push(name);
       else this.forged.push(sending.marker);
       const dice = new Dice(seed, `attempts at ${index}`);
-      clock.setTimeout(() => this.#attempt({ sending, name, dice, firstAt: clock.now() }, 0), sending.at);
+      clock.setTimeout(() => this.#attempt({ sending, text, name, dice, firstAt: clock.now() }, 0), sending.at);
     }
   }
 
@@ -81,14 +82,13 @@ export class Service {
   }
 
   /** A process that is dead or stands still answers nothing, or later. */
-  async #deliver({ sending, firstAt }: Task, process: Process): Promise<number> {
+  async #deliver({ sending, text, firstAt }: Task, process: Process): Promise<number> {
     const { clock, clockSettings } = this.#options;
     const timestamp = Math.floor(sending.frozen ? firstAt : clock.now());
     const secret = sending.signed === "wrongly" ? { secret: WRONG_SECRET } : {};
     // What is altered on the way was another body when it was signed.
-    const signed = sending.signed === "altered" ? `${bodyOf(sending)} ` : bodyOf(sending);
-    const { headers } = signedRequest(signed, { timestamp, ...secret });
-    const { body } = signedRequest(bodyOf(sending));
+    const { headers } = signedRequest(sending.signed === "altered" ? `${text} ` : text, { timestamp, ...secret });
+    const body = new TextEncoder().encode(text);
     const settings = clockSettings();
     await process.pass("is sent a delivery");
     const { status } = await process.receiver.handle(incomingOf({ method: "POST", headers, body }));
@@ -103,6 +103,8 @@ export class Service {
 
 interface Task {
   readonly sending: Sending;
+  /** Its body. */
+  readonly text: string;
   readonly name: string;
   readonly dice: Dice;
   readonly firstAt: number;
@@ -113,8 +115,8 @@ function bodyOf({ content }: Sending): string {
 }
 
 /** The event's identity; the digest of a body that is none, as the quarantine has it. */
-function nameOf(sending: Sending): string {
-  const body = Buffer.from(bodyOf(sending));
-  if (typeof sending.content === "string") return createHash("sha256").update(body).digest("hex");
-  return eventIdentity(sending.content as WebhookEvent, body);
+function nameOf({ content }: Sending, text: string): string {
+  const body = Buffer.from(text);
+  if (typeof content === "string") return createHash("sha256").update(body).digest("hex");
+  return eventIdentity(content as WebhookEvent, body);
 }

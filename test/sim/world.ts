@@ -18,6 +18,9 @@ const LONGEST_END_MS = 30 * 60 * MINUTE;
 /** A wrong clock within the tolerance of timestamps is right enough. */
 const HARMLESS_MS = 2 * MINUTE;
 
+/** Asked of the system once: it looks into files. */
+const OBSERVER = thisInstance();
+
 /** An event's start in a handler. */
 export interface HandOut {
   readonly lane: string;
@@ -85,7 +88,7 @@ export class World implements Surroundings {
   async live(): Promise<void> {
     const context = { clock: { ...this.clock, now: this.wallClock }, logger: silentLogger, migrate: "auto" as const };
     const rules = { name: "default", firstSequence: this.course.receiver.firstSequence, toleranceMs: 95 * MINUTE };
-    await this.observer.open({ ...context, rules, instance: thisInstance() });
+    await this.observer.open({ ...context, rules, instance: OBSERVER });
     for (let index = 0; index < this.course.processes; index++) this.#start();
     this.service.plan(this.course.sendings);
     for (const jump of this.course.jumps) {
