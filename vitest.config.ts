@@ -60,6 +60,8 @@ export default defineConfig({
     coverage: {
       provider: "v8",
       include: ["src/**", "adapters/**"],
+      // It runs in a browser, where test/inspector/browser drives every view and act of it.
+      exclude: ["src/inspector/page/**"],
       reporter: ["text-summary", "json-summary"],
       reportOnFailure: true,
       thresholds: COVERAGE_FLOOR,
