@@ -29,6 +29,8 @@ export function useRoute() {
   useEffect(() => {
     const follow = () => setHash(location.hash);
     addEventListener("hashchange", follow);
+    // Effects come after the first drawing, and the address may have changed since.
+    follow();
     return () => removeEventListener("hashchange", follow);
   }, []);
   return parseHash(hash);
