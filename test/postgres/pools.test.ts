@@ -72,10 +72,12 @@ describe("postgresStore()", () => {
   it("makes a pool of so many connections as it is told, and ends it", async () => {
     const url = new URL(inject("postgresUrl"));
     const schema = newSchema();
+    // Other tests have connections of the same name.
+    url.searchParams.set("application_name", schema);
     const { receiver, post } = await serve(postgresStore(url.href, { schema, maxConnections: 2, listen: false }));
     receiver.onAny(() => {});
     await Promise.all(Array.from({ length: 20 }, (_, index) => post(outbound("queued", { messageId: `m${index}` }))));
-    const connections = () => sql("select pid from pg_stat_activity where application_name = 'oncehook'");
+    const connections = () => sql(`select pid from pg_stat_activity where application_name = '${schema}'`);
     expect((await connections()).length).toBeLessThanOrEqual(2);
     await receiver.stop();
     await until(async () => (await connections()).length === 0);
