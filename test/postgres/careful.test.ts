@@ -13,8 +13,12 @@ import { newPool, newSchema, sql } from "./place.ts";
 const LONG = randomBytes(6_000).toString("base64");
 const long = { apiClientId: "client", tag: "outbound", messageId: LONG } as const;
 
-async function openStore(clock: Clock = systemClock, schema = newSchema()): Promise<InboxStore<PgClient>> {
-  const store = postgresStore(newPool(), { schema, listen: false });
+async function openStore(
+  clock: Clock = systemClock,
+  schema = newSchema(),
+  pool = newPool(),
+): Promise<InboxStore<PgClient>> {
+  const store = postgresStore(pool, { schema, listen: false });
   await store.open(contextOf({ clock }));
   onTestFinished(() => store.close());
   return store;
@@ -49,6 +53,15 @@ describe("step()", () => {
     ]);
     expect(await store.lane(long)).toBeNull();
     expect(await store.stats()).toMatchObject({ gauges: { pending: 3 }, counters: { accepted: 3, duplicates: 1 } });
+  });
+
+  it("writes nothing of a turn whose last statement cannot be sent, though its commit could be", async () => {
+    const store = await openStore(systemClock, newSchema(), newPool({ pipeline: true }));
+    const accepts = [event("a"), event("time", 1, { occurredAt: 2 ** 64 })];
+    const { accepted, quarantined } = await store.step(turn<PgClient>({ accepts, quarantines: [quarantine(1)] }));
+    expect(accepted.map(({ outcome }) => outcome)).toEqual(["accepted", "failed"]);
+    expect(quarantined).toEqual(["held"]);
+    expect(await store.stats()).toMatchObject({ gauges: { pending: 1, quarantined: 1 } });
   });
 
   it("says why without the row's values, which the server quotes", async () => {

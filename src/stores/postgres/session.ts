@@ -17,10 +17,11 @@ export interface Session {
    */
   readonly begun: Promise<number | null>;
   /**
-   * The transaction's last statement, of which nothing is needed before the commit: where the connection pipelines, both are sent at
-   * once. It must fail where the commit must not happen.
+   * Sends the transaction's last statement, of which nothing is needed before the commit: where the connection pipelines, both are sent
+   * at once. It must fail at the server where the commit must not happen; where it fails before it is sent, the commit is not sent
+   * either.
    */
-  conclude(last: Promise<unknown>): Promise<void>;
+  conclude(send: () => Promise<unknown>): Promise<void>;
   /** Waits for what `conclude()` did not wait for. */
   concluded(): Promise<void>;
   /** The connection is not given back to the pool. */
@@ -167,6 +168,8 @@ class Connected implements Session {
   readonly pipelines: boolean;
   #begun: Promise<number | null> = Promise.resolve(null);
   #last: Promise<unknown> = Promise.resolve();
+  /** Statements so far. */
+  #sent = 0;
   readonly #access: Access;
   #loss: Error | undefined;
   #begunAt: number | null = null;
@@ -200,10 +203,12 @@ class Connected implements Session {
     this.#begun.catch(() => {});
   }
 
-  async conclude(last: Promise<unknown>): Promise<void> {
-    this.#last = last;
-    if (!this.pipelines) await last;
-    else last.catch(() => {});
+  async conclude(send: () => Promise<unknown>): Promise<void> {
+    const sentBefore = this.#sent;
+    this.#last = send();
+    // One that was not sent has failed already, since nothing is waited for before.
+    if (!this.pipelines || this.#sent === sentBefore) await this.#last;
+    else this.#last.catch(() => {});
   }
 
   async concluded(): Promise<void> {
@@ -238,7 +243,9 @@ class Connected implements Session {
     const query = { text, values, types, query_timeout: ANSWER_MS };
     // Another store may share the pool, with another schema.
     const isNamed = prepares && name !== null;
-    const { rows } = await this.client.query(isNamed ? { ...query, name: `${name} ${schema}` } : query);
+    const asked = this.client.query(isNamed ? { ...query, name: `${name} ${schema}` } : query);
+    this.#sent += 1;
+    const { rows } = await asked;
     return rows as readonly Row[];
   };
 }

@@ -59,7 +59,7 @@ export async function runTurn(
   );
   const rawOf = (id: number) => stored.get(id) ?? turn.accepts[places.get(id) ?? -1]?.raw;
   await countRepeats(work, turn.repeats);
-  await session.conclude(work.flush());
+  await session.conclude(() => work.flush());
   return {
     settled,
     accepted,
