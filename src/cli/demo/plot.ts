@@ -1,4 +1,5 @@
 /** What the chapters of the story stand on: the stage, the people, and the messages that it is about. */
+import { isTerminal } from "../../events/terminal-types.ts";
 import type { WebhookEvent } from "../../events/types.ts";
 import type { Report } from "./report.ts";
 import type { Stage } from "./stage.ts";
@@ -42,7 +43,7 @@ export async function sendOne({ stage, numberId }: Plot, externalReference: stri
 
 /** What can end a message. */
 export function isOutcome({ eventType }: WebhookEvent): boolean {
-  return eventType === "message.delivery" || eventType === "message.failed";
+  return isTerminal(eventType);
 }
 
 /** @throws when the story comes to a message that nobody has sent */

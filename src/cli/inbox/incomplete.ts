@@ -1,5 +1,6 @@
 /** `oncehook inbox incomplete`: messages of whose end nothing has come, as after an outage longer than the service's retries. */
 import { Command, Option } from "commander";
+import { TERMINAL_EVENT_TYPES } from "../../events/terminal-types.ts";
 import { systemClock } from "../../internal/clock.ts";
 import { type SummaryShape, summaryShape } from "../../receiver/shown/shapes.ts";
 import { duration } from "../flags.ts";
@@ -8,8 +9,6 @@ import { type InboxFlags, withInbox, withInboxFlags } from "./opening.ts";
 import { printableTable, timeText } from "./printable.ts";
 import { printPage } from "./rows.ts";
 
-/** The events that end a message (EVT-8, EVT-9). */
-const TERMINAL = ["message.delivery", "message.failed"];
 /** The service's last retry comes after 81 minutes: whatever is missing then does not come any more. */
 const OLDER_THAN_MS = 90 * 60_000;
 
@@ -35,7 +34,7 @@ export function incompleteCommand(): Command {
     withInbox(flags, async (inbox, terminal) => {
       const { olderThan, client } = flags;
       const page = await inbox.findLanes({
-        ...{ tag: "outbound", without: TERMINAL, quietSince: systemClock.now() - olderThan },
+        ...{ tag: "outbound", without: TERMINAL_EVENT_TYPES, quietSince: systemClock.now() - olderThan },
         ...(client !== undefined && { apiClientId: client }),
         ...pageOf(flags),
       });

@@ -1,10 +1,8 @@
 /** How the story of a message stands. */
+import { isTerminal } from "../../events/terminal-types.ts";
 import type { EventRecord, LaneRecord } from "../../inbox/record.ts";
 import type { DrawnEnd } from "../api.ts";
 import { byTurn, isOrdered } from "./scene.ts";
-
-/** After them the service sends nothing more of a message (EVT-9). */
-const TERMINAL: ReadonlySet<string> = new Set(["message.delivery", "message.failed"]);
 
 export function endOf(lane: LaneRecord): DrawnEnd {
   const inTurn = [...lane.events].sort(byTurn);
@@ -23,7 +21,7 @@ export function endOf(lane: LaneRecord): DrawnEnd {
 
 /** A lane that is not ordered holds one event, and ends with it. */
 function ends(lane: LaneRecord, { eventType }: EventRecord): boolean {
-  return !isOrdered(lane) || TERMINAL.has(eventType);
+  return !isOrdered(lane) || isTerminal(eventType);
 }
 
 function isDead({ state }: EventRecord): boolean {
