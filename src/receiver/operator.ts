@@ -27,6 +27,7 @@ import {
 import { exportSubject, type SubjectRecord } from "./bulk/export-subject.ts";
 import { type ErrorGroup, groupByError } from "./bulk/group-by-error.ts";
 import type { BulkQuery } from "./bulk/matching.ts";
+import { findQuarantined } from "./find-quarantined.ts";
 import { newEvent } from "./intake.ts";
 import { quarantinedEvent } from "./quarantined-event.ts";
 import { auditLimit, checkSubject, eventQuery, laneQuery, quarantineQuery } from "./queries.ts";
@@ -170,9 +171,8 @@ export class InboxOperator {
    */
   async replayQuarantined(id: number, options?: ActOptions): Promise<ActResult> {
     await this.#deps.open();
-    const page = await this.#deps.store().findQuarantined({ after: id + 1, limit: 1 });
-    const row = page.items.find((item) => item.id === id);
-    if (row === undefined) return { ok: false, reason: "not_found" };
+    const row = await findQuarantined(this.#deps.store(), id);
+    if (row === null) return { ok: false, reason: "not_found" };
     const read = await quarantinedEvent(row);
     if (!read.ok && read.reason === "invalid_event") throw new OncehookError("invalid_event", read.message);
     if (!read.ok) return { ok: false, reason: read.reason };

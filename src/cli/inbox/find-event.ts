@@ -1,18 +1,23 @@
 /** Finds what a person names by its id. */
 import type { EventRecord, LaneId, QuarantineRecord } from "../../inbox/record.ts";
+import { findQuarantined } from "../../receiver/find-quarantined.ts";
 import type { Inbox } from "../../receiver/open-inbox.ts";
 import { CommandError, NEGATIVE } from "../failure.ts";
 
 /** @throws CommandError when there is none */
 export async function eventOf(inbox: Inbox, id: number): Promise<EventRecord> {
   const { items } = await inbox.find({ after: id + 1, limit: 1 });
-  return found(items[0], id, `There is no event ${id}.`);
+  // What comes first behind the next id is the one itself, if it is there.
+  const event = items.find((row) => row.id === id);
+  if (event === undefined) throw new CommandError(`There is no event ${id}.`, NEGATIVE);
+  return event;
 }
 
 /** @throws CommandError when there is none */
 export async function quarantinedOf(inbox: Inbox, id: number): Promise<QuarantineRecord> {
-  const { items } = await inbox.findQuarantined({ after: id + 1, limit: 1 });
-  return found(items[0], id, `There is no quarantined body ${id}.`);
+  const row = await findQuarantined(inbox, id);
+  if (row === null) throw new CommandError(`There is no quarantined body ${id}.`, NEGATIVE);
+  return row;
 }
 
 /** The lanes of a message: more than one only if API clients have the same message ids. @throws CommandError when there is none */
@@ -22,10 +27,4 @@ export async function lanesOf(inbox: Inbox, message: string, client: string | un
   const lanes = new Set(items.map(({ laneId }) => laneId));
   if (lanes.size === 0) throw new CommandError("The inbox knows no such message, or no longer.", NEGATIVE);
   return [...lanes].sort((a, b) => a - b);
-}
-
-/** What comes first behind the next id is the one itself, if it is there. */
-function found<T extends { readonly id: number }>(row: T | undefined, id: number, otherwise: string): T {
-  if (row?.id !== id) throw new CommandError(otherwise, NEGATIVE);
-  return row;
 }

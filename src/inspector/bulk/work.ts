@@ -2,11 +2,11 @@
 import type { Page } from "../../inbox/operations.ts";
 import type { Clock } from "../../internal/clock.ts";
 import { type BulkProgress, onAll, type Pace, planOf, REFUSALS } from "../../receiver/bulk/each.ts";
+import { findQuarantined } from "../../receiver/find-quarantined.ts";
 import type { InboxOperator } from "../../receiver/operator.ts";
 import { quarantinedEvent } from "../../receiver/quarantined-event.ts";
 import { answerOf } from "../act-answer.ts";
 import type { ActAnswer, ActRefusal } from "../api.ts";
-import { findQuarantined } from "../find-quarantined.ts";
 import type { BulkOrder } from "./order.ts";
 
 export type Counts = Readonly<Record<string, number>>;

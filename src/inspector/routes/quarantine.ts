@@ -1,13 +1,14 @@
 /** Quarantined bodies: a list of them, one, and one with its numbers and texts. */
 import type { QuarantineQuery } from "../../inbox/operations.ts";
+import { findQuarantined } from "../../receiver/find-quarantined.ts";
 import { json, refused } from "../answers.ts";
 import type { QuarantinePage } from "../api.ts";
-import { findQuarantined } from "../find-quarantined.ts";
 import type { InspectorAnswer } from "../http.ts";
 import { checkedQuery, type Fields, listOf, oneOf, rowId, rows } from "../input.ts";
 import { listedQuarantined, shownQuarantined } from "../message.ts";
 import { DEFAULT_PAGE, LONGEST_PAGE } from "../queries.ts";
 import type { Call, Route } from "../route.ts";
+import { revealRoute } from "./reveal.ts";
 
 interface Asked extends Omit<QuarantineQuery, "states"> {
   readonly state: NonNullable<QuarantineQuery["states"]>;
@@ -18,6 +19,8 @@ const QUERY: Fields<Asked> = {
   after: rowId,
   limit: rows(LONGEST_PAGE),
 };
+
+const ABSENT = "The inbox holds no such quarantined body, or no longer.";
 
 export const quarantineRoutes: readonly Route[] = [
   {
@@ -37,26 +40,17 @@ export const quarantineRoutes: readonly Route[] = [
     },
   },
   { method: "GET", path: "quarantine/:id", access: "read", run: (call) => show(call, false) },
-  {
-    method: "POST",
+  revealRoute({
     path: "quarantine/:id/reveal",
-    access: "reveal",
-    async run(call) {
-      const { inbox, logger, by, id } = call;
-      // First: what somebody saw must be in the audit, also when they saw it in vain.
-      const revealed = await inbox.revealQuarantined(id, { by });
-      if (!revealed.ok) return nothing();
-      logger.info({ by, quarantine: id }, "A quarantined body was revealed in the inspector.");
-      return show(call, true);
-    },
-  },
+    subject: "quarantine",
+    message: "A quarantined body was revealed in the inspector.",
+    absent: ABSENT,
+    reveal: ({ inbox, id, by }) => inbox.revealQuarantined(id, { by }),
+    show: (call) => show(call, true),
+  }),
 ];
 
 async function show({ inbox, id }: Call, reveal: boolean): Promise<InspectorAnswer> {
   const row = await findQuarantined(inbox, id);
-  return row === null ? nothing() : json(shownQuarantined(row, reveal));
-}
-
-function nothing(): InspectorAnswer {
-  return refused("not_found", "The inbox holds no such quarantined body, or no longer.");
+  return row === null ? refused("not_found", ABSENT) : json(shownQuarantined(row, reveal));
 }
