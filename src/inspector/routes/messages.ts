@@ -7,6 +7,9 @@ import { readBody } from "../input.ts";
 import { shownMessage } from "../message.ts";
 import { DEFAULT_PAGE, LANE_QUERY } from "../queries.ts";
 import type { Call, Route } from "../route.ts";
+import { revealRoute } from "./reveal.ts";
+
+const ABSENT = "The inbox holds no such message, or no longer.";
 
 export const messageRoutes: readonly Route[] = [
   {
@@ -21,26 +24,17 @@ export const messageRoutes: readonly Route[] = [
     },
   },
   { method: "GET", path: "messages/:id", access: "read", run: (call) => show(call, false) },
-  {
-    method: "POST",
+  revealRoute({
     path: "messages/:id/reveal",
-    access: "reveal",
-    async run(call) {
-      const { inbox, logger, by, id } = call;
-      // First: what somebody saw must be in the audit, also when they saw it in vain.
-      const revealed = await inbox.reveal(id, { by });
-      if (!revealed.ok) return nothing();
-      logger.info({ by, lane: id }, "A message was revealed in the inspector.");
-      return show(call, true);
-    },
-  },
+    subject: "lane",
+    message: "A message was revealed in the inspector.",
+    absent: ABSENT,
+    reveal: ({ inbox, id, by }) => inbox.reveal(id, { by }),
+    show: (call) => show(call, true),
+  }),
 ];
 
 async function show({ inbox, clock, id }: Call, reveal: boolean): Promise<InspectorAnswer> {
   const lane = await inbox.lane(id);
-  return lane === null ? nothing() : json(shownMessage(lane, clock.now(), reveal));
-}
-
-function nothing(): InspectorAnswer {
-  return refused("not_found", "The inbox holds no such message, or no longer.");
+  return lane === null ? refused("not_found", ABSENT) : json(shownMessage(lane, clock.now(), reveal));
 }
