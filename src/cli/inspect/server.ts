@@ -2,8 +2,8 @@
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import { systemClock } from "../../internal/clock.ts";
 import { cannotListen, isListenError } from "../cannot-listen.ts";
+import { closeServer } from "../close-server.ts";
 
 export interface Loopback {
   readonly port: number;
@@ -37,13 +37,9 @@ export async function listenOnLoopback(port: number): Promise<Loopback> {
   return {
     port: (server.address() as AddressInfo).port,
     serve: (listener) => void server.on("request", listener),
-    async close() {
+    close() {
       isClosing = true;
-      const closed = once(server, "close");
-      server.close();
-      const limit = systemClock.setTimeout(() => server.closeAllConnections(), CLOSE_LIMIT_MS);
-      await closed;
-      limit.cancel();
+      return closeServer(server, CLOSE_LIMIT_MS);
     },
   };
 }

@@ -5,8 +5,8 @@ import type { AddressInfo } from "node:net";
 import { nodeWebhook } from "../../../adapters/node.ts";
 import { urlHostOf } from "../../emulator/host.ts";
 import type { HealthReason, Receiver } from "../../index.ts";
-import { systemClock } from "../../internal/clock.ts";
 import { cannotListen, isListenError } from "../cannot-listen.ts";
+import { closeServer } from "../close-server.ts";
 
 export interface Place {
   readonly host: string;
@@ -58,13 +58,9 @@ export async function serve(receiver: Receiver<never>, { host, port, path }: Pla
   const bound = (server.address() as AddressInfo).port;
   return {
     url: `http://${urlHostOf(host)}:${bound}${path}`,
-    async close() {
+    close() {
       isClosing = true;
-      const closed = once(server, "close");
-      server.close();
-      const limit = systemClock.setTimeout(() => server.closeAllConnections(), CLOSE_LIMIT_MS);
-      await closed;
-      limit.cancel();
+      return closeServer(server, CLOSE_LIMIT_MS);
     },
   };
 }
