@@ -6,8 +6,8 @@ import { createReceiver, type Receiver } from "../receiver/receiver.ts";
 import { signPayload } from "../signature/sign.ts";
 import { memoryStore } from "../stores/memory.ts";
 import {
+  connectionsTo,
   type HeaderLines,
-  openConnection,
   requestBytes,
   type WireAnswer,
   type WireConnection,
@@ -137,12 +137,8 @@ export async function runCase(one: ContractCase, makeServer: MakeAdapterServer, 
   receiver.onAny((_event: WebhookEvent, context) => void handled.push(Buffer.from(context.rawBody)));
   const readingBegan = watchReading(receiver);
   const server = await makeServer({ receiver, bodyState: one.bodyState ?? "raw" });
-  const open: WireConnection[] = [];
-  const connect = async () => {
-    const connection = await openConnection(server.port);
-    open.push(connection);
-    return connection;
-  };
+  const connections = connectionsTo(server.port);
+  const { connect } = connections;
   const deliver = async (delivery: Delivery = {}) => {
     const connection = await connect();
     connection.send(deliveryBytes(delivery, clock));
@@ -151,7 +147,7 @@ export async function runCase(one: ContractCase, makeServer: MakeAdapterServer, 
   try {
     await one.run({ expect, clock, handled, readingBegan, connect, deliver });
   } finally {
-    for (const connection of open) connection.close();
+    connections.close();
     await server.close();
     await receiver.stop();
   }

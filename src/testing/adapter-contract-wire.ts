@@ -32,6 +32,21 @@ export interface WireConnection {
 const PATIENCE_MS = 10_000;
 const HEAD_END = "\r\n\r\n";
 
+/** The connections of one case, which are closed together. */
+export function connectionsTo(port: number): { connect(): Promise<WireConnection>; close(): void } {
+  const open: WireConnection[] = [];
+  return {
+    async connect() {
+      const connection = await openConnection(port);
+      open.push(connection);
+      return connection;
+    },
+    close() {
+      for (const connection of open) connection.close();
+    },
+  };
+}
+
 /** Opens a connection to a server on loopback. */
 export async function openConnection(port: number): Promise<WireConnection> {
   const socket = connect({ host: "127.0.0.1", port, allowHalfOpen: true });

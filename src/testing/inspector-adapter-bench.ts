@@ -2,8 +2,8 @@
 import type { InspectorAnswer, InspectorRequest, Mountable } from "../inspector/http.ts";
 import type { AdapterServer, BodyState, ContractExpect } from "./adapter-contract-bench.ts";
 import {
+  connectionsTo,
   type HeaderLines,
-  openConnection,
   requestBytes,
   type WireAnswer,
   type WireConnection,
@@ -83,12 +83,8 @@ export async function runInspectorCase<Native>(
     },
   };
   const server = await makeServer({ inspector, bodyState });
-  const open: WireConnection[] = [];
-  const connect = async () => {
-    const connection = await openConnection(server.port);
-    open.push(connection);
-    return connection;
-  };
+  const connections = connectionsTo(server.port);
+  const { connect } = connections;
   const ask = async (asked: Asked = {}) => {
     const connection = await connect();
     connection.send(bytesOf(asked));
@@ -97,7 +93,7 @@ export async function runInspectorCase<Native>(
   try {
     await run({ expect, seen, connect, ask });
   } finally {
-    for (const connection of open) connection.close();
+    connections.close();
     await server.close();
   }
 }
