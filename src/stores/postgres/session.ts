@@ -173,6 +173,8 @@ class Connected implements Session {
   readonly #access: Access;
   #loss: Error | undefined;
   #begunAt: number | null = null;
+  /** Something was done since it began. */
+  #isUsed = false;
 
   constructor(access: Access, client: PgClient) {
     this.#access = access;
@@ -189,7 +191,7 @@ class Connected implements Session {
   }
 
   get begunAt(): number | null {
-    return this.#begunAt;
+    return this.#isUsed ? null : this.#begunAt;
   }
 
   /** Bound: it hears the connection's errors too. */
@@ -198,6 +200,7 @@ class Connected implements Session {
   };
 
   begin(): void {
+    this.#isUsed = false;
     this.#begun = this.#begin();
     // Who does not wait for it hears of it from the next statement too.
     this.#begun.catch(() => {});
@@ -237,7 +240,7 @@ class Connected implements Session {
     template: string,
     values: readonly unknown[] = [],
   ): Promise<readonly Row[]> => {
-    this.#begunAt = null;
+    this.#isUsed = true;
     const text = textOf(this.#access, name, template);
     const { prepares, schema } = this.#access;
     const query = { text, values, types, query_timeout: ANSWER_MS };
