@@ -4,6 +4,8 @@ import type { BodyReading } from "./incoming.ts";
 
 /** Bytes that unfinished and unprocessed bodies may hold together. */
 const BUDGET_BYTES = 64 * 1024 * 1024;
+/** What a chunk takes beside its bytes, as measured on Node: a body that comes byte by byte takes hundreds of times what it is. */
+const CHUNK_BYTES = 1024;
 /** A body that is not complete by then is cut. */
 const DEADLINE_MS = 10_000;
 /** After the first seconds a body must have come at this rate on average. */
@@ -22,6 +24,8 @@ export interface Reading extends BodyReading {
 interface Unfinished {
   readonly startedAt: number;
   bytes: number;
+  chunks: number;
+  isReleased: boolean;
   isCut: boolean;
   cut: () => void;
 }
@@ -37,8 +41,14 @@ export class ReadingBudget {
   }
 
   begin(maxBytes: number, declaredBytes: number | null): Reading {
-    const one: Unfinished = { startedAt: this.#clock.monotonic(), bytes: 0, isCut: false, cut: () => {} };
-    let released = false;
+    const one: Unfinished = {
+      startedAt: this.#clock.monotonic(),
+      bytes: 0,
+      chunks: 0,
+      isReleased: false,
+      isCut: false,
+      cut: () => {},
+    };
     this.#unfinished.add(one);
     this.#sweep ??= this.#clock.setTimeout(() => this.#cutSlow(), SWEEP_MS);
     return {
@@ -46,10 +56,11 @@ export class ReadingBudget {
       declaredBytes,
       received: (bytes) => {
         // A chunk that still comes after the body was given up is no longer held by anyone.
-        if (released) return;
+        if (one.isReleased) return;
         one.bytes += bytes;
-        this.#held += bytes;
-        if (this.#held > BUDGET_BYTES) this.#cutSlowest();
+        one.chunks += 1;
+        this.#held += bytes + CHUNK_BYTES;
+        if (this.#held > BUDGET_BYTES) this.#makeRoom();
       },
       onCut: (cut) => {
         one.cut = cut;
@@ -57,13 +68,14 @@ export class ReadingBudget {
         if (one.isCut) cut();
       },
       finish: () => this.#unfinished.delete(one),
-      release: () => {
-        released = true;
-        this.#unfinished.delete(one);
-        this.#held -= one.bytes;
-        one.bytes = 0;
-      },
+      release: () => this.#release(one),
     };
+  }
+
+  #release(one: Unfinished): void {
+    this.#unfinished.delete(one);
+    if (!one.isReleased) this.#held -= heldBy(one);
+    one.isReleased = true;
   }
 
   #cutSlow(): void {
@@ -76,24 +88,30 @@ export class ReadingBudget {
     this.#sweep = this.#unfinished.size > 0 ? this.#clock.setTimeout(() => this.#cutSlow(), SWEEP_MS) : null;
   }
 
-  /** Whoever sends slowest makes room: an attacker who holds many bodies open harms only itself. */
-  #cutSlowest(): void {
+  /**
+   * Cuts who has held most for longest, bytes by time: an attacker who holds many bodies open harms only itself. By the rate
+   * alone a small body in the midst of its pieces would make room for large ones that came quickly and then stalled.
+   */
+  #makeRoom(): void {
     const now = this.#clock.monotonic();
-    let slowest: Unfinished | null = null;
-    let slowestRate = Number.POSITIVE_INFINITY;
+    let heaviest: Unfinished | null = null;
+    let heaviestWeight = 0;
     for (const one of this.#unfinished) {
-      const rate = one.bytes / Math.max(1, now - one.startedAt);
-      if (one.bytes > 0 && rate < slowestRate) {
-        slowest = one;
-        slowestRate = rate;
+      const weight = heldBy(one) * Math.max(1, now - one.startedAt);
+      if (weight > heaviestWeight) {
+        heaviest = one;
+        heaviestWeight = weight;
       }
     }
-    if (slowest !== null) this.#cut(slowest);
+    if (heaviest !== null) this.#cut(heaviest);
   }
 
   #cut(one: Unfinished): void {
-    this.#unfinished.delete(one);
+    // At once, not when it is settled: what comes until then would cut others too.
+    this.#release(one);
     one.isCut = true;
     one.cut();
   }
 }
+
+const heldBy = ({ bytes, chunks }: Unfinished) => bytes + chunks * CHUNK_BYTES;

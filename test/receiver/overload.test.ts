@@ -61,23 +61,67 @@ describe("slots", () => {
 });
 
 describe("the byte budget of 64 MiB", () => {
-  it("cuts the slowest unfinished body when it is full, with 503", async () => {
+  it("cuts the unfinished body that held most for longest when it is full, with 503", async () => {
     const bench = memoryBench({ maxBodyBytes: MIB });
     bench.receiver.onAny(() => {});
-    const slowest = slowly(bench);
-    await slowest.send(1_000);
+    const stalled = slowly(bench);
+    await stalled.send(MIB - 100_000);
     await bench.clock.advance(900);
-    const others = Array.from({ length: 64 }, () => slowly(bench));
-    for (const other of others) await other.send(MIB - 100);
-    expect(slowest.isCut()).toBe(false);
-    await others[0]?.send(5_401);
-    expect(slowest.isCut()).toBe(true);
+    const others = Array.from({ length: 63 }, () => slowly(bench));
+    for (const other of others) await other.send(MIB - 2_000);
+    await bench.clock.advance(10);
+    expect(stalled.isCut()).toBe(false);
+    await others[0]?.send(300_000);
+    expect(stalled.isCut()).toBe(true);
     expect(others.filter((other) => other.isCut())).toEqual([]);
-    expect(await slowest.answer).toMatchObject({ status: 503, close: true });
+    expect(await stalled.answer).toMatchObject({ status: 503, close: true });
     expect(bench.receiver.counters).toEqual({ "refused:cut": 1 });
     for (const other of others) other.finish();
     await Promise.all(others.map(({ answer }) => answer));
     expect((await bench.deliver(body)).status).toBe(200);
+  });
+
+  it("is kept by one cut where one is enough, however many chunks come at once", async () => {
+    const bench = memoryBench({ maxBodyBytes: MIB });
+    bench.receiver.onAny(() => {});
+    const senders = Array.from({ length: 64 }, () => slowly(bench));
+    for (const one of senders) await one.send(MIB - 2_000);
+    const last = await slowly(bench).started;
+    // In one turn of the event loop, so that nothing that was cut is settled yet.
+    for (let chunk = 0; chunk < 10; chunk++) last.received(20_000);
+    expect(senders.filter((one) => one.isCut())).toHaveLength(1);
+    for (const one of senders) one.finish();
+  });
+
+  it("is no reason to cut a small body that comes in pieces, however quickly attackers sent theirs before they stalled", async () => {
+    const bench = memoryBench({ maxBodyBytes: MIB });
+    bench.receiver.onAny(() => {});
+    const stalled = Array.from({ length: 63 }, () => slowly(bench));
+    for (const one of stalled) await one.send(MIB);
+    await bench.clock.advance(2_000);
+    const honest = slowly(bench);
+    await honest.send(2_000);
+    await bench.clock.advance(200);
+    await honest.send(2_000);
+    const latest = slowly(bench);
+    await latest.send(MIB);
+    expect(honest.isCut()).toBe(false);
+    expect([...stalled, latest].filter((one) => one.isCut())).toHaveLength(1);
+    honest.finish();
+    expect((await honest.answer).status).toBe(200);
+    for (const one of [...stalled, latest]) one.finish();
+  });
+
+  it("counts what it takes to hold a chunk: bodies of single bytes take hundreds of times what they are", async () => {
+    const bench = memoryBench({ maxBodyBytes: MIB });
+    bench.receiver.onAny(() => {});
+    const crumbs = Array.from({ length: 4 }, () => slowly(bench));
+    for (const one of crumbs) {
+      await one.started;
+      for (let sent = 0; sent < 40_000; sent++) await one.send(1);
+    }
+    expect(crumbs.filter((one) => one.isCut()).length).toBeGreaterThan(0);
+    for (const one of crumbs) one.finish();
   });
 
   it("is freed by every ending, so that nothing leaks", async () => {
