@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type Answer, refuseUnknownOptions, SetupError, type WebhookEvent } from "../src/index.ts";
 import type { InspectorAnswer, Mountable } from "../src/inspector/index.ts";
-import { sendAnswer } from "./node-answer.ts";
+import { boundTaking, sendAnswer } from "./node-answer.ts";
 import { readBody } from "./node-body.ts";
 import { isOver, isWhole, sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
 import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
@@ -117,7 +117,11 @@ function bodyStream({ body, raw }: FastifyRequest): Readable {
 }
 
 function send(answer: Answer, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  if (!answer.close) return reply.code(answer.status).headers(answer.headers).send(answer.body);
+  if (!answer.close) {
+    reply.code(answer.status).headers(answer.headers).send(answer.body);
+    boundTaking(reply.raw);
+    return reply;
+  }
   sendAnswer(answer, request.raw, reply.hijack().raw);
   return reply;
 }

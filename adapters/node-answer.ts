@@ -1,5 +1,6 @@
 /** Writes an answer to a Node response, and ends the connection of a request whose body was not read. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { breakOff } from "./node-ending.ts";
 
 /** What to send: an `Answer` of the receiver, for one. */
 export interface WholeAnswer {
@@ -16,6 +17,8 @@ const DRAIN_BYTES = 64 * 1024;
 const DRAIN_CHUNK_BYTES = 1024;
 /** Milliseconds without a byte after which an answered connection is closed. */
 const DRAIN_IDLE_MS = 1_000;
+/** Milliseconds in which nothing of an answer is taken, after which its connection is closed: a server of Node waits for ever. */
+const UNTAKEN_MS = 10_000;
 
 /** Writes `answer`. Does nothing when something else already answered or the sender is gone. Never throws. */
 export function sendAnswer(answer: WholeAnswer, request: IncomingMessage, response: ServerResponse): void {
@@ -23,6 +26,12 @@ export function sendAnswer(answer: WholeAnswer, request: IncomingMessage, respon
   if (answer.close) return sendAndClose(answer, request, response);
   response.writeHead(answer.status, answer.headers);
   response.end(answer.body);
+  boundTaking(response);
+}
+
+/** Gives `response`, which is ended, a time in which it must be taken. Of an answer that is already on its way nothing is left to take. */
+export function boundTaking(response: ServerResponse): void {
+  if (response.writableLength > 0) response.setTimeout(UNTAKEN_MS, () => breakOff(response));
 }
 
 /**

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import { connect, createServer as createHttp2Server } from "node:http2";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { describe, expect, it, test } from "vitest";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { adapterContract, type MakeAdapterServer } from "../../src/testing/adapter-contract.ts";
@@ -54,6 +54,33 @@ describe("nodeWebhook()", () => {
     const { status } = await fetch(`http://127.0.0.1:${server.port}/`, { method: "POST", ...signedEvent() });
     await server.close();
     expect([status, seen]).toEqual([200, [{ tenant: "127.0.0.1", route: "sms" }]]);
+  });
+
+  it("lets go of a connection whose answers are not taken, and of no other", async () => {
+    const { receiver } = memoryReceiver();
+    const server = await serve(nodeWebhook(receiver));
+    const accepted = once(server.server, "connection") as Promise<[Socket]>;
+    const connection = await openConnection(server.port);
+    const [socket] = await accepted;
+    // A signature of the right form: the body is read, and the connection kept.
+    const forged = { ...signedEvent().headers, "x-service-signature": "ab".repeat(32) };
+    const request = requestBytes({ headers: Object.entries(forged), body: Buffer.from("{}") });
+    connection.send(request);
+    await connection.answer();
+    expect(socket.timeout).toBeLessThan(10_000);
+    connection.pause();
+    const many = Buffer.concat(Array.from({ length: 1_000 }, () => request));
+    while (socket.writableLength === 0) {
+      connection.send(many);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(socket.timeout).toBe(10_000);
+    const closed = once(socket, "close");
+    // Its time is up.
+    socket.emit("timeout");
+    await closed;
+    connection.close();
+    await server.close();
   });
 
   it("answers 500 when the tenant option throws, and logs no more than the kind of error", async () => {
