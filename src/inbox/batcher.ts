@@ -9,6 +9,7 @@ import {
   answer,
   type Callback,
   guard,
+  lose,
   overloaded,
   type QueuedAccept,
   type QueuedQuarantine,
@@ -148,7 +149,8 @@ export class Batcher<Tx> {
     this.#closed = true;
     this.#repeats.stop();
     this.#retryTimer?.cancel();
-    for (const { done } of this.#postponed.splice(0)) guard(() => done({ status: "lost" }));
+    // Of those that were to be tried again some may have joined the next turn, which waits for one that does not end.
+    lose([...this.#settles.splice(0), ...this.#postponed.splice(0)]);
   }
 
   #isBusy(): boolean {
@@ -192,10 +194,12 @@ export class Batcher<Tx> {
     this.#acceptingBeside = true;
     const taken = { accepts: this.#takeAccepts(), quarantines: [], settles: [], repeats: [] };
     const result = await this.#try(taken, NO_CLAIM);
-    if (result !== null) answer(taken.accepts, result);
+    if (result !== null) {
+      answer(taken.accepts, result);
+      // What was accepted may be due, and this turn claims nothing.
+      if (this.#driver.isStarted) this.#wanted = true;
+    }
     this.#acceptingBeside = false;
-    // What was accepted may be due, and this turn claims nothing.
-    if (result !== null && this.#driver.isStarted) this.#wanted = true;
     this.#continue();
   }
 
@@ -270,10 +274,7 @@ export class Batcher<Tx> {
 
   #postpone(settles: readonly QueuedSettle<Tx>[]): void {
     if (settles.length === 0) return;
-    if (this.#closed) {
-      for (const { done } of settles) guard(() => done({ status: "lost" }));
-      return;
-    }
+    if (this.#closed) return lose(settles);
     this.#postponed.push(...settles);
     this.#retryTimer ??= this.#clock.setTimeout(() => {
       this.#bringBack();

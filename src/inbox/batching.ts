@@ -35,6 +35,11 @@ export function answer(accepts: readonly QueuedAccept[], { accepted }: TurnResul
   for (const [index, { done }] of accepts.entries()) guard(() => done(null, accepted[index] ?? null));
 }
 
+/** Their claims count as lost, since nothing is written any more. */
+export function lose<Tx>(settles: readonly QueuedSettle<Tx>[]): void {
+  for (const { done } of settles) guard(() => done({ status: "lost" }));
+}
+
 export function overloaded(): StoreError {
   return new StoreError("overloaded", "More deliveries wait for the inbox than it can store now; the service retries.");
 }

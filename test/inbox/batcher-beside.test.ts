@@ -34,6 +34,22 @@ describe("Batcher, with a store that takes several turns at once", () => {
     first.resolve();
     await early;
     expect(turns(bench).map(([accepts]) => accepts)).toEqual([3, 5, 7]);
+    expect(bench.recorder.turns[1]).toMatchObject({ settles: [], quarantines: [], repeats: [] });
+  });
+
+  it("takes no turn beside another without a delivery to accept", async () => {
+    const bench = await openParallel();
+    const gate = deferred();
+    bench.recorder.gate = gate.promise;
+    const early = bench.accept("early");
+    await rounds();
+    bench.batcher.poke();
+    await rounds();
+    expect(turns(bench)).toHaveLength(1);
+    gate.resolve();
+    await early;
+    await rounds();
+    expect(turns(bench)).toHaveLength(2);
   });
 
   it("has what came beside claimed by a turn of its own, and by none where nobody works (I5)", async () => {
@@ -78,9 +94,9 @@ describe("Batcher, with a store that takes several turns at once", () => {
     bench.recorder.gate = null;
     bench.recorder.failNextTurns = 1;
     await expect(bench.accept("beside")).rejects.toThrow("the disk is on fire");
+    expect(await bench.accept("beside")).toMatchObject({ outcome: "accepted" });
     gate.resolve();
     expect(await early).toMatchObject({ outcome: "accepted" });
-    expect(await bench.accept("beside")).toMatchObject({ outcome: "accepted" });
   });
 
   it("is closed when both turns have ended", async () => {

@@ -27,11 +27,21 @@ describe("Batcher", () => {
 
   it("waits while the queue grows over a round of the event loop", async () => {
     const bench = await openBench();
-    const growing = ["b", "c", "d"].map((id) => {
-      return new Promise((resolve) => setImmediate(() => resolve(id))).then(() => bench.accept(id));
-    });
-    await Promise.all([bench.accept("a"), ...growing]);
+    const accepted = [bench.accept("a"), bench.accept("b")];
+    for (const id of ["c", "d", "e"]) {
+      await rounds(1);
+      accepted.push(bench.accept(id));
+    }
+    await Promise.all(accepted);
+    expect(sizes(bench)).toEqual([5]);
+  });
+
+  it.each([4, 5])("waits no longer once a turn for 4 is full with %i", async (count) => {
+    const bench = await openBench({ batch: { maxEvents: 4 } });
+    const accepted = bench.acceptMany(count);
+    await rounds(1);
     expect(sizes(bench)).toEqual([4]);
+    await accepted;
   });
 
   it("builds the next turn while one commits, and runs one at a time", async () => {
@@ -64,7 +74,7 @@ describe("Batcher", () => {
 
   it("takes maxBytes at most, but always one", async () => {
     const one = outbound((await openBench()).clock, "a", 1).raw.byteLength;
-    const bench = await openBench({ batch: { maxBytes: 2 * one + 1 } });
+    const bench = await openBench({ batch: { maxBytes: 2 * one } });
     await Promise.all(["a", "b", "c", "d"].map((id) => bench.accept(id)));
     expect(sizes(bench)).toEqual([2, 2]);
     const small = await openBench({ batch: { maxBytes: 10 } });
@@ -82,7 +92,9 @@ describe("Batcher", () => {
   it("refuses beyond maxQueued at once, events and quarantined bodies, and takes them again later", async () => {
     const bench = await openBench({ batch: { maxQueued: 2 } });
     const queued = [bench.accept("a"), quarantine(bench, "b")];
-    await expect(bench.accept("c")).rejects.toMatchObject({ code: "overloaded" });
+    await expect(bench.accept("c")).rejects.toMatchObject({
+      ...{ code: "overloaded", message: expect.stringContaining("the service retries") },
+    });
     await expect(quarantine(bench, "d")).rejects.toMatchObject({ code: "overloaded" });
     await Promise.all(queued);
     expect(await bench.accept("c")).toMatchObject({ outcome: "accepted" });
@@ -103,7 +115,9 @@ describe("Batcher", () => {
     const bench = await openBench();
     bench.recorder.gate = Promise.reject("no error object");
     bench.recorder.gate.catch(() => {});
-    await expect(quarantine(bench, "q")).rejects.toMatchObject({ code: "store_unavailable", cause: "no error object" });
+    await expect(quarantine(bench, "q")).rejects.toMatchObject({
+      ...{ code: "store_unavailable", message: "The store failed.", cause: "no error object" },
+    });
     bench.recorder.gate = null;
     expect(await quarantine(bench, "q")).toBe("held");
   });
@@ -223,62 +237,16 @@ describe("Batcher", () => {
     await bench.expectNothingLeaked();
   });
 
-  describe("close()", () => {
-    it("writes what is queued and counted", async () => {
-      const bench = await openBench();
-      await bench.accept("a");
-      bench.batcher.repeat({ event: 1, count: 2, signedAt: bench.clock.now() });
-      const last = bench.accept("b");
-      await bench.batcher.close();
-      expect(await last).toMatchObject({ outcome: "accepted" });
-      expect((await bench.events())[0]?.duplicates).toBe(2);
-      bench.batcher.repeat({ event: 1, count: 1, signedAt: bench.clock.now() });
-      await bench.clock.advance(2_000);
-      expect((await bench.events())[0]?.duplicates).toBe(2);
-    });
-
-    it.each([
-      ["does not answer", "failNextTurns"],
-      ["does not come to an end", "unfinishedTurns"],
-    ] as const)("ends after 5 s with a store that %s; claims then count as lost", async (_name, fault) => {
-      const bench = await openBench({ register: (on) => on.onAny(() => {}) });
-      bench.worker.start();
-      await bench.accept("a");
-      bench.recorder[fault] = 1_000;
-      void bench.worker.stop(0);
-      const closed = bench.batcher.close();
-      let over = false;
-      void closed.then(() => {
-        over = true;
-      });
-      await bench.clock.advance(4_999);
-      expect(over).toBe(false);
-      await bench.clock.advance(1);
-      await closed;
-      await bench.clock.advance(10_000);
-      expect(bench.endings).toEqual([[1, "put_back"]]);
-      const turns = bench.recorder.turns.length;
-      await bench.clock.advance(60_000);
-      expect(bench.recorder.turns.length).toBe(turns);
-    });
-
-    it("answers a settle that comes after it", async () => {
-      const bench = await openBench();
-      await bench.batcher.close();
-      const settled = await new Promise((resolve) => {
-        bench.batcher.settle({ kind: "release", lease: { lane: 1, epoch: 1, event: 1 }, delayMs: 0 }, resolve);
-      });
-      expect(settled).toEqual({ status: "lost" });
-    });
-  });
-
-  it("is idle at once with nothing to do, and when the turn under way has ended", async () => {
-    const bench = await openBench();
-    await bench.batcher.idle();
-    const accepted = bench.accept("a");
-    await bench.batcher.idle();
-    expect(sizes(bench)).toEqual([1]);
-    await accepted;
+  it("hands a lease taken at accept on with the event as it was parsed", async () => {
+    const handled: unknown[] = [];
+    const bench = await openBench({ register: (on) => on.onAny((event) => void handled.push(event)) });
+    bench.worker.start();
+    await rounds();
+    const parsed = { eventType: "message.sent" } as never;
+    bench.batcher.accept(outbound(bench.clock, "a", 1), parsed, () => {});
+    await rounds();
+    expect(handled).toHaveLength(1);
+    expect(handled[0]).toBe(parsed);
   });
 });
 

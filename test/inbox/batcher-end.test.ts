@@ -1,0 +1,108 @@
+/** How the group commit comes to rest, and to its end. */
+import { describe, expect, it } from "vitest";
+import { deferred, openBench, rounds } from "./bench.ts";
+
+describe("Batcher.close()", () => {
+  it("writes what is queued and counted", async () => {
+    const bench = await openBench();
+    await bench.accept("a");
+    bench.batcher.repeat({ event: 1, count: 2, signedAt: bench.clock.now() });
+    const last = bench.accept("b");
+    await bench.batcher.close();
+    expect(await last).toMatchObject({ outcome: "accepted" });
+    expect((await bench.events())[0]?.duplicates).toBe(2);
+    bench.batcher.repeat({ event: 1, count: 1, signedAt: bench.clock.now() });
+    await bench.clock.advance(2_000);
+    expect((await bench.events())[0]?.duplicates).toBe(2);
+  });
+
+  it.each([
+    ["does not answer", "failNextTurns"],
+    ["does not come to an end", "unfinishedTurns"],
+  ] as const)("ends after 5 s with a store that %s; claims then count as lost", async (_name, fault) => {
+    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
+    bench.worker.start();
+    await bench.accept("a");
+    bench.recorder[fault] = 1_000;
+    void bench.worker.stop(0);
+    const closed = bench.batcher.close();
+    let over = false;
+    void closed.then(() => {
+      over = true;
+    });
+    await bench.clock.advance(4_999);
+    expect(over).toBe(false);
+    await bench.clock.advance(1);
+    await closed;
+    await bench.clock.advance(10_000);
+    expect(bench.endings).toEqual([[1, "put_back"]]);
+    const turns = bench.recorder.turns.length;
+    await bench.clock.advance(60_000);
+    expect(bench.recorder.turns.length).toBe(turns);
+  });
+
+  it("answers a settle that comes after it", async () => {
+    const bench = await openBench();
+    await bench.batcher.close();
+    const settled = await new Promise((resolve) => {
+      bench.batcher.settle({ kind: "release", lease: { lane: 1, epoch: 1, event: 1 }, delayMs: 0 }, resolve);
+    });
+    expect(settled).toEqual({ status: "lost" });
+    await rounds();
+    expect(bench.recorder.turns).toEqual([]);
+  });
+
+  it("answers a settle that waits for its next try, and one whose turn fails later", async () => {
+    const bench = await openBench();
+    const settled: unknown[] = [];
+    const settle = (event: number) => {
+      const lease = { lane: event, epoch: 1, event };
+      bench.batcher.settle({ kind: "release", lease, delayMs: 0 }, (result) => settled.push([event, result]));
+    };
+    bench.recorder.failNextTurns = 2;
+    settle(1);
+    await rounds();
+    const gate = deferred();
+    bench.recorder.gate = gate.promise;
+    settle(2);
+    await rounds();
+    const closed = bench.batcher.close();
+    await bench.clock.advance(5_000);
+    await closed;
+    expect(settled).toEqual([[1, { status: "lost" }]]);
+    gate.resolve();
+    await rounds();
+    expect(settled).toEqual([
+      [1, { status: "lost" }],
+      [2, { status: "lost" }],
+    ]);
+    await bench.clock.advance(60_000);
+    expect(bench.recorder.turns).toHaveLength(2);
+  });
+});
+
+describe("Batcher.idle()", () => {
+  it("is idle at once with nothing to do, and when the turn under way has ended", async () => {
+    const bench = await openBench();
+    await bench.batcher.idle();
+    const accepted = bench.accept("a");
+    await bench.batcher.idle();
+    expect(bench.recorder.turns.map((turn) => turn.accepts.length)).toEqual([1]);
+    await accepted;
+  });
+
+  it("is not idle while a settle waits for its next try", async () => {
+    const bench = await openBench();
+    bench.recorder.failNextTurns = 1;
+    bench.batcher.settle({ kind: "release", lease: { lane: 1, epoch: 1, event: 1 }, delayMs: 0 }, () => {});
+    await rounds();
+    let isIdle = false;
+    void bench.batcher.idle().then(() => {
+      isIdle = true;
+    });
+    await rounds();
+    expect(isIdle).toBe(false);
+    await bench.clock.advance(50);
+    expect(isIdle).toBe(true);
+  });
+});
