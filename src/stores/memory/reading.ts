@@ -1,5 +1,6 @@
 /** Answers questions about the memory store. It holds few events by design, so these scan. */
 import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
+import { pageOf } from "../../inbox/page.ts";
 import type { EventRecord, LaneSummary, QuarantineRecord } from "../../inbox/record.ts";
 import type { EventQuery, InboxStats, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { eventRecord, type MemoryState } from "./state.ts";
@@ -10,15 +11,12 @@ export function find(state: MemoryState, query: EventQuery): Page<EventRecord> {
   events.sort((a, b) => (newestFirst ? b.id - a.id : a.id - b.id));
   const after = query.after;
   const rest = after === undefined ? events : events.filter((e) => (newestFirst ? e.id < after : e.id > after));
-  return page(
-    rest.map((event) => eventRecord(state, event)),
-    query.limit,
-  );
+  return pageOf(rest, query.limit, (event) => eventRecord(state, event));
 }
 
 export function findLanes(state: MemoryState, query: LaneQuery): Page<LaneSummary> {
   const lanes = [...state.lanes.values()].filter((lane) => laneMatches(lane, query)).sort((a, b) => b.id - a.id);
-  return page(lanes.map(summaryOf), query.limit);
+  return pageOf(lanes, query.limit, summaryOf);
 }
 
 function laneMatches({ id, status, key, peer, events }: LaneState, query: LaneQuery): boolean {
@@ -51,15 +49,7 @@ export function findQuarantined(state: MemoryState, query: QuarantineQuery): Pag
   const rest = rows.filter(
     (row) => allows(query.states, row.state) && (query.after === undefined || row.id < query.after),
   );
-  return page(
-    rest.map((row) => ({ ...row })),
-    query.limit,
-  );
-}
-
-function page<T extends { readonly id: number }>(rest: readonly T[], limit: number): Page<T> {
-  const items = rest.slice(0, limit);
-  return { items, next: rest.length > items.length ? (items.at(-1)?.id ?? null) : null };
+  return pageOf(rest, query.limit, (row) => ({ ...row }));
 }
 
 function matches(event: LaneEvent, query: EventQuery): boolean {

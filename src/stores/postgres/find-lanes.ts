@@ -1,4 +1,5 @@
 /** Finds lanes by filter. */
+import { pageOf } from "../../inbox/page.ts";
 import type { LaneSummary } from "../../inbox/record.ts";
 import type { LaneQuery, Page } from "../../inbox/store.ts";
 import { STATUS, stateWord, TAG } from "../codes.ts";
@@ -40,8 +41,7 @@ export async function findLanes(session: Session, query: LaneQuery): Promise<Pag
     const text = `${SUMMARY} ${where} order by l.id desc limit ${limit + 1 - rows.length}`;
     rows.push(...(await session.rows<SummaryRow>(null, text, values)));
   }
-  const items = rows.slice(0, limit).map(toSummary);
-  return { items, next: rows.length > items.length ? (items.at(-1)?.id ?? null) : null };
+  return pageOf(rows, limit, toSummary);
 }
 
 type Filter = readonly [value: unknown, sql: string];

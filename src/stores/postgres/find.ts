@@ -1,4 +1,5 @@
 /** Finds events and quarantined bodies by filter. */
+import { pageOf } from "../../inbox/page.ts";
 import type { EventRecord, QuarantineRecord } from "../../inbox/record.ts";
 import type { EventQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { HELD, OUTCOME, STATE } from "../codes.ts";
@@ -7,7 +8,7 @@ import { LANES_OF_MESSAGE } from "./lanes.ts";
 import { idsOf } from "./names.ts";
 import { EVENT, type FullEventRow, QUARANTINE, type QuarantineRow, recordOf, toQuarantineRecord } from "./records.ts";
 import type { Session } from "./session.ts";
-import { textBytes } from "./text.ts";
+import { plainText, textBytes } from "./text.ts";
 
 export async function find(session: Session, query: EventQuery): Promise<Page<EventRecord>> {
   const conditions = conditionsOf(query);
@@ -19,8 +20,7 @@ export async function find(session: Session, query: EventQuery): Promise<Page<Ev
   conditions.add(query.after, direction === "asc" ? "e.id > ?::bigint" : "e.id < ?::bigint");
   const text = `${EVENT} ${conditions.where} order by e.id ${direction} limit ${query.limit + 1}`;
   const rows = await session.rows<FullEventRow>(null, text, conditions.values);
-  const items = rows.slice(0, query.limit).map(recordOf);
-  return { items, next: rows.length > items.length ? (items.at(-1)?.id ?? null) : null };
+  return pageOf(rows, query.limit, recordOf);
 }
 
 function conditionsOf(query: EventQuery): Conditions {
@@ -33,7 +33,7 @@ function conditionsOf(query: EventQuery): Conditions {
   all.add(query.outcome === undefined ? undefined : OUTCOME[query.outcome], "e.outcome = ?::smallint");
   all.add(query.late, "e.late = ?::boolean");
   all.add(query.conflict, "e.conflict = ?::boolean");
-  all.add(query.errorCode, "e.error_code = ?::text");
+  all.add(query.errorCode === undefined ? undefined : plainText(query.errorCode), "e.error_code = ?::text");
   all.add(bytes(query.messageId), `e.lane = any(array(${LANES_OF_MESSAGE("?")}))`);
   all.add(bytes(query.externalReference), "l.reference = ?::bytea");
   all.add(bytes(query.peer), "l.peer = ?::bytea");
@@ -47,6 +47,5 @@ export async function findQuarantined(session: Session, query: QuarantineQuery):
   const text = `${QUARANTINE} where state = any($1::smallint[]) and id < $2::bigint order by id desc limit $3::int`;
   const values = [states, query.after ?? Number.MAX_SAFE_INTEGER, query.limit + 1];
   const rows = await session.rows<QuarantineRow>("find_quarantined", text, values);
-  const items = rows.slice(0, query.limit).map(toQuarantineRecord);
-  return { items, next: rows.length > items.length ? (items.at(-1)?.id ?? null) : null };
+  return pageOf(rows, query.limit, toQuarantineRecord);
 }

@@ -1,4 +1,5 @@
 /** Finds lanes by filter: the few that wait by a small index, all others in slices that leave the event loop free. */
+import { pageOf } from "../../inbox/page.ts";
 import type { LaneSummary } from "../../inbox/record.ts";
 import type { LaneQuery, Page } from "../../inbox/store.ts";
 import { STATUS, TAG } from "../codes.ts";
@@ -29,8 +30,7 @@ export function findLanes(inbox: OpenInbox, query: LaneQuery): Promise<Page<Lane
     const statuses = query.statuses === undefined ? [null] : new Set(query.statuses.map((word) => STATUS[word]));
     const looks = [...statuses].map((status): Look => ({ status, filters, limit: limit + 1 }));
     const rows = looks.every(isQuick) ? readAll(inbox, looks, [0, after - 1]) : await readInSlices(inbox, looks, after);
-    const items = rows.slice(0, limit).map(toSummary);
-    return { items, next: rows.length > items.length ? (items.at(-1)?.id ?? null) : null };
+    return pageOf(rows, limit, toSummary);
   });
 }
 

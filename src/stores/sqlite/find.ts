@@ -1,4 +1,5 @@
 /** Finds events by filter, through small indexes where a filter has one, else in slices that leave the event loop free. */
+import { pageOf } from "../../inbox/page.ts";
 import type { EventRecord, QuarantineRecord } from "../../inbox/record.ts";
 import type { EventQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { HELD, OUTCOME, STATE } from "../codes.ts";
@@ -25,8 +26,7 @@ export function find(inbox: OpenInbox, query: EventQuery): Promise<Page<EventRec
     const rows = isQuick(conditions)
       ? read(inbox, query, conditions, wanted)
       : await readInSlices(inbox, query, conditions, wanted);
-    const items = rows.slice(0, query.limit).map(toEvent);
-    return { items, next: rows.length > items.length ? (items.at(-1)?.id ?? null) : null };
+    return pageOf(rows, query.limit, toEvent);
   });
 }
 
@@ -156,7 +156,6 @@ export function findQuarantined(inbox: OpenInbox, query: QuarantineQuery): Promi
     const rows = inbox.db
       .prepare(`${QUARANTINE} where ${where} order by id desc limit ?`)
       .all(...states, query.after ?? Number.MAX_SAFE_INTEGER, query.limit + 1) as QuarantineRow[];
-    const items = rows.slice(0, query.limit).map(toQuarantine);
-    return { items, next: rows.length > items.length ? (items.at(-1)?.id ?? null) : null };
+    return pageOf(rows, query.limit, toQuarantine);
   });
 }
