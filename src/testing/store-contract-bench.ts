@@ -117,10 +117,16 @@ export class Bench {
 
   /** A second store on the same place, open. */
   async another(life: "running" | "gone" = "running"): Promise<InboxStore<unknown>> {
-    const store = await this.place.reopen?.();
-    if (store === undefined) throw new Error("A durable or shared store needs reopen() in the contract's makeStore.");
+    const store = await this.second();
     await this.open(store, {}, life);
     return store;
+  }
+
+  /** The same, not open. */
+  async second(): Promise<InboxStore<unknown>> {
+    const store = await this.place.reopen?.();
+    if (store !== undefined) return store;
+    throw new Error("A durable or shared store needs reopen() in the contract's makeStore.");
   }
 
   /** Closes the store and goes on with a new one on the same place. */
@@ -186,6 +192,13 @@ export class Bench {
   /** Claims the one lease that there must be. */
   async claimOne(request: Partial<ClaimRequest> = {}): Promise<Lease> {
     return this.only(await this.claim(request));
+  }
+
+  /** Claims the two lanes that must be due. */
+  async claimTwo(request: Partial<ClaimRequest> = {}): Promise<readonly [Lease, Lease]> {
+    const [first, second] = await this.claim(request);
+    if (first === undefined || second === undefined) throw new Error("Two lanes were due.");
+    return [first, second];
   }
 
   only<T>(items: readonly T[]): T {

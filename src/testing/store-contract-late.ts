@@ -43,6 +43,27 @@ export const lateCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "shows a gap as filled only by an event that lies in it (I6)",
+    async run(bench) {
+      await bench.handle(bench.event(1));
+      for (const sequence of [4, 7, 10]) await bench.handle(bench.event(sequence, { gapWaitMs: 0 }));
+      const filled = async () => (await bench.lane()).gaps.map(({ to, filledAt }) => [to, filledAt]);
+      await bench.accept(bench.event(4, { eventType: "message.failed" }));
+      bench.expect(await filled()).toEqual([
+        [3, null],
+        [6, null],
+        [9, null],
+      ]);
+      const now = bench.clock.now();
+      await bench.accept(bench.event(5));
+      bench.expect(await filled()).toEqual([
+        [3, null],
+        [6, now],
+        [9, null],
+      ]);
+    },
+  },
+  {
     name: "takes an event of the cursor's own sequence for on time",
     async run(bench) {
       await skipTo5(bench);

@@ -6,6 +6,11 @@ async function discard(bench: Bench, sequence: number) {
   return bench.act({ kind: "discard", event: id });
 }
 
+async function replay(bench: Bench, sequence: number) {
+  const { id } = await bench.at(sequence);
+  return bench.act({ kind: "replay", event: id });
+}
+
 async function onLane(bench: Bench, kind: "unblock" | "release_gap" | "reveal") {
   return bench.act({ kind, lane: (await bench.lane()).id });
 }
@@ -67,6 +72,18 @@ export const operatorCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "discards behind an event that is being handled, whose lease stays (I3, I4)",
+    async run(bench) {
+      await bench.accept(bench.event(1), bench.event(2), bench.event(3));
+      const lease = await bench.claimOne();
+      await discard(bench, 2);
+      bench.expect((await bench.lane()).status).toBe("leased");
+      bench.expect(await bench.claim()).toEqual([]);
+      bench.expect(await bench.settle(bench.complete(lease))).toEqual(["settled"]);
+      bench.expect(sequences(await bench.claim())).toEqual([3]);
+    },
+  },
+  {
     name: "discards the head of a lane in backoff: the next is due at once",
     async run(bench) {
       await bench.accept(bench.event(1), bench.event(2));
@@ -83,6 +100,36 @@ export const operatorCases: readonly ContractCase[] = [
       const { readyAt } = await bench.lane();
       await discard(bench, 2);
       bench.expect(await bench.lane()).toMatchObject({ status: "backoff", readyAt, cursor: 2 });
+    },
+  },
+  {
+    name: "ends a gap's wait with the event that waited: the next one waits for as long as any (I6)",
+    async run(bench) {
+      await bench.accept(bench.event(1), bench.event(3));
+      await bench.settle(bench.complete(await bench.claimOne()));
+      await replay(bench, 1);
+      const lease = await bench.claimOne();
+      await discard(bench, 3);
+      bench.expect(await bench.lane()).toMatchObject({ status: "leased", gapSince: null });
+      await bench.clock.advance(60_000);
+      await bench.accept(bench.event(5));
+      await bench.settle(bench.complete(lease));
+      const since = bench.clock.now();
+      bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 90_000 });
+      await replay(bench, 1);
+      await discard(bench, 5);
+      bench.expect(await bench.lane()).toMatchObject({ status: "ready", gapSince: null });
+    },
+  },
+  {
+    name: "ends a gap's wait when the event that waited is replayed ahead of its turn (I6)",
+    async run(bench) {
+      await bench.accept(bench.event(1), bench.event(3));
+      await bench.settle(bench.complete(await bench.claimOne()));
+      await replay(bench, 1);
+      await bench.settle(bench.retry(await bench.claimOne(), 600_000));
+      await replay(bench, 3);
+      bench.expect(await bench.lane()).toMatchObject({ status: "backoff", gapSince: null });
     },
   },
   {

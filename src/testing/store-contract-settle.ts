@@ -7,8 +7,7 @@ export const settleCases: readonly ContractCase[] = [
     async run(bench) {
       await bench.accept(bench.of("a", 1), bench.of("b", 1));
       await bench.clock.advance(5);
-      const [a, b] = await bench.claim();
-      if (a === undefined || b === undefined) throw new Error("Two lanes were due.");
+      const [a, b] = await bench.claimTwo();
       bench
         .expect(await bench.settle(bench.complete(a), bench.complete(b, "unhandled")))
         .toEqual(["settled", "settled"]);
@@ -105,8 +104,7 @@ export const settleCases: readonly ContractCase[] = [
     name: "settles the rest of a batch around one that is lost",
     async run(bench) {
       await bench.accept(bench.of("a", 1), bench.of("b", 1));
-      const [a, b] = await bench.claim();
-      if (a === undefined || b === undefined) throw new Error("Two lanes were due.");
+      const [a, b] = await bench.claimTwo();
       const foreign = { ...a, epoch: a.epoch + 1 };
       const settles = [bench.complete(foreign), bench.complete({ ...a, event: b.event }), bench.complete(b)];
       bench.expect(await bench.settle(...settles)).toEqual(["lost", "lost", "settled"]);
@@ -119,8 +117,7 @@ export const settleCases: readonly ContractCase[] = [
     name: "renews a lease from now, and says which are lost",
     async run(bench) {
       await bench.accept(bench.of("a", 1), bench.of("b", 1));
-      const [a, b] = await bench.claim({ leaseMs: 30_000 });
-      if (a === undefined || b === undefined) throw new Error("Two lanes were due.");
+      const [a, b] = await bench.claimTwo({ leaseMs: 30_000 });
       await bench.settle(bench.complete(b));
       await bench.clock.advance(20_000);
       bench

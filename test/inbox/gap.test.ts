@@ -125,6 +125,11 @@ describe("arm()", () => {
     expect(arm(settled(3), event(4), null, NOW)).toMatchObject({ status: "gap" });
   });
 
+  it("looks no further than the head, which may come after another type of its sequence", () => {
+    const settled = lane({ cursor: 1, isSettled: (one) => one <= 5 });
+    expect(arm(settled, event(4), null, NOW)).toMatchObject({ status: "ready", missing: null, gapSince: null });
+  });
+
   it("takes the head before a late event once its gap is over, or without one", () => {
     const late = event(1, { late: true });
     expect(arm(lane({ cursor: 2, gapSince: NOW - 90_000 }), event(4), late, NOW)).toMatchObject({ head: event(4) });

@@ -21,6 +21,7 @@ export function replay(moment: Moment, event: LaneEvent | undefined, asFound: As
   event.forced = true;
   event.late = false;
   event.attempts = 0;
+  endIdleWait(lane);
   // A lane in backoff with another event before this one waits on.
   if (lane.status !== "leased" && (lane.status !== "backoff" || headOf(lane) === event)) rearm(moment, lane);
   return { ok: true, event: event.id, count: 1 };
@@ -38,8 +39,15 @@ export function discard(moment: Moment, event: LaneEvent | undefined, asFound: A
   moment.tally.count("discarded");
   const expected = expectedSequence({ cursor: lane.cursor, firstSequence: moment.firstSequence });
   if (isOrdered(lane) && event.sequence === expected) moveCursor(lane, event.sequence);
+  endIdleWait(lane);
   if (lane.status !== "leased" && !(lane.status === "backoff" && headOf(lane) === head)) rearm(moment, lane);
   return { ok: true, event: event.id, count: 1 };
+}
+
+/** A gap is waited for by events in their turn: without one, the next of them waits anew (I6). */
+function endIdleWait(lane: LaneState): void {
+  const waits = lane.events.some(({ state, late, forced }) => state === "pending" && !late && !forced);
+  if (!waits) lane.gapSince = null;
 }
 
 /** Lets a blocked lane go on. */

@@ -109,9 +109,10 @@ function replay(work: Work, request: OnEvent): ActResult {
   if (event.state === STATE.dead) work.ledger.add("dead", -1);
   // It may lie below the cursor.
   lane.below = 1;
+  endIdleWait(work, lane);
   // A lane in backoff with another event before this one waits on.
   if (lane.status !== STATUS.leased && (lane.status !== STATUS.backoff || headId(work, lane) === id)) rearm(work, lane);
-  else work.db.prepare("update oncehook_lane set below = 1 where id = ?").run(lane.id);
+  else keepPlace(work, lane);
   return { ok: true, event: id, count: 1 };
 }
 
@@ -129,11 +130,25 @@ function discard(work: Work, request: OnEvent): ActResult {
   if (lane.tag === TAG.outbound && event.sequence === expected) moveCursor(lane, event.sequence);
   // The cursor may have passed a pending event, such as one of sequence 0.
   lane.below = 1;
-  if (lane.status === STATUS.leased || (lane.status === STATUS.backoff && headId(work, lane) === headBefore)) {
-    const keep = work.db.prepare("update oncehook_lane set below = 1, cursor = ?, gap_since = ? where id = ?");
-    keep.run(lane.cursor, lane.gapSince, lane.id);
-  } else rearm(work, lane);
+  endIdleWait(work, lane);
+  const staysAsItIs = lane.status === STATUS.backoff && headId(work, lane) === headBefore;
+  if (lane.status === STATUS.leased || staysAsItIs) keepPlace(work, lane);
+  else rearm(work, lane);
   return { ok: true, event: id, count: 1 };
+}
+
+/** A gap is waited for by events in their turn: without one, the next of them waits anew (I6). */
+function endIdleWait(work: Work, lane: LaneRow): void {
+  if (lane.gapSince === null) return;
+  const waits = "select 1 from oncehook_event where lane = ? and state = 0 and late = 0 and forced = 0 limit 1";
+  if (work.db.prepare(waits).get(lane.id) === undefined) lane.gapSince = null;
+}
+
+/** Stores what an act changed of a lane that goes on as it was. */
+function keepPlace(work: Work, { cursor, gapSince, id }: LaneRow): void {
+  work.db
+    .prepare("update oncehook_lane set below = 1, cursor = ?, gap_since = ? where id = ?")
+    .run(cursor, gapSince, id);
 }
 
 function headId(work: Work, lane: LaneRow): EventId | null {
