@@ -54,6 +54,10 @@ class NameTable {
     for (const row of await session.rows<NameRow>(name, text, [unknown])) this.#keep(row);
   }
 
+  knows(name: string): boolean {
+    return this.#ids.has(name);
+  }
+
   id(name: string): number {
     const id = this.#ids.get(name);
     if (id === undefined) throw new RangeError("A name was not entered before it is used.");
@@ -78,14 +82,19 @@ class NameTable {
   }
 }
 
+/** What events name. */
+export type Naming = readonly { readonly lane: { readonly apiClientId: string }; readonly eventType: string }[];
+
 export class Names {
   readonly #clients = new NameTable("client");
   readonly #kinds = new NameTable("kind");
 
-  async enter(
-    session: Session,
-    events: readonly { readonly lane: { readonly apiClientId: string }; readonly eventType: string }[],
-  ): Promise<void> {
+  /** Whether all of it was entered or learned before: then there is nothing to ask. */
+  knows(events: Naming): boolean {
+    return events.every(({ lane, eventType }) => this.#clients.knows(lane.apiClientId) && this.#kinds.knows(eventType));
+  }
+
+  async enter(session: Session, events: Naming): Promise<void> {
     await this.#clients.enter(
       session,
       events.map(({ lane }) => lane.apiClientId),

@@ -8,7 +8,7 @@ import { checkServer } from "./durability.ts";
 import { asStoreError } from "./failures.ts";
 import { enterInstance, removeInstances } from "./instances.ts";
 import { migrate } from "./migrate.ts";
-import { Names } from "./names.ts";
+import { Names, type Naming } from "./names.ts";
 import { LaneAppeared, makeLanes } from "./new-lanes.ts";
 import { type Access, inTransaction, NOW, type Session, withSession } from "./session.ts";
 import type { InboxSettings } from "./settings.ts";
@@ -115,8 +115,9 @@ export class OpenInbox {
   }
 
   /** Numbers for what these events name, in a transaction of its own and while the inbox is kept open already. */
-  enterNames(events: Parameters<Names["enter"]>[1]): Promise<void> {
-    return withSession(this.access, (session) => this.names.enter(session, events));
+  async enterNames(events: Naming): Promise<void> {
+    // No connection is borrowed for nothing: in almost all turns it would be.
+    if (!this.names.knows(events)) await withSession(this.access, (session) => this.names.enter(session, events));
   }
 
   read<T>(work: (session: Session) => Promise<T>): Promise<T> {
