@@ -1,16 +1,17 @@
+/** The inbox on the SQLite that Node itself brings, where it does. */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { Changes } from "../../src/emulator/state/changes.ts";
 import { openStateFile } from "../../src/emulator/state/state-file.ts";
 import { SetupError } from "../../src/errors.ts";
 import { installedVersion } from "../../src/internal/better-sqlite3.ts";
 import { chooseDriver } from "../../src/internal/load-sqlite.ts";
 import { nodeSqliteDriver } from "../../src/internal/node-sqlite.ts";
-import type { SqliteDatabase, SqliteDriver } from "../../src/internal/sqlite-driver.ts";
-import { isBusy } from "../../src/stores/sqlite/failures.ts";
+import type { SqliteDriver } from "../../src/internal/sqlite-driver.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { storeContract } from "../../src/testing/store-contract.ts";
+import { nodeSqliteConnections } from "./node-sqlite-connections.ts";
 import { contextOf } from "./sqlite-turns.ts";
 import { newFolder, sqliteUnderTest } from "./sqlite-under-test.ts";
 
@@ -47,7 +48,7 @@ if (driver === null) {
       fastCheck: { runs: 60 },
     });
   });
-  describe("nodeSqliteDriver()", () => connectionTests(driver));
+  describe("nodeSqliteDriver()", () => nodeSqliteConnections(driver));
   describe("where better-sqlite3 is not installed", () => {
     test("sqliteStore() and the emulator's state work without it", async ({ skip }) => {
       if (installedVersion() !== null) skip("better-sqlite3 is installed; a row of test:matrix goes without");
@@ -62,87 +63,5 @@ if (driver === null) {
       state.close();
       await rm(directory, { recursive: true });
     });
-  });
-}
-
-function connectionTests(Driver: SqliteDriver): void {
-  const open: { readonly directory: string; readonly connections: SqliteDatabase[] }[] = [];
-  afterEach(async () => {
-    for (const { directory, connections } of open.splice(0)) {
-      for (const connection of connections) connection.close();
-      await rm(directory, { recursive: true });
-    }
-  });
-
-  async function connections(count: number): Promise<SqliteDatabase[]> {
-    const directory = await newFolder();
-    const options = { timeout: 5, fileMustExist: false };
-    const made = Array.from({ length: count }, () => new Driver(join(directory, "file.db"), options));
-    made[0]?.exec("create table thing (id integer primary key, text text unique, bytes blob)");
-    open.push({ directory, connections: made });
-    return made;
-  }
-
-  test("gives blobs as Buffer and texts whole, NUL and all", async () => {
-    const [db] = await connections(1);
-    const texts = ["a\0b", "a", "a\uFDD0b", "a\uFDD0\uFDD2b", "\0\uFDD0\0", "😀"];
-    for (const text of texts)
-      db?.prepare("insert into thing (text, bytes) values (?, ?)").run(text, Buffer.from([0, 255]));
-    const rows = db?.prepare("select text, bytes from thing order by id").all() as { text: string; bytes: Buffer }[];
-    expect(rows.map(({ text }) => text)).toEqual(texts);
-    expect(rows[0]?.bytes.equals(Buffer.from([0, 255]))).toBe(true);
-    for (const [index, text] of texts.entries())
-      expect(db?.prepare("select id from thing where text = ?").get(text)).toMatchObject({ id: index + 1 });
-  });
-
-  test("names errors as better-sqlite3 does", async () => {
-    const [one, other] = await connections(2);
-    one?.exec("begin immediate");
-    let thrown: unknown;
-    try {
-      other?.exec("begin immediate");
-    } catch (error) {
-      thrown = error;
-    }
-    expect(isBusy(thrown)).toBe(true);
-    one?.exec("rollback");
-    const insert = one?.prepare("insert into thing (text) values (?)");
-    insert?.run("x");
-    expect(() => insert?.run("x")).toThrow(expect.objectContaining({ code: "SQLITE_CONSTRAINT" }));
-    expect(() => new Driver("/no/such/file", { timeout: 5, fileMustExist: true })).toThrow(
-      expect.objectContaining({ code: "SQLITE_CANTOPEN" }),
-    );
-  });
-
-  test("knows whether it is open, and in a transaction", async () => {
-    const [db] = await connections(1);
-    expect(db?.inTransaction).toBe(false);
-    db?.exec("begin");
-    expect(db?.inTransaction).toBe(true);
-    db?.exec("rollback");
-    expect(db?.inTransaction).toBe(false);
-    expect(db?.open).toBe(true);
-    db?.close();
-    db?.close();
-    expect(db?.open).toBe(false);
-  });
-
-  test("gives BigInts where they are asked for", async () => {
-    const [db] = await connections(1);
-    const statement = db?.prepare("select 9007199254740993 as big, ? as null_value");
-    statement?.safeIntegers();
-    expect(statement?.get(undefined)).toEqual({ big: 9007199254740993n, null_value: null });
-  });
-
-  test("refuses an inbox whose durability settings do not take", async () => {
-    const directory = await newFolder();
-    class Deaf extends Driver {
-      override pragma(source: string, options?: { simple?: boolean }): unknown {
-        return super.pragma(source === "synchronous = FULL" ? "synchronous = NORMAL" : source, options);
-      }
-    }
-    const store = sqliteStore(join(directory, "inbox.db"), { driver: Deaf, minFreeBytes: 0 });
-    await expect(store.open(contextOf())).rejects.toMatchObject({ code: "not_durable" });
-    await rm(directory, { recursive: true });
   });
 }

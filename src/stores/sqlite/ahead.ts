@@ -1,10 +1,13 @@
 /** Completions with effects on the user's own connection, in a transaction of their own before the turn's. */
-import type { LeaseRef, SettleResult, Turn } from "../../inbox/store.ts";
+import type { LeaseRef, Settle, SettleResult, Turn } from "../../inbox/store.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { settle } from "./settle.ts";
 import { amend, type Plan } from "./turn.ts";
 import type { Facts, Session } from "./work.ts";
 import { immediately, inTransaction, type Patience, untilFree } from "./writer.ts";
+
+/** A completion, and its place in the turn. */
+type Indexed = readonly [index: number, request: Settle<SqliteDatabase>];
 
 export class AheadSettles {
   readonly #user: Session;
@@ -21,15 +24,15 @@ export class AheadSettles {
 
   /** Settles what has effects and enters the results into `plan`. */
   async run(turn: Turn<SqliteDatabase>, plan: Plan, facts: Facts): Promise<void> {
-    const indexes = turn.settles.flatMap((request, index) =>
-      request.kind === "complete" && request.effects.length > 0 ? [index] : [],
+    const withEffects = [...turn.settles.entries()].filter(
+      ([, request]) => request.kind === "complete" && request.effects.length > 0,
     );
-    for (const index of indexes) this.#recall(turn, plan, index);
+    for (const entry of withEffects) this.#recall(plan, entry);
     for (;;) {
-      const open = indexes.filter((index) => !plan.answered.has(index));
+      const open = withEffects.filter(([index]) => !plan.answered.has(index));
       if (open.length === 0) return;
       try {
-        const results = await this.#settle(turn, open, facts);
+        const results = await this.#settle(open, facts);
         for (const [index, result] of results) plan.answered.set(index, result);
       } catch (error) {
         if (!amend(plan, turn, error)) throw error;
@@ -39,31 +42,26 @@ export class AheadSettles {
 
   /** The turn failed after all: its effects stay committed. */
   remember(turn: Turn<SqliteDatabase>, plan: Plan): void {
-    for (const [index, result] of plan.answered) {
-      const request = turn.settles[index];
-      if (request !== undefined && result.status === "settled") this.#committed.set(keyOf(request.lease), result);
+    for (const [index, { lease }] of turn.settles.entries()) {
+      const result = plan.answered.get(index);
+      if (result?.status === "settled") this.#committed.set(keyOf(lease), result);
     }
   }
 
-  #recall(turn: Turn<SqliteDatabase>, plan: Plan, index: number): void {
-    const request = turn.settles[index];
-    if (request === undefined) return;
-    const result = this.#committed.get(keyOf(request.lease));
+  #recall(plan: Plan, [index, { lease }]: Indexed): void {
+    const result = this.#committed.get(keyOf(lease));
     if (result === undefined) return;
-    this.#committed.delete(keyOf(request.lease));
+    this.#committed.delete(keyOf(lease));
     plan.answered.set(index, result);
   }
 
-  #settle(turn: Turn<SqliteDatabase>, indexes: readonly number[], facts: Facts): Promise<[number, SettleResult][]> {
+  #settle(requests: readonly Indexed[], facts: Facts): Promise<[number, SettleResult][]> {
     return untilFree(this.#patience, () => {
       if (this.#user.db.inTransaction) throw new UserIsBusy();
       // The user's connection may be set to wait for locks by blocking; ours finds out first that there is none.
       immediately(this.#own, () => {});
       return inTransaction(this.#user, facts, this.#patience.clock.now(), (work) =>
-        indexes.flatMap((index): [number, SettleResult][] => {
-          const request = turn.settles[index];
-          return request === undefined ? [] : [[index, settle(work, request)]];
-        }),
+        requests.map(([index, request]): [number, SettleResult] => [index, settle(work, request)]),
       );
     });
   }
