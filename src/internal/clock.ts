@@ -47,6 +47,6 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
     };
     const timer = clock.setTimeout(wake, ms);
     timer.keepAlive();
-    signal?.addEventListener("abort", wake, { once: true });
+    signal?.addEventListener("abort", wake);
   });
 }

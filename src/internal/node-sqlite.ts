@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import type { SqliteDatabase, SqliteDriver, SqliteStatement } from "./sqlite-driver.ts";
 
 /** What is used of `node:sqlite`, declared here: the oldest Node that oncehook works with has no types for it. */
-interface NodeSqlite {
+export interface NodeSqlite {
   readonly DatabaseSync: new (path: string, options: { readonly enableForeignKeyConstraints: boolean }) => Connection;
 }
 
@@ -28,10 +28,11 @@ type Row = Record<string, unknown>;
 export function nodeSqliteDriver(): SqliteDriver | null {
   // Loaded without an import, so that nothing fails where it is not there; Node warns at this line that it is experimental.
   const loaded = process.getBuiltinModule("node:sqlite") as NodeSqlite | undefined;
-  return loaded === undefined ? null : driverOf(loaded);
+  return loaded === undefined ? null : driverOver(loaded);
 }
 
-function driverOf({ DatabaseSync }: NodeSqlite): SqliteDriver {
+/** The driver over a module that does as `node:sqlite` does. */
+export function driverOver({ DatabaseSync }: NodeSqlite): SqliteDriver {
   return class NodeSqliteDatabase implements SqliteDatabase {
     readonly name: string;
     readonly #connection: Connection;

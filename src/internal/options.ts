@@ -92,15 +92,16 @@ function closest(word: string, known: readonly string[]): string | undefined {
 
 /** Levenshtein distance, on one row. */
 export function editDistance(a: string, b: string): number {
-  const row = Array.from({ length: b.length + 1 }, (_, column) => column);
-  for (let i = 1; i <= a.length; i++) {
-    let diagonal = row[0] ?? 0;
-    row[0] = i;
-    for (let j = 1; j <= b.length; j++) {
-      const above = row[j] ?? 0;
-      row[j] = Math.min(above + 1, (row[j - 1] ?? 0) + 1, diagonal + (a[i - 1] === b[j - 1] ? 0 : 1));
+  let row = Array.from({ length: b.length }, (_, column) => column + 1);
+  let distance = b.length;
+  for (let i = 0; i < a.length; i++) {
+    let diagonal = i;
+    distance = i + 1;
+    row = row.map((above, j) => {
+      distance = Math.min(above + 1, distance + 1, diagonal + (a[i] === b[j] ? 0 : 1));
       diagonal = above;
-    }
+      return distance;
+    });
   }
-  return row[b.length] ?? 0;
+  return distance;
 }

@@ -1,4 +1,5 @@
 /** The real clock, and waits on a fake one. */
+import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
 import { sleep, systemClock, systemRandom } from "../../src/internal/clock.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
@@ -25,6 +26,21 @@ describe("systemClock", () => {
   });
 });
 
+describe("a timer of systemClock", () => {
+  /** How many timers keep this process from ending. */
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
+
+  it("keeps the process alive only when it is told to, and until it is cancelled", () => {
+    const before = timers();
+    const timer = systemClock.setTimeout(() => {}, 60_000);
+    expect(timers()).toBe(before);
+    timer.keepAlive();
+    expect(timers()).toBe(before + 1);
+    timer.cancel();
+    expect(timers()).toBe(before);
+  });
+});
+
 describe("sleep()", () => {
   it("ends after its time, and not before", async () => {
     const clock = createFakeClock();
@@ -42,10 +58,21 @@ describe("sleep()", () => {
     const clock = createFakeClock();
     const controller = new AbortController();
     const slept = sleep(clock, 1_000, controller.signal);
+    expect(getEventListeners(controller.signal, "abort")).toHaveLength(1);
     controller.abort();
     await slept;
+    expect(getEventListeners(controller.signal, "abort")).toEqual([]);
     await sleep(clock, 1_000, controller.signal);
     await clock.advance(2_000);
+  });
+
+  it("leaves no listener on a signal that never aborts", async () => {
+    const clock = createFakeClock();
+    const { signal } = new AbortController();
+    const slept = sleep(clock, 1_000, signal);
+    await clock.advance(1_000);
+    await slept;
+    expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 });
 

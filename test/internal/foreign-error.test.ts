@@ -13,6 +13,7 @@ describe("foreignLabels()", () => {
     [{ name: "a-webhook-signing-secret-of-32-b" }, ""],
     [{ code: "DEADBEEF01234567" }, ""],
     [{ code: "deadbeefdeadbeefdeadbeefdeadbeef" }, ""],
+    [{ name: "A".repeat(40) }, ` (${"A".repeat(40)})`],
     [{ name: "A".repeat(41) }, ""],
     ["a-webhook-signing-secret-of-32-b", ""],
     [null, ""],

@@ -1,6 +1,13 @@
 /** The default logger, the guard around a user's, and the sample that keeps a flood small. */
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { guardedLogger, type LogFields, type Logger, silentLogger, stderrLogger } from "../../src/internal/logger.ts";
+import {
+  guardedLogger,
+  type LogFields,
+  type Logger,
+  loggerOption,
+  silentLogger,
+  stderrLogger,
+} from "../../src/internal/logger.ts";
 import { SampledLog } from "../../src/internal/sampled-log.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 
@@ -132,6 +139,33 @@ describe("guardedLogger()", () => {
     expect(unhandled).toEqual([]);
   });
 });
+
+describe("loggerOption()", () => {
+  it("guards the logger that it is given, and the one of standard error by default", () => {
+    const { lines, logger } = recorded();
+    loggerOption(logger).warn({ a: 1 }, "text");
+    expect(lines).toEqual([["warn", { a: 1 }, "text"]]);
+    expect(() => loggerOption({ ...logger, warn: () => fail() }).warn({}, "text")).not.toThrow();
+    const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+    onTestFinished(() => write.mockRestore());
+    loggerOption(undefined).warn({}, "text");
+    expect(write).toHaveBeenCalledTimes(1);
+  });
+
+  it.each(["debug", "info", "warn", "error"])("refuses one without %s", (level) => {
+    const wrong = { ...recorded().logger, [level]: undefined } as unknown as Logger;
+    const message = 'Option "logger" must have debug, info, warn and error methods; it is object.';
+    expect(() => loggerOption(wrong)).toThrow(expect.objectContaining({ code: "invalid_option", message }));
+  });
+
+  it("refuses null", () => {
+    expect(() => loggerOption(null as unknown as Logger)).toThrow(/Option "logger" .*; it is null\.$/);
+  });
+});
+
+function fail(): never {
+  throw new Error("The disk is full.");
+}
 
 describe("silentLogger", () => {
   it("says nothing on any level", () => {

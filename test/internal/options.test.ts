@@ -2,11 +2,15 @@
 import { describe, expect, it } from "vitest";
 import { SetupError } from "../../src/errors.ts";
 import {
+  booleanOption,
   choiceOption,
+  editDistance,
+  functionOption,
   invalidOption,
   numberOption,
   refuseUnknownOptions,
   suggestion,
+  textOption,
 } from "../../src/internal/options.ts";
 
 const bounds = { min: 1, max: 10, unit: "ms" };
@@ -53,6 +57,21 @@ describe("suggestion()", () => {
   });
 });
 
+describe("editDistance()", () => {
+  it.each([
+    ["", "", 0],
+    ["", "abc", 3],
+    ["abc", "", 3],
+    ["same", "same", 0],
+    ["ab", "ba", 2],
+    ["flaw", "lawn", 2],
+    ["kitten", "sitting", 3],
+    ["saturday", "sunday", 3],
+  ])("counts what makes %j of %j", (a, b, distance) => {
+    expect([editDistance(a, b), editDistance(b, a)]).toEqual([distance, distance]);
+  });
+});
+
 describe("numberOption()", () => {
   it("gives the value within its bounds, and the default for undefined alone", () => {
     expect([1, 10, undefined].map((value) => numberOption("n", value, 3, bounds))).toEqual([1, 10, 3]);
@@ -78,7 +97,34 @@ describe("choiceOption()", () => {
   });
 });
 
+describe("textOption(), booleanOption() and functionOption()", () => {
+  const call = () => 1;
+
+  it("give what they are given, and their default for undefined alone", () => {
+    expect([textOption("t", "a"), textOption("t", undefined)]).toEqual(["a", undefined]);
+    expect([true, false, undefined].map((value) => booleanOption("b", value, true))).toEqual([true, false, true]);
+    expect([functionOption("f", call), functionOption("f", undefined)]).toEqual([call, undefined]);
+  });
+
+  it.each<[() => unknown, string]>([
+    [() => textOption("t", ""), 'Option "t" must be a text that is not empty; it is string.'],
+    [() => textOption("t", 5), 'Option "t" must be a text that is not empty; it is 5.'],
+    [() => textOption("t", null), 'Option "t" must be a text that is not empty; it is null.'],
+    [() => booleanOption("b", "true", true), 'Option "b" must be true or false; it is string.'],
+    [() => booleanOption("b", null, true), 'Option "b" must be true or false; it is null.'],
+    [() => functionOption("f", "call"), 'Option "f" must be a function; it is string.'],
+    [() => functionOption("f", null), 'Option "f" must be a function; it is null.'],
+  ])("refuse anything else (%#)", (check, message) => {
+    expect(thrownBy(check)).toMatchObject({ code: "invalid_option", message });
+  });
+});
+
 describe("invalidOption()", () => {
+  it("names the option for programs too, under the code that it is given", () => {
+    expect(invalidOption("o", "is wrong")).toMatchObject({ code: "invalid_option", fields: { option: "o" } });
+    expect(invalidOption("o", "is wrong", 5, "invalid_secret").code).toBe("invalid_secret");
+  });
+
   it.each([
     [5, "5"],
     [false, "false"],

@@ -1,0 +1,16 @@
+import { describe, expect, it } from "vitest";
+import { isRecord } from "../../src/internal/record.ts";
+
+describe("isRecord()", () => {
+  it.each([
+    [{}, true],
+    [{ a: 1 }, true],
+    [[], false],
+    [null, false],
+    [undefined, false],
+    ["text", false],
+    [() => {}, false],
+  ])("of %j is %s", (value, expected) => {
+    expect(isRecord(value)).toBe(expected);
+  });
+});
