@@ -47,7 +47,7 @@ export class Engine<Tx> {
   readonly #housekeeping: Housekeeping;
   readonly #announcer: Announcer;
   #inUse: InUse<Tx>;
-  #state: "new" | "open" | "closed" = "new";
+  #isClosed = false;
   #opening: Promise<void> | null = null;
   #stopping: Promise<void> | null = null;
   #hold: Timer | null = null;
@@ -80,7 +80,7 @@ export class Engine<Tx> {
   }
 
   get isStopped(): boolean {
-    return this.#state === "closed";
+    return this.#isClosed;
   }
 
   /** What becomes of an event below its cursor. */
@@ -122,7 +122,7 @@ export class Engine<Tx> {
 
   /** Opens the store once; a failure is forgotten, so that the next delivery tries again. */
   open(): Promise<void> {
-    if (this.#state === "closed") {
+    if (this.#isClosed) {
       return Promise.reject(new StoreError("closed", "This receiver was stopped; make a new one to go on."));
     }
     this.#opening ??= this.#open().catch((error: unknown) => {
@@ -181,7 +181,7 @@ export class Engine<Tx> {
     await this.#opening?.catch(() => {});
     await this.worker.stop(timeoutMs);
     await until;
-    this.#state = "closed";
+    this.#isClosed = true;
     // The first delivery may have come meanwhile: what has begun to open is closed below.
     await this.#opening?.catch(() => {});
     // Deliveries with `ack: "handled"` may have started handlers meanwhile.
@@ -210,7 +210,7 @@ export class Engine<Tx> {
     }
     return new Promise((resolve, reject) => {
       this.#batcher.accept(event, parsed, (error, acceptance) => {
-        if (error !== null || acceptance === null) return reject(this.#notStored(error));
+        if (acceptance === null) return reject(this.#notStored(error));
         if (acceptance.outcome === "failed") return reject(this.#notStored(acceptance.error));
         this.#acceptFailedAt = null;
         this.#remember(key, event, acceptance);
@@ -223,7 +223,7 @@ export class Engine<Tx> {
   quarantine(quarantine: NewQuarantine): Promise<Extract<QuarantineAnswer, string>> {
     return new Promise((resolve, reject) => {
       this.#batcher.quarantine(quarantine, (error, answer) => {
-        if (error !== null || answer === null) return reject(this.#notStored(error));
+        if (answer === null) return reject(this.#notStored(error));
         this.#acceptFailedAt = null;
         if (typeof answer === "object") return reject(this.#notStored(answer.error));
         resolve(answer);
@@ -247,8 +247,7 @@ export class Engine<Tx> {
       migrate,
       instance: thisInstance(),
     });
-    if (this.#state === "closed") return;
-    this.#state = "open";
+    if (this.#isClosed) return;
     this.#housekeeping.start();
   }
 

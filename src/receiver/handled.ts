@@ -1,7 +1,6 @@
 /** The answer with `ack: "handled"`: the request drives its own lane and waits for the handlers, within bounds. */
 import type { EventId, LaneId } from "../inbox/record.ts";
 import type { Ending } from "../inbox/settlement.ts";
-import type { Timer } from "../internal/clock.ts";
 import * as answers from "./answers.ts";
 import type { Engine, StoredAcceptance } from "./engine.ts";
 import type { Answer } from "./incoming.ts";
@@ -26,14 +25,13 @@ export async function whenHandled<Tx>(engine: Engine<Tx>, acceptance: StoredAcce
 /** A gap, a backoff or the deadline end the wait as `put_back`: the event is kept, and the service's retry drives it on. */
 function driven<Tx>(engine: Engine<Tx>, lane: LaneId, event: EventId): Promise<Ending> {
   return new Promise((resolve) => {
-    let timer: Timer | null = null;
     const finish = (ending: Ending) => {
       stopWaiting();
-      timer?.cancel();
+      timer.cancel();
       resolve(ending);
     };
     const stopWaiting = engine.waiters.add(event, finish);
-    timer = engine.options.clock.setTimeout(() => finish("put_back"), DEADLINE_MS);
+    const timer = engine.options.clock.setTimeout(() => finish("put_back"), DEADLINE_MS);
     engine.worker.drive(lane, event, () => finish("put_back"));
   });
 }

@@ -40,7 +40,7 @@ function whyMissing(eventTypes: string): string {
 /** The lane's status is that of its head, which may be an event before the one waited for. */
 function whyPending({ status, readyAt }: LaneRecord, now: number): string {
   if (status === "blocked") return "it is stored behind a dead letter: replay that one, or receiver.inbox.unblock().";
-  const isDue = readyAt === null || readyAt <= now;
+  const isDue = (readyAt ?? now) <= now;
   if (isDue || status === "ready" || status === "idle") {
     return "it is stored, and no receiver of this inbox takes it: start() one, or drain().";
   }

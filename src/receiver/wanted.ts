@@ -30,9 +30,8 @@ export function checkWanted(ref: MessageRef, wanted: Wanted): void {
   throw new SetupError("invalid_option", message, { fields: { option: "wanted" } });
 }
 
-/** The event, if it is the wanted one. One whose body is pruned was settled long ago; it can no longer be given. */
+/** The event, if it is the wanted one. One whose body is pruned parses to none: settled long ago, it can no longer be given. */
 export function matching(record: EventRecord, wanted: Wanted): WebhookEvent | null {
-  if (record.raw === null) return null;
   if (typeof wanted === "string" && record.eventType !== wanted) return null;
   const parsed = parseEvent(record.raw);
   if (!parsed.ok) return null;

@@ -1,7 +1,14 @@
 /** The table of answers and the order of the checks, through `receiver.handle`. */
 import { describe, expect, it } from "vitest";
-import { type Answer, type BodyResult, SetupError, StoreError } from "../../src/index.ts";
-import { incoming, makeBench, memoryBench, SECRET, sqliteBench, until, type Wish } from "./bench.ts";
+import {
+  type Answer,
+  type BodyResult,
+  type DeliveryReport,
+  PermanentError,
+  SetupError,
+  StoreError,
+} from "../../src/index.ts";
+import { type Bench, incoming, makeBench, memoryBench, SECRET, sqliteBench, until, type Wish } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 const LARGE = 256 * 1024;
@@ -210,5 +217,64 @@ describe("receiver.handle(): the order of checks", () => {
     expect((await deliver(body, { unsigned: true })).status).toBe(401);
     expect((await deliver(body, { secret: "some-other-secret-of-32-bytes-xx" })).status).toBe(401);
     expect((await deliver(body, { secret: SECRET })).status).toBe(500);
+  });
+});
+
+describe("receiver.handle(): what whoever watches hears of the answers", () => {
+  /** Of the deliveries from now on: what became of them and how they were answered. */
+  function heard<Tx>({ receiver }: Bench<Tx>): [DeliveryReport["outcome"], number][] {
+    const reports: [DeliveryReport["outcome"], number][] = [];
+    receiver.instrument({ delivery: () => ({ ended: ({ outcome, status }) => reports.push([outcome, status]) }) });
+    return reports;
+  }
+
+  it("hears of each 200 which one it was", async () => {
+    const bench = sqliteBench({ gapWait: "eager" });
+    const { deliver, receiver } = bench;
+    const reports = heard(bench);
+    receiver.onAny(() => {});
+    await receiver.start();
+    await deliver(outbound("delivery"));
+    await until(async () => (await receiver.inbox.stats()).counters.handled === 1);
+    await deliver(outbound("delivery"));
+    await deliver(outbound("queued"));
+    await deliver("not json");
+    expect(reports).toEqual([
+      ["accepted", 200],
+      ["duplicate", 200],
+      ["late", 200],
+      ["quarantined", 200],
+    ]);
+  });
+
+  it("hears of an answer that waited for the handlers how they ended", async () => {
+    const bench = sqliteBench({ ack: "handled" });
+    const reports = heard(bench);
+    bench.receiver.on("message.queued", () => {});
+    bench.receiver.on("message.sent", () => {
+      throw new PermanentError("There is no such order.");
+    });
+    await bench.deliver(outbound("queued"));
+    await bench.deliver(outbound("sent"));
+    expect(reports).toEqual([
+      ["handled", 200],
+      ["dead", 200],
+    ]);
+  });
+
+  it("hears that others were refused or failed", async () => {
+    const bench = memoryBench({ quarantine: "reject" });
+    const reports = heard(bench);
+    await bench.deliver(body, { unsigned: true });
+    await bench.deliver("not json");
+    await bench.deliver(body, failing("already_parsed"));
+    bench.store.faults.step = new StoreError("store_unavailable", "The disk is gone.");
+    await bench.deliver(body);
+    expect(reports).toEqual([
+      ["refused", 401],
+      ["refused", 400],
+      ["failed", 500],
+      ["failed", 503],
+    ]);
   });
 });

@@ -69,6 +69,18 @@ describe("ratePerSecond", () => {
     expect(clock.monotonic() - startedAt).toBeLessThanOrEqual(Math.ceil(fullMs) + 1);
   });
 
+  it("waits a whole tick where acts are a tick apart", async () => {
+    const scene = new BulkScene();
+    await scene.dead(2);
+    const done: number[] = [];
+    const onProgress = (progress: { done: number }) => done.push(progress.done);
+    const replaying = scene.inbox.replayAll({}, { ratePerSecond: 1_000, onProgress });
+    await idleTurns(50);
+    expect(done).toEqual([1]);
+    await scene.bench.clock.advance(1);
+    expect(await replaying).toMatchObject({ replayed: 2 });
+  });
+
   it("counts acts alone: what is left out waits for nothing", async () => {
     const scene = new BulkScene();
     await scene.dead(3);

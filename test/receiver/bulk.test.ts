@@ -24,6 +24,25 @@ describe("inbox.groupByError()", () => {
     expect(await scene.inbox.groupByError({ messageId: "msg_2" })).toMatchObject([{ count: 1, exampleId: 5 }]);
     expect(await scene.inbox.groupByError({ errorCode: "other" })).toEqual([]);
   });
+
+  it("gives the largest group first, and of two alike the one that was added to last", async () => {
+    await scene.dead(1);
+    for (const messageId of ["msg_x", "msg_y", "msg_yy"]) {
+      await scene.bench.clock.advance(1_000);
+      for (const kind of ["queued", "sent"] as const) await scene.bench.deliver(outbound(kind, { messageId }));
+      await scene.settled();
+    }
+    await scene.bench.deliver(outbound("queued", { messageId: "msg_2" }));
+    await scene.bench.deliver(outbound("sent", { messageId: "msg_2" }));
+    await scene.settled();
+    const groups = await scene.inbox.groupByError();
+    expect(groups.map(({ error, count }) => [error, count])).toEqual([
+      ["No order #", 2],
+      ["No order yy", 1],
+      ["No order y", 1],
+      ["No order x", 1],
+    ]);
+  });
 });
 
 describe("inbox.replayAll()", () => {

@@ -1,5 +1,6 @@
 /** An inbox in the hands of somebody who is no receiver. */
 import { hash } from "node:crypto";
+import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { copyInbox, openInbox, PermanentError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
@@ -69,6 +70,38 @@ describe("openInbox()", () => {
     expect(await failureOf(inbox.find())).toMatchObject({ code: "closed" });
   });
 
+  it("migrates no inbox of an older version, unless told to", async () => {
+    const { receiver, file } = sqliteBench();
+    await receiver.inbox.stats();
+    await receiver.stop();
+    const db = new Database(file);
+    db.exec("update oncehook_meta set value = value - 1 where key = 'schema'");
+    db.close();
+    for (const wish of [{}, { migrate: "check" }] as const) {
+      const opened = openInbox({ store: sqliteStore(file), logger, ...wish });
+      expect(await failureOf(opened)).toMatchObject({ code: "migration_needed" });
+    }
+  });
+
+  it('opens an inbox that needs no migration with migrate: "auto", and closes it where its scope ends', async () => {
+    const { receiver, file } = sqliteBench();
+    await receiver.inbox.stats();
+    const used = await openInbox({ store: sqliteStore(file), logger, migrate: "auto" });
+    {
+      await using inbox = used;
+      expect(await inbox.find()).toEqual({ items: [], next: null });
+    }
+    expect(await failureOf(used.find())).toMatchObject({ code: "closed" });
+  });
+
+  it.each([
+    [{ stor: 1 }, 'openInbox() has no option "stor"'],
+    [{}, 'must be a store, such as sqliteStore("inbox.db") from oncehook/sqlite'],
+    [{ store: memoryStore(), migrate: "no" }, 'must be one of "check", "auto"'],
+  ])("says of the options %j what it takes instead", async (options, words) => {
+    expect(((await failureOf(openInbox(options as never))) as Error).message).toContain(words);
+  });
+
   it.each([
     [{ stor: 1 }, "stor"],
     [{ store: "inbox.db" }, "store"],
@@ -109,6 +142,18 @@ describe("inbox.prune()", () => {
     expect(progress).toEqual([500, 600]);
     expect(await inbox.prune({ identitiesMs: 5 * DAY })).toMatchObject({ events: 600, lanes: 600 });
     await inbox.close();
+  });
+
+  it("counts the quarantined bodies that it removed", async () => {
+    const { receiver, deliver, clock, file } = sqliteBench();
+    await deliver("no event");
+    await receiver.stop();
+    await clock.advance(100 * DAY);
+    const later = sqliteBench({ clock }, file);
+    await later.deliver(inbound());
+    await later.receiver.stop();
+    await using inbox = await openInbox({ store: sqliteStore(file), clock, logger });
+    expect(await inbox.prune()).toMatchObject({ quarantined: 1, events: 0 });
   });
 
   it("stops between two batches, with the signal's reason", async () => {

@@ -90,6 +90,20 @@ describe("receiver.inbox", () => {
     expect(await receiver.inbox.replay(99)).toEqual({ ok: false, reason: "not_found" });
   });
 
+  it("writes that a message and a quarantined body were shown, and by whom", async () => {
+    const { receiver, deliver } = sqliteBench();
+    await deliver(body);
+    await deliver("no event");
+    expect(await receiver.inbox.reveal(1, { by: "ann" })).toMatchObject({ ok: true });
+    expect(await receiver.inbox.revealQuarantined(1)).toMatchObject({ ok: true });
+    expect(await receiver.inbox.revealQuarantined(99)).toEqual({ ok: false, reason: "not_found" });
+    const audit = (await receiver.inbox.audit()).map(({ act, by }) => [act, by]);
+    expect(audit).toEqual([
+      ["reveal_quarantined", "application"],
+      ["reveal", "ann"],
+    ]);
+  });
+
   it("unblocks a message that waits behind its dead letter", async () => {
     const { receiver, deliver } = sqliteBench({ onDead: "block" });
     const seen: string[] = [];

@@ -108,6 +108,46 @@ describe("createVerifier()", () => {
     expect(log.length).toBeLessThanOrEqual(20);
   });
 
+  it("logs nothing of a body that was only cut short, and says what became of a delivery without a keyring", async () => {
+    const { log, logger } = recordedLog();
+    for (const reason of ["truncated", "too_large", "cut"] as const) {
+      await verify({ readBody: () => ({ ok: false, reason }) }, { logger });
+    }
+    expect(log).toEqual([]);
+    await verify({}, { logger, secrets: () => Promise.reject(new Error("down")) });
+    expect(log.at(-1)?.message).toMatch(/^A delivery could not be verified; it was answered with 503\. ./);
+  });
+
+  it("reads no body of an unsigned delivery, and has its connection closed (RCV-2)", async () => {
+    let reads = 0;
+    const readBody = () => {
+      reads += 1;
+      return { ok: false, reason: "truncated" } as const;
+    };
+    expect(await verify({ unsigned: true, readBody })).toMatchObject({ answer: { status: 401, close: true } });
+    expect(reads).toBe(0);
+  });
+
+  it("answers 401 to a body that came so slowly that its timestamp has become too old (RCV-2)", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const bytes = Buffer.from(body);
+    const readBody = () => {
+      vi.setSystemTime(Date.now() + 6 * MINUTE);
+      return { ok: true, bytes } as const;
+    };
+    expect(await statusOf({ readBody })).toBe(401);
+  });
+
+  it("takes a limit of 1 KiB to 1 MiB, and says so when it is another", () => {
+    for (const maxBodyBytes of [1_024, 1_048_576]) {
+      expect(() => createVerifier({ secrets: SECRET, maxBodyBytes })).not.toThrow();
+    }
+    expect(() => createVerifier({ secrets: SECRET, maxBodyBytes: 1_048_577 })).toThrow(
+      'Option "maxBodyBytes" must be a whole number from 1024 to 1048576 bytes; it is 1048577.',
+    );
+  });
+
   it("names itself and the likely option when one is misspelt", () => {
     const misspelt = { secrets: SECRET, maxBodyByte: 2_048 };
     expect(() => createVerifier(misspelt)).toThrow(

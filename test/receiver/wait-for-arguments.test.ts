@@ -1,7 +1,7 @@
 /** What `receiver.waitFor()` refuses, and what it says when its time is over. */
 import { describe, expect, it } from "vitest";
 import { type OncehookError, PermanentError, type Receiver, SetupError, type Wanted } from "../../src/index.ts";
-import { HOUR, memoryBench, sqliteBench } from "./bench.ts";
+import { HOUR, MINUTE, memoryBench, sqliteBench } from "./bench.ts";
 import { outbound } from "./events.ts";
 
 const message = { apiClientId: "apc_1", messageId: "msg_1" };
@@ -22,7 +22,7 @@ describe("the arguments of waitFor()", () => {
     const waiting = receiver.waitFor(message, misspelt, never);
     await expect(waiting).rejects.toThrow(`Did you mean "${meant}"?`);
     await expect(waiting).rejects.toBeInstanceOf(SetupError);
-    await expect(waiting).rejects.toMatchObject({ code: "invalid_option" });
+    await expect(waiting).rejects.toMatchObject({ code: "invalid_option", fields: { option: "wanted" } });
   });
 
   it.each([
@@ -62,6 +62,25 @@ describe("the arguments of waitFor()", () => {
       code: "invalid_option",
       fields: { option: "wanted" },
     });
+  });
+
+  it.each([
+    [null, "message.sent", 'Option "ref" must be { apiClientId, messageId }; it is null.'],
+    [{ messageId: "msg_1" }, "message.sent", 'Option "ref.apiClientId" must be a text that is not empty'],
+    [message, 3, 'Option "wanted" must be an event type or a function; it is 3.'],
+  ])("says of %j and %j what they must be", async (ref, wanted, says) => {
+    await expect(waitFor(memoryBench().receiver, ref, wanted)).rejects.toThrow(says);
+  });
+
+  it("bounds the time, and names itself and the likely option when one is misspelt", async () => {
+    const { receiver } = memoryBench();
+    const misspelt = { timeout: 1 } as object;
+    await expect(receiver.waitFor(message, "message.sent", misspelt)).rejects.toThrow(
+      'waitFor has no option "timeout". Did you mean "timeoutMs"?',
+    );
+    await expect(receiver.waitFor(message, "message.sent", { timeoutMs: -1 })).rejects.toThrow(
+      'Option "timeoutMs" must be a whole number from 0 to 86400000 ms; it is -1.',
+    );
   });
 });
 
@@ -111,6 +130,38 @@ describe("a wait whose time is over", () => {
     expect(waits.fields).toMatchObject({ state: "pending", laneStatus: "gap" });
     clock.set(clock.now() + HOUR);
     expect((await timeout(receiver, "message.sent")).message).toContain("start() one, or drain()");
+  });
+
+  it("says so from the very millisecond at which the gap is over", async () => {
+    const { receiver, deliver, clock } = sqliteBench();
+    receiver.onAny(() => {});
+    const stored = clock.now();
+    await deliver(outbound("sent"));
+    clock.set(stored + 22 * MINUTE - 1);
+    expect((await timeout(receiver, "message.sent")).message).toContain("waits for a missing event before it");
+    clock.set(stored + 22 * MINUTE);
+    expect((await timeout(receiver, "message.sent")).message).toContain("start() one, or drain()");
+  });
+
+  it("says so too of a ready event when the wall clock was set back since", async () => {
+    const { receiver, deliver, clock } = sqliteBench();
+    receiver.onAny(() => {});
+    await deliver(outbound("queued"));
+    clock.set(clock.now() - HOUR);
+    const error = await timeout(receiver, "message.queued");
+    expect(error.message).toContain("start() one, or drain()");
+    expect(error.fields).toMatchObject({ laneStatus: "ready" });
+  });
+
+  it("shows ten types at most", async () => {
+    const { receiver, deliver } = memoryBench();
+    receiver.onAny(() => {});
+    const types = Array.from({ length: 11 }, (_, index) => `message.step${index}`);
+    for (const [index, eventType] of types.entries()) {
+      await deliver(outbound("queued", { extra: { eventType, sequence: index + 1 } }));
+    }
+    const error = await timeout(receiver, "message.delivery");
+    expect(error.fields).toMatchObject({ eventTypes: types.slice(0, 10).join(", ") });
   });
 
   it("says that its handler failed and is tried again", async () => {

@@ -121,6 +121,45 @@ describe("waitFor()", () => {
     await expect(waiting).rejects.not.toThrow(/never/);
   });
 
+  it("says how the event ended, and with what code", async () => {
+    const { deliver, receiver } = sqliteBench();
+    receiver.on("message.inbound", () => {
+      throw new PermanentError("never");
+    });
+    await deliver(inbound());
+    await deliver(outbound("queued"));
+    await receiver.drain();
+    const dead = receiver.waitFor({ apiClientId: "apc_1", messageId: "msg_in_1" }, "message.inbound");
+    await expect(dead).rejects.toThrow('The event waited for ended as "dead" (permanent_failure).');
+    const unhandled = receiver.waitFor(message, "message.queued");
+    await expect(unhandled).rejects.toThrow('The event waited for ended as "unhandled" (no error).');
+  });
+
+  it("waits as long as it is told, however long the process has run", async () => {
+    const { receiver, clock } = memoryBench();
+    await clock.advance(60_000);
+    let over = false;
+    const waiting = receiver.waitFor(message, "message.queued", { timeoutMs: 30_000 }).catch(() => {
+      over = true;
+    });
+    await idleTurns();
+    await clock.advance(29_999);
+    expect(over).toBe(false);
+    await clock.advance(1);
+    await waiting;
+    expect(over).toBe(true);
+  });
+
+  it("can not give an event whose body was erased", async () => {
+    const { deliver, receiver } = sqliteBench();
+    receiver.onAny(() => {});
+    await deliver(outbound("queued"));
+    await receiver.drain();
+    await receiver.inbox.erase({ messageId: "msg_1" });
+    const waiting = receiver.waitFor(message, "message.queued", { timeoutMs: 0 });
+    await expect(waiting).rejects.toMatchObject({ code: "wait_timeout", fields: { state: "missing" } });
+  });
+
   it("rejects on a late event without a handler", async () => {
     const { deliver, receiver } = memoryBench({ gapWait: "eager" });
     receiver.onAny(() => {});

@@ -89,7 +89,8 @@ async function targetsOf(
     signal?.throwIfAborted();
     targets.push({ id, laneId, sequence, state, finishedAt, attempts, hasBody: raw !== null });
   }
-  return targets.sort((a, b) => a.laneId - b.laneId || a.sequence - b.sequence || a.id - b.id);
+  // Found in the order of their ids, which the sort keeps among those of one sequence.
+  return targets.sort((a, b) => a.laneId - b.laneId || a.sequence - b.sequence);
 }
 
 /** Only as it was found: somebody else may have replayed it since, and its handlers have succeeded. */
