@@ -48,6 +48,11 @@ describe("LeaseContext", () => {
     expect(context.signal).toBe(context.signal);
   });
 
+  it("logs through a logger that makes no children as it is", () => {
+    const { child: _, ...logger } = silentLogger;
+    expect(new LeaseContext<never>(lease, logger, true).log).toBe(logger);
+  });
+
   it("aborts a signal that was asked for, or is asked for later", () => {
     const early = new LeaseContext<never>(lease, silentLogger, true);
     const { signal } = early;

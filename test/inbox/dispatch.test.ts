@@ -20,6 +20,20 @@ describe("HandlerRegistry", () => {
     expect(registry.handlersFor("message.sent", false)).toBe(registry.handlersFor("message.sent", false));
   });
 
+  it("counts handlers that came after an event was asked about", () => {
+    const registry = new HandlerRegistry<never>();
+    expect(registry.handlersFor("message.sent", false)).toEqual([]);
+    registry.onAny(nothing);
+    expect(registry.handlersFor("message.sent", false)).toEqual([nothing]);
+  });
+
+  it("keeps nothing for unknown types, which come from outside without bound", () => {
+    const registry = new HandlerRegistry<never>();
+    registry.onAny(nothing);
+    registry.freeze();
+    expect(registry.handlersFor("message.read", false)).not.toBe(registry.handlersFor("message.read", false));
+  });
+
   it("gives unknown types to onUnknown and onAny only (RCV-11)", () => {
     const registry = new HandlerRegistry<never>();
     const [known, unknown, any] = [() => 1, () => 2, () => 3];
@@ -51,6 +65,9 @@ describe("HandlerRegistry", () => {
     expect(registry.isEmpty).toBe(true);
     registry.onLate(nothing);
     expect(registry.isEmpty).toBe(false);
+    const other = new HandlerRegistry<never>();
+    other.on("message.sent", nothing);
+    expect(other.isEmpty).toBe(false);
     registry.on(["message.inbound", "message.sent"], nothing);
     registry.on("message.sent", nothing);
     expect(registry.outboundTypes).toEqual(["message.sent"]);
@@ -79,14 +96,21 @@ describe("HandlerRegistry", () => {
     const registry = new HandlerRegistry<never>();
     register(registry);
     registry.freeze();
-    expect(() => register(registry)).toThrow(expect.objectContaining({ code: "already_started" }));
+    expect(() => register(registry)).toThrow(
+      expect.objectContaining({
+        code: "already_started",
+        message: expect.stringMatching(/^Handlers must be registered/),
+      }),
+    );
   });
 
   it("names the likely type for a misspelled one, and says where later types go", () => {
     const registry = new HandlerRegistry<never>();
     const misspelled = "message.delivered" as "message.delivery";
+    const hint = 'Did you mean "message.delivery"? Types that the service adds later reach onUnknown().';
+    const message = `on() knows no event type "message.delivered". ${hint}`;
     expect(() => registry.on(misspelled, nothing)).toThrow(
-      'on() knows no event type "message.delivered". Did you mean "message.delivery"? Types that the service adds later reach onUnknown().',
+      expect.objectContaining({ code: "invalid_option", message }),
     );
     expect(() => registry.on(["message.sent", "nonsense" as "message.sent"], nothing)).toThrow(/Known: message.queued/);
     expect(registry.isEmpty).toBe(true);
@@ -100,9 +124,11 @@ describe("HandlerRegistry", () => {
   ])("refuses %j for a handler", (wrong, shown) => {
     const registry = new HandlerRegistry<never>();
     const handler = wrong as unknown as () => void;
-    const message = `A handler must be a function, not ${shown}.`;
-    expect(() => registry.on("message.sent", handler)).toThrow(message);
-    expect(() => registry.onLate(handler)).toThrow(message);
-    expect(() => registry.addHook("error", handler)).toThrow(message);
+    const error = expect.objectContaining({
+      ...{ code: "invalid_option", message: `A handler must be a function, not ${shown}.` },
+    });
+    expect(() => registry.on("message.sent", handler)).toThrow(error);
+    expect(() => registry.onLate(handler)).toThrow(error);
+    expect(() => registry.addHook("error", handler)).toThrow(error);
   });
 });

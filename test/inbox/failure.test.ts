@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { PermanentError } from "../../src/errors.ts";
+import { KeyringError, PermanentError, SetupError, StoreError } from "../../src/errors.ts";
 import { parseEvent } from "../../src/events/parse.ts";
 import type { WebhookEvent } from "../../src/events/types.ts";
-import { describeFailure, failureCode, maskNumbers, maskText } from "../../src/inbox/failure.ts";
+import { describeFailure, explained, failureCode, maskNumbers, maskText } from "../../src/inbox/failure.ts";
 import { inboundBody } from "../events/examples.ts";
 
 function inboundWith(body: string): WebhookEvent {
@@ -91,6 +91,23 @@ describe("failureCode()", () => {
   });
 });
 
+describe("explained()", () => {
+  it.each([
+    new StoreError("store_full", "The disk is full."),
+    new SetupError("no_inbox", "The disk is full."),
+    new KeyringError("The disk is full."),
+  ])("adds what an error of ours says (%s)", (error) => {
+    expect(explained("The turn failed.", error)).toBe("The turn failed. The disk is full.");
+  });
+
+  it.each([new Error("to +15550100002"), new PermanentError("to +15550100002"), "to +15550100002", null])(
+    "adds nothing of %s, which may quote anything",
+    (error) => {
+      expect(explained("The turn failed.", error)).toBe("The turn failed.");
+    },
+  );
+});
+
 describe("maskNumbers()", () => {
   it.each([
     ["to +15550100002 failed", "to …02 failed"],
@@ -123,6 +140,12 @@ describe("maskText()", () => {
     expect(masked).not.toContain('Meet \\"me');
     expect(masked).not.toContain("15550100001");
     expect(masked).toContain("Cannot insert [text] of");
+  });
+
+  it("takes out a part of a body's JSON too, without the quotes around the text", () => {
+    const event = inboundWith('Meet "me"\nat 5');
+    const part = JSON.stringify('Text: Meet "me"\nat 5, and more').slice(1, -1);
+    expect(maskText(`Cannot parse ${part}`, event)).toBe("Cannot parse Text: [text], and more");
   });
 
   it("takes out body and text of an unknown event, the longer first", () => {

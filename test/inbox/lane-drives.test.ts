@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Acceptance } from "../../src/inbox/store.ts";
+import { LaneDrives } from "../../src/inbox/lane-drives.ts";
+import type { Acceptance, ClaimRequest, Lease, TurnResult } from "../../src/inbox/store.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { type Bench, deferred, openBench, rounds } from "./bench.ts";
@@ -183,5 +184,58 @@ describe("Worker.drive()", () => {
     await rounds();
     expect(gap.refused).toBe(1);
     expect(bench.recorder.outstanding.size).toBe(0);
+  });
+});
+
+describe("LaneDrives", () => {
+  /** Two requests that wait for events of lane 7, and a lane's claim that comes back. */
+  function scene() {
+    const drives = new LaneDrives();
+    const refused: string[] = [];
+    drives.add(7, { event: 1, notDue: () => refused.push("first") });
+    drives.add(7, { event: 2, notDue: () => refused.push("second") });
+    const came = (result: { leases: readonly { event: number }[]; recoveryDue: boolean }) => {
+      const { leases, ...rest } = result;
+      const claim = { mode: "ordinary" } as ClaimRequest;
+      drives.claimCame(7, claim, { ...rest, leases: leases as readonly Lease[] } as TurnResult, false);
+    };
+    return { drives, refused, came };
+  }
+
+  it("tells every request of a lane that it is not due", () => {
+    const { refused, came } = scene();
+    came({ leases: [], recoveryDue: false });
+    expect(refused).toEqual(["first", "second"]);
+    came({ leases: [], recoveryDue: false });
+    expect(refused).toHaveLength(2);
+  });
+
+  it("wants a claim only of a lane that somebody drives, and no longer once it was made", () => {
+    const { drives } = scene();
+    expect([drives.hasClaims, drives.nextClaim()]).toEqual([false, null]);
+    drives.wantClaim(8);
+    expect(drives.hasClaims).toBe(false);
+    drives.wantClaim(7);
+    expect(drives.hasClaims).toBe(true);
+    expect(drives.nextClaim()).toEqual({ lane: 7, mode: "ordinary" });
+    expect(drives.hasClaims).toBe(false);
+  });
+
+  it("forgets a lane once the last event that is waited for was claimed", () => {
+    const { drives, came } = scene();
+    came({ leases: [{ event: 1 }], recoveryDue: false });
+    drives.wantClaim(7);
+    expect(drives.nextClaim()).toEqual({ lane: 7, mode: "ordinary" });
+    came({ leases: [{ event: 2 }], recoveryDue: false });
+    drives.wantClaim(7);
+    expect(drives.hasClaims).toBe(false);
+  });
+
+  it("claims anew for recovery only where nothing was claimed", () => {
+    const { drives, refused, came } = scene();
+    came({ leases: [{ event: 1 }], recoveryDue: true });
+    expect([drives.hasClaims, refused]).toEqual([false, []]);
+    came({ leases: [], recoveryDue: true });
+    expect([drives.nextClaim(), refused]).toEqual([{ lane: 7, mode: "recover" }, []]);
   });
 });

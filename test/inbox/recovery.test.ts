@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Recovery } from "../../src/inbox/recovery.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { Bench, type BenchOptions, deferred, openBench, openContext, RULES, rounds } from "./bench.ts";
@@ -203,5 +204,37 @@ describe("the clock of the process that died", () => {
     await clock.advance(1);
     await clock.advance(1_000);
     expect(await bench.states()).toEqual(["handled"]);
+  });
+});
+
+describe("Recovery", () => {
+  it("waits for what runs, claims once, and is over when what was claimed has ended", () => {
+    const recovery = new Recovery();
+    const states: unknown[] = [];
+    const note = (answer?: boolean) => void states.push([recovery.isUnderWay, recovery.wantsClaim, answer]);
+    note(recovery.quiet());
+    recovery.begin();
+    note();
+    note(recovery.quiet());
+    note(recovery.quiet());
+    recovery.claimed(true);
+    note();
+    note(recovery.quiet());
+    expect(states).toEqual([
+      [false, false, false],
+      [true, false, undefined],
+      [true, true, true],
+      [true, true, false],
+      [true, false, undefined],
+      [false, false, true],
+    ]);
+  });
+
+  it("is over at once when another process was first", () => {
+    const recovery = new Recovery();
+    recovery.begin();
+    recovery.quiet();
+    recovery.claimed(false);
+    expect([recovery.isUnderWay, recovery.wantsClaim, recovery.quiet()]).toEqual([false, false, false]);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { PermanentError } from "../../src/errors.ts";
-import { type Bench, openBench, rounds } from "./bench.ts";
+import { type Bench, deferred, openBench, rounds } from "./bench.ts";
 
 describe("the run of an event", () => {
   it("calls handlers in order and restarts at the first after a failure", async () => {
@@ -55,6 +55,22 @@ describe("the run of an event", () => {
     await bench.clock.advance(60_000);
     expect(calls).toEqual([]);
     expect(bench.dead).toMatchObject([{ code: "handler_timeout" }]);
+  });
+
+  it("has one end, however late a handler returns (I3)", async () => {
+    const late = deferred();
+    const bench = await openBench({
+      register: (on) => on.onAny(() => late.promise),
+      ...{ handlerTimeoutMs: 1_000, worker: { maxAttempts: 1 } },
+    });
+    bench.worker.start();
+    await bench.accept("a");
+    await bench.clock.advance(31_000);
+    expect(bench.endings).toEqual([[1, "dead"]]);
+    late.resolve();
+    await rounds();
+    expect(bench.endings).toEqual([[1, "dead"]]);
+    expect(bench.recorder.turns.flatMap((turn) => turn.settles)).toHaveLength(1);
   });
 
   it("completes an event that nobody takes as unhandled (I10)", async () => {

@@ -1,0 +1,59 @@
+/** What is told once the end of a claim is committed; what instruments hear of it is in test/telemetry/instrumentation.test.ts. */
+import { describe, expect, it } from "vitest";
+import { Conclusions } from "../../src/inbox/conclusions.ts";
+import type { EventRecord } from "../../src/inbox/record.ts";
+import { failed } from "../../src/inbox/runner.ts";
+import type { Lease } from "../../src/inbox/store.ts";
+
+const key = { apiClientId: "apc_7", tag: "outbound", messageId: "m" } as const;
+const lease = { lane: 1, epoch: 4, event: 3, key, sequence: 2, eventType: "message.sent", attempt: 5 } as Lease;
+const notice = { eventId: 3, lane: key, sequence: 2, eventType: "message.sent" };
+const thrown = new Error("no");
+const verdict = failed(thrown, null);
+const failure = { code: "Error", message: "no", durationMs: 1 };
+const dead = { lease, verdict, settle: { kind: "dead", lease, failure, onDead: "continue" }, durationMs: 1 } as const;
+
+function scene() {
+  const told: unknown[] = [];
+  const log = (fields: object, message: string) => void told.push(["log", fields, message]);
+  const events = {
+    ended: (...facts: unknown[]) => void told.push(["ended", ...facts]),
+    failed: (...facts: unknown[]) => void told.push(["failed", ...facts]),
+    deadLettered: (...facts: unknown[]) => void told.push(["deadLettered", ...facts]),
+  };
+  return { told, conclusions: new Conclusions(events, { debug: log, info: log, warn: log, error: log }) };
+}
+
+describe("Conclusions", () => {
+  it("tells a failure, then the dead letter, then the end", () => {
+    const { told, conclusions } = scene();
+    conclusions.settled(dead, { status: "settled" });
+    expect(told).toEqual([
+      ["failed", notice, 5, thrown],
+      ["deadLettered", notice, 5, "Error"],
+      ["ended", 3, "dead"],
+    ]);
+  });
+
+  it("tells of a lease that was lost only that the event was put back, and warns", () => {
+    const { told, conclusions } = scene();
+    conclusions.settled(dead, { status: "lost" });
+    expect(told).toEqual([
+      ["log", { eventId: 3, epoch: 4 }, "A lease was lost before its event was settled."],
+      ["ended", 3, "put_back"],
+    ]);
+  });
+
+  it.each([
+    [null, "attempts_exhausted"],
+    ["handler_timeout", "handler_timeout"],
+  ])("tells of a retired event whose last error is %s that it is dead: %s", (errorCode, code) => {
+    const { told, conclusions } = scene();
+    const record = { id: 3, lane: key, sequence: 2, eventType: "message.sent", attempts: 12, errorCode };
+    conclusions.retired(record as EventRecord);
+    expect(told).toEqual([
+      ["deadLettered", notice, 12, code],
+      ["ended", 3, "dead"],
+    ]);
+  });
+});

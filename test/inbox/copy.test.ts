@@ -1,0 +1,180 @@
+/** Copies between stores in memory; what every store gives and takes is in the store contract. */
+import { describe, expect, it } from "vitest";
+import { SetupError, StoreError } from "../../src/errors.ts";
+import { type CopyOptions, copyInbox, copyOpen } from "../../src/inbox/copy.ts";
+import type { CopyStore } from "../../src/inbox/copy-content.ts";
+import type { InboxStore, OpenContext } from "../../src/inbox/store.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { failureOf } from "../support/failure-of.ts";
+import { openContext, outbound, RULES } from "./bench.ts";
+
+const clock = createFakeClock();
+const CLAIM = { limit: 0, leaseMs: 1, maxAttempts: 1, onDead: "continue", mode: "ordinary" } as const;
+const BEAT = { keyringVersion: "1", counters: {} };
+
+/** Open, with an event of each of these messages. */
+async function inboxWith(...messageIds: string[]): Promise<InboxStore<never>> {
+  const store = memoryStore({ volatile: true });
+  await store.open(openContext(clock, silentLogger));
+  const accepts = messageIds.map((messageId) => outbound(clock, messageId, 1));
+  const nothing = { settles: [], quarantines: [], repeats: [] };
+  const quarantineQuota = { maxRows: 1, maxBytes: 1 };
+  await store.step({ ...nothing, accepts, lateEvents: "record", quarantineQuota, claim: CLAIM });
+  return store;
+}
+
+/** Writes down how `store` was opened. */
+function heard(store: CopyStore, opens: OpenContext[]): CopyStore {
+  return {
+    ...store,
+    open: (context) => {
+      opens.push(context);
+      return store.open(context);
+    },
+  };
+}
+
+const isClosed = async (store: CopyStore) => (await failureOf(store.stats(), StoreError)).code === "closed";
+
+async function closed(...messageIds: string[]): Promise<InboxStore<never>> {
+  const store = await inboxWith(...messageIds);
+  await store.close();
+  return store;
+}
+
+describe("copyInbox()", () => {
+  it("opens the source by its recorded rules, makes the target by them, and closes both", async () => {
+    const [from, to] = [await closed("a", "b"), memoryStore({ volatile: true })];
+    const opens: OpenContext[] = [];
+    const result = await copyInbox({ from: heard(from, opens), to: heard(to, opens) });
+    expect(result).toMatchObject({ lanes: 2, events: 2, pending: 2, lanesBefore: 0 });
+    expect(opens).toMatchObject([
+      { rules: "recorded", migrate: "auto" },
+      { rules: RULES, migrate: "auto", copying: true },
+    ]);
+    expect(opens[0]?.copying).toBeUndefined();
+    expect([await isClosed(from), await isClosed(to)]).toEqual([true, true]);
+  });
+
+  it("closes what it opened when the target cannot be opened, and when the copy fails", async () => {
+    const from = await closed("a");
+    const broken = { ...memoryStore({ volatile: true }), open: () => Promise.reject(new Error("no such server")) };
+    await expect(copyInbox({ from, to: broken })).rejects.toThrow("no such server");
+    expect(await isClosed(from)).toBe(true);
+    const to = await closed("other");
+    expect(await failureOf(copyInbox({ from, to }))).toMatchObject({ code: "copy_refused" });
+    expect([await isClosed(from), await isClosed(to)]).toEqual([true, true]);
+  });
+
+  it("refuses an option that it does not have", async () => {
+    const options = { from: await closed("a"), to: memoryStore(), onprogress: () => {} };
+    expect(await failureOf(copyInbox(options as CopyOptions))).toMatchObject({
+      ...{ code: "invalid_option", message: expect.stringMatching(/^copyInbox\(\) has no option "onprogress"/) },
+    });
+  });
+});
+
+describe("copyOpen()", () => {
+  const REFUSED = "Nothing was lost; see docs/moving-to-postgres.md.";
+
+  it("refuses one store as both", async () => {
+    const store = await inboxWith("a");
+    expect(await failureOf(copyOpen({ from: store, to: store }, clock))).toMatchObject({
+      ...{ code: "copy_refused", message: `The two stores are one: memory:. ${REFUSED}` },
+    });
+  });
+
+  it.each(["from", "to"] as const)(
+    "refuses an inbox (%s) that a receiver worked on in the last minute",
+    async (which) => {
+      const stores = { from: await inboxWith("a"), to: await inboxWith() };
+      await stores[which].heartbeat(BEAT);
+      const why = `A receiver works on it, or did a minute ago (process ${process.pid}): stop it, and wait for a minute if it was killed`;
+      await clock.advance(59_999);
+      expect(await failureOf(copyOpen(stores, clock))).toMatchObject({
+        ...{ code: "copy_refused", message: `${why}: memory:. ${REFUSED}` },
+      });
+      await clock.advance(1);
+      expect(await copyOpen(stores, clock)).toMatchObject({ lanes: 1 });
+    },
+  );
+
+  it("names all processes that work", async () => {
+    const from = await inboxWith("a");
+    await from.heartbeat(BEAT);
+    const stats = async () => {
+      const found = await from.stats();
+      return { ...found, instances: [1, 22].flatMap((pid) => found.instances.map((one) => ({ ...one, pid }))) };
+    };
+    const failure = await failureOf(copyOpen({ from: { ...from, stats }, to: await inboxWith() }, clock), SetupError);
+    expect(failure.message).toContain("(process 1, 22)");
+  });
+
+  it("refuses a target that holds something else", async () => {
+    const stores = { from: { ...(await inboxWith("a")), location: "sqlite:old.db" }, to: await inboxWith("other") };
+    expect(await failureOf(copyOpen(stores, clock))).toMatchObject({
+      ...{
+        code: "copy_refused",
+        message: `It holds something that does not come from sqlite:old.db: memory:. ${REFUSED}`,
+      },
+    });
+  });
+
+  it("refuses to end while the source is still worked on", async () => {
+    const from = await inboxWith("a");
+    let duplicates = 0;
+    const stats = async () => {
+      const found = await from.stats();
+      return { ...found, counters: { ...found.counters, duplicates: duplicates++ } };
+    };
+    expect(await failureOf(copyOpen({ from: { ...from, stats }, to: await inboxWith() }, clock))).toMatchObject({
+      ...{ code: "copy_refused", message: expect.stringContaining("A receiver worked on it during the copy") },
+    });
+  });
+
+  it("says what is missing where the two differ, or that it is the content", async () => {
+    const to = { ...(await inboxWith()), location: "postgres:new" };
+    const missing: CopyStore = { ...to, export: async (after, limit) => (await to.export(after, limit)).slice(0, 1) };
+    const fewer: CopyStore = {
+      ...missing,
+      export: (after, limit) => (after > 0 ? Promise.resolve([]) : missing.export(after, limit)),
+    };
+    const from = await inboxWith("a", "b");
+    const advice = "a receiver worked on one of them. Stay with the source, empty the target, and copy again.";
+    expect(await failureOf(copyOpen({ from, to: fewer }, clock))).toMatchObject({
+      code: "copy_differs",
+      message: `memory: and postgres:new hold lanes 2 and 1, events 2 and 1, bodies 2 and 1, pending 2 and 1: ${advice}`,
+    });
+    const changed: CopyStore = {
+      ...to,
+      export: async (after, limit) => (await to.export(after, limit)).map((lane) => ({ ...lane, cursor: 7 })),
+    };
+    expect(await failureOf(copyOpen({ from, to: changed }, clock))).toMatchObject({
+      code: "copy_differs",
+      message: `memory: and postgres:new hold the same numbers, but not the same content: ${advice}`,
+    });
+  });
+
+  it("tells how far it is, in each phase", async () => {
+    const told: unknown[] = [];
+    const stores = { from: await inboxWith("a", "b"), to: await inboxWith() };
+    await copyOpen({ ...stores, onProgress: (progress) => void told.push(progress) }, clock);
+    expect(told).toEqual([
+      { phase: "copy", lanes: 2, events: 2 },
+      { phase: "copy", lanes: 2, events: 2 },
+      { phase: "compare", lanes: 2, events: 2 },
+      { phase: "compare", lanes: 4, events: 4 },
+    ]);
+  });
+
+  it("stops between two pages with the signal's reason, and goes on later", async () => {
+    const stores = { from: await inboxWith("a"), to: await inboxWith() };
+    const stop = new AbortController();
+    const reason = new Error("enough");
+    const copying = copyOpen({ ...stores, signal: stop.signal, onProgress: () => stop.abort(reason) }, clock);
+    await expect(copying).rejects.toBe(reason);
+    expect(await copyOpen(stores, clock)).toMatchObject({ lanes: 1, lanesBefore: 1 });
+  });
+});

@@ -1,0 +1,140 @@
+/** How many leases are held ahead, and for how long they are renewed. */
+import { describe, expect, it } from "vitest";
+import { type Held, LeaseBook } from "../../src/inbox/lease-book.ts";
+import type { Lease } from "../../src/inbox/store.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+
+function scene(concurrency = 4) {
+  const fake = createFakeClock();
+  let timers = 0;
+  const clock = {
+    ...fake,
+    setTimeout(call: () => void, ms: number) {
+      timers++;
+      return fake.setTimeout(call, ms);
+    },
+  };
+  const extended: [events: number[], leaseMs: number][] = [];
+  const losing = new Set<number>();
+  const failing = { count: 0 };
+  const extend = async (leases: readonly { readonly event: number }[], leaseMs: number) => {
+    if (failing.count-- > 0) throw new Error("no answer");
+    extended.push([leases.map(({ event }) => event), leaseMs]);
+    return leases.map(({ event }) => !losing.has(event));
+  };
+  const lines: unknown[] = [];
+  const logger = { ...silentLogger, warn: (fields: object, message: string) => void lines.push([fields, message]) };
+  const lost: number[] = [];
+  const book = new LeaseBook({ extend }, { concurrency, leaseMs: 30_000, clock, logger }, ({ lease }) => {
+    lost.push(lease.event);
+  });
+  const add = (event: number) => book.add({ lane: event, epoch: 1, event } as Lease, null);
+  return { clock: fake, book, add, extended, losing, lost, lines, failing, timers: () => timers };
+}
+
+const held = {} as Held;
+
+describe("LeaseBook.capacity", () => {
+  it.each([
+    ["the handlers that may run, before any ended", [], 4],
+    ["as many as 50 ms of work need", [10], 20],
+    ["no fewer than may run, where handlers are slow", [1_000], 4],
+    ["256 at most, where they take no time", [0], 256],
+    ["a tenth of the way to each later measurement", [10, 110], 10],
+    ["the same way back", [110, 10], 4],
+  ])("is %s", (_, durations, capacity) => {
+    const { book } = scene();
+    for (const durationMs of durations) book.finished(held, durationMs);
+    expect(book.capacity).toBe(capacity);
+  });
+});
+
+describe("LeaseBook", () => {
+  it("gives out one lease per free place, in order, and null without one", () => {
+    const { book, add } = scene(2);
+    expect(book.next()).toBe(null);
+    for (const event of [1, 2, 3]) add(event);
+    const [first, second, third] = [book.next(), book.next(), book.next()];
+    expect([first?.lease.event, second?.lease.event, third]).toEqual([1, 2, null]);
+    if (first !== null) book.finished(first, 5);
+    expect(book.next()?.lease.event).toBe(3);
+    expect(book.size).toBe(2);
+  });
+
+  it("renews for the whole lease time at each third of it", async () => {
+    const { clock, book, add, extended } = scene(1);
+    for (const event of [1, 2]) add(event);
+    expect(book.next()?.lease.event).toBe(1);
+    await clock.advance(9_999);
+    expect(extended).toEqual([]);
+    await clock.advance(1);
+    expect(extended).toEqual([[[2, 1], 30_000]]);
+    await clock.advance(20_000);
+    expect(extended).toEqual(Array(3).fill([[2, 1], 30_000]));
+  });
+
+  it("sets no timer while it is empty, and one again for the next lease", async () => {
+    const { clock, book, add, extended, timers } = scene();
+    add(1);
+    book.takeWaiting();
+    await clock.advance(60_000);
+    expect([extended, timers()]).toEqual([[], 1]);
+    add(2);
+    await clock.advance(10_000);
+    expect(extended).toEqual([[[2], 30_000]]);
+  });
+
+  it("renews nothing once it is closed, as often as that is", async () => {
+    const { clock, book, add, extended } = scene();
+    book.close();
+    add(1);
+    book.close();
+    await clock.advance(60_000);
+    expect(extended).toEqual([]);
+  });
+
+  it("forgets a lease that was lost before it was started, and no other", async () => {
+    const { clock, book, add, losing, lost } = scene();
+    for (const event of [1, 2, 3]) add(event);
+    losing.add(2);
+    await clock.advance(10_000);
+    expect(lost).toEqual([2]);
+    expect([book.next()?.lease.event, book.next()?.lease.event, book.next()]).toEqual([1, 3, null]);
+  });
+
+  it("says to a handler why it is aborted when its lease was lost", async () => {
+    const { clock, book, add, losing, lost } = scene();
+    add(1);
+    const running = book.next();
+    const reasons: unknown[] = [];
+    if (running !== null) book.started(running, { abort: (reason: unknown) => void reasons.push(reason) } as never);
+    losing.add(1);
+    await clock.advance(10_000);
+    expect(reasons).toEqual([
+      expect.objectContaining({ code: "lease_lost", message: "The lease of this event passed to another worker." }),
+    ]);
+    expect(lost).toEqual([]);
+  });
+
+  it("passes over a lost lease whose handler has ended meanwhile", async () => {
+    const { clock, book, add, losing, lost, lines } = scene();
+    add(1);
+    const running = book.next();
+    losing.add(1);
+    const renewed = clock.advance(10_000);
+    if (running !== null) book.finished(running, 5);
+    await renewed;
+    expect([lost, lines]).toEqual([[], []]);
+  });
+
+  it("tells how many leases could not be renewed, and tries again", async () => {
+    const { clock, add, extended, lines, failing } = scene();
+    for (const event of [1, 2]) add(event);
+    failing.count = 1;
+    await clock.advance(10_000);
+    expect(lines).toEqual([[{ leases: 2 }, "Leases could not be renewed; the next renewal tries again."]]);
+    await clock.advance(10_000);
+    expect(extended).toEqual([[[1, 2], 30_000]]);
+  });
+});
