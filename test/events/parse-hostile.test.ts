@@ -16,11 +16,13 @@ const issuesOf = (input: unknown) => {
 
 describe("parseEvent() on other values", () => {
   it.each(["null", "true", "1", '"x"', "[]", "[{}]", "-0", "1e400"])("refuses %s: no object", (text) => {
-    expect(codeOf(bytes(text))).toBe("not_an_object");
+    const failure = { ok: false, code: "not_an_object" };
+    const issue = text === '"x"' ? "expected the body's bytes, or an object; this is text" : "expected an object";
+    expect(parseEvent(bytes(text))).toEqual({ ...failure, issues: [issue] });
   });
 
   it("passes on why bytes are no JSON", () => {
-    expect(codeOf(bytes(`\ufeff${sentBody}`))).toBe("byte_order_mark");
+    expect(parseEvent(bytes(`\ufeff${sentBody}`))).toEqual({ ok: false, code: "byte_order_mark", issues: [] });
     expect(codeOf(bytes(`${sentBody}x`))).toBe("invalid_json");
     expect(codeOf(bytes(""))).toBe("invalid_json");
     expect(codeOf(Buffer.concat([bytes('{"eventType":"x'), Buffer.from([0xff]), bytes('"}')]))).toBe("invalid_utf8");
@@ -67,6 +69,14 @@ describe("parseEvent() on other values", () => {
     };
     for (const value of [...odd, throwing, getter, { toJSON: fail }, { eventType: "x", n: 1n }, new ArrayBuffer(2)]) {
       expect(parseEvent(value).ok).toBe(false);
+    }
+  });
+
+  it("says that a value which JSON cannot write is none", () => {
+    const cycle: Fields = { eventType: "x" };
+    cycle.self = cycle;
+    for (const value of [undefined, fail, Symbol("x"), 1n, cycle, { toJSON: fail }]) {
+      expect(parseEvent(value)).toEqual({ ok: false, code: "invalid_json", issues: [] });
     }
   });
 

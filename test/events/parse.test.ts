@@ -145,6 +145,20 @@ describe("parseEvent() on broken known events", () => {
     },
   );
 
+  it.each([
+    ["sequence", "-1", "expected at least 0"],
+    ["sequence", "10001", "expected at most 10000"],
+    ["occurredAt", '"now"', "expected number"],
+  ])("says which rule a %s of %s breaks", (name, value, rule) => {
+    const body = sentBody.replace(new RegExp(`"${name}":\\d+`), `"${name}":${value}`);
+    expect(issuesOf(bytes(body))).toEqual([`${name}: ${rule}`]);
+  });
+
+  it.each(["apiClientId", "data.messageId"])("says that %s cannot be part of an identity", (path) => {
+    const body = path === "apiClientId" ? sentBody.replace("apc_7", "") : sentBody.replaceAll("msg_1001", "");
+    expect(issuesOf(bytes(body))).toEqual([`${path}: expected 1 to 512 characters of well-formed Unicode`]);
+  });
+
   it("refuses message ids that disagree", () => {
     for (const eventType of outboundTypes) {
       expect(issuesOf(altered(bodies[eventType], { messageId: "msg_1" }))).toEqual([
@@ -209,6 +223,7 @@ describe("parseEvent() on unknown event types (RCV-11)", () => {
     '{"direction":"outbound","apiClientId":"","messageId":"","sequence":0}',
     '{"direction":"outbound","apiClientId":"\\ud800","messageId":"m","sequence":1}',
     '{"direction":"inbound","messageId":"m","data":{"messageId":"other"}}',
+    '{"direction":"outbound","data":{"messageId":"other"}}',
     '{"direction":"sideways","data":["x"]}',
     '{"constructor":{"prototype":1}}',
   ])("keeps %s as it is", (rest) => {
@@ -232,15 +247,20 @@ describe("parseEvent() on unknown event types (RCV-11)", () => {
     },
   );
 
+  it.each([0, 10_000])("takes the sequence %i", (sequence) => {
+    expect(codeOf(bytes(`{"eventType":"message.read","direction":"outbound","sequence":${sequence}}`))).toBe("ok");
+  });
+
   it.each(["-1", "10001", "1e300", "9007199254740993"])("refuses the integer sequence %s", (sequence) => {
-    expect(issuesOf(bytes(`{"eventType":"message.read","direction":"outbound","sequence":${sequence}}`))).toEqual([
-      "sequence: expected 0 to 10000",
-    ]);
+    const body = bytes(`{"eventType":"message.read","direction":"outbound","sequence":${sequence}}`);
+    const issues = ["sequence: expected 0 to 10000"];
+    expect(parseEvent(body)).toEqual({ ok: false, code: "invalid_event", issues });
   });
 
   it("refuses an outbound one whose message ids disagree", () => {
     const text = '{"eventType":"message.read","direction":"outbound","messageId":"a","data":{"messageId":"b"}}';
-    expect(codeOf(bytes(text))).toBe("invalid_event");
+    const issues = ["messageId: expected the value of data.messageId"];
+    expect(parseEvent(bytes(text))).toEqual({ ok: false, code: "invalid_event", issues });
   });
 
   it.each(["{}", '{"eventType":null}', '{"eventType":1}', '{"eventType":["message.sent"]}', '{"eventType":""}'])(

@@ -31,6 +31,10 @@ describe("readJson() depth", () => {
     expect(codeOf(JSON.stringify(["[{".repeat(1_000), '"[{\\'.repeat(1_000), "\\"]))).toBe("ok");
   });
 
+  it.each(["[ ", "[0,", "[\n", '{"a": ', "[[],"])("counts a level for each %j, whatever stands between", (level) => {
+    expect(codeOf(level.repeat(MAX_DEPTH + 1))).toBe("too_deep");
+  });
+
   it("counts nesting, not brackets", () => {
     expect(codeOf(`[${Array(10_000).fill("[],{}").join(",")}]`)).toBe("ok");
   });
@@ -253,15 +257,5 @@ describe("readJson() text", () => {
     ["9007199254740993", 9007199254740992],
   ])("reads the number %s as JavaScript does", (text, value) => {
     expect(readJson(bytes(`[${text}]`))).toEqual({ ok: true, value: [value] });
-  });
-
-  it("takes time in proportion to the body, whatever its quotes and backslashes", () => {
-    const size = 1 << 20;
-    for (const unit of ["\\\\", '\\"', '"",', "\\", '"', "[],", '{"":', '"\\']) {
-      const started = process.hrtime.bigint();
-      readJson(bytes(`["${unit.repeat(size / unit.length)}"]`));
-      readJson(bytes(`[${unit.repeat(size / unit.length)}1]`));
-      expect(Number(process.hrtime.bigint() - started) / 1e6).toBeLessThan(2_000);
-    }
   });
 });
