@@ -107,15 +107,20 @@ export const FLAGS: Readonly<Record<FlagOption, Flag>> = {
   },
 };
 
-const OPTIONS = Object.keys(FLAGS) as FlagOption[];
-const COMMANDER_OPTIONS = new Map(OPTIONS.map((name) => [name, commanderOption(FLAGS[name])]));
+const NAMES = Object.keys(FLAGS) as FlagOption[];
+/** The same for commander. */
+const OPTIONS = NAMES.map((name) => {
+  const { flags, read } = FLAGS[name];
+  return { name, read, flag: flags.replace(/ .*/, ""), option: commanderOption(FLAGS[name]) };
+});
+type CommandOption = (typeof OPTIONS)[number];
 
 /** What the command does otherwise than `createEmulator()`: a person at a terminal expects a known port and running time. */
 const DEFAULTS = { port: 4010, clock: "real" } as const satisfies EmulatorOptions;
 
 /** Gives a command its flags. */
 export function addEmulatorFlags(command: Command): Command {
-  for (const option of COMMANDER_OPTIONS.values()) command.addOption(option);
+  for (const { option } of OPTIONS) command.addOption(option);
   return command
     .option("--json", "print one line of JSON instead of the start-up text")
     .option("--exec <command>", "run a shell command beside it, and end with it");
@@ -128,7 +133,7 @@ export function addEmulatorFlags(command: Command): Command {
  */
 export function emulatorInput(command: Command): EmulatorInput {
   const given = command.opts();
-  const values = OPTIONS.map((name) => [name, valueGiven(name, command)] as const).filter(
+  const values = OPTIONS.map((each) => [each.name, valueGiven(each, command)] as const).filter(
     ([, value]) => value !== undefined,
   );
   return {
@@ -166,7 +171,7 @@ function withFlags(text: string): string {
 
 /** The flag of an option, for messages: `--start-at` for `startAt`. */
 export function flagOf(option: string): string | undefined {
-  return COMMANDER_OPTIONS.get(option as FlagOption)?.long;
+  return OPTIONS.find(({ name }) => name === option)?.flag;
 }
 
 function commanderOption({ flags, description, environment, repeatable }: Flag): Option {
@@ -176,12 +181,10 @@ function commanderOption({ flags, description, environment, repeatable }: Flag):
   return option;
 }
 
-function valueGiven(name: FlagOption, command: Command): unknown {
-  const attribute = COMMANDER_OPTIONS.get(name)?.attributeName() ?? name;
+function valueGiven({ name, flag, option, read = (text) => text }: CommandOption, command: Command): unknown {
+  const attribute = option.attributeName();
   // Commander makes up a value for a flag that begins with "no-".
   const value = command.getOptionValueSource(attribute) === "default" ? undefined : command.getOptionValue(attribute);
-  const { read = (text: string) => text } = FLAGS[name];
-  const flag = flagOf(name) ?? name;
   if (typeof value === "string") return read(value, flag);
   if (!Array.isArray(value)) return value;
   const values = value.map((text: string) => read(text, flag));

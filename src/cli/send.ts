@@ -96,8 +96,7 @@ async function clientOf(
     return createClient({ ...options, logger: { ...silentLogger, warn: note, error: note } });
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
-    const flag = FLAGS[String(error.fields.option)] ?? "";
-    throw new CommandError(error.message.replace(/^Option "\w+"/, flag), USAGE_MISTAKE, { cause: error });
+    throw new CommandError(inFlags(error.message), USAGE_MISTAKE, { cause: error });
   }
 }
 
@@ -118,11 +117,9 @@ async function answerTo(client: Client, request: SendRequest, idempotencyKey: st
   }
 }
 
-/** `sendFrom: must be …` in the words of the command line. */
-function inFlags(issue: string): string {
-  const [, path = "", rule = issue] = /^([\w.]+): (.*)$/s.exec(issue) ?? [];
-  const flag = FLAGS[path] ?? FLAGS[path.split(".")[0] ?? ""];
-  return flag === undefined ? issue : `${flag} ${rule}`;
+/** `Option "baseUrl" must be …` and `sendFrom: must be …` in the words of the command line. */
+function inFlags(text: string): string {
+  return text.replace(/^(?:Option ")?([\w.]+)[":]/, (said, name) => FLAGS[name] ?? said);
 }
 
 function sentText({ results, errors }: SendResult): string {

@@ -1,12 +1,14 @@
-/** `oncehook emulator` as a real process: what it prints, how it ends, and what it refuses. */
+/** `oncehook emulator`: as a real process, what it prints and how it ends; in this one, what it refuses. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { emulatorCommand } from "../../src/cli/emulator.ts";
 import { startHanging } from "./hanging.ts";
-import { type Announced, COMMAND, Running, runToEnd, tokenStatus } from "./running.ts";
+import { runHere } from "./here.ts";
+import { type Announced, COMMAND, Running, tokenStatus } from "./running.ts";
 
 const CREDENTIALS = { clientId: expect.stringMatching(/./), clientSecret: expect.stringMatching(/./) };
 const NUMBER_ID = expect.stringMatching(/^num_/);
@@ -107,6 +109,16 @@ describe("oncehook emulator", () => {
     await expect(fetch(url)).rejects.toThrow();
   });
 
+  it.each([
+    [[], /^The service is emulated at (\S+)\n/],
+    [["--json"], /^\{"url":"(.*?)",.*\}\n$/],
+  ])("ends with what runs beside it, and with its code: %j", async (flags, pattern) => {
+    const { code, output, errors } = await runHere(emulatorCommand(), ["--port=0", "--exec=exit 3", ...flags]);
+    expect([code, errors]).toEqual([3, ""]);
+    const [, url = ""] = pattern.exec(output) ?? [];
+    await expect(fetch(url)).rejects.toThrow("fetch failed");
+  });
+
   it("waits for no attempt when it is told to end", async () => {
     const hanging = await startHanging();
     const args = ["emulator", "--json", "--port=0", "--lifecycle=instant", "--attempt-timeout=600000"];
@@ -121,7 +133,7 @@ describe("oncehook emulator", () => {
     const server = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => server.once("listening", resolve));
     const { port } = server.address() as { port: number };
-    const { code, output, errors } = await runToEnd(["emulator", `--port=${port}`]);
+    const { code, output, errors } = await runHere(emulatorCommand(), [`--port=${port}`]);
     server.close();
     expect([code, output, errors]).toEqual([
       1,
@@ -134,8 +146,7 @@ describe("oncehook emulator", () => {
     ["an address of another machine", "192.0.2.1", "it is no address of this machine"],
     ["a name without an address", "nosuchhost.invalid", "it is no address of this machine"],
   ])("blames --host for %s, and ends with 1", async (_, host, reason) => {
-    const { code, output, errors } = await runToEnd([
-      "emulator",
+    const { code, output, errors } = await runHere(emulatorCommand(), [
       "--port=0",
       `--host=${host}`,
       "--control-token=t",
@@ -205,8 +216,10 @@ describe("oncehook emulator", () => {
     ],
     [["--allow-private-targets=ten"], /^error: Option --allow-private-targets/],
     [["--state=/proc/none/state.sqlite"], /^error: .*state/],
+    [["--unspecified=webhooks.contentType="], /^error: Option --unspecified webhooks\.contentType must match /],
+    [["--inbound-url=http://127.0.0.1/", "--delivery-url=nowhere"], /^error: Option --delivery-url must be/],
   ])("refuses %j with a line and no stack, and ends with 2", async (args, message) => {
-    const { code, output, errors } = await runToEnd(["emulator", "--port=0", ...args]);
+    const { code, output, errors } = await runHere(emulatorCommand(), ["--port=0", ...args]);
     expect(errors).toMatch(message);
     expect(errors.trimEnd()).not.toMatch(/\n|\bat /);
     expect([code, output]).toEqual([2, ""]);

@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { vi } from "vitest";
 import { endingOf } from "../../src/cli/failure.ts";
+import { keepSignals } from "./signal-listeners.ts";
 
 export interface HereExit {
   readonly code: number;
@@ -28,10 +29,12 @@ export async function runHere(
   });
   for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
   const before = process.exitCode;
+  const deafen = keepSignals();
   try {
     const code = await ending(command, args, (text) => (errors += text));
     return { code, output, errors };
   } finally {
+    deafen();
     process.exitCode = before;
     vi.unstubAllEnvs();
     out.mockRestore();

@@ -13,6 +13,7 @@ import { incomingOf, signedRequest, TEST_SECRET } from "../../src/testing/signed
 import { newInboxFile } from "../receiver/bench.ts";
 import { runHere } from "./here.ts";
 import { Running } from "./running.ts";
+import { keepSignals } from "./signal-listeners.ts";
 
 /** The file of an inbox with one handled event. */
 async function inboxFile(): Promise<string> {
@@ -144,11 +145,26 @@ describe("oncehook inspect in this process", () => {
       "The link can be opened once, within 60 s. Enter prints a fresh one. Ctrl-C ends it.\n",
     ]);
   });
+
+  it("leaves alone what is no terminal", async () => {
+    const keyboard = new Keyboard(false);
+    const { output, ended } = inspectHere(await inboxFile(), keyboard);
+    await output.link(1);
+    expect(keyboard.listenerCount("data")).toBe(0);
+    process.emit("SIGTERM");
+    expect([await ended, keyboard.paused]).toEqual([0, false]);
+    expect(output.errors).toBe("The link can be opened once, within 60 s. Ctrl-C ends it.\n");
+  });
 });
 
 class Keyboard extends EventEmitter {
-  readonly isTTY = true;
+  readonly isTTY: boolean;
   paused = false;
+
+  constructor(isTTY = true) {
+    super();
+    this.isTTY = isTTY;
+  }
 
   pause(): this {
     this.paused = true;
@@ -158,9 +174,7 @@ class Keyboard extends EventEmitter {
 
 /** The command with this keyboard; what it prints is looked at while it runs. */
 function inspectHere(store: string, keyboard: Keyboard) {
-  const before = new Map(
-    ["SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP"].map((name) => [name, process.listeners(name as "SIGINT")]),
-  );
+  const deafen = keepSignals();
   let look = () => {};
   const output = {
     text: "",
@@ -188,10 +202,7 @@ function inspectHere(store: string, keyboard: Keyboard) {
   onTestFinished(() => {
     out.mockRestore();
     err.mockRestore();
-    for (const [name, kept] of before) {
-      for (const listener of process.listeners(name as "SIGINT"))
-        if (!kept.includes(listener)) process.off(name, listener);
-    }
+    deafen();
   });
   const ended = inspect({ store, port: 0, access: "read" }, keyboard as unknown as NodeJS.ReadStream);
   return { output, ended };

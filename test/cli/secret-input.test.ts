@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { givenSecret, neededSecret, WEBHOOK_SECRET } from "../../src/cli/secret-input.ts";
 import { Terminal } from "../../src/cli/terminal.ts";
@@ -80,6 +81,33 @@ describe("neededSecret()", () => {
   it("says where to put it when nobody is there to be asked", async () => {
     withEnvironment(undefined);
     const needed = neededSecret(WEBHOOK_SECRET, undefined, new Notes({}));
+    await expect(needed).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining("--secret-file FILE") });
+  });
+
+  /** What becomes of it when somebody types this at a terminal, and what the terminal shows. */
+  async function typing(text: string) {
+    withEnvironment(undefined);
+    const keyboard = Object.assign(new PassThrough(), { isTTY: true });
+    const input = vi.spyOn(process, "stdin", "get").mockReturnValue(keyboard as never);
+    const shown: unknown[] = [];
+    const output = vi.spyOn(process.stderr, "write").mockImplementation((chunk) => shown.push(chunk) > 0);
+    onTestFinished(() => {
+      input.mockRestore();
+      output.mockRestore();
+    });
+    const needed = neededSecret(WEBHOOK_SECRET, undefined, new Notes({}));
+    keyboard.write(text);
+    return { needed, shown };
+  }
+
+  it("asks on a terminal, which shows nothing of it", async () => {
+    const { needed, shown } = await typing("s3cret\r");
+    expect(await needed).toBe("s3cret");
+    expect(shown).toEqual(["Type the webhook signing secret: ", "\n"]);
+  });
+
+  it("takes no secret that is empty", async () => {
+    const { needed } = await typing("\r");
     await expect(needed).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining("--secret-file FILE") });
   });
 });

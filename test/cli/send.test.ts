@@ -1,14 +1,12 @@
 /** `oncehook send` against the emulated service. */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { Readable } from "node:stream";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { sendCommand } from "../../src/cli/send.ts";
 import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
 import { runHere } from "./here.ts";
-import { COMMAND } from "./running.ts";
 
 /** The service, and the flags that reach it. */
 async function startService(options: EmulatorOptions = {}) {
@@ -58,15 +56,12 @@ describe("oncehook send", () => {
   });
 
   it("takes the text from standard input, without a byte order mark", async () => {
-    const { emulator, file } = await startService();
-    const secret = file("secret", emulator.clientSecret);
-    const flags = ["--base-url", emulator.url, "--client-id", emulator.clientId, "--client-secret-file", secret];
-    const rest = ["--from", emulator.fixtures.numbers.full, "--to=+14155550101", "--text-file=-", "--quiet"];
-    const child = spawn(process.execPath, [COMMAND, "send", ...flags, ...rest], {
-      stdio: ["pipe", "ignore", "inherit"],
-    });
-    child.stdin.end("\uFEFFGrüße\n");
-    expect(await once(child, "close")).toEqual([0, null]);
+    const { emulator, send } = await startService();
+    const input = vi
+      .spyOn(process, "stdin", "get")
+      .mockReturnValue(Readable.from([Buffer.from("\uFEFFGrüße\n")]) as never);
+    const { code } = await send("--to=+14155550101", "--text-file=-", "--quiet").finally(() => input.mockRestore());
+    expect(code).toBe(0);
     expect(emulator.control.messages()).toMatchObject([{ text: "Grüße" }]);
   });
 
@@ -91,11 +86,21 @@ describe("oncehook send", () => {
       ["--base-url=http://api.example.com"],
       /^error: --base-url must be https, because the client's secret is sent there/m,
     ],
+    [["--idempotency-key=two words"], /^error: --idempotency-key must be 1 to 255 visible ASCII characters$/m],
+    [["--reference="], /^error: --reference must be /m],
+    [["--client-id="], /^error: --client-id is missing/m],
   ])("refuses %j in the words of the command line", async (args, message) => {
     const { send } = await startService({ port: null });
     const { code, output, errors } = await send("--to=+14155550101", ...args);
     expect([code, output]).toEqual([2, ""]);
     expect(errors).toMatch(message);
+  });
+
+  it("remarks nothing of a line break where there is none", async () => {
+    const { emulator, file, send } = await startService();
+    const { code, errors } = await send("--to=+14155550101", `--text-file=${file("exact", "Hello")}`);
+    expect([code, errors]).toEqual([0, expect.not.stringContaining("at the end of the text")]);
+    expect(emulator.control.messages()).toMatchObject([{ text: "Hello" }]);
   });
 
   it("says what is wrong with the file of the text", async () => {

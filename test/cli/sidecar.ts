@@ -1,4 +1,4 @@
-/** Feeds the Python application through `oncehook listen --forward-to`, while it is down for a part of the deliveries. */
+/** Feeds the Python application through `oncehook listen --forward-to`, while it is down, or another server in its place, for a part of the deliveries. */
 import { spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
@@ -13,6 +13,7 @@ import { eventIdentity, type KnownEvent } from "../../src/index.ts";
 import { sleep, systemClock } from "../../src/internal/clock.ts";
 import { lifecycle, seededRandom, shuffled } from "../../src/testing/index.ts";
 import { type Faults, faultsOf, heldOf, nameOf } from "../forward/held.ts";
+import { Detour } from "./detour.ts";
 import { type Kept, PythonApplication } from "./python-application.ts";
 
 const SECRET = "a-webhook-signing-secret-of-32-b";
@@ -41,6 +42,9 @@ export interface Fed {
   readonly faults: Faults;
   /** Kept with other bytes, or under another identity, than were sent. */
   readonly altered: number;
+  /** Requests that were answered with a redirect, and those that went where it leads. */
+  readonly redirected: number;
+  readonly followed: number;
   /** What the application answered to a request that somebody else signed, and to one that it had got already. */
   readonly forged: number;
   readonly repeated: number;
@@ -55,6 +59,9 @@ export async function feedSidecar({ messages, disturbed, killedAtWork, limitMs }
   const events = messagesOf(messages);
   const [before = [], during = [], after = []] = partsOf(events, disturbed);
   const service = new Service();
+  const detour = new Detour();
+  // What went elsewhere never comes.
+  const arrived = () => application.count() + detour.followed;
   let repeated = 0;
   try {
     await application.start();
@@ -64,19 +71,27 @@ export async function feedSidecar({ messages, disturbed, killedAtWork, limitMs }
     try {
       await service.deliver(before, sidecar.url);
       const limit = systemClock.monotonic() + limitMs;
-      if (!killedAtWork) await arrival(application, inPlace(before), limit);
+      if (!killedAtWork) await reaching(arrived, inPlace(before), limit);
       await application.end("SIGKILL");
-      await service.deliver(during, sidecar.url);
+      const half = Math.ceil(during.length / 2);
+      await service.deliver(during.slice(0, half), sidecar.url);
+      await detour.open(application.url);
+      await service.deliver(during.slice(half), sidecar.url);
+      await reaching(() => detour.redirected, 1, limit);
+      await detour.leave();
       await application.start();
       await service.deliver(after, sidecar.url);
-      await arrival(application, events.flat().length, limit);
+      await reaching(arrived, events.flat().length, limit);
       repeated = await postAs(FORWARD_SECRET, one, application.url);
     } finally {
       service.close();
+      await detour.close();
       await sidecar.end();
     }
     const codes = [await sidecar.end(), await application.end("SIGTERM")];
-    return { ...findings(events.flat(), application.kept()), ...service.counts, forged, repeated, codes };
+    const { redirected, followed } = detour;
+    const found = findings(events.flat(), application.kept());
+    return { ...found, ...service.counts, redirected, followed, forged, repeated, codes };
   } finally {
     await application.end("SIGKILL");
     rmSync(folder, { recursive: true, force: true });
@@ -84,11 +99,14 @@ export async function feedSidecar({ messages, disturbed, killedAtWork, limitMs }
 }
 
 /** Empty when every event arrived in its order, though there was an outage. */
-export function problemsOf({ refused, triedAgain, faults, altered, forged, repeated, codes }: Fed): string[] {
+export function problemsOf(fed: Fed): string[] {
+  const { refused, triedAgain, faults, altered, redirected, followed, forged, repeated, codes } = fed;
   const problems: string[] = [];
   for (const [what, count] of Object.entries({ refused, altered, ...faults }))
     if (count > 0) problems.push(`${count} ${what}`);
   if (triedAgain === 0) problems.push("nothing was tried again: there was no outage");
+  if (redirected === 0) problems.push("nothing was answered with a redirect");
+  if (followed > 0) problems.push(`${followed} requests followed a redirect to somebody else`);
   if (forged !== 401) problems.push(`a forged event was answered with ${forged}`);
   if (repeated !== 204) problems.push(`a repeat was answered with ${repeated}`);
   if (codes.some((code) => code !== 0)) problems.push(`ended with ${codes.join(" and ")}`);
@@ -113,9 +131,9 @@ async function postAs(secret: string, event: KnownEvent, url: string): Promise<n
   return (await fetch(url, { method: "POST", body: new Uint8Array(body), headers: { ...named, ...signed } })).status;
 }
 
-/** Resolves when the application has `count` events, or at the limit. */
-async function arrival(application: PythonApplication, count: number, limit: number): Promise<void> {
-  while (application.count() < count && systemClock.monotonic() < limit) await sleep(systemClock, LOOK_EVERY_MS);
+/** Resolves when `count` has come to `wanted`, or at the limit. */
+async function reaching(count: () => number, wanted: number, limit: number): Promise<void> {
+  while (count() < wanted && systemClock.monotonic() < limit) await sleep(systemClock, LOOK_EVERY_MS);
 }
 
 /** How many of these events have all of their message's before them. */
@@ -186,7 +204,12 @@ class Service {
       const posting = request(url, { method: "POST", agent: this.#agent, headers }, (response) => {
         response.resume().once("end", () => resolve(response.statusCode));
       });
-      posting.once("error", reject).end(body);
+      posting.once("error", (error) => {
+        // A kept connection may be closed just when it is used again: whoever keeps some sends once more.
+        if (posting.reusedSocket) resolve(this.#post(url, body));
+        else reject(error);
+      });
+      posting.end(body);
     });
   }
 }

@@ -15,6 +15,10 @@ describe("tableText()", () => {
       ),
     ).toBe("id    state\n7     dead\n1024  pending\n");
   });
+
+  it("takes rows with fewer cells than there are names, and with more", () => {
+    expect(tableText(["id", "state"], [["7"], ["1024", "dead", "late"]])).toBe("id    state\n7\n1024  dead   late\n");
+  });
 });
 
 describe("jsonLine()", () => {
@@ -96,6 +100,23 @@ describe("Terminal", () => {
       progress.end();
     });
     expect(drawn).toBe("");
+  });
+
+  it.each([
+    [true, "", "\u001b[31mdead\u001b[39m"],
+    [true, "1", "dead"],
+    [false, "", "dead"],
+  ])("colours what is read on a terminal (%s), unless NO_COLOR is set (%j)", (isTerminal, noColor, expected) => {
+    const before = process.stdout.isTTY;
+    process.stdout.isTTY = isTerminal;
+    // Later versions of Node ask the environment, too.
+    vi.stubEnv("NO_COLOR", noColor).stubEnv("FORCE_COLOR", noColor === "" ? "1" : undefined);
+    try {
+      expect(new Terminal({}).style("red", "dead")).toBe(expected);
+    } finally {
+      vi.unstubAllEnvs();
+      process.stdout.isTTY = before;
+    }
   });
 
   it("remarks something to a person alone", () => {

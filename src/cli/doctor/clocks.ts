@@ -1,7 +1,7 @@
 /** Whether this machine's clock agrees with those that it is compared with: the service's, and the database's. */
+import type { InboxStats } from "../../inbox/store.ts";
 import type { Clock } from "../../internal/clock.ts";
 import { type Finding, lasting, ok, problem, warning } from "./finding.ts";
-import type { Opened } from "./store-open.ts";
 
 /** A receiver takes a timestamp that is 5 minutes ahead; an emulator's or a person's moment is no reason to worry. */
 const LITTLE_MS = 30_000;
@@ -51,9 +51,11 @@ export function clockFinding(whose: string, { aheadMs, unsureMs }: Reading): Fin
   return off < MUCH_MS ? warning("clock_skew", what, FIX) : problem("clock_skew", what, FIX);
 }
 
+type NewestDelivery = Pick<InboxStats, "newestSignedAt">;
+
 /** A delivery that was verified lies in the future: then the clock was set back, or that of another receiver is ahead. */
-export function newestDeliveryFindings({ stats }: Opened, clock: Clock): Finding[] {
-  const ahead = (stats.newestSignedAt ?? 0) - clock.now();
+export function newestDeliveryFindings({ newestSignedAt }: NewestDelivery, clock: Clock): Finding[] {
+  const ahead = (newestSignedAt ?? 0) - clock.now();
   if (ahead < LITTLE_MS) return [];
   const what = `The newest delivery was signed ${lasting(ahead)} ahead of this machine's clock.`;
   return [ahead < MUCH_MS ? warning("clock_skew", what, FIX) : problem("clock_skew", what, FIX)];

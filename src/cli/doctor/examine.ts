@@ -61,7 +61,7 @@ async function* storeFindings(
     if (file === undefined) yield* await postgresFindings(flags.store, clock);
     yield* await receiverFindings(opened, clock, secret);
     yield* await waitingFindings(opened, clock);
-    yield* newestDeliveryFindings(opened, clock);
+    yield* newestDeliveryFindings(opened.stats, clock);
     yield* resigningFindings(opened);
   } finally {
     await opened.inbox.close();

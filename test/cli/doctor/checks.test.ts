@@ -1,7 +1,7 @@
 /** The checks of `oncehook doctor` that are rules of their own: versions, guessing, clocks, addresses. */
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { ServiceClock } from "../../../src/cli/doctor/clocks.ts";
+import { newestDeliveryFindings, ServiceClock } from "../../../src/cli/doctor/clocks.ts";
 import { doctorCommand } from "../../../src/cli/doctor/command.ts";
 import { lasting, named } from "../../../src/cli/doctor/finding.ts";
 import { runtimeFindings, thisRuntime } from "../../../src/cli/doctor/runtime.ts";
@@ -72,6 +72,20 @@ describe("the service's clock", () => {
   it("is not judged by answers that do not tell the time", async () => {
     expect(await ask(300_000, null)).toEqual([]);
     expect(await ask(300_000, "yesterday")).toEqual([]);
+  });
+});
+
+describe("the newest delivery", () => {
+  it.each([
+    [null, []],
+    [-60_000, []],
+    [29_000, []],
+    [60_000, ["warning"]],
+    [300_000, ["problem"]],
+  ])("signed %i ms ahead of this machine's clock", (aheadMs, levels) => {
+    const clock = clockAt(0);
+    const newestSignedAt = aheadMs === null ? null : clock.now() + aheadMs;
+    expect(newestDeliveryFindings({ newestSignedAt }, clock).map(({ level }) => level)).toEqual(levels);
   });
 });
 

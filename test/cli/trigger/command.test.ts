@@ -1,6 +1,6 @@
 /** `oncehook trigger` against a receiver. */
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -76,6 +76,27 @@ describe("oncehook trigger", () => {
     expect(output).toMatch(/^401 +\d+ ms {2}message\.inbound {2}msg_8 {2}- {2}unauthorized\n$/);
   });
 
+  it("sends in the same order for the same seed, and prints of a foreign answer no more than its status", async () => {
+    const url = await answering((_request, response) => response.writeHead(204).end());
+    const shuffle = async (seed: number) => {
+      const args = ["lifecycle", "--to", url, "--message=msg_9", "--count=4", `--shuffle=${seed}`];
+      const { code, output, errors } = await runHere(triggerCommand(), args, environment);
+      expect([code, errors]).toEqual([0, `The order is that of --shuffle ${seed}.\n`]);
+      expect(output).toMatch(/^(?:204 +\d+ ms {2}message\.[a-z]+ {2}msg_9-\d {2}\d\n){12}$/);
+      return output.replaceAll(/ +\d+ ms/g, "");
+    };
+    const first = await shuffle(7);
+    expect(await shuffle(7)).toBe(first);
+    expect(await shuffle(8)).not.toBe(first);
+  });
+
+  it("prints a dash for a message that an event does not name", async () => {
+    const url = await answering((_request, response) => response.end());
+    const args = ["account.closed", "--to", url, "--set=messageId=null"];
+    const { output } = await runHere(triggerCommand(), args, environment);
+    expect(output).toMatch(/^200 +\d+ ms {2}account\.closed {2}- {2}/);
+  });
+
   it("prints no id that a terminal would obey", async () => {
     const { url } = await startReceiver();
     const args = ["queued", "--to", url, "--message=a\u001b[2J\u202eb"];
@@ -86,6 +107,7 @@ describe("oncehook trigger", () => {
   it.each([
     [["queued"], 2, /^error: required option '--to <url>' not specified\n$/],
     [["queud", "--to=http://127.0.0.1:1/"], 2, /^error: There is no event "queud"\. Did you mean "queued"\?\n$/],
+    [["queued", "--to=here"], 2, /^error: --to takes an http or https URL/],
     [["queued", "--to=ftp://a"], 2, /^error: --to takes an http or https URL/],
     [["queued", "--to=http://a:b@127.0.0.1/"], 2, /^error: --to takes an http or https URL without credentials/],
     [
@@ -100,23 +122,29 @@ describe("oncehook trigger", () => {
   });
 });
 
+/** The URL of a server that answers so. */
+async function answering(answer: RequestListener): Promise<string> {
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
+
 describe("deliverTo()", () => {
-  async function answering(status: number, body: string, headers: Record<string, string> = {}) {
-    const server = createServer((_request, response) => response.writeHead(status, headers).end(body));
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => void server.close());
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  async function delivered(status: number, body: string, headers: Record<string, string> = {}) {
+    const url = await answering((_request, response) => response.writeHead(status, headers).end(body));
     return deliverTo({ url, secret: TEST_SECRET }, fixtures.queued());
   }
 
   it.each([
     ["an object without one", 200, "{}", null],
+    ["a text", 200, '"accepted"', null],
     ["a page", 200, "<html>", null],
     ["an error", 503, '{"error":"unavailable"}', "unavailable"],
     ["codes for a terminal", 200, '{"outcome":"\\u001b[31m"}', null],
     ["a long text", 200, "x".repeat(100_000), null],
   ])("takes a word of the answer, and nothing else: %s", async (_, status, body, outcome) => {
-    expect(await answering(status, body)).toMatchObject({ status, outcome });
+    expect(await delivered(status, body)).toMatchObject({ status, outcome });
   });
 
   it("waits ten seconds for an answer", async () => {
@@ -129,7 +157,23 @@ describe("deliverTo()", () => {
     await failure;
   });
 
+  it.each<[RequestListener, string]>([
+    [({ socket }) => void socket.destroy(), "the connection failed"],
+    [({ socket }) => void socket.resetAndDestroy(), "ECONNRESET"],
+  ])("says why no answer came: %#", async (answer, reason) => {
+    const delivering = deliverTo({ url: await answering(answer), secret: TEST_SECRET }, fixtures.queued());
+    await expect(delivering).rejects.toMatchObject({ exitCode: 1, message: `No answer came: ${reason}.` });
+  });
+
+  it("names what it sent as far as it has names", async () => {
+    const url = await answering((_request, response) => response.writeHead(204).end());
+    const target = { url, secret: TEST_SECRET };
+    const nothing = { messageId: null, sequence: null, outcome: null };
+    expect(await deliverTo(target, { eventType: "a.b" })).toMatchObject({ eventType: "a.b", ...nothing });
+    expect(await deliverTo(target, { eventType: "a.b", messageId: 7, data: {} })).toMatchObject(nothing);
+  });
+
   it("follows no redirect", async () => {
-    expect(await answering(302, "", { location: "http://127.0.0.1:2/" })).toMatchObject({ status: 302, outcome: null });
+    expect(await delivered(302, "", { location: "http://127.0.0.1:2/" })).toMatchObject({ status: 302, outcome: null });
   });
 });

@@ -85,6 +85,13 @@ describe("guess()", () => {
     expect(found?.needed.join("; ")).toMatch(NEEDED[signer.name] as RegExp);
   });
 
+  it("says that a receiver would need the secret which was replaced", () => {
+    const [{ headers, body, secret } = { headers: {}, body: "", secret: "" }] = SIGNERS;
+    const secrets = { secret: "another-signing-secret-of-32-byt", encoding: "utf8", previous: secret } as const;
+    const found = guess({ headers: Object.entries(headers), body: Buffer.from(body) }, secrets);
+    expect(found).toMatchObject({ options: null, needed: ["the secret listed as previous"] });
+  });
+
   it("finds nothing with another secret", () => {
     const [first] = SIGNERS;
     expect(guessOf({ ...(first as MadeSigner), secret: "another-signing-secret-of-32-byt" })).toBeNull();

@@ -1,0 +1,209 @@
+/** What commands of `oncehook inbox` print for people, and what they say where there is nothing to print. */
+
+import { hash } from "node:crypto";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { inboxCommand } from "../../src/cli/inbox/command.ts";
+import type { InboxStore } from "../../src/inbox/store.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { contextOf, turn } from "../stores/sqlite-turns.ts";
+import { MEMORY_DISK } from "../support/memory-disk.ts";
+import { runHere } from "./here.ts";
+import { dead, fillInbox, handle, handled, NUMBER, outboundEvent } from "./inbox-place.ts";
+
+const folder = mkdtempSync(join(MEMORY_DISK, "oncehook-inbox-"));
+const filled = join(folder, "filled.db");
+let copies = 0;
+
+beforeAll(() => fillInbox(filled));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** An inbox of a test's own, with the same in it. */
+function newInbox(): string {
+  copies += 1;
+  const path = join(folder, `${copies}.db`);
+  copyFileSync(filled, path);
+  return path;
+}
+
+function inbox(path: string, ...args: readonly string[]) {
+  return runHere(inboxCommand(), args, { ONCEHOOK_STORE: path });
+}
+
+/** What is printed by a command that ends well. */
+async function printed(path: string, ...args: readonly string[]): Promise<string> {
+  const { code, output, errors } = await inbox(path, ...args);
+  expect([code, errors]).toEqual([0, ""]);
+  return output;
+}
+
+/** Works on the inbox as a receiver would. */
+async function working(path: string, work: (store: InboxStore<never>) => Promise<void>): Promise<void> {
+  const store = sqliteStore(path, { minFreeBytes: 0 }) as InboxStore<never>;
+  await store.open(contextOf());
+  await work(store);
+  await store.close();
+}
+
+/** `msg_3` again: its gap was given up, and `queued`, which was missing, came late. */
+async function withLateEvent(path: string, lateEvents: "hand_out" | "record" = "record"): Promise<void> {
+  await inbox(path, "release", "--message", "msg_3");
+  await working(path, async (store) => {
+    await handle(store, [], handled);
+    await store.step(turn<never>({ accepts: [outboundEvent("queued", "msg_3")], lateEvents }));
+  });
+}
+
+describe("oncehook inbox show", () => {
+  it("tells a message of which nothing went wrong, and one whose gap was given up", async () => {
+    const path = newInbox();
+    expect(await printed(path, "show", "--message", "msg_2", "--client", "apc_1")).not.toMatch(/failed try|gap/);
+    await withLateEvent(path);
+    const story = await printed(path, "show", "--message", "msg_3");
+    expect(story).toMatch(/\ngap from +to +given up +came after all\n1 +1 +20\S+ \S+Z +20\S+ \S+Z\n/);
+  });
+
+  it("tells of an event how it failed, whether it is late, and that it was replayed", async () => {
+    const path = newInbox();
+    expect(await printed(path, "show", "2")).toMatch(/\nlate +no\n[\s\S]*\nevent +failed try[\s\S]*No order 17\n/);
+    await withLateEvent(path, "hand_out");
+    expect(await printed(path, "show", "9")).toMatch(/\nlate +yes\nreplayed +no\nconflict +no\n/);
+    expect(await printed(path, "ls", "--message", "msg_3")).toMatch(/^9 .* pending, late +0$/m);
+    await inbox(path, "replay", "8");
+    expect(await printed(path, "show", "8")).toMatch(/\nlate +no\nreplayed +yes\nconflict +no\n/);
+  });
+
+  it("says that a body is gone, and gives one that is no text in Base64", async () => {
+    const path = newInbox();
+    await printed(path, "prune", "--handled-bodies", "0s", "--other-bodies", "30d", "--dead", "90d", "--yes");
+    expect(await printed(path, "show", "1")).toMatch(/\nThe body was pruned or erased\.\n$/);
+    const raw = Buffer.from("fffe", "hex");
+    const quarantined = { reason: "invalid_utf8", slot: "current", scope: "any", signedAt: Date.now(), trace: null };
+    await working(path, async (store) => {
+      await store.step(turn<never>({ quarantines: [{ ...quarantined, digest: hash("sha256", raw, "buffer"), raw }] }));
+    });
+    expect(await printed(path, "quarantine", "show", "2", "--reveal")).toMatch(/\n\/\/4=\n$/);
+  });
+
+  it("says what is not there", async () => {
+    const [message, body] = [
+      await inbox(filled, "show", "--message", "msg_9"),
+      await inbox(filled, "quarantine", "show", "99"),
+    ];
+    expect([message.code, message.errors]).toEqual([3, "error: The inbox knows no such message, or no longer.\n"]);
+    expect([body.code, body.errors]).toEqual([3, "error: There is no quarantined body 99.\n"]);
+  });
+});
+
+describe("oncehook inbox ls", () => {
+  it("marks an event of which a repeat said something else", async () => {
+    const path = newInbox();
+    const raw = Buffer.from('{"other":"content"}');
+    const conflicting = outboundEvent("queued", "msg_2", { raw, digest: hash("sha256", raw, "buffer") });
+    await working(path, (store) => handle(store, [conflicting], handled));
+    expect(await printed(path, "ls", "--conflict")).toMatch(/\n5 .* done, conflict +1\n$/);
+  });
+
+  it("groups dead letters in a table, and counts them beside it", async () => {
+    const { output, errors } = await inbox(filled, "ls", "--group-by", "error");
+    expect(output).toMatch(/^count +code .*\n2 +permanent_failure +20\S+ \S+Z +20\S+ \S+Z +7 +No order #\n$/);
+    expect(errors).toBe("2 dead letters, 1 kind of error.\n");
+  });
+
+  it("refuses a state that there is not", async () => {
+    const { code, errors } = await inbox(filled, "ls", "--state", "broken");
+    expect([code, errors]).toEqual([2, expect.stringContaining("Allowed are pending, done, dead, late, discarded.")]);
+  });
+});
+
+describe("oncehook inbox incomplete", () => {
+  it("lists messages of one client, with a dash where nothing was handled and no number where there is none", async () => {
+    const path = newInbox();
+    await working(path, (store) => handle(store, [outboundEvent("queued", "msg_6", { peer: null })], handled));
+    const table = await printed(path, "incomplete", "--older-than", "0s", "--client", "apc_1");
+    expect(table).toMatch(/\n\d+ +msg_6 +idle +1 +message\.queued +20\S+ \S+Z\n/);
+    expect(table).toMatch(/\n\d+ +msg_3 +gap +- +message\.sent +20\S+ \S+Z +…02\n/);
+  });
+});
+
+describe("oncehook inbox, to act", () => {
+  it("lets lanes go on that are named by their numbers, and says when there is none", async () => {
+    const path = newInbox();
+    expect(await printed(path, "unblock", "5")).toBe("lane 5: unblocked\n");
+    const none = await inbox(path, "unblock", "--all", "--yes");
+    expect(none).toEqual({ code: 0, output: "", errors: "There is nothing to unblock.\n" });
+  });
+
+  it("ends with 3 where the body of one of many is gone", async () => {
+    const path = newInbox();
+    await inbox(path, "erase", "--message", "msg_4", "--yes");
+    const { code, output } = await inbox(path, "replay", "--all", "--yes", "--rate", "1000/s");
+    expect([code, output]).toEqual([3, "Replayed 1 event. Left as they are: 1 body_pruned.\n"]);
+    expect(await inbox(path, "replay", "7")).toMatchObject({ code: 3, output: expect.stringContaining("was pruned") });
+  });
+
+  it("stops between two events when it is told to, and says what was done", async () => {
+    const before = process.listenerCount("SIGINT");
+    const replaying = inbox(newInbox(), "replay", "--all", "--yes", "--rate", "0.01/s");
+    await expect.poll(() => process.listenerCount("SIGINT"), { interval: 1 }).toBeGreaterThan(before);
+    process.emit("SIGINT", "SIGINT");
+    const { code, output, errors } = await replaying;
+    expect([code, errors]).toEqual([130, "error: Stopped. Give the same command again for the rest.\n"]);
+    expect(output).toMatch(/^Replayed [01] events?\.\n$/);
+    expect(process.listenerCount("SIGINT")).toBe(before);
+  });
+
+  it("gives out and erases a message, but not while an event of it is handled", async () => {
+    const path = newInbox();
+    const exported = await inbox(path, "export", "--message", "msg_1");
+    expect(exported.output).toContain("msg_1");
+    await working(path, async (store) => {
+      const accepts = [outboundEvent("queued", "msg_7")];
+      await store.step(turn<never>({ accepts, claim: { limit: 1 } }));
+      const busy = await inbox(path, "erase", "--message", "msg_7", "--yes");
+      expect([busy.code, busy.errors]).toEqual([3, expect.stringMatching(/^error: A receiver is handling one of its/)]);
+    });
+    expect(await inbox(path, "erase", "--message", "msg_1", "--yes")).toMatchObject({
+      ...{ code: 0, output: "Erased what 3 rows held.\n" },
+      errors: "Backups, logs and what was forwarded keep their copies.\n",
+    });
+  });
+
+  it("erases a quarantined body, of which the size is told until then", async () => {
+    const path = newInbox();
+    expect(await printed(path, "quarantine", "ls")).toMatch(/\n1 .* invalid_json +current +held +\d+\n$/);
+    await inbox(path, "erase", "--number", NUMBER, "--yes");
+    expect(await printed(path, "quarantine", "ls")).toMatch(/\n1 .* invalid_json +current +discarded +-\n$/);
+  });
+});
+
+describe("oncehook inbox, the whole of it", () => {
+  it("tells in its statistics what waits, and that the service signs retries anew", async () => {
+    const path = newInbox();
+    expect(await printed(path, "stats")).toMatch(/\noldest pending waits for +\d+ s\n[\s\S]*signed anew +not seen\n/);
+    await withLateEvent(path);
+    const signedAt = Date.now() + 60_000;
+    await working(path, (store) => handle(store, [outboundEvent("queued", "msg_2", { signedAt })], dead));
+    expect(await printed(path, "stats")).toMatch(/\noldest pending waits for +-\n[\s\S]*signed anew +yes\n/);
+  });
+
+  it("is copied, and needs no migration", async () => {
+    const path = newInbox();
+    const to = join(folder, "copied.db");
+    expect(await printed(path, "copy", "--to", to)).toMatch(
+      /^8 events of 6 messages, and 1 in quarantine, are in sqlite:.*copied\.db, the same as in .*\n$/,
+    );
+    expect(await printed(to, "migrate")).toBe(`sqlite:${to} needs no migration.\n`);
+  });
+
+  it.each([
+    [["stats"], "Say which inbox: --store inbox.db, or ONCEHOOK_STORE"],
+    [["stats", "--store", "inbox.db", "--schema", "x"], "--schema goes with a postgres:// address."],
+    [["copy", "--from", "a.db", "--from-schema", "x", "--to", "b.db"], "--schema goes with a postgres:// address."],
+    [["copy", "--from", "a.db", "--to", "b.db", "--to-schema", "x"], "--schema goes with a postgres:// address."],
+  ])("is not opened where %j does not say which it is", async (args, says) => {
+    const { code, output, errors } = await runHere(inboxCommand(), args);
+    expect([code, output, errors]).toEqual([2, "", expect.stringContaining(says)]);
+  });
+});
