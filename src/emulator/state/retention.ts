@@ -139,9 +139,11 @@ export class Retention {
   }
 
   #evictEvents(state: State, { endedEvents }: Group): void {
-    while (endedEvents !== null && endedEvents.size > MOST_ENDED_EVENTS) {
-      const oldest = endedEvents.oldest();
-      if (oldest !== undefined) removeEvent(state, oldest);
+    if (endedEvents === null) return;
+    let oldest = endedEvents.oldest();
+    while (oldest !== undefined && endedEvents.size > MOST_ENDED_EVENTS) {
+      removeEvent(state, oldest);
+      oldest = endedEvents.oldest();
     }
   }
 
@@ -180,5 +182,6 @@ function pendingOf(delivery: Delivery | undefined): 0 | 1 {
 }
 
 function removeOldest<T>(table: Table<T>, keep: number): void {
-  while (table.size > keep) table.remove(table.oldest()?.[0] ?? "");
+  for (let oldest = table.oldest(); oldest !== undefined && table.size > keep; oldest = table.oldest())
+    table.remove(oldest[0]);
 }
