@@ -202,7 +202,7 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
         expect(wet).toEqual({ ...dry, dryRun: false });
         return wet?.kind === "done" ? Object.fromEntries(Object.entries(wet.counts).filter(([, n]) => n > 0)) : wet;
       };
-      expect(await bulk({ act: "unblock" })).toEqual({ unblocked: 3 });
+      expect(await bulk({ act: "unblock", ratePerSecond: 1_000 })).toEqual({ unblocked: 3 });
       await scene.settle();
       expect(await bulk({ act: "replay", query: {}, skipSuperseded: true })).toEqual({ superseded: 3 });
       expect(await bulk({ act: "replay", query: { messageId: "msg_blocked_1" } })).toEqual({ replayed: 1 });

@@ -1,0 +1,68 @@
+/** What the inspector's JSON refuses to read, over HTTP through the node adapter. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { nodeInspector } from "../../../adapters/node.ts";
+import { createInspector } from "../../../src/inspector/index.ts";
+import { silentLogger } from "../../../src/internal/logger.ts";
+import { memoryBench } from "../../receiver/bench.ts";
+import { POST_HEADERS } from "../support/mounted.ts";
+
+/** Posts to an inspector of an empty inbox; gives the status and the JSON. */
+async function openInspector() {
+  const { receiver } = memoryBench();
+  receiver.onAny(() => {});
+  await receiver.start();
+  const { inbox } = receiver;
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const authorize = () => ({ access: "reveal", by: "ann" }) as const;
+  server.on("request", nodeInspector(createInspector({ inbox, authorize, origins: [origin], logger: silentLogger })));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const ask = async (path: string, init?: RequestInit) => {
+    const response = await fetch(`${origin}/inspector/api/${path}`, init);
+    return [response.status, await response.json()] as const;
+  };
+  const post = (path: string, body: string) =>
+    ask(path, { method: "POST", headers: { ...POST_HEADERS, origin }, body });
+  return { post, get: (path: string) => ask(path) };
+}
+
+const invalid = (message: string) => [400, { error: "invalid_request", message: expect.stringContaining(message) }];
+
+describe.each(["events", "messages", "lookup", "bulk"])("POST api/%s", (path) => {
+  it("refuses a body that is no JSON, and one that is too large", async () => {
+    const { post } = await openInspector();
+    expect(await post(path, '{"limit":')).toEqual(invalid("The body must be JSON."));
+    const large = { error: "too_large", message: "The body is longer than 64 KiB." };
+    expect(await post(path, JSON.stringify({ text: "x".repeat(65_536) }))).toEqual([413, large]);
+  });
+});
+
+describe("a request for rows", () => {
+  it.each(["{}", '{"text":"  "}'])("looks nothing up for %s", async (body) => {
+    const { post } = await openInspector();
+    expect(await post("lookup", body)).toEqual(invalid('"text" must be a message id, a reference or a number.'));
+  });
+
+  it("may ask for messages without a number, and for no other thing that is none", async () => {
+    const { post } = await openInspector();
+    expect(await post("messages", '{"peer":null}')).toEqual([200, { items: [], next: null }]);
+    expect(await post("messages", '{"peer":"+15550100002"}')).toEqual([200, { items: [], next: null }]);
+    expect(await post("messages", '{"peer":5}')).toEqual(
+      invalid('"peer" must be a text of 1 to 512 characters, or null.'),
+    );
+    expect(await post("events", '{"peer":null}')).toEqual(invalid('"peer" must be a text'));
+  });
+
+  it("says each field of its query once, as a number where it is one", async () => {
+    const { get } = await openInspector();
+    expect(await get("audit?limit=2")).toEqual([200, []]);
+    expect(await get("audit?limit=two")).toEqual(invalid('"limit" must be a whole number'));
+    expect(await get("audit?limit=2&limit=3")).toEqual(invalid("Each field of the query may be there once."));
+  });
+});
