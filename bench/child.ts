@@ -28,7 +28,8 @@ export function startChild(
       return answer as Answer;
     },
     async stop() {
-      child.disconnect();
+      // One that has ended by itself is stopped too, with the others of a benchmark that failed.
+      if (child.connected) child.disconnect();
       await ended.catch(() => {});
     },
   };

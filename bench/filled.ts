@@ -8,18 +8,21 @@ export interface Fill {
   readonly handled: number;
   /** Messages whose first event is missing, each with one event that waits. */
   readonly parked: number;
+  /** Messages with one event each that can be handled at once. Default 0. */
+  readonly due?: number;
   /** Ids that grow with time, or ids without order. */
   readonly ids: "ordered" | "random";
 }
 
-/** Makes an inbox at `path` and copies one handled event and one parked lane, each with its lane and body. */
-export async function fillInbox(path: string, fill: Fill): Promise<void> {
+/** Makes an inbox at `path` and copies one handled event, one parked lane and one that is due, each with its lane and body. */
+export async function fillInbox(path: string, { handled, parked, due = 0, ids }: Fill): Promise<void> {
   const store = await openStore(path);
-  const event = (sequence: number): NewEvent => MESSAGES[fill.ids].event(sequence);
+  const event = (sequence: number): NewEvent => MESSAGES[ids].event(sequence);
   const [lease] = (await store.step(turnOf({ accepts: [event(1)] }, 1))).leases;
   if (lease === undefined) throw new Error("The template was not leased.");
   await store.step(turnOf({ settles: [{ kind: "complete", lease, outcome: "handled", effects: [] }] }, 0));
   await store.step(turnOf({ accepts: [event(2)] }, 0));
+  if (due > 0) await store.step(turnOf({ accepts: [event(1)] }, 0));
   await store.close();
 
   const db = new Database(path);
@@ -27,13 +30,16 @@ export async function fillInbox(path: string, fill: Fill): Promise<void> {
   db.pragma("synchronous = OFF");
   db.pragma("cache_size = -400000");
   db.transaction(() => {
-    copyTemplate(db, { template: 1, first: 3, count: fill.handled, ids: fill.ids });
-    copyTemplate(db, { template: 2, first: 3 + fill.handled, count: fill.parked, ids: fill.ids });
-    const rows = fill.handled + fill.parked;
+    let first = due > 0 ? 4 : 3;
+    for (const [index, count] of [handled, parked, due].entries()) {
+      if (count > 0) copyTemplate(db, { template: index + 1, first, count, ids });
+      first += count;
+    }
+    const rows = handled + parked + due;
     const add = db.prepare("update oncehook_counter set value = value + ? where name = ?");
     for (const name of ["next_event", "next_lane", "accepted"]) add.run(rows, name);
-    add.run(fill.handled, "handled");
-    add.run(fill.parked, "pending");
+    add.run(handled, "handled");
+    add.run(parked + due, "pending");
   })();
   db.pragma("journal_mode = WAL");
   db.close();

@@ -14,7 +14,7 @@ import { type Child, startChild } from "./child.ts";
 import { bodyOf, nextMessageId, SECRET } from "./deliveries.ts";
 import type { InspectedMode, InspectedQuestion } from "./inspector-server.ts";
 import type { LoadResult } from "./load.ts";
-import { type Group, grouped, type Limit, median, type Row, ratioOf, row } from "./rows.ts";
+import { type Group, grouped, type LeftOut, type Limit, median, type Row, ratioOf, row } from "./rows.ts";
 import { view } from "./viewer.ts";
 
 const MESSAGES = 333_300;
@@ -31,11 +31,12 @@ const FRAME: Limit = {
   unit: "ms",
 };
 const WATCHED: Limit = { name: "accept, one looks at the inspector / nobody", target: 0.97, bound: "at least" };
+const NO_CHROMIUM = "Chromium is not installed, and CHROMIUM_PATH names none";
 
 export const inspectorGroup: Group = {
   names: [FIRST.name, FRAME.name, WATCHED.name],
   async run(wanted) {
-    const rows: Row[] = [];
+    const rows: (Row | LeftOut)[] = [];
     if (wanted.has(FIRST.name) || wanted.has(FRAME.name)) rows.push(...(await inChromium()));
     if (wanted.has(WATCHED.name)) rows.push(await lookedAt());
     return rows.filter(({ name }) => wanted.has(name));
@@ -54,8 +55,8 @@ async function startInspected(messages: number, mode: InspectedMode): Promise<In
   return { child, origin, ask: (ask) => child.ask<number>({ ask }) };
 }
 
-async function inChromium(): Promise<readonly Row[]> {
-  if (findChromium() === null) throw new Error("The inspector's rows need Chromium: install it, or set CHROMIUM_PATH.");
+async function inChromium(): Promise<readonly (Row | LeftOut)[]> {
+  if (findChromium() === null) return [FIRST, FRAME].map(({ name }) => ({ name, reason: NO_CHROMIUM }));
   const inspected = await startInspected(MESSAGES, "handle");
   const browser = await launchChromium();
   try {

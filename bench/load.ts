@@ -7,11 +7,19 @@ import { answerParent } from "./child.ts";
 import { requests } from "./deliveries.ts";
 
 export const CONNECTIONS = 64;
+/** How often a paced load looks whether the next request is due. */
+const PACE_MS = 1;
 
-export type LoadQuestion =
-  | { readonly make: number; readonly lifecycles: boolean }
-  /** Sends what was made last; servers that are compared get the same bytes. */
-  | { readonly sendTo: number };
+export type LoadQuestion = { readonly make: number; readonly lifecycles: boolean } | LoadSending;
+
+/** Sends what was made last; servers that are compared get the same bytes. */
+interface LoadSending {
+  readonly sendTo: number;
+  /** Only the first so many. */
+  readonly count?: number;
+  /** Default: as fast as they are answered. */
+  readonly perSecond?: number;
+}
 
 export interface LoadResult {
   readonly perSecond: number;
@@ -22,20 +30,23 @@ export interface LoadResult {
 let made: Buffer[] = [];
 
 answerParent<LoadQuestion>(async (question) => {
-  if ("sendTo" in question) return send(question.sendTo);
+  if ("sendTo" in question) return send(question);
   made = requests(question.make, question.lifecycles);
   return made.length;
 });
 
-async function send(port: number): Promise<LoadResult> {
-  const sockets = await Promise.all(Array.from({ length: CONNECTIONS }, () => open(port)));
-  const waits = new Float64Array(made.length);
-  let next = 0;
+async function send({ sendTo, count = made.length, perSecond }: LoadSending): Promise<LoadResult> {
+  const sockets = await Promise.all(Array.from({ length: CONNECTIONS }, () => open(sendTo)));
+  const waits = new Float64Array(count);
   const start = performance.now();
-  await Promise.all(sockets.map((socket) => inTurn(socket, () => (next < made.length ? next++ : null), waits)));
+  let next = 0;
+  const take = () => (next < count ? next++ : null);
+  // A paced request that finds no connection free goes out as soon as one is.
+  const isDue = () => perSecond === undefined || next < ((performance.now() - start) / 1000) * perSecond;
+  await Promise.all(sockets.map((socket) => inTurn(socket, { take, isDue, waits })));
   const seconds = (performance.now() - start) / 1000;
   for (const socket of sockets) socket.destroy();
-  return { perSecond: made.length / seconds, p99Ms: waits.sort()[Math.floor(made.length * 0.99)] ?? 0 };
+  return { perSecond: count / seconds, p99Ms: waits.sort()[Math.floor(count * 0.99)] ?? 0 };
 }
 
 function open(port: number): Promise<Socket> {
@@ -45,13 +56,21 @@ function open(port: number): Promise<Socket> {
   });
 }
 
+interface Sending {
+  /** The next request; null when there is no more. */
+  take(): number | null;
+  isDue(): boolean;
+  readonly waits: Float64Array;
+}
+
 /** Sends on one connection until there is no more; every answer must be a 200. */
-function inTurn(socket: Socket, take: () => number | null, waits: Float64Array): Promise<void> {
+function inTurn(socket: Socket, { take, isDue, waits }: Sending): Promise<void> {
   return new Promise((resolve, reject) => {
     let index: number | null = null;
     let sentAt = 0;
     let received = "";
     const sendNext = () => {
+      if (!isDue()) return void setTimeout(sendNext, PACE_MS);
       index = take();
       if (index === null) return resolve();
       sentAt = performance.now();

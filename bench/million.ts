@@ -2,11 +2,12 @@
 import { join } from "node:path";
 import { fillInbox } from "./filled.ts";
 import { inDirectory, takeTurns } from "./http.ts";
-import { type Group, grouped, type Limit, median, type Row, ratioOf, row } from "./rows.ts";
+import { type Group, grouped, type Limit, median, type Point, type Row, ratioOf, row } from "./rows.ts";
 import { MESSAGES, openStore, turnOf } from "./store.ts";
 
-const HANDLED = 1_000_000;
-const PARKED = 200_000;
+/** Handled events, and a fifth as many messages that wait; the charts also show the tenth. */
+const STORED = { full: 1_000_000, tenth: 100_000, empty: 0 };
+const PARKED = 0.2;
 const BATCH = 64;
 const TURNS = 400;
 const ROUNDS = 7;
@@ -27,39 +28,63 @@ export const millionGroup: Group = {
       for (const ids of ["ordered", "random"] as const) {
         const names = ids === "random" ? [LIMITS.random] : [LIMITS.claim, LIMITS.accept, LIMITS.http];
         if (!names.some(({ name }) => wanted.has(name))) continue;
-        const full = join(directory, `${ids}.db`);
-        await fillInbox(full, { handled: HANDLED, parked: PARKED, ids });
-        const { claims, accepts } = await atTheStore(full, join(directory, `${ids}-empty.db`), ids);
-        if (ids === "random") rows.push(compare(LIMITS.random, accepts));
-        else rows.push(compare(LIMITS.claim, claims), compare(LIMITS.accept, accepts), await overHttp(full));
+        const paths = await fillAll(directory, ids);
+        const { claims, accepts } = await atTheStore(paths, ids);
+        if (ids === "random") rows.push(compare(LIMITS.random, accepts, "accept, random ids"));
+        else {
+          rows.push(
+            compare(LIMITS.claim, claims, "claim, ordered ids"),
+            compare(LIMITS.accept, accepts, "accept, ordered ids"),
+          );
+          rows.push(await overHttp(paths.full));
+        }
       }
       return rows.filter(({ name }) => wanted.has(name));
     }),
 };
 
-interface Pair {
-  readonly full: number[];
-  readonly empty: number[];
+type Size = keyof typeof STORED;
+const SIZES: readonly Size[] = ["full", "tenth", "empty"];
+type Paths = Readonly<Record<Size, string>>;
+
+/** Microseconds an event, of each round. */
+type Costs = Readonly<Record<Size, number[]>>;
+
+async function fillAll(directory: string, ids: keyof typeof MESSAGES): Promise<Paths> {
+  const pathOf = (size: Size) => join(directory, `${ids}-${size}.db`);
+  for (const size of SIZES) {
+    const handled = STORED[size];
+    if (handled > 0) await fillInbox(pathOf(size), { handled, parked: handled * PARKED, ids });
+  }
+  return { full: pathOf("full"), tenth: pathOf("tenth"), empty: pathOf("empty") };
 }
 
-function compare(limited: Limit, { full, empty }: Pair): Row {
-  const perEvent = (values: readonly number[]) => `${(1000 * median(values)).toFixed(1)} µs`;
-  return row(limited, ratioOf(full, empty), `${perEvent(full)} / ${perEvent(empty)} an event, ${BATCH} a turn`);
+function compare(limited: Limit, costs: Costs, series: string): Row {
+  const each = (size: Size) => `${median(costs[size]).toFixed(1)} µs`;
+  const detail = `${each("full")} / ${each("empty")} an event, ${BATCH} a turn; ${each("tenth")} with a tenth`;
+  const points = SIZES.map((size): Point => {
+    return { chart: "cost", series, stored: STORED[size], microseconds: median(costs[size]) };
+  });
+  return { ...row(limited, ratioOf(costs.full, costs.empty), detail), points };
 }
 
-async function atTheStore(full: string, empty: string, ids: keyof typeof MESSAGES) {
-  const stores = { full: await openStore(full), empty: await openStore(empty) };
-  const claims: Pair = { full: [], empty: [] };
-  const accepts: Pair = { full: [], empty: [] };
+async function atTheStore(paths: Paths, ids: keyof typeof MESSAGES) {
+  const stores = {
+    full: await openStore(paths.full),
+    tenth: await openStore(paths.tenth),
+    empty: await openStore(paths.empty),
+  };
+  const claims: Costs = { full: [], tenth: [], empty: [] };
+  const accepts: Costs = { full: [], tenth: [], empty: [] };
   for (let round = -1; round < ROUNDS; round++) {
-    for (const side of ["full", "empty"] as const) {
-      const spent = await acceptAndClaim(stores[side], ids);
+    for (const size of round % 2 === 0 ? SIZES : SIZES.toReversed()) {
+      const spent = await acceptAndClaim(stores[size], ids);
       if (round < 0) continue;
-      claims[side].push(spent.claimMs / (TURNS * BATCH));
-      accepts[side].push(spent.acceptMs / (TURNS * BATCH));
+      claims[size].push((1000 * spent.claimMs) / (TURNS * BATCH));
+      accepts[size].push((1000 * spent.acceptMs) / (TURNS * BATCH));
     }
   }
-  await Promise.all([stores.full.close(), stores.empty.close()]);
+  await Promise.all(SIZES.map((size) => stores[size].close()));
   return { claims, accepts };
 }
 

@@ -3,15 +3,23 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 
 // The program runs from .build/bench; the package.json lies beside its source.
 const HOME = join(import.meta.dirname, "..", "..", "bench");
+export const PACKAGE = join(HOME, "package.json");
 
 /** Installs what is missing, and returns what loads them. */
 export function peerPackages(): NodeJS.Require {
-  const packages = Object.keys(JSON.parse(readFileSync(join(HOME, "package.json"), "utf8")).dependencies);
+  const packages = Object.keys(JSON.parse(readFileSync(PACKAGE, "utf8")).dependencies);
   if (!packages.every((name) => existsSync(join(HOME, "node_modules", name)))) install();
-  return createRequire(join(HOME, "package.json"));
+  return createRequire(PACKAGE);
+}
+
+/** Loads a module that cannot be required, by its path in `node_modules`. */
+export async function importPeer(path: string): Promise<Readonly<Record<string, unknown>>> {
+  peerPackages();
+  return import(pathToFileURL(join(HOME, "node_modules", path)).href);
 }
 
 function install(): void {

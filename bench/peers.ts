@@ -1,9 +1,9 @@
 /** The verification libraries that are compared with. */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { SECRET } from "./deliveries.ts";
-import { peerPackages } from "./peer-packages.ts";
+import { importPeer, peerPackages } from "./peer-packages.ts";
 
-/** Signs `body` as its service would, and returns what the receiving side then has to do for each request. */
+/** Signs `body` as its service would, and returns what the receiving side then has to do for each request; a promise is awaited. */
 export type Peer = (body: Buffer) => () => unknown;
 
 export interface Peers {
@@ -11,6 +11,7 @@ export interface Peers {
   readonly stripe: Peer;
   readonly standardwebhooks: Peer;
   readonly svix: Peer;
+  readonly octokit: Peer;
 }
 
 /** The few functions of each library that are called here. */
@@ -32,14 +33,18 @@ interface StandardWebhook {
     verify(body: Buffer, headers: Record<string, string>): unknown;
   };
 }
+/** Of `@octokit/webhooks-methods`, which verifies and leaves the parsing to its caller. */
+type OctokitVerify = (secret: string, body: string, signature: string) => Promise<boolean>;
 
-export function loadPeers(): Peers {
+export async function loadPeers(): Promise<Peers> {
   const require = peerPackages();
+  const octokit = await importPeer("@octokit/webhooks-methods/dist-node/index.js");
   return {
     bare,
     stripe: stripePeer(require("stripe")),
     standardwebhooks: standardPeer(require("standardwebhooks").Webhook, "webhook"),
     svix: standardPeer(require("svix").Webhook, "svix"),
+    octokit: octokitPeer(octokit.verify as OctokitVerify),
   };
 }
 
@@ -71,5 +76,15 @@ function standardPeer(Webhook: StandardWebhook, prefix: string): Peer {
       [`${prefix}-signature`]: webhook.sign("msg_1", now, body.toString()),
     };
     return () => webhook.verify(body, headers);
+  };
+}
+
+/** It takes text only; what arrives are bytes. */
+function octokitPeer(verify: OctokitVerify): Peer {
+  return (body) => {
+    const signature = `sha256=${createHmac("sha256", SECRET).update(body).digest("hex")}`;
+    return async () => {
+      if (!(await verify(SECRET, body.toString(), signature))) throw new Error("octokit refused its own signature.");
+    };
   };
 }

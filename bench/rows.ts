@@ -1,4 +1,5 @@
 /** What a benchmark finds: rows that say a figure, its limit and whether it holds. */
+import type { Side } from "./sides.ts";
 
 /** One comparison. `ratio` is the figure itself where nothing is compared, such as events a second. */
 export interface Row {
@@ -11,6 +12,18 @@ export interface Row {
   readonly ok: boolean;
   /** The two figures behind a ratio, for people. */
   readonly detail: string;
+  /** What the charts of docs/benchmarks.md show of it. */
+  readonly points?: readonly Point[];
+}
+
+export type Point =
+  | { readonly chart: "throughput"; readonly side: Side; readonly perSecond: number }
+  | { readonly chart: "cost"; readonly series: string; readonly stored: number; readonly microseconds: number };
+
+/** A row that cannot be measured on this machine. */
+export interface LeftOut {
+  readonly name: string;
+  readonly reason: string;
 }
 
 /** Rows that are measured together, as one takes its turns with the next. */
@@ -18,7 +31,7 @@ export interface Group {
   /** The names of its rows, so that one can be asked for without running the others. */
   readonly names: readonly string[];
   /** Measures the rows in `wanted`. */
-  run(wanted: ReadonlySet<string>): Promise<readonly Row[]>;
+  run(wanted: ReadonlySet<string>): Promise<readonly (Row | LeftOut)[]>;
 }
 
 export interface Limit {

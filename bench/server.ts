@@ -1,24 +1,38 @@
-/** The server of a benchmark, a process of its own: `node server.js ROUTE FRAMEWORK INBOX`, a file or `postgres://…`. */
+/** The server of a benchmark, a process of its own: `node server.js ROUTE FRAMEWORK INBOX`, a file or an address. */
+import { readFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import express from "express";
 import fastify, { type FastifyInstance } from "fastify";
 import { expressWebhook } from "../adapters/express.ts";
-import { fastifyWebhook, type WebhookReceiver } from "../adapters/fastify.ts";
+import { fastifyWebhook } from "../adapters/fastify.ts";
+import { nodeWebhook, type WebhookReceiver } from "../adapters/node.ts";
 import { Instruments } from "../src/inbox/instruments.ts";
-import { createReceiver, type Logger, parseEvent, verifySignature } from "../src/index.ts";
+import {
+  createReceiver,
+  eventIdentity,
+  type Handler,
+  type Logger,
+  parseEvent,
+  verifySignature,
+  type WebhookEvent,
+} from "../src/index.ts";
+import { memoryStore } from "../src/stores/memory.ts";
 import { postgresStore } from "../src/stores/postgres.ts";
 import { type SqliteDatabase, sqliteStore } from "../src/stores/sqlite.ts";
 import { answerParent } from "./child.ts";
 import { SECRET } from "./deliveries.ts";
 import { exportedSpans, trace } from "./opentelemetry.ts";
-import { startPgBoss } from "./pg-boss.ts";
+import { QUEUES, type QueueRoute } from "./queues.ts";
 
 /**
  * `bare` reads the body; `verify` also verifies and parses it; `accept` stores it before the 2xx; `handle` also hands it to
  * a handler with an effect in the same database. `unwatched` and `watched` do what `accept` does, with the seam
- * for telemetry cut out, and with OpenTelemetry's SDK listening; `traced`
- * what `handle` does, with OpenTelemetry's SDK listening. `postgres` stores it in Postgres before the 2xx, `pg-boss` as a job of pg-boss.
+ * for telemetry cut out, and with OpenTelemetry's SDK listening; `traced` what `handle` does, with OpenTelemetry's SDK
+ * listening; `timed` what `handle` does, noting how long each event waited; `stuck` has handlers that never end.
+ * `postgres` does what `accept` does with another store, and `memory` hands each to a handler too, since it is not durable;
+ * the others verify and store in the same way.
  */
 export type Route =
   | "bare"
@@ -28,11 +42,26 @@ export type Route =
   | "unwatched"
   | "watched"
   | "traced"
+  | "timed"
+  | "stuck"
   | "postgres"
-  | "pg-boss";
-export type Framework = "express" | "fastify";
+  | "memory"
+  | QueueRoute;
+export type Framework = "express" | "fastify" | "node";
 
-export type ServerQuestion = "listen" | "await handled" | "begin" | "delay" | "processor" | "memory" | "spans";
+/**
+ * `await handled` resolves when so many more were handled, `waits` with what one event in a hundred waited longer than,
+ * `memory` with the most that the process has taken so far.
+ */
+export type ServerQuestion =
+  | "listen"
+  | "await handled"
+  | "begin"
+  | "delay"
+  | "processor"
+  | "memory"
+  | "spans"
+  | "waits";
 
 const OUTCOME = { outcome: "accepted" };
 /** The worker is left out on purpose where storing alone is measured. */
@@ -47,8 +76,11 @@ const DELAY_RESOLUTION_MS = 1;
 
 const [route, framework, inbox] = process.argv.slice(2) as [Route, Framework, string];
 const delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
+const MEMORY_EVENTS = 10_000_000;
 let processor = process.cpuUsage();
 let handled = 0;
+/** Milliseconds from the acceptance of an event, just before its 2xx, to the commit of its end. */
+let waits: number[] = [];
 
 answerParent<{ ask: ServerQuestion; count?: number }>(async ({ ask, count = 0 }) => {
   switch (ask) {
@@ -60,6 +92,7 @@ answerParent<{ ask: ServerQuestion; count?: number }>(async ({ ask, count = 0 })
       return performance.timeOrigin + performance.now();
     case "begin":
       processor = process.cpuUsage();
+      waits = [];
       delay.reset();
       return delay.enable();
     case "delay":
@@ -69,32 +102,47 @@ answerParent<{ ask: ServerQuestion; count?: number }>(async ({ ask, count = 0 })
       return user + system;
     }
     case "memory":
-      return process.memoryUsage.rss() / 2 ** 20;
+      return mostMemory();
     case "spans":
       return exportedSpans();
+    case "waits":
+      return waits.sort((a, b) => a - b)[Math.floor(waits.length * 0.99)] ?? Number.NaN;
     default:
       return ask satisfies never;
   }
 });
 
+/** MiB. Not by `resourceUsage`, which on Linux begins with what the process that forked this one took. Elsewhere: what is taken now. */
+function mostMemory(): number {
+  if (process.platform !== "linux") return process.memoryUsage.rss() / 2 ** 20;
+  const [, kibibytes] = /^VmHWM:\s*(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];
+  return Number(kibibytes) / 2 ** 10;
+}
+
 async function listen(): Promise<number> {
-  if (route === "pg-boss") return listenPgBoss();
+  if (isQueue(route)) return listenQueue(route);
   const receiver = await openReceiver();
-  return framework === "express" ? listenExpress(receiver) : listenFastify(receiver);
+  if (framework === "express") return listenExpress(receiver);
+  return framework === "node" ? listenNode(receiver) : listenFastify(receiver);
+}
+
+function isQueue(route: Route): route is QueueRoute {
+  return route in QUEUES;
 }
 
 async function openReceiver(): Promise<WebhookReceiver | null> {
   switch (route) {
+    case "bare":
+    case "verify":
+      return null;
     case "postgres":
       return createReceiver({ secrets: SECRET, store: postgresStore(inbox), logger: LOGGER });
-    case "accept":
-    case "handle":
-    case "unwatched":
-    case "watched":
-    case "traced":
-      return sqliteReceiver();
+    case "memory": {
+      const store = memoryStore({ maxEvents: MEMORY_EVENTS, volatile: true });
+      return createReceiver({ secrets: SECRET, store, logger: LOGGER });
+    }
     default:
-      return null;
+      return sqliteReceiver();
   }
 }
 
@@ -102,16 +150,26 @@ async function sqliteReceiver(): Promise<WebhookReceiver> {
   const receiver = createReceiver({ secrets: SECRET, store: sqliteStore(inbox), logger: LOGGER });
   if (route === "unwatched") cutOutTelemetry();
   if (route === "watched" || route === "traced") trace(receiver);
+  if (route === "timed") {
+    receiver.instrument({
+      attempt: ({ acceptedAt }) => ({ ended: () => void waits.push(receiver.clock.now() - acceptedAt) }),
+    });
+  }
+  receiver.onAny(route === "stuck" ? () => new Promise<void>(() => {}) : noting());
+  if (["handle", "traced", "timed", "stuck"].includes(route)) await receiver.start();
+  return receiver;
+}
+
+/** A handler with an effect: it notes each event in a table of the same database. */
+function noting(): Handler<WebhookEvent, SqliteDatabase> {
   let insert: ReturnType<SqliteDatabase["prepare"]> | null = null;
-  receiver.onAny((event, ctx) => {
+  return (event, ctx) => {
     ctx.commit((db) => {
       insert ??= prepareNotes(db);
       insert.run(event.eventType, ctx.meta.eventId);
       handled += 1;
     });
-  });
-  if (route === "handle" || route === "traced") await receiver.start();
-  return receiver;
+  };
 }
 
 /** As if nobody could ever listen: not even whether somebody does is asked. */
@@ -132,8 +190,17 @@ function listenExpress(receiver: WebhookReceiver | null): Promise<number> {
       response.status(statusFor(request.headers, request.body)).json(OUTCOME);
     });
   }
+  return portOf(createServer(app));
+}
+
+function listenNode(receiver: WebhookReceiver | null): Promise<number> {
+  if (receiver === null) throw new Error(`The route ${route} is not served without a framework.`);
+  return portOf(createServer(nodeWebhook(receiver)));
+}
+
+function portOf(server: Server): Promise<number> {
   return new Promise((resolve) => {
-    const server = app.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
+    server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
   });
 }
 
@@ -149,14 +216,14 @@ async function listenFastify(receiver: WebhookReceiver | null): Promise<number> 
   return listenOn(app);
 }
 
-async function listenPgBoss(): Promise<number> {
-  const queue = await startPgBoss(inbox);
+async function listenQueue(route: QueueRoute): Promise<number> {
+  const keep = await QUEUES[route](inbox);
   const app = fastify();
   keepBytes(app);
   app.post<{ Body: Buffer }>("/webhooks", async ({ headers, body }, reply) => {
     const parsed = verifySignature({ headers, body, secrets: SECRET }).ok ? parseEvent(body) : null;
     if (!parsed?.ok) return reply.code(401).send();
-    await queue(parsed.event);
+    await keep({ event: parsed.event, raw: body, identity: eventIdentity(parsed.event, body) });
     return OUTCOME;
   });
   return listenOn(app);
