@@ -1,0 +1,106 @@
+/** The slow attackers, each on a socket of its own: well-formed requests, rightly framed, with a fresh timestamp and a signature that looks like one. */
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { DRIP_EVERY_MS, type Sort } from "./besieged.ts";
+
+const MIB = 1024 * 1024;
+/** One byte each, framed as a chunk: what holds them all takes much more than they are. */
+const CRUMBS = 24_000;
+const CRUMBS_AT_ONCE = 300;
+const CRUMB = "1\r\nx\r\n";
+/** Small requests that a slow reader sends at once; whoever is to get stuck sends as many again and again. */
+const PIPELINED = 20;
+const STUCK_PIPELINED = 100;
+/** No quicker: it is to get stuck, not to flood. */
+const STUCK_EVERY_MS = 50;
+/** Who waits for so long to get rid of requests is stuck: nothing more is read from whoever takes no answers. */
+const STUCK_MS = 1_000;
+
+/** Sends until it is done or the connection is closed. */
+type Course = (connection: Connection) => Promise<void>;
+
+interface Connection {
+  readonly socket: Socket;
+  isClosed(): boolean;
+  isAnswered(): boolean;
+}
+
+const COURSES: Readonly<Record<Sort, Course>> = {
+  "slow headers": async ({ socket, isClosed }) => {
+    socket.write("POST /webhooks HTTP/1.1\r\nhost: x\r\n");
+    for (let line = 0; !isClosed(); line++) {
+      socket.write(`x-line-${line}: ${line}\r\n`);
+      await sleep(1_000);
+    }
+  },
+  "dripping body": async ({ socket, isClosed }) => {
+    socket.write(headOf("content-length: 4096"));
+    for (; !isClosed(); await sleep(DRIP_EVERY_MS)) socket.write("x");
+  },
+  "stalled body": async ({ socket }) => {
+    socket.write(headOf(`content-length: ${MIB}`));
+    socket.write(Buffer.alloc(MIB - 1, "x"));
+  },
+  "body of crumbs": async ({ socket, isClosed, isAnswered }) => {
+    socket.write(headOf("transfer-encoding: chunked"));
+    for (let sent = 0; sent < CRUMBS && !isClosed() && !isAnswered(); sent += CRUMBS_AT_ONCE) {
+      socket.write(CRUMB.repeat(CRUMBS_AT_ONCE));
+      await sleep(100);
+    }
+  },
+  "steady body": async ({ socket, isClosed, isAnswered }) => {
+    socket.write(headOf("content-length: 65536"));
+    for (; !isClosed() && !isAnswered(); await sleep(100)) socket.write("x".repeat(200));
+  },
+  "slow reader": async ({ socket }) => {
+    socket.pause();
+    socket.write(whole().repeat(PIPELINED));
+  },
+  "stuck reader": async ({ socket, isClosed }) => {
+    socket.pause();
+    for (let isStuck = false; !isClosed() && !isStuck; ) {
+      const written = new Promise<boolean>((resolve) => {
+        socket.write(whole().repeat(STUCK_PIPELINED), () => resolve(false));
+      });
+      isStuck = await Promise.race([written, sleep(STUCK_MS, true)]);
+      await sleep(STUCK_EVERY_MS);
+    }
+  },
+};
+
+/** The attacker's end of one connection. */
+export interface Attack {
+  /** By which the server knows it too: who does not read does not see that the server has closed it. */
+  readonly localPort: number;
+  /** Epoch milliseconds. */
+  readonly since: number;
+  /** Resolves when the attacker sees its end, which one who does not read never does. */
+  readonly ended: Promise<void>;
+  /** The attacker goes. */
+  leave(): void;
+}
+
+/** Begins one. @throws when the server takes no connection */
+export async function attack(sort: Sort, port: number): Promise<Attack> {
+  const socket = connect(port, "127.0.0.1").setNoDelay(true);
+  await once(socket, "connect");
+  let answered = false;
+  socket.once("data", () => {
+    answered = true;
+  });
+  const ended = new Promise<void>((resolve) => socket.on("error", () => {}).once("close", () => resolve()));
+  const { localPort = 0 } = socket;
+  void COURSES[sort]({ socket, isClosed: () => socket.destroyed, isAnswered: () => answered });
+  return { localPort, since: Date.now(), ended, leave: () => void socket.destroy() };
+}
+
+function headOf(framing: string): string {
+  const signature = randomBytes(32).toString("hex");
+  return `POST /webhooks HTTP/1.1\r\nhost: x\r\nx-service-timestamp: ${Date.now()}\r\nx-service-signature: ${signature}\r\n${framing}\r\n\r\n`;
+}
+
+function whole(): string {
+  return `${headOf("content-length: 2")}{}`;
+}

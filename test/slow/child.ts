@@ -1,0 +1,91 @@
+/** The server that is attacked: a receiver on a SQLite file behind one of the adapters, or one of two careless fronts. */
+import { createServer, type RequestListener, type Server } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import express from "express";
+import fastify from "fastify";
+import { expressWebhook } from "../../adapters/express.ts";
+import { fastifyWebhook } from "../../adapters/fastify.ts";
+import { nodeWebhook } from "../../adapters/node.ts";
+import { createReceiver } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { TEST_SECRET } from "../../src/testing/index.ts";
+import { answering } from "../prove/asked.ts";
+import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
+import { type Connected, type Memory, type ServerOptions, TIMEOUTS } from "./besieged.ts";
+import { carelessly } from "./careless.ts";
+
+const MIB = 1024 * 1024;
+const SAMPLE_EVERY_MS = 50;
+
+const { adapter, path, flaw } = JSON.parse(process.argv[2] ?? "{}") as ServerOptions;
+const store = sqliteStore(path, { onOpen: makeEffectTable, minFreeBytes: 0 });
+// The largest bodies that can be allowed are the hardest on memory.
+const receiver = createReceiver({ secrets: TEST_SECRET, store, logger: silentLogger, maxBodyBytes: MIB });
+receiver
+  .onAny((event, ctx) => ctx.commit((db) => writeEffect(db, event, ctx)))
+  .onLate((event, ctx) => ctx.commit((db) => writeEffect(db, event, ctx)));
+
+async function listening(): Promise<Server> {
+  if (flaw !== "none") return createServer(TIMEOUTS, carelessly(receiver, flaw));
+  if (adapter === "node") return createServer(TIMEOUTS, nodeWebhook(receiver));
+  if (adapter === "express") {
+    const app = express();
+    app.all("/webhooks", expressWebhook(receiver));
+    return createServer(TIMEOUTS, app);
+  }
+  const app = fastify({ serverFactory: (listener: RequestListener) => createServer(TIMEOUTS, listener) });
+  await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
+  await app.ready();
+  return app.server;
+}
+
+/** Since when each is open; and those that were. */
+const open = new Map<Socket, { readonly port: number; readonly since: number }>();
+const held: Connected[] = [];
+
+function watch(socket: Socket): void {
+  const connection = { port: socket.remotePort ?? 0, since: Date.now() };
+  open.set(socket, connection);
+  socket.once("close", () => {
+    held.push(heldSince(connection));
+    open.delete(socket);
+  });
+}
+
+const heldSince = (connection: Omit<Connected, "ms">): Connected => ({
+  ...connection,
+  ms: Date.now() - connection.since,
+});
+
+const rss = () => Math.round(process.memoryUsage.rss() / MIB);
+let memory: Memory = { idle: rss(), peak: rss() };
+setInterval(() => {
+  memory = { ...memory, peak: Math.max(memory.peak, rss()) };
+}, SAMPLE_EVERY_MS);
+
+await receiver.start();
+const server = await listening();
+server.on("connection", watch);
+
+answering(
+  {
+    listen: () =>
+      new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port))),
+    /** From here on the memory is compared with what it is now. */
+    idle: () => {
+      memory = { idle: rss(), peak: rss() };
+    },
+    memory: () => memory,
+    open: () => [...open.values()].map(heldSince),
+    held: () => held,
+    /** How many events are not yet handled. */
+    pending: async () => (await receiver.inbox.stats()).gauges.pending,
+  },
+  async () => {
+    const closed = new Promise((resolve) => server.close(resolve));
+    server.closeAllConnections();
+    await closed;
+    await receiver.stop();
+  },
+);
