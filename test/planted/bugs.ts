@@ -1,0 +1,275 @@
+/** Twenty bugs of the kind that receivers of webhooks have, each as a change of our own sources, and who must find it. */
+
+/** A change of one file, in which `find` must stand exactly once. */
+export interface Edit {
+  /** From the repository's root. */
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+}
+
+export interface Bug {
+  readonly name: string;
+  /** The programme, as in `npm run prove -- NAME --small`. */
+  readonly caughtBy: string;
+  /** A part of the line that it must say: another failure would show something else. */
+  readonly says: string;
+  readonly edits: readonly Edit[];
+}
+
+const LOST = "(acknowledged and not stored)";
+const UNSIGNED = "was accepted, and nobody signed it";
+
+export const BUGS: readonly Bug[] = [
+  {
+    name: "NORMAL sync",
+    caughtBy: "power",
+    says: "lost row-",
+    edits: [
+      edit("src/stores/sqlite/connection.ts", '"synchronous = FULL"', '"synchronous = NORMAL"'),
+      // The store looks what became of its setting.
+      edit("src/stores/sqlite/connection.ts", "synchronous === 2 ||", "synchronous === 1 ||"),
+    ],
+  },
+  {
+    name: "answer before commit",
+    caughtBy: "crash",
+    says: LOST,
+    edits: [
+      edit(
+        "src/receiver/http.ts",
+        "const acceptance = await engine.accept(",
+        `const acceptance = { outcome: "accepted", event: 0, lane: 0 } as Awaited<ReturnType<typeof engine.accept>>;
+        void engine.accept(`,
+      ),
+    ],
+  },
+  {
+    // What is left is a look into what this process has committed, and then the insert.
+    name: "check-then-insert",
+    caughtBy: "race",
+    says: "double: ",
+    edits: [
+      edit(
+        "src/stores/sqlite/migrations/0001-inbox.ts",
+        "create unique index oncehook_event_identity",
+        "create index oncehook_event_identity",
+      ),
+    ],
+  },
+  {
+    name: "identity from the signature",
+    caughtBy: "e2e",
+    says: "twice msg_",
+    edits: [
+      edit(
+        "src/receiver/http.ts",
+        "newEvent(parsed.event, bytes, verified, engine.options.gapWaitMs),",
+        `{
+          ...newEvent(parsed.event, bytes, verified, engine.options.gapWaitMs),
+          lane: { apiClientId: "", tag: "unlaned", messageId: Buffer.from(checked?.candidates[0] ?? []).toString("hex") },
+          sequence: 0,
+        },`,
+      ),
+    ],
+  },
+  {
+    name: "prefix compare",
+    caughtBy: "fuzz",
+    says: UNSIGNED,
+    edits: [
+      edit(
+        "src/signature/match.ts",
+        "timingSafeEqual(expected, candidate)",
+        "timingSafeEqual(expected.subarray(0, 16), candidate.subarray(0, 16))",
+      ),
+    ],
+  },
+  {
+    name: "re-serialised body",
+    caughtBy: "fuzz",
+    says: UNSIGNED,
+    edits: [
+      edit(
+        "src/signature/match.ts",
+        'const bytes = typeof body === "string" ? Buffer.from(body) : body;',
+        `let bytes = Buffer.from(body);
+        try {
+          bytes = Buffer.from(JSON.stringify(JSON.parse(bytes.toString())));
+        } catch {}`,
+      ),
+    ],
+  },
+  {
+    name: "deferred BEGIN",
+    caughtBy: "race",
+    says: "was answered with 503",
+    edits: [
+      edit("src/stores/sqlite/writer.ts", 'db.exec("begin immediate")', 'db.exec("begin")'),
+      // What another wrote meanwhile makes it fail; our waiting for locks would try it again, and it were only slower.
+      edit("src/stores/sqlite/failures.ts", "/^SQLITE_(BUSY|LOCKED)/", "/^SQLITE_(BUSY|LOCKED)$/"),
+    ],
+  },
+  {
+    name: "short retention",
+    caughtBy: "clock",
+    says: "double: ",
+    edits: [
+      edit("src/receiver/retention.ts", "value?.identitiesMs, 30 * DAY_MS", "value?.identitiesMs, DAY_MS / 144"),
+      edit("src/receiver/retention.ts", "const shortest = toleranceMs + DAY_MS;", "const shortest = 0 * toleranceMs;"),
+    ],
+  },
+  {
+    name: "no fencing",
+    caughtBy: "sim",
+    says: "double: ",
+    edits: [
+      edit(
+        "src/inbox/lanes/settling.ts",
+        "lane.leased === null || lane.leased.id !== ref.event || lane.epoch !== ref.epoch",
+        "lane.events.length === 0",
+      ),
+      edit(
+        "src/inbox/lanes/settling.ts",
+        'lane.holder === moment.holder && lane.leased.state === "pending" ? lane.leased : null',
+        "lane.events.find(({ id }) => id === ref.event) ?? null",
+      ),
+    ],
+  },
+  {
+    name: "future timestamps allowed",
+    caughtBy: "fuzz",
+    says: "(too old or from the future) was accepted wrongly",
+    edits: [
+      edit(
+        "src/signature/timestamp.ts",
+        'return timestamp - now > tolerance.futureMs ? "timestamp_in_future" : null;',
+        "return null;",
+      ),
+    ],
+  },
+  {
+    name: "empty secret",
+    caughtBy: "fuzz",
+    says: "an empty text, to the verifier: a request that is signed with nothing passes",
+    edits: [
+      edit("src/signature/secret.ts", 'if (text === "") throw', 'if (text === "never") throw'),
+      edit("src/signature/secret.ts", 'if (text.trim() === "") throw', 'if (text.trim() === "never") throw'),
+      edit("src/signature/secret.ts", "const MIN_SECRET_BYTES = 16;", "const MIN_SECRET_BYTES = 0;"),
+    ],
+  },
+  {
+    name: "parse before verify",
+    caughtBy: "fuzz",
+    says: 'was told {"error":"invalid_event"} before it was verified',
+    edits: [
+      edit(
+        "src/receiver/http.ts",
+        "const match = await this.#match(delivery.incoming, checked, bytes);",
+        `if (!parseEvent(bytes).ok) {
+          return this.#refuse(delivery, { reason: "invalid_event", answer: answers.UNPROCESSABLE });
+        }
+        const match = await this.#match(delivery.incoming, checked, bytes);`,
+      ),
+    ],
+  },
+  {
+    name: "text HMAC",
+    caughtBy: "fuzz",
+    says: "(body, decodes alike) was accepted, and nobody signed it",
+    edits: [
+      edit(
+        "src/signature/match.ts",
+        "key.hmac.digest(signedText, bytes)",
+        "key.hmac.digest(signedText, Buffer.from(new TextDecoder().decode(bytes)))",
+      ),
+    ],
+  },
+  {
+    name: "swallowed store error",
+    caughtBy: "disk",
+    says: LOST,
+    edits: [
+      edit(
+        "src/receiver/engine.ts",
+        "if (acceptance === null) return reject(this.#notStored(error));",
+        'if (acceptance === null) return resolve({ outcome: "accepted", event: 0, lane: 0 });',
+      ),
+    ],
+  },
+  {
+    name: "prune by wall clock",
+    caughtBy: "clock",
+    says: LOST,
+    edits: [
+      edit(
+        "src/stores/sqlite/prune.ts",
+        "newest < 0 ? work.now : Math.min(work.now, newest)",
+        "newest < 0 ? work.now : Math.max(work.now, newest)",
+      ),
+    ],
+  },
+  {
+    // Of several headers of one name the first counts, whatever is in the others.
+    name: "header join",
+    caughtBy: "fuzz",
+    says: "(timestamp, several) was accepted, and nobody signed it",
+    edits: [edit("src/signature/headers.ts", 'value.length > 0 ? value.join(", ")', "value.length > 0 ? value[0]")],
+  },
+  {
+    name: "redirects followed",
+    caughtBy: "sidecar",
+    says: "followed a redirect to somebody else",
+    edits: [
+      edit(
+        "src/forward/http-exchange.ts",
+        "const { statusCode = 0, headers } = response;",
+        `const { statusCode = 0, headers } = response;
+        if (headers.location !== undefined) {
+          answered = true;
+          response.resume();
+          const again = plainRequest(headers.location, { method: "POST", headers: request.getHeaders() });
+          return resolve(exchange(again, body));
+        }`,
+      ),
+    ],
+  },
+  {
+    name: "body logged",
+    caughtBy: "leak",
+    says: "log said ",
+    edits: [
+      edit(
+        "src/receiver/http.ts",
+        '{ code: "quarantined", reason, slot }',
+        '{ code: "quarantined", reason, slot, body: Buffer.from(quarantine.raw).toString() }',
+      ),
+    ],
+  },
+  {
+    name: "late event dropped",
+    caughtBy: "sim",
+    says: LOST,
+    edits: [
+      edit(
+        "src/stores/memory/accept.ts",
+        "const lane = known ?? addLane(state, incoming);",
+        `const lane = known ?? addLane(state, incoming);
+        if (lane.cursor !== null && incoming.sequence < lane.cursor) {
+          return { outcome: "late", event: state.lastEventId, lane: lane.id };
+        }`,
+      ),
+    ],
+  },
+  {
+    // It is counted as one, and waits for its next attempt like any other.
+    name: "dead letters retried",
+    caughtBy: "sim",
+    says: "had given it up",
+    edits: [edit("src/inbox/lanes/settling.ts", 'finish(event, "dead", moment.now);', "")],
+  },
+];
+
+function edit(file: string, find: string, replace: string): Edit {
+  return { file, find, replace };
+}
