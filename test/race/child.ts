@@ -1,7 +1,7 @@
 /** A process that receives over HTTP on an inbox that others share; or a naive one, which looks whether it knows an event and then inserts it. */
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import { setImmediate } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { createReceiver, eventIdentity, type KnownEvent } from "../../src/index.ts";
@@ -10,10 +10,14 @@ import { postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { TEST_SECRET } from "../../src/testing/index.ts";
 import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
+import { Bystander } from "./bystander.ts";
 import type { RacerOptions } from "./racers.ts";
 
 const { place, naive } = JSON.parse(process.argv[2] ?? "{}") as RacerOptions;
 const common = { secrets: TEST_SECRET, logger: silentLogger };
+
+/** What the naive one does between looking and inserting takes its time. */
+const NAIVE_WORK_MS = 5;
 
 /** What answers requests, and what ends it. */
 interface Racer {
@@ -22,13 +26,18 @@ interface Racer {
 }
 
 async function onSqlite(path: string): Promise<Racer> {
-  const receiver = createReceiver({
-    ...common,
-    store: sqliteStore(path, { onOpen: makeEffectTable, minFreeBytes: 0 }),
-  });
+  const bystander = new Bystander();
+  const { driver } = bystander;
+  const store = sqliteStore(path, { driver, onOpen: makeEffectTable, minFreeBytes: 0 });
+  const receiver = createReceiver({ ...common, store });
   receiver.onAny((event, ctx) => ctx.commit((db) => writeEffect(db, event, ctx)));
   await receiver.start();
-  return { listener: nodeWebhook(receiver), stop: () => receiver.stop() };
+  bystander.join(path);
+  const stop = async () => {
+    await receiver.stop();
+    bystander.leave();
+  };
+  return { listener: nodeWebhook(receiver), stop };
 }
 
 async function onPostgres(url: string, schema: string): Promise<Racer> {
@@ -58,7 +67,7 @@ function naively(path: string): Racer {
     const event = JSON.parse(body.toString()) as KnownEvent;
     const identity = eventIdentity(event, body);
     const isKnown = find.get(identity) !== undefined;
-    await setImmediate();
+    await sleep(NAIVE_WORK_MS);
     if (!isKnown) insert.run(identity, "messageId" in event ? event.messageId : "");
     response.end(JSON.stringify({ outcome: isKnown ? "duplicate" : "accepted" }));
   };

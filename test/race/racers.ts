@@ -34,11 +34,17 @@ export class Racers {
     this.#agents = ports.map(() => new Agent({ keepAlive: true, maxSockets: connections }));
   }
 
+  /** Rejects when one of them does not get ready; none is left then. */
   static async start(count: number, options: RacerOptions, connections: number): Promise<Racers> {
     const children = Array.from({ length: count }, () => new Child(options, PROGRAM));
-    const said = await Promise.all(children.map(({ ready }) => ready));
-    const ports = said.map((message) => (message as [{ readonly port: number }])[0].port);
-    return new Racers(children, ports, connections);
+    try {
+      const said = await Promise.all(children.map(({ ready }) => ready));
+      const ports = said.map((message) => (message as [{ readonly port: number }])[0].port);
+      return new Racers(children, ports, connections);
+    } catch (error) {
+      await Promise.all(children.map((child) => child.kill()));
+      throw error;
+    }
   }
 
   /** Sends `event` so many times at once, to each in turn, written in several ways that mean the same. */
