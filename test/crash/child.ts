@@ -52,12 +52,13 @@ const [line] = await Promise.race([
 if (line === undefined) process.exit(1);
 
 const startedAt = performance.now();
+const usedBefore = process.cpuUsage();
 await receiver.start();
 const listener = flaws.includes("answer_before_commit") ? answeringFirst(receiver) : nodeWebhook(receiver);
 const server = createServer(listener);
 server.listen(0, "127.0.0.1");
 await once(server, "listening");
-const { user, system } = process.cpuUsage();
+const { user, system } = process.cpuUsage(usedBefore);
 const ready: Ready = {
   port: (server.address() as AddressInfo).port,
   recoveryMs: performance.now() - startedAt,

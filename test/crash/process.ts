@@ -1,7 +1,6 @@
 /** A receiver in a process of its own: it loads, stands by, is let go, and is killed or ended. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { availableParallelism, loadavg } from "node:os";
 import { createInterface } from "node:readline";
 import type { Flaw } from "./flaws.ts";
 
@@ -19,14 +18,8 @@ export interface Ready {
   readonly port: number;
   /** From the word to open the inbox until it listens. */
   readonly recoveryMs: number;
-  /** The processor's time of the whole start with loading, which other programs of the machine do not prolong. */
+  /** The processor's time of it, without the loading of modules before, which tells more of Node than of the inbox. */
   readonly processorMs: number;
-}
-
-/** How long it may take to open an inbox; longer where so much else runs that every program waits for the others. */
-export function mostRecoveryMs(): number {
-  const [load = 0] = loadavg();
-  return load > 2 * availableParallelism() ? 5_000 : 1_000;
 }
 
 export class ReceiverProcess {

@@ -1,21 +1,26 @@
-/** `npm run prove -- crash`: a receiver on SQLite is killed under 16-way load, 50 times (`--full` 2,000), each time in the midst of things. */
+/**
+ * `npm run prove -- crash`: a receiver on SQLite is killed under 16-way load, 50 times (`--full` 2,000), each time in the midst of
+ * things. It must be ready again within 1 s, but for the slowest of each 50 starts, which one sync of a shared disk can hold up.
+ * What an opening takes of the processor is bounded in all of them.
+ */
 import { breachCounts, breachLines } from "../prove/history.ts";
-import type { Programme, Proof } from "../prove/programme.ts";
-import { mostRecoveryMs } from "./process.ts";
+import type { Programme, Proof, Terms } from "../prove/programme.ts";
+import { mostRecoveryMs, recoveryLine, tooSlow } from "./recovery.ts";
 import { type Outcome, torture } from "./torture.ts";
 
 const SHORT = { rounds: 1, kills: 50, acknowledged: 1_000 };
 /** An inbox of its own for each round, so that looking at it after each kill stays quick. */
 const FULL = { rounds: 20, kills: 100, acknowledged: 100_000 };
+const SMALL = { rounds: 1, kills: 10, acknowledged: 100 };
 const CARELESS_KILLS = 4;
-/** Of the processor, with loading, whatever else runs. */
-const MOST_PROCESSOR_MS = 1_000;
 
 export const crash: Programme = {
   name: "crash",
-  what: "nothing acknowledged is lost, twice in effect or out of order when a receiver on SQLite is killed under load",
-  async run({ full, say }): Promise<Proof> {
-    const { rounds, kills, acknowledged } = full ? FULL : SHORT;
+  what: "nothing acknowledged is lost, twice in effect or out of order when a receiver on SQLite is killed under load; it is ready within 1 s, but for one start in 50",
+  hasSmallForm: true,
+  async run({ full, small, say }): Promise<Proof> {
+    const shorter = small ? SMALL : SHORT;
+    const { rounds, kills, acknowledged } = full ? FULL : shorter;
     const first = Number(process.env.SEED ?? 20_251_120);
     const problems: string[] = [];
     let count = 0;
@@ -24,37 +29,34 @@ export const crash: Programme = {
       const outcome = await torture({ seed, kills, flaws: [] });
       count += outcome.acknowledged;
       say(`SEED=${seed} ${lineOf(outcome)}`);
-      if (mostRecoveryMs() > 1_000)
-        say(`the machine is busy: ${mostRecoveryMs()} ms are granted for a recovery, not 1,000`);
-      problems.push(...problemsOf(outcome).map((problem) => `SEED=${seed} ${problem}`));
+      const mostMs = mostRecoveryMs();
+      if (mostMs > 1_000) say(`the machine is busy: ${mostMs} ms are granted for a recovery, not 1,000`);
+      const found = [...problemsOf(outcome), ...tooSlow(outcome.recovery, mostMs)];
+      problems.push(...found.map((problem) => `SEED=${seed} ${problem}`));
     }
     if (count < acknowledged) problems.push(`only ${count} events were acknowledged, of ${acknowledged}`);
-    const careless = await torture({
-      ...{ seed: first, kills: CARELESS_KILLS },
-      flaws: ["effect_outside_commit", "answer_before_commit"],
-    });
-    say(`careless ${lineOf(careless)}`);
-    problems.push(...unseen(careless));
+    if (!small) problems.push(...(await unseen(first, say)));
     return { count, unit: `acknowledged events over ${rounds * kills} kills`, problems };
   },
 };
 
 function problemsOf(outcome: Outcome): string[] {
-  const { kills, unanswered, handedOutAgain, refused, slowestRecoveryMs, mostProcessorMs } = outcome;
+  const { kills, unanswered, handedOutAgain, refused } = outcome;
   const shown = {
     [`only ${unanswered} deliveries were cut off`]: unanswered > kills,
     [`only ${handedOutAgain} events were handed out again`]: handedOutAgain > kills,
     "no forged delivery was refused": refused > 0,
-    [`a process was ready after ${slowestRecoveryMs.toFixed(0)} ms`]: slowestRecoveryMs <= mostRecoveryMs(),
-    [`a start took ${mostProcessorMs.toFixed(0)} ms of the processor`]: mostProcessorMs <= MOST_PROCESSOR_MS,
   };
   const shortcomings = Object.entries(shown).filter(([, holds]) => !holds);
   return [...breachLines(outcome.breaches), ...outcome.problems, ...shortcomings.map(([shortcoming]) => shortcoming)];
 }
 
 /** The control: a handler that writes by itself, and a front that answers before it stores. */
-function unseen({ breaches }: Outcome): string[] {
-  const kinds = new Set(breaches.map(({ kind }) => kind));
+async function unseen(seed: number, say: Terms["say"]): Promise<string[]> {
+  const flaws = ["effect_outside_commit", "answer_before_commit"] as const;
+  const careless = await torture({ seed, kills: CARELESS_KILLS, flaws });
+  say(`careless ${lineOf(careless)}`);
+  const kinds = new Set(careless.breaches.map(({ kind }) => kind));
   const problems: string[] = [];
   if (!kinds.has("double")) problems.push("careless: effects outside of ctx.commit were not seen twice");
   if (!kinds.has("lost")) problems.push("careless: what was acknowledged before it was stored was not seen missing");
@@ -62,10 +64,8 @@ function unseen({ breaches }: Outcome): string[] {
 }
 
 function lineOf(outcome: Outcome): string {
-  const { kills, cutShort, acknowledged, unanswered, handedOutAgain, refused, breaches } = outcome;
-  const { slowestRecoveryMs, mostProcessorMs } = outcome;
+  const { kills, cutShort, acknowledged, unanswered, handedOutAgain, refused, breaches, recovery } = outcome;
   const traffic = `${kills} kills (${cutShort} in a recovery), ${acknowledged} acknowledged, ${unanswered} cut off`;
   const again = `${handedOutAgain} handed out again, ${refused} forged refused`;
-  const ready = `slowest recovery ${slowestRecoveryMs.toFixed(0)} ms, start ${mostProcessorMs.toFixed(0)} ms of the processor`;
-  return `${traffic}, ${again}; ${ready}: ${breachCounts(breaches)}`;
+  return `${traffic}, ${again}; ${recoveryLine(recovery)}: ${breachCounts(breaches)}`;
 }

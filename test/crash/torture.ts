@@ -11,6 +11,7 @@ import type { Flaw } from "./flaws.ts";
 import { Gate } from "./gate.ts";
 import { Load } from "./load.ts";
 import { type Ready, ReceiverProcess } from "./process.ts";
+import { type Recovery, recoveryOf } from "./recovery.ts";
 
 const SECRET = "a-crash-test-secret-of-32-bytes-";
 /** Answers before a kill, at most. */
@@ -39,8 +40,7 @@ export interface Outcome {
   readonly handedOutAgain: number;
   readonly breaches: readonly Breach[];
   readonly problems: readonly string[];
-  readonly slowestRecoveryMs: number;
-  readonly mostProcessorMs: number;
+  readonly recovery: Recovery;
 }
 
 export async function torture({ seed, kills, flaws }: Wishes): Promise<Outcome> {
@@ -157,8 +157,7 @@ class Torment {
       handedOutAgain: stored.filter(({ attempts }) => attempts > 1).length,
       breaches: [...this.#breaches.values()],
       problems: [...this.#problems, ...wrong.slice(0, 20).map((answer) => `an answer was ${answer}`)],
-      slowestRecoveryMs: Math.max(...this.#readies.map(({ recoveryMs }) => recoveryMs)),
-      mostProcessorMs: Math.max(...this.#readies.map(({ processorMs }) => processorMs)),
+      recovery: recoveryOf(this.#readies),
     };
   }
 }
