@@ -8,7 +8,9 @@ import { type PgClient, type PgPool, postgresStore } from "../../src/stores/post
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
 import type { HandledEffect } from "../prove/history.ts";
 import { MEMORY_DISK } from "../support/memory-disk.ts";
+import type { AskedServer } from "./pace.ts";
 import type { Connection, Place } from "./places.ts";
+import { countedPool, Unanswered } from "./unanswered.ts";
 
 interface EffectRow extends Omit<HandledEffect, "late" | "replay"> {
   readonly late: number | boolean;
@@ -17,6 +19,9 @@ interface EffectRow extends Omit<HandledEffect, "late" | "replay"> {
 
 const COLUMNS = "identity, message, sequence, attempt, late, replay, marker";
 const READ = `select identity, message as "messageId", sequence, attempt, late, replay, marker from`;
+/** Whether a connection of this application works, rather than waits for another's lock. */
+const WORKS = `select exists (select 1 from pg_stat_activity where application_name = $1 and pid <> pg_backend_pid()
+  and state = 'active' and wait_event_type is distinct from 'Lock') as works`;
 
 export class SqlitePlace implements Place {
   readonly #folder = mkdtempSync(join(MEMORY_DISK, "oncehook-sim-"));
@@ -61,7 +66,7 @@ export class PostgresPlace implements Place {
   readonly #pools: pg.Pool[] = [];
   readonly #own: pg.Pool;
   readonly #ready: Promise<unknown>;
-  #underWay = 0;
+  readonly #unanswered = new Unanswered();
 
   constructor(url: string, name: string) {
     this.#url = url;
@@ -80,53 +85,29 @@ export class PostgresPlace implements Place {
         (client as unknown as { readonly connection: { readonly stream: { destroy(): void } } }).connection.stream,
       ),
     );
-    const store = postgresStore(pool as unknown as PgPool, { schema: this.#schema, listen: false });
+    const counted = countedPool(pool as unknown as PgPool, this.#unanswered);
+    const store = postgresStore(counted.pool, { schema: this.#schema, listen: false });
     const open: typeof store.open = async (context) => {
       await this.#ready;
       return store.open(context);
     };
-    const awaited = this.#awaited({ ...store, open } as InboxStore<unknown>);
     return {
-      store: awaited.store,
+      store: { ...store, open } as InboxStore<unknown>,
       cut: async () => {
-        awaited.forget();
+        counted.forget();
         for (const socket of sockets) socket.destroy();
       },
     };
   }
 
-  readonly isQuiet = (): boolean => this.#underWay === 0;
-
-  /** Counts the calls that have no answer yet; those of a process that has ended get none. */
-  #awaited(store: InboxStore<unknown>): { readonly store: InboxStore<unknown>; forget(): void } {
-    let mine = 0;
-    let isForgotten = false;
-    const count = (by: number) => {
-      if (isForgotten) return;
-      mine += by;
-      this.#underWay += by;
-    };
-    const counted =
-      <Args extends unknown[], T>(call: (...args: Args) => Promise<T>) =>
-      async (...args: Args): Promise<T> => {
-        count(1);
-        try {
-          return await call(...args);
-        } finally {
-          count(-1);
-        }
-      };
-    const { open, step, extend, nextDue, act, heartbeat, prune, close } = store;
-    const calls = {
-      ...{ open: counted(open), step: counted(step), extend: counted(extend), nextDue: counted(nextDue) },
-      ...{ act: counted(act), heartbeat: counted(heartbeat), prune: counted(prune), close: counted(close) },
-    };
-    const forget = () => {
-      count(-mine);
-      isForgotten = true;
-    };
-    return { store: { ...store, ...calls }, forget };
-  }
+  readonly server: AskedServer = {
+    isQuiet: () => this.#unanswered.count === 0,
+    answered: () => this.#unanswered.none(),
+    rests: async () => {
+      const { rows } = await this.#own.query<{ readonly works: boolean }>(WORKS, [this.#schema]);
+      return rows[0]?.works === false;
+    },
+  };
 
   write(tx: unknown, effect: HandledEffect): unknown {
     const { identity, messageId, sequence, attempt, late, replay, marker } = effect;
@@ -148,7 +129,7 @@ export class PostgresPlace implements Place {
   }
 
   #pool(max: number): pg.Pool {
-    const pool = new pg.Pool({ connectionString: this.#url, max });
+    const pool = new pg.Pool({ connectionString: this.#url, max, application_name: this.#schema });
     pool.on("error", () => {});
     this.#pools.push(pool);
     return pool;

@@ -6,6 +6,9 @@ import { breachesOf, breachLines, endOf, type History, type StoredEvent } from "
 import { markerIn } from "./handlers.ts";
 import type { World } from "./world.ts";
 
+/** What a `PermanentError` is recorded as. */
+const GIVEN_UP = "permanent_failure";
+
 /** Lines for what must not be; none is what is hoped for. */
 export async function problemsOf(world: World): Promise<string[]> {
   const events = await world.events();
@@ -15,6 +18,7 @@ export async function problemsOf(world: World): Promise<string[]> {
     ...(world.isStuck ? ["stuck: something waits, and nothing comes"] : []),
     ...(await misgauged(world, events)),
     ...overtried(world, events),
+    ...(await triedAfterTheEnd(world, events)),
     ...handOutsDown(world),
   ];
 }
@@ -78,6 +82,19 @@ function overtried({ course }: World, events: readonly EventRecord[]): string[] 
     .map(
       ({ lane, sequence, attempts }) => `${lane.messageId} ${sequence} was tried ${attempts} times of ${maxAttempts}`,
     );
+}
+
+/** A dead letter that was handed out again, and no operator had asked for it (I7). */
+async function triedAfterTheEnd({ observer }: World, events: readonly EventRecord[]): Promise<string[]> {
+  const audit = await observer.audit(1_000);
+  const replayed = new Set(audit.flatMap(({ act, detail }) => (act === "replay" ? [detail] : [])));
+  const lanes = await Promise.all([...new Set(events.map(({ laneId }) => laneId))].map((id) => observer.lane(id)));
+  const ends = lanes.flatMap((lane) => lane?.attempts.filter(({ errorCode }) => errorCode === GIVEN_UP) ?? []);
+  return ends.flatMap(({ eventId, attempt }) => {
+    const event = events.find(({ id }) => id === eventId);
+    if (event === undefined || event.attempts <= attempt || replayed.has(`event ${eventId}`)) return [];
+    return [`${event.lane.messageId} ${event.sequence} was tried again after its attempt ${attempt} had given it up`];
+  });
 }
 
 /**

@@ -1,19 +1,29 @@
 /** A fake clock for worlds with real input and output: time stands still until what is asked of a server is answered. */
-import { setImmediate } from "node:timers/promises";
+import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import type { FakeClock } from "../../src/testing/index.ts";
 
-/** Something in the store may itself wait for time to pass: then it is given some. */
-const LONGEST_WAIT_MS = 50;
-const QUIET_ROUNDS = 5;
+/** A server that others ask too. */
+export interface AskedServer {
+  /** Nobody waits for an answer now. */
+  isQuiet(): boolean;
+  /** Resolves when nobody does. */
+  answered(): Promise<void>;
+  /** Whether it works on nothing, so that what is open waits for time to pass: behind another's lock, or for a connection. */
+  rests(): Promise<boolean>;
+}
 
-/** @param isQuiet - nobody waits for an answer now */
-export function patientClock(clock: FakeClock, isQuiet: () => boolean): FakeClock {
+const QUIET_ROUNDS = 5;
+const LOOK_EVERY_MS = 50;
+/** One look can fall between two statements, or before one that a busy machine has not delivered yet. */
+const LOOKS = 3;
+
+export function patientClock(clock: FakeClock, server: AskedServer): FakeClock {
   const dues = new Set<{ readonly at: number }>();
   const settled = async () => {
-    const deadline = performance.now() + LONGEST_WAIT_MS;
-    for (let rounds = 0; rounds < QUIET_ROUNDS && performance.now() < deadline; ) {
-      rounds = isQuiet() ? rounds + 1 : 0;
+    for (let rounds = 0; rounds < QUIET_ROUNDS; ) {
+      if (!server.isQuiet() && !(await isAnswered(server))) return;
       await setImmediate();
+      rounds = server.isQuiet() ? rounds + 1 : 0;
     }
   };
   return {
@@ -41,4 +51,14 @@ export function patientClock(clock: FakeClock, isQuiet: () => boolean): FakeCloc
       }
     },
   };
+}
+
+/** False when no answer comes before time passes. */
+async function isAnswered(server: AskedServer): Promise<boolean> {
+  const answered = server.answered().then(() => true);
+  for (let rested = 0; rested < LOOKS; ) {
+    if (await Promise.race([answered, sleep(LOOK_EVERY_MS, false)])) return true;
+    rested = (await server.rests()) ? rested + 1 : 0;
+  }
+  return false;
 }

@@ -4,6 +4,7 @@ import type { Settle } from "../../src/inbox/store.ts";
 import type { InboxRules, InboxStore, Turn, TurnResult } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import type { HandledEffect } from "../prove/history.ts";
+import type { AskedServer } from "./pace.ts";
 
 /** A process's own way to the inbox. */
 export interface Connection {
@@ -18,8 +19,8 @@ export interface Place {
   write(tx: unknown, effect: HandledEffect): unknown;
   /** In the order in which they were committed. */
   effects(): Promise<readonly HandledEffect[]>;
-  /** Where a server is asked: nobody waits for an answer of it now. */
-  readonly isQuiet?: () => boolean;
+  /** What is asked there, if it is a server. */
+  readonly server?: AskedServer;
   remove(): Promise<void>;
 }
 

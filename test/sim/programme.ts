@@ -3,11 +3,12 @@ import { fileURLToPath } from "node:url";
 import { startPostgres } from "../postgres/server.ts";
 import { apart } from "../prove/apart.ts";
 import type { Programme, Proof, Terms } from "../prove/programme.ts";
-import { FLAWS } from "./flaws.ts";
+import { FLAWS, type Flaw } from "./flaws.ts";
 import { runSeed } from "./seeds.ts";
 import type { Stretch, StretchReport } from "./stretch.ts";
 
 const SHORT = 20_000;
+const SMALL = 1_000;
 const FULL = 1_000_000;
 const PROCESSES = 2;
 /** Seeds in one go of a process; so much is repeated in vain when it ends otherwise. */
@@ -20,7 +21,9 @@ const CHILD = fileURLToPath(new URL("./child.js", import.meta.url));
 export const simulation: Programme = {
   name: "sim",
   what: "in simulated worlds nothing is lost, doubled, out of order or stuck, whatever is repeated, lost, killed, slow or wrong",
-  async run({ full, say }: Terms): Promise<Proof> {
+  hasSmallForm: true,
+  async run({ full, small, say }: Terms): Promise<Proof> {
+    if (small) return simulate({ seeds: SMALL, postgresUrl: null, flaws: [] }, say);
     const seed = Number(process.env.SEED ?? 0);
     const server = await startPostgres().catch((error: unknown) => {
       say(`left out: worlds on Postgres, since none starts (${String(error).slice(0, 200)})`);
@@ -28,7 +31,8 @@ export const simulation: Programme = {
     });
     const postgresUrl = server?.url ?? null;
     try {
-      return seed > 0 ? await tellOne(seed, postgresUrl, say) : await simulate(full ? FULL : SHORT, postgresUrl, say);
+      if (seed > 0) return await tellOne(seed, postgresUrl, say);
+      return await simulate({ seeds: full ? FULL : SHORT, postgresUrl, flaws: FLAWS }, say);
     } finally {
       await server?.stop();
     }
@@ -41,21 +45,29 @@ async function tellOne(seed: number, postgresUrl: string | null, say: Terms["say
   return { count: 1, unit: `world of seed ${seed}`, problems };
 }
 
-async function simulate(seeds: number, postgresUrl: string | null, say: Terms["say"]): Promise<Proof> {
+interface Simulation {
+  readonly seeds: number;
+  readonly postgresUrl: string | null;
+  /** Each must be found. */
+  readonly flaws: readonly Flaw[];
+}
+
+async function simulate({ seeds, postgresUrl, flaws }: Simulation, say: Terms["say"]): Promise<Proof> {
   const terms = { postgresUrl, flaw: null, untilFound: false };
-  const starts = Array.from({ length: Math.ceil(seeds / STRETCH) }, (_, index) => 1 + index * STRETCH);
-  const controls = FLAWS.map((flaw): Stretch => {
+  const size = Math.min(STRETCH, Math.ceil(seeds / PROCESSES));
+  const starts = Array.from({ length: Math.ceil(seeds / size) }, (_, index) => 1 + index * size);
+  const controls = flaws.map((flaw): Stretch => {
     return { first: 1, seeds: CONTROL_SEEDS, postgresUrl, flaw, untilFound: true };
   });
-  const stretches = starts.map((first): Stretch => ({ ...terms, first, seeds: Math.min(STRETCH, seeds + 1 - first) }));
+  const stretches = starts.map((first): Stretch => ({ ...terms, first, seeds: Math.min(size, seeds + 1 - first) }));
   const reports = await inTurn([...controls, ...stretches], say);
   const problems: string[] = [];
-  for (const [index, flaw] of FLAWS.entries()) {
+  for (const [index, flaw] of flaws.entries()) {
     const { problems: found = [], seeds: tried = 0 } = reports[index] ?? {};
     say(`a store that ${flaw}: ${found.length > 0 ? `found by seed ${tried}: ${found[0]}` : "not found"}`);
     if (found.length === 0) problems.push(`a store that ${flaw} was not found in ${tried} seeds`);
   }
-  const worlds = reports.slice(FLAWS.length);
+  const worlds = reports.slice(flaws.length);
   problems.push(...worlds.flatMap((report) => report.problems));
   const counts = summed(worlds);
   say(

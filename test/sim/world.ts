@@ -57,7 +57,7 @@ export class World implements Surroundings {
     this.course = course;
     this.place = place;
     const clock = createFakeClock(BEGINNING);
-    this.clock = place.isQuiet === undefined ? clock : patientClock(clock, place.isQuiet);
+    this.clock = place.server === undefined ? clock : patientClock(clock, place.server);
     this.#tells = tells;
     this.#mishaps = [...course.mishaps];
     this.#observed = place.connect();
