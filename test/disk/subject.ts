@@ -2,7 +2,9 @@
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import Database from "better-sqlite3";
 import { eventIdentity } from "../../src/index.ts";
+import { STATE } from "../../src/stores/codes.ts";
 import { lifecycle, signedRequest } from "../../src/testing/index.ts";
 import { Child } from "../concurrency/family.ts";
 
@@ -13,6 +15,9 @@ const AGAIN_AFTER_MS = 100;
 /** Of deliveries under way; those that come while it is reached are made later. */
 const MOST_UNDER_WAY = 64;
 const DRAINED_WITHIN_MS = 30_000;
+/** After the last acknowledgement; what is not handled by then is judged as it is. */
+const HANDLED_WITHIN_MS = 10_000;
+const LOOK_EVERY_MS = 50;
 
 export interface SubjectOptions {
   readonly path: string;
@@ -27,28 +32,36 @@ export interface Answer {
   readonly status: number;
 }
 
+interface Count {
+  readonly stored: number;
+  /** Null where nothing is stored. */
+  readonly pending: number | null;
+}
+
 export class Subject {
   readonly child: Child;
   readonly answers: Answer[] = [];
   readonly sent: string[] = [];
   readonly acknowledged: string[] = [];
   readonly #port: number;
+  readonly #path: string;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: MOST_UNDER_WAY });
   readonly #underWay = new Set<Promise<void>>();
   #messages = 0;
   #sends = true;
   #gaveUp = false;
 
-  private constructor(child: Child, port: number) {
+  private constructor(child: Child, port: number, path: string) {
     this.child = child;
     this.#port = port;
+    this.#path = path;
   }
 
   /** @param env - beside this process's own */
   static async start(options: SubjectOptions, env: Readonly<Record<string, string>> = {}): Promise<Subject> {
     const child = new Child(options, PROGRAM, env);
     const [{ port }] = (await child.ready) as [{ readonly port: number }];
-    return new Subject(child, port);
+    return new Subject(child, port, options.path);
   }
 
   /** Sends new events until `finish` is called. */
@@ -78,10 +91,26 @@ export class Subject {
 
   /** Ends it, when all is handled; a line if it ended otherwise. */
   async stop(): Promise<readonly string[]> {
-    // What was accepted last is handled within moments.
-    await sleep(1_500);
+    if (this.child.strangeEnd === null) await this.#handled();
     await this.child.stop();
     return this.child.strangeEnd === null ? [] : [`the process ${this.child.strangeEnd}`];
+  }
+
+  /** Resolves when nothing is pending and all that was acknowledged is there, or when that takes too long. */
+  async #handled(): Promise<void> {
+    const deadline = performance.now() + HANDLED_WITHIN_MS;
+    const db = new Database(this.#path, { readonly: true });
+    const count = db.prepare("select count(*) as stored, sum(state = ?) as pending from oncehook_event");
+    const isDone = () => {
+      const { stored, pending } = count.get(STATE.pending) as Count;
+      // An application that answers before it stores may have nothing pending yet.
+      return stored >= this.acknowledged.length && !pending;
+    };
+    try {
+      while (this.child.strangeEnd === null && !isDone() && performance.now() < deadline) await sleep(LOOK_EVERY_MS);
+    } finally {
+      db.close();
+    }
   }
 
   async #untilAcknowledged(event: object): Promise<void> {

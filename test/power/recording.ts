@@ -91,16 +91,20 @@ export class Recording {
   }
 }
 
+/** There is more space around the end of a call that strace showed in two pieces. */
 function changeOf(call: string, path: string, rest: string): Operation | null {
   switch (call) {
     case "pwrite64": {
-      const [, hex = "", at] = /^[^"]*"([^"]*)", \d+, (\d+)\) = \d+/.exec(rest) ?? [];
+      const [, hex = "", at, written] = /^[^"]*"([^"]*)", \d+, (\d+)\s*\)\s+= (\d+)\s*$/.exec(rest) ?? [];
       const bytes = decode(hex);
-      if (at === undefined || Number(/ = (\d+)\s*$/.exec(rest)?.[1]) !== bytes.length) break;
+      if (at === undefined || Number(written) !== bytes.length) break;
       return { kind: "write", path, at: Number(at), bytes };
     }
-    case "ftruncate":
-      return { kind: "truncate", path, length: Number(/, (\d+)\) = 0/.exec(rest)?.[1]) };
+    case "ftruncate": {
+      const length = /, (\d+)\s*\)\s+= 0\s*$/.exec(rest)?.[1];
+      if (length === undefined) break;
+      return { kind: "truncate", path, length: Number(length) };
+    }
     case "fsync":
     case "fdatasync":
       return { kind: "sync", path };

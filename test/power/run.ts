@@ -1,5 +1,14 @@
 /** Deliveries to a receiver whose calls are recorded with all their bytes, and the disk as a power cut may leave it at each answer. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { Agent } from "node:http";
 import { tmpdir } from "node:os";
@@ -14,8 +23,9 @@ import { RECORDED_CALLS, RECORDING, Recording } from "./recording.ts";
 
 const SERVER = ".build/test/durability/server.js";
 const PARALLEL = 8;
-/** After which the log is copied into the file, for the first time in a process. */
-const REST_MS = 400;
+/** In a rest the log is copied into the file, for the first time in a process. */
+const LONGEST_REST_MS = 10_000;
+const LOOK_EVERY_MS = 20;
 /** Parts of a process's deliveries, with a rest between: the log is begun anew after it. */
 const BURSTS = 2;
 /** The share of other operations at which the power is cut as well. */
@@ -82,7 +92,7 @@ async function record({ deliveries, pretence }: Wishes, { folder, log, first }: 
     const agent = new Agent({ keepAlive: true, maxSockets: PARALLEL });
     const size = deliveries / BURSTS;
     for (let burst = 0; burst < BURSTS; burst++) {
-      if (burst > 0) await wait(REST_MS);
+      if (burst > 0) await untilWritten(join(folder, "inbox.db"));
       const markers = Array.from({ length: size }, (_, index) => markerOf(first + burst * size + index));
       const sent = markers.map((marker) => deliver(port, agent, marker));
       const refused = (await Promise.all(sent)).filter((status) => status !== 200);
@@ -93,6 +103,16 @@ async function record({ deliveries, pretence }: Wishes, { folder, log, first }: 
   } finally {
     server.kill("SIGKILL");
   }
+}
+
+/**
+ * Resolves when the file itself is written, which is when the log is copied into it; or after the longest rest, since it may have been
+ * written before the first look. What is delivered next finds the log copied and synced: the receiver does nothing meanwhile.
+ */
+async function untilWritten(file: string): Promise<void> {
+  const deadline = performance.now() + LONGEST_REST_MS;
+  const { mtimeMs } = statSync(file);
+  while (statSync(file).mtimeMs === mtimeMs && performance.now() < deadline) await wait(LOOK_EVERY_MS);
 }
 
 class Cuts {
