@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, syml
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { Room } from "./rooms.ts";
+import { LEFT_OUT, type Room } from "./rooms.ts";
 import type { Report } from "./verdict.ts";
 
 const run = promisify(execFile);
@@ -90,6 +90,6 @@ function testsOf({ tests }: Room, copy: string): string {
   });
   return `export default {
     resolve: { alias: [${aliases.join(", ")}] },
-    test: { include: ${JSON.stringify(tests)}, isolate: false, testTimeout: 10_000 },
+    test: { include: ${JSON.stringify(tests)}, exclude: ${JSON.stringify(LEFT_OUT)}, isolate: false, testTimeout: 10_000 },
   };`;
 }

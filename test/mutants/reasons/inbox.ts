@@ -1,0 +1,94 @@
+/** Why mutants of src/inbox live. */
+import type { Reason } from "../reason.ts";
+
+export const INBOX_REASONS: readonly Reason[] = [
+  {
+    file: "src/inbox/batcher.ts",
+    reason: "What is asked for during a turn comes to nothing when its time comes: not asking is for speed.",
+    changes: [["ConditionalExpression", "this.#turning && !this.#mayAcceptBeside()", "false"]],
+  },
+  {
+    file: "src/inbox/batcher.ts",
+    reason: "Who asked for it during a turn had looked, and nothing else takes the waiting accepts meanwhile.",
+    changes: [["ConditionalExpression", "this.#mayAcceptBeside()", "true"]],
+  },
+  {
+    file: "src/inbox/batcher.ts",
+    reason: "A lease names an accept of its turn: the check is for the compiler.",
+    changes: [["OptionalChaining", "accepts[index]?.parsed", "accepts[index].parsed"]],
+  },
+  {
+    file: "src/inbox/breaker.ts",
+    reason: "Only a failure has `permanent`: the other check is for the compiler.",
+    changes: [["ConditionalExpression", 'verdict.kind === "failed"', "true"]],
+  },
+  {
+    file: "src/inbox/conclusions.ts",
+    reason: "The check that the switch has all cases is the compiler's.",
+    changes: [["ConditionalExpression", "default: return settle satisfies never;", "default:"]],
+  },
+  {
+    file: "src/inbox/failure.ts",
+    reason:
+      "Without the space a label's digits stand closer, so that more is masked: only labels with four such characters in a row differ.",
+    changes: [["StringLiteral", '" "', '""']],
+  },
+  {
+    file: "src/inbox/failure.ts",
+    reason: "What is thrown at null is caught one line on, with the same result.",
+    changes: [
+      [
+        "OptionalChaining",
+        "(thrown as Record<string, unknown> | null | undefined)?.[property]",
+        "(thrown as Record<string, unknown> | null | undefined)[property]",
+      ],
+    ],
+  },
+  {
+    file: "src/inbox/failure.ts",
+    reason: "A function that ends without a return gives undefined too.",
+    changes: [["BlockStatement", "{ return undefined; }", "{}"]],
+  },
+  {
+    file: "src/inbox/failure.ts",
+    reason: "Only a test that says Stryker's own words could tell the list with them from the empty one.",
+    changes: [["ArrayDeclaration", "[]", '["Stryker was here"]']],
+  },
+  {
+    file: "src/inbox/gap.ts",
+    reason: "From the expected sequence to itself nothing is missing, by the lines that follow too.",
+    changes: [["EqualityOperator", "head.sequence <= expected", "head.sequence < expected"]],
+  },
+  {
+    file: "src/inbox/gap-wait.ts",
+    reason: "Whatever is neither strict nor eager is balanced; the default is compared with nothing else.",
+    changes: [["StringLiteral", '"balanced"', '""']],
+  },
+  {
+    file: "src/inbox/lanes/accepting.ts",
+    reason: "An unordered lane holds sequence 0 only, and no sequence is below 0, which null counts as.",
+    changes: [
+      ["ConditionalExpression", "isOrdered(lane) && lane.cursor !== null", "true"],
+      ["LogicalOperator", "isOrdered(lane) && lane.cursor !== null", "isOrdered(lane) || lane.cursor !== null"],
+      ["ConditionalExpression", "lane.cursor !== null", "true"],
+    ],
+  },
+  {
+    file: "src/inbox/lanes/settling.ts",
+    reason: "The check that the switch has all cases is the compiler's.",
+    changes: [["ConditionalExpression", "default: return request satisfies never;", "default:"]],
+  },
+  {
+    file: "src/inbox/mention.ts",
+    reason: "A function that ends without a return gives undefined, which counts as false.",
+    changes: [["BlockStatement", "{ return false; }", "{}"]],
+  },
+  {
+    file: "src/inbox/mention.ts",
+    reason: "Where nothing is escaped nothing is replaced: looked at first for speed.",
+    changes: [
+      ["ConditionalExpression", '!written.includes("\\\\")', "false"],
+      ["StringLiteral", '"\\\\"', '""'],
+    ],
+  },
+];

@@ -1,0 +1,69 @@
+/** Why mutants of the receiver's acts, housekeeping and channels live. */
+import type { Reason } from "../reason.ts";
+
+export const RECEIVER_ACTS_REASONS: readonly Reason[] = [
+  {
+    file: "src/receiver/bulk/act-on-all.ts",
+    reason: "It saves a look at the lane: what is settled or not begun is left out below too.",
+    changes: [
+      ["ConditionalExpression", 'state !== "pending" || attempts === 0', "false"],
+      ["LogicalOperator", 'state !== "pending" || attempts === 0', 'state !== "pending" && attempts === 0'],
+      ["ConditionalExpression", 'state !== "pending"', "false"],
+      ["ConditionalExpression", "attempts === 0", "false"],
+    ],
+  },
+  {
+    file: "src/receiver/bulk/act-on-all.ts",
+    reason: "The lane of a pending event is there, since no pruning removes it: the check is for the compiler.",
+    changes: [["OptionalChaining", "lane?.status", "lane.status"]],
+  },
+  {
+    file: "src/receiver/bulk/act-on-all.ts",
+    reason: "In a leased lane one event was begun at least: the check is for the compiler.",
+    changes: [
+      [
+        "OptionalChaining",
+        "(begun.find(({ late }) => !late) ?? begun[0])?.id",
+        "(begun.find(({ late }) => !late) ?? begun[0]).id",
+      ],
+    ],
+  },
+  {
+    file: "src/receiver/bulk/each.ts",
+    reason:
+      "Whoever acts is the application where `by` is undefined, as where it is absent: the types tell them apart.",
+    changes: [["ConditionalExpression", "by === undefined", "false"]],
+  },
+  {
+    file: "src/receiver/bulk/matching.ts",
+    reason: "A store begins at the start where `after` is undefined, as where it is absent: the types tell them apart.",
+    changes: [["ConditionalExpression", "after === undefined", "false"]],
+  },
+  {
+    file: "src/receiver/channels.ts",
+    reason:
+      "Without a subscriber nothing is made for the channels anyway: that they do not listen saves the time to ask.",
+    changes: [
+      ["ConditionalExpression", "deliveries.hasSubscribers || handlers.hasSubscribers", "true"],
+      ["ArrowFunction", "() => deliveries.hasSubscribers || handlers.hasSubscribers", "() => undefined"],
+    ],
+  },
+  {
+    file: "src/receiver/open-inbox.ts",
+    reason: 'Late events are recorded or else handed out: the word is compared with "record" only.',
+    changes: [
+      ["ArrowFunction", '() => "hand_out"', "() => undefined"],
+      ["StringLiteral", '"hand_out"', '""'],
+    ],
+  },
+  {
+    file: "src/receiver/operator.ts",
+    reason: "After an act that was refused there is nothing to look for, and looking in vain changes nothing.",
+    changes: [["ConditionalExpression", "result.ok", "true"]],
+  },
+  {
+    file: "src/receiver/shown/masked-body.ts",
+    reason: "The name of the whole body is compared with the names of known fields only, and is none of them.",
+    changes: [["StringLiteral", '""', '"Stryker was here!"']],
+  },
+];

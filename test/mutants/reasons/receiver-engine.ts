@@ -1,0 +1,32 @@
+/** Why mutants of src/receiver's engine, of what it takes in and of what it answers live. */
+import type { Reason } from "../reason.ts";
+
+export const RECEIVER_ENGINE_REASONS: readonly Reason[] = [
+  {
+    file: "src/receiver/engine.ts",
+    reason: "What is no duplicate has neither a conflict nor a state to be final by: the check is for the compiler.",
+    changes: [["ConditionalExpression", 'acceptance.outcome === "duplicate"', "true"]],
+  },
+  {
+    file: "src/receiver/engine.ts",
+    reason: "Of a duplicate's state only pending and dead are answered otherwise.",
+    changes: [["StringLiteral", '"done"', '""']],
+  },
+  {
+    file: "src/receiver/engine.ts",
+    reason: "The words of a warning; what names it is its code.",
+    changes: [
+      ["StringLiteral", '"Outbound handlers are registered without onLate: late events will only be recorded."', '""'],
+    ],
+  },
+  {
+    file: "src/receiver/handled.ts",
+    reason: "Whatever is neither done nor dead is answered alike.",
+    changes: [["StringLiteral", '"put_back"', '""']],
+  },
+  {
+    file: "src/receiver/intake.ts",
+    reason: "The text of undefined is no trace context either: the check is for the compiler.",
+    changes: [["ConditionalExpression", "text !== undefined", "true"]],
+  },
+];
