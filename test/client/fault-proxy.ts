@@ -221,13 +221,20 @@ interface Way {
   readonly agent: Agent;
 }
 
-async function forwarded({ upstream, headers, agent }: Way, { method, path, body }: ProxiedRequest): Promise<Answer> {
+async function forwarded(way: Way, request: ProxiedRequest): Promise<Answer> {
+  const { upstream, headers, agent } = way;
+  const { method, path, body } = request;
   // What belongs to the client's connection stays there.
   const { host: _host, connection: _connection, "transfer-encoding": _encoding, ...others } = headers;
   const length = { "content-length": Buffer.byteLength(body) };
   const sent = httpRequest(`${upstream}${path}`, { method, agent, headers: { ...others, ...length } });
   sent.end(body);
-  const [response] = (await once(sent, "response")) as [IncomingMessage];
+  const [response] = await (once(sent, "response") as Promise<[IncomingMessage]>).catch((error: unknown) => {
+    // A kept connection may be closed just when it is used again: then the service has seen nothing of it.
+    if (sent.reusedSocket) return [null];
+    throw error;
+  });
+  if (response === null) return forwarded(way, request);
   return {
     status: response.statusCode ?? 0,
     contentType: response.headers["content-type"] ?? "",

@@ -51,7 +51,6 @@ export async function throughPattern(pattern: Pattern, seed: number, prunesByWal
   const path = join(folder, "inbox.db");
   const machine = new Machine(path, seed, prunesByWallClock);
   try {
-    await machine.receiver.start();
     for (const aheadMs of [0, ...pattern.settings, 0, 0]) await machine.during(aheadMs);
     await machine.rest();
     const { effects, stored } = contentsOf(path);
@@ -70,40 +69,50 @@ interface Delivery {
 }
 
 class Machine {
-  readonly receiver: Receiver<SqliteDatabase>;
+  #receiver: Receiver<SqliteDatabase>;
   readonly sent: string[] = [];
   readonly acknowledged = new Set<string>();
   readonly strange: string[] = [];
   replays = 0;
   readonly #clock: FakeClock = createFakeClock();
   readonly #random: () => number;
+  readonly #path: string;
+  readonly #prunesByWallClock: boolean;
   readonly #delivered: Delivery[] = [];
   readonly #waiting: KnownEvent[] = [];
   #aheadMs = 0;
   #messages = 0;
+  #attempts = 0;
 
   constructor(path: string, seed: number, prunesByWallClock: boolean) {
     this.#random = seededRandom(seed);
-    const clock = { ...this.#clock, now: () => this.#clock.now() + this.#aheadMs };
-    const store = sqliteStore(path, { onOpen: makeEffectTable, minFreeBytes: 0 });
-    const used: InboxStore<SqliteDatabase> = { ...store, onWake: () => () => {} };
-    this.receiver = createReceiver({
-      ...{ secrets: TEST_SECRET, logger: silentLogger, clock, random: this.#random },
-      store: prunesByWallClock ? pruningByWallClock(used, () => this.#aheadMs) : used,
-    });
-    let attempts = 0;
-    const handle: Parameters<typeof this.receiver.onAny>[0] = (event, ctx) => {
-      attempts += 1;
-      if (attempts % 7 === 0) throw new Error("It is tried again.");
-      if (attempts % 11 === 0) throw new PermanentError("It is a dead letter.");
-      ctx.commit((db) => writeEffect(db, event, ctx));
-    };
-    this.receiver.onAny(handle).onLate(handle);
+    this.#path = path;
+    this.#prunesByWallClock = prunesByWallClock;
+    this.#receiver = this.#newReceiver();
   }
 
-  /** A setting of the clock: new events, those that were refused before, and old deliveries again. */
+  /** As in a new process, which remembers nothing of what the last one was sent. */
+  #newReceiver(): Receiver<SqliteDatabase> {
+    const clock = { ...this.#clock, now: () => this.#clock.now() + this.#aheadMs };
+    const store = sqliteStore(this.#path, { onOpen: makeEffectTable, minFreeBytes: 0 });
+    const used: InboxStore<SqliteDatabase> = { ...store, onWake: () => () => {} };
+    const receiver = createReceiver({
+      ...{ secrets: TEST_SECRET, logger: silentLogger, clock, random: this.#random },
+      store: this.#prunesByWallClock ? pruningByWallClock(used, () => this.#aheadMs) : used,
+    });
+    const handle: Parameters<typeof receiver.onAny>[0] = (event, ctx) => {
+      this.#attempts += 1;
+      if (this.#attempts % 7 === 0) throw new Error("It is tried again.");
+      if (this.#attempts % 11 === 0) throw new PermanentError("It is a dead letter.");
+      ctx.commit((db) => writeEffect(db, event, ctx));
+    };
+    return receiver.onAny(handle).onLate(handle);
+  }
+
+  /** A setting of the clock, and a process that starts with it: new events, those that were refused before, and old deliveries again. */
   async during(aheadMs: number): Promise<void> {
     this.#aheadMs = aheadMs;
+    await this.#receiver.start();
     const events = Array.from({ length: MESSAGES }, () =>
       lifecycle({ messageId: `msg_${++this.#messages}`, occurredAt: this.#clock.now() }),
     ).flat();
@@ -114,11 +123,14 @@ class Machine {
       if (this.#random() < 0.3) await this.#replay();
       await this.#clock.advance(Math.floor(SETTING_MS / due.length));
     }
+    await this.#stop();
+    this.#receiver = this.#newReceiver();
   }
 
   /** The service's retries, while the clock is right again, and time for every gap; then what is past its retention goes. */
   async rest(): Promise<void> {
     this.#aheadMs = 0;
+    await this.#receiver.start();
     for (let round = 0; this.#waiting.length > 0 && round < MOST_AGAIN; round++) {
       await this.#clock.advance(AGAIN_AFTER_MS);
       for (const event of this.#waiting.splice(0)) await this.#deliver(event);
@@ -127,7 +139,11 @@ class Machine {
     await this.#clock.advance(DAY_MS / 8);
     for (let index = 0; index < MESSAGES; index++) await this.#replay();
     await this.#clock.advance(MINUTE_MS);
-    const stopped = this.receiver.stop({ timeoutMs: 0 });
+    await this.#stop();
+  }
+
+  async #stop(): Promise<void> {
+    const stopped = this.#receiver.stop({ timeoutMs: 0 });
     await this.#clock.advance(MINUTE_MS);
     await stopped;
   }
@@ -157,7 +173,7 @@ class Machine {
   }
 
   async #statusOf(request: SignedRequest): Promise<number> {
-    const answered = this.receiver.handle(incomingOf(request));
+    const answered = this.#receiver.handle(incomingOf(request));
     await this.#clock.advance(1);
     return (await answered).status;
   }

@@ -11,7 +11,7 @@ import type { Case } from "./case.ts";
 import type { Dice } from "./dice.ts";
 import { jsonCase } from "./json-case.ts";
 import { mutatedCase } from "./mutated.ts";
-import { asReceived, RawConnection } from "./raw-connection.ts";
+import { asReceived, type RawAnswer, RawConnection } from "./raw-connection.ts";
 import { headersOf, Ledger, NOW, SECRET, type Signed, signedAt, TOLERANCE_MS } from "./signed.ts";
 import type { Watch } from "./watch.ts";
 
@@ -41,8 +41,8 @@ export async function fuzzOverHttp(watch: Watch, terms: HttpTerms): Promise<Read
         const index = turn * CONNECTIONS + place;
         const request = requestOf(terms, index);
         watch.count(`over HTTP: ${request.due}`);
-        const status = await connection.send(request, terms.diceOf(5, index));
-        judge(terms.nameOf("http", index, request.kind), request, status);
+        const answer = await connection.send(request, terms.diceOf(5, index));
+        judge(terms.nameOf("http", index, request.kind), request, answer);
       }),
     );
   await watch.whole("requests over HTTP", Math.ceil(terms.count / CONNECTIONS), batch);
@@ -82,7 +82,7 @@ function requestOf({ pool, diceOf }: HttpTerms, index: number): Case {
 function judgeOf(watch: Watch, pool: readonly Signed[]) {
   const ledger = new Ledger(pool);
   const statuses = new Map<number, number>();
-  const judge = (name: string, request: Case, status: number) => {
+  const judge = (name: string, request: Case, { status, body }: RawAnswer) => {
     statuses.set(status, (statuses.get(status) ?? 0) + 1);
     if (!STATUSES.has(status)) watch.found(`${name} was answered with ${status} over HTTP`);
     // A body too large for a receiver is refused whoever signed it.
@@ -90,7 +90,10 @@ function judgeOf(watch: Watch, pool: readonly Signed[]) {
     if (request.due === "accepted" && status !== 200 && !isRefusedSize) {
       watch.found(`${name} was refused over HTTP with ${status}, though it is rightly signed`);
     }
-    if (status !== 200 || request.due === "accepted") return;
+    if (request.due === "accepted") return;
+    // What is refused for its content was parsed, and nobody had verified it.
+    if (status === 400 && body !== "") watch.found(`${name} was told ${body} before it was verified`);
+    if (status !== 200) return;
     if (request.due === "refused" || !ledger.hasSigned(asReceived(request))) {
       watch.found(`${name} was accepted over HTTP wrongly`);
     }

@@ -7,10 +7,12 @@ import { FLAWS, type Flaw } from "./flaws.ts";
 import { fuzzGuided, type GuidedOutcome } from "./guided.ts";
 import { JSON_KINDS } from "./json-case.ts";
 import { MUTATED_KINDS } from "./mutated.ts";
+import { refuseNoSecrets } from "./no-secrets.ts";
 import type { Counts, Outcome, Share } from "./share.ts";
 
 const SHORT: Counts = { mutated: 790_000, generated: 120_000, json: 70_000, http: 20_000 };
 const FULL: Counts = { mutated: 50_000_000, generated: 10_000_000, json: 1_000_000, http: 200_000 };
+const SMALL: Counts = { mutated: 40_000, generated: 1_000, json: 4_000, http: 2_000 };
 const CONTROL: Counts = { mutated: 10_000, generated: 100, json: 100, http: 0 };
 const FULL_GUIDED = 20_000_000;
 const SEED = Number(process.env.SEED ?? 20_261_120);
@@ -23,17 +25,21 @@ const PROCESSES = Math.max(2, availableParallelism());
 export const fuzz: Programme = {
   name: "fuzz",
   what: "0 of 1,000,000 forged, generated and hostile requests accepted, 0 throws, 0 over 50 ms, a flat heap; each one as it was signed is taken",
-  async run({ full, say }: Terms): Promise<Proof> {
+  hasSmallForm: true,
+  async run({ full, small, say }: Terms): Promise<Proof> {
     say(`SEED=${SEED}`);
+    const counts = small ? SMALL : SHORT;
     const answers = await Promise.all(
-      sharesOf(full ? FULL : SHORT, full ? SCALE : 1).map((share) => apart<Outcome>(CHILD, share)),
+      sharesOf(full ? FULL : counts, full ? SCALE : 1).map((share) => apart<Outcome>(CHILD, share)),
     );
     const outcomes = answers.flatMap((answer) => ("error" in answer ? [] : [answer.outcome]));
     for (const outcome of outcomes) say(lineOf(outcome));
     const guided = full ? await guidedPart(say) : { cases: 0, problems: [] };
-    const problems = [...answers.flatMap(problemsOf), ...shortcomings(outcomes), ...guided.problems];
-    const count = outcomes.reduce((sum, { cases }) => sum + cases, guided.cases);
-    return { count, unit: "cases", problems: [...problems, ...(await uncaughtFlaws(say))] };
+    const none = refuseNoSecrets();
+    const problems = [...answers.flatMap(problemsOf), ...none.problems, ...shortcomings(outcomes), ...guided.problems];
+    const count = outcomes.reduce((sum, { cases }) => sum + cases, guided.cases + none.cases);
+    const uncaught = small ? [] : await uncaughtFlaws(say);
+    return { count, unit: "cases", problems: [...problems, ...uncaught] };
   },
 };
 

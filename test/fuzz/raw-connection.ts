@@ -5,6 +5,12 @@ import type { Dice } from "./dice.ts";
 
 const TIMEOUT_MS = 10_000;
 
+export interface RawAnswer {
+  readonly status: number;
+  /** Empty in the answers that are node's own. */
+  readonly body: string;
+}
+
 export class RawConnection {
   readonly #port: number;
   #socket: Socket | null = null;
@@ -13,15 +19,15 @@ export class RawConnection {
     this.#port = port;
   }
 
-  /** The status that was answered; 0 when the connection ended, or ten seconds did, without one. */
-  async send(request: Case, dice: Dice): Promise<number> {
+  /** What was answered; status 0 when the connection ended, or ten seconds did, without an answer. */
+  async send(request: Case, dice: Dice): Promise<RawAnswer> {
     const socket = this.#socket ?? connect(this.#port, "127.0.0.1");
     this.#socket = socket;
     socket.setNoDelay(true);
     socket.write(written(request, dice));
-    const { status, isOpen } = await answerOn(socket);
+    const { status, body, isOpen } = await answerOn(socket);
     if (!isOpen) this.close();
-    return status;
+    return { status, body };
   }
 
   close(): void {
@@ -30,14 +36,14 @@ export class RawConnection {
   }
 }
 
-function answerOn(socket: Socket): Promise<{ status: number; isOpen: boolean }> {
+function answerOn(socket: Socket): Promise<RawAnswer & { isOpen: boolean }> {
   return new Promise((resolve) => {
     let text = "";
-    const settle = (status: number, isOpen: boolean) => {
+    const settle = (status: number, isOpen: boolean, body = "") => {
       for (const name of ["data", "close", "error"]) socket.removeAllListeners(name);
       socket.on("error", () => {});
       clearTimeout(timer);
-      resolve({ status, isOpen });
+      resolve({ status, body, isOpen });
     };
     const timer = setTimeout(() => settle(0, false), TIMEOUT_MS);
     socket.on("data", (chunk) => {
@@ -46,7 +52,7 @@ function answerOn(socket: Socket): Promise<{ status: number; isOpen: boolean }> 
       if (head === -1) return;
       const length = Number(/^content-length: *(\d+)/im.exec(text.slice(0, head))?.[1] ?? 0);
       if (text.length < head + 4 + length) return;
-      settle(statusOf(text), !/^connection: *close/im.test(text.slice(0, head)));
+      settle(statusOf(text), !/^connection: *close/im.test(text.slice(0, head)), text.slice(head + 4));
     });
     socket.on("close", () => settle(statusOf(text), false));
     socket.on("error", () => settle(statusOf(text), false));

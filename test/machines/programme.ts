@@ -13,8 +13,8 @@ const OUTAGES: readonly Outage[] = [
   { what: "server" },
   { what: "crash", machine: 1 },
 ];
-/** The service's retries end after three seconds; after sixteen in the long form, so that outages outlast fewer of them. */
-const SHORT = { messages: 300, pace: 60, rate: 1_500, calmMs: 250 };
+/** The service's retries end after eight seconds, in the long form after sixteen, so that few outages outlast them, on a busy machine too. */
+const SHORT = { messages: 300, pace: 60, rate: 600, calmMs: 250 };
 const FULL = { messages: 10_000, pace: 70, rate: 300, calmMs: 2_000 };
 /** A run in which the verdict must find something. */
 const CARELESS = { messages: 60, pace: 40, rate: 6_000, calmMs: 250 };

@@ -5,12 +5,16 @@ export interface Programme {
   readonly name: string;
   /** The claim, in a sentence. */
   readonly what: string;
+  /** It has a form that is small enough to be run for each planted bug: the same checks on less, without the controls. */
+  readonly hasSmallForm?: true;
   run(terms: Terms): Promise<Proof>;
 }
 
 export interface Terms {
   /** The long form instead of the short one. */
   readonly full: boolean;
+  /** The small form, of a programme that has one. */
+  readonly small: boolean;
   /** Prints a line of progress. */
   say(line: string): void;
 }

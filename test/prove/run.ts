@@ -1,4 +1,4 @@
-/** `npm run prove -- NAME [--full]`: runs a proof programme, `all` runs each; without a name it lists them. The last line says what was shown. */
+/** `npm run prove -- NAME [--full | --small]`: runs a proof programme, `all` runs each; without a name it lists them. The last line says what was shown. */
 import { parseArgs } from "node:util";
 import { sidecar } from "../cli/sidecar-programme.ts";
 import { sends } from "../client/programme.ts";
@@ -13,11 +13,14 @@ import { leak } from "../leak/programme.ts";
 import { acrossMachines } from "../machines/programme.ts";
 import { mutants } from "../mutants/programme.ts";
 import { outages } from "../outages/programme.ts";
+import { planted } from "../planted/programme.ts";
 import { postgres } from "../postgres/programme.ts";
 import { power } from "../power/programme.ts";
 import { races } from "../race/programme.ts";
 import { rotations } from "../rotation/programme.ts";
 import { simulation } from "../sim/programme.ts";
+import { slowAttackers } from "../slow/programme.ts";
+import { steadyLoad } from "../soak/programme.ts";
 import { syscall } from "../syscall/programme.ts";
 import { proveAll, proveApart } from "./all.ts";
 import type { Programme } from "./programme.ts";
@@ -34,6 +37,7 @@ const PROGRAMMES: readonly Programme[] = [
   acrossMachines,
   mutants,
   outages,
+  planted,
   postgres,
   power,
   races,
@@ -41,20 +45,25 @@ const PROGRAMMES: readonly Programme[] = [
   sends,
   sidecar,
   simulation,
+  slowAttackers,
+  steadyLoad,
   syscall,
 ];
 
 const { values, positionals } = parseArgs({
-  options: { full: { type: "boolean", default: false } },
+  options: { full: { type: "boolean", default: false }, small: { type: "boolean", default: false } },
   allowPositionals: true,
 });
 const [wanted] = positionals;
 const programme = PROGRAMMES.find(({ name }) => name === wanted);
-if (programme !== undefined) await prove(programme);
-else if (wanted === "all") await proveEach();
+const small = PROGRAMMES.filter(({ hasSmallForm }) => hasSmallForm);
+const isAsked = values.small ? !values.full && small.some(({ name }) => name === wanted) : true;
+if (programme !== undefined && isAsked) await prove(programme);
+else if (wanted === "all" && isAsked) await proveEach();
 else {
   console.error("usage: npm run prove -- NAME|all [--full]");
   for (const { name, what } of PROGRAMMES) console.error(`  ${name.padEnd(12)} ${what}`);
+  console.error(`In a small form, without controls: NAME --small, of ${small.map(({ name }) => name).join(", ")}`);
   process.exitCode = 2;
 }
 
@@ -67,7 +76,7 @@ async function proveEach(): Promise<void> {
 
 async function prove({ name, run }: Programme): Promise<void> {
   const startedAt = performance.now();
-  const { count, unit, problems } = await run({ full: values.full, say: (line) => console.log(line) });
+  const { count, unit, problems } = await run({ ...values, say: (line) => console.log(line) });
   for (const problem of problems) console.log(`FAIL  ${problem}`);
   const ok = problems.length === 0 && count > 0;
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(0);
