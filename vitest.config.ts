@@ -1,8 +1,10 @@
 /** How the tests run: real servers and files, so generous limits; examples get the sources, not an older build. */
 import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { COVERAGE_FLOOR } from "./scripts/coverage-floor.ts";
+import { LongestFirst } from "./test/setup/longest-first.ts";
 
 const manifest: { exports: Record<string, { default: string } | string> } = JSON.parse(
   readFileSync("package.json", "utf8"),
@@ -53,8 +55,9 @@ export default defineConfig({
     reporters: ["default", "./test/setup/suite-reporter.ts"],
     // A test leaves nothing behind in its process, so files share them: loading is a third of the time otherwise.
     isolate: false,
-    // By default one core is left idle, which on two cores is half of them.
-    maxWorkers: "100%",
+    sequence: { sequencer: LongestFirst },
+    // A third of the time they wait, for processes, timers and disks.
+    maxWorkers: 2 * availableParallelism(),
     testTimeout: 30_000,
     hookTimeout: 30_000,
     coverage: {
