@@ -70,6 +70,7 @@ const PAPERS = [
   "CHANGELOG.md",
   "LICENSE",
   "docs/architecture.md",
+  "docs/benchmarks.md",
   "docs/cli.md",
   "docs/deploy/Dockerfile",
   "docs/deploy/oncehook.service",
@@ -80,6 +81,7 @@ const PAPERS = [
   "docs/moving-to-postgres.md",
   "docs/openapi.json",
   "docs/operations.md",
+  "docs/reliability.md",
   "docs/scaling.md",
   "docs/sidecar.md",
   "docs/spec/conformance.md",
@@ -109,7 +111,7 @@ async function listing(root: string, tarball: string): Promise<GateResult> {
     const base = `dist/${source.replace(/\.ts$/, "")}`;
     return [".js", ".js.map", ".d.ts", ".d.ts.map"].map((ending) => base + ending);
   });
-  const guides = ["docs/guides", "docs/inspector"]
+  const guides = ["docs/guides", "docs/inspector", "docs/benchmarks"]
     .filter((folder) => existsSync(join(root, folder)))
     .flatMap((folder) => filesUnder(join(root, folder)).map((file) => `${folder}/${file}`));
   const expected = new Set([...sources, ...compiled, ...PAPERS, ...guides]);
