@@ -144,6 +144,25 @@ export const replayCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "tries a replay again only after an earlier event that came meanwhile, and after its gap (I4, I6)",
+    async run(bench) {
+      await bench.accept(bench.event(3));
+      await bench.act({ kind: "discard", event: (await bench.at(3)).id });
+      await replay(bench, 3);
+      const lease = await bench.claimOne();
+      await bench.accept(bench.event(2, { gapWaitMs: 60_000 }));
+      await bench.settle(bench.retry(lease, 10_000));
+      await bench.clock.advance(10_000);
+      bench.expect(await bench.claim()).toEqual([]);
+      bench.expect(await bench.lane()).toMatchObject({ status: "gap", readyAt: bench.clock.now() + 60_000 });
+      await bench.clock.advance(60_000);
+      const earlier = await bench.claimOne();
+      bench.expect(earlier).toMatchObject({ sequence: 2, missing: { from: 1, to: 1 } });
+      await bench.settle(bench.complete(earlier));
+      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 3, attempt: 2, forced: true });
+    },
+  },
+  {
     name: "replays one event while another of its lane is being handled, after it (I3)",
     async run(bench) {
       await bench.handle(bench.event(1));

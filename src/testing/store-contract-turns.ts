@@ -120,11 +120,11 @@ export async function takeTurn(mirror: Mirror, bench: Bench, command: TurnComman
   const due = new Set([...mirror.lanes.values()].filter((lane) => model.isDue(lane, now)).map((lane) => lane.id));
   const scanned = result.leases.filter((lease) => lease.acceptIndex === null && due.has(lease.lane));
   const atAccept = result.leases.filter((lease) => !scanned.includes(lease));
-  if (only === undefined) checkScan(mirror, bench, command, { result, leases: scanned });
+  if (only === undefined) await checkScan(mirror, bench, command, { result, leases: scanned });
   const free = only === undefined ? limit - scanned.length : 0;
   const leased = acceptAll(mirror, bench, command, { result, atAccept, free });
   if (only === undefined) agree(bench, result.leases.length - scanned.length, leased);
-  else checkScan(mirror, bench, command, { result, leases: result.leases, only });
+  else await checkScan(mirror, bench, command, { result, leases: result.leases, only });
   agree(bench, result.recoveryDue, recoveryDue(mirror, now));
 }
 
@@ -174,7 +174,7 @@ interface Scan {
 }
 
 /** What a scan for due lanes retired and leased was due, and it left nothing due while slots were free. */
-function checkScan(mirror: Mirror, bench: Bench, command: TurnCommand, scan: Scan): void {
+async function checkScan(mirror: Mirror, bench: Bench, command: TurnCommand, scan: Scan): Promise<void> {
   const now = bench.clock.now();
   const recovering = command.mode === "recover";
   const claimable = (lane: model.ModelLane) =>
@@ -198,7 +198,13 @@ function checkScan(mirror: Mirror, bench: Bench, command: TurnCommand, scan: Sca
   }
   const limit = recovering ? Math.min(1, command.limit) : command.limit;
   agree(bench, scan.leases.length <= limit, true);
-  if (scan.leases.length < limit) agree(bench, [...mirror.lanes.values()].filter(claimable).length, 0);
+  const cameToAll = scan.leases.length < limit;
+  for (const lane of [...mirror.lanes.values()].filter(claimable)) {
+    // A backoff can end behind a gap, which is then waited for. Whether a scan that is full came so far, only the store knows.
+    const cameHere = cameToAll || (await bench.store.lane(lane.id))?.status === "gap";
+    if (cameHere && lane.leased === null && model.turnOf(lane, now).event === undefined) model.rearm(lane, now);
+  }
+  if (cameToAll) agree(bench, [...mirror.lanes.values()].filter(claimable).length, 0);
 }
 
 /** The event is the one whose turn it is, and all that the lease says of it holds. */

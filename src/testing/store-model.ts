@@ -150,6 +150,8 @@ export function act(lane: ModelLane, event: ModelEvent, kind: LaneAct, now: numb
   if (kind === "discard") event.state = "discarded";
   if (kind === "discard" && lane.ordered && event.sequence === expectedOf(lane)) moveCursor(lane, event.sequence);
   if (kind === "release_gap" && head !== undefined) head.gapWaitMs = 0;
+  // A gap is waited for by events in their turn: without one, the next of them waits anew.
+  if (onEvent && !pendingOf(lane).some(({ late, forced }) => !late && !forced)) lane.gapSince = null;
 
   const [headNow] = pendingOf(lane);
   const waitGoesOn = lane.status === "backoff" && headNow === head && !(kind === "replay" && headNow === event);
