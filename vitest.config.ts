@@ -52,6 +52,7 @@ export default defineConfig({
       },
     ],
     globalSetup: ["test/setup/build.ts"],
+    setupFiles: ["test/setup/repeatable.ts"],
     reporters: ["default", "./test/setup/suite-reporter.ts"],
     // A test leaves nothing behind in its process, so files share them: loading is a third of the time otherwise.
     isolate: false,
