@@ -7,6 +7,8 @@ export interface Programme {
   readonly what: string;
   /** It has a form that is small enough to be run for each planted bug: the same checks on less, without the controls. */
   readonly hasSmallForm?: true;
+  /** Part of its claim is a time, or what the machine can do: nothing may run beside it. */
+  readonly needsQuiet?: true;
   run(terms: Terms): Promise<Proof>;
 }
 

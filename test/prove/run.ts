@@ -1,4 +1,5 @@
 /** `npm run prove -- NAME [--full | --small]`: runs a proof programme, `all` runs each; without a name it lists them. The last line says what was shown. */
+import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { sidecar } from "../cli/sidecar-programme.ts";
 import { sends } from "../client/programme.ts";
@@ -68,10 +69,10 @@ else {
 }
 
 async function proveEach(): Promise<void> {
-  const names = PROGRAMMES.map(({ name }) => name);
   const flags = values.full ? ["--full"] : [];
-  const passed = await proveAll(names, (name) => proveApart(name, flags), console.log);
-  process.exitCode = passed === names.length ? 0 : 1;
+  const prove = (name: string) => proveApart(name, flags);
+  const passed = await proveAll(PROGRAMMES, { atOnce: availableParallelism(), prove, say: console.log });
+  process.exitCode = passed === PROGRAMMES.length ? 0 : 1;
 }
 
 async function prove({ name, run }: Programme): Promise<void> {

@@ -24,6 +24,7 @@ const TOLERANCES: Readonly<Record<Measure, Tolerance & { readonly unit: string }
 export const steadyLoad: Programme = {
   name: "soak",
   what: "under steady load, with poison and forgeries, nothing drifts: heap, descriptors, log, file, rows, delay, backlog",
+  needsQuiet: true,
   async run({ full, say }: Terms): Promise<Proof> {
     const outcome = await soak({ ...(full ? FULL : SHORT), leaks: false });
     for (const line of linesOf(outcome)) say(line);
