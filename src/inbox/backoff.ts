@@ -8,7 +8,7 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-/** Eleven waits between twelve attempts: about a day, so that a night's outage of a dependency costs nothing. */
+/** Eleven waits between twelve attempts: 12 to 24 hours, so that a night's outage of a dependency costs nothing. */
 const WAITS = [
   SECOND,
   5 * SECOND,

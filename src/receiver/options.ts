@@ -54,7 +54,7 @@ export interface ReceiverOptions<Tx = unknown> {
   readonly handlerTimeoutMs?: number;
   /** How long a worker that vanished keeps its lanes, milliseconds; renewed at a third. 1,000 to 3,600,000. Default 30,000. */
   readonly leaseMs?: number;
-  /** Attempts before an event becomes a dead letter. 1 to 100. Default 12, about a day. */
+  /** Attempts before an event becomes a dead letter. 1 to 100. Default 12, over 12 to 24 hours. */
   readonly maxAttempts?: number;
   /** Whether a message goes on behind its dead letter (default), or is blocked until an operator acts. */
   readonly onDead?: OnDead;
