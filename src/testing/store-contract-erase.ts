@@ -70,6 +70,22 @@ export const eraseCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "ends the wait of a blocked lane with the events that waited: later ones wait for their own time (I6)",
+    async run(bench) {
+      await bench.handle(bench.event(1));
+      await bench.accept(bench.event(3));
+      await bench.act({ kind: "replay", event: (await bench.at(1)).id });
+      await bench.settle(bench.dead(await bench.claimOne(), "block"));
+      await bench.act({ kind: "erase", subject: { messageId: "m" } });
+      await bench.clock.advance(89_000);
+      await bench.accept(bench.event(5));
+      const { id } = await bench.lane();
+      await bench.act({ kind: "unblock", lane: id });
+      const since = bench.clock.now();
+      bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 90_000 });
+    },
+  },
+  {
     name: "erases a lane in backoff and a blocked one; the blocked one stays so",
     async run(bench) {
       await bench.accept(bench.of("a", 1, { peer: PEER }), bench.of("b", 1, { peer: PEER }), bench.of("b", 2));

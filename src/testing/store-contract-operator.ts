@@ -122,6 +122,21 @@ export const operatorCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "ends a gap's wait with the event that waited first: one that came later waits for its own time (I6)",
+    async run(bench) {
+      await bench.handle(bench.event(1));
+      await bench.accept(bench.event(3));
+      await bench.clock.advance(89_000);
+      await bench.accept(bench.event(9), bench.event(12));
+      await discard(bench, 3);
+      const since = bench.clock.now();
+      bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 90_000 });
+      await bench.clock.advance(60_000);
+      await discard(bench, 12);
+      bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 90_000 });
+    },
+  },
+  {
     name: "ends a gap's wait when the event that waited is replayed ahead of its turn (I6)",
     async run(bench) {
       await bench.accept(bench.event(1), bench.event(3));

@@ -137,6 +137,7 @@ type LaneAct = Extract<Act["kind"], "replay" | "discard" | "unblock" | "release_
 /** Does what an operator asks about `event`, or about its lane; answers why not, or null. */
 export function act(lane: ModelLane, event: ModelEvent, kind: LaneAct, now: number): string | null {
   const [head] = pendingOf(lane);
+  const [waiting, next] = pendingOf(lane).filter(({ late, forced }) => !late && !forced);
   const onEvent = kind === "replay" || kind === "discard";
   if (onEvent ? lane.leased === event : lane.status === "leased") return "in_progress";
   if (kind === "unblock" && lane.status !== "blocked") return "wrong_state";
@@ -150,8 +151,9 @@ export function act(lane: ModelLane, event: ModelEvent, kind: LaneAct, now: numb
   if (kind === "discard") event.state = "discarded";
   if (kind === "discard" && lane.ordered && event.sequence === expectedOf(lane)) moveCursor(lane, event.sequence);
   if (kind === "release_gap" && head !== undefined) head.gapWaitMs = 0;
-  // A gap is waited for by events in their turn: without one, the next of them waits anew.
-  if (onEvent && !pendingOf(lane).some(({ late, forced }) => !late && !forced)) lane.gapSince = null;
+  // The gap was waited for by this event: the next one has waited since it came at most.
+  if (onEvent && event === waiting && lane.gapSince !== null)
+    lane.gapSince = next === undefined ? null : Math.max(lane.gapSince, next.acceptedAt);
 
   const [headNow] = pendingOf(lane);
   const waitGoesOn = lane.status === "backoff" && headNow === head && !(kind === "replay" && headNow === event);

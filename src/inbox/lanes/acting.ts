@@ -3,7 +3,7 @@ import { isAsFound } from "../as-found.ts";
 import { expectedSequence } from "../gap.ts";
 import type { ActResult, AsFound } from "../store.ts";
 import { moveCursor, rearm } from "./claiming.ts";
-import { finish, headOf, isOrdered, type LaneEvent, type LaneState, type Moment } from "./state.ts";
+import { bySequence, finish, headOf, isOrdered, type LaneEvent, type LaneState, type Moment } from "./state.ts";
 
 type Refusal = Extract<ActResult, { ok: false }>;
 
@@ -15,13 +15,13 @@ export function replay(moment: Moment, event: LaneEvent | undefined, asFound: As
   if (!isAsFound(event, asFound)) return refuse("wrong_state");
   if (event.state === "pending" && lane.status !== "backoff" && lane.status !== "blocked") return refuse("wrong_state");
   if (!event.hasBody) return refuse("body_pruned");
+  endWaitOf(event);
   event.state = "pending";
   event.outcome = null;
   event.finishedAt = null;
   event.forced = true;
   event.late = false;
   event.attempts = 0;
-  endIdleWait(lane);
   // A lane in backoff with another event before this one waits on.
   if (lane.status !== "leased" && (lane.status !== "backoff" || headOf(lane) === event)) rearm(moment, lane);
   return { ok: true, event: event.id, count: 1 };
@@ -35,19 +35,22 @@ export function discard(moment: Moment, event: LaneEvent | undefined, asFound: A
   if (!isAsFound(event, asFound)) return refuse("wrong_state");
   if (event.state !== "pending" && event.state !== "dead") return refuse("wrong_state");
   const head = headOf(lane);
+  endWaitOf(event);
   finish(event, "discarded", moment.now);
   moment.tally.count("discarded");
   const expected = expectedSequence({ cursor: lane.cursor, firstSequence: moment.firstSequence });
   if (isOrdered(lane) && event.sequence === expected) moveCursor(lane, event.sequence);
-  endIdleWait(lane);
   if (lane.status !== "leased" && !(lane.status === "backoff" && headOf(lane) === head)) rearm(moment, lane);
   return { ok: true, event: event.id, count: 1 };
 }
 
-/** A gap is waited for by events in their turn: without one, the next of them waits anew (I6). */
-function endIdleWait(lane: LaneState): void {
-  const waits = lane.events.some(({ state, late, forced }) => state === "pending" && !late && !forced);
-  if (!waits) lane.gapSince = null;
+/** A gap is waited for by the lowest event in its turn: when that one goes, the next has waited since it came at most (I6). */
+function endWaitOf(event: LaneEvent): void {
+  const { lane } = event;
+  if (lane.gapSince === null) return;
+  const inTurn = lane.events.filter(({ state, late, forced }) => state === "pending" && !late && !forced);
+  const [waiting, next] = inTurn.toSorted(bySequence);
+  if (waiting === event) lane.gapSince = next === undefined ? null : Math.max(lane.gapSince, next.acceptedAt);
 }
 
 /** Lets a blocked lane go on. */
@@ -75,6 +78,8 @@ export function eraseLane(moment: Moment, lane: LaneState): void {
   const head = headOf(lane);
   lane.peer = null;
   lane.externalReference = null;
+  // Nothing is pending in it any more, and so nothing waits.
+  lane.gapSince = null;
   for (const attempt of lane.attempts) attempt.error = "";
   for (const event of lane.events) eraseEvent(moment, event);
   if (lane.status !== "blocked" && !(lane.status === "backoff" && headOf(lane) === head)) rearm(moment, lane);

@@ -99,6 +99,7 @@ function replay(work: Work, request: OnEvent): ActResult {
   const waits = lane.status === STATUS.backoff || lane.status === STATUS.blocked;
   if (event.state === STATE.pending && !waits) return refuse("wrong_state");
   if (event.hasBody === 0) return refuse("body_pruned");
+  endWaitOf(work, lane, id);
   work.db
     .prepare(
       `update oncehook_event set state = 0, outcome = null, keep = null, finished = null, forced = 1, late = 0, attempts = 0
@@ -109,7 +110,6 @@ function replay(work: Work, request: OnEvent): ActResult {
   if (event.state === STATE.dead) work.ledger.add("dead", -1);
   // It may lie below the cursor.
   lane.below = 1;
-  endIdleWait(work, lane);
   // A lane in backoff with another event before this one waits on.
   if (lane.status !== STATUS.leased && (lane.status !== STATUS.backoff || headId(work, lane) === id)) rearm(work, lane);
   else keepPlace(work, lane);
@@ -123,6 +123,7 @@ function discard(work: Work, request: OnEvent): ActResult {
   const { event, lane } = found;
   if (event.state !== STATE.pending && event.state !== STATE.dead) return refuse("wrong_state");
   const headBefore = headId(work, lane);
+  endWaitOf(work, lane, id);
   work.sql.finishEvent.run(STATE.discarded, KEEP.other, work.now, id);
   work.ledger.add("discarded");
   work.ledger.add(event.state === STATE.dead ? "dead" : "pending", -1);
@@ -130,18 +131,21 @@ function discard(work: Work, request: OnEvent): ActResult {
   if (lane.tag === TAG.outbound && event.sequence === expected) moveCursor(lane, event.sequence);
   // The cursor may have passed a pending event, such as one of sequence 0.
   lane.below = 1;
-  endIdleWait(work, lane);
   const staysAsItIs = lane.status === STATUS.backoff && headId(work, lane) === headBefore;
   if (lane.status === STATUS.leased || staysAsItIs) keepPlace(work, lane);
   else rearm(work, lane);
   return { ok: true, event: id, count: 1 };
 }
 
-/** A gap is waited for by events in their turn: without one, the next of them waits anew (I6). */
-function endIdleWait(work: Work, lane: LaneRow): void {
+/** A gap is waited for by the lowest event in its turn: when that one goes, the next has waited since it came at most (I6). */
+function endWaitOf(work: Work, lane: LaneRow, id: EventId): void {
   if (lane.gapSince === null) return;
-  const waits = "select 1 from oncehook_event where lane = ? and state = 0 and late = 0 and forced = 0 limit 1";
-  if (work.db.prepare(waits).get(lane.id) === undefined) lane.gapSince = null;
+  const inTurn = work.db.prepare(
+    `select id, accepted as acceptedAt from oncehook_event where lane = ? and state = 0 and late = 0 and forced = 0
+     order by seq, id limit 2`,
+  );
+  const [waiting, next] = inTurn.all(lane.id) as readonly { readonly id: EventId; readonly acceptedAt: number }[];
+  if (waiting?.id === id) lane.gapSince = next === undefined ? null : Math.max(lane.gapSince, next.acceptedAt);
 }
 
 /** Stores what an act changed of a lane that goes on as it was. */

@@ -114,7 +114,7 @@ function eraseLanes(work: Work, ids: readonly number[]): number {
     `delete from oncehook_body where ${OF_LANE}`,
     `delete from oncehook_conflict where ${OF_LANE}`,
     `update oncehook_attempt set error = '' where ${OF_LANE}`,
-    "update oncehook_lane set peer = null, reference = null where id = ?",
+    "update oncehook_lane set peer = null, reference = null, gap_since = null where id = ?",
   ].map((text) => db.prepare(text));
   const discard = db.prepare(
     "update oncehook_event set state = ?, keep = ?, finished = ? where lane = ? and state = 0",
