@@ -169,6 +169,7 @@ function inspectorRequest(request: FastifyRequest, reply: FastifyReply) {
 
 function sendShown(answer: InspectorAnswer, request: FastifyRequest, reply: FastifyReply): void {
   const { status, headers, body } = answer;
-  if (isWhole(answer) && isOver(request.raw)) void reply.code(status).headers(headers).send(body);
-  else sendInspectorAnswer(answer, request.raw, reply.hijack().raw);
+  if (!isWhole(answer) || !isOver(request.raw)) return sendInspectorAnswer(answer, request.raw, reply.hijack().raw);
+  reply.code(status).headers(headers).send(body);
+  boundTaking(reply.raw);
 }

@@ -29,9 +29,17 @@ export function sendAnswer(answer: WholeAnswer, request: IncomingMessage, respon
   boundTaking(response);
 }
 
-/** Gives `response`, which is ended, a time in which it must be taken. Of an answer that is already on its way nothing is left to take. */
+/** Gives what is not yet taken of `response` its time, from its end on. The connection's next request finds the time-out as it was. */
 export function boundTaking(response: ServerResponse): void {
-  if (response.writableLength > 0) response.setTimeout(UNTAKEN_MS, () => breakOff(response));
+  if (!response.writableEnded) return void response.once("prefinish", () => boundTaking(response));
+  const { socket } = response;
+  // Neither an answer that is only simulated, such as by Fastify's `inject`, nor one that was taken leaves a timer behind.
+  const isSent = response.destroyed || response.writableLength === 0;
+  if (isSent || (socket !== null && typeof socket.setTimeout !== "function")) return;
+  const timeoutMs = socket?.timeout ?? 0;
+  response.setTimeout(UNTAKEN_MS, () => breakOff(response));
+  // Before Node's own listener, which gives the connection its keep-alive time or the next response.
+  response.prependOnceListener("finish", () => response.setTimeout(timeoutMs));
 }
 
 /**
@@ -44,7 +52,7 @@ function sendAndClose(answer: WholeAnswer, request: IncomingMessage, response: S
   response.writeHead(answer.status, headers);
   if (request.complete) {
     response.end(answer.body);
-    return;
+    return boundTaking(response);
   }
   response.write(answer.body);
   // No `error` listeners from here on: Node keeps the error of a sender that is gone to itself where nobody listens.

@@ -6,6 +6,7 @@ import { fastifyVerify, fastifyWebhook, leaveBodiesUnread } from "../../adapters
 import { adapterContract, type MakeAdapterServer } from "../../src/testing/adapter-contract.ts";
 import { memoryReceiver, recordingLogger, SECRET, signedEvent } from "./receivers.ts";
 import { bytesOf } from "./serving.ts";
+import { leaveUntaken } from "./untaken.ts";
 
 const makeServer: MakeAdapterServer = async ({ receiver, bodyState }) => {
   const app = Fastify({ forceCloseConnections: true });
@@ -42,6 +43,31 @@ describe("fastifyWebhook()", () => {
     await app.register(fastifyWebhook, { receiver, path: "/webhooks", prefix: "/api", tenant });
     expect((await inject(app, signedEvent(), "/api/webhooks")).statusCode).toBe(200);
     expect([handled, seen]).toEqual([["message.inbound"], ["/api/webhooks"]]);
+  });
+
+  it.each(["none", "asynchronous"])("leaves no timer behind an inject() with %s onSend hook", async (hook) => {
+    const { receiver } = memoryReceiver();
+    const app = Fastify();
+    if (hook === "asynchronous") app.addHook("onSend", async (_request, _reply, payload) => payload);
+    await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
+    const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
+    await inject(app);
+    const before = timers();
+    await inject(app);
+    expect(timers()).toBe(before);
+    await app.close();
+  });
+
+  it.each(["none", "asynchronous"])("lets go of a sender that takes no answers, with %s onSend hook", async (hook) => {
+    const { receiver } = memoryReceiver();
+    const app = Fastify({ forceCloseConnections: true });
+    if (hook === "asynchronous") app.addHook("onSend", async (_request, _reply, payload) => payload);
+    await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
+    const address = await app.listen({ port: 0, host: "127.0.0.1" });
+    const sender = await leaveUntaken(app.server, Number(new URL(address).port));
+    expect(sender.socket.timeout).toBe(10_000);
+    sender.close();
+    await app.close();
   });
 
   it("has a limit of its own, not Fastify's bodyLimit", async () => {
