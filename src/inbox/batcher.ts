@@ -8,6 +8,7 @@ import { type Clock, sleep, type Timer } from "../internal/clock.ts";
 import {
   answer,
   type Callback,
+  closed,
   guard,
   lose,
   overloaded,
@@ -99,15 +100,11 @@ export class Batcher<Tx> {
 
   /** Stores an event; `done` is called after the commit. */
   accept(event: NewEvent, parsed: WebhookEvent, done: Callback<Acceptance>): void {
-    if (this.#isFull()) return done(overloaded(), null);
-    this.#accepts.push({ event, parsed, done });
-    this.#schedule();
+    this.#queue(this.#accepts, { event, parsed, done });
   }
 
   quarantine(quarantine: NewQuarantine, done: Callback<QuarantineAnswer>): void {
-    if (this.#isFull()) return done(overloaded(), null);
-    this.#quarantines.push({ quarantine, done });
-    this.#schedule();
+    this.#queue(this.#quarantines, { quarantine, done });
   }
 
   /**
@@ -151,14 +148,19 @@ export class Batcher<Tx> {
     this.#retryTimer?.cancel();
     // Of those that were to be tried again some may have joined the next turn, which waits for one that does not end.
     lose([...this.#settles.splice(0), ...this.#postponed.splice(0)]);
+    for (const { done } of [...this.#accepts.splice(0), ...this.#quarantines.splice(0)])
+      guard(() => done(closed(), null));
   }
 
   #isBusy(): boolean {
     return this.#turning || this.#acceptingBeside;
   }
 
-  #isFull(): boolean {
-    return this.#accepts.length + this.#quarantines.length >= this.#options.maxQueued;
+  #queue<Item extends { readonly done: Callback<never> }>(queue: Item[], item: Item): void {
+    const isFull = this.#accepts.length + this.#quarantines.length >= this.#options.maxQueued;
+    if (this.#closed || isFull) return item.done(this.#closed ? closed() : overloaded(), null);
+    queue.push(item);
+    this.#schedule();
   }
 
   #queued(): number {

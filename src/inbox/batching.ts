@@ -44,6 +44,10 @@ export function overloaded(): StoreError {
   return new StoreError("overloaded", "More deliveries wait for the inbox than it can store now; the service retries.");
 }
 
+export function closed(): StoreError {
+  return new StoreError("closed", "The inbox was closed before the delivery was stored; the service retries.");
+}
+
 /** Takes from the front of `queue` up to `most` items of `mostBytes` together, at least one. */
 export function takeUpTo<T>(queue: T[], most: number, mostBytes: number, bytesOf: (item: T) => number): T[] {
   let count = 0;

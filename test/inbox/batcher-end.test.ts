@@ -1,6 +1,6 @@
 /** How the group commit comes to rest, and to its end. */
 import { describe, expect, it } from "vitest";
-import { deferred, openBench, rounds } from "./bench.ts";
+import { deferred, openBench, quarantine, rounds } from "./bench.ts";
 
 describe("Batcher.close()", () => {
   it("writes what is queued and counted", async () => {
@@ -39,6 +39,25 @@ describe("Batcher.close()", () => {
     const turns = bench.recorder.turns.length;
     await bench.clock.advance(60_000);
     expect(bench.recorder.turns.length).toBe(turns);
+  });
+
+  it("refuses what is still queued, and what comes after it, behind a turn that does not end", async () => {
+    const bench = await openBench();
+    const gate = deferred();
+    bench.recorder.gate = gate.promise;
+    const underWay = bench.accept("a");
+    await rounds();
+    const queued = Promise.allSettled([bench.accept("b"), quarantine(bench)]);
+    const closed = bench.batcher.close();
+    await bench.clock.advance(5_000);
+    await closed;
+    const later = Promise.allSettled([bench.accept("c"), quarantine(bench)]);
+    for (const answer of [...(await queued), ...(await later)])
+      expect(answer).toMatchObject({ status: "rejected", reason: { code: "closed" } });
+    gate.resolve();
+    expect(await underWay).toMatchObject({ outcome: "accepted" });
+    await rounds();
+    expect(bench.recorder.turns).toHaveLength(1);
   });
 
   it("answers a settle that comes after it", async () => {

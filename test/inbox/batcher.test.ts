@@ -1,18 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { NewQuarantine } from "../../src/inbox/record.ts";
-import type { QuarantineAnswer } from "../../src/inbox/store.ts";
-import { type Bench, deferred, openBench, outbound, rounds } from "./bench.ts";
-
-function quarantine(bench: Bench, text: string, bytes = 1): Promise<QuarantineAnswer | null> {
-  const raw = Buffer.from(text.padEnd(bytes));
-  const body: NewQuarantine = {
-    ...{ reason: "invalid_json", slot: "current", scope: "delivery", signedAt: bench.clock.now() },
-    ...{ digest: raw, raw, trace: null },
-  };
-  return new Promise((resolve, reject) => {
-    bench.batcher.quarantine(body, (error, answer) => (error === null ? resolve(answer) : reject(error)));
-  });
-}
+import { type Bench, deferred, openBench, outbound, quarantine, rounds } from "./bench.ts";
 
 /** How many events each turn accepted. */
 const sizes = (bench: Bench) => bench.recorder.turns.map((turn) => turn.accepts.length);

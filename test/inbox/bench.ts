@@ -5,10 +5,18 @@ import { parseEvent } from "../../src/events/parse.ts";
 import { Batcher, type BatcherOptions } from "../../src/inbox/batcher.ts";
 import { type EventNotice, HandlerRegistry } from "../../src/inbox/dispatch.ts";
 import { Instruments } from "../../src/inbox/instruments.ts";
-import type { EventRecord, LaneRecord, NewEvent } from "../../src/inbox/record.ts";
+import type { EventRecord, LaneRecord, NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
 import { Runner } from "../../src/inbox/runner.ts";
 import type { Ending } from "../../src/inbox/settlement.ts";
-import type { Acceptance, InboxStore, Lease, OpenContext, Turn, TurnResult } from "../../src/inbox/store.ts";
+import type {
+  Acceptance,
+  InboxStore,
+  Lease,
+  OpenContext,
+  QuarantineAnswer,
+  Turn,
+  TurnResult,
+} from "../../src/inbox/store.ts";
 import { Worker, type WorkerEvents, type WorkerOptions } from "../../src/inbox/worker.ts";
 import type { Logger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
@@ -263,4 +271,16 @@ export function outbound(clock: FakeClock, messageId: string, sequence: number, 
     ...{ digest: hash("sha256", raw, "buffer"), raw, trace: null, peer: null, externalReference: null },
     ...rest,
   };
+}
+
+/** Stores a body that is no event; resolves after the commit. */
+export function quarantine(bench: Bench, text = "{", bytes = 1): Promise<QuarantineAnswer | null> {
+  const raw = Buffer.from(text.padEnd(bytes));
+  const body: NewQuarantine = {
+    ...{ reason: "invalid_json", slot: "current", scope: "delivery", signedAt: bench.clock.now() },
+    ...{ digest: raw, raw, trace: null },
+  };
+  return new Promise((resolve, reject) => {
+    bench.batcher.quarantine(body, (error, answer) => (error === null ? resolve(answer) : reject(error)));
+  });
 }
