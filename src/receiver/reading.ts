@@ -67,9 +67,16 @@ export class ReadingBudget {
         // It may come to that before the adapter can be told.
         if (one.isCut) cut();
       },
-      finish: () => this.#unfinished.delete(one),
+      finish: () => this.#finish(one),
       release: () => this.#release(one),
     };
+  }
+
+  /** Its chunks were joined, and take no more than their bytes. */
+  #finish(one: Unfinished): void {
+    this.#unfinished.delete(one);
+    if (!one.isReleased) this.#held -= one.chunks * CHUNK_BYTES;
+    one.chunks = 0;
   }
 
   #release(one: Unfinished): void {

@@ -58,6 +58,18 @@ describe("ReadingBudget", () => {
     }
   });
 
+  it("counts only the bytes of a body that is complete, once", () => {
+    const { begin } = makeBudget();
+    const [complete, other] = [begin(), begin()];
+    for (let chunk = 0; chunk < 60_000; chunk++) complete.received(1);
+    complete.finish();
+    other.received(64 * MIB - CHUNK - 60_000);
+    expect(other.isCut()).toBe(false);
+    complete.finish();
+    other.received(0);
+    expect(other.isCut()).toBe(true);
+  });
+
   it("bears what still comes of a body that is complete when there is nothing to cut", () => {
     const { begin } = makeBudget();
     const one = begin();
