@@ -1,7 +1,7 @@
-/** A page of what a query found, of which one row more was read than it holds. */
+/** A page of what a query found; that there is more shows in a row more than it holds. */
 import type { Page } from "./operations.ts";
 
-/** @param rows - as many as the page holds and, if there are more, another one */
+/** @param rows - as many as the page holds and, if there are more, at least another one */
 export function pageOf<Row, Item extends { readonly id: number }>(
   rows: readonly Row[],
   limit: number,
