@@ -7,13 +7,14 @@ import type { Programme, Proof } from "../prove/programme.ts";
 import { ALL_READINGS, nameOf, SOME_READINGS } from "./readings.ts";
 import type { Outcome, Run } from "./run.ts";
 
-const MESSAGES = 200;
+const SHORT = 100;
+const FULL = 200;
 /** Readings. */
 const SMALL = 2;
 /** Beside this file, where it was compiled to. */
 const CHILD = fileURLToPath(new URL("./child.js", import.meta.url));
 
-/** Short: twelve readings. Full: all 96. */
+/** Short: twelve readings, 100 messages each. Full: all 96, 200 messages each. */
 export const endToEnd: Programme = {
   name: "e2e",
   what: "0 lost, 0 handled twice, 0 out of order, 0 unverified, under every reading of how deliveries are signed",
@@ -21,12 +22,13 @@ export const endToEnd: Programme = {
   async run({ full, small, say }): Promise<Proof> {
     const fewer = small ? SOME_READINGS.slice(0, SMALL) : SOME_READINGS;
     const readings = full ? ALL_READINGS : fewer;
+    const messages = full ? FULL : SHORT;
     const waiting = [...readings];
     const problems: string[] = [];
     let proven = 0;
     const work = async () => {
       for (let reading = waiting.shift(); reading !== undefined; reading = waiting.shift()) {
-        const run: Run = { reading, messages: MESSAGES };
+        const run: Run = { reading, messages };
         const answer = await apart<Outcome>(CHILD, run);
         const found = problemsOf(answer);
         if (found.length === 0) proven += 1;

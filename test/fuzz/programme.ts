@@ -12,7 +12,7 @@ import type { Counts, Outcome, Share } from "./share.ts";
 
 const SHORT: Counts = { mutated: 790_000, generated: 120_000, json: 70_000, http: 20_000 };
 const FULL: Counts = { mutated: 50_000_000, generated: 10_000_000, json: 1_000_000, http: 200_000 };
-const SMALL: Counts = { mutated: 40_000, generated: 1_000, json: 4_000, http: 2_000 };
+const SMALL: Counts = { mutated: 16_000, generated: 400, json: 1_600, http: 800 };
 const CONTROL: Counts = { mutated: 10_000, generated: 100, json: 100, http: 0 };
 const FULL_GUIDED = 20_000_000;
 const SEED = Number(process.env.SEED ?? 20_261_120);
