@@ -4,7 +4,7 @@ import { pythonIsMissing } from "./python-application.ts";
 import { feedSidecar, problemsOf } from "./sidecar.ts";
 
 /** Three events each. */
-const SHORT = 1_667;
+const SHORT = 1_000;
 const FULL = 16_667;
 /** So few fail that the worker does not pause itself. */
 const SMALL = { messages: 60, disturbed: 12, killedAtWork: false };

@@ -18,7 +18,6 @@ export const crash: Programme = {
   name: "crash",
   what: "nothing acknowledged is lost, twice in effect or out of order when a receiver on SQLite is killed under load; it is ready within 1 s, but for one start in 50",
   hasSmallForm: true,
-  needsQuiet: true,
   async run({ full, small, say }): Promise<Proof> {
     const shorter = small ? SMALL : SHORT;
     const { rounds, kills, acknowledged } = full ? FULL : shorter;

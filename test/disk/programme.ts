@@ -14,7 +14,6 @@ export const diskFaults: Programme = {
   name: "disk",
   what: "a disk that fails is answered with 503 and nothing else, nothing acknowledged is lost, and all goes on by itself within 5 s",
   hasSmallForm: true,
-  needsQuiet: true,
   async run({ full, small, say }: Terms): Promise<Proof> {
     const faults = small ? FAULTS.filter(({ name }) => name === ANYWHERE) : FAULTS;
     const problems: string[] = [];

@@ -2,7 +2,7 @@
 import { fileURLToPath } from "node:url";
 import type { Programme, Proof, Terms } from "../prove/programme.ts";
 import { EXPLAINED } from "./explained.ts";
-import { CONTROL, OTHER_ROOMS, type Room, SIGNATURE } from "./rooms.ts";
+import { OTHER_ROOMS, type Room, SIGNATURE } from "./rooms.ts";
 import { fetchStryker, mutate, type StrykerTerms } from "./stryker.ts";
 import { judge, mutantsOf, type Verdict } from "./verdict.ts";
 
@@ -25,11 +25,6 @@ export const mutants: Programme = {
       say(lineOf(room, verdict));
       problems.push(...verdict.problems.map((problem) => `${room.name}: ${problem}`));
       count += verdict.tried;
-    }
-    const control = await verdictOn(CONTROL, terms);
-    say(lineOf(CONTROL, control));
-    if (!control.problems.some((problem) => problem.startsWith("survived"))) {
-      problems.push("mutants of what no test runs did not survive");
     }
     return { count, unit: "mutants", problems };
   },

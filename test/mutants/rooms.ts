@@ -52,11 +52,3 @@ export const LEFT_OUT: readonly string[] = [
   // What they start was compiled, and no mutant is in it.
   "test/**/*-processes.test.ts",
 ];
-
-/** Sources of a room that its tests are not shown, so that mutants must survive. */
-export const CONTROL: Room = {
-  name: "control",
-  sources: ["src/signature/secret-store-option.ts"],
-  tests: ["test/signature/sign.test.ts"],
-  least: 100,
-};

@@ -62,6 +62,10 @@ describe("judge()", () => {
     });
   });
 
+  it("believes no run in which time ran out for all", () => {
+    expect(problems([mutant("Timeout")])).toEqual(["time ran out for every mutant that was killed"]);
+  });
+
   it("counts by the share that is asked for", () => {
     expect(problems([...others, mutant("Survived")], [], 66)).toEqual([]);
     expect(problems([...others, mutant("Survived")], [], 67)).toHaveLength(2);

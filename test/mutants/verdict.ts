@@ -82,11 +82,14 @@ export function judge(
   return {
     ...{ tried: killed + survivors.length, killed, explained: survivors.length - unexplained.length },
     leftOut: mutants.filter(({ status }) => status === "Ignored").length,
-    problems: [...enough, ...strange(mutants), ...stale(mutants, explained)],
+    problems: [...enough, ...slow(mutants), ...strange(mutants), ...stale(mutants, explained)],
   };
 }
 
-/** A reason whose mutant is killed, or is no more, explains nothing. One that timed out may have been slow only. */
+/**
+ * A reason whose mutant is killed, or is no more, explains nothing; so that a run in which everything dies shows itself. One that
+ * timed out may have been slow only.
+ */
 function stale(mutants: readonly Mutant[], explained: readonly Explained[]): string[] {
   const alive = new Set(mutants.filter(({ status }) => status !== "Killed").map(keyOf));
   const files = new Set(mutants.map(({ file }) => file));
@@ -101,6 +104,13 @@ function strange(mutants: readonly Mutant[]): string[] {
   return mutants
     .filter(({ status }) => !known(status))
     .map(({ file, line, mutator, status }) => `${file}:${line} ${mutator} is ${status}`);
+}
+
+/** Where time ran out for every one, nothing was seen to be wrong. */
+function slow(mutants: readonly Mutant[]): string[] {
+  const killed = mutants.filter(({ status }) => KILLED.has(status));
+  const outOfTime = killed.length > 0 && killed.every(({ status }) => status === "Timeout");
+  return outOfTime ? ["time ran out for every mutant that was killed"] : [];
 }
 
 function keyOf({ file, mutator, code, becomes }: MutantName): string {
