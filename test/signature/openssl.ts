@@ -16,6 +16,14 @@ export const SECRET = "a-webhook-signing-secret-of-32-b";
 export const OTHER_SECRET = "another-signing-secret-of-32-byt";
 export const NOW = 1_760_000_000_000;
 
+/** A signed delivery, for the many tests that need any. */
+export const SIGNED = {
+  timestamp: "1760000000000",
+  body: Buffer.from('{"eventType":"message.sent","data":{"text":"1.2"}}'),
+  // printf '%s' '1760000000000.{"eventType":"message.sent","data":{"text":"1.2"}}' | openssl dgst -sha256 -hmac 'a-webhook-signing-secret-of-32-b'
+  signature: "38c401316ee2958d92d4b5aebf2f8b2b4fdc080e7a90863c16189ee73a90482f",
+} as const;
+
 /** Literal vectors; each with the command that made it, SECRET being the key unless it says otherwise. */
 export const VECTORS = [
   {

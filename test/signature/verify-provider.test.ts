@@ -2,14 +2,10 @@ import { Buffer } from "node:buffer";
 import { describe, expect, it } from "vitest";
 import { KeyringError } from "../../src/errors.ts";
 import { type VerifyResult, verifySignature } from "../../src/signature/verify.ts";
-import { NOW, OTHER_SECRET, opensslHmac, SECRET } from "./openssl.ts";
+import { NOW, OTHER_SECRET, SECRET, SIGNED } from "./openssl.ts";
 
-const body = Buffer.from('{"eventType":"message.sent","data":{"text":"1.2"}}');
-const timestamp = String(NOW);
-const headers = {
-  "x-service-timestamp": timestamp,
-  "x-service-signature": opensslHmac(SECRET, timestamp, body).toString("hex"),
-};
+const { body, timestamp, signature } = SIGNED;
+const headers = { "x-service-timestamp": timestamp, "x-service-signature": signature };
 
 const code = (result: VerifyResult) => (result.ok ? "ok" : result.code);
 

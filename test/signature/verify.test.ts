@@ -7,11 +7,9 @@ import { SetupError } from "../../src/errors.ts";
 import type { Keyring } from "../../src/signature/keyring.ts";
 import { signPayload } from "../../src/signature/sign.ts";
 import { type VerifyOptions, type VerifyResult, verifySignature } from "../../src/signature/verify.ts";
-import { NOW, OTHER_SECRET, opensslHmac, SECRET, VECTORS } from "./openssl.ts";
+import { NOW, OTHER_SECRET, opensslHmac, SECRET, SIGNED, VECTORS } from "./openssl.ts";
 
-const body = Buffer.from('{"eventType":"message.sent","data":{"text":"1.2"}}');
-const timestamp = String(NOW);
-const hex = opensslHmac(SECRET, timestamp, body).toString("hex");
+const { body, timestamp, signature: hex } = SIGNED;
 const headers = { "x-service-timestamp": timestamp, "x-service-signature": hex };
 
 const verify = (changes: Partial<VerifyOptions> = {}) =>
