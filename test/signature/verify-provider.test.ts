@@ -1,4 +1,3 @@
-import { Buffer } from "node:buffer";
 import { describe, expect, it } from "vitest";
 import { KeyringError } from "../../src/errors.ts";
 import { type VerifyResult, verifySignature } from "../../src/signature/verify.ts";
