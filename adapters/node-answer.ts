@@ -1,6 +1,6 @@
 /** Writes an answer to a Node response, and ends the connection of a request whose body was not read. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { breakOff } from "./node-ending.ts";
+import { breakOff, isGone } from "./node-ending.ts";
 
 /** What to send: an `Answer` of the receiver, for one. */
 export interface WholeAnswer {
@@ -34,8 +34,8 @@ export function boundTaking(response: ServerResponse): void {
   if (!response.writableEnded) return void response.once("prefinish", () => boundTaking(response));
   const { socket } = response;
   // Neither an answer that is only simulated, such as by Fastify's `inject`, nor one that was taken leaves a timer behind.
-  const isSent = response.destroyed || response.writableLength === 0;
-  if (isSent || (socket !== null && typeof socket.setTimeout !== "function")) return;
+  const isOver = isGone(response) || response.writableLength === 0;
+  if (isOver || (socket && typeof socket.setTimeout !== "function")) return;
   const timeoutMs = socket?.timeout ?? 0;
   response.setTimeout(UNTAKEN_MS, () => breakOff(response));
   // Before Node's own listener, which gives the connection its keep-alive time or the next response.
