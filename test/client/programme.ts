@@ -1,11 +1,11 @@
-/** `npm run prove -- sends`: 3,000 sends over connections that break before and after the commit; `--full` 50,000. */
+/** `npm run prove -- sends`: 2,000 sends over connections that break before and after the commit; `--full` 50,000. */
 import type { Programme, Proof } from "../prove/programme.ts";
 import { FAULTS, type ProxiedCall } from "./fault-proxy.ts";
 import { type Evidence, runSends } from "./sends.ts";
 import { clientSender } from "./sends-client.ts";
 import { judge } from "./sends-judge.ts";
 
-const SHORT = 3_000;
+const SHORT = 2_000;
 const FULL = 50_000;
 const LANES = 32;
 const TIMEOUT_MS = 400;

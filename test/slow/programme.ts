@@ -28,7 +28,6 @@ const CONTROLS: readonly (readonly [Flaw, Shortcoming])[] = [
 export const slowAttackers: Programme = {
   name: "slow",
   what: "signed traffic is answered in time and with 2xx, in bounded memory, whatever slow attackers do to the same server",
-  needsQuiet: true,
   async run({ full, say }: Terms): Promise<Proof> {
     const form = full ? FULL : SHORT;
     const foreign = isInstalled() ? form.foreign : 0;
