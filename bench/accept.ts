@@ -1,6 +1,7 @@
 /** What storing durably before the 2xx costs a route. */
+import { median } from "../test/support/statistics.ts";
 import { type Rounds, type Run, takeTurns } from "./http.ts";
-import { type Group, grouped, type Limit, median, type Point, type Row, ratioOf, row } from "./rows.ts";
+import { type Group, grouped, type Limit, type Point, type Row, ratioOf, row } from "./rows.ts";
 import type { Framework, Route } from "./server.ts";
 
 const ROUTES = ["bare", "verify", "accept", "handle"] as const satisfies readonly Route[];

@@ -2,9 +2,10 @@
 import { spawnSync } from "node:child_process";
 import { closeSync, fsyncSync, openSync } from "node:fs";
 import { join } from "node:path";
+import { median } from "../test/support/statistics.ts";
 import { fillInbox } from "./filled.ts";
 import { inDirectory } from "./http.ts";
-import { type Group, type Limit, median, type Row, row } from "./rows.ts";
+import { type Group, type Limit, type Row, row } from "./rows.ts";
 
 const EVENTS = 1_000_000;
 const ROUNDS = 11;

@@ -2,9 +2,10 @@
 import { type Client, createClient, type SendRequest } from "../src/client/index.ts";
 import { silentLogger } from "../src/internal/logger.ts";
 import { createFakeClock } from "../src/testing/index.ts";
+import { median } from "../test/support/statistics.ts";
 import { type Child, startChild } from "./child.ts";
 import type { ClientServerQuestion } from "./client-server.ts";
-import { type Group, grouped, type Limit, median, type Row, ratioOf, row } from "./rows.ts";
+import { type Group, grouped, type Limit, type Row, ratioOf, row } from "./rows.ts";
 
 const CALLS: readonly { readonly limit: Limit; readonly path: string; call(client: Client): Promise<unknown> }[] = [
   {

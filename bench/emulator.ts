@@ -2,14 +2,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { Agent, createServer, request } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { createEmulator, type Emulator } from "../src/emulator/index.ts";
 import { silentLogger } from "../src/internal/logger.ts";
-import { type Group, grouped, type Limit, median, type Row, row } from "./rows.ts";
+import { listenOnLoopback } from "../test/support/loopback.ts";
+import { median } from "../test/support/statistics.ts";
+import { type Group, grouped, type Limit, type Row, row } from "./rows.ts";
 
 const READY: Limit = { name: "emulator: command ready", target: 1_000, bound: "at most", unit: "ms" };
 const SENDS: Limit = { name: "emulator: sends over HTTP", target: 2_000, bound: "at least", unit: "sends/s" };
@@ -78,9 +79,7 @@ async function advance(): Promise<Row> {
   const server = createServer((incoming, response) =>
     incoming.resume().on("end", () => response.writeHead(status).end()),
   );
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const deliveryUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const deliveryUrl = `http://127.0.0.1:${await listenOnLoopback(server)}/`;
   const emulator = await createEmulator({ port: null, lifecycle: "manual", deliveryUrl, logger: silentLogger });
   await sendAll(emulator, 10_000);
   await emulator.clock.idle();

@@ -1,6 +1,7 @@
 /** What accepting and handling in one process reaches, with a handler that commits an effect, and how long an event waits for it. */
+import { median } from "../test/support/statistics.ts";
 import { type Run, takeTurns } from "./http.ts";
-import { type Group, grouped, type Limit, median, type Row, row } from "./rows.ts";
+import { type Group, grouped, type Limit, type Row, row } from "./rows.ts";
 import type { Framework } from "./server.ts";
 
 /** Whole lifecycles, so that a lane is found again. */

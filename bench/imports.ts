@@ -2,7 +2,8 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Group, type Limit, median, row } from "./rows.ts";
+import { median } from "../test/support/statistics.ts";
+import { type Group, type Limit, row } from "./rows.ts";
 
 const LIMIT: Limit = { name: "import of oncehook and oncehook/express", target: 60, bound: "at most", unit: "ms" };
 const ENTRIES = ["oncehook", "oncehook/express"];

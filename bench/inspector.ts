@@ -10,11 +10,12 @@ import {
   WATCH,
   type Watched,
 } from "../test/inspector/browser/support/in-page.ts";
+import { median } from "../test/support/statistics.ts";
 import { type Child, startChild } from "./child.ts";
 import { bodyOf, nextMessageId, SECRET } from "./deliveries.ts";
 import type { InspectedMode, InspectedQuestion } from "./inspector-server.ts";
 import type { LoadResult } from "./load.ts";
-import { type Group, grouped, type LeftOut, type Limit, median, type Row, ratioOf, row } from "./rows.ts";
+import { type Group, grouped, type LeftOut, type Limit, type Row, ratioOf, row } from "./rows.ts";
 import { view } from "./viewer.ts";
 
 const MESSAGES = 333_300;

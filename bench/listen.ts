@@ -3,11 +3,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { median } from "../test/support/statistics.ts";
 import { startChild } from "./child.ts";
 import { SECRET } from "./deliveries.ts";
 import { inDirectory } from "./http.ts";
 import type { LoadResult } from "./load.ts";
-import { type Group, grouped, type Limit, median, ratioOf, row } from "./rows.ts";
+import { type Group, grouped, type Limit, ratioOf, row } from "./rows.ts";
 
 const LIMIT: Limit = { name: "oncehook listen / the Fastify example", target: 0.9, bound: "at least" };
 const ROUNDS = 6;

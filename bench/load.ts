@@ -3,6 +3,7 @@
  * Plain sockets and ready-made bytes, because on two cores a client that costs as much as the server halves every figure.
  */
 import { connect, type Socket } from "node:net";
+import { p99 } from "../test/support/statistics.ts";
 import { answerParent } from "./child.ts";
 import { requests } from "./deliveries.ts";
 
@@ -46,7 +47,7 @@ async function send({ sendTo, count = made.length, perSecond }: LoadSending): Pr
   await Promise.all(sockets.map((socket) => inTurn(socket, { take, isDue, waits })));
   const seconds = (performance.now() - start) / 1000;
   for (const socket of sockets) socket.destroy();
-  return { perSecond: count / seconds, p99Ms: waits.sort()[Math.floor(count * 0.99)] ?? 0 };
+  return { perSecond: count / seconds, p99Ms: p99(waits) };
 }
 
 function open(port: number): Promise<Socket> {

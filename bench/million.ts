@@ -1,8 +1,9 @@
 /** Whether an inbox with a million events and 200,000 waiting messages is slower than an empty one. */
 import { join } from "node:path";
+import { median } from "../test/support/statistics.ts";
 import { fillInbox } from "./filled.ts";
 import { inDirectory, takeTurns } from "./http.ts";
-import { type Group, grouped, type Limit, median, type Point, type Row, ratioOf, row } from "./rows.ts";
+import { type Group, grouped, type Limit, type Point, type Row, ratioOf, row } from "./rows.ts";
 import { MESSAGES, openStore, turnOf } from "./store.ts";
 
 /** Handled events, and a fifth as many messages that wait; the charts also show the tenth. */

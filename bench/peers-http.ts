@@ -1,7 +1,8 @@
 /** A durable accept on Fastify beside what others make of the same route: job queues, an insert per request, a store in memory. */
+import { median } from "../test/support/statistics.ts";
 import { inDirectory, type Run, takeTurns } from "./http.ts";
 import { checkStored, type KeptSide, type Places, servedOf, startPlaces } from "./kept-sides.ts";
-import { type Group, grouped, type LeftOut, type Limit, median, type Row, ratioOf, row } from "./rows.ts";
+import { type Group, grouped, type LeftOut, type Limit, type Row, ratioOf, row } from "./rows.ts";
 import { SIDES } from "./sides.ts";
 
 /** As many in one order as in the other. */

@@ -1,4 +1,5 @@
 /** What a benchmark finds: rows that say a figure, its limit and whether it holds. */
+import { median } from "../test/support/statistics.ts";
 import type { Side } from "./sides.ts";
 
 /** One comparison. `ratio` is the figure itself where nothing is compared, such as events a second. */
@@ -51,13 +52,6 @@ const HOLDS: Readonly<Record<Row["bound"], (figure: number, target: number) => b
   "at least": (figure, target) => figure >= target,
   "within 2 % of": (figure, target) => Math.abs(figure - target) <= 0.02 * target,
 };
-
-export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = Math.floor(sorted.length / 2);
-  const upper = sorted[middle] ?? Number.NaN;
-  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
-}
 
 /** The median of what each round says: a moment in which the machine was busy spoils one round, not the ratio. */
 export function ratioOf(numerators: readonly number[], denominators: readonly number[]): number {

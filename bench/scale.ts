@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import type { InboxStore } from "../src/inbox/store.ts";
 import { type PostgresServer, startPostgres } from "../test/postgres/server.ts";
+import { median } from "../test/support/statistics.ts";
 import { startChild } from "./child.ts";
 import { inDirectory } from "./http.ts";
 import { processorOf, processorOfAll } from "./processor.ts";
-import { type Group, grouped, type Limit, median, type Row, ratioOf, row } from "./rows.ts";
+import { type Group, grouped, type Limit, type Row, ratioOf, row } from "./rows.ts";
 import { BATCH, HANDLERS, type Progress, WAIT_MS, type Work, type WorkerQuestion } from "./scale-work.ts";
 import { MESSAGES, openPostgres, openStore, turnOf } from "./store.ts";
 

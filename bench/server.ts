@@ -1,6 +1,6 @@
 /** The server of a benchmark, a process of its own: `node server.js ROUTE FRAMEWORK INBOX`, a file or an address. */
 import { readFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import express from "express";
@@ -21,6 +21,8 @@ import {
 import { memoryStore } from "../src/stores/memory.ts";
 import { postgresStore } from "../src/stores/postgres.ts";
 import { type SqliteDatabase, sqliteStore } from "../src/stores/sqlite.ts";
+import { listenOnLoopback } from "../test/support/loopback.ts";
+import { p99 } from "../test/support/statistics.ts";
 import { answerParent } from "./child.ts";
 import { SECRET } from "./deliveries.ts";
 import { exportedSpans, trace } from "./opentelemetry.ts";
@@ -106,7 +108,7 @@ answerParent<{ ask: ServerQuestion; count?: number }>(async ({ ask, count = 0 })
     case "spans":
       return exportedSpans();
     case "waits":
-      return waits.sort((a, b) => a - b)[Math.floor(waits.length * 0.99)] ?? Number.NaN;
+      return p99(waits);
     default:
       return ask satisfies never;
   }
@@ -190,18 +192,12 @@ function listenExpress(receiver: WebhookReceiver | null): Promise<number> {
       response.status(statusFor(request.headers, request.body)).json(OUTCOME);
     });
   }
-  return portOf(createServer(app));
+  return listenOnLoopback(createServer(app));
 }
 
 function listenNode(receiver: WebhookReceiver | null): Promise<number> {
   if (receiver === null) throw new Error(`The route ${route} is not served without a framework.`);
-  return portOf(createServer(nodeWebhook(receiver)));
-}
-
-function portOf(server: Server): Promise<number> {
-  return new Promise((resolve) => {
-    server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
-  });
+  return listenOnLoopback(createServer(nodeWebhook(receiver)));
 }
 
 async function listenFastify(receiver: WebhookReceiver | null): Promise<number> {

@@ -1,6 +1,7 @@
 /** What telemetry costs: with nobody listening, and with OpenTelemetry, which makes a span for each event that is handled. */
+import { median } from "../test/support/statistics.ts";
 import { takeTurns } from "./http.ts";
-import { type Group, grouped, type Limit, median, ratioOf, row } from "./rows.ts";
+import { type Group, grouped, type Limit, ratioOf, row } from "./rows.ts";
 import type { Route } from "./server.ts";
 
 const ROUTES = ["unwatched", "accept", "watched", "handle", "traced"] as const satisfies readonly Route[];

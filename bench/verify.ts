@@ -1,8 +1,9 @@
 /** Verification in one thread: our function against a bare HMAC and against the libraries of other services. */
 import { parseEvent, signPayload, verifySignature } from "../src/index.ts";
+import { median } from "../test/support/statistics.ts";
 import { bodyOf, nextMessageId, SECRET } from "./deliveries.ts";
 import { loadPeers, type Peer, type Peers } from "./peers.ts";
-import { type Group, grouped, type Limit, median, type Row, ratioOf, row } from "./rows.ts";
+import { type Group, grouped, type Limit, type Row, ratioOf, row } from "./rows.ts";
 
 const ROUNDS = 15;
 /** Calls in one measurement, each with a body of its own. */

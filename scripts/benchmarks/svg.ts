@@ -75,7 +75,7 @@ export function ticks(greatest: number, count: number): readonly number[] {
   return Array.from({ length: Math.ceil(greatest / step) + 1 }, (_, index) => Number((index * step).toPrecision(12)));
 }
 
-/** `12,345` */
+/** `12,345`, and `3.2` with its first decimal. */
 export function grouped(value: number): string {
   return value.toLocaleString("en-GB", { maximumFractionDigits: 1 });
 }
