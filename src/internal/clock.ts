@@ -31,6 +31,16 @@ export const systemClock: Clock = {
   },
 };
 
+/** Settles as `work` does, and resolves after `ms` on `clock` in any case; until then the process stays. */
+export async function atMost(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
+  const over = new AbortController();
+  try {
+    await Promise.race([work, sleep(clock, ms, over.signal)]);
+  } finally {
+    over.abort();
+  }
+}
+
 /** A number in [0, 1), as `Math.random` gives. */
 export type Random = () => number;
 

@@ -9,3 +9,8 @@ export const WEBHOOK_KIND_RULE = 'must be "inbound" or "delivery"';
 export function isWebhookKind(value: unknown): value is WebhookKind {
   return value === "inbound" || value === "delivery";
 }
+
+/** Receivers use the secrets of both kinds as one keyring, so what concerns a kind often needs a look at the other. */
+export function otherKind(kind: WebhookKind): WebhookKind {
+  return kind === "inbound" ? "delivery" : "inbound";
+}

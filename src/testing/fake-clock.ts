@@ -47,7 +47,7 @@ export function createFakeClock(start = 1_760_000_000_000): FakeClock {
     now: () => wall,
     monotonic: () => monotonic,
     setTimeout(callback, ms) {
-      const timer = { dueAt: monotonic + Math.max(0, ms), callback };
+      const timer = { dueAt: dueAfter(monotonic, ms), callback };
       timers.add(timer);
       // A test moves the clock, so no process waits for it.
       return { cancel: () => void timers.delete(timer), keepAlive: () => {} };
@@ -68,6 +68,12 @@ export function createFakeClock(start = 1_760_000_000_000): FakeClock {
       wall = epochMs;
     },
   };
+}
+
+/** A rest so short that adding it changes nothing takes a millisecond, as in Node: time would stand still for who waits again. */
+function dueAfter(now: number, ms: number): number {
+  const dueAt = now + Math.max(0, ms);
+  return ms > 0 && dueAt === now ? now + 1 : dueAt;
 }
 
 /** The timer due first, and of those the one set first; null when none is due by `end`. */

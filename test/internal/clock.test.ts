@@ -1,8 +1,9 @@
 /** The real clock, and waits on a fake one. */
 import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
-import { sleep, systemClock, systemRandom } from "../../src/internal/clock.ts";
+import { atMost, sleep, systemClock, systemRandom } from "../../src/internal/clock.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { watchedTimers } from "../support/watched-timers.ts";
 
 describe("systemClock", () => {
   it("tells epoch milliseconds and a time that only grows", () => {
@@ -82,5 +83,26 @@ describe("systemRandom()", () => {
       const number = systemRandom();
       expect(number >= 0 && number < 1).toBe(true);
     }
+  });
+});
+
+describe("atMost()", () => {
+  it("settles as the work does, and leaves no timer", async () => {
+    const { clock, running } = watchedTimers(createFakeClock());
+    await atMost(clock, 1_000, Promise.resolve());
+    await expect(atMost(clock, 1_000, Promise.reject(new Error("down")))).rejects.toThrow("down");
+    expect(running()).toBe(0);
+  });
+
+  it("resolves after its time without the work", async () => {
+    const clock = createFakeClock();
+    let isOver = false;
+    const over = atMost(clock, 1_000, new Promise(() => {})).then(() => {
+      isOver = true;
+    });
+    await clock.advance(999);
+    expect(isOver).toBe(false);
+    await clock.advance(1);
+    await over;
   });
 });

@@ -69,21 +69,29 @@ describe("the codes of errors", () => {
     expect(error.code === "TEAPOT").toBe(true);
   });
 
-  it.each([
-    new KeyringError(""),
-    new LeaseLost(),
-    new RetryAfter(1),
-    new PermanentError(""),
-    new DeadLettered(""),
-    new SetupError("closed", ""),
-    new StoreError("closed", ""),
-    new RotationError("not_rotated", ""),
-    new ConnectionError("", facts),
-    new ResponseValidationError([], facts),
-    new InvalidArgumentError("whoami", []),
-    new RecipientsRejectedError({ accepted: 0, rejected: 1 }, facts),
-  ])("are there at run time too: $name", ({ code }) => {
-    expect(code).toMatch(/^[a-z]+(_[a-z]+)*$/);
+  it.each<() => OncehookError>([
+    () => new KeyringError(""),
+    () => new LeaseLost(),
+    () => new RetryAfter(1),
+    () => new PermanentError(""),
+    () => new DeadLettered(""),
+    () => new SetupError("closed", ""),
+    () => new StoreError("closed", ""),
+    () => new RotationError("not_rotated", ""),
+    () => new ConnectionError("", facts),
+    () => new ResponseValidationError([], facts),
+    () => new InvalidArgumentError("whoami", []),
+    () => new RecipientsRejectedError({ accepted: 0, rejected: 1 }, facts),
+  ])("are there at run time too: %s", (make) => {
+    expect(make().code).toMatch(/^[a-z]+(_[a-z]+)*$/);
+  });
+});
+
+describe("the cause of an error", () => {
+  it("is kept, and not there at all without one", () => {
+    const cause = new Error("the disk");
+    expect(new StoreError("closed", "", { cause })).toMatchObject({ cause });
+    expect(new StoreError("closed", "")).not.toHaveProperty("cause");
   });
 });
 

@@ -1,5 +1,5 @@
 /** Which SQLite driver is loaded, and what is said where none works. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { installedVersion, loadBetterSqlite3, refuseIncompatible } from "../../src/internal/better-sqlite3.ts";
 import { chooseDriver, loadDriver } from "../../src/internal/load-sqlite.ts";
 import { nodeSqliteDriver } from "../../src/internal/node-sqlite.ts";
@@ -36,6 +36,18 @@ describe("refuseIncompatible()", () => {
 describe("loadBetterSqlite3()", () => {
   it("looks at the version before it loads anything", async () => {
     await expect(loadBetterSqlite3("11.0.0")).rejects.toMatchObject({ code: "incompatible_peer" });
+  });
+
+  it("says how one that does not load is built again", async () => {
+    vi.doMock("better-sqlite3", () => {
+      throw new Error("It was compiled against a different Node.js version.");
+    });
+    onTestFinished(() => vi.doUnmock("better-sqlite3"));
+    await expect(loadBetterSqlite3("12.0.0")).rejects.toMatchObject({
+      code: "incompatible_peer",
+      message: 'better-sqlite3 is installed but does not load: run "npm rebuild better-sqlite3".',
+      cause: expect.any(Error),
+    });
   });
 
   it("loads the one that is installed", async () => {

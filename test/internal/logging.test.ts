@@ -66,9 +66,11 @@ describe("stderrLogger", () => {
     stderrLogger.warn({ code: "x" }, "a\nb");
     stderrLogger.child?.({ eventId: 7 }).child?.({ more: 1 }).error({ code: "y" }, "\u001b[31mred\u009b\u2028");
     stderrLogger.child?.({}).info({}, "no");
+    stderrLogger.child?.({ eventId: 8 }).warn({}, "of a child");
     expect(written).toEqual([
       '{"level":"warn","name":"oncehook","message":"a\\nb","code":"x"}\n',
       '{"level":"error","name":"oncehook","message":"\\u001b[31mred\\u009b\\u2028","eventId":7,"more":1,"code":"y"}\n',
+      '{"level":"warn","name":"oncehook","message":"of a child","eventId":8}\n',
     ]);
   });
 });

@@ -59,7 +59,7 @@ describe("a connection", () => {
 
 describe("an error of SQLite", () => {
   /** What a caller of `exec` gets when SQLite throws this. */
-  function thrownFor(cause: Error): unknown {
+  function thrownFor(cause: unknown): unknown {
     const { DatabaseSync } = nodeSqliteStandIn({ tellsTransactions: true });
     class Failing extends DatabaseSync {
       override exec(): void {
@@ -89,8 +89,11 @@ describe("an error of SQLite", () => {
     expect(cause.code).toBe(code);
   });
 
-  it("is left as it is when it is of another kind", () => {
-    const cause = new TypeError("The database is not open");
+  it.each([
+    new TypeError("The database is not open"),
+    Object.assign(new Error("a number that is none"), { errcode: "13" }),
+    { errcode: 13 },
+  ])("is left as it is when it is of another kind (%#)", (cause) => {
     expect(thrownFor(cause)).toBe(cause);
     expect(cause).not.toHaveProperty("code");
   });

@@ -31,7 +31,8 @@ describe("refuseUnknownOptions()", () => {
   });
 
   it.each([null, undefined, 5, "text", [], ["a"]])("refuses %j as options", (value) => {
-    expect(thrownBy(() => refuseUnknownOptions("make", value, ["a"])).message).toBe("make takes an options object.");
+    const error = thrownBy(() => refuseUnknownOptions("make", value, ["a"]));
+    expect(error).toMatchObject({ code: "invalid_option", message: "make takes an options object." });
   });
 
   it("names the likely option, whatever the case", () => {
@@ -50,6 +51,10 @@ describe("suggestion()", () => {
     ["", "Known: secrets, store."],
   ])("for %j says %s", (word, said) => {
     expect(suggestion(word, ["secrets", "store"])).toBe(said);
+  });
+
+  it("bears more mistakes in a longer word", () => {
+    expect(suggestion("handleTimeMs", ["handlerTimeoutMs"])).toBe('Did you mean "handlerTimeoutMs"?');
   });
 
   it("takes the closest of several", () => {
@@ -84,7 +89,10 @@ describe("numberOption()", () => {
 
   it("takes fractions where they are allowed", () => {
     expect(numberOption("n", 1.5, 3, { ...bounds, integer: false })).toBe(1.5);
-    expect(thrownBy(() => numberOption("n", 0.5, 3, { ...bounds, integer: false })).message).toContain("a number from");
+    for (const wrong of [0.5, "5"]) {
+      const error = thrownBy(() => numberOption("n", wrong, 3, { ...bounds, integer: false }));
+      expect(error.message).toContain("a number from");
+    }
   });
 });
 

@@ -41,6 +41,21 @@ describe("createFakeClock()", () => {
     expect(woken).toEqual([10, 20, 30]);
   });
 
+  it("lets a millisecond pass for a rest that is too short to move the time on", async () => {
+    const clock = createFakeClock();
+    await clock.advance(32_915.123);
+    const waits = [0, 1e-12, 1e-12, 0.5, -5];
+    const fired: number[] = [];
+    const next = () => {
+      fired.push(clock.monotonic() - 32_915.123);
+      const wait = waits.shift();
+      if (wait !== undefined) clock.setTimeout(next, wait);
+    };
+    next();
+    await clock.advance(10);
+    expect(fired.map((ms) => ms.toFixed(1))).toEqual(["0.0", "0.0", "1.0", "2.0", "2.5", "2.5"]);
+  });
+
   it("does not fire a cancelled timer", async () => {
     const clock = createFakeClock();
     let fired = false;
