@@ -32,7 +32,7 @@ export function backoffMs(attempt: number, random: Random): number {
   return Math.round(wait / 2 + (random() * wait) / 2);
 }
 
-/** Bounds a wait that a user's function or a `RetryAfter` gave. */
+/** Bounds a wait that a user's function gave. */
 export function boundedWait(name: string, ms: unknown): number {
   if (typeof ms === "number" && ms >= 0 && ms <= LONGEST_WAIT_MS) return Math.round(ms);
   throw invalidOption(name, `must give 0 to ${LONGEST_WAIT_MS} ms (24 h)`, ms);

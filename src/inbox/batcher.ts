@@ -4,7 +4,7 @@
  */
 import { StoreError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
-import { type Clock, sleep, type Timer } from "../internal/clock.ts";
+import { atMost, type Clock, type Timer } from "../internal/clock.ts";
 import {
   answer,
   type Callback,
@@ -100,11 +100,11 @@ export class Batcher<Tx> {
 
   /** Stores an event; `done` is called after the commit. */
   accept(event: NewEvent, parsed: WebhookEvent, done: Callback<Acceptance>): void {
-    this.#queue(this.#accepts, { event, parsed, done });
+    this.#enqueue(this.#accepts, { event, parsed, done });
   }
 
   quarantine(quarantine: NewQuarantine, done: Callback<QuarantineAnswer>): void {
-    this.#queue(this.#quarantines, { quarantine, done });
+    this.#enqueue(this.#quarantines, { quarantine, done });
   }
 
   /**
@@ -140,9 +140,7 @@ export class Batcher<Tx> {
    */
   async close(): Promise<void> {
     this.#repeats.writeNow();
-    const written = new AbortController();
-    await Promise.race([this.idle(), sleep(this.#clock, CLOSE_MS, written.signal)]);
-    written.abort();
+    await atMost(this.#clock, CLOSE_MS, this.idle());
     this.#closed = true;
     this.#repeats.stop();
     this.#retryTimer?.cancel();
@@ -156,7 +154,7 @@ export class Batcher<Tx> {
     return this.#turning || this.#acceptingBeside;
   }
 
-  #queue<Item extends { readonly done: Callback<never> }>(queue: Item[], item: Item): void {
+  #enqueue<Item extends { readonly done: Callback<never> }>(queue: Item[], item: Item): void {
     const isFull = this.#accepts.length + this.#quarantines.length >= this.#options.maxQueued;
     if (this.#closed || isFull) return item.done(this.#closed ? closed() : overloaded(), null);
     queue.push(item);

@@ -1,5 +1,6 @@
 /** Reads an inbox page by page, and tells whether two hold the same. */
 import { createHash, type Hash, hash } from "node:crypto";
+import { SetupError } from "../errors.ts";
 import type { AuditRecord, EventState, QuarantineRecord } from "./record.ts";
 import type { InboxStore, TransferredEvent, TransferredLane } from "./store.ts";
 
@@ -37,17 +38,28 @@ export async function* lanePages(store: CopyStore, after: number): AsyncGenerato
 }
 
 export async function* quarantinePages(store: CopyStore): AsyncGenerator<readonly QuarantineRecord[]> {
-  for (let after: number | null | undefined; after !== null; ) {
-    const limit = QUARANTINED_PER_PAGE;
-    const page = await store.findQuarantined(after === undefined ? { limit } : { limit, after });
+  const limit = QUARANTINED_PER_PAGE;
+  let page = await store.findQuarantined({ limit });
+  yield page.items;
+  while (page.next !== null) {
+    page = await store.findQuarantined({ limit, after: page.next });
     yield page.items;
-    after = page.next;
   }
 }
 
-/** In ascending order. */
+/**
+ * In ascending order.
+ *
+ * @throws SetupError `copy_refused` when there are too many to be read at once: the oldest would be lost
+ */
 export async function auditRows(store: CopyStore): Promise<readonly AuditRecord[]> {
-  return (await store.audit(MOST_AUDIT_ROWS)).toReversed();
+  const rows = await store.audit(MOST_AUDIT_ROWS + 1);
+  if (rows.length > MOST_AUDIT_ROWS) throw refused("Its audit has more rows than the 1,000,000 that are copied", store);
+  return rows.toReversed();
+}
+
+export function refused(why: string, { location }: CopyStore): SetupError {
+  return new SetupError("copy_refused", `${why}: ${location}. Nothing was lost; see docs/moving-to-postgres.md.`);
 }
 
 /** Counts what an inbox holds, and takes a digest of it that does not depend on the store. */

@@ -1,5 +1,5 @@
 /** Moves an inbox from one store to another, such as from a SQLite file to Postgres. */
-import { SetupError, StoreError } from "../errors.ts";
+import { StoreError } from "../errors.ts";
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { silentLogger } from "../internal/logger.ts";
 import { refuseUnknownOptions } from "../internal/options.ts";
@@ -11,6 +11,7 @@ import {
   type InboxContent,
   lanePages,
   quarantinePages,
+  refused,
 } from "./copy-content.ts";
 import type { ImportAnswer, ImportPage } from "./store.ts";
 
@@ -54,8 +55,8 @@ const OPTIONS = ["from", "to", "onProgress", "signal"];
  * Stop every receiver first, and start them with the new store once this has resolved. Until then the target refuses to open
  * (`copy_unfinished`).
  *
- * @throws SetupError `copy_refused` when a receiver still works on either, or the target holds something else;
- *   `no_inbox`, `wrong_receiver_name`; whatever opening throws
+ * @throws SetupError `copy_refused` when a receiver still works on either, the target holds something else, or the audit has more
+ *   than 1,000,000 rows; `no_inbox`, `wrong_receiver_name`; whatever opening throws
  * @throws StoreError `copy_differs` when the two are not the same at the end
  *
  * @example
@@ -97,12 +98,15 @@ export async function copyOpen(options: CopyOptions, clock: Clock): Promise<Copy
   const { content, lanesBefore } = await compare(options, start.lastLane);
   const { counters, newestSignedAt, serviceResigns } = await from.stats();
   if (!sameNumbers(counters, before.counters)) throw refused("A receiver worked on it during the copy", from);
-  if (!start.finished) await importInto(options, { totals: { counters, newestSignedAt, serviceResigns } });
+  // Of an import that has ended a store takes nothing more.
+  await importInto(options, { totals: { counters, newestSignedAt, serviceResigns } });
   return { ...content, lanesBefore };
 }
 
 async function copyContent(options: CopyOptions, after: number): Promise<void> {
   const report = reporter(options, "copy");
+  // First: what is refused for its audit is refused before the lanes have taken their time.
+  await importInto(options, { audit: await auditRows(options.from) });
   for await (const lanes of lanePages(options.from, after)) {
     await importInto(options, { lanes });
     report(lanes);
@@ -111,7 +115,6 @@ async function copyContent(options: CopyOptions, after: number): Promise<void> {
     await importInto(options, { quarantined });
     report([]);
   }
-  await importInto(options, { audit: await auditRows(options.from) });
 }
 
 async function importInto({ from, to }: CopyOptions, part: Partial<ImportPage>): Promise<Taken> {
@@ -169,10 +172,6 @@ async function refuseWorking(store: CopyStore, clock: Clock): Promise<void> {
 function sameNumbers(a: object, b: object): boolean {
   const others = new Map<string, unknown>(Object.entries(b));
   return Object.entries(a).every(([name, count]) => others.get(name) === count);
-}
-
-function refused(why: string, { location }: CopyStore): SetupError {
-  return new SetupError("copy_refused", `${why}: ${location}. Nothing was lost; see docs/moving-to-postgres.md.`);
 }
 
 function differs({ from, to }: CopyOptions, source: InboxContent, target: InboxContent): StoreError {

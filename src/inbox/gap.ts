@@ -58,6 +58,22 @@ export function arm<C extends Candidate>(lane: LanePosition, head: C | null, lat
   return { status: "gap", head, dueAt, gapSince };
 }
 
+/**
+ * Since when a gap is waited for once the event with the id `gone` is: the lowest one in its turn waits for it, and the next has waited
+ * since it came at most (I6).
+ *
+ * @param inTurn - the pending events that are neither late nor forced, by (sequence, id); the first two are enough
+ */
+export function gapSinceWithout(
+  gone: number,
+  gapSince: number | null,
+  inTurn: readonly { readonly id: number; readonly acceptedAt: number }[],
+): number | null {
+  const [waiting, next] = inTurn;
+  if (gapSince === null || waiting?.id !== gone) return gapSince;
+  return next === undefined ? null : Math.max(gapSince, next.acceptedAt);
+}
+
 /** The sequence a lane waits for; null when any will do. */
 export function expectedSequence(lane: Pick<LanePosition, "cursor" | "firstSequence">): number | null {
   if (lane.cursor !== null) return lane.cursor + 1;

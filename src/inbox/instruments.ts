@@ -107,7 +107,6 @@ export class Observation<Report> {
 
   /** What `work` returns or throws. It is done once, whatever the observers do. */
   run<T>(work: () => T): T {
-    if (this.#observers.every(({ run }) => run === undefined)) return work();
     const done: { ended?: { value: T } | { thrown: unknown } } = {};
     const once = () => {
       done.ended ??= endOf(work);

@@ -125,9 +125,11 @@ interface Call<Tx> {
 /** Calls the handlers up to the first that returns a promise; null when none does, else what is left of them. */
 function callHandlers<Tx>(call: Call<Tx>): Promise<void> | null {
   const { handlers, event, context } = call;
-  for (let index = 0; index < handlers.length; index++) {
-    const returned = handlers[index]?.(event, context);
-    if (isPromise(returned)) return callInOrder(call, returned, index + 1);
+  let called = 0;
+  for (const handler of handlers) {
+    const returned = handler(event, context);
+    called++;
+    if (isPromise(returned)) return callInOrder(call, returned, called);
   }
   return null;
 }

@@ -45,6 +45,8 @@ export function settleFor<Tx>(
   if (verdict.permanent) return { kind: "dead", lease, failure, onDead };
   if (attempt.probeDelayMs !== null) return { kind: "release", lease, delayMs: attempt.probeDelayMs };
   if (attempt.number >= maxAttempts) return { kind: "dead", lease, failure, onDead };
-  const delayMs = verdict.error instanceof RetryAfter ? verdict.error.ms : backoffMs(attempt.number, random);
+  const { error } = verdict;
+  // Bounded where it was made; a store may hold no fraction of a millisecond.
+  const delayMs = error instanceof RetryAfter ? Math.round(error.ms) : backoffMs(attempt.number, random);
   return { kind: "retry", lease, failure, delayMs };
 }

@@ -238,7 +238,7 @@ export type SettleResult =
   | { readonly status: "lost" }
   /** An effect threw: nothing of this settle happened and the lease is still held. */
   | { readonly status: "effect_failed"; readonly error: unknown }
-  /** Its effects still run, or an outage interrupted them: the core asks again with the same settle. Only of those with effects. */
+  /** Its effects still run, cannot begin yet, or met an outage: the core asks again with the same settle. Only with effects. */
   | { readonly status: "unfinished" };
 
 export type Acceptance =

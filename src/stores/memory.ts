@@ -71,7 +71,9 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
         const result = act(moment, request);
         if (!result.ok) return result;
         const detail = auditDetail(request, result.count);
-        state.audit.push({ id: state.audit.length + 1, at: moment.now, by, act: request.kind, detail });
+        // Rows taken from another inbox keep their ids, which may have holes.
+        const id = (state.audit.at(-1)?.id ?? 0) + 1;
+        state.audit.push({ id, at: moment.now, by, act: request.kind, detail });
         return result;
       }),
     audit: (limit) => inMoment(() => state.audit.slice(-limit).reverse()),

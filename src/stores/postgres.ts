@@ -88,13 +88,15 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
     find: (query) => reading((inbox) => inbox.read((session) => find(session, query))),
     findLanes: (query) => reading((inbox) => inbox.read((session) => findLanes(session, query))),
     findQuarantined: (query) => reading((inbox) => inbox.read((session) => findQuarantined(session, query))),
-    lane: (ref) => reading((inbox) => inbox.transaction((session) => readLane(session, inbox.names, ref))),
+    lane: (ref) => reading((inbox) => inbox.transaction((session) => readLane(session, inbox.names.on(session), ref))),
     act: (request, by) => reading((inbox) => act(inbox, request, by)),
     audit: (limit) => reading((inbox) => inbox.read((session) => readAudit(session, limit))),
     stats: () => reading((inbox) => inbox.read(readStats)),
     prune: (policy) => reading((inbox) => prune(inbox, policy)),
     export: (after, limit) =>
-      reading((inbox) => inbox.transaction((session) => exportLanes(session, inbox.names, { after, limit }))),
+      reading((inbox) =>
+        inbox.transaction((session) => exportLanes(session, inbox.names.on(session), { after, limit })),
+      ),
     import: (page) => reading((inbox) => importPage(inbox, page)),
     heartbeat: (heartbeat) =>
       reading((inbox) =>

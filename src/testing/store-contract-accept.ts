@@ -84,7 +84,8 @@ export const acceptCases: readonly ContractCase[] = [
     name: "keeps sequences from -(2^53 - 1) to 2^53 - 1",
     async run(bench) {
       const all = [Number.MIN_SAFE_INTEGER, -1, 0, 1, Number.MAX_SAFE_INTEGER];
-      await bench.accept(...all.map((sequence) => bench.of(`m${sequence}`, sequence, { gapWaitMs: 0 })));
+      const { accepted } = await bench.accept(...all.map((one) => bench.of(`m${one}`, one, { gapWaitMs: 0 })));
+      bench.expect(accepted.map(({ outcome }) => outcome)).toEqual(all.map(() => "accepted"));
       bench.expect((await bench.claim()).map((lease) => lease.sequence)).toEqual(all);
       bench.expect((await bench.lane(`m${Number.MAX_SAFE_INTEGER}`)).cursor).toBe(Number.MAX_SAFE_INTEGER);
     },

@@ -242,7 +242,7 @@ export const copyCases: readonly ContractCase[] = [
     async run(bench) {
       const raw = bytes(`{"big":"${"é😀\\u0000".repeat(20_000)}"}`);
       await bench.accept(bench.of("a", 1, { raw }), bench.of("b", 1, { note: "one" }));
-      await bench.accept(bench.of("b", 1, { note: "two" }));
+      await bench.accept(bench.of("a", 1, { raw }), bench.of("b", 1, { note: "two" }));
       await bench.act({ kind: "erase", subject: { messageId: "b" } });
       await bench.accept(bench.of("c", 1, { note: "one" }), bench.of("c", 1, { note: "two" }));
       const lanes = await bench.store.export(0, 100);

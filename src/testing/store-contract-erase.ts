@@ -41,6 +41,7 @@ export const eraseCases: readonly ContractCase[] = [
       bench.expect(after).toMatchObject({ state: "done", raw: null, error: null, errorCode: "handler_failed" });
       bench.expect([after.id, hex(after.digest)]).toEqual([before.id, hex(before.digest)]);
       bench.expect(await bench.lane()).toMatchObject({ peer: null, externalReference: null, status: "idle" });
+      bench.expect((await bench.lane()).attempts).toMatchObject([{ errorCode: "handler_failed", error: "" }]);
       bench.expect((await shown(bench)).includes("5550001")).toBe(false);
       const { accepted } = await bench.accept(bench.event(1, { note: "yet another" }));
       bench.expect(accepted).toMatchObject([{ outcome: "duplicate", conflict: false }]);

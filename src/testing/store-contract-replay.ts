@@ -37,6 +37,16 @@ export const replayCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "tells of no order in a replay before anything was handed out (I4)",
+    async run(bench) {
+      await bench.accept(bench.event(-1));
+      await bench.act({ kind: "discard", event: (await bench.at(-1)).id });
+      bench.expect((await bench.lane()).cursor).toBe(null);
+      await replay(bench, -1);
+      bench.expect(await bench.claimOne()).toMatchObject({ sequence: -1, forced: true, outOfOrder: false });
+    },
+  },
+  {
     name: "replays a done event: flagged, attempts anew, the cursor left (I4, I8)",
     async run(bench) {
       const event = bench.event(1);

@@ -53,7 +53,9 @@ describe("Batcher.close()", () => {
     await closed;
     const later = Promise.allSettled([bench.accept("c"), quarantine(bench)]);
     for (const answer of [...(await queued), ...(await later)])
-      expect(answer).toMatchObject({ status: "rejected", reason: { code: "closed" } });
+      expect(answer).toMatchObject({
+        ...{ status: "rejected", reason: { code: "closed", message: expect.stringContaining("the service retries") } },
+      });
     gate.resolve();
     expect(await underWay).toMatchObject({ outcome: "accepted" });
     await rounds();

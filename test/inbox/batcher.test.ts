@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import type { Turn } from "../../src/inbox/store.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
 import { type Bench, deferred, openBench, outbound, quarantine, rounds } from "./bench.ts";
 
 /** How many events each turn accepted. */
@@ -160,6 +162,17 @@ describe("Batcher", () => {
     expect(await bench.states()).toEqual(["handled"]);
     expect(bench.endings).toEqual([[1, "put_back"]]);
     expect((await bench.events())[0]?.attempts).toBe(1);
+  });
+
+  it("takes a claim for lost whose settle the store leaves without an answer (I3)", async () => {
+    const inner = memoryStore({ volatile: true });
+    const step = async (turn: Turn<never>) => ({ ...(await inner.step(turn)), settled: [] });
+    const bench = await openBench({ store: { ...inner, step } });
+    const lease = { lane: 1, epoch: 1, event: 1 };
+    const settled = await new Promise((resolve) => {
+      bench.batcher.settle({ kind: "release", lease, delayMs: 0 }, resolve);
+    });
+    expect(settled).toEqual({ status: "lost" });
   });
 
   it("asks again for what is unfinished, every 50 ms, and holds up no delivery for it (I9)", async () => {

@@ -1,9 +1,12 @@
-/** What is told once the end of a claim is committed; what instruments hear of it is in test/telemetry/instrumentation.test.ts. */
+/** What is told once the end of a claim is committed; more that instruments hear is in test/telemetry/instrumentation.test.ts. */
 import { describe, expect, it } from "vitest";
 import { Conclusions } from "../../src/inbox/conclusions.ts";
+import { Instruments } from "../../src/inbox/instruments.ts";
 import type { EventRecord } from "../../src/inbox/record.ts";
 import { failed } from "../../src/inbox/runner.ts";
 import type { Lease } from "../../src/inbox/store.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
 
 const key = { apiClientId: "apc_7", tag: "outbound", messageId: "m" } as const;
 const lease = { lane: 1, epoch: 4, event: 3, key, sequence: 2, eventType: "message.sent", attempt: 5 } as Lease;
@@ -12,6 +15,7 @@ const thrown = new Error("no");
 const verdict = failed(thrown, null);
 const failure = { code: "Error", message: "no", durationMs: 1 };
 const dead = { lease, verdict, settle: { kind: "dead", lease, failure, onDead: "continue" }, durationMs: 1 } as const;
+const putBack = { lease, verdict, settle: { kind: "release", lease, delayMs: 0 }, durationMs: 1 } as const;
 
 function scene() {
   const told: unknown[] = [];
@@ -42,6 +46,19 @@ describe("Conclusions", () => {
       ["log", { eventId: 3, epoch: 4 }, "A lease was lost before its event was settled."],
       ["ended", 3, "put_back"],
     ]);
+  });
+
+  it.each([
+    ["lost, whatever it was to be", dead, "lost", { ending: "lost", errorCode: null }],
+    ["put back, with what was thrown", putBack, "settled", { ending: "put_back", errorCode: "Error" }],
+  ] as const)("tells whoever watches the attempt that it was %s", (_how, conclusion, status, report) => {
+    const { told, conclusions } = scene();
+    const instruments = new Instruments(silentLogger, createFakeClock());
+    instruments.add({ attempt: () => ({ ended: (heard) => void told.push(["watched", heard]) }) });
+    const own = { ...lease };
+    instruments.attempt(own);
+    conclusions.settled({ ...conclusion, lease: own }, { status });
+    expect(told[0]).toEqual(["watched", { ...report, durationMs: 1 }]);
   });
 
   it.each([

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { SetupError, StoreError } from "../../src/errors.ts";
 import { type CopyOptions, copyInbox, copyOpen } from "../../src/inbox/copy.ts";
 import type { CopyStore } from "../../src/inbox/copy-content.ts";
+import type { AuditRecord } from "../../src/inbox/record.ts";
 import type { InboxStore, OpenContext } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
@@ -122,6 +123,15 @@ describe("copyOpen()", () => {
     });
   });
 
+  it("refuses a source whose audit it would copy in part only, before it copies anything", async () => {
+    const row = { id: 1, at: 0, by: "maria", act: "erase", detail: "1 rows" };
+    const audit = async (limit: number) => Array<AuditRecord>(Math.min(limit, 1_000_001)).fill(row);
+    const [from, to] = [{ ...(await inboxWith("a")), audit }, await inboxWith()];
+    const message = `Its audit has more rows than the 1,000,000 that are copied: memory:. ${REFUSED}`;
+    expect(await failureOf(copyOpen({ from, to }, clock))).toMatchObject({ code: "copy_refused", message });
+    expect(await to.export(0, 1)).toEqual([]);
+  });
+
   it("refuses to end while the source is still worked on", async () => {
     const from = await inboxWith("a");
     let duplicates = 0;
@@ -167,6 +177,15 @@ describe("copyOpen()", () => {
       { phase: "compare", lanes: 2, events: 2 },
       { phase: "compare", lanes: 4, events: 4 },
     ]);
+  });
+
+  it("only compares once a copy has come to its end", async () => {
+    const stores = { from: await inboxWith("a"), to: await inboxWith() };
+    await copyOpen(stores, clock);
+    const told: unknown[] = [];
+    const again = await copyOpen({ ...stores, onProgress: ({ phase }) => void told.push(phase) }, clock);
+    expect(again).toMatchObject({ lanes: 1, lanesBefore: 1 });
+    expect(told).toEqual(["compare", "compare"]);
   });
 
   it("stops between two pages with the signal's reason, and goes on later", async () => {

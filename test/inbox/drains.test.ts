@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Bench, deferred, openBench, rounds } from "./bench.ts";
+import { takenAhead } from "./slow-handlers.ts";
 
 describe("Worker.drain()", () => {
   it("handles what is ready now and says that nothing is left", async () => {
@@ -77,6 +78,34 @@ describe("Worker.drain()", () => {
     await rounds();
     expect(ran).toBe(0);
     await bench.expectNothingLeaked();
+  });
+
+  it("asks for no turn when its budget ends and there is nothing to give back", async () => {
+    const slow = deferred();
+    const bench = await openBench({ register: (on) => on.onAny(() => slow.promise) });
+    await bench.accept("a");
+    const drained = bench.worker.drain({ budgetMs: 1_000 });
+    await rounds();
+    const turns = bench.recorder.turns.length;
+    await bench.clock.advance(1_000);
+    await rounds();
+    expect(bench.recorder.turns.length).toBe(turns);
+    slow.resolve();
+    expect(await drained).toEqual({ claimed: 1, complete: false });
+  });
+
+  it("takes nothing from a running worker when its budget ends", async () => {
+    const { bench, slow } = await takenAhead({ quick: 10, slow: 3 }, { worker: { concurrency: 1 } });
+    const drained = bench.worker.drain({ budgetMs: 1_000 });
+    await bench.clock.advance(1_000);
+    await rounds();
+    expect(bench.recorder.outstanding.size).toBe(3);
+    for (let round = 0; round < 3; round++) {
+      slow.endOne();
+      await rounds();
+    }
+    expect(await drained).toMatchObject({ complete: false });
+    expect(bench.endings.map(([, ending]) => ending)).toEqual(Array(13).fill("done"));
   });
 
   it("waits neither for gaps nor for backoffs", async () => {

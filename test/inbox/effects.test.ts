@@ -4,6 +4,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, describe, expect, it } from "vitest";
 import { LeaseLost, PermanentError } from "../../src/errors.ts";
+import { PROBE_MS } from "../../src/inbox/breaker.ts";
 import type { HandlerContext } from "../../src/inbox/context.ts";
 import type { HandlerRegistry } from "../../src/inbox/dispatch.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
@@ -184,6 +185,21 @@ describe("ctx.commit() with the worker", () => {
     await bench.worker.drain({});
     expect(notes()).toHaveLength(40);
     await bench.expectNothingLeaked();
+  });
+
+  it("goes on at once after a probe whose effect is committed (I9)", async () => {
+    let broken = true;
+    const { bench, notes } = await sqliteBench((on) =>
+      on.onAny((_, ctx) => ctx.commit(write(broken ? null : `${ctx.meta.eventId}`))),
+    );
+    bench.worker.start();
+    await bench.acceptMany(20);
+    await until(() => bench.worker.isTripped);
+    await bench.acceptMany(5, "waiting");
+    broken = false;
+    await bench.clock.advance(PROBE_MS);
+    await until(() => notes().length === 25);
+    expect(notes()).toHaveLength(25);
   });
 
   it("does not pause while some effects commit among many failures", async () => {

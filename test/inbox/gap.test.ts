@@ -5,6 +5,7 @@ import {
   arm,
   type Candidate,
   expectedSequence,
+  gapSinceWithout,
   isDue,
   LAST_RETRY_MS,
   type LanePosition,
@@ -165,6 +166,28 @@ describe("expectedSequence()", () => {
     expect(expectedSequence({ cursor: 0, firstSequence: 1 })).toBe(1);
     expect(expectedSequence({ cursor: null, firstSequence: 2 })).toBe(2);
     expect(expectedSequence({ cursor: null, firstSequence: "any" })).toBeNull();
+  });
+});
+
+describe("gapSinceWithout()", () => {
+  const waiting = (id: number, acceptedAt: number) => ({ id, acceptedAt });
+
+  it("goes on waiting when another event than the lowest one goes, or when none is in its turn (I6)", () => {
+    expect(gapSinceWithout(2, NOW, [waiting(1, NOW), waiting(2, NOW + 1)])).toBe(NOW);
+    expect(gapSinceWithout(2, NOW, [])).toBe(NOW);
+  });
+
+  it("waits from when the next event came, or from the start of the gap if that is later (I6)", () => {
+    expect(gapSinceWithout(1, NOW, [waiting(1, NOW), waiting(2, NOW + 1)])).toBe(NOW + 1);
+    expect(gapSinceWithout(1, NOW, [waiting(1, NOW), waiting(2, NOW - 1)])).toBe(NOW);
+  });
+
+  it("waits no more once the last event in its turn goes", () => {
+    expect(gapSinceWithout(1, NOW, [waiting(1, NOW)])).toBeNull();
+  });
+
+  it("begins no wait where there was none", () => {
+    expect(gapSinceWithout(1, null, [waiting(1, NOW), waiting(2, NOW)])).toBeNull();
   });
 });
 

@@ -22,6 +22,8 @@ describe("Worker.drive()", () => {
     expect(await bench.states()).toEqual(["handled", "pending"]);
     expect(bench.endings).toEqual([[1, "done"]]);
     expect(told.refused).toBe(0);
+    // The one that accepts, the one that claims and the one that settles.
+    expect(bench.recorder.turns).toHaveLength(3);
     await bench.expectNothingLeaked();
   });
 
@@ -124,6 +126,20 @@ describe("Worker.drive()", () => {
     await rounds(200);
     expect(await bench.states()).toEqual(Array(10).fill("handled"));
     await bench.expectNothingLeaked();
+  });
+
+  it("keeps what waits for a place while another turn claims nothing", async () => {
+    const gate = deferred();
+    const bench = await openBench({ register: (on) => on.onAny(() => gate.promise), worker: { concurrency: 1 } });
+    for (const acceptance of await bench.acceptMany(2)) drive(bench, acceptance);
+    await rounds();
+    expect(bench.recorder.outstanding.size).toBe(2);
+    await bench.accept("other");
+    await rounds();
+    expect(bench.recorder.outstanding.size).toBe(2);
+    gate.resolve();
+    await rounds();
+    expect(await bench.states()).toEqual(["handled", "handled", "pending"]);
   });
 
   it("does not keep a running worker from other lanes", async () => {

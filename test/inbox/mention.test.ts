@@ -18,6 +18,7 @@ describe("createMentionTest()", () => {
     ["a broken body with escapes", "+15550001", String.raw`{"to":"n\n\u002B15550001`],
     ["no JSON at all", "+15550001", "to=+15550001&from=0"],
     ["a later place", "msg_1", "msg_10 msg_1"],
+    ["a text with a backslash in no JSON at all", String.raw`a\nb`, String.raw`id=a\nb&to=0`],
   ])("finds %s", (_what, text, body) => {
     expect(names(text, body)).toBe(true);
   });

@@ -55,6 +55,8 @@ describe("the run of an event", () => {
     await bench.clock.advance(60_000);
     expect(calls).toEqual([]);
     expect(bench.dead).toMatchObject([{ code: "handler_timeout" }]);
+    const message = "A handler took longer than handlerTimeoutMs (1000 ms).";
+    expect(bench.failures).toMatchObject([{ error: { code: "handler_timeout", message } }]);
   });
 
   it("has one end, however late a handler returns (I3)", async () => {
@@ -131,6 +133,8 @@ describe("the run of an event", () => {
     await bench.worker.drain({});
     expect(await bench.states()).toEqual(["dead"]);
     expect(bench.dead).toMatchObject([{ attempts: 1, code: "permanent_failure" }]);
+    const error = "The stored body is no event to this version of oncehook, though it was one when it was accepted.";
+    expect((await bench.lane("a")).attempts).toMatchObject([{ error }]);
   });
 
   it("says that PermanentErrors of an async handler are final", async () => {

@@ -37,6 +37,13 @@ describe("settleFor()", () => {
     expect(settleFor(lease, later, { ...attempt, number: 3 }, policy)).toMatchObject({ kind: "dead" });
   });
 
+  it("waits whole milliseconds, which is all that a database may hold", () => {
+    expect(settleFor(lease, verdict(new RetryAfter(10.6)), attempt, policy)).toMatchObject({ delayMs: 11 });
+    expect(settleFor(lease, verdict(new RetryAfter(86_399_999.9)), attempt, policy)).toMatchObject({
+      delayMs: 86_400_000,
+    });
+  });
+
   it("gives a failed probe back with its attempt, even its last; a PermanentError is final all the same", () => {
     const probe = { ...attempt, number: 3, probeDelayMs: 5_000 };
     expect(settleFor(lease, verdict(new Error("x")), probe, policy)).toEqual({

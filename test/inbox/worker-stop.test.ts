@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import type { Timer } from "../../src/internal/clock.ts";
+import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
 import { deferred, openBench, rounds } from "./bench.ts";
 import { slowHandlers, takenAhead } from "./slow-handlers.ts";
 
@@ -102,6 +104,29 @@ describe("Worker.stop()", () => {
     expect(ran).toBe(0);
     expect((await bench.events()).map((event) => event.attempts)).toEqual([0, 0, 0]);
     await bench.expectNothingLeaked();
+  });
+
+  it("leaves no timer behind when what runs has ended in time", async () => {
+    const fake = createFakeClock();
+    const timers = new Set<Timer>();
+    const setTimeout: FakeClock["setTimeout"] = (callback, ms) => {
+      const timer = fake.setTimeout(callback, ms);
+      timers.add(timer);
+      const cancel = () => {
+        timers.delete(timer);
+        timer.cancel();
+      };
+      return { ...timer, cancel };
+    };
+    const slow = slowHandlers();
+    const bench = await openBench({ clock: { ...fake, setTimeout }, register: (on) => on.onAny(slow.handler) });
+    bench.worker.start();
+    await bench.accept("a");
+    await rounds();
+    const stop = bench.worker.stop(30_000);
+    slow.endAll();
+    await stop;
+    expect(timers.size).toBe(0);
   });
 
   it("is harmless without a start, and twice", async () => {

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import type { NewEvent } from "../../src/inbox/record.ts";
 import type { InboxStore, Lease, Settle, Turn } from "../../src/inbox/store.ts";
 import { copyInbox } from "../../src/index.ts";
@@ -19,6 +19,7 @@ import { postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { seededRandom } from "../../src/testing/index.ts";
 import { sha256 } from "../../src/testing/store-contract-bench.ts";
+import { newPool, newSchema, sql, urlOf } from "./place.ts";
 
 /** 20,000 take some 7 s on two idle cores: for a copy that was changed. */
 const EVENTS = Number(process.env.COPY_EVENTS ?? 4_000);
@@ -170,6 +171,38 @@ describe("copyInbox()", () => {
     expect((await to.stats()).counters.handled).toBe(before.counters.handled + seen.length);
     await to.close();
   }, 300_000);
+
+  it("takes a wait that ends in a fraction of a millisecond, as SQLite may hold it (I9)", async () => {
+    const source = await open(sqliteStore(join(directory, "fraction.db"), { minFreeBytes: 0 }));
+    const { leases } = await step(source, { accepts: [eventOf(1, 1)], limit: 1 });
+    const failure = { code: "handler_failed", message: "It failed.", durationMs: 1 };
+    await step(source, { settles: leases.map((lease) => ({ kind: "retry", lease, delayMs: 3_600_000.4, failure })) });
+    const [lane] = await source.export(0, 1);
+    await source.close();
+    const target = postgresStore(newPool(), { schema: newSchema(), listen: false });
+    expect(await copyInbox({ from: source, to: target })).toMatchObject({ lanes: 1, pending: 1 });
+    const to = await open(target);
+    expect(await to.lane(lane?.id ?? 0)).toMatchObject({ status: "backoff", readyAt: Math.round(lane?.readyAt ?? 0) });
+    await to.close();
+  });
+
+  it("says which rights it needs on another role's sequences, and goes on once they are granted", async () => {
+    const [role, there] = [`place_${process.pid}_copier`, newSchema()];
+    await (await open(postgresStore(url, { schema: there, listen: false }))).close();
+    await sql(`create role ${role} login password 'secret'; grant usage on schema ${there} to ${role};
+      grant all on all tables in schema ${there} to ${role}; grant usage on all sequences in schema ${there} to ${role}`);
+    onTestFinished(() => sql(`drop owned by ${role}; drop role ${role}`).then(() => {}));
+    const source = memoryStore({ volatile: true });
+    await step((await open(source)) as InboxStore<unknown>, { accepts: [eventOf(1, 1)] });
+    await source.close();
+    const to = postgresStore(urlOf({ user: role }), { schema: there, listen: false });
+    await expect(copyInbox({ from: source, to })).rejects.toMatchObject({
+      ...{ code: "store_unavailable", fields: { sqlState: "42501" } },
+      message: expect.stringContaining("copyInbox() needs SELECT and UPDATE on these too"),
+    });
+    await sql(`grant select, update on all sequences in schema ${there} to ${role}`);
+    expect(await copyInbox({ from: source, to })).toMatchObject({ lanes: 1, events: 1, lanesBefore: 1 });
+  });
 
   it("refuses a source that a receiver works on, and a target that holds something else", async () => {
     const source = await open(fromStore());

@@ -2,6 +2,7 @@
 import { inspect } from "node:util";
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { migrate } from "../../src/stores/postgres/migrate.ts";
 import { type PgClient, type PgPool, type PostgresStoreOptions, postgresStore } from "../../src/stores/postgres.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
 import { newPool, newSchema, sql, urlOf } from "./place.ts";
@@ -199,6 +200,19 @@ describe("opening", () => {
     const schema = newSchema();
     await Promise.all(Array.from({ length: 4 }, () => open(schema)));
     expect(await sql(`select value from ${schema}.meta where key = 'schema'`)).toHaveLength(1);
+  });
+
+  it("lets the server end one that stands still, for which all others wait", async () => {
+    const client = await newPool({ max: 1 }).connect();
+    const limits: unknown[] = [];
+    const query = async (asked: string, values?: unknown[]) => {
+      if (asked === "commit") limits.push(...(await client.query("show idle_in_transaction_session_timeout")).rows);
+      return client.query(asked, values);
+    };
+    const watched = { query } as unknown as PgClient;
+    await migrate({ client: watched, schema: newSchema(), location: "here" }, contextOf());
+    client.release();
+    expect(limits).toEqual([{ idle_in_transaction_session_timeout: "10s" }]);
   });
 
   it("leaves the session of a pool's connection as it was", async () => {

@@ -1,6 +1,5 @@
 /** A schema of each test's own on the tests' server, stores in it, and a receiver behind real HTTP. */
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import pg from "pg";
 import { inject, onTestFinished } from "vitest";
 import { nodeWebhook } from "../../adapters/node.ts";
@@ -8,6 +7,7 @@ import { createReceiver, type InboxStore, type Receiver, type ReceiverOptions } 
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { signedRequest, TEST_SECRET } from "../../src/testing/signed-request.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 
 let places = 0;
 
@@ -61,13 +61,12 @@ export async function serve(
 ): Promise<Served> {
   const receiver = createReceiver<PgClient>({ secrets: TEST_SECRET, logger: silentLogger, store, ...options });
   const server = createServer(nodeWebhook(receiver));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listenOnLoopback(server);
   onTestFinished(async () => {
     server.closeAllConnections();
     server.close();
     await receiver.stop();
   });
-  const { port } = server.address() as AddressInfo;
   return {
     receiver,
     async post(body) {

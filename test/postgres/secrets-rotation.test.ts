@@ -1,6 +1,5 @@
 /** A rotation while the service delivers to two receivers that share one Postgres inbox, and its secrets. */
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { createClient } from "../../src/client/index.ts";
@@ -10,6 +9,7 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { adoptSecret, rotateSecret, type SecretStore } from "../../src/rotation/index.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import { SECRET } from "../stores/sqlite-secrets-place.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 import { newPool, newSchema, until } from "./place.ts";
 import { newKeyFile, secretsIn } from "./secrets-place.ts";
 
@@ -46,12 +46,12 @@ async function openFront(receivers: readonly Receiver<PgClient>[]) {
     response.on("finish", () => answers.push(response.statusCode));
     webhooks[turns++ % webhooks.length]?.(request, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listenOnLoopback(server);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, answers };
+  return { url: `http://127.0.0.1:${port}/`, answers };
 }
 
 /** The service, and a client that sends a message and tells its id. */

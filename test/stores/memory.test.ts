@@ -129,6 +129,30 @@ describe("memoryStore()", () => {
     expect(again).toMatchObject({ settled: [{ status: "lost" }], leases: [{ event: leases[0]!.event, attempt: 2 }] });
   });
 
+  it("takes lanes and audit rows of another inbox by the hundred thousand", async () => {
+    const rows = Array.from({ length: 200_000 }, (_, index) => index + 1);
+    const source = memoryStore({ volatile: true });
+    await source.open(context());
+    await source.step(turn({ accepts: [event("m", 1)] }));
+    const [lane] = await source.export(0, 1);
+    const lanes = rows.map((id) => ({ ...lane!, id, key: { ...lane!.key, messageId: `m${id}` }, events: [] }));
+    const audit = rows.map((id) => ({ id, at: 0, by: "maria", act: "erase", detail: "1 rows" }));
+    const store = memoryStore({ volatile: true });
+    await store.open(context({ copying: true }));
+    const answer = await store.import({ source: "elsewhere:", lanes, quarantined: [], audit, totals: null });
+    expect(answer).toEqual({ ok: true, lastLane: 200_000, finished: false });
+    expect(await store.audit(1)).toEqual(audit.slice(-1));
+  });
+
+  it("gives an audit row a higher id than all that it took from another inbox", async () => {
+    const store = memoryStore({ volatile: true });
+    await store.open(context({ copying: true }));
+    const audit = [2, 5].map((id) => ({ id, at: 0, by: "maria", act: "erase", detail: "1 rows" }));
+    await store.import({ source: "elsewhere:", lanes: [], quarantined: [], audit, totals: null });
+    await store.act({ kind: "erase", subject: { peer: "+15550100" } }, "maria");
+    expect((await store.audit(10)).map(({ id }) => id)).toEqual([6, 5, 2]);
+  });
+
   it("refuses options it does not know", () => {
     expect(() => memoryStore({ maxEvent: 1 } as object)).toThrow(/maxEvents/);
     expect(() => memoryStore({ maxEvents: 0 })).toThrow(/maxEvents/);

@@ -53,7 +53,7 @@ export function nodeSqliteConnections(Driver: SqliteDriver): void {
     insert?.run("x");
     expect(() => insert?.run("x")).toThrow(expect.objectContaining({ code: "SQLITE_CONSTRAINT" }));
     expect(() => new Driver("/no/such/file", { timeout: 5, fileMustExist: true })).toThrow(
-      expect.objectContaining({ code: "SQLITE_CANTOPEN" }),
+      expect.objectContaining({ code: "SQLITE_CANTOPEN", message: "There is no file /no/such/file." }),
     );
   });
 

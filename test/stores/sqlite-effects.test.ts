@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { Effect, InboxStore, Lease, Settle } from "../../src/inbox/store.ts";
@@ -28,6 +29,16 @@ function complete(lease: Lease, ...effects: readonly Effect<SqliteDatabase>[]): 
   return { kind: "complete", lease, outcome: "handled", effects };
 }
 
+/** A table whose constraint is looked at when the transaction commits. */
+function makeOwned(path: string): Database.Database {
+  const db = makeNotes(path);
+  db.exec(`create table owner (id integer primary key);
+    create table owned (id integer references owner deferrable initially deferred)`);
+  return db;
+}
+
+const orphan = (db: SqliteDatabase) => db.exec("insert into owned values (1)");
+
 describe("effects", () => {
   it("refuses an effect that returns a promise, and takes back what it wrote before", async () => {
     const path = makePath();
@@ -54,6 +65,53 @@ describe("effects", () => {
     expect(accepted).toMatchObject([{ outcome: "accepted" }]);
     expect(notesIn(notes)).toEqual(["taken", "a", "c"]);
     expect((await store.stats()).counters).toMatchObject({ handled: 2, accepted: 4 });
+    notes.close();
+  });
+
+  it.each([
+    ["the inbox's", () => ({ onOpen: (db: SqliteDatabase) => db.pragma("foreign_keys = ON") })],
+    ["the user's", (effects: SqliteDatabase) => ({ effects })],
+  ])(
+    "settles the neighbours of one that breaks a deferred constraint, on %s connection (I9)",
+    async (_whose, options) => {
+      const path = makePath();
+      const notes = makeOwned(path);
+      const store = await open(sqliteStore(path, options(notes)));
+      const [a, b, c] = await leases(store, "a", "b", "c");
+      const settles = [complete(a!, write("a"), orphan), complete(b!, write("b")), complete(c!)];
+      const { settled, accepted } = await store.step(turn({ settles, accepts: [event("d")] }));
+      expect(settled).toMatchObject([
+        { status: "effect_failed", error: { code: "SQLITE_CONSTRAINT_FOREIGNKEY" } },
+        { status: "settled" },
+        { status: "settled" },
+      ]);
+      expect(accepted).toMatchObject([{ outcome: "accepted" }]);
+      expect(notesIn(notes)).toEqual(["b"]);
+      expect((await store.stats()).counters).toMatchObject({ handled: 2, accepted: 4 });
+      expect((await store.step(turn({ settles: [complete(a!, write("later"))] }))).settled).toEqual([
+        { status: "settled" },
+      ]);
+      notes.close();
+    },
+  );
+
+  it("are not told lost when they were committed apart and the rest of their turn failed", async () => {
+    const path = makePath();
+    const notes = makeOwned(path);
+    const onOpen = (db: SqliteDatabase) => db.pragma("foreign_keys = ON");
+    const store = await open(sqliteStore(path, { onOpen, busyTimeoutMs: 20 }));
+    const [a, b] = await leases(store, "a", "b");
+    let runs = 0;
+    const lockAfterwards = () => {
+      runs++;
+      if (runs === 2) queueMicrotask(() => notes.exec("begin immediate"));
+    };
+    const settles = [complete(a!, orphan), complete(b!, write("b"), lockAfterwards)];
+    await expect(store.step(turn({ settles }))).rejects.toMatchObject({ code: "store_unavailable" });
+    notes.exec("rollback");
+    const { settled } = await store.step(turn({ settles }));
+    expect(settled.map(({ status }) => status)).toEqual(["effect_failed", "settled"]);
+    expect([runs, notesIn(notes)]).toEqual([2, ["b"]]);
     notes.close();
   });
 
@@ -91,20 +149,36 @@ describe("effects on the user's own connection", () => {
   });
 
   it.each(["", "insert into note values ('mine')"])(
-    "wait until the user's own transaction is over: %j",
+    "are unfinished until the user's own transaction is over: %j",
     async (sql) => {
       const path = makePath();
       const user = makeNotes(path);
       const store = (await open(sqliteStore(path, { effects: user }))) as Store;
       const [lease] = await leases(store, "m");
+      const settles = [complete(lease!, write("theirs"))];
       user.exec(`begin; ${sql}`);
-      const settling = store.step(turn({ settles: [complete(lease!, write("theirs"))] }));
-      setTimeout(() => user.exec("rollback"), 50);
-      expect((await settling).settled).toEqual([{ status: "settled" }]);
+      const during = store.step(turn({ settles }));
+      await setImmediate();
+      user.exec("rollback");
+      expect((await during).settled).toEqual([{ status: "unfinished" }]);
+      expect((await store.step(turn({ settles }))).settled).toEqual([{ status: "settled" }]);
       expect(notesIn(user)).toEqual(["theirs"]);
       user.close();
     },
   );
+
+  it("hold up no delivery while the user's own transaction lasts (I9)", async () => {
+    const path = makePath();
+    const user = makeNotes(path);
+    const store = (await open(sqliteStore(path, { effects: user, busyTimeoutMs: 20 }))) as Store;
+    const [lease] = await leases(store, "m");
+    user.exec("begin; select * from note");
+    const settles = [complete(lease!, write("theirs"))];
+    const { settled, accepted } = await store.step(turn({ settles, accepts: [event("n")] }));
+    expect(settled).toEqual([{ status: "unfinished" }]);
+    expect(accepted).toMatchObject([{ outcome: "accepted" }]);
+    user.close();
+  });
 
   it("are not told lost when only the rest of their turn failed", async () => {
     const path = makePath();

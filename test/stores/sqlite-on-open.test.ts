@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createReceiver } from "../../src/index.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
@@ -45,6 +46,21 @@ describe("sqliteStore({ onOpen })", () => {
     expect((await deliver(receiver, fixtures.queued())).state).toBe("handled");
     await receiver.stop();
   });
+
+  it.each(["", "begin; create table half (made text)"])(
+    "leaves no process behind when it fails, after %j",
+    async (sql) => {
+      const receiver = receiverWith((db) => {
+        db.exec(sql);
+        throw new Error("no such extension");
+      });
+      await expect(receiver.start()).rejects.toThrow("no such extension");
+      const db = new Database(join(folder, "inbox.db"));
+      expect(db.prepare("select * from oncehook_instance").all()).toEqual([]);
+      db.close();
+      await receiver.stop();
+    },
+  );
 
   it.each([
     ["resolves", async () => {}],

@@ -1,6 +1,6 @@
 /** Does to a lane what an operator asks. */
 import { isAsFound } from "../as-found.ts";
-import { expectedSequence } from "../gap.ts";
+import { expectedSequence, gapSinceWithout } from "../gap.ts";
 import type { ActResult, AsFound } from "../store.ts";
 import { moveCursor, rearm } from "./claiming.ts";
 import { bySequence, finish, headOf, isOrdered, type LaneEvent, type LaneState, type Moment } from "./state.ts";
@@ -44,13 +44,10 @@ export function discard(moment: Moment, event: LaneEvent | undefined, asFound: A
   return { ok: true, event: event.id, count: 1 };
 }
 
-/** A gap is waited for by the lowest event in its turn: when that one goes, the next has waited since it came at most (I6). */
-function endWaitOf(event: LaneEvent): void {
-  const { lane } = event;
-  if (lane.gapSince === null) return;
+/** To be called before the event leaves those in their turn. */
+function endWaitOf({ lane, id }: LaneEvent): void {
   const inTurn = lane.events.filter(({ state, late, forced }) => state === "pending" && !late && !forced);
-  const [waiting, next] = inTurn.toSorted(bySequence);
-  if (waiting === event) lane.gapSince = next === undefined ? null : Math.max(lane.gapSince, next.acceptedAt);
+  lane.gapSince = gapSinceWithout(id, lane.gapSince, inTurn.toSorted(bySequence));
 }
 
 /** Lets a blocked lane go on. */
@@ -75,14 +72,13 @@ export function releaseGap(moment: Moment, lane: LaneState | undefined): ActResu
 
 /** Removes a person's data from a lane; the store removes the bodies. What identifies an event stays. */
 export function eraseLane(moment: Moment, lane: LaneState): void {
-  const head = headOf(lane);
   lane.peer = null;
   lane.externalReference = null;
   // Nothing is pending in it any more, and so nothing waits.
   lane.gapSince = null;
   for (const attempt of lane.attempts) attempt.error = "";
   for (const event of lane.events) eraseEvent(moment, event);
-  if (lane.status !== "blocked" && !(lane.status === "backoff" && headOf(lane) === head)) rearm(moment, lane);
+  if (lane.status !== "blocked") rearm(moment, lane);
 }
 
 function eraseEvent(moment: Moment, event: LaneEvent): void {

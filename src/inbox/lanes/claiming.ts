@@ -20,8 +20,8 @@ export interface Leased {
 
 function armingOf(moment: Moment, lane: LaneState): Arming<LaneEvent> {
   const { cursor, gapSince } = lane;
-  const isSettled = (sequence: number) =>
-    lane.events.some((event) => event.sequence === sequence && event.state !== "pending");
+  // It is asked of what lies between the cursor and the head, where nothing is pending.
+  const isSettled = (sequence: number) => lane.events.some((event) => event.sequence === sequence);
   const position = { ordered: isOrdered(lane), cursor, gapSince, firstSequence: moment.firstSequence, isSettled };
   return arm(position, lowestPending(lane, false), lowestPending(lane, true), moment.now);
 }

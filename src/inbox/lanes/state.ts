@@ -74,11 +74,10 @@ export function newLane(id: number, key: LaneKey, facts: Pick<NewEvent, "peer" |
   };
 }
 
-/** Sets what a lane does next. `readyAt` is null exactly when it is idle or blocked. */
+/** Sets what a lane does next, and that nobody holds it. `readyAt` is null exactly when it is idle or blocked. */
 export function schedule(lane: LaneState, status: LaneState["status"], readyAt: number | null): void {
   lane.status = status;
   lane.readyAt = readyAt;
-  if (status === "leased") return;
   lane.holder = null;
   lane.leased = null;
 }

@@ -8,7 +8,7 @@ export function importPage(state: MemoryState, page: ImportPage): ImportAnswer {
   if (!isFrom(state, page.source)) return { ok: false };
   state.copiedFrom = page.source;
   if (!state.copyFinished) take(state, page);
-  return { ok: true, lastLane: Math.max(0, ...state.lanes.keys()), finished: state.copyFinished };
+  return { ok: true, lastLane: state.lastLaneId, finished: state.copyFinished };
 }
 
 function isFrom(state: MemoryState, source: string): boolean {
@@ -28,7 +28,7 @@ function take(state: MemoryState, { lanes, quarantined, audit, totals }: ImportP
     state.lastQuarantineId = Math.max(state.lastQuarantineId, row.id);
   }
   const known = new Set(state.audit.map(({ id }) => id));
-  state.audit.push(...audit.filter(({ id }) => !known.has(id)));
+  for (const row of audit) if (!known.has(row.id)) state.audit.push(row);
   state.audit.sort((a, b) => a.id - b.id);
   if (totals === null) return;
   Object.assign(state.counters, totals.counters);

@@ -6,7 +6,7 @@ import type { NewEvent } from "../../inbox/record.ts";
 import type { Acceptance } from "../../inbox/store.ts";
 import { conflictsAmong } from "./bodies.ts";
 import { keyOf, keyText } from "./lanes.ts";
-import type { OpenInbox } from "./open-inbox.ts";
+import type { Names } from "./names.ts";
 import type { WantedLane, Workspace } from "./workspace.ts";
 
 export type Accepted = Exclude<Acceptance, { outcome: "failed" }>;
@@ -19,7 +19,7 @@ interface Incoming {
 }
 
 /** The lanes of `events`, to be locked before these are accepted. */
-export function lanesOf({ names }: Pick<OpenInbox, "names">, events: readonly NewEvent[]): WantedLane[] {
+export function lanesOf(names: Names, events: readonly NewEvent[]): WantedLane[] {
   return events.map((event) => ({ key: keyOf(names, event.lane), event }));
 }
 
@@ -29,7 +29,7 @@ export async function acceptAll(
   { events, lateEvents, ids }: Incoming,
   added: (lane: LaneState) => void = () => {},
 ): Promise<readonly Accepted[]> {
-  const lanes = events.map((event) => work.byKey.get(keyText(keyOf(work.inbox.names, event.lane))));
+  const lanes = events.map((event) => work.byKey.get(keyText(keyOf(work.names, event.lane))));
   const differing = await conflictsAmong(work.session, events, (event, index) => knownEvent(lanes[index], event));
   const bodies = new Map<number, Uint8Array>();
   return events.map((incoming, index) => {

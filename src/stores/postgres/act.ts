@@ -116,7 +116,8 @@ async function replayQuarantined(
   const row = await heldQuarantine(work.session, request.quarantine);
   if ("ok" in row) return row;
   if (!row.has_body) return { ok: false, reason: "body_pruned" };
-  await work.lock([], lanesOf(work.inbox, [request.event]));
+  await work.names.find(work.session, [request.event]);
+  await work.lock([], lanesOf(work.names, [request.event]));
   const numbers = await newNumbers(work.session, { lanes: 1, events: 1, now: work.moment.now, held: 0 });
   work.enter(numbers);
   const [accepted] = await acceptAll(work, {

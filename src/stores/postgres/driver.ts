@@ -1,5 +1,6 @@
 /** The few methods of pg that oncehook uses, declared structurally, and its lazy loading. */
 import { SetupError } from "../../errors.ts";
+import { bytesOf } from "./bytea.ts";
 
 /** What a query of pg takes: a name makes it a prepared statement of its connection. */
 export interface PgQuery {
@@ -83,7 +84,7 @@ const asIs = (value: string): unknown => value;
 const parsers = new Map<number, (value: string) => unknown>([
   [INT8, Number],
   [16, (value) => value === "t"],
-  [17, (value) => Buffer.from(value.slice(2), "hex")],
+  [17, bytesOf],
   [21, Number],
   [23, Number],
   [114, (value) => JSON.parse(value)],

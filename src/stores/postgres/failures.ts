@@ -78,7 +78,7 @@ function reasonOf(error: unknown, state: string): string {
 }
 
 const GRANTS =
-  "To make the schema it needs CREATE on the database; to bring it to this version, to own it; in one that another role made, USAGE on it, SELECT, INSERT, UPDATE and DELETE on its tables, and USAGE on its sequences.";
+  "To make the schema it needs CREATE on the database; to bring it to this version, to own it; in one that another role made, USAGE on it, SELECT, INSERT, UPDATE and DELETE on its tables, and USAGE on its sequences; copyInbox() needs SELECT and UPDATE on these too.";
 
 /** The server was not reached, went away, or did not answer in time. pg's own errors have no code that would tell them apart. */
 export function isUnanswered(error: unknown): boolean {

@@ -1,6 +1,6 @@
 /** Writes what the decisions changed: every changed row once, in one statement. */
 import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
-import { KEEP, OUTCOME, STATE, STATUS } from "../codes.ts";
+import { keepOf, OUTCOME, STATE, STATUS } from "../codes.ts";
 import type { Values } from "./columns.ts";
 import { sqlState } from "./failures.ts";
 import { DUPLICATES, flushStatement, NOT_MADE } from "./flush-statement.ts";
@@ -159,14 +159,6 @@ function changing(event: LaneEvent): Values {
     event.error === null ? null : plainText(event.error),
     event.hasBody,
   ];
-}
-
-/** What pruning has still to do with an event. */
-function keepOf({ state, outcome, hasBody }: LaneEvent): number | null {
-  if (state === "pending") return null;
-  if (state === "dead") return KEEP.dead;
-  if (!hasBody) return KEEP.identity;
-  return outcome === "handled" ? KEEP.handled : KEEP.other;
 }
 
 /** Waits come from the application too, with fractions of a millisecond, which an integer column refuses. */

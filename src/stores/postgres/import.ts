@@ -10,7 +10,7 @@ import {
 import { HELD, keepOf, OUTCOME, STATE, STATUS, TAG } from "../codes.ts";
 import { columns, named, transposed, unnested, type Values } from "./columns.ts";
 import { nullableBytes } from "./lanes.ts";
-import type { Names } from "./names.ts";
+import type { Names, Naming } from "./names.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
 import { TallySheet } from "./tally.ts";
@@ -55,8 +55,7 @@ const RAISE = `select setval('{}.lane_id', greatest((select last_value from {}.l
   setval(pg_get_serial_sequence('{}.audit', 'id'), (select coalesce(max(id), 0) + 1 from {}.audit), false)`;
 
 export async function importPage(inbox: OpenInbox, page: ImportPage): Promise<ImportAnswer> {
-  const events = page.lanes.flatMap(({ key, events: own }) => own.map(({ eventType }) => ({ lane: key, eventType })));
-  await inbox.read((session) => inbox.names.enter(session, events));
+  await inbox.during(() => inbox.enterNames(namedBy(page)));
   return inbox.transaction(async (session) => {
     await session.rows("import_lock", LOCK);
     const meta = await session.rows<{ key: string; value: string }>("import_meta", META);
@@ -70,6 +69,10 @@ export async function importPage(inbox: OpenInbox, page: ImportPage): Promise<Im
   });
 }
 
+function namedBy({ lanes }: ImportPage): Naming {
+  return lanes.flatMap(({ key, events }) => events.map(({ eventType }) => ({ lane: key, eventType })));
+}
+
 async function isEmpty(session: Session): Promise<boolean> {
   const [row] = await session.rows<{ empty: boolean }>("import_empty", EMPTY);
   return row?.empty === true;
@@ -77,11 +80,13 @@ async function isEmpty(session: Session): Promise<boolean> {
 
 async function take(inbox: OpenInbox, session: Session, page: ImportPage): Promise<void> {
   const sheet = new TallySheet(inbox.instance);
+  const names = inbox.names.on(session);
+  await names.find(session, namedBy(page));
   const there = await session.rows<{ id: number }>("import_known", KNOWN, [page.lanes.map(({ id }) => id)]);
   const known = new Set(there.map(({ id }) => id));
   // A lane that is there was taken by an earlier call, whole.
   const lanes = page.lanes.filter(({ id }) => !known.has(id));
-  await takeLanes(session, inbox.names, lanes);
+  await takeLanes(session, names, lanes);
   for (const { events, status } of lanes) {
     sheet.gauge("pending", countIn(events, "pending"));
     sheet.gauge("dead", countIn(events, "dead"));

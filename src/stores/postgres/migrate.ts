@@ -10,7 +10,7 @@ import { sqlState } from "./failures.ts";
 import { inbox } from "./migrations/0001-inbox.ts";
 import { secrets } from "./migrations/0002-secrets.ts";
 import { parkedLanes } from "./migrations/0003-parked-lanes.ts";
-import { ANSWER_MS } from "./session.ts";
+import { ANSWER_MS, limit } from "./session.ts";
 
 /** Entry n makes schema n + 1. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -57,6 +57,8 @@ async function alone<T>({ client, schema }: Place, work: () => Promise<T>): Prom
   try {
     // Another process may migrate a large inbox meanwhile, and the role's own limits are meant for small statements.
     await client.query("set local statement_timeout = 0; set local lock_timeout = 0");
+    // All others wait for this one without a limit, so the server ends it when it stands still.
+    await client.query(limit("idle_in_transaction_session_timeout"));
     await client.query("select pg_advisory_xact_lock(hashtext('oncehook ' || $1))", [schema]);
     const result = await work();
     await client.query("commit");

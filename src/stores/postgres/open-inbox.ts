@@ -8,7 +8,7 @@ import { checkServer } from "./durability.ts";
 import { asStoreError } from "./failures.ts";
 import { enterInstance, removeInstances } from "./instances.ts";
 import { migrate } from "./migrate.ts";
-import { Names, type Naming } from "./names.ts";
+import { NameBook, NamesMissing, type Naming } from "./names.ts";
 import { LaneAppeared, makeLanes } from "./new-lanes.ts";
 import { type Access, inTransaction, NOW, type Session, withSession } from "./session.ts";
 import type { InboxSettings } from "./settings.ts";
@@ -22,7 +22,7 @@ export class OpenInbox {
   readonly location: string;
   /** This open's number among the instances: the holder of its leases. */
   readonly instance: number;
-  readonly names: Names;
+  readonly names = new NameBook();
   readonly wake: Wake;
   readonly #ofTurns: Access;
   readonly #isOurs: boolean;
@@ -37,7 +37,6 @@ export class OpenInbox {
     readonly access: Access;
     readonly location: string;
     readonly instance: number;
-    readonly names: Names;
     /** The same as `access`, or a pool for turns alone. */
     readonly turns: PgPool;
     readonly isOurs: boolean;
@@ -48,7 +47,6 @@ export class OpenInbox {
     this.access = parts.access;
     this.location = parts.location;
     this.instance = parts.instance;
-    this.names = parts.names;
     this.#ofTurns = { ...parts.access, pool: parts.turns };
     this.#isOurs = parts.isOurs;
     this.wake = new Wake(parts.access, { clock: parts.context.clock, listen: parts.listen, instance: parts.instance });
@@ -98,13 +96,17 @@ export class OpenInbox {
   }
 
   async #write<T>(access: Access, work: (session: Session) => Promise<T>): Promise<T> {
-    for (let hasMadeLanes = false; ; ) {
+    for (let hasMadeLanes = false, hasEnteredNames = false; ; ) {
       try {
         return await inTransaction(access, work);
       } catch (error) {
         if (error instanceof ClockWentBack) await this.#clockSteps.follow(this.access, error);
-        else if (!(error instanceof LaneAppeared)) throw error;
-        else if (hasMadeLanes) throw lanesVanish(this.location, error);
+        else if (error instanceof NamesMissing) {
+          if (hasEnteredNames) throw vanishes(this.location, "names", error);
+          hasEnteredNames = true;
+          await this.enterNames(error.events);
+        } else if (!(error instanceof LaneAppeared)) throw error;
+        else if (hasMadeLanes) throw vanishes(this.location, "lanes", error);
         else {
           hasMadeLanes = true;
           // Those that are left could appear one by one, and be in its way each time.
@@ -117,7 +119,8 @@ export class OpenInbox {
   /** Numbers for what these events name, in a transaction of its own and while the inbox is kept open already. */
   async enterNames(events: Naming): Promise<void> {
     // No connection is borrowed for nothing: in almost all turns it would be.
-    if (!this.names.knows(events)) await withSession(this.access, (session) => this.names.enter(session, events));
+    if (this.names.knows(events)) return;
+    await withSession(this.access, (session) => this.names.on(session).enter(session, events));
   }
 
   read<T>(work: (session: Session) => Promise<T>): Promise<T> {
@@ -165,7 +168,7 @@ export async function openInbox(settings: InboxSettings, context: OpenContext): 
     const instance = await inTransaction(access, async (session) =>
       enterInstance(session, context.instance, await readClock(session, context.clock)),
     );
-    return new OpenInbox({ context, rules, access, location, instance, names: new Names(), turns, isOurs, listen });
+    return new OpenInbox({ context, rules, access, location, instance, turns, isOurs, listen });
   } catch (error) {
     if (isOurs) await endAll([pool, turns]).catch(() => {});
     throw asStoreError(error, location);
@@ -188,7 +191,7 @@ export function closed(): StoreError {
   return new StoreError("closed", "The Postgres store is not open.");
 }
 
-function lanesVanish(location: string, cause: unknown): StoreError {
-  const message = `The inbox ${location} cannot be used now: lanes that are made in it are not there. Look for triggers, rules and policies on its tables.`;
+function vanishes(location: string, what: "lanes" | "names", cause: unknown): StoreError {
+  const message = `The inbox ${location} cannot be used now: ${what} that are made in it are not there. Look for triggers, rules and policies on its tables.`;
   return new StoreError("store_unavailable", message, { cause });
 }

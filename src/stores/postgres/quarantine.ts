@@ -8,12 +8,13 @@ import type { TallySheet } from "./tally.ts";
 const LOCK = "select pg_advisory_xact_lock(hashtext('oncehook quarantine' || $1::text))";
 const KEEP = `with held as (select count(*) as rows, coalesce(sum(bytes), 0) as bytes from {}.quarantine where state = 0 and slot = $3::text),
   known as (select 1 from {}.quarantine where digest = $1::bytea),
+  room as (select 1 from held where rows < $10::bigint and bytes + $7::int <= $11::bigint),
   kept as (
     insert into {}.quarantine (digest, reason, slot, scope, signed, accepted, bytes, trace, raw)
     select $1::bytea, $2::text, $3::text, $4::text, $5::bigint, $6::bigint, $7::int, $8::text, $9::bytea
-    where (select rows from held) < $10::bigint and (select bytes from held) + $7::int <= $11::bigint
+    from room
     on conflict (digest) do nothing returning 1)
-  select exists (select 1 from known) as known, exists (select 1 from kept) as kept`;
+  select exists (select 1 from known) as known, exists (select 1 from room) as fits, exists (select 1 from kept) as kept`;
 
 export async function quarantineAll(
   session: Session,
@@ -41,13 +42,14 @@ async function keep(session: Session, sheet: TallySheet, { body, quota, now }: K
   const { digest, reason, slot, scope, signedAt, trace, raw } = body;
   sheet.signed(signedAt);
   const values = [Buffer.from(digest), reason, slot, scope, signedAt, now, raw.byteLength, trace, Buffer.from(raw)];
-  const [row] = await session.rows<{ known: boolean; kept: boolean }>("quarantine", KEEP, [
+  const [row] = await session.rows<{ known: boolean; fits: boolean; kept: boolean }>("quarantine", KEEP, [
     ...values,
     quota.maxRows,
     quota.maxBytes,
   ]);
   if (row?.known === true) return "duplicate";
-  if (row?.kept !== true) return "full";
+  // One that had room and was not kept came through another slot meanwhile, where this statement did not see it.
+  if (row?.kept !== true) return row?.fits === true ? "duplicate" : "full";
   sheet.count("quarantined");
   sheet.gauge("held", 1);
   sheet.gauge("held_bytes", raw.byteLength);

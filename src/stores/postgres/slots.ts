@@ -1,10 +1,11 @@
 /** How many transactions of a kind run at once, and which row of the instance's counters each of them adds to. */
 import { CONNECTIONS } from "./driver.ts";
+import { SHARED } from "./tally.ts";
 
 /** Completions with effects, so that their commits share the server's syncs. */
 const MOST = 8;
 /** A turn, and the one that the core may run beside it. */
-const OF_TURNS = [0, MOST + 1];
+const OF_TURNS = [SHARED, MOST + 1];
 /** Connections of the pool that are left to a turn and to listening, or effects that hang would hold up deliveries. */
 const LEFT = 2;
 

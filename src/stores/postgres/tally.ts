@@ -11,8 +11,8 @@ const GAUGES = ["pending", "dead", "held", "held_bytes", "blocked"] as const sat
 
 const COLUMNS = [...GAUGES, ...Object.values(COUNTERS)];
 
-/** The row that an instance's turns add to, one after the other. */
-export const TURNS = 0;
+/** The row for what runs in no slot, such as an operator's act or pruning; turns add to it too. */
+export const SHARED = 0;
 
 const NAMED = ["instance", "slot", "newest_signed", "resigned", ...COLUMNS];
 const TYPES = ["int", "smallint", "bigint", "boolean", ...COLUMNS.map(() => "bigint")];
@@ -33,7 +33,7 @@ export class TallySheet implements Tally {
   #newestSigned: number | null = null;
   #resigned = false;
 
-  constructor(instance: number, slot: number = TURNS) {
+  constructor(instance: number, slot: number = SHARED) {
     this.#instance = instance;
     this.#slot = slot;
   }

@@ -25,11 +25,13 @@ export async function runTurn(
   turn: Turn<PgClient>,
   { answered, slot }: { readonly answered: Answered; readonly slot: number },
 ): Promise<TurnResult> {
-  const wanted = lanesOf(inbox, turn.accepts);
+  const names = inbox.names.on(session);
+  await names.find(session, turn.accepts);
+  const wanted = lanesOf(names, turn.accepts);
   const begun = begin(inbox, session, { turn, answered, wanted });
   // It may fail while the beginning is still waited for.
   begun.catch(() => {});
-  const work = new Workspace(inbox, session, { now: await inbox.timeOfBeginning(session), slot });
+  const work = new Workspace(inbox, session, { now: await inbox.timeOfBeginning(session), slot, names });
   const { locked, numbers } = await begun;
   await work.take(wanted, locked);
   const settled = turn.settles.map((request, index) => answered.get(index) ?? settle(work, request));

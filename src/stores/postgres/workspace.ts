@@ -3,10 +3,11 @@ import { type LaneState, type Moment, newLane } from "../../inbox/lanes/state.ts
 import type { NewEvent } from "../../inbox/record.ts";
 import { type NewBody, type NewConflict, Snapshot } from "./flush.ts";
 import { type Key, keyText, type LaneRow, lockLanes, readLanes } from "./lanes.ts";
+import type { Names } from "./names.ts";
 import type { Numbers } from "./numbers.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
-import { TallySheet, TURNS } from "./tally.ts";
+import { SHARED, TallySheet } from "./tally.ts";
 
 /** Which lane is wanted, and what is to stand on it if it is new. */
 export interface WantedLane {
@@ -14,9 +15,18 @@ export interface WantedLane {
   readonly event: Pick<NewEvent, "lane" | "peer" | "externalReference">;
 }
 
+/** What a transaction stands on. */
+interface Standing {
+  readonly now: number;
+  /** Of the instance's counters. */
+  readonly slot: number;
+  readonly names: Names;
+}
+
 export class Workspace {
   readonly inbox: OpenInbox;
   readonly session: Session;
+  readonly names: Names;
   readonly moment: Moment;
   readonly sheet: TallySheet;
   readonly byId = new Map<number, LaneState>();
@@ -26,11 +36,12 @@ export class Workspace {
   readonly #bodies: NewBody[] = [];
   readonly #conflicts: NewConflict[] = [];
 
-  constructor(inbox: OpenInbox, session: Session, { now, slot }: { readonly now: number; readonly slot: number }) {
+  constructor(inbox: OpenInbox, session: Session, { now, slot, names }: Standing) {
     this.inbox = inbox;
     this.session = session;
+    this.names = names;
     this.sheet = new TallySheet(inbox.instance, slot);
-    this.#snapshot = new Snapshot(inbox.names);
+    this.#snapshot = new Snapshot(names);
     const { firstSequence } = inbox.rules;
     this.moment = { now, firstSequence, holder: String(inbox.instance), tally: this.sheet };
   }
@@ -62,7 +73,7 @@ export class Workspace {
   /** Reads the lanes of rows that this transaction has locked. */
   async add(rows: readonly LaneRow[]): Promise<void> {
     if (rows.length === 0) return;
-    this.#keep(rows, await readLanes(this.session, this.inbox.names, rows));
+    this.#keep(rows, await readLanes(this.session, this.names, rows));
   }
 
   #keep(rows: readonly LaneRow[], lanes: readonly LaneState[]): void {
@@ -115,6 +126,7 @@ function numberAt(numbers: readonly number[], index: number): number {
 }
 
 /** @param slot - of the instance's counters */
-export async function openWorkspace(inbox: OpenInbox, session: Session, slot = TURNS): Promise<Workspace> {
-  return new Workspace(inbox, session, { now: await inbox.timeToWrite(session), slot });
+export async function openWorkspace(inbox: OpenInbox, session: Session, slot = SHARED): Promise<Workspace> {
+  const now = await inbox.timeToWrite(session);
+  return new Workspace(inbox, session, { now, slot, names: inbox.names.on(session) });
 }

@@ -1,7 +1,7 @@
 /** Does to the SQLite inbox what an operator asks, with its audit row in the same transaction. */
 import { isAsFound } from "../../inbox/as-found.ts";
 import { auditDetail } from "../../inbox/audit-detail.ts";
-import { expectedSequence } from "../../inbox/gap.ts";
+import { expectedSequence, gapSinceWithout } from "../../inbox/gap.ts";
 import type { EventId, LaneId } from "../../inbox/record.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { HELD, KEEP, STATE, STATUS, stateWord, TAG } from "../codes.ts";
@@ -137,15 +137,15 @@ function discard(work: Work, request: OnEvent): ActResult {
   return { ok: true, event: id, count: 1 };
 }
 
-/** A gap is waited for by the lowest event in its turn: when that one goes, the next has waited since it came at most (I6). */
+/** To be called before the event leaves those in their turn. */
 function endWaitOf(work: Work, lane: LaneRow, id: EventId): void {
   if (lane.gapSince === null) return;
   const inTurn = work.db.prepare(
     `select id, accepted as acceptedAt from oncehook_event where lane = ? and state = 0 and late = 0 and forced = 0
      order by seq, id limit 2`,
   );
-  const [waiting, next] = inTurn.all(lane.id) as readonly { readonly id: EventId; readonly acceptedAt: number }[];
-  if (waiting?.id === id) lane.gapSince = next === undefined ? null : Math.max(lane.gapSince, next.acceptedAt);
+  const first = inTurn.all(lane.id) as readonly { readonly id: EventId; readonly acceptedAt: number }[];
+  lane.gapSince = gapSinceWithout(id, lane.gapSince, first);
 }
 
 /** Stores what an act changed of a lane that goes on as it was. */

@@ -1,43 +1,37 @@
-/** Completions with effects on the user's own connection, in a transaction of their own before the turn's. */
-import type { LeaseRef, Settle, SettleResult, Turn } from "../../inbox/store.ts";
+/**
+ * Completions with effects that are committed before their turn: those on the user's own connection, and those of a turn that
+ * cannot commit with all of them.
+ */
+import type { LeaseRef, SettleResult, Turn } from "../../inbox/store.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
+import { isRowFault } from "./failures.ts";
 import { settle } from "./settle.ts";
-import { amend, type Plan } from "./turn.ts";
+import { type Indexed, openEffects, type Plan } from "./turn.ts";
 import type { Facts, Session } from "./work.ts";
 import { immediately, inTransaction, type Patience, untilFree } from "./writer.ts";
 
-/** A completion, and its place in the turn. */
-type Indexed = readonly [index: number, request: Settle<SqliteDatabase>];
+const UNFINISHED: SettleResult = { status: "unfinished" };
 
 export class AheadSettles {
-  readonly #user: Session;
+  readonly #session: Session;
   readonly #own: SqliteDatabase;
   readonly #patience: Patience;
   /** Committed here while the turn they belong to failed: the core asks again, and must not be told that they are lost. */
   readonly #committed = new Map<string, SettleResult>();
 
-  constructor(user: Session, own: SqliteDatabase, patience: Patience) {
-    this.#user = user;
+  constructor(session: Session, own: SqliteDatabase, patience: Patience) {
+    this.#session = session;
     this.#own = own;
     this.#patience = patience;
   }
 
-  /** Settles what has effects and enters the results into `plan`. */
+  /** Settles what cannot wait for the turn's own transaction, and enters the results into `plan`. */
   async run(turn: Turn<SqliteDatabase>, plan: Plan, facts: Facts): Promise<void> {
-    const withEffects = [...turn.settles.entries()].filter(
-      ([, request]) => request.kind === "complete" && request.effects.length > 0,
-    );
-    for (const entry of withEffects) this.#recall(plan, entry);
-    for (;;) {
-      const open = withEffects.filter(([index]) => !plan.answered.has(index));
-      if (open.length === 0) return;
-      try {
-        const results = await this.#settle(open, facts);
-        for (const [index, result] of results) plan.answered.set(index, result);
-      } catch (error) {
-        if (!amend(plan, turn, error)) throw error;
-      }
-    }
+    if (this.#committed.size > 0) for (const entry of turn.settles.entries()) this.#recall(plan, entry);
+    if (this.#session.db === this.#own && !plan.apart) return;
+    const open = openEffects(turn, plan);
+    if (plan.apart) return this.#settleApart(open, plan, facts);
+    if (open.length > 0) await this.#settle(open, plan, facts);
   }
 
   /** The turn failed after all: its effects stay committed. */
@@ -55,21 +49,30 @@ export class AheadSettles {
     plan.answered.set(index, result);
   }
 
-  #settle(requests: readonly Indexed[], facts: Facts): Promise<[number, SettleResult][]> {
-    return untilFree(this.#patience, () => {
-      if (this.#user.db.inTransaction) throw new UserIsBusy();
+  /** Each in a transaction of its own: an effect may break what is checked at the commit only, and then fails alone. */
+  async #settleApart(requests: readonly Indexed[], plan: Plan, facts: Facts): Promise<void> {
+    for (const request of requests) {
+      try {
+        await this.#settle([request], plan, facts);
+      } catch (error) {
+        if (!isRowFault(error)) throw error;
+        plan.answered.set(request[0], { status: "effect_failed", error });
+      }
+    }
+  }
+
+  async #settle(requests: readonly Indexed[], plan: Plan, facts: Facts): Promise<void> {
+    const results = await untilFree(this.#patience, () => {
+      // The user's own transaction must not be joined, and may last: the core asks again.
+      if (this.#session.db.inTransaction) return requests.map(([index]) => [index, UNFINISHED] as const);
       // The user's connection may be set to wait for locks by blocking; ours finds out first that there is none.
       immediately(this.#own, () => {});
-      return inTransaction(this.#user, facts, this.#patience.clock.now(), (work) =>
-        requests.map(([index, request]): [number, SettleResult] => [index, settle(work, request)]),
+      return inTransaction(this.#session, facts, this.#patience.clock.now(), (work) =>
+        requests.map(([index, request]) => [index, settle(work, request)] as const),
       );
     });
+    for (const [index, result] of results) plan.answered.set(index, result);
   }
-}
-
-/** The connection given as `effects` is in a transaction of the user's own, which must not be joined. */
-class UserIsBusy extends Error {
-  readonly code = "SQLITE_BUSY_EFFECTS";
 }
 
 function keyOf({ lane, epoch, event }: LeaseRef): string {

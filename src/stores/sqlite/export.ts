@@ -18,8 +18,9 @@ interface LaneFacts extends Omit<LaneRecord, "key" | "status" | "events" | "gaps
   readonly leased: number | null;
 }
 
-const LANES = `select l.id, c.name as apiClientId, l.tag, l.message as messageId, l.cursor, l.status, l.ready_at as readyAt,
-  l.gap_since as gapSince, l.epoch, l.peer, l.reference as externalReference, l.leased
+/** SQLite holds a wait as it was given, and an integer column elsewhere refuses fractions of a millisecond. */
+const LANES = `select l.id, c.name as apiClientId, l.tag, l.message as messageId, l.cursor, l.status,
+  cast(round(l.ready_at) as integer) as readyAt, l.gap_since as gapSince, l.epoch, l.peer, l.reference as externalReference, l.leased
   from oncehook_lane l cross join oncehook_client c on c.id = l.client where l.id > ? order by l.id limit ?`;
 const EVENTS = `${EVENT} where e.lane between ? and ? order by e.lane, e.seq, e.id`;
 const WAITS = "select id, gap_wait as gapWaitMs from oncehook_event where lane between ? and ?";

@@ -47,7 +47,7 @@ export class OpenInbox {
   readonly clockSteps: ClockSteps;
   readonly #space: Space;
   readonly #checkpoints: Checkpoints;
-  readonly #ahead: AheadSettles | null;
+  readonly #ahead: AheadSettles;
   readonly #underWay = new Set<Promise<unknown>>();
   #closing: Promise<void> | null = null;
   /** Negative until the first write: a driver may say one thing and do another. */
@@ -61,10 +61,9 @@ export class OpenInbox {
       const rules = applyRules(db, context, settings.location);
       return { rules, latest: latestWrittenAt(db), holder: enterInstance(db, instance, clock.now()) };
     });
-    checkDurable(db);
-    refusePromise(settings.onOpen?.(settings.effects ?? db), asyncOnOpen);
+    const { own, ofEffects } = setUp(db, settings, holder);
     this.context = context;
-    this.session = createSession(db);
+    this.session = own;
     this.rules = rules;
     this.lanes = new LaneReader(db);
     this.facts = { firstSequence: rules.firstSequence, holder, clients: new Interner(), kinds: new Interner() };
@@ -73,8 +72,7 @@ export class OpenInbox {
     this.patience = { clock, busyTimeoutMs: settings.busyTimeoutMs, location: settings.location };
     this.#space = new Space(file, settings, clock);
     this.#checkpoints = new Checkpoints(db, clock);
-    const { effects } = settings;
-    this.#ahead = effects === undefined ? null : new AheadSettles(createSession(effects), db, this.patience);
+    this.#ahead = new AheadSettles(ofEffects, db, this.patience);
   }
 
   get db(): SqliteDatabase {
@@ -85,18 +83,15 @@ export class OpenInbox {
     return this.during(async () => {
       const plan = createPlan();
       if (turn.accepts.length + turn.quarantines.length > 0) plan.refusal = this.#space.refusal(this.db);
-      try {
-        if (this.#ahead !== null) await this.#ahead.run(turn, plan, this.facts);
-        for (;;) {
-          try {
-            return await this.#commit((work) => runTurn(work, turn, plan));
-          } catch (error) {
-            if (!amend(plan, turn, error)) throw error;
-          }
+      for (;;) {
+        try {
+          await this.#ahead.run(turn, plan, this.facts);
+          return await this.#commit((work) => runTurn(work, turn, plan));
+        } catch (error) {
+          if (amend(plan, turn, error)) continue;
+          this.#ahead.remember(turn, plan);
+          throw error;
         }
-      } catch (error) {
-        this.#ahead?.remember(turn, plan);
-        throw error;
       }
     });
   }
@@ -158,11 +153,7 @@ export class OpenInbox {
     await Promise.allSettled([...this.#underWay]);
     this.wake.stop();
     this.#checkpoints.stop();
-    try {
-      immediately(this.db, () => leaveInstance(this.db, this.facts.holder));
-    } catch {
-      // Its row is removed by the next open, once this process is gone.
-    }
+    leave(this.db, this.facts.holder);
     this.db.close();
   }
 }
@@ -204,6 +195,29 @@ function isInbox(driver: SqliteDriver, { path, location, busyTimeoutMs }: InboxS
     }
   } catch (error) {
     throw asStoreError(error, location);
+  }
+}
+
+/** What may refuse an open that is entered already: without its row taken out, each try of a living process would leave one. */
+function setUp(db: SqliteDatabase, { effects, onOpen }: InboxSettings, holder: number) {
+  try {
+    checkDurable(db);
+    refusePromise(onOpen?.(effects ?? db), asyncOnOpen);
+    const own = createSession(db);
+    return { own, ofEffects: effects === undefined ? own : createSession(effects) };
+  } catch (error) {
+    leave(db, holder);
+    throw error;
+  }
+}
+
+function leave(db: SqliteDatabase, holder: number): void {
+  try {
+    // The application's set-up may have failed within a transaction of its own.
+    if (db.inTransaction) db.exec("rollback");
+    immediately(db, () => leaveInstance(db, holder));
+  } catch {
+    // Its row is removed by the next open, once this process is gone.
   }
 }
 

@@ -1,5 +1,5 @@
 /** One write transaction of the core's: settles, repeats, due lanes, then what is accepted. */
-import type { Acceptance, Lease, QuarantineAnswer, SettleResult, Turn, TurnResult } from "../../inbox/store.ts";
+import type { Acceptance, Lease, QuarantineAnswer, Settle, SettleResult, Turn, TurnResult } from "../../inbox/store.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { type AcceptMode, accept, countRepeat } from "./accept.ts";
 import { type Claimed, claimDue, recoveryDue } from "./claim.ts";
@@ -8,18 +8,23 @@ import { quarantine } from "./quarantine.ts";
 import { settle } from "./settle.ts";
 import type { Work } from "./work.ts";
 
+/** A settle, and its place in the turn. */
+export type Indexed = readonly [index: number, request: Settle<SqliteDatabase>];
+
 /** What a failed try taught: how the next one differs. */
 export interface Plan {
-  /** Settles that are answered already: committed on the user's connection, or an effect that ended the transaction. */
+  /** Settles that are answered already: committed before the turn, or an effect that ended the transaction. */
   readonly answered: Map<number, SettleResult>;
   /** A row of the turn was at fault: a savepoint around each finds it. */
   careful: boolean;
+  /** Nor was it a row: an effect broke a deferred constraint. A transaction for each completion with effects finds it. */
+  apart: boolean;
   /** Why nothing is accepted in this turn; settles and claims go on. */
   refusal: Error | null;
 }
 
 export function createPlan(): Plan {
-  return { answered: new Map(), careful: false, refusal: null };
+  return { answered: new Map(), careful: false, apart: false, refusal: null };
 }
 
 export function runTurn(work: Work, turn: Turn<SqliteDatabase>, plan: Plan): TurnResult {
@@ -54,9 +59,22 @@ export function amend(plan: Plan, turn: Turn<SqliteDatabase>, error: unknown): b
     plan.refusal = storeFull("The disk is full: free some space.", error);
     return true;
   }
-  if (!isRowFault(error) || plan.careful || turn.accepts.length === 0) return false;
-  plan.careful = true;
+  return isRowFault(error) && narrow(plan, turn);
+}
+
+/** Looks for the fault in smaller parts of the turn; false when there are none. */
+function narrow(plan: Plan, turn: Turn<SqliteDatabase>): boolean {
+  if (!plan.careful && turn.accepts.length > 0) plan.careful = true;
+  else if (!plan.apart && openEffects(turn, plan).length > 0) plan.apart = true;
+  else return false;
   return true;
+}
+
+/** Completions with effects that are not answered yet, each with its place in the turn. */
+export function openEffects(turn: Turn<SqliteDatabase>, plan: Plan): readonly Indexed[] {
+  return [...turn.settles.entries()].filter(
+    ([index, request]) => request.kind === "complete" && request.effects.length > 0 && !plan.answered.has(index),
+  );
 }
 
 function acceptAll(work: Work, turn: Turn<SqliteDatabase>, plan: Plan, mode: AcceptMode): Acceptance[] {

@@ -1,0 +1,100 @@
+/** Who is asked, and what becomes of what they throw; what they are told is in test/telemetry/instrumentation.test.ts. */
+import { describe, expect, it } from "vitest";
+import type { Instrumentation } from "../../src/inbox/instrumentation.ts";
+import { attemptOf } from "../../src/inbox/instruments.ts";
+import type { Lease } from "../../src/inbox/store.ts";
+import { openBench, rounds } from "./bench.ts";
+
+const COMMIT = { ok: true, accepts: 1, quarantines: 0, settles: 0, leases: 0, retired: 0, durationMs: 1 };
+const DELIVERY = {
+  outcome: "accepted",
+  status: 200,
+  reason: null,
+  slot: "current",
+  late: false,
+  durationMs: 1,
+} as const;
+const ATTEMPT = { ending: "handled", errorCode: null, durationMs: 1 } as const;
+
+const newLease = () => ({ event: 3, sequence: 2, eventType: "message.sent", attempt: 1 }) as Lease;
+
+async function scene(...all: Instrumentation[]) {
+  const { instruments, lines } = await openBench();
+  for (const one of all) instruments.add(one);
+  return { instruments, lines };
+}
+
+describe("Instruments", () => {
+  it.each([null, "delivery"])("refuses %o, which is no instrumentation", async (wrong) => {
+    const { instruments } = await scene();
+    expect(() => instruments.add(wrong as never)).toThrow(
+      expect.objectContaining({ code: "invalid_option", message: expect.stringContaining("takes an object with") }),
+    );
+  });
+
+  it("logs by its code what an instrumentation throws, and what it rejects with", async () => {
+    const broken = (code: string) => Object.assign(new Error("with a text"), { code });
+    const { instruments, lines } = await scene(
+      {
+        delivery() {
+          throw broken("ETHROWN");
+        },
+      },
+      { delivery: () => ({ ended: () => Promise.reject(broken("EREJECTED")) as never }) },
+    );
+    instruments.delivery()?.ended(DELIVERY);
+    await rounds(1);
+    const message = "An instrumentation threw; what it watched went on.";
+    expect(lines).toEqual([
+      { level: "error", fields: { code: "ETHROWN" }, message },
+      { level: "error", fields: { code: "EREJECTED" }, message },
+    ]);
+  });
+
+  it("takes none amiss that watches a part only", async () => {
+    let ended = 0;
+    const observer = { ended: () => void ended++ };
+    const { instruments, lines } = await scene(
+      { delivery: () => observer },
+      { attempt: () => observer },
+      { commit: () => void ended++ },
+      { delivery: () => ({}), attempt: () => ({}) },
+    );
+    instruments.delivery()?.ended(DELIVERY);
+    instruments.attempt(newLease())?.ended(ATTEMPT);
+    instruments.commit(COMMIT);
+    expect([ended, lines]).toEqual([3, []]);
+  });
+
+  it("watches nothing where nobody who listens wants to", async () => {
+    const { instruments } = await scene({ delivery: () => undefined, attempt: () => undefined });
+    const lease = newLease();
+    expect([instruments.delivery(), instruments.attempt(lease)]).toEqual([null, null]);
+    expect(attemptOf(lease)).toBeUndefined();
+  });
+
+  it("asks nobody whether it listens where nobody could be told", async () => {
+    let asked = 0;
+    const isListening = () => asked++ >= 0;
+    const { instruments } = await scene({ isListening, commit: () => {} });
+    expect([instruments.delivery(), instruments.attempt(newLease())]).toEqual([null, null]);
+    expect(asked).toBe(0);
+  });
+});
+
+describe("Observation.run()", () => {
+  it.each([
+    ["run", { run: (work: () => void) => work() }],
+    ["do not run", {}],
+  ])("throws what the work throws, which is done once, with observers that %s it", async (_how, observer) => {
+    const { instruments, lines } = await scene({ attempt: () => observer }, { attempt: () => ({}) });
+    const thrown = new Error("no such order");
+    let done = 0;
+    const work = () => {
+      done++;
+      throw thrown;
+    };
+    expect(() => instruments.attempt(newLease())?.run(work)).toThrow(thrown);
+    expect([done, lines]).toEqual([1, []]);
+  });
+});
