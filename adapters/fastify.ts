@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type Answer, refuseUnknownOptions, SetupError, type WebhookEvent } from "../src/index.ts";
 import type { InspectorAnswer, Mountable } from "../src/inspector/index.ts";
-import { boundTaking, sendAnswer } from "./node-answer.ts";
+import { boundTaking, sendAnswer, type WholeAnswer } from "./node-answer.ts";
 import { readBody } from "./node-body.ts";
 import { isOver, isWhole, sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
 import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
@@ -117,12 +117,14 @@ function bodyStream({ body, raw }: FastifyRequest): Readable {
 }
 
 function send(answer: Answer, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  if (!answer.close) {
-    reply.code(answer.status).headers(answer.headers).send(answer.body);
-    boundTaking(reply.raw);
-    return reply;
-  }
+  if (!answer.close) return sendWhole(answer, reply);
   sendAnswer(answer, request.raw, reply.hijack().raw);
+  return reply;
+}
+
+function sendWhole({ status, headers, body }: Omit<WholeAnswer, "close">, reply: FastifyReply): FastifyReply {
+  reply.code(status).headers(headers).send(body);
+  boundTaking(reply.raw);
   return reply;
 }
 
@@ -168,8 +170,6 @@ function inspectorRequest(request: FastifyRequest, reply: FastifyReply) {
 }
 
 function sendShown(answer: InspectorAnswer, request: FastifyRequest, reply: FastifyReply): void {
-  const { status, headers, body } = answer;
-  if (!isWhole(answer) || !isOver(request.raw)) return sendInspectorAnswer(answer, request.raw, reply.hijack().raw);
-  reply.code(status).headers(headers).send(body);
-  boundTaking(reply.raw);
+  if (isWhole(answer) && isOver(request.raw)) sendWhole(answer, reply);
+  else sendInspectorAnswer(answer, request.raw, reply.hijack().raw);
 }

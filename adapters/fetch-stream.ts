@@ -11,7 +11,7 @@ export function bodyOf(
 ): ReadableStream<Uint8Array> {
   const iterator = chunks[Symbol.asyncIterator]();
   const encoder = new TextEncoder();
-  signal.addEventListener("abort", () => endStream(iterator), { once: true });
+  signal.addEventListener("abort", () => endStream(iterator));
   if (signal.aborted) endStream(iterator);
   return new ReadableStream<Uint8Array>(
     {

@@ -1,6 +1,6 @@
 /** Writes an answer to a Node response, and ends the connection of a request whose body was not read. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { breakOff, isGone } from "./node-ending.ts";
+import { breakOff, endEarly, http2Stream, isGone } from "./node-ending.ts";
 
 /** What to send: an `Answer` of the receiver, for one. */
 export interface WholeAnswer {
@@ -15,7 +15,7 @@ export interface WholeAnswer {
 const DRAIN_BYTES = 64 * 1024;
 /** A drained chunk counts at least this, so that a sender of single bytes cannot hold its connection for long. */
 const DRAIN_CHUNK_BYTES = 1024;
-/** Milliseconds without a byte after which an answered connection is closed. */
+/** Milliseconds without a byte after which an answered connection is closed; on HTTP/2, here and below, its stream. */
 const DRAIN_IDLE_MS = 1_000;
 /** Milliseconds in which nothing of an answer is taken, after which its connection is closed: a server of Node waits for ever. */
 const UNTAKEN_MS = 10_000;
@@ -31,15 +31,23 @@ export function sendAnswer(answer: WholeAnswer, request: IncomingMessage, respon
 
 /** Gives what is not yet taken of `response` its time, from its end on. The connection's next request finds the time-out as it was. */
 export function boundTaking(response: ServerResponse): void {
-  if (!response.writableEnded) return void response.once("prefinish", () => boundTaking(response));
+  const stream = http2Stream(response);
+  const again = () => boundTaking(response);
+  if (!response.writableEnded) {
+    // HTTP/2 does not tell of an end before all is taken: whether there is one is asked whenever the time is up.
+    if (stream !== undefined) stream.setTimeout(UNTAKEN_MS, again);
+    else response.once("prefinish", again);
+    return;
+  }
   const { socket } = response;
   // Neither an answer that is only simulated, such as by Fastify's `inject`, nor one that was taken leaves a timer behind.
   const isOver = isGone(response) || response.writableLength === 0;
   if (isOver || (socket && typeof socket.setTimeout !== "function")) return;
-  const timeoutMs = socket?.timeout ?? 0;
+  const timeoutMs = stream === undefined ? (socket?.timeout ?? 0) : 0;
   response.setTimeout(UNTAKEN_MS, () => breakOff(response));
-  // Before Node's own listener, which gives the connection its keep-alive time or the next response.
-  response.prependOnceListener("finish", () => response.setTimeout(timeoutMs));
+  // Before Node's own listener, which gives the connection its keep-alive time or the next response. On HTTP/2 a response
+  // finishes with its stream, which a sender can keep open after it has taken all.
+  (stream ?? response).prependOnceListener("finish", () => response.setTimeout(timeoutMs));
 }
 
 /**
@@ -57,12 +65,18 @@ function sendAndClose(answer: WholeAnswer, request: IncomingMessage, response: S
   response.write(answer.body);
   // No `error` listeners from here on: Node keeps the error of a sender that is gone to itself where nobody listens.
   let left = DRAIN_BYTES;
-  const finish = () => response.end();
+  const finish = () => {
+    if (response.writableEnded) return;
+    // Else what still comes would be read until the answer is taken, and its time would begin again with each byte.
+    request.pause();
+    endEarly(response);
+    boundTaking(response);
+  };
   request.on("data", (chunk: Uint8Array) => {
     left -= Math.max(chunk.length, DRAIN_CHUNK_BYTES);
     if (left <= 0) finish();
   });
   request.once("end", finish);
-  response.setTimeout(DRAIN_IDLE_MS, () => request.destroy());
+  response.setTimeout(DRAIN_IDLE_MS, finish);
   request.resume();
 }

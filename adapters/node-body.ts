@@ -61,7 +61,7 @@ function readStream(stream: Readable, reading: BodyReading, settle: (result: Bod
   stream.on("data", count);
   stream.on("close", closed);
   getRawBody(stream, { limit: reading.maxBytes, length: reading.declaredBytes }, (error, bytes) => {
-    if (!settled) done(error ? (failure ?? failureOf(error)) : { ok: true, bytes });
+    done(error ? (failure ?? failureOf(error)) : { ok: true, bytes });
   });
   reading.onCut(() => {
     if (settled) return;

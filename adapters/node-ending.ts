@@ -2,7 +2,8 @@
 import type { ServerResponse } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 
-/** RFC 9113, section 7: INTERNAL_ERROR. */
+/** RFC 9113, section 7. */
+const NO_ERROR = 0;
 const INTERNAL_ERROR = 2;
 
 /** Whether nobody is there any more to read it. */
@@ -22,7 +23,17 @@ export function breakOff(response: ServerResponse): void {
   else stream.close(INTERNAL_ERROR);
 }
 
+/**
+ * Ends it though its request goes on. HTTP/1.1 then ends the connection; a stream of HTTP/2 stays open until both sides have ended,
+ * and a reset without an error behind the whole answer asks the sender to stop (RFC 9113, section 8.1).
+ */
+export function endEarly(response: ServerResponse): void {
+  const stream = http2Stream(response);
+  stream?.once("finish", () => stream.close(NO_ERROR));
+  response.end();
+}
+
 /** The responses of node:http2 have it, and the types of node:http know nothing of them. */
-function http2Stream(response: ServerResponse): ServerHttp2Stream | undefined {
+export function http2Stream(response: ServerResponse): ServerHttp2Stream | undefined {
   return "stream" in response ? (response.stream as ServerHttp2Stream) : undefined;
 }

@@ -21,7 +21,7 @@ export async function sendStream(chunks: AsyncIterable<string>, response: Server
       if (!response.write(value)) await drained(response);
     }
   } catch {
-    if (!isGone(response)) breakOff(response);
+    breakOff(response);
   }
 }
 

@@ -44,7 +44,7 @@ export function createRequestVerifier<Request>(owner: string, options: WebhookVe
       const result = await verify({ ...incoming, readBody: () => Promise.reject(tenantThrew(owner, error)) });
       return result.ok ? result : { ok: false, answer: answers.unread(result.answer) };
     }
-    return verify(tenant === undefined ? incoming : { ...incoming, tenant });
+    return verify({ ...incoming, tenant });
   };
 }
 

@@ -36,15 +36,10 @@ export function answerTo<Request>(
   { request, options }: { readonly request: Request; readonly options: WebhookOptions<Request> },
 ): Promise<Answer> | Answer {
   try {
-    return receiver.handle(named(incoming, options.tenant?.(request), options.route));
+    return receiver.handle({ ...incoming, tenant: options.tenant?.(request), route: options.route });
   } catch (error) {
     const reason = error instanceof Error ? error.name : typeof error;
     receiver.logger.error({ reason }, "The adapter's tenant option threw: the request was answered with 500.");
     return answers.unread(answers.MISCONFIGURED);
   }
-}
-
-function named(incoming: Conversion, tenant: string | undefined, route: string | undefined): IncomingWebhook {
-  if (tenant === undefined) return route === undefined ? incoming : { ...incoming, route };
-  return route === undefined ? { ...incoming, tenant } : { ...incoming, tenant, route };
 }

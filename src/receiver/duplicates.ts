@@ -1,5 +1,6 @@
 /** Remembers identities that are committed, so that a repeat is answered without a write. Never what is not yet committed. */
 import type { EventId, LaneId } from "../inbox/record.ts";
+import type { Acceptance } from "../inbox/store.ts";
 
 /** Of each generation; both take about 4 MB. A service retries within 81 minutes, and whatever was forgotten the inbox knows. */
 const MOST_REMEMBERED = 5_000;
@@ -8,6 +9,14 @@ export interface Remembered {
   readonly event: EventId;
   readonly lane: LaneId;
   readonly digest: Uint8Array;
+}
+
+/** What a store would answer for the same body again. */
+export function repeatOf(
+  { event, lane, digest }: Remembered,
+  signedAt: number,
+): Extract<Acceptance, { event: EventId }> {
+  return { outcome: "duplicate", event, lane, state: "done", digest, signedAt, conflict: false };
 }
 
 /**

@@ -10,11 +10,11 @@ import { Runner } from "../inbox/runner.ts";
 import type { Acceptance, QuarantineAnswer, Turn } from "../inbox/store.ts";
 import { Waiters } from "../inbox/waiters.ts";
 import { Worker } from "../inbox/worker.ts";
-import type { Timer } from "../internal/clock.ts";
+import { atMost, type Timer } from "../internal/clock.ts";
 import { thisInstance } from "../internal/process.ts";
 import { Announcer } from "./announcements.ts";
 import { measuredSteps } from "./commits.ts";
-import { CommittedIdentities } from "./duplicates.ts";
+import { CommittedIdentities, repeatOf } from "./duplicates.ts";
 import { Housekeeping, type KeyringUse } from "./housekeeping.ts";
 import { identityKey } from "./intake.ts";
 import type { ResolvedOptions } from "./options.ts";
@@ -23,6 +23,8 @@ import type { ResolvedOptions } from "./options.ts";
 const BATCH = { maxEvents: 256, maxBytes: 4 * 1024 * 1024, maxQueued: 4_096 } as const;
 const QUARANTINE_QUOTA = { maxRows: 1_000, maxBytes: 64 * 1024 * 1024 } as const;
 
+/** Milliseconds for the last heartbeat and the store's end together. */
+const LEAVE_MS = 5_000;
 /** Any time will do: the timer is there to be there. */
 const HOLD_MS = 86_400_000;
 /** Who is taken out of service for it gets no delivery that could prove it wrong: then one is tried again. */
@@ -79,6 +81,12 @@ export class Engine<Tx> {
     this.#housekeeping = new Housekeeping(options, this.worker, inUse.keyrings);
   }
 
+  /** `stop()` was called; deliveries may still be accepted. */
+  get isStopping(): boolean {
+    return this.#stopping !== null;
+  }
+
+  /** It takes nothing any more. */
   get isStopped(): boolean {
     return this.#isClosed;
   }
@@ -123,7 +131,7 @@ export class Engine<Tx> {
   /** Opens the store once; a failure is forgotten, so that the next delivery tries again. */
   open(): Promise<void> {
     if (this.#isClosed) {
-      return Promise.reject(new StoreError("closed", "This receiver was stopped; make a new one to go on."));
+      return Promise.reject(stopped());
     }
     this.#opening ??= this.#open().catch((error: unknown) => {
       this.#opening = null;
@@ -145,6 +153,7 @@ export class Engine<Tx> {
     this.requireHandlers();
     this.#inUse.registry.freeze();
     await this.open();
+    if (this.isStopping) throw stopped();
     if (this.worker.isStarted) return;
     this.#warnAboutLateOnce();
     this.worker.start();
@@ -187,6 +196,10 @@ export class Engine<Tx> {
     // Deliveries with `ack: "handled"` may have started handlers meanwhile.
     await this.worker.stop(Math.max(0, deadline - clock.monotonic()));
     await this.#batcher.close();
+    await atMost(clock, LEAVE_MS, this.#leave());
+  }
+
+  async #leave(): Promise<void> {
     await this.#housekeeping.stop();
     await this.options.store.close();
   }
@@ -197,16 +210,7 @@ export class Engine<Tx> {
     const known = this.#identities.find(key, event.digest);
     if (known !== null) {
       this.#batcher.repeat({ event: known.event, count: 1, signedAt: event.signedAt });
-      const { digest, lane } = known;
-      return Promise.resolve({
-        outcome: "duplicate",
-        event: known.event,
-        lane,
-        state: "done",
-        digest,
-        signedAt: event.signedAt,
-        conflict: false,
-      });
+      return Promise.resolve(repeatOf(known, event.signedAt));
     }
     return new Promise((resolve, reject) => {
       this.#batcher.accept(event, parsed, (error, acceptance) => {
@@ -247,7 +251,6 @@ export class Engine<Tx> {
       migrate,
       instance: thisInstance(),
     });
-    if (this.#isClosed) return;
     this.#housekeeping.start();
   }
 
@@ -287,4 +290,8 @@ export class Engine<Tx> {
       "Outbound handlers are registered without onLate: late events will only be recorded.",
     );
   }
+}
+
+function stopped(): StoreError {
+  return new StoreError("closed", "This receiver was stopped; make a new one to go on.");
 }

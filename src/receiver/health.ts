@@ -2,7 +2,7 @@
 import type { Engine } from "./engine.ts";
 
 /**
- * - `stopped`: `stop()` was called.
+ * - `stopped`: `stop()` was called, also while it still takes deliveries.
  * - `store_unavailable`: the inbox does not answer, or the last delivery could not be stored and got 503; that counts for half a
  *   minute, since a process that is taken out of service for it gets no delivery that could be stored.
  * - `keyring_unavailable`: the secret store or the keyring provider failed when it was read last, or has no secret; what was
@@ -28,7 +28,7 @@ export interface Health {
 
 export async function healthOf<Tx>(engine: Engine<Tx>): Promise<Health> {
   const reasons: HealthReason[] = [];
-  if (engine.isStopped) reasons.push("stopped");
+  if (engine.isStopping) reasons.push("stopped");
   else {
     if (engine.worker.isTripped || engine.worker.isPaused) reasons.push("worker_paused");
     reasons.push(...(await inboxReasons(engine)));

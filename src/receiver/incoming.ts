@@ -9,9 +9,9 @@ export interface IncomingWebhook {
   /** Reads the body to its end. Called at most once, and only after the headers were found well-formed. */
   readBody(reading: BodyReading): Promise<BodyResult> | BodyResult;
   /** Passed to an async keyring. Nothing else about the request is, since nothing else is known to be true yet. */
-  readonly tenant?: string;
+  readonly tenant?: string | undefined;
   /** Passed to an async keyring: the route this receiver is mounted on, as the application named it. */
-  readonly route?: string;
+  readonly route?: string | undefined;
 }
 
 /** The rules for reading one body. */

@@ -162,6 +162,7 @@ export class Receiver<Tx = unknown> {
   /**
    * Opens the inbox and starts the worker, which keeps the process alive until `stop()`.
    * @throws SetupError without any handler, or when the inbox can not be opened as configured
+   * @throws StoreError `closed` once `stop()` was called, also while the inbox was opening
    */
   start(): Promise<void> {
     return this.#engine.start();
@@ -169,7 +170,7 @@ export class Receiver<Tx = unknown> {
 
   /**
    * Stops claiming, lets running handlers end, and closes the store once `until` is settled. A second call waits for the
-   * first one's end. A store that does not answer holds it up for 5 s at most.
+   * first one's end. A store that does not answer holds it up for 10 s at most: 5 for what is still to be written, 5 for its end.
    */
   async stop(options: StopOptions = {}): Promise<void> {
     refuseUnknownOptions("stop", options, ["timeoutMs", "until"]);

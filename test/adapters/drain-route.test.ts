@@ -41,6 +41,7 @@ describe("drainRoute()", () => {
     };
     const answer = await drainRoute(receiver, { secret }).GET(request);
     expect([answer.status, await answer.json(), drained]).toEqual([401, { error: "unauthorized" }, false]);
+    expect(answer.headers.get("www-authenticate")).toBe("Bearer");
   });
 
   it("drains one at a time: a second call is told so, and a later one drains again", async () => {
@@ -65,7 +66,13 @@ describe("drainRoute()", () => {
     const { GET } = drainRoute(receiver, { secret });
     const answer = await GET(bearer(secret));
     expect([answer.status, await answer.json()]).toEqual([503, { error: "unavailable" }]);
-    expect(JSON.stringify(lines)).not.toContain("inbox.db");
+    expect(lines).toEqual([
+      {
+        level: "error",
+        fields: { reason: "Error" },
+        message: "drainRoute could not drain; accepted events wait for the next call.",
+      },
+    ]);
     receiver.drain = drain;
     expect((await GET(bearer(secret))).status).toBe(200);
   });
@@ -96,11 +103,25 @@ describe("drainRoute()", () => {
     },
   );
 
+  it("takes a secret of 16 bytes, and lets nobody keep its answers", async () => {
+    const { receiver } = memoryReceiver();
+    const shortest = "sixteen bytes !!";
+    const answer = await drainRoute(receiver, { secret: shortest }).GET(bearer(shortest));
+    expect([answer.status, answer.headers.get("cache-control")]).toEqual([200, "no-store"]);
+  });
+
   it.each([undefined, "", "    ".repeat(8), "fifteen bytes !", "read_with_its_line_break\n"])(
     "refuses the secret %j at construction",
     (wrong) => {
       const { receiver } = memoryReceiver();
-      expect(() => drainRoute(receiver, { secret: wrong })).toThrow(SetupError);
+      const make = () => drainRoute(receiver, { secret: wrong });
+      expect(make).toThrow(SetupError);
+      expect(make).toThrow(
+        expect.objectContaining({
+          code: "invalid_secret",
+          message: expect.stringContaining('"secret" of drainRoute() must be a text of at least 16 bytes'),
+        }),
+      );
     },
   );
 });

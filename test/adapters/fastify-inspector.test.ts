@@ -50,7 +50,10 @@ describe("fastifyInspector()", () => {
     const { inspector } = inspectorAt<FastifyRequest>("/inspector");
     const elsewhere = Fastify();
     elsewhere.register(fastifyInspector, { inspector, prefix: "/admin" });
-    await expect(async () => elsewhere.ready()).rejects.toThrow(/"\/inspector" is not below the prefix "\/admin"/);
+    await expect(async () => elsewhere.ready()).rejects.toMatchObject({
+      code: "invalid_option",
+      message: expect.stringContaining('"/inspector" is not below the prefix "/admin"'),
+    });
     const misspelt = Fastify();
     misspelt.register(fastifyInspector, { inspector, path: "/x" } as FastifyInspectorOptions);
     await expect(async () => misspelt.ready()).rejects.toThrow(/fastifyInspector\(\) has no option "path"/);
@@ -102,6 +105,17 @@ describe("fastifyInspector()", () => {
     await app.inject({ url: "/inspector/", headers: { "x-blocked": "1" } });
     await app.inject("/inspector/");
     expect([statuses, seen.length]).toEqual([[403, 200], 1]);
+  });
+
+  it("runs onSend for an answer that is whole", async () => {
+    const { inspector } = inspectorAt<FastifyRequest>("/inspector");
+    const app = Fastify({ forceCloseConnections: true });
+    app.addHook("onSend", async (_request, reply) => void reply.header("x-sent", "1"));
+    await app.register(fastifyInspector, { inspector });
+    const address = await app.listen({ port: 0, host: "127.0.0.1" });
+    const answer = await fetch(`${address}/inspector/`);
+    await app.close();
+    expect([await answer.text(), answer.headers.get("x-sent")]).toEqual(["here", "1"]);
   });
 });
 

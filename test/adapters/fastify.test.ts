@@ -51,10 +51,10 @@ describe("fastifyWebhook()", () => {
     if (hook === "asynchronous") app.addHook("onSend", async (_request, _reply, payload) => payload);
     await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
     const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
-    await inject(app);
     const before = timers();
-    await inject(app);
-    expect(timers()).toBe(before);
+    for (let count = 0; count < 10; count++) await inject(app);
+    // Some of other tests, which share the process, may come or go meanwhile.
+    expect(timers() - before).toBeLessThan(5);
     await app.close();
   });
 
@@ -68,6 +68,17 @@ describe("fastifyWebhook()", () => {
     expect(sender.socket.timeout).toBe(10_000);
     sender.close();
     await app.close();
+  });
+
+  it("answers 500 itself when the tenant option throws", async () => {
+    const { receiver } = memoryReceiver();
+    const app = Fastify();
+    const tenant = () => {
+      throw new TypeError("of +15550000001");
+    };
+    await app.register(fastifyWebhook, { receiver, path: "/webhooks", tenant });
+    const answer = await inject(app);
+    expect([answer.statusCode, answer.json()]).toEqual([500, { error: "misconfigured" }]);
   });
 
   it("has a limit of its own, not Fastify's bodyLimit", async () => {

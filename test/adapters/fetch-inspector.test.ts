@@ -43,6 +43,12 @@ describe.each([
     expect([seen[0]?.native, seen[0]?.url]).toEqual([request, "/inspector/?a=b"]);
   });
 
+  it("has no body for HEAD", async () => {
+    const { inspector } = inspectorAt<Request>("/inspector");
+    const answer = await make(inspector)(new Request("http://a.example/inspector/", { method: "HEAD" }));
+    expect([answer.headers.get("content-length"), answer.body]).toEqual(["4", null]);
+  });
+
   it("ends the stream of a body that the host cancels", async () => {
     const inspector: Mountable<Request> = {
       path: "/inspector",

@@ -41,6 +41,17 @@ describe("readBody()", () => {
     expect([stream.isPaused(), rules.counted]).toEqual([true, [3]]);
   });
 
+  it("tells who else listens to the stream why it ends at a cut", async () => {
+    const stream = new PassThrough();
+    const errors: unknown[] = [];
+    stream.on("error", (error) => errors.push(error));
+    const rules = reading();
+    const body = readBody(stream, {}, rules);
+    rules.cut();
+    await body;
+    expect(errors).toEqual([new Error("The read of this body was cut.")]);
+  });
+
   it("takes a cut from within the count of a chunk", async () => {
     const stream = new PassThrough();
     const rules = reading();

@@ -2,13 +2,13 @@
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { connect, createServer as createHttp2Server } from "node:http2";
-import type { AddressInfo } from "node:net";
 import { describe, expect, it, test } from "vitest";
 import { nodeInspector } from "../../adapters/node.ts";
 import type { Mountable } from "../../src/inspector/index.ts";
 import { readHeader } from "../../src/signature/headers.ts";
 import { openConnection, requestBytes } from "../../src/testing/adapter-contract-wire.ts";
 import { inspectorAdapterContract, type MakeInspectorServer } from "../../src/testing/inspector-adapter-contract.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 import { inspectorAt } from "./inspectors.ts";
 import { bytesOf, serve } from "./serving.ts";
 
@@ -55,8 +55,9 @@ describe("nodeInspector()", () => {
     };
     const inspect = nodeInspector(inspector);
     const server = await serve((request, response) => {
-      response.writeHead(418).end("teapot");
+      response.writeHead(418).write("tea");
       inspect(request, response);
+      setImmediate(() => response.end("pot"));
     });
     const answer = await fetch(`http://127.0.0.1:${server.port}/`);
     expect([answer.status, await answer.text()]).toEqual([418, "teapot"]);
@@ -86,6 +87,7 @@ describe("nodeInspector()", () => {
       "Host: a.example\r\nhost: b.example",
       "Host: a.example\r\nHost: a.example",
       "Host: b.example\r\nX-Host: a.example",
+      "X-Named-After: host\r\nHost: a.example",
     ];
     for (const host of hosts) {
       const connection = await openConnection(server.port);
@@ -95,6 +97,7 @@ describe("nodeInspector()", () => {
     }
     expect(seen.map(({ headers }) => readHeader(headers, "host"))).toEqual([
       "a.example, b.example",
+      "a.example",
       "a.example",
       "a.example",
     ]);
@@ -139,9 +142,8 @@ describe("nodeInspector() on HTTP/2", () => {
     const server = createHttp2Server((request, response) =>
       inspect(request as unknown as IncomingMessage, response as unknown as ServerResponse),
     );
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const port = await listenOnLoopback(server);
+    const host = `127.0.0.1:${port}`;
     const session = connect(`http://${host}`);
     const post = session.request({ ":method": "POST", ":path": "/" });
     post.end('{"a":1}');
@@ -162,6 +164,23 @@ describe("nodeInspector() on HTTP/2", () => {
     doubtful.end("{}");
     await bytesOf(doubtful);
     expect([...hosts].map((all) => all?.split(", ").sort())).toEqual([[host, "b.example"]]);
+    session.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  it("tells of a sender who was gone before it was asked", async () => {
+    const { inspector, seen } = inspectorAt<IncomingMessage>("");
+    const inspect = nodeInspector(inspector);
+    const server = createHttp2Server();
+    const session = connect(`http://127.0.0.1:${await listenOnLoopback(server)}`);
+    const asked = once(server, "request");
+    const sender = session.request({ ":path": "/" });
+    const [request, response] = await asked;
+    const gone = once(response.stream, "close");
+    sender.close();
+    await gone;
+    inspect(request, response);
+    expect(seen[0]?.signal.aborted).toBe(true);
     session.destroy();
     await new Promise((resolve) => server.close(resolve));
   });

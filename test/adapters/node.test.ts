@@ -2,12 +2,13 @@
 import { once } from "node:events";
 import { IncomingMessage, type RequestListener, ServerResponse } from "node:http";
 import { connect, createServer as createHttp2Server } from "node:http2";
-import { type AddressInfo, Socket } from "node:net";
+import { Socket } from "node:net";
 import { Writable } from "node:stream";
 import { describe, expect, it, test } from "vitest";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { adapterContract, type MakeAdapterServer } from "../../src/testing/adapter-contract.ts";
 import { openConnection, requestBytes } from "../../src/testing/adapter-contract-wire.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 import { memoryReceiver, SECRET, signedEvent } from "./receivers.ts";
 import { bytesOf, serve } from "./serving.ts";
 import { leaveUntaken } from "./untaken.ts";
@@ -108,7 +109,13 @@ describe("nodeWebhook()", () => {
     const answer = await fetch(`http://127.0.0.1:${server.port}/`, { method: "POST", ...signedEvent() });
     await server.close();
     expect([answer.status, await answer.json()]).toEqual([500, { error: "misconfigured" }]);
-    expect(lines.map(({ level, fields }) => [level, fields])).toEqual([["error", { reason: "TypeError" }]]);
+    expect(lines).toEqual([
+      {
+        level: "error",
+        fields: { reason: "TypeError" },
+        message: "The adapter's tenant option threw: the request was answered with 500.",
+      },
+    ]);
     expect(JSON.stringify(lines)).not.toContain("+1555");
   });
 
@@ -226,9 +233,8 @@ describe("nodeWebhook() on HTTP/2", () => {
     const server = createHttp2Server((request, response) =>
       webhook(request as unknown as IncomingMessage, response as unknown as ServerResponse),
     );
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const port = await listenOnLoopback(server);
+    const session = connect(`http://127.0.0.1:${port}`);
     const post = async (headers: Record<string, string>, body: Buffer, finish: "end" | "write") => {
       const stream = session.request({ ":method": "POST", ":path": "/webhooks", ...headers });
       stream.on("error", () => {});

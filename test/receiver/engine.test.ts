@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import { type DeliveryReport, StoreError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
-import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { watchedTimers } from "../support/watched-timers.ts";
 import { type Bench, DAY, deferred, idleTurns, makeBench, memoryBench, newInboxFile, sqliteBench } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
@@ -145,38 +146,33 @@ describe("late events", () => {
   });
 });
 
-/** A clock that knows which of its timers keep the process. */
-function keepingClock(): { clock: FakeClock; keeping: Set<object> } {
-  const fake = createFakeClock();
-  const keeping = new Set<object>();
-  const setTimeout: FakeClock["setTimeout"] = (callback, ms) => {
-    const own = {};
-    const fired = () => {
-      keeping.delete(own);
-      callback();
-    };
-    const timer = fake.setTimeout(fired, ms);
-    const cancel = () => {
-      keeping.delete(own);
-      timer.cancel();
-    };
-    return { cancel, keepAlive: () => void keeping.add(own) };
-  };
-  return { clock: { ...fake, setTimeout }, keeping };
-}
-
 describe("start()", () => {
   it("keeps the process until stop(), however long and however often it was called", async () => {
-    const { clock, keeping } = keepingClock();
+    const { clock, keeping } = watchedTimers(createFakeClock());
     const { receiver } = makeBench(memoryStore({ volatile: true }), { clock });
     receiver.onAny(() => {});
     await receiver.start();
     await receiver.start();
-    expect(keeping.size).toBe(1);
+    expect(keeping()).toBe(1);
     await clock.advance(DAY + 1_000);
-    expect(keeping.size).toBe(1);
+    expect(keeping()).toBe(1);
     await receiver.stop();
-    expect(keeping.size).toBe(0);
+    expect(keeping()).toBe(0);
+  });
+
+  it("starts nothing once stop() was called, though the inbox opens and deliveries are still taken", async () => {
+    const { clock, keeping } = watchedTimers(createFakeClock());
+    const { receiver, deliver } = makeBench(memoryStore({ volatile: true }), { clock });
+    receiver.onAny(() => {});
+    const starting = receiver.start();
+    const closed = deferred();
+    const stopping = receiver.stop({ until: closed.promise });
+    await expect(starting).rejects.toMatchObject({ code: "closed" });
+    await expect(receiver.start()).rejects.toMatchObject({ code: "closed" });
+    expect([receiver.running, keeping()]).toEqual([false, 0]);
+    expect((await deliver(body)).status).toBe(200);
+    closed.resolve();
+    await stopping;
   });
 
   it("says without any handler how one is registered", async () => {

@@ -1,7 +1,8 @@
 /** stop(): what a receiver still does, and what it leaves. */
 import { describe, expect, it } from "vitest";
 import { type Answer, StoreError } from "../../src/index.ts";
-import { deferred, idleTurns, memoryBench, sqliteBench, until } from "./bench.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { deferred, idleTurns, makeBench, memoryBench, sqliteBench, until } from "./bench.ts";
 import { inbound } from "./events.ts";
 
 const body = inbound();
@@ -15,6 +16,7 @@ describe("stop()", () => {
     const stopped = receiver.stop({ until: closed.promise });
     await idleTurns();
     expect(receiver.running).toBe(false);
+    expect(await receiver.health()).toEqual({ status: "degraded", reasons: ["stopped"] });
     expect((await deliver(body)).status).toBe(200);
     closed.resolve();
     await stopped;
@@ -114,6 +116,21 @@ describe("stop()", () => {
     const turns = store.faults.turns.length;
     await clock.advance(600_000);
     expect(store.faults.turns.length - turns).toBeLessThan(3);
+  });
+
+  it.each(["heartbeat", "close"] as const)("waits 5 s at most for a store whose %s never ends", async (what) => {
+    const store = { ...memoryStore({ volatile: true }), [what]: () => new Promise<never>(() => {}) };
+    const { receiver, deliver, clock } = makeBench(store);
+    receiver.onAny(() => {});
+    await deliver(body);
+    let isOver = false;
+    const stopping = receiver.stop().then(() => {
+      isOver = true;
+    });
+    await clock.advance(4_999);
+    expect(isOver).toBe(false);
+    await clock.advance(1);
+    await stopping;
   });
 
   it("waits for a handler that a delivery started while the server closed", async () => {

@@ -1,10 +1,10 @@
 /** A receiver process whose secrets lie sealed in its inbox's file; says its port, and ends when it is told to. */
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { createReceiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { sqliteSecrets, sqliteStore } from "../../src/stores/sqlite.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 
 const [path = "", keyFile = ""] = process.argv.slice(2);
 
@@ -13,4 +13,4 @@ const receiver = createReceiver({ secrets, store: sqliteStore(path), logger: sil
 receiver.onAny(() => {});
 await receiver.start();
 const server = createServer(nodeWebhook(receiver));
-server.listen(0, "127.0.0.1", () => process.stdout.write(`${(server.address() as AddressInfo).port}\n`));
+process.stdout.write(`${await listenOnLoopback(server)}\n`);

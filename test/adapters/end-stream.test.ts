@@ -1,0 +1,11 @@
+/** The end of a stream that nobody reads any more. */
+import { describe, expect, it } from "vitest";
+import { endStream } from "../../adapters/end-stream.ts";
+
+const next = () => new Promise<never>(() => {});
+
+describe("endStream()", () => {
+  it("passes over an iterator that cannot be ended", () => {
+    expect(() => endStream({ next })).not.toThrow();
+  });
+});
