@@ -1,6 +1,8 @@
 /** The client's options: documented, validated, then defaulted. */
+
 import { SetupError } from "../errors.ts";
 import { type Clock, type Random, systemClock, systemRandom } from "../internal/clock.ts";
+import { hasCredentials } from "../internal/credentials.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
 import { isLoopback } from "../internal/loopback.ts";
 import {
@@ -34,7 +36,10 @@ export interface ClientOptions {
   readonly clientSecret: string;
   /** How the token request names the client: in its form body (default, recommended) or by HTTP Basic (CLI-1). */
   readonly authMethod?: "body" | "basic" | undefined;
-  /** How long one attempt may take, answer included. Milliseconds, 1 to 600,000. Default 30,000. */
+  /**
+   * How long one attempt may take, answer included. Milliseconds, 1 to 300,000: Node's `fetch` waits no longer for an answer.
+   * Default 30,000.
+   */
   readonly timeoutMs?: number | undefined;
   /** Retries of one call, the one after a 401 not counted. 0 to 10. Default 2. */
   readonly maxRetries?: number | undefined;
@@ -134,7 +139,7 @@ export function resolveOptions(options: ClientOptions): ResolvedOptions {
     clientId: requiredText("clientId", options.clientId),
     clientSecret: requiredText("clientSecret", options.clientSecret),
     authMethod: choiceOption("authMethod", options.authMethod, "body", ["body", "basic"]),
-    timeoutMs: numberOption("timeoutMs", options.timeoutMs, 30_000, { min: 1, max: 600_000, unit: "ms" }),
+    timeoutMs: numberOption("timeoutMs", options.timeoutMs, 30_000, { min: 1, max: 300_000, unit: "ms" }),
     maxRetries: numberOption("maxRetries", options.maxRetries, 2, { min: 0, max: 10, unit: "retries" }),
     backoff: {
       baseMs: numberOption("backoff.baseMs", backoff?.baseMs, 250, wait),
@@ -160,7 +165,7 @@ function baseUrlOption(value: unknown): string {
   if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:")) {
     throw invalidOption("baseUrl", 'must be the service\'s address, such as "https://api.example.com"', value);
   }
-  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
+  if (hasCredentials(url) || url.search !== "" || url.hash !== "") {
     throw refused("baseUrl", "must have no credentials, query or fragment.");
   }
   if (url.protocol === "http:" && !isLoopback(url.hostname.replace(/^\[|\]$/g, ""))) {

@@ -24,7 +24,10 @@ export type TokenOutcome =
 /** The token request under way. */
 interface Asking {
   readonly outcome: Promise<TokenOutcome>;
-  /** The request's own: what is asked ahead keeps no process alive, until a call waits for it. */
+  /**
+   * The request's own: of what is asked ahead no timer keeps the process, until a call waits for it. The connection of a request
+   * under way does, for `timeoutMs` at most.
+   */
   readonly clock: AttendedClock;
 }
 

@@ -1,7 +1,9 @@
 /** A publisher that posts events to an application in any language, signed with a secret of its own. */
+
 import { OncehookError, PermanentError, RetryAfter } from "../errors.ts";
 import { backoffMs } from "../inbox/backoff.ts";
 import { systemClock, systemRandom } from "../internal/clock.ts";
+import { hasCredentials } from "../internal/credentials.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
 import { HmacKey } from "../signature/hmac.ts";
 import { checkSecretText } from "../signature/secret.ts";
@@ -54,7 +56,7 @@ function urlOption(value: unknown): URL {
   const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : null;
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:"))
     throw invalidOption("url", "must be an http:// or https:// URL", value);
-  if (url.username !== "" || url.password !== "")
+  if (hasCredentials(url))
     throw invalidOption("url", "must hold no user name and password: the application verifies the signature", value);
   return url;
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { AbortedError, type Client, ConnectionError } from "../../src/client/index.ts";
+import { createFakeClock } from "../../src/testing/index.ts";
 import {
   answerJson,
   failureOf,
@@ -133,6 +134,26 @@ describe("a caller's signal", () => {
       await failureOf(client.whoami({ signal: controller.signal }), AbortedError);
     },
   );
+
+  it("that a hook aborts when the token is renewed ahead ends the call before its own request (CLI-2)", async () => {
+    const clock = createFakeClock();
+    const controller = new AbortController();
+    let asked = 0;
+    const { client } = await startTokens(
+      (response) => answerJson(response, 200, { access_token: "t", expires_in: 3600 }),
+      {
+        clock,
+        onRequest({ operation }) {
+          if (operation === "token") asked += 1;
+          if (asked === 2) controller.abort();
+        },
+      },
+    );
+    await client.whoami();
+    await clock.advance(56 * 60_000);
+    const error = await failureOf(client.whoami({ signal: controller.signal }), AbortedError);
+    expect([asked, error.attempts]).toEqual([2, 0]);
+  });
 
   it("does nothing to a call that has its answer", async () => {
     const { client } = await startClient();

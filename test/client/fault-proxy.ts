@@ -9,8 +9,8 @@ import {
   type IncomingMessage,
   type ServerResponse,
 } from "node:http";
-import type { AddressInfo } from "node:net";
 import { seededFraction } from "../../src/emulator/random.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 
 /** What can happen to a request. "After" means that the service did what was asked, and the client is not told. */
 export const FAULTS = [
@@ -102,10 +102,9 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     const passed = pass(incoming, response).finally(() => underWay.delete(passed));
     underWay.add(passed);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listenOnLoopback(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     calls,
     async idle() {
       while (underWay.size > 0) await Promise.all(underWay);

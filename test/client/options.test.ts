@@ -65,7 +65,7 @@ describe("createClient()", () => {
     ["clientSecret", 7],
     ["authMethod", "Basic"],
     ["timeoutMs", 0],
-    ["timeoutMs", 600_001],
+    ["timeoutMs", 300_001],
     ["timeoutMs", "30000"],
     ["maxRetries", -1],
     ["maxRetries", 11],

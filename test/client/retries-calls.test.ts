@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ConnectionError, InvalidArgumentError, TimeoutError, UpstreamError } from "../../src/client/index.ts";
 import type { ApiAction } from "../../src/emulator/faults/rule.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
+import { watchedTimers } from "../support/watched-timers.ts";
 import { failureOf, SEND_PATH, sendOf, startClient, startServer } from "./support.ts";
 
 const SEND = { route: `POST ${SEND_PATH}` };
@@ -148,22 +149,9 @@ describe("timeoutMs", () => {
   });
 
   it("leaves no timer behind", async () => {
-    let running = 0;
-    const clock = createFakeClock();
-    const counted = {
-      ...clock,
-      setTimeout(callback: () => void, ms: number) {
-        running += 1;
-        const timer = clock.setTimeout(callback, ms);
-        const cancel = () => {
-          running -= 1;
-          timer.cancel();
-        };
-        return { ...timer, cancel };
-      },
-    };
-    const { client } = await startClient({ clock: counted });
+    const { clock, running } = watchedTimers(createFakeClock());
+    const { client } = await startClient({ clock });
     await client.whoami();
-    expect(running).toBe(0);
+    expect(running()).toBe(0);
   });
 });

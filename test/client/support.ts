@@ -1,12 +1,11 @@
 /** What the client's tests stand on: a client in front of an emulator, and what it sent; a server that answers as a test says. */
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 import { type Client, type ClientOptions, createClient, type SendRequest } from "../../src/client/index.ts";
 import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
 import type { LogFields, Logger } from "../../src/internal/logger.ts";
 import { start } from "../emulator/support.ts";
+import { endServer, listenOnLoopback } from "../support/loopback.ts";
 
 /** A request as it was given to `fetch`. */
 export interface Sent {
@@ -124,15 +123,9 @@ export async function startPlain(answer: Answerer, options: Partial<ClientOption
 
 /** Listens on a free port of loopback until the test ends; gives the address. */
 async function listening(server: ReturnType<typeof createServer>): Promise<string> {
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(async () => {
-    const closed = once(server, "close");
-    server.close();
-    server.closeAllConnections();
-    await closed;
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const port = await listenOnLoopback(server);
+  onTestFinished(() => endServer(server));
+  return `http://127.0.0.1:${port}`;
 }
 
 let tokens = 0;

@@ -1,8 +1,8 @@
 /** The renewal that nobody waits for: when it is tried, and that it keeps nobody waiting. */
 import { describe, expect, it } from "vitest";
 import type { ClientOptions } from "../../src/client/index.ts";
-import type { Clock, Timer } from "../../src/internal/clock.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
+import { watchedTimers } from "../support/watched-timers.ts";
 import { type Answerer, answerJson, startPlain, TOKEN_PATH } from "./support.ts";
 
 const MINUTE = 60_000;
@@ -39,40 +39,6 @@ async function nearItsEnd(
     while (lines.length === before && watched.running() > 0) await new Promise(setImmediate);
   };
   return { clock, client, lines, watched, called, tokenRequests: () => sentTo(TOKEN_PATH).length };
-}
-
-interface Watched {
-  readonly clock: Clock;
-  running(): number;
-  /** Those of them that keep the process. */
-  keeping(): number;
-}
-
-function watchedTimers(clock: Clock): Watched {
-  const timers = new Map<Timer, boolean>();
-  const setTimeout: Clock["setTimeout"] = (callback, ms) => {
-    const fired = () => {
-      timers.delete(watched);
-      callback();
-    };
-    const timer = clock.setTimeout(fired, ms);
-    const watched: Timer = {
-      cancel: () => {
-        timers.delete(watched);
-        timer.cancel();
-      },
-      keepAlive: () => {
-        if (timers.has(watched)) timers.set(watched, true);
-      },
-    };
-    timers.set(watched, false);
-    return watched;
-  };
-  return {
-    clock: { ...clock, setTimeout },
-    running: () => timers.size,
-    keeping: () => [...timers.values()].filter((isKeeping) => isKeeping).length,
-  };
 }
 
 describe("a renewal ahead", () => {
@@ -114,7 +80,7 @@ describe("a renewal ahead", () => {
     expect(tokenRequests()).toBe(3);
   });
 
-  it("keeps no process alive, neither by its request nor by the wait before it is made again (CLI-2)", async () => {
+  it("has no timer that keeps the process, neither of its request nor of the wait before it is made again (CLI-2)", async () => {
     const retries: unknown[] = [];
     const { clock, client, watched, tokenRequests } = await nearItsEnd(
       (_, response) => {
@@ -137,7 +103,7 @@ describe("a renewal ahead", () => {
       (_, response) => {
         answers.push(() => answerJson(response, 200, { access_token: "second", expires_in: 3600 }));
       },
-      { age: LAST_MOMENTS, timeoutMs: 600_000 },
+      { age: LAST_MOMENTS, timeoutMs: 300_000 },
     );
     await client.whoami();
     expect([watched.running(), watched.keeping()]).toEqual([1, 0]);

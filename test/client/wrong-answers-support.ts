@@ -7,7 +7,7 @@ import type { Clock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { leastAnswers } from "./least-answers.ts";
 
-const TIMEOUT_MS = 600_000;
+const TIMEOUT_MS = 300_000;
 /** Stands in every answer; no name of anything, so that no error shows it. */
 export const MARK = "marked 4711";
 

@@ -1,8 +1,8 @@
 /** An application that events are posted to: it keeps what it got and answers as it is told. */
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { Socket } from "node:net";
 import { onTestFinished } from "vitest";
+import { listenOnLoopback } from "../support/loopback.ts";
 
 export interface Posted {
   readonly method: string | undefined;
@@ -33,13 +33,12 @@ export async function startApplication(answer: Answering = answerWith(204)): Pro
     answer(response, posted);
   });
   server.on("connection", (socket) => connections.push(socket));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listenOnLoopback(server);
   onTestFinished(() => {
     server.close();
     server.closeAllConnections();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/events?from=oncehook`, got, connections };
+  return { url: `http://127.0.0.1:${port}/events?from=oncehook`, got, connections };
 }
 
 /** The same answer each time. */

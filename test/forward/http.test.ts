@@ -1,6 +1,4 @@
 /** Events posted to an application: what is sent, what its answers mean, and how little of them is believed. */
-import { once } from "node:events";
-import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type ForwardedMessage, forward, httpPublisher } from "../../src/forward/index.ts";
@@ -9,6 +7,7 @@ import { OncehookError, PermanentError, RetryAfter } from "../../src/index.ts";
 import { fixtures } from "../../src/testing/index.ts";
 import { idleTurns, sqliteBench } from "../receiver/bench.ts";
 import { opensslHmac } from "../signature/openssl.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 import { answerWith, startApplication } from "./http-application.ts";
 
 const SECRET = "a-forwarding-secret-of-32-bytes-";
@@ -144,10 +143,9 @@ describe("httpPublisher()", () => {
     "fails on the answer %j",
     async (text) => {
       const server = createServer((socket) => void socket.once("data", () => socket.end(text)));
-      server.listen(0, "127.0.0.1");
       onTestFinished(() => void server.close());
-      await once(server, "listening");
-      expect(await failureOf(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)).toBeInstanceOf(Error);
+      const port = await listenOnLoopback(server);
+      expect(await failureOf(`http://127.0.0.1:${port}/`)).toBeInstanceOf(Error);
     },
   );
 
