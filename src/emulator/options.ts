@@ -1,7 +1,14 @@
 /** Options of `createEmulator()`: validate, then default. */
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
-import { choiceOption, invalidOption, numberOption, refuseUnknownOptions, textOption } from "../internal/options.ts";
+import {
+  booleanOption,
+  choiceOption,
+  invalidOption,
+  numberOption,
+  refuseUnknownOptions,
+  textOption,
+} from "../internal/options.ts";
 import { type ClockMode, rateOf } from "./clock.ts";
 import { type FaultRule, faultRuleFrom, type ParsedFaultRule } from "./faults/rule.ts";
 import { isHttpUrl } from "./http-url.ts";
@@ -154,7 +161,7 @@ export function settingsFrom(options: EmulatorOptions): Settings {
     keep: numberOption("keep", options.keep, 100_000, { min: 1, max: 10_000_000, unit: "messages" }),
     readings: readingsFrom(options.unspecified, profile.unspecified),
     lifecycle: choiceOption("lifecycle", options.lifecycle, "realistic", ["instant", "realistic", "manual"]),
-    magic: flagOption("magic", options.magic, true),
+    magic: booleanOption("magic", options.magic, true),
     faults: [...profile.faults, ...listOption("faults", "fault rules", options.faults)].map((rule) =>
       faultRuleFrom(rule),
     ),
@@ -164,7 +171,7 @@ export function settingsFrom(options: EmulatorOptions): Settings {
     deliveryUrl: urlOption("deliveryUrl", options.deliveryUrl),
     webhookSecret: textOption("webhookSecret", options.webhookSecret) ?? seededHex(seed, "webhook secret", 32),
     allowPrivateTargets: networksOption(options.allowPrivateTargets),
-    allowPublicTargets: flagOption("allowPublicTargets", options.allowPublicTargets, false),
+    allowPublicTargets: booleanOption("allowPublicTargets", options.allowPublicTargets, false),
     attemptTimeoutMs: numberOption("attemptTimeoutMs", options.attemptTimeoutMs, 10_000, {
       min: 1,
       max: 600_000,
@@ -196,12 +203,6 @@ function networksOption(value: readonly string[] | undefined): readonly string[]
   const networks = listOption("allowPrivateTargets", what, value);
   if (networks.every((network) => typeof network === "string")) return networks;
   throw invalidOption("allowPrivateTargets", `must be a list of ${what}`, value);
-}
-
-function flagOption(name: string, value: unknown, fallback: boolean): boolean {
-  if (value === undefined) return fallback;
-  if (typeof value === "boolean") return value;
-  throw invalidOption(name, "must be true or false", value);
 }
 
 function urlOption(name: string, value: unknown): string | undefined {

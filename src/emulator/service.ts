@@ -67,7 +67,10 @@ export interface Deliveries {
    * ended, with those that were made.
    */
   recover(since: number): Promise<readonly Delivery[]>;
-  /** Before another state takes this one's place, whose ids may be the same: releases all that waits for attempts of this one. */
+  /**
+   * Before another state takes this one's place, whose ids may be the same: releases all that waits for attempts of this one, and
+   * sends none that has not begun.
+   */
   forget(): void;
   /** Takes up what a loaded state left pending. */
   resume(): void;

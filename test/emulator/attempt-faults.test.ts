@@ -1,8 +1,7 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { FaultRule } from "../../src/emulator/index.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 import {
   BEGIN,
   configure,
@@ -40,13 +39,12 @@ async function startPieceCounter() {
     request.on("data", (piece: Buffer) => pieces.push(piece));
     request.on("end", () => response.end());
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listenOnLoopback(server);
   onTestFinished(() => {
     server.close();
     server.closeAllConnections();
   });
-  return { pieces, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { pieces, url: `http://127.0.0.1:${port}` };
 }
 
 const signedRight = (caught: Caught) => signatureOf(caught) === mac(SECRET, caught).toString("hex");

@@ -1,5 +1,10 @@
 /** The controls over what the emulator holds: lists, clients, numbers, tokens, the whole state, the clock. */
-import { describe, expect, it } from "vitest";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { InboundMessage } from "../../src/emulator/state/records.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { control } from "./control-support.ts";
 import { call, send, start, startCatcher, tokenOf } from "./support.ts";
 
@@ -33,6 +38,34 @@ describe("lists", () => {
     expect(await ids("/deliveries?state=pending", "deliveries", "eventType")).toEqual([]);
     expect(await ids("/requests?limit=1", "requests", "path")).toEqual(["/api/core/messages/send"]);
     expect(await ids("/requests", "requests", "number")).toEqual([1, 2, 3]);
+  });
+
+  it("of messages are oldest first over several starts on the real clock, whatever the tags of their ids", async () => {
+    const systemClock = createFakeClock();
+    const state = newFile();
+    for (let i = 1; i <= 4; i++) {
+      const emulator = await start({ state, systemClock, clock: "real" });
+      emulator.control.inbound({ to: "num_000001", from: "+14155550123", body: `run ${i}` });
+      await emulator.close();
+      await systemClock.advance(1);
+    }
+    const { control: controls } = await start({ state, systemClock, clock: "real" });
+    const texts = (limit: number) => controls.messages({ limit }).map(({ text }) => text);
+    expect(texts(4)).toEqual(["run 1", "run 2", "run 3", "run 4"]);
+    expect(texts(1)).toEqual(["run 4"]);
+  });
+
+  it("of messages have what was imported under other names before what came since, by its time", async () => {
+    const emulator = await start();
+    const receive = (body: string) => emulator.control.inbound({ to: "num_000001", from: "+14155550123", body });
+    const { messageId } = receive("first");
+    const { version, tables } = emulator.control.exportState();
+    const { [messageId]: first } = tables.inboundMessages as Record<string, InboundMessage>;
+    const named = (name: string, createdAt: number) => ({ [name]: { ...first, messageId: name, createdAt } });
+    const inboundMessages = { ...tables.inboundMessages, ...named("later", 2), ...named("sooner", 1) };
+    emulator.control.importState({ version, tables: { ...tables, inboundMessages } });
+    const ids = [messageId, receive("second").messageId];
+    expect(emulator.control.messages().map((message) => message.messageId)).toEqual(["sooner", "later", ...ids]);
   });
 
   it("of attempts are in the order of time, with the delivery of each", async () => {
@@ -211,3 +244,9 @@ describe("the clock", () => {
     }
   });
 });
+
+function newFile(): string {
+  const directory = mkdtempSync(join(tmpdir(), "oncehook-lists-"));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  return join(directory, "state.db");
+}

@@ -69,6 +69,37 @@ it("recovery leaves alone what succeeds while it waits for its turn", async () =
   expect(emulator.control.deliveries().map(({ attempts }) => attempts.length)).toEqual([1]);
 });
 
+describe("an attempt that waits for a place at its receiver", () => {
+  it.each(["reset", "import"] as const)("is never sent after the %s that cuts it off", async (what) => {
+    const { emulator, catcher } = await stage();
+    const exported = emulator.control.exportState();
+    const held = heldAnswers({ catcher });
+    for (let i = 0; i < 40; i++) emulator.control.inbound({ to: "num_000001", from: "+14155550123", body: "old" });
+    await expect.poll(() => held.length).toBe(32);
+    if (what === "reset") emulator.control.reset();
+    else emulator.control.importState(exported);
+    catcher.answer = 200;
+    for (const response of held) response.writeHead(200).end();
+    await receive(emulator, "new");
+    expect(catcher.caught.slice(32).map(({ event }) => event.data.body)).toEqual(["new"]);
+    expect(emulator.control.deliveries()).toMatchObject([{ state: "delivered", attempts: [{ status: 200 }] }]);
+  });
+
+  it("is not sent either when a watcher resets in the moment in which its place becomes free", async () => {
+    const { emulator, catcher } = await stage();
+    const held = heldAnswers({ catcher });
+    for (let i = 0; i < 40; i++) emulator.control.inbound({ to: "num_000001", from: "+14155550123", body: "old" });
+    await expect.poll(() => held.length).toBe(32);
+    const stop = emulator.control.watch(() => {
+      stop();
+      emulator.control.reset();
+    });
+    for (const response of held.splice(0)) response.writeHead(200).end();
+    await emulator.clock.idle();
+    expect(catcher.caught).toHaveLength(32);
+  });
+});
+
 describe("a watcher that resets", () => {
   it.each(["event", "delivery"] as const)("at the first %s leaves nothing of a send behind", async (type) => {
     const catcher = await startCatcher();

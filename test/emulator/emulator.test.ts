@@ -2,7 +2,6 @@
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -13,19 +12,19 @@ import { Keeper } from "../../src/emulator/state/keeper.ts";
 import { createState } from "../../src/emulator/state/state.ts";
 import { type Logger, silentLogger } from "../../src/internal/logger.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 import { control } from "./control-support.ts";
 import { call, send, start, startCatcher, tokenOf } from "./support.ts";
 
 /** A receiver that takes requests and never answers. */
 async function startSilent(): Promise<{ url: string; reached: Promise<unknown> }> {
   const server = createServer(() => {});
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listenOnLoopback(server);
   onTestFinished(() => {
     server.close();
     server.closeAllConnections();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, reached: once(server, "request") };
+  return { url: `http://127.0.0.1:${port}/`, reached: once(server, "request") };
 }
 
 describe("close()", () => {

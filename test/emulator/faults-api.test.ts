@@ -97,6 +97,20 @@ describe("a fault that answers with a status", () => {
     expect([status, body.error, headers.get("retry-after")]).toEqual([429, "server_error", "0"]);
   });
 
+  it.each([
+    [400, "INVALID_REQUEST"],
+    [401, "UNAUTHORIZED"],
+    [403, "FORBIDDEN"],
+    [404, "NOT_FOUND"],
+    [409, "CONFLICT"],
+    [422, "INVALID_REQUEST"],
+    [503, "SERVER_ERROR"],
+  ])("says with %d the code %s, as the service does (GEN-12)", async (status, code) => {
+    const { emulator, token } = await withFault(SEND, { type: "status", status });
+    const answer = await send(emulator, token);
+    expect([answer.status, answer.body.error.code]).toEqual([status, code]);
+  });
+
   it("says any code, so that clients meet unknown ones (GEN-11, GEN-12)", async () => {
     const { emulator, token } = await withFault(SEND, { type: "status", status: 418, code: "TEAPOT" });
     const { status, body, headers } = await send(emulator, token);

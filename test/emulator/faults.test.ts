@@ -51,6 +51,45 @@ describe("createFaults()", () => {
     expect(faults.list()[0]?.rule.action).toEqual({ type: "staleTimestamp", ms: 86_400_000 });
   });
 
+  it("plays one rule in the place of a call's answer, and leaves the others for later calls", () => {
+    const faults = faultsWith([
+      onCalls({ action: { type: "delay", ms: 5 } }),
+      onCalls({ action: { type: "status", status: 500 }, times: 1 }),
+      onCalls({ action: { type: "reset", when: "before" }, times: 1 }),
+      onCalls({ action: { type: "badGateway" }, times: 1 }),
+      onCalls({ action: { type: "revokeToken" }, times: 1 }),
+    ] as FaultRule[]);
+    const played = Array.from({ length: 5 }, () => faults.forCall(WHOAMI).map(({ type }) => type));
+    expect(played).toEqual([
+      ["delay", "status"],
+      ["delay", "reset"],
+      ["delay", "badGateway"],
+      ["delay", "revokeToken"],
+      ["delay"],
+    ]);
+    expect(faults.list().map(({ played: times }) => times)).toEqual([5, 1, 1, 1, 1]);
+  });
+
+  it("answers with the status of the first rule, and breaks the next call for the second", async () => {
+    const status = { match: { route: WHOAMI }, action: { type: "status", status: 500 }, times: 1 } as const;
+    const reset = { match: { route: WHOAMI }, action: { type: "reset", when: "before" }, times: 1 } as const;
+    const emulator = await start({ faults: [status, reset] });
+    const whoami = () => emulator.handle(new Request(`${emulator.url}/api/core/whoami`));
+    expect([(await whoami()).status, (await whoami()).type]).toEqual([500, "error"]);
+    expect(emulator.control.requests().map(({ faults }) => faults)).toEqual([["status"], ["reset"]]);
+  });
+
+  it("plays what becomes of an answer, whichever rule gave it", () => {
+    const faults = faultsWith([
+      onCalls({ action: { type: "status", status: 500 } }),
+      onCalls({ action: { type: "delay", ms: 5 } }),
+      onCalls({ action: { type: "truncate" } }),
+      onCalls({ action: { type: "reset", when: "after" } }),
+    ] as FaultRule[]);
+    expect(faults.forCall(WHOAMI).map(({ type }) => type)).toEqual(["status", "truncate", "reset"]);
+    expect(faults.list().map(({ played }) => played)).toEqual([1, 0, 1, 1]);
+  });
+
   it("plays a rule as many times as it says, and then only lists it", () => {
     const faults = faultsWith([onCalls({ times: 2 })]);
     const played = Array.from({ length: 5 }, () => faults.forCall(WHOAMI).length);

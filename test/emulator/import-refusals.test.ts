@@ -75,6 +75,37 @@ describe("an import", () => {
     expect((await send(emulator, token, {}, key)).body).toEqual(answer.body);
   });
 
+  it.each<[string, (tables: Tables) => void, string]>([
+    [
+      "a field that does not fit",
+      ({ tokens }) => Object.assign(first(tokens), { expiresAt: "x" }),
+      '"tables.tokens.expiresAt": Invalid input: expected number, received string',
+    ],
+    [
+      "a field inside of a field",
+      ({ messages }) => Object.assign((first(messages).steps as Record<string, unknown>[])[0] ?? {}, { copies: "x" }),
+      '"tables.messages.steps.0.copies": Invalid input: expected number, received string',
+    ],
+    [
+      "a record that is none",
+      ({ idempotency = {} }) => Object.assign(idempotency, { "key-of-a-caller": 1 }),
+      '"tables.idempotency": Invalid input: expected object, received number',
+    ],
+    [
+      "a reference to nothing",
+      ({ tokens }) => Object.assign(first(tokens), { apiClientId: "nobody" }),
+      '"tokens.apiClientId" names no record of clients',
+    ],
+  ])("names the table and the field of %s, never the record: its id can be a token", async (_, breakIt, problem) => {
+    const emulator = await start();
+    await send(emulator, await tokenOf(emulator));
+    const state = structuredClone(emulator.control.exportState());
+    breakIt(state.tables as Tables);
+    const message = `This is no state that the emulator exported: ${problem}.`;
+    expect(() => emulator.control.importState(state)).toThrow(new SetupError("invalid_option", message));
+    expect((await control(emulator, "POST", "/state", state)).body.error.message).toBe(message);
+  });
+
   it("takes back what was exported after a magic 500", async () => {
     const emulator = await start();
     const token = await tokenOf(emulator);

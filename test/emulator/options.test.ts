@@ -27,6 +27,9 @@ describe("an option of the wrong kind", () => {
     ["allowPrivateTargets", [10]],
     ["allowPrivateTargets", null],
     ["unspecified", null],
+    ["magic", "no"],
+    ["magic", null],
+    ["allowPublicTargets", 1],
   ])("is refused by its name: %s as %j", (option, value) => {
     expect(() => given({ [option]: value })).toThrow(SetupError);
     expect(() => given({ [option]: value })).toThrow(option === "unspecified" ? /unspecified/ : `"${option}"`);

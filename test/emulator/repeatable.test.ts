@@ -1,10 +1,9 @@
 /** The same seed and the same calls give the same logs, byte for byte. */
-import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createEmulator, type EmulatorOptions, PROFILE_NAMES } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 import { type Catcher, call, send, startCatcher, tokenOf } from "./support.ts";
 
 const MINUTE_MS = 60_000;
@@ -44,10 +43,9 @@ async function afternoon(catcher: Catcher, options: EmulatorOptions): Promise<st
 }
 
 async function listening(server: Server): Promise<string> {
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listenOnLoopback(server);
   onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return `http://127.0.0.1:${port}/`;
 }
 
 /** Every third delivery of an event fails, whichever event comes first. */

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 import { type Credentials, createEmulator, type Emulator, type EmulatorOptions } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
+import { endServer } from "../support/loopback.ts";
 
 /** An emulator without a socket on a virtual clock, closed with the test. */
 export async function start(options: EmulatorOptions = {}): Promise<Emulator> {
@@ -128,11 +129,7 @@ export async function startCatcher(): Promise<Catcher> {
     port = (server.address() as AddressInfo).port;
   };
   const close = async () => {
-    if (!server.listening) return;
-    const closed = once(server, "close");
-    server.close();
-    server.closeAllConnections();
-    await closed;
+    if (server.listening) await endServer(server);
   };
   await open();
   const catcher: Catcher = { url: `http://127.0.0.1:${port}/webhooks`, caught, answer: 200, open, close };

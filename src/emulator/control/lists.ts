@@ -11,10 +11,10 @@ export function createLists(state: State): Lists {
   return {
     messages(filter = {}) {
       const { since = 0, messageId, limit } = fitted("messages()", filters.messages, filter);
-      const fits = (message: { messageId: string; createdAt: number }) =>
+      const fits = (message: Listed) =>
         message.createdAt >= since && (messageId ?? message.messageId) === message.messageId;
       const both = [...[...state.messages.values()].filter(fits), ...[...state.inboundMessages.values()].filter(fits)];
-      return newest(both.sort(byId), limit);
+      return newest(both.sort(byAge), limit);
     },
     requests(filter = {}) {
       const { since = 0, limit } = fitted("requests()", filters.requests, filter);
@@ -58,9 +58,21 @@ function isOf(
   return (messageId ?? record.messageId) === record.messageId && (eventType ?? record.eventType) === record.eventType;
 }
 
-/** Ids of one counter, in the order they were given out: after the millionth they are longer. */
-function byId({ messageId: a }: { messageId: string }, { messageId: b }: { messageId: string }): number {
-  return a.length === b.length ? (a < b ? -1 : 1) : a.length - b.length;
+interface Listed {
+  readonly messageId: string;
+  readonly createdAt: number;
+}
+
+/**
+ * In the order in which ids were given out: one counter numbers them, whatever tag a start of the emulator put before. Imported
+ * ids without a number were there before what was given out since, and have their time only.
+ */
+function byAge(a: Listed, b: Listed): number {
+  return numberOf(a) - numberOf(b) || a.createdAt - b.createdAt;
+}
+
+function numberOf({ messageId }: Listed): number {
+  return Number(/_(\d+)$/.exec(messageId)?.[1] ?? 0);
 }
 
 function newest<T>(records: readonly T[], limit = DEFAULT_LIMIT): readonly T[] {

@@ -29,7 +29,7 @@ export function exportState(state: State): StateExport {
  */
 export function tablesOf(exported: unknown): StateExport["tables"] {
   const parsed = stateSchema.safeParse(exported);
-  if (!parsed.success) throw unfit(problemOf(parsed.error));
+  if (!parsed.success) throw unfit(problemOf(withoutId(parsed.error)));
   // As it came, not as the schemas order its fields: what is exported again is the same text.
   const { tables } = exported as StateExport;
   refuseStrayIds(tables);
@@ -38,7 +38,16 @@ export function tablesOf(exported: unknown): StateExport["tables"] {
   return tables;
 }
 
-/** The record is not named: its id can be a token. */
+/** The first problem, by its table and field. No record is named in what is said: its id can be a token, or a caller's key. */
+function withoutId({ issues }: z.ZodError): z.ZodError {
+  const [first] = issues;
+  const path = first?.path.filter((_, depth) => depth !== ID_DEPTH) ?? [];
+  return new z.ZodError(first === undefined ? [] : [{ ...first, path }]);
+}
+
+/** In `tables.tokens.<id>.expiresAt`. */
+const ID_DEPTH = 2;
+
 function refuseStrayIds(tables: StateExport["tables"]): void {
   for (const name of TABLE_NAMES) {
     const isWhole = Object.entries(tables[name] ?? {}).every(([id, record]) => isUnderItsId(name, id, record));
@@ -70,9 +79,9 @@ const REFERENCES: readonly { readonly table: keyof Tables; readonly field: strin
 
 function refuseDeadReferences(tables: StateExport["tables"]): void {
   for (const { table, field, to } of REFERENCES) {
-    for (const [id, record] of Object.entries(tables[table] ?? {})) {
+    for (const record of Object.values(tables[table] ?? {})) {
       const target = (record as Readonly<Record<string, string>>)[field] ?? "";
-      if (!Object.hasOwn(tables[to] ?? {}, target)) throw unfit(`"${table}.${id}.${field}" names no record of ${to}`);
+      if (!Object.hasOwn(tables[to] ?? {}, target)) throw unfit(`"${table}.${field}" names no record of ${to}`);
     }
   }
 }

@@ -17,14 +17,17 @@ export function createDeliveries(
   let waiters = createWaiters();
   const plans = createPlans();
 
+  /** Finds a delivery as it has become by then, if it still fits. */
+  const ifStill = (fits: (delivery: Delivery) => boolean, deliveryId: string) => () => {
+    const delivery = state.deliveries.get(deliveryId);
+    return delivery !== undefined && fits(delivery) ? delivery : undefined;
+  };
+
   /** Retries keep the first attempt's place, so that their order does not depend on which attempt ended first. */
   function schedule({ deliveryId, messageId, nextAttemptAt: dueAt }: Delivery, place: number): void {
     if (dueAt === null) return;
     const { wake } = waiters;
-    const current = () => {
-      const delivery = state.deliveries.get(deliveryId);
-      return delivery?.nextAttemptAt === dueAt ? delivery : undefined;
-    };
+    const current = ifStill(({ nextAttemptAt }) => nextAttemptAt === dueAt, deliveryId);
     const ended = (left: Delivery | undefined) => {
       plans.done(deliveryId);
       if (left !== undefined) schedule(left, place);
@@ -75,13 +78,10 @@ export function createDeliveries(
     },
     async recover(since) {
       const isLost = (delivery: Delivery) => delivery.createdAt >= since && delivery.state !== "delivered";
-      const tried = [...state.deliveries.values()].filter(isLost).map((delivery) =>
-        attemptOnce(delivery, "recovery", () => {
-          // An attempt that was under way may have succeeded since.
-          const now = state.deliveries.get(delivery.deliveryId);
-          return now !== undefined && isLost(now) ? now : undefined;
-        }),
-      );
+      // An attempt that is under way may succeed before the turn of this one comes.
+      const tried = [...state.deliveries.values()]
+        .filter(isLost)
+        .map((delivery) => attemptOnce(delivery, "recovery", ifStill(isLost, delivery.deliveryId)));
       return (await Promise.all(tried)).filter((delivery) => delivery !== undefined);
     },
     nextAttempt(deliveryId) {
@@ -90,6 +90,7 @@ export function createDeliveries(
     },
     forget() {
       waiters = waiters.renewed();
+      transport.sendAway();
     },
     resume() {
       for (const delivery of state.deliveries.values()) schedule(delivery, scheduler.nextPlace());

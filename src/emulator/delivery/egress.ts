@@ -1,7 +1,9 @@
 /** The egress guard: which addresses webhooks may reach. This machine alone by default; link-local and metadata addresses never. */
+
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import { SetupError } from "../../errors.ts";
+import { hasCredentials } from "../../internal/credentials.ts";
 import { invalidOption } from "../../internal/options.ts";
 import type { Settings } from "../options.ts";
 
@@ -56,7 +58,7 @@ export function createEgressGuard({ allowPrivateTargets, allowPublicTargets }: E
     const url = new URL(text);
     if (url.protocol !== "http:" && url.protocol !== "https:") return "is not an http or https URL";
     // The service shows no such authentication, and `http://127.0.0.1@elsewhere/` exists to be misread.
-    if (url.username !== "" || url.password !== "") return "holds credentials";
+    if (hasCredentials(url)) return "holds credentials";
     const host = hostOf(url);
     if (isIP(host) === 0 || isAddressAllowed(host)) return null;
     return refusalOfAddress(addressOf(host));

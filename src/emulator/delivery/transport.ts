@@ -16,6 +16,8 @@ export interface Transport {
    * instead, to the same receiver: the wait may have made a signature old. Never rejects.
    */
   send(outgoing: Outgoing, renew?: () => Outgoing): Promise<Outcome>;
+  /** Ends as `failed` what was asked for and has not begun; what is under way goes on. */
+  sendAway(): void;
   /** Ends idle connections, and what waits or is under way as `failed`; what comes later fails as well. */
   close(): void;
 }
@@ -39,22 +41,23 @@ export function createTransport(
   const wire = { clock, lookup: guardedLookup(guard, resolve), agents: createAgents(guard) };
   const places = createPlaces(MOST_PER_ORIGIN);
   const running = new Set<AbortController>();
+  let timesSentAway = 0;
   let closed = false;
 
   async function send(outgoing: Outgoing, renew: () => Outgoing = () => outgoing): Promise<Outcome> {
     if (closed) return failure("failed");
     if (guard.refusalOf(outgoing.url) !== null) return failure("blocked");
+    const askedAfter = timesSentAway;
     const place = await places.take(new URL(outgoing.url).origin);
     if (place === null) return failure("failed");
     try {
-      if (closed) return failure("failed");
-      return await sendNow(renew());
+      return await sendNow(renew(), askedAfter);
     } finally {
       place.giveBack();
     }
   }
 
-  async function sendNow(outgoing: Outgoing): Promise<Outcome> {
+  async function sendNow(outgoing: Outgoing, askedAfter: number): Promise<Outcome> {
     const controller = new AbortController();
     const { signal } = controller;
     running.add(controller);
@@ -62,6 +65,8 @@ export function createTransport(
     timer.keepAlive();
     try {
       await hearOfEndedConnections();
+      // Sent away when it had a place already, but was not on the wire.
+      if (askedAfter !== timesSentAway) return failure("failed");
       return await exchange(outgoing, { ...wire, signal });
     } catch {
       return failure("failed"); // A method or header that no request can have.
@@ -71,14 +76,19 @@ export function createTransport(
     }
   }
 
+  function sendAway(): void {
+    timesSentAway += 1;
+    places.sendAway();
+  }
+
   function close(): void {
     closed = true;
-    places.sendAway();
+    sendAway();
     for (const controller of running) controller.abort("failed");
     for (const agent of Object.values(wire.agents)) agent.destroy();
   }
 
-  return { send, close };
+  return { send, sendAway, close };
 }
 
 /**

@@ -73,3 +73,17 @@ const EVENT_ACTIONS = fieldsOf(eventActions);
 export function isEventAction(action: EventAction | AttemptAction): action is EventAction {
   return EVENT_ACTIONS.has(action.type);
 }
+
+/** Whether a call's action answers in the service's place. */
+export function standsIn(action: ApiAction): boolean {
+  return action.type === "status" || action.type === "badGateway" || isReset(action, "before");
+}
+
+/** Whether a call's action happens to its answer, whoever gives that. */
+export function befallsAnswer(action: ApiAction): boolean {
+  return action.type === "truncate" || isReset(action, "after");
+}
+
+function isReset(action: ApiAction, when: "before" | "after"): boolean {
+  return action.type === "reset" && action.when === when;
+}

@@ -3,7 +3,15 @@ import { SetupError } from "../../errors.ts";
 import { isKnownEventType, KNOWN_EVENT_TYPES } from "../../events/types.ts";
 import { suggestion } from "../../internal/options.ts";
 import type { Faults, Ground } from "../service.ts";
-import { type ApiAction, type AttemptAction, type EventAction, isEventAction, UNKNOWN_EVENT_TYPE } from "./actions.ts";
+import {
+  type ApiAction,
+  type AttemptAction,
+  befallsAnswer,
+  type EventAction,
+  isEventAction,
+  standsIn,
+  UNKNOWN_EVENT_TYPE,
+} from "./actions.ts";
 import { likely, quoted } from "./fields.ts";
 import { faultRuleFrom, type ParsedFaultRule } from "./rule.ts";
 
@@ -63,11 +71,16 @@ export function createFaults(
   }
 
   function forCall(route: string): readonly ApiAction[] {
+    let isAnswered = false;
     return [...entries.values()].flatMap((entry) => {
       const { rule } = entry;
       if (!isForCalls(rule) || rule.match.route !== route) return [];
       entry.calls += 1;
-      return play(entry, `call ${entry.calls}`) ? [rule.action] : [];
+      // Nothing comes before an answer that was given: the rule's turn is a later call.
+      if (isAnswered && !befallsAnswer(rule.action)) return [];
+      if (!play(entry, `call ${entry.calls}`)) return [];
+      isAnswered ||= standsIn(rule.action);
+      return [rule.action];
     });
   }
 

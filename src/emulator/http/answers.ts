@@ -60,3 +60,10 @@ export function reply(status: number, body: unknown, headers?: Readonly<Record<s
 export function refuse(code: CoreErrorCode, message: string, details: Readonly<Record<string, unknown>> = {}): Refusal {
   return { kind: "refusal", status: CORE_ERRORS[code], code, message, details };
 }
+
+/** The code that goes with an error status; one of its own for what the specification has none for (GEN-11). */
+export function usualCode(status: number): CoreErrorCode | "RATE_LIMITED" {
+  if (status === 429) return "RATE_LIMITED";
+  const codes = Object.keys(CORE_ERRORS) as CoreErrorCode[];
+  return codes.find((code) => CORE_ERRORS[code] === status) ?? (status < 500 ? "INVALID_REQUEST" : "SERVER_ERROR");
+}

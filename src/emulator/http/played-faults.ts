@@ -2,7 +2,7 @@
 import { sleep } from "../../internal/clock.ts";
 import type { ApiAction } from "../faults/rule.ts";
 import type { Service } from "../service.ts";
-import type { Answer, Refusal } from "./answers.ts";
+import { type Answer, type Refusal, usualCode } from "./answers.ts";
 import { revokeBearer } from "./bearer.ts";
 
 /** What answers in the service's place; null when nothing does. */
@@ -21,13 +21,11 @@ export async function standIn(
   return null;
 }
 
-/** A code of its own for what the specification has none for (GEN-11). */
 function refusalOf({ status, code, retryAfterSeconds }: Extract<ApiAction, { type: "status" }>): Refusal {
-  const usual = status === 429 ? "RATE_LIMITED" : status === 502 ? "UPSTREAM_ERROR" : "SERVER_ERROR";
   const refusal = {
     kind: "refusal",
     status,
-    code: code ?? usual,
+    code: code ?? usualCode(status),
     message: "A fault rule answered this call.",
     details: status === 502 ? { providerStatus: 503 } : {},
   } as const;

@@ -6,8 +6,8 @@ import { Changes } from "./changes.ts";
 import { isUnderItsId } from "./record-ids.ts";
 import { Retention } from "./retention.ts";
 import { RECORD_SCHEMAS } from "./schemas.ts";
-import type { State, Tables } from "./state.ts";
-import { openStateFile, type StateFile } from "./state-file.ts";
+import { type State, TABLE_NAMES, type Tables } from "./state.ts";
+import { openStateFile, type StateFile, type StoredRecord } from "./state-file.ts";
 import type { Change, Table } from "./table.ts";
 
 export class Keeper {
@@ -41,13 +41,13 @@ export class Keeper {
   load(state: State): boolean {
     if (this.#file === null) return false;
     this.#isLoading = true;
-    let count = 0;
-    for (const { name, id, json } of this.#file.read()) {
+    // A commit may have written a delivery before its event: what hears of it here must know the event.
+    const records = [...this.#file.read()].sort((a, b) => rankOf(a) - rankOf(b));
+    for (const { name, id, json } of records) {
       (tableNamed(state, name) as Table<unknown>).put(id, parsed(name, id, json));
-      count += 1;
     }
     this.#isLoading = false;
-    return count > 0;
+    return records.length > 0;
   }
 
   /** From now on, all that changes is kept. */
@@ -89,6 +89,11 @@ export class Keeper {
 /** @throws SetupError when the file cannot be opened or is none of the emulator's */
 export async function openKeeper(settings: Settings): Promise<Keeper> {
   return new Keeper(settings, settings.state === undefined ? null : await openStateFile(settings.state));
+}
+
+/** A table's place in an export, in whose order an import is taken as well. */
+function rankOf({ name }: StoredRecord): number {
+  return (TABLE_NAMES as readonly string[]).indexOf(name);
 }
 
 function tableNamed(state: State, name: string): Tables[keyof Tables] {
