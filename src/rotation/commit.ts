@@ -92,6 +92,6 @@ function endingOf({ clock }: Rotation, { stored, config }: { stored: SecretSlots
 }
 
 function notStored({ kind }: Rotation): RotationError {
-  const message = `The service has a new ${kind} secret, and it could not become current in the store: somebody else wrote there each time. Call rotateSecret() again at once: it goes on with that secret, or says what is to be done.`;
+  const message = `The service has a new ${kind} secret, and it could not become current in the store: somebody else wrote there each time. Call rotateSecret() again at once: it goes on from what the store has, or says what is to be done.`;
   return new RotationError("rotation_conflict", message, { fields: { kind } });
 }

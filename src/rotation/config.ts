@@ -3,9 +3,17 @@ import type { WebhookConfig } from "../client/types.ts";
 import { RotationError } from "./errors.ts";
 import type { Rotation } from "./options.ts";
 
-/** @throws RotationError `invalid_response` when the client gives anything but the defaults of both kinds */
-export async function configOf({ client, kind }: Pick<Rotation, "client" | "kind">): Promise<WebhookConfig> {
-  const answer: { readonly defaults?: Readonly<Record<string, unknown>> | null } | null = await client.webhooks.get();
+/**
+ * @param signal - only of a look that precedes all else: a later one is to end what the service has begun
+ * @throws RotationError `invalid_response` when the client gives anything but the defaults of both kinds
+ */
+export async function configOf(
+  { client, kind }: Pick<Rotation, "client" | "kind">,
+  signal?: AbortSignal,
+): Promise<WebhookConfig> {
+  const answer: { readonly defaults?: Readonly<Record<string, unknown>> | null } | null = await client.webhooks.get(
+    signal === undefined ? {} : { signal },
+  );
   return checkedConfig(answer?.defaults?.[kind], "webhooks.get()");
 }
 

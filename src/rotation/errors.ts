@@ -1,12 +1,15 @@
 /** What a rotation that did not end is rejected with. */
 import { OncehookError, type OncehookErrorCode, type OncehookErrorOptions } from "../errors.ts";
 
-/** The codes of a `RotationError`, of which none means that a delivery was refused. */
+/**
+ * The codes of a `RotationError`, which never means that deliveries are refused: where a secret that the service made is lost,
+ * that is a `StoreError`, whatever its code.
+ */
 export type RotationErrorCode = Extract<
   OncehookErrorCode,
-  | "rotation_refused" // Nothing was begun: now is the wrong time.
+  | "rotation_refused" // Now is the wrong time. This call gave the service no secret; an earlier one may have.
   | "rotation_conflict" // Somebody else rotated meanwhile, and not to the same secret.
-  | "receivers_not_ready" // The secret is installed, the service does not have it yet: run again.
+  | "receivers_not_ready" // The secret is installed, and this call did not give it to the service: run again.
   | "not_rotated" // The service took the secret and shows no rotation.
   | "invalid_response" // The service's answer is no configuration of a webhook kind.
 >;

@@ -30,13 +30,24 @@ export async function handOver(rotation: Rotation, next: NextSecret): Promise<Ha
 
 /** Anything else in its place, such as null or a row of stars, says that there is none. */
 function isSecret({ secrets }: Rotation, value: unknown): value is string {
-  if (typeof value !== "string") return false;
+  if (typeof value !== "string" || isMask(value)) return false;
   try {
     checkSecret("generatedSecret", { secret: value, encoding: secrets.encoding });
     return true;
   } catch {
     return false;
   }
+}
+
+/**
+ * More than half of it is one character: stars, perhaps with dashes between or the last digits shown. Chance makes no secret like
+ * that: of 32 hexadecimal digits, fewer than one in ten thousand million.
+ */
+function isMask(text: string): boolean {
+  const sorted = [...text].sort();
+  // Such a character takes up the middle.
+  const middle = sorted[Math.floor(sorted.length / 2)];
+  return sorted.filter((character) => character === middle).length > sorted.length / 2;
 }
 
 /** @throws RotationError `not_rotated` when neither the answer nor another look shows the rotation; not when forced */
@@ -75,7 +86,7 @@ function notRotated(
       : "the same rotatedAt as before";
   const force = hasNoSecret
     ? ""
-    : " If nextUses of rotationStatus() grows, the service signs with it: pass force: true, which ends the rotation.";
+    : " If nextUses of rotationStatus() grows, the service signs with it: pass force: true, which ends the rotation. It is null while a rotation of the other kind is under way: end that one first.";
   const message = `The service took the new ${kind} secret but shows ${shown}: it is not known which secret it signs with. Receivers accept both. Call rotateSecret() again, which goes on with the same secret.${force} If that changes nothing, ask the service's operators.`;
   return new RotationError("not_rotated", message, { fields: { kind, rotatedAt } });
 }

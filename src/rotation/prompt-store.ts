@@ -6,7 +6,7 @@ import type { Rotation } from "./options.ts";
 const LONGEST_ANSWER_MS = 10_000;
 
 /**
- * The store, for the steps before the service has the secret: what it is asked ends with an answer, with the signal, or after
+ * The store, for the steps before this call gives the service the secret: what it is asked ends with an answer, with the signal, or after
  * 10 s. Its writes are not cut off: nobody would know what became of them.
  */
 export function promptStore({ secrets, clock, signal }: Pick<Rotation, "secrets" | "clock" | "signal">): SecretStore {
@@ -17,8 +17,13 @@ export function promptStore({ secrets, clock, signal }: Pick<Rotation, "secrets"
         timer.cancel();
         signal?.removeEventListener("abort", abort);
       };
-      const abort = () => reject(signal?.reason);
-      const timer = clock.setTimeout(() => reject(noAnswer(method)), LONGEST_ANSWER_MS);
+      // The answer may never come, and the timer would keep the process until its end.
+      const giveUp = (reason: unknown) => {
+        end();
+        reject(reason);
+      };
+      const abort = () => giveUp(signal?.reason);
+      const timer = clock.setTimeout(() => giveUp(noAnswer(method)), LONGEST_ANSWER_MS);
       timer.keepAlive();
       signal?.addEventListener("abort", abort, { once: true });
       const answer = (async () => ask())();
@@ -36,6 +41,6 @@ export function promptStore({ secrets, clock, signal }: Pick<Rotation, "secrets"
 
 function noAnswer(method: string): StoreError {
   const seconds = LONGEST_ANSWER_MS / 1_000;
-  const message = `The secret store did not answer ${method}() within ${seconds} s. The service has no new secret: call rotateSecret() again when the store answers.`;
+  const message = `The secret store did not answer ${method}() within ${seconds} s. This call gave the service no secret; an earlier one may have. Call rotateSecret() again when the store answers.`;
   return new StoreError("store_unavailable", message);
 }

@@ -1,5 +1,6 @@
 /** When a rotation must not begin: each refusal says until when, or what to do first. */
 import type { WebhookConfig } from "../client/types.ts";
+import { otherKind } from "../internal/webhook-kind.ts";
 import type { WebhookKind } from "../signature/secret.ts";
 import type { SecretSlots, StoredSecrets } from "../signature/secret-store.ts";
 import { RotationError } from "./errors.ts";
@@ -63,7 +64,7 @@ export async function refuseTooManySecrets(
   slots: SecretSlots,
   now: number,
 ): Promise<void> {
-  const other = await secrets.read(kind === "inbound" ? "delivery" : "inbound");
+  const other = await secrets.read(otherKind(kind));
   const all = [slots, other ?? NOTHING_STORED];
   if (new Set(all.flatMap((each) => liveSecrets(each, now))).size <= MOST_SECRETS) return;
   const until = Math.min(...all.flatMap((each) => livePrevious(each, now)).map(({ validUntil }) => validUntil));

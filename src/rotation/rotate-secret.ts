@@ -15,10 +15,12 @@ import { untilReceiversAreReady } from "./waiting.ts";
  *
  * @returns when the service signs with the new secret
  * @throws SetupError for a wrong option
- * @throws RotationError `rotation_refused`, the service was asked nothing: a replaced secret is still valid (`fields.until`, epoch
- *   ms), the store lacks the service's secret or its last rotation, or there would be more than 8 secrets; `receivers_not_ready`:
- *   some did not get the secret in time (`fields.receivers`); `not_rotated`: the service shows no rotation; `rotation_conflict`:
- *   another one ended meanwhile; `invalid_response`: the service's answer is no configuration
+ * @throws RotationError `rotation_refused`, this call gave the service no secret: a replaced one is still valid (`fields.until`,
+ *   epoch ms), the store lacks the service's secret or its last rotation, or there would be more than 8 secrets;
+ *   `receivers_not_ready`, nor did this: some did not get the secret in time (`fields.receivers`); `not_rotated`: the service
+ *   shows no rotation; `rotation_conflict`: another one ended meanwhile; `invalid_response`: the service's answer is no
+ *   configuration
+ * @throws StoreError when a secret that the service made could not be stored for 2 minutes and is lost; its `code` says why
  * @throws what client and secret store reject with, such as `NotFoundError` (WHK-27), and the reason of `signal`
  * @example
  * const { previousValidUntil } = await rotateSecret({ client, kind: "delivery", secrets });

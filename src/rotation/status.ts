@@ -2,6 +2,7 @@
 import { KeyringError } from "../errors.ts";
 import { systemClock } from "../internal/clock.ts";
 import { refuseUnknownOptions } from "../internal/options.ts";
+import { otherKind, type WebhookKind } from "../internal/webhook-kind.ts";
 import type { ReceiverSighting, SecretStore, StoredSecrets } from "../signature/secret-store.ts";
 import { secretStoreOption } from "../signature/secret-store-option.ts";
 import { kindOption } from "./options.ts";
@@ -29,7 +30,7 @@ export async function rotationStatus(options: RotationStatusOptions): Promise<Ro
     phase: phaseOf(stored, now),
     previousValidUntil: previousEnd(stored, now),
     previousUses: usesOf("slot:previous", living),
-    nextUses: usesOf("slot:next", living),
+    nextUses: await nextUsesOf(kind, secrets, living),
     receivers: living && (await withReadiness(living, secrets, now)),
   };
 }
@@ -42,6 +43,16 @@ function phaseOf(stored: StoredSecrets, now: number): RotationStatus["phase"] {
 
 function usesOf(counter: string, living: readonly ReceiverSighting[] | null): number | null {
   return living?.reduce((uses, { counters }) => uses + (counters[counter] ?? 0), 0) ?? null;
+}
+
+/** Receivers count by slot, not by kind: beside a `next` of the other kind nobody knows which of the two was used. */
+async function nextUsesOf(
+  kind: WebhookKind,
+  secrets: SecretStore,
+  living: readonly ReceiverSighting[] | null,
+): Promise<number | null> {
+  const other = living && (await secrets.read(otherKind(kind)));
+  return other?.next ? null : usesOf("slot:next", living);
 }
 
 function livingOrNull(sightings: readonly ReceiverSighting[] | null, now: number) {

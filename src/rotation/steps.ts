@@ -1,5 +1,6 @@
 /** The first steps of a rotation: a new secret in the store, and a look at it before the service gets it. */
 import { randomBytes } from "node:crypto";
+import type { WebhookConfig } from "../client/types.ts";
 import type { NextSecret, SecretSlots, StoredSecrets } from "../signature/secret-store.ts";
 import { configOf } from "./config.ts";
 import { RotationError } from "./errors.ts";
@@ -31,12 +32,11 @@ export async function begin(rotation: Rotation): Promise<{ next: NextSecret; res
 /** Null when somebody else wrote meanwhile. */
 async function install(rotation: Rotation, stored: StoredSecrets): Promise<NextSecret | null> {
   const { secrets, kind, logger } = rotation;
-  const config = await configOf(rotation);
+  const config = await firstLook(rotation);
   const now = rotation.clock.now();
   refuseUnlessSettled(rotation, { stored, config, now });
-  // A first secret replaces none, and is no rotation to the service (WHK-19).
   const hadSecret = config.hasCurrentSecret === true;
-  const rotatedAtBefore = hadSecret ? timestampOf(config.rotatedAt) : null;
+  const rotatedAtBefore = timestampOf(config.rotatedAt);
   const next = { secret: randomBytes(SECRET_BYTES).toString("hex"), since: now, rotatedAtBefore, hadSecret };
   const slots = withNext(stored, next, now);
   await refuseTooManySecrets(rotation, slots, now);
@@ -44,6 +44,16 @@ async function install(rotation: Rotation, stored: StoredSecrets): Promise<NextS
   await takeBackIfTooMany(rotation, slots, next);
   logger.info({ kind, since: now, rotatedAtBefore }, "A new secret is installed as next.");
   return next;
+}
+
+/** The caller's own reason is told, and not the client's error around it. */
+async function firstLook(rotation: Rotation): Promise<WebhookConfig> {
+  try {
+    return await configOf(rotation, rotation.signal);
+  } catch (error) {
+    rotation.signal?.throwIfAborted();
+    throw error;
+  }
 }
 
 /** The other kind has a revision of its own: somebody may have written it since the secrets were counted. */

@@ -55,7 +55,7 @@ export interface RotationResult {
   readonly rotatedAt: number | null;
   /** Until when receivers accept the replaced secret, epoch ms; null when there was none. */
   readonly previousValidUntil: number | null;
-  /** The receivers that had the secret installed before the service got it; null when the store can not tell. */
+  /** The receivers that had the secret installed before this call gave it to the service; null when the store can not tell. */
   readonly receivers: number | null;
 }
 
@@ -80,11 +80,14 @@ export interface RotationStatus {
   readonly phase: "none" | "installing" | "overlap" | "settled";
   /** When the last of the replaced secrets ends, epoch ms; null when there is none. */
   readonly previousValidUntil: number | null;
-  /** Deliveries that a previous secret vouched for, over all living receivers since their start; null when the store can not tell. */
+  /**
+   * Deliveries that a previous secret of either kind vouched for, over all living receivers since their start. Null when the
+   * store can not tell.
+   */
   readonly previousUses: number | null;
   /**
    * As many for `next`: while a rotation is `installing`, it grows once the service signs with the new secret. Null when the
-   * store can not tell.
+   * store can not tell, and while the other kind has a `next`: receivers count both as one.
    */
   readonly nextUses: number | null;
   /** The living receivers; null when the store can not tell. */

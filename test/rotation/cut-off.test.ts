@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { rotateSecret, type SecretStore } from "../../src/rotation/index.ts";
+import { type RotationClient, rotateSecret, type SecretStore } from "../../src/rotation/index.ts";
+import { TOKEN_PATH } from "../client/support.ts";
 import {
   expectAgreement,
   FIRST_SECRET,
@@ -66,6 +67,45 @@ describe("rotateSecret(), cut off", () => {
     };
     await failureOf(rotateSecret({ ...setting.options, secrets, signal: controller.signal }));
     expect((await setting.secrets.read("delivery"))?.next).toBeNull();
+  });
+
+  it("ends with its signal's reason while the service does not answer its first look", async () => {
+    const reason = new Error("the process ends");
+    const controller = new AbortController();
+    const setting = await startSetting({
+      client: {
+        async fetch(input) {
+          if (String(input).endsWith(TOKEN_PATH)) return new Response('{"access_token":"t"}');
+          queueMicrotask(() => controller.abort(reason));
+          return new Promise(() => {});
+        },
+      },
+      empty: true,
+    });
+    expect(await failureOf(rotateSecret({ ...setting.options, signal: controller.signal }))).toBe(reason);
+    expect(await setting.secrets.read("delivery")).toBeNull();
+  });
+
+  it("passes its signal to the first look alone: later ones end what the service has begun", async () => {
+    const setting = await startSetting();
+    const { webhooks } = setting.client;
+    const signals: (AbortSignal | undefined)[] = [];
+    const client: RotationClient = {
+      webhooks: {
+        get(options) {
+          signals.push(options?.signal);
+          return webhooks.get(options);
+        },
+        // Shows no rotation, so that it looks once more.
+        update: async (kind, update, options) => {
+          signals.push(options?.signal);
+          return { ...(await webhooks.update(kind, update)), rotatedAt: 0 };
+        },
+      },
+    };
+    const { signal } = new AbortController();
+    await rotateSecret({ ...setting.options, client, signal });
+    expect(signals).toEqual([signal, undefined, undefined]);
   });
 
   it("does nothing with a signal that has aborted", async () => {

@@ -1,8 +1,7 @@
 /** The web server before a receiver: it turns some deliveries away, and counts the answers to the others. */
 import { createHash } from "node:crypto";
-import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
+import { endServer, listenOnLoopback } from "../support/loopback.ts";
 
 export interface Front {
   readonly url: string;
@@ -29,21 +28,15 @@ export async function openFront(webhook: RequestListener): Promise<Front> {
     if (isTurnedAway(rawBody)) return void response.writeHead(503).end();
     response.on("finish", () => answered.set(response.statusCode, (answered.get(response.statusCode) ?? 0) + 1));
     webhook(Object.assign(request, { rawBody }), response);
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  });
+  const port = await listenOnLoopback(server);
   return {
     url: `http://127.0.0.1:${port}/webhooks`,
     answered,
     get turnedAway() {
       return [...turnedAway.values()].reduce((sum, times) => sum + times, 0);
     },
-    async close() {
-      const closed = once(server, "close");
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close: () => endServer(server),
   };
 }
 

@@ -1,5 +1,7 @@
+import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
 import { rotateSecret, type SecretStore } from "../../src/rotation/index.ts";
+import { watchedTimers } from "../support/watched-timers.ts";
 import { expectAgreement, FIRST_SECRET, failureOf, type Setting, serviceSecret, startSetting } from "./support.ts";
 
 /** Reads before the hand-over: the record, the other kind twice, both for the receivers' version, and those again. */
@@ -22,6 +24,19 @@ describe("rotateSecret(), with a store that does not answer", () => {
     await expectAgreement(setting);
   });
 
+  it("does not claim of a rotation taken up that the service lacks its secret", async () => {
+    const setting = await startSetting();
+    const match = { route: "PATCH /api/core/webhooks/delivery" };
+    setting.emulator.control.faults.add({ match, action: { type: "reset", when: "after" }, times: 3 });
+    await failureOf(rotateSecret(setting.options));
+    const failure = failureOf(rotateSecret({ ...setting.options, secrets: silentAt(setting, 2) }));
+    await setting.clock.advance(10_000);
+    expect(serviceSecret(setting)).not.toBe(FIRST_SECRET);
+    expect(await failure).toMatchObject({
+      message: expect.stringMatching(/This call gave the service no secret; an earlier one may have\./),
+    });
+  });
+
   it("ends after 10 s without the receivers", async () => {
     const setting = await startSetting();
     const secrets = { ...setting.secrets, receivers: () => new Promise<never>(() => {}) };
@@ -40,6 +55,21 @@ describe("rotateSecret(), with a store that does not answer", () => {
     await setting.clock.advance(1_000);
     controller.abort(reason);
     expect(await failure).toBe(reason);
+  });
+
+  it.each(["time", "signal", "answer"])("leaves no timer and no listener behind when ended by %s", async (end) => {
+    const setting = await startSetting();
+    const { clock, running } = watchedTimers(setting.clock);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const read = () => (end === "answer" ? Promise.reject(new Error("not open")) : new Promise<never>(() => {}));
+    const options = { ...setting.options, clock, signal, secrets: { ...setting.secrets, read } };
+    const failure = failureOf(rotateSecret(options));
+    expect([running(), getEventListeners(signal, "abort").length]).toEqual([1, 1]);
+    if (end === "signal") controller.abort();
+    if (end === "time") await setting.clock.advance(10_000);
+    await failure;
+    expect([running(), getEventListeners(signal, "abort").length]).toEqual([0, 0]);
   });
 
   it("passes on what a store throws instead of rejecting", async () => {

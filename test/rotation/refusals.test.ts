@@ -41,6 +41,18 @@ describe("rotateSecret(), refused", () => {
     expect(serviceSecret(setting)).toBe(secret);
   });
 
+  it.each([HOUR_MS, -HOUR_MS])("names the later end, the service's being %i ms after the store's", async (laterMs) => {
+    const setting = await startSetting();
+    const { previousValidUntil: end } = await rotateSecret(setting.options);
+    const storedEnd = end ?? expect.fail();
+    const previousSecretValidUntil = storedEnd + laterMs;
+    const showing = (hasPreviousSecret: boolean) =>
+      withConfig(setting, "get", { hasPreviousSecret, previousSecretValidUntil });
+    const until = Math.max(storedEnd, previousSecretValidUntil);
+    expect(await failureOf(rotateSecret(showing(true)))).toMatchObject({ fields: { until } });
+    expect(await failureOf(rotateSecret(showing(false)))).toMatchObject({ fields: { until: storedEnd } });
+  });
+
   it("refuses when the service shows a previous secret without its end, and not when that end has passed", async () => {
     const setting = await startSetting();
     const showing = (shown: object) => withConfig(setting, "get", { hasPreviousSecret: true, ...shown });
@@ -106,6 +118,25 @@ describe("rotateSecret(), refused", () => {
     expect(await failureOf(rotateSecret({ ...setting.options, secrets }))).toMatchObject({ code: "rotation_refused" });
     expect(await setting.secrets.read("delivery")).toMatchObject({ current: FIRST_SECRET, next: null });
     expect(serviceSecret(setting)).toBe(FIRST_SECRET);
+  });
+
+  it("takes back no other than its own `next` then (RCV-9)", async () => {
+    const setting = await startSetting();
+    const secrets = interfering(setting, { atWrite: 1 });
+    const other = {
+      secret: "what-another-rotation-began-with",
+      since: setting.clock.now(),
+      rotatedAtBefore: null,
+      hadSecret: true,
+    };
+    const write: SecretStore["write"] = async (kind, slots, revision) => {
+      const isWritten = await secrets.write(kind, slots, revision);
+      if (slots.next !== null) await setting.secrets.write(kind, { ...slots, next: other }, revision + 1);
+      return isWritten;
+    };
+    const options = { ...setting.options, secrets: { ...secrets, write } };
+    expect(await failureOf(rotateSecret(options))).toMatchObject({ code: "rotation_refused" });
+    expect(await setting.secrets.read("delivery")).toMatchObject({ next: other });
   });
 
   it("does not hand over a secret that is one too many since it was installed (RCV-9)", async () => {

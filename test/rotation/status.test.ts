@@ -61,6 +61,26 @@ describe("rotationStatus()", () => {
     });
   });
 
+  it("does not know the uses of `next` beside one of the other kind: receivers count both as one", async () => {
+    const setting = await startSetting();
+    setting.sightings = [sightingOf({ seenAt: setting.clock.now(), counters: { "slot:next": 6, "slot:previous": 1 } })];
+    const inbound = {
+      client: setting.client,
+      kind: "inbound",
+      secrets: setting.secrets,
+      clock: setting.clock,
+    } as const;
+    await failureOf(rotateSecret({ ...inbound, waitMs: 0 }));
+    expect(await statusOf(setting)).toMatchObject({ phase: "settled", nextUses: null, previousUses: 1 });
+    const { secrets, clock } = setting;
+    expect(await rotationStatus({ kind: "inbound", secrets, clock })).toMatchObject({
+      phase: "installing",
+      nextUses: 6,
+    });
+    await failureOf(rotateSecret({ ...setting.options, waitMs: 0 }));
+    expect(await statusOf(setting)).toMatchObject({ phase: "installing", nextUses: null });
+  });
+
   it("knows nothing of receivers where the store does not", async () => {
     const setting = await startSetting();
     setting.sightings = null;

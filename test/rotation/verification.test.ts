@@ -8,12 +8,15 @@ import {
   type Setting,
   serviceSecret,
   serviceState,
+  sightingOf,
   startSetting,
   withConfig,
   withOutcome,
 } from "./support.ts";
 
-const NO_SECRETS = [null, "", "fifteen bytes..", "****", 5, {}, ["a-text-of-at-least-16-bytes"]];
+const STARS = "*".repeat(32);
+const MASKS = ["****", STARS, `${STARS}1a2b`, "xxxx-xxxx-xxxx-xxxx"];
+const NO_SECRETS = [null, "", "fifteen bytes..", ...MASKS, 5, {}, ["a-text-of-at-least-16-bytes"]];
 
 describe("rotateSecret(), not rotated", () => {
   it("says so when the service shows the same rotatedAt as before, and keeps `next` (WHK-2)", async () => {
@@ -23,10 +26,21 @@ describe("rotateSecret(), not rotated", () => {
     const { rotatedAt } = serviceState(setting);
     const refused = await failureOf(rotateSecret(withOutcome(setting, { rotatedAt })));
     expect(refused).toMatchObject({ name: "RotationError", code: "not_rotated", fields: { rotatedAt } });
-    expect(String(refused)).toMatch(/nextUses.*force: true/);
+    expect(String(refused)).toMatch(/nextUses.*grows.*force: true.*null.*the other kind/);
     expect((await setting.secrets.read("delivery"))?.next?.secret).toBe(serviceSecret(setting));
     expect(await rotateSecret(setting.options)).toMatchObject({ resumed: true });
     await expectAgreement(setting);
+  });
+
+  it("says so too where the service shows our own secret as its generated one (WHK-2, WHK-18)", async () => {
+    const setting = await startSetting();
+    const { webhooks } = withOutcome(setting, { rotatedAt: null }).client;
+    const update: typeof webhooks.update = async (kind, given) => ({
+      ...(await webhooks.update(kind, given)),
+      generatedSecret: given.secret ?? "",
+    });
+    const options = { ...setting.options, client: { webhooks: { ...webhooks, update } } };
+    expect(await failureOf(rotateSecret(options))).toMatchObject({ code: "not_rotated" });
   });
 
   it.each([undefined, null, 0])(
@@ -77,6 +91,18 @@ describe("rotateSecret(), not rotated", () => {
   });
 });
 
+describe("rotateSecret(), before the service has a secret", () => {
+  it("remembers the rotatedAt that the service shows all the same (WHK-16)", async () => {
+    const setting = await startSetting({ empty: true });
+    const rotatedAt = setting.clock.now() - DAY_MS;
+    setting.sightings = [sightingOf({ seenAt: setting.clock.now() })];
+    const shown = withConfig(setting, "get", { hasCurrentSecret: false, rotatedAt });
+    await failureOf(rotateSecret({ ...shown, waitMs: 0 }));
+    const stored = await setting.secrets.read("delivery");
+    expect(stored?.next).toMatchObject({ hadSecret: false, rotatedAtBefore: rotatedAt });
+  });
+});
+
 describe("rotateSecret(), answers of another shape", () => {
   it.each([null, {}, { defaults: null }, { defaults: {} }, { defaults: { delivery: 5 } }, "a page"])(
     "begins nothing when the service's configuration is none: %j (WHK-1)",
@@ -106,10 +132,10 @@ describe("rotateSecret(), answers of another shape", () => {
     await expectAgreement(setting);
   });
 
-  it("takes a text of 16 bytes for one (WHK-18)", async () => {
+  it.each(["sixteen bytes...", "0000000012345678"])("takes %j for one (WHK-18)", async (generatedSecret) => {
     const setting = await startSetting();
-    expect(await rotateSecret(generating(setting, "sixteen bytes..."))).toMatchObject({ generated: true });
-    expect(await setting.secrets.read("delivery")).toMatchObject({ current: "sixteen bytes..." });
+    expect(await rotateSecret(generating(setting, generatedSecret))).toMatchObject({ generated: true });
+    expect(await setting.secrets.read("delivery")).toMatchObject({ current: generatedSecret });
   });
 });
 
