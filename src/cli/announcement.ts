@@ -7,7 +7,7 @@ export function announcementLine({ url, clientId, clientSecret, webhookSecret, f
   return jsonLine({ url, clientId, clientSecret, webhookSecret, fixtures });
 }
 
-/** The text: where it is, who one is there, and what to try first. */
+/** The text: where it is, and who one is there. */
 export function announcementText({ url, clientId, clientSecret, webhookSecret, fixtures }: Emulator): string {
   const numbers = Object.entries(fixtures.numbers).map(([name, id]) => `    ${name.padEnd(12)}${id}`);
   return `The service is emulated at ${url}
@@ -18,7 +18,12 @@ export function announcementText({ url, clientId, clientSecret, webhookSecret, f
   control API     ${url}/_emulator
   numbers
 ${numbers.join("\n")}
+`;
+}
 
+/** What to try first, and how it ends: for who reads it as a text. */
+export function announcementHints({ url, clientId, clientSecret }: Emulator): string {
+  return `
 Try:
   curl -s ${shellWord(`${url}/api/auth/token`)} -d grant_type=client_credentials \\
     --data-urlencode ${shellWord(`client_id=${clientId}`)} --data-urlencode ${shellWord(`client_secret=${clientSecret}`)}

@@ -13,6 +13,8 @@ export interface EmulatorInput {
   readonly options: EmulatorOptions;
   /** Print one JSON object instead of the start-up text. */
   readonly json: boolean;
+  /** Leave the hints out of the start-up text. */
+  readonly quiet: boolean;
   /** A shell command to run beside the emulator. */
   readonly exec: string | undefined;
 }
@@ -123,6 +125,8 @@ export function addEmulatorFlags(command: Command): Command {
   for (const { option } of OPTIONS) command.addOption(option);
   return command
     .option("--json", "print one line of JSON instead of the start-up text")
+    .option("--quiet", "print where it is and its credentials, and no hints")
+    .option("--debug", "print the stack of an error")
     .option("--exec <command>", "run a shell command beside it, and end with it");
 }
 
@@ -140,6 +144,7 @@ export function emulatorInput(command: Command): EmulatorInput {
     // createEmulator() checks every name and value, as it does for callers without types.
     options: { ...DEFAULTS, ...Object.fromEntries(values) } as EmulatorOptions,
     json: given.json === true,
+    quiet: given.quiet === true,
     exec: commandGiven(given.exec),
   };
 }

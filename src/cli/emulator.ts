@@ -2,7 +2,7 @@
 import { Command } from "commander";
 import type { Emulator, EmulatorOptions } from "../emulator/index.ts";
 import { SetupError } from "../errors.ts";
-import { announcementLine, announcementText } from "./announcement.ts";
+import { announcementHints, announcementLine, announcementText } from "./announcement.ts";
 import { cannotListen, isListenError } from "./cannot-listen.ts";
 import { startCompanion } from "./companion.ts";
 import { addEmulatorFlags, type EmulatorInput, emulatorInput, inFlags } from "./emulator-options.ts";
@@ -19,12 +19,13 @@ export function emulatorCommand(): Command {
 }
 
 /** Resolves with the exit code once it has ended. */
-async function run({ options, json, exec }: EmulatorInput): Promise<number> {
+async function run({ options, json, quiet, exec }: EmulatorInput): Promise<number> {
   // Heard from before the first line is out: whoever reads it may send one.
   const signal = endingSignal();
   const emulator = await start(options);
   try {
     await print(json ? announcementLine(emulator) : announcementText(emulator));
+    if (!json && !quiet) await print(announcementHints(emulator));
     if (exec !== undefined) return await runBeside(emulator, exec, signal);
     await signal;
     return 0;

@@ -76,13 +76,19 @@ async function run(flags: Flags): Promise<number> {
   };
   const clientSecret = await neededSecret(CLIENT_SECRET, flags.clientSecretFile, terminal);
   const client = await clientOf({ baseUrl, clientId, clientSecret }, terminal);
-  // Told before it is needed: after a crash nobody could ask for it.
-  terminal.note(`The idempotency key is ${printable(idempotencyKey)}.`);
+  sayKey(idempotencyKey, flags, terminal);
   const sent = await answerTo(client, request, idempotencyKey);
   const { results, errors, allRejected } = sent;
   const { externalReference } = request;
   await terminal.result({ idempotencyKey, externalReference, allRejected, results, errors }, () => sentText(sent));
   return errors.length > 0 ? NEGATIVE : 0;
+}
+
+/** Told before it is needed: after a crash nobody could ask for one that was made here. */
+function sayKey(key: string, { idempotencyKey: given }: Flags, terminal: Terminal): void {
+  const text = `The idempotency key is ${printable(key)}.`;
+  if (given === undefined) terminal.tell(text);
+  else terminal.note(text);
 }
 
 async function clientOf(

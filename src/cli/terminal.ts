@@ -55,6 +55,16 @@ export class Terminal {
     if (!this.#quiet && !this.json) process.stderr.write(ended(text));
   }
 
+  /** A remark without which a result would seem whole: with `--json` too, nothing with `--quiet`. */
+  caveat(text: string): void {
+    if (!this.#quiet) process.stderr.write(ended(text));
+  }
+
+  /** What nobody can do without: with `--quiet` and `--json` too. */
+  tell(text: string): void {
+    process.stderr.write(ended(text));
+  }
+
   /** A bar for `total` steps, or a count where nobody knows how many there will be; invisible where nobody watches. */
   progress(title: string, total: number | null): Progress {
     if (this.#quiet || this.json || !process.stderr.isTTY) return { at() {}, end() {} };

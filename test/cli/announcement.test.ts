@@ -1,7 +1,7 @@
 /** What is printed once the emulator listens. */
 import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { announcementLine, announcementText } from "../../src/cli/announcement.ts";
+import { announcementHints, announcementLine, announcementText } from "../../src/cli/announcement.ts";
 import { start } from "../emulator/support.ts";
 
 describe("announcementLine()", () => {
@@ -15,11 +15,11 @@ describe("announcementLine()", () => {
   });
 });
 
-describe("announcementText()", () => {
+describe("announcementHints()", () => {
   it.each(["plain", "with space", "it's", '"$HOME"', "`id`", "a;b|c&d", "*?[]", "~", "\\", "#x", "grüße"])(
     "shows a command that gives the secret %s as one word",
     async (clientSecret) => {
-      const text = announcementText(await start({ clientSecret }));
+      const text = announcementHints(await start({ clientSecret }));
       const [, command = ""] = /Try:\n([\s\S]*?)\n\n/.exec(text) ?? [];
       const words = execFileSync("sh", ["-c", command.replace(/^ *curl/, "printf '%s\\n'")], { encoding: "utf8" });
       expect(words.trimEnd().split("\n").slice(-3)).toEqual([
@@ -29,7 +29,9 @@ describe("announcementText()", () => {
       ]);
     },
   );
+});
 
+describe("announcementText()", () => {
   it("names every number by what it is for", async () => {
     const emulator = await start();
     const text = announcementText(emulator);

@@ -1,7 +1,8 @@
 /** A server in the application's place that sends everybody on to another one, as a proxy does that has moved or wants a login. */
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { endServer, listenOnLoopback } from "../support/loopback.ts";
 
 export class Detour {
   /** Requests that were answered with a redirect. */
@@ -26,28 +27,17 @@ export class Detour {
   /** Listens where `url` leads, whose server is gone. */
   async open(url: string): Promise<void> {
     const { hostname, port } = new URL(url);
-    await listening(this.#elsewhere, 0, "127.0.0.1");
-    await listening(this.#place, Number(port), hostname);
+    await listenOnLoopback(this.#elsewhere);
+    this.#place.listen(Number(port), hostname);
+    await once(this.#place, "listening");
   }
 
   /** Leaves the place. Where the redirects lead somebody listens on, until `close`. */
   leave(): Promise<void> {
-    return closed(this.#place);
+    return endServer(this.#place);
   }
 
   async close(): Promise<void> {
-    await Promise.all([closed(this.#place), closed(this.#elsewhere)]);
+    await Promise.all([endServer(this.#place), endServer(this.#elsewhere)]);
   }
-}
-
-async function listening(server: Server, port: number, host: string): Promise<void> {
-  server.listen(port, host);
-  await once(server, "listening");
-}
-
-/** Also when it is closed already. */
-async function closed(server: Server): Promise<void> {
-  const ended = new Promise((resolve) => server.close(resolve));
-  server.closeAllConnections();
-  await ended;
 }

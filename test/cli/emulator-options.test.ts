@@ -62,7 +62,7 @@ const TABLE: readonly (readonly [argv: string, options: EmulatorOptions])[] = [
 
 describe("emulatorInput()", () => {
   it("listens on port 4010 and runs with the real clock unless told otherwise", () => {
-    expect(read()).toEqual({ options: { port: 4010, clock: "real" }, json: false, exec: undefined });
+    expect(read()).toEqual({ options: { port: 4010, clock: "real" }, json: false, quiet: false, exec: undefined });
   });
 
   it.each(TABLE)("reads %s", (argv, expected) => {
@@ -73,6 +73,7 @@ describe("emulatorInput()", () => {
 
   it("reads the command's own flags", () => {
     expect(read("--json", "--exec", "node app.js")).toMatchObject({ json: true, exec: "node app.js" });
+    expect(read("--quiet", "--debug")).toMatchObject({ json: false, quiet: true });
   });
 
   it.each([

@@ -6,12 +6,28 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { emulatorCommand } from "../../src/cli/emulator.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 import { startHanging } from "./hanging.ts";
 import { runHere } from "./here.ts";
-import { type Announced, COMMAND, Running, tokenStatus } from "./running.ts";
+import { type Announced, COMMAND, Running, runToEnd, tokenStatus } from "./running.ts";
 
 const CREDENTIALS = { clientId: expect.stringMatching(/./), clientSecret: expect.stringMatching(/./) };
 const NUMBER_ID = expect.stringMatching(/^num_/);
+
+describe("oncehook emulator, with the flags of every command,", () => {
+  it("prints no hints with --quiet", async () => {
+    const running = new Running(["emulator", "--quiet", "--port=0"]);
+    await running.printed(/client id +client_main\n[\s\S]*foreign +num_\w+\n/);
+    running.signal("SIGTERM");
+    const { code, output, errors } = await running.exit;
+    expect([code, output, errors]).toEqual([0, expect.not.stringMatching(/Try:|Ctrl-C/), ""]);
+  });
+
+  it("prints the stack of a mistake with --debug", async () => {
+    const { code, errors } = await runToEnd(["emulator", "--port=http", "--debug"]);
+    expect([code, errors]).toEqual([2, expect.stringMatching(/^error: --port takes .*\n[\s\S]*\n +at /)]);
+  });
+});
 
 describe("oncehook emulator --json", () => {
   it("prints exactly one line, the object that programs read", async () => {
@@ -130,9 +146,8 @@ describe("oncehook emulator", () => {
   });
 
   it("says in one line that a port is in use, and ends with 1", async () => {
-    const server = createServer().listen(0, "127.0.0.1");
-    await new Promise((resolve) => server.once("listening", resolve));
-    const { port } = server.address() as { port: number };
+    const server = createServer();
+    const port = await listenOnLoopback(server);
     const { code, output, errors } = await runHere(emulatorCommand(), [`--port=${port}`]);
     server.close();
     expect([code, output, errors]).toEqual([

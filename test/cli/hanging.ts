@@ -1,8 +1,8 @@
 /** A receiver that takes every request and answers none. */
 import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
+import { listenOnLoopback } from "../support/loopback.ts";
 
 export interface Hanging {
   readonly url: string;
@@ -13,11 +13,10 @@ export interface Hanging {
 export async function startHanging(): Promise<Hanging> {
   const server = createServer();
   const asked = once(server, "request");
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listenOnLoopback(server);
   onTestFinished(() => {
     server.close();
     server.closeAllConnections();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, asked };
+  return { url: `http://127.0.0.1:${port}/`, asked };
 }

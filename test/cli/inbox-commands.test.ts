@@ -209,6 +209,8 @@ describe.each([
     expect(holds()).toBe(false);
     other.close();
     expect(await inbox(path, "export", "--number", NUMBER)).toMatchObject({ code: 3, output: "" });
+    const again = await inbox(path, "erase", "--number", NUMBER, "--yes");
+    expect([again.code, again.output]).toEqual([3, "Nothing is held.\n"]);
     expect(await inbox(path, "erase", "--number", NUMBER)).toMatchObject({ code: 2 });
   });
 

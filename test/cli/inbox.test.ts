@@ -165,11 +165,13 @@ describe("oncehook inbox", () => {
   it.each([
     [["show"], "the id of an event, or --message"],
     [["show", "1", "--message", "msg_1"], "the id of an event, or --message"],
+    [["show", "1", "--client", "apc_1"], "--client goes with --message"],
     [["ls", "--group-by", "error", "--state", "done"], "leave --state out"],
     [["replay"], "Say which events to replay"],
     [["replay", "1", "--all"], "in one way which events"],
     [["discard", "1", "--rate", "5/s"], "--rate goes with filters"],
     [["unblock", "1", "--all"], "in one way what to unblock"],
+    [["release", "1", "--client", "apc_1"], "--client goes with --message, --all or --list"],
     [["export"], "--number NUMBER or --message ID"],
     [["erase", "--number", "+15550100002", "--message", "msg_1"], "--number NUMBER or --message ID"],
     [["stats", "--store", "postgres://["], "none that Postgres has"],

@@ -1,7 +1,8 @@
 /** `oncehook listen` in this process, from its first line to the signal that ends it. */
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { listenCommand } from "../../src/cli/listen/command.ts";
 import { signPayload } from "../../src/index.ts";
+import { sleep, systemClock } from "../../src/internal/clock.ts";
 import { fixtures } from "../../src/testing/index.ts";
 import { startApplication } from "../forward/http-application.ts";
 import { newInboxFile } from "../receiver/bench.ts";
@@ -23,12 +24,16 @@ async function listenFor(flags: readonly string[], isDone: (printed: string) => 
   const urlOf = () => /http:\/\/127\.0\.0\.1:\d+\/webhooks/.exec(printed())?.[0] ?? "";
   await expect.poll(urlOf, { interval: 5, timeout: 10_000 }).not.toBe("");
   const url = urlOf();
-  const body = JSON.stringify(fixtures.queued());
-  const headers = signPayload({ body, secret: previous ?? SECRET });
-  expect((await fetch(url, { method: "POST", body, headers })).status).toBe(200);
+  await deliver(url, previous);
   await expect.poll(() => isDone(printed()), { interval: 5, timeout: 10_000 }).toBe(true);
   process.emit("SIGTERM", "SIGTERM");
   return { url, ...(await ended) };
+}
+
+async function deliver(url: string, secret = SECRET): Promise<void> {
+  const body = JSON.stringify(fixtures.queued());
+  const headers = signPayload({ body, secret });
+  expect((await fetch(url, { method: "POST", body, headers })).status).toBe(200);
 }
 
 describe("oncehook listen", () => {
@@ -57,6 +62,28 @@ describe("oncehook listen", () => {
     const [first, ...remarks] = output.trimEnd().split("\n");
     expect(first).toMatch(/Webhooks are received at|^\{"listening":/);
     expect(remarks).toEqual(remark === null ? [] : [expect.stringMatching(remark)]);
+  });
+
+  it("lets an event wait while its reader is behind, for longer than a handler may take otherwise", async () => {
+    const { setTimeout } = systemClock;
+    // A thousand times as quick.
+    const timers = vi.spyOn(systemClock, "setTimeout").mockImplementation((call, ms) => setTimeout(call, ms / 1_000));
+    onTestFinished(() => timers.mockRestore());
+    const written = vi.spyOn(process.stdout, "write");
+    const ended = runHere(listenCommand(), ["--port=0", `--store=${newInboxFile()}`], SECRETS);
+    const urlOf = () => /http:\S+/.exec(written.mock.calls.map(([text]) => text).join(""))?.[0] ?? "";
+    await expect.poll(urlOf, { interval: 5, timeout: 10_000 }).not.toBe("");
+    const url = urlOf();
+    const lines: unknown[] = [];
+    // Takes the line, and no more.
+    written.mockImplementation((line) => lines.push(line) === 0);
+    await deliver(url);
+    await expect.poll(() => lines.length, { interval: 5 }).toBe(1);
+    await sleep(systemClock, 10 * 60_000);
+    process.stdout.emit("drain");
+    process.emit("SIGTERM", "SIGTERM");
+    expect(await ended).toMatchObject({ code: 0, errors: "" });
+    expect(lines).toHaveLength(1);
   });
 
   it.each([

@@ -1,8 +1,6 @@
 /** `oncehook listen` as a real process: what it accepts, prints, refuses and leaves behind. */
-import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { listenCommand } from "../../src/cli/listen/command.ts";
@@ -10,6 +8,7 @@ import { signPayload } from "../../src/index.ts";
 import { fixtures } from "../../src/testing/index.ts";
 import { startApplication } from "../forward/http-application.ts";
 import { newInboxFile } from "../receiver/bench.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 import { startHanging } from "./hanging.ts";
 import { runHere } from "./here.ts";
 import { Running } from "./running.ts";
@@ -191,10 +190,9 @@ describe("oncehook listen", () => {
   });
 
   it("refuses a port that is in use, and lets go of the inbox", async () => {
-    const server = createServer().listen(0, "127.0.0.1");
+    const server = createServer();
     onTestFinished(() => void server.close());
-    await once(server, "listening");
-    const { port } = server.address() as AddressInfo;
+    const port = await listenOnLoopback(server);
     const store = newInboxFile();
     const { code, errors } = await runHere(listenCommand(), [`--port=${port}`, `--store=${store}`], SECRETS);
     expect([code, errors]).toEqual([

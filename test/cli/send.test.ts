@@ -6,7 +6,9 @@ import { Readable } from "node:stream";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { sendCommand } from "../../src/cli/send.ts";
 import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
+import { startHanging } from "./hanging.ts";
 import { runHere } from "./here.ts";
+import { Running } from "./running.ts";
 
 /** The service, and the flags that reach it. */
 async function startService(options: EmulatorOptions = {}) {
@@ -78,6 +80,27 @@ describe("oncehook send", () => {
     const { code, errors } = await send("--to=+14155550101", "--quiet", "--idempotency-key=key-2");
     expect(code).toBe(1);
     expect(errors).toMatch(/^error: .* Repeat it with --idempotency-key key-2: nothing is sent twice\.\n$/);
+  });
+
+  it.each([["--json"], ["--quiet"], ["--debug"]])(
+    "has told the key that it made before it asks, with %s",
+    async (flag) => {
+      const { file } = await startService({ port: null });
+      const { url, asked } = await startHanging();
+      const reach = [`--base-url=${url}`, "--client-id=cli_1", `--client-secret-file=${file("secret", "a-secret")}`];
+      const text = `--text-file=${file("text", "Hello")}`;
+      const sending = new Running(["send", ...reach, "--from=num_000001", "--to=+14155550101", text, flag]);
+      await asked;
+      sending.signal("SIGKILL");
+      const { output, errors } = await sending.exit;
+      expect([output, errors]).toEqual(["", expect.stringMatching(/^The idempotency key is [\da-f-]{36}\.\n$/)]);
+    },
+  );
+
+  it("says nothing of a key that it was given where a program reads", async () => {
+    const { send } = await startService();
+    const { code, errors } = await send("--to=+14155550101", "--json", "--idempotency-key=key-3");
+    expect([code, errors]).toEqual([0, ""]);
   });
 
   it.each([

@@ -119,6 +119,12 @@ describe("Terminal", () => {
     }
   });
 
+  it("says what is missing from a result beside JSON too", () => {
+    expect(errorsOf(false, () => new Terminal({}).caveat("There are more."))).toBe("There are more.\n");
+    expect(errorsOf(false, () => new Terminal({ json: true }).caveat("There are more."))).toBe("There are more.\n");
+    expect(errorsOf(false, () => new Terminal({ json: true, quiet: true }).caveat("There are more."))).toBe("");
+  });
+
   it("remarks something to a person alone", () => {
     expect(errorsOf(false, () => new Terminal({}).note("A remark."))).toBe("A remark.\n");
     expect(errorsOf(false, () => new Terminal({ quiet: true }).note("A remark."))).toBe("");

@@ -1,5 +1,7 @@
 /** Asks the webhook's public address for what it answers a request that nobody signed. */
+
 import type { Clock } from "../../internal/clock.ts";
+import { hasCredentials } from "../../internal/credentials.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
 import { FAULTS, faultOf, shownUrl } from "./target.ts";
 
@@ -18,6 +20,10 @@ export async function urlFindings(
     isLocal,
   }: { readonly clock: Clock; readonly fetch: typeof globalThis.fetch; readonly isLocal: boolean },
 ): Promise<Finding[]> {
+  if (URL.canParse(url) && hasCredentials(new URL(url))) {
+    const what = `${shownUrl(url)} has a user name or password in its address, with which it cannot be asked.`;
+    return [problem("url_invalid", what, "Leave them out: a webhook is known by its signature.")];
+  }
   const fault = faultOf(url, isLocal);
   const faults = fault === null ? [] : [problem(fault, `${shownUrl(url)} ${FAULTS[fault][0]}.`, FAULTS[fault][1])];
   if (fault === "url_invalid") return faults;

@@ -1,6 +1,7 @@
 /** Whether receivers work on the inbox, with one and the right keyring, and what they refuse. */
 import type { InstanceRecord } from "../../inbox/store.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
+import type { Inbox } from "../../receiver/open-inbox.ts";
 import { compileKeyring } from "../../signature/keyring.ts";
 import { counted } from "../inbox/printable.ts";
 import { type Finding, lasting, ok, problem, skipped, warning } from "./finding.ts";
@@ -13,6 +14,9 @@ const IDLE_MS = 60_000;
 const WATCH_MS = 2_000;
 
 const START = "Call receiver.start() once at start-up, or receiver.drain() from a cron; oncehook listen does.";
+/** Of a process that lives nobody else can tell. */
+const ASK =
+  "Ask the receiver, by /readyz or receiver.health(): it has paused its worker, after failures or by pause(), or start() was never called.";
 
 /** @param secret - the one that receivers should have; null when it is not known */
 export async function receiverFindings(opened: Opened, clock: Clock, secret: string | null): Promise<Finding[]> {
@@ -20,7 +24,7 @@ export async function receiverFindings(opened: Opened, clock: Clock, secret: str
   const alive = stats.instances.filter(({ seenAt }) => seenAt > clock.now() - ALIVE_MS);
   return [
     ...runningFindings(opened, alive, clock.now()),
-    ...(await workerFindings(opened, clock)),
+    ...(await workerFindings(opened, alive, clock)),
     ...keyringFindings(alive, secret, clock.now()),
     ...refusalFindings(alive),
   ];
@@ -35,7 +39,11 @@ function runningFindings({ stats }: Opened, alive: readonly InstanceRecord[], no
 }
 
 /** Something has been due for a minute, and in two seconds nothing becomes of it. */
-async function workerFindings({ store, stats }: Opened, clock: Clock): Promise<Finding[]> {
+async function workerFindings(
+  { store, inbox, stats }: Opened,
+  alive: readonly InstanceRecord[],
+  clock: Clock,
+): Promise<Finding[]> {
   const { oldestPendingAt } = stats;
   if (oldestPendingAt === null || oldestPendingAt > clock.now() - IDLE_MS || (await store.nextDue()) !== 0)
     return [ok("worker", "Nothing that is due waits for a worker.")];
@@ -45,7 +53,15 @@ async function workerFindings({ store, stats }: Opened, clock: Clock): Promise<F
     (name) => later.counters[name] !== stats.counters[name],
   );
   if (moved || (await store.nextDue()) !== 0) return [ok("worker", "Events that are due are being handled.")];
-  return [problem("worker_not_running", "Events are due, and no worker handles them.", START)];
+  if (await isBusy(inbox, clock)) return [ok("worker", "Events that are due wait for handlers that are busy.")];
+  const fix = alive.length > 0 ? ASK : START;
+  return [problem("worker_not_running", "Events are due, and no worker handles them.", fix)];
+}
+
+/** Whether a worker holds a message. A lease that has run out was left behind by one that is gone. */
+async function isBusy(inbox: Inbox, clock: Clock): Promise<boolean> {
+  const { items } = await inbox.findLanes({ statuses: ["leased"], limit: 1_000 });
+  return items.some(({ readyAt }) => readyAt !== null && readyAt > clock.now());
 }
 
 function keyringFindings(alive: readonly InstanceRecord[], secret: string | null, now: number): Finding[] {

@@ -12,16 +12,16 @@ export interface Asked {
   readonly output: NodeJS.WritableStream;
 }
 
-const HERE: Asked = { input: process.stdin, output: process.stderr };
+const here = (): Asked => ({ input: process.stdin, output: process.stderr });
 
 /** @throws CommandError where nobody can be asked and `--yes` was not given, for a caller to know before it prepares the question */
-export function checkAskable({ yes }: AskFlags, { input }: Asked = HERE): void {
+export function checkAskable({ yes }: AskFlags, { input }: Asked = here()): void {
   if (yes || input.isTTY) return;
   throw new CommandError("This asks before it begins, and nobody is there to answer: add --yes.", USAGE_MISTAKE);
 }
 
 /** Resolves once `question` was answered with yes. @throws CommandError for any other answer */
-export async function confirm(question: string, { yes }: AskFlags, asked: Asked = HERE): Promise<void> {
+export async function confirm(question: string, { yes }: AskFlags, asked: Asked = here()): Promise<void> {
   if (yes) return;
   checkAskable({}, asked);
   const lines = createInterface(asked);

@@ -18,6 +18,7 @@ export function auditCommand(): Command {
     withInbox(flags, async (inbox, terminal) => {
       const items = await inbox.audit(flags.limit);
       await printPage(terminal, { items, next: null }, { text: auditText, noun: "act" });
+      if (items.length === flags.limit) terminal.caveat(`There may be more: these are the newest ${items.length}.`);
     }),
   );
 }

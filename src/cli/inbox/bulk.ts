@@ -2,6 +2,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { EventState } from "../../inbox/record.ts";
 import type { ActResult } from "../../inbox/store.ts";
+import { systemClock } from "../../internal/clock.ts";
 import type { BulkOptions, BulkRefusal } from "../../receiver/bulk/act-on-all.ts";
 import type { BulkQuery } from "../../receiver/bulk/matching.ts";
 import type { Inbox } from "../../receiver/open-inbox.ts";
@@ -96,13 +97,10 @@ interface Matching {
 }
 
 async function actOnMatching(matching: Matching): Promise<void> {
-  const { inbox, terminal, act, flags, query } = matching;
+  const { inbox, terminal, act, flags } = matching;
   const { dryRun = false, yes, rate } = flags;
-  if (!dryRun && !yes) {
-    const planned = await act.all(inbox, query, { dryRun: true }, flags);
-    if (planned[act.done] !== 0)
-      await confirm(`${summaryText(act, planned, true)} In ${inbox.location}. Go on?`, flags);
-  }
+  const query = dryRun || yes ? matching.query : await agreed(matching);
+  if (query === null) return;
   let counts: Counts = { [act.done]: 0, ...(act.verb === "replay" && { superseded: 0 }), ...NONE_LEFT };
   let bar: Progress | undefined;
   const stopped = await interruptible(async (signal) => {
@@ -121,8 +119,26 @@ async function actOnMatching(matching: Matching): Promise<void> {
       flags,
     );
   }, "Give the same command again for the rest.").finally(() => bar?.end());
-  await terminal.result({ ...counts, dryRun }, () => summaryText(act, counts, dryRun));
+  await report(matching, counts);
   if (stopped) throw stopped;
+}
+
+/** Asks, and gives what was asked about; null where that is nothing. What is accepted while somebody thinks is none of it. */
+async function agreed(matching: Matching): Promise<BulkQuery | null> {
+  const { inbox, act, flags } = matching;
+  const query = { acceptedTo: systemClock.now(), ...matching.query };
+  const planned = await act.all(inbox, query, { dryRun: true }, flags);
+  if (planned[act.done] === 0) {
+    await report(matching, planned);
+    return null;
+  }
+  await confirm(`${summaryText(act, planned, true)} In ${inbox.location}. Go on?`, flags);
+  return query;
+}
+
+async function report({ terminal, act, flags }: Matching, counts: Counts): Promise<void> {
+  const { dryRun = false } = flags;
+  await terminal.result({ ...counts, dryRun }, () => summaryText(act, counts, dryRun));
   if (refused(act, counts) > 0) process.exitCode = NEGATIVE;
 }
 

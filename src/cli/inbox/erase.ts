@@ -31,8 +31,14 @@ export function eraseCommand(): Command {
           "A receiver is handling one of its events now: not everything was erased. Give the same command again.",
           NEGATIVE,
         );
-      await terminal.result({ erased: result.count }, () => `Erased what ${counted(result.count, "row")} held.`);
+      const { count } = result;
+      if (count === 0) process.exitCode = NEGATIVE;
+      await terminal.result({ erased: count }, () => erasedText(count));
       terminal.note("Backups, logs and what was forwarded keep their copies.");
     });
   });
+}
+
+function erasedText(count: number): string {
+  return count === 0 ? "Nothing is held." : `Erased what ${counted(count, "row")} held.`;
 }

@@ -5,6 +5,7 @@ import type { ActResult, LaneQuery } from "../../inbox/store.ts";
 import type { Inbox } from "../../receiver/open-inbox.ts";
 import { summaryShape } from "../../receiver/shown/shapes.ts";
 import { CommandError, USAGE_MISTAKE } from "../failure.ts";
+import type { Terminal } from "../terminal.ts";
 import { type ActFlags, actOnEach, actorOf, addByFlag } from "./acting.ts";
 import { type AskFlags, checkAskable, confirm } from "./asking.ts";
 import { ids } from "./filters.ts";
@@ -33,7 +34,7 @@ export function laneCommand(command: Command, act: LaneAct): Command {
   command
     .argument("[lanes...]", "numbers of lanes, as --list and show tell them", ids)
     .option("--message <id>", "this message, instead of a lane's number")
-    .option("--client <id>", "the API client of the message, if several have the same id")
+    .option("--client <id>", "messages of this API client; with --message, if several have the same id")
     .option("--all", "all of them")
     .addOption(new Option("--list", "only list them").conflicts(["all", "message"]))
     .option("--yes", "do not ask");
@@ -42,18 +43,10 @@ export function laneCommand(command: Command, act: LaneAct): Command {
     `oncehook inbox ${act.verb} --message msg_1 --store inbox.db`,
     `oncehook inbox ${act.verb} --all --yes --store inbox.db`,
   ]).action(async (lanes: readonly number[], flags: LaneFlags) => {
-    const { message, all, list } = flags;
-    if ([lanes.length > 0, message !== undefined, all, list].filter(Boolean).length !== 1)
-      throw new CommandError(`Say in one way what to ${act.verb}: lanes, --message, --all or --list.`, USAGE_MISTAKE);
-    if (all) checkAskable(flags);
+    checkMeant(act, lanes, flags);
+    if (flags.all) checkAskable(flags);
     await withInbox(flags, async (inbox, terminal) => {
-      if (list) {
-        const page = await inbox.findLanes({ statuses: [act.status], limit: 1_000 });
-        const items = page.items.map(summaryShape);
-        await printPage(terminal, { items, next: null }, { text: lanesText, noun: "message" });
-        if (page.next !== null) terminal.note(`There are more: these are the newest ${items.length}.`);
-        return;
-      }
+      if (flags.list) return listLanes(inbox, terminal, queryOf(act, flags));
       const found = await meant(inbox, act, lanes, flags);
       if (found.length === 0) terminal.note(`There is nothing to ${act.verb}.`);
       await actOnEach(terminal, found, {
@@ -64,18 +57,36 @@ export function laneCommand(command: Command, act: LaneAct): Command {
   });
 }
 
+/** @throws CommandError unless it is said which messages are meant, and in one way */
+function checkMeant({ verb }: LaneAct, lanes: readonly number[], { message, client, all, list }: LaneFlags): void {
+  if ([lanes.length > 0, message !== undefined, all, list].filter(Boolean).length !== 1)
+    throw new CommandError(`Say in one way what to ${verb}: lanes, --message, --all or --list.`, USAGE_MISTAKE);
+  if (lanes.length > 0 && client !== undefined)
+    throw new CommandError("--client goes with --message, --all or --list, not with lanes.", USAGE_MISTAKE);
+}
+
+function queryOf({ status }: LaneAct, { client }: LaneFlags): LaneQuery {
+  return { statuses: [status], ...(client !== undefined && { apiClientId: client }), limit: 1_000 };
+}
+
+async function listLanes(inbox: Inbox, terminal: Terminal, query: LaneQuery): Promise<void> {
+  const page = await inbox.findLanes(query);
+  const items = page.items.map(summaryShape);
+  await printPage(terminal, { items, next: null }, { text: lanesText, noun: "message" });
+  if (page.next !== null) terminal.caveat(`There are more: these are the newest ${items.length}.`);
+}
+
 async function meant(inbox: Inbox, act: LaneAct, lanes: readonly number[], flags: LaneFlags) {
   const { message, client, all } = flags;
   if (message !== undefined) return lanesOf(inbox, message, client);
   if (!all) return lanes;
   const found: number[] = [];
-  for await (const { id } of lanesIn(inbox, act.status)) found.push(id);
+  for await (const { id } of lanesIn(inbox, queryOf(act, flags))) found.push(id);
   if (found.length > 0) await confirm(`Would ${act.verb} ${counted(found.length, "message")}. Go on?`, flags);
   return found;
 }
 
-async function* lanesIn(inbox: Inbox, status: LaneAct["status"]): AsyncGenerator<LaneSummary> {
-  const query: LaneQuery = { statuses: [status], limit: 1_000 };
+async function* lanesIn(inbox: Inbox, query: LaneQuery): AsyncGenerator<LaneSummary> {
   for (let after: number | null | undefined; after !== null; ) {
     const page = await inbox.findLanes(after === undefined ? query : { ...query, after });
     yield* page.items;

@@ -58,6 +58,7 @@ async function listGroups(inbox: Inbox, terminal: Terminal, flags: LsFlags): Pro
   const { states: _states, ...filter } = filterOf(flags);
   const groups = await inbox.groupByError(filter);
   await printRows(terminal, groups.slice(0, flags.limit), groupsText);
+  if (groups.length > flags.limit) terminal.caveat(`There are more: these are the largest ${flags.limit}.`);
   const total = groups.reduce((sum, { count }) => sum + count, 0);
   terminal.note(`${counted(total, "dead letter")}, ${counted(groups.length, "kind")} of error.`);
 }

@@ -19,5 +19,5 @@ export async function printPage<T extends object>(
 ): Promise<void> {
   await printRows(terminal, items, text);
   if (items.length === 0) terminal.note(`No ${noun} is there that matches.`);
-  if (next !== null) terminal.note(`There are more: --after ${next}`);
+  if (next !== null) terminal.caveat(`There are more: --after ${next}`);
 }

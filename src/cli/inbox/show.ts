@@ -29,6 +29,8 @@ export function showCommand(): Command {
   ]).action(async (event: number | undefined, flags: ShowFlags) => {
     if ((event === undefined) === (flags.message === undefined))
       throw new CommandError("Say what: the id of an event, or --message with the id of a message.", USAGE_MISTAKE);
+    if (event !== undefined && flags.client !== undefined)
+      throw new CommandError("--client goes with --message, not with an id.", USAGE_MISTAKE);
     await withInbox(flags, async (inbox, terminal) => {
       const { message, client, reveal = false } = flags;
       const lanes =

@@ -13,6 +13,8 @@ import { forwardSecret, type WebhookSecrets, webhookSecrets } from "./secrets.ts
 import { serve } from "./server.ts";
 
 const DEFAULT_TIMEOUT_MS = 30_000;
+/** The longest there is: a handler that prints does nothing else than wait for the reader. */
+const PRINTING_TIMEOUT_MS = 3_600_000;
 
 /** Resolves with the exit code once it has ended. @throws what `inWords` tells */
 export async function listen(flags: ListenFlags): Promise<number> {
@@ -43,7 +45,8 @@ export async function listen(flags: ListenFlags): Promise<number> {
 
 /** A receiver with its handlers, not started. What can be refused at once is, before somebody is asked for a secret. */
 async function receiverFor(flags: ListenFlags, terminal: Terminal, printer: EventPrinter): Promise<Receiver<never>> {
-  const { name, concurrency, gapWait, timeout: handlerTimeoutMs } = flags;
+  const { name, concurrency, gapWait, forwardTo, timeout } = flags;
+  const handlerTimeoutMs = forwardTo === undefined ? PRINTING_TIMEOUT_MS : timeout;
   refuseSidecarFlagsAlone(flags);
   const store = await storeAt(flags);
   const secrets = await webhookSecrets(flags, terminal);

@@ -1,7 +1,9 @@
 /** `oncehook trigger`: signed events for a receiver, as the service would deliver them. */
+
 import { randomUUID } from "node:crypto";
 import { Command } from "commander";
 import { systemRandom } from "../../internal/clock.ts";
+import { hasCredentials } from "../../internal/credentials.ts";
 import { CommandError, NEGATIVE, USAGE_MISTAKE } from "../failure.ts";
 import { repeated, wholeNumber } from "../flags.ts";
 import { printable } from "../inbox/printable.ts";
@@ -98,7 +100,7 @@ function deliveredLine({ status, durationMs, eventType, messageId, sequence, out
 function urlOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isWeb = url?.protocol === "http:" || url?.protocol === "https:";
-  if (url !== undefined && isWeb && url.username === "" && url.password === "") return url.href;
+  if (url !== undefined && isWeb && !hasCredentials(url)) return url.href;
   const example = "http://127.0.0.1:3000/webhooks";
   throw new CommandError(`--to takes an http or https URL without credentials, such as ${example}.`, USAGE_MISTAKE);
 }

@@ -9,7 +9,7 @@ import type { InboxStore } from "../../../src/inbox/store.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
 import { contextOf, turn } from "../../stores/sqlite-turns.ts";
 import { handle, outboundEvent } from "../inbox-place.ts";
-import { newFolder, newInbox } from "./scene.ts";
+import { clockAt, type InboxWish, newFolder, newInbox } from "./scene.ts";
 
 /** What the command is given, and what is otherwise than here around it. */
 export interface Case {
@@ -43,10 +43,22 @@ export const filled = async (endOf: Parameters<typeof handle>[2]): Promise<Case>
 };
 
 /** An event that has been due for so long. */
-export const pending = (agoMs: number): Promise<string> => {
+export const pending = (agoMs: number, beat: InboxWish["beat"] = {}): Promise<string> => {
   const event = outboundEvent("queued", "msg_1", { signedAt: Date.now() - agoMs });
-  return newInbox({ agoMs, fill: async (store) => void (await store.step(turn<never>({ accepts: [event] }))) });
+  return newInbox({ agoMs, beat, fill: async (store) => void (await store.step(turn<never>({ accepts: [event] }))) });
 };
+
+/** Two events that have been due for two minutes, of which a worker took one so long ago, for half a minute. */
+export async function leased(agoMs: number): Promise<string> {
+  const accepts = ["msg_1", "msg_2"].map((id) => outboundEvent("queued", id, { signedAt: Date.now() - 120_000 }));
+  const fill = async (store: InboxStore<never>) => void (await store.step(turn<never>({ accepts })));
+  const path = await newInbox({ agoMs: 120_000, fill });
+  const worker = sqliteStore(path) as InboxStore<never>;
+  await worker.open(contextOf({ clock: clockAt(-agoMs), rules: "recorded" }));
+  onTestFinished(() => worker.close());
+  await worker.step(turn<never>({ claim: { limit: 1 } }));
+  return path;
+}
 
 /** An event that has waited for a gap for so long, and does so on. */
 export const waiting = (agoMs: number): Promise<string> => {

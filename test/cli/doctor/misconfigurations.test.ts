@@ -18,6 +18,7 @@ import {
   type Case,
   counting,
   filled,
+  leased,
   pending,
   quarantined,
   twoKeyrings,
@@ -143,6 +144,28 @@ describe("oncehook doctor finds", () => {
     ]);
   });
 
+  it("a user name in --url, and does not blame the network", async () => {
+    const findings = await diagnose({ url: "https://ann:hunter2@hooks.example.com/webhooks" }, { fetch: refusing });
+    const problems = findings.filter(({ level }) => level === "problem");
+    expect(problems.map(({ code }) => code)).toEqual(["url_invalid"]);
+    expect(problems[0]?.what).toMatch(/^https:\/\/hooks\.example\.com has a user name/);
+  });
+
+  it("no worker behind a lease that has run out", async () => {
+    const findings = await diagnose({ store: await leased(60_000) }, { clock: clockAt() });
+    expect(findings.map(({ code }) => code)).toContain("worker_not_running");
+  });
+
+  it("that a worker may be paused, where a receiver reports", async () => {
+    const receivers = [await pending(120_000), await pending(120_000, null)];
+    const findings = await Promise.all(receivers.map((store) => diagnose({ store }, { clock: clockAt() })));
+    const fixes = findings.map((all) => all.find(({ code }) => code === "worker_not_running")?.fix);
+    expect(fixes).toEqual([
+      expect.stringContaining("receiver.health()"),
+      expect.stringMatching(/^Call receiver\.start\(\)/),
+    ]);
+  });
+
   it("a message blocked by a dead letter", async () => {
     const { flags = {} } = await filled((lease) => ({ ...dead(lease), onDead: "block" }) as never);
     const problems = (await diagnose(flags)).filter(({ level }) => level === "problem");
@@ -236,6 +259,12 @@ describe("oncehook doctor, where all is well,", () => {
     };
     const levels = (await diagnose({ store: path }, { clock })).filter(({ code }) => code === "worker");
     expect(levels.map(({ what }) => what)).toEqual(["Events that are due are being handled."]);
+  });
+
+  it("misses no worker whose handlers are all busy", async () => {
+    const findings = await diagnose({ store: await leased(0) }, { clock: clockAt() });
+    const said = findings.filter(({ code }) => code.startsWith("worker"));
+    expect(said.map(({ what }) => what)).toEqual(["Events that are due wait for handlers that are busy."]);
   });
 
   it("says what it could not look at, and what lets it", async () => {

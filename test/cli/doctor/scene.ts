@@ -1,7 +1,6 @@
 /** What the tests of `oncehook doctor` prepare: a folder, an inbox in it, and surroundings in which all is well. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
@@ -13,6 +12,7 @@ import { type Clock, systemClock } from "../../../src/internal/clock.ts";
 import { compileKeyring } from "../../../src/signature/keyring.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
 import { contextOf } from "../../stores/sqlite-turns.ts";
+import { listenOnLoopback } from "../../support/loopback.ts";
 
 /** As `openssl rand -hex 32` makes them. */
 export const SECRET = "9d1c5b0f6e2a47c388f04be1d7a3f96520c7e84b1f5d60a9e3b2487cd6f1a035";
@@ -79,12 +79,12 @@ export async function newInbox({
 /** A server on loopback; its address. */
 export async function newServer(listener: RequestListener): Promise<string> {
   const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listenOnLoopback(server);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/webhooks`;
+  return `http://127.0.0.1:${port}/webhooks`;
 }
 
 export const PLENTY = { freeBytes: () => 2 ** 40, typeOf: () => 0 };

@@ -1,7 +1,6 @@
 /** `oncehook trigger` against a receiver. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -11,6 +10,7 @@ import { deliverTo } from "../../../src/cli/trigger/deliver.ts";
 import { createReceiver } from "../../../src/index.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
 import { createFakeClock, fixtures, TEST_SECRET } from "../../../src/testing/index.ts";
+import { listenOnLoopback } from "../../support/loopback.ts";
 import { startHanging } from "../hanging.ts";
 import { runHere } from "../here.ts";
 import { runToEnd } from "../running.ts";
@@ -24,14 +24,14 @@ async function startReceiver() {
   receiver.onAny((event, { meta }) => void handled.push(`${meta.lane.messageId} ${event.eventType}`));
   await receiver.start();
   const server = createServer(nodeWebhook(receiver));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listenOnLoopback(server);
   onTestFinished(async () => {
     server.close();
     server.closeAllConnections();
     await receiver.stop();
     rmSync(folder, { recursive: true });
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, handled };
+  return { url: `http://127.0.0.1:${port}/`, handled };
 }
 
 const environment = { ONCEHOOK_WEBHOOK_SECRET: TEST_SECRET };
@@ -125,9 +125,9 @@ describe("oncehook trigger", () => {
 /** The URL of a server that answers so. */
 async function answering(answer: RequestListener): Promise<string> {
   const server = createServer(answer);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listenOnLoopback(server);
   onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return `http://127.0.0.1:${port}/`;
 }
 
 describe("deliverTo()", () => {

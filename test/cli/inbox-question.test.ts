@@ -1,0 +1,50 @@
+/** What `oncehook inbox` does after it asked: what it told of, and nothing that came since. */
+import { PassThrough } from "node:stream";
+import { Command } from "commander";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { bulkCommand } from "../../src/cli/inbox/bulk.ts";
+import { turn } from "../stores/sqlite-turns.ts";
+import { runHere } from "./here.ts";
+import { inbox, inStore, newInbox, rowsOf } from "./inbox-own.ts";
+import { dead, handle, outboundEvent } from "./inbox-place.ts";
+
+/** Somebody at a terminal, who answers once `meanwhile` has happened. */
+function answering(answer: string, meanwhile: () => Promise<void>): void {
+  const keyboard = Object.assign(new PassThrough(), { isTTY: true });
+  // Read from when the question is asked.
+  keyboard.once("resume", () => void meanwhile().then(() => keyboard.end(`${answer}\n`)));
+  const input = vi.spyOn(process, "stdin", "get").mockReturnValue(keyboard as never);
+  onTestFinished(() => input.mockRestore());
+}
+
+describe("oncehook inbox replay, discard", () => {
+  it.each([["replay"], ["discard"]])("%s: nothing that was accepted while the question stood", async (verb) => {
+    const path = await newInbox((store) => handle(store, [outboundEvent("queued", "msg_1")], dead));
+    const done = verb === "replay" ? "replayed" : "discarded";
+    answering("y", () => inStore(path, (store) => handle(store, [outboundEvent("queued", "msg_2")], dead)));
+    const asked = await inbox(path, verb, "--state", "dead", "--json");
+    expect(asked.errors).toContain(`Would ${verb} 1 event.`);
+    expect([asked.code, rowsOf(asked)]).toMatchObject([0, [{ [done]: 1, dryRun: false }]]);
+    const left = await inbox(path, "ls", "--state", "dead", "--json");
+    expect(rowsOf(left).map(({ messageId }) => messageId)).toEqual(["msg_2"]);
+  });
+
+  it("do nothing where there was nothing to ask about", async () => {
+    const path = await newInbox(async (store) => {
+      await store.step(turn<never>({ accepts: [outboundEvent("queued", "msg_1")] }));
+    });
+    answering("y", async () => {});
+    const command = bulkCommand(new Command("replay"), {
+      ...{ verb: "replay", done: "replayed", states: ["dead"], examples: [] },
+      one: (opened, event, options) => opened.replay(event, options),
+      async all(opened, query, options) {
+        const counts = await opened.replayAll(query, options);
+        // It dies as soon as it was looked for.
+        if (options.dryRun) await inStore(path, (store) => handle(store, [], dead));
+        return { ...counts };
+      },
+    });
+    const asked = await runHere(command, ["--all", "--json"], { ONCEHOOK_STORE: path });
+    expect([asked.code, asked.errors, rowsOf(asked)]).toMatchObject([0, "", [{ replayed: 0, dryRun: false }]]);
+  });
+});
