@@ -54,7 +54,10 @@ export interface History {
 
 /** One event of `GET api/stream` (`text/event-stream`), about once a second. */
 export type StreamEvent =
-  /** `changed` grows whenever something in the inbox may have changed: time to ask again for what is on the screen. */
+  /**
+   * `changed` is another when a gauge, a counter or this inspector's own act changed the inbox: time to ask again for what is on the
+   * screen. It begins anew with the process, and takes no notice of an attempt that begins, nor of what moves no counter elsewhere.
+   */
   | { readonly kind: "overview"; readonly changed: number; readonly overview: Overview; readonly sample: Sample }
   /** The last one: the right to look has ended, or the application is closing. */
   | { readonly kind: "end"; readonly reason: "unauthorized" | "closing" };

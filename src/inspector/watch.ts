@@ -3,7 +3,10 @@ import type { History, Overview, Sample } from "./api.ts";
 
 /** What is told to everybody who watches; who they are is added for each. */
 export interface Look {
-  /** Grows whenever something in the inbox may have changed. */
+  /**
+   * Grows when a gauge or a counter of the inbox moved, and by `touch`. An attempt that begins moves none, nor do some acts of other
+   * processes: they are not noticed.
+   */
   readonly changed: number;
   readonly overview: Omit<Overview, "access" | "by">;
   readonly sample: Sample;

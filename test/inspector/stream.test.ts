@@ -133,6 +133,18 @@ describe("GET api/stream", () => {
     expect(stream.events).toMatchObject([{ changed: 1 }, { changed: 2, sample: { pending: 0 } }]);
   });
 
+  it("tells soon that somebody was shown numbers and texts, which is in the audit", async () => {
+    const { open, clock, inspector, deliver } = sceneOf(() => "reveal");
+    await deliver(outbound("queued"));
+    const stream = await open();
+    await clock.advance(300);
+    const url = "/inspector/api/messages/1/reveal";
+    const asked = requestOf(new AbortController().signal, { ...HEADERS, ...POST_HEADERS });
+    expect(await inspector.handle({ ...asked, method: "POST", url })).toMatchObject({ status: 200 });
+    await clock.advance(1);
+    expect(stream.events).toMatchObject([{ changed: 1 }, { changed: 2 }]);
+  });
+
   it("keeps the connection open with a comment while the inbox cannot be read", async () => {
     const { open, clock, store } = sceneOf();
     store.faults.reads = new StoreError("store_unavailable", "It is away.");

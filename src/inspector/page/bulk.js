@@ -26,7 +26,7 @@ export function BulkButton({ which, ...plan }) {
 function BulkDialog({ plan, title, onClose }) {
   const [verb, explain, danger] = ACTS[plan.act] ?? [];
   const [skipSuperseded, setSkips] = useState(true);
-  const [rate, setRate] = useState("");
+  const [{ rate, isRate }, setRate] = useState({ rate: "", isRate: true });
   const { state, start, stop, dispatch } = useBulk(plan);
   const { step, isLeaving, done, total } = state;
   const isSet = step !== "counting" && step !== "counted";
@@ -44,7 +44,7 @@ function BulkDialog({ plan, title, onClose }) {
       : html`<button type="button" ref=${first} onClick=${close}>${isSet ? "Close" : "Cancel"}</button>
           ${
             !isSet &&
-            html`<button type="button" class=${danger ? "danger" : "primary"} disabled=${step !== "counted" || affected === 0}
+            html`<button type="button" class=${danger ? "danger" : "primary"} disabled=${step !== "counted" || affected === 0 || !isRate}
             onClick=${() => start({ dryRun: false, skipSuperseded, rate })}>${verb} ${count(affected)}</button>`
           }`;
   return html`<${Dialog} title=${title} onClose=${close}>
@@ -52,8 +52,8 @@ function BulkDialog({ plan, title, onClose }) {
     ${
       plan.work &&
       html`<fieldset disabled=${isSet}>
-      <label>At most <input type="number" min="0.01" max="100000" step="any" value=${rate}
-        onInput=${(/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) => setRate(currentTarget.value)} /> a second <span class="muted">(empty: as fast as it goes)</span></label>
+      <label>At most <input type="number" min="0.01" max="100000" step="any"
+        onInput=${(/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget: { value, validity } }) => setRate({ rate: value, isRate: validity.valid })} /> a second <span class="muted">(empty: as fast as it goes)</span></label>
       ${
         plan.act === "replay" &&
         html`<label><input type="checkbox" checked=${skipSuperseded} onChange=${() => setSkips(!skipSuperseded)} />
@@ -94,7 +94,7 @@ function useBulk(plan) {
 
 /** @param {Plan} plan @param {Order} order @param {(line: BulkLine) => unknown} tell @param {AbortSignal} signal */
 async function run({ act, work, paths }, { dryRun, skipSuperseded, rate }, tell, signal) {
-  const pace = !dryRun && Number(rate) > 0 ? { ratePerSecond: Number(rate) } : {};
+  const pace = !dryRun && rate ? { ratePerSecond: Number(rate) } : {};
   const skips = act === "replay" ? { skipSuperseded } : {};
   if (!paths) return lines("api/bulk", { act, ...work, ...skips, ...pace, dryRun }, tell, signal);
   /** @type {Record<string, number>} */

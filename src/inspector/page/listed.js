@@ -1,7 +1,7 @@
 /** Lists to work with: in pages, and without change under the hands. */
 import { refusal, say } from "./acts.js";
 import { post } from "./api.js";
-import { useData } from "./live.js";
+import { useData, useLive } from "./live.js";
 import { Empty, ErrorNote } from "./parts/error.js";
 import { Pager } from "./parts/pager.js";
 import { Table } from "./parts/table.js";
@@ -13,12 +13,24 @@ export const PER_PAGE = 50;
 const HANDS = "dialog[open], .acting:is(:hover, :focus-within)";
 
 /**
+ * For `usePages`. A gauge alone can be back at what it was, with another row behind it.
+ *
+ * @import { Overview } from "../api.ts"
+ * @param {keyof Overview["gauges"]} gauge
+ * @param {keyof Overview["counters"]} counter
+ */
+export function useNews(gauge, counter) {
+  const { overview } = useLive();
+  return overview && `${overview.gauges[gauge]} ${overview.counters[counter]}`;
+}
+
+/**
  * Asks again when `news` is another, but not while something is selected, asked about or pointed at; and after each act. Whoever uses it is keyed by its filters.
  *
  * @import { EventPage, ListPage } from "../api.ts"
  * @template T
  * @param {(after: number | undefined, signal: AbortSignal) => Promise<ListPage<T> | readonly T[]>} ask
- * @param {unknown} news undefined while it is not known
+ * @param {unknown} news null while it is not known
  * @param {boolean} [isHeld]
  */
 export function usePages(ask, news, isHeld) {
@@ -26,7 +38,7 @@ export function usePages(ask, news, isHeld) {
   const heard = useRef({ news, turn: 0 });
   const { news: last, turn } = heard.current;
   if (news !== last && !isHeld && document.querySelector(HANDS) === null)
-    heard.current = { news, turn: last === undefined ? turn : turn + 1 };
+    heard.current = { news, turn: last === null ? turn : turn + 1 };
   const after = path.at(-1);
   const { data, error, reload } = useData((signal) => ask(after, signal), [after, heard.current.turn], { held: true });
   useEffect(() => {

@@ -59,10 +59,15 @@ export async function startLive() {
   }
 }
 
+/** The server's `changed` that was heard last. It begins again with the server, so the page counts for itself. */
+let heard = 0;
+
 /** @param {StreamEvent} event */
 function take(event) {
   if (event.kind === "end") return tell({ connected: false, ended: event.reason === "unauthorized" });
-  const { overview, changed, sample } = event;
+  const { overview, sample } = event;
+  const changed = live.connected && event.changed === heard ? live.changed : live.changed + 1;
+  heard = event.changed;
   tell({ overview, changed, samples: merged(live.samples, [sample]), connected: true });
 }
 

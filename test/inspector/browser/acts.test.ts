@@ -164,6 +164,45 @@ describe.each(WAYS)("bulk work $way", ({ press }) => {
   });
 });
 
+describe("the dialog of bulk work", () => {
+  const at = deskOfSuite({ live: false });
+
+  it("lets nothing begin at a pace that is none", async () => {
+    const { visiting } = at();
+    await visiting.go("dead");
+    await byMouse(visiting.page, /^Discard all/);
+    await told(visiting.page, /6 would be discarded/);
+    const begin = await buttonOf(visiting.page, /^Discard 6$/);
+    const pace = visiting.page.getByLabel(/At most/);
+    const canBegin = async (typed: string) => {
+      await pace.fill("");
+      await pace.pressSequentially(typed);
+      return begin.isEnabled();
+    };
+    // What Chromium cannot read as a number it gives as an empty text.
+    const paces = ["0", "-1", "-", "0.001", "100001", "", "0.2"];
+    const answers: [string, boolean][] = [];
+    for (const typed of paces) answers.push([typed, await canBegin(typed)]);
+    expect(answers).toEqual(paces.map((typed) => [typed, typed === "" || typed === "0.2"]));
+    await byMouse(visiting.page, /^Cancel$/);
+  });
+
+  it("stays open while it works, however often Esc is pressed, and asks first", async () => {
+    const { desk, visiting } = at();
+    await visiting.go("dead");
+    await byMouse(visiting.page, /^Discard all/);
+    await told(visiting.page, /6 would be discarded/);
+    await visiting.page.getByLabel(/At most/).fill("0.2");
+    await byMouse(visiting.page, /^Discard 6$/);
+    await told(visiting.page, "Working…");
+    for (let presses = 0; presses < 5; presses++) await visiting.page.keyboard.press("Escape");
+    await visiting.page.getByText("Closing stops the work.").waitFor();
+    await byMouse(visiting.page, /^Stop and close$/);
+    await visiting.page.getByRole("dialog").waitFor({ state: "detached" });
+    expect((await desk.receiver.inbox.stats()).gauges.dead).toBeGreaterThan(3);
+  });
+});
+
 describe("revealing", () => {
   const at = deskOfSuite({ live: false });
 
@@ -180,6 +219,18 @@ describe("revealing", () => {
     expect(await audited(desk)).toContain(`alex reveal lane ${await laneOf(desk, MESSAGES.inbound)}`);
     await visiting.go("audit");
     await visiting.page.getByRole("cell", { name: "alex" }).first().waitFor();
+  });
+
+  it("shows an event's digest, as is promised where it is not shown", async () => {
+    const { desk, visiting } = at();
+    await visiting.page.reload();
+    await visiting.go(await messageView(desk, MESSAGES.plain));
+    const digest = visiting.page.locator("dt", { hasText: /^Digest$/ }).locator("xpath=../dd");
+    await digest.waitFor();
+    expect(await digest.textContent()).toBe("shown with the body");
+    await byMouse(visiting.page, /^Reveal/);
+    await byMouse(visiting.page, /^Reveal$/);
+    await expect.poll(() => digest.textContent()).toMatch(/^[0-9a-f]{64}$/);
   });
 
   it("is kept in the audit of a quarantined body too", async () => {

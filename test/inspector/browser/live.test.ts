@@ -48,6 +48,54 @@ describe("the live list", () => {
   });
 });
 
+describe("a list after a restart", () => {
+  it("shows what came meanwhile, though the inspector counts anew", async () => {
+    const desk = await deskOfTest({ live: false });
+    const { page } = await visit(desk, "events");
+    // The first, and again when the page is connected.
+    const asked = () => desk.requests.filter((request) => request === "POST /inspector/api/events 200").length;
+    await expect.poll(asked).toBe(2);
+    await desk.restart(() => deliver(desk, "msg_live_00000001"));
+    // Sooner than the receiver tells that it lives, which is news.
+    await page.locator("main tbody tr", { hasText: "msg_live_00000001" }).first().waitFor({ timeout: 6_000 });
+  });
+});
+
+describe("a list to work with", () => {
+  it("shows another dead letter, though they are as many as before", async () => {
+    const desk = await deskOfTest({ live: false });
+    const { inbox } = desk.receiver;
+    const { page } = await visit(desk, "dead");
+    await page
+      .locator("main tbody tr", { hasText: MESSAGES.dead.slice(-4) })
+      .first()
+      .waitFor();
+    const { items: two } = await inbox.find({ states: ["dead"], limit: 2 });
+    for (const { id } of two) await inbox.discard(id);
+    // Its handlers fail for `sent` and `delivery`.
+    await deliver(desk, MESSAGES.discarded);
+    await desk.receiver.drain();
+    const [after] = (await inbox.find({ messageId: MESSAGES.discarded, states: ["dead"] })).items;
+    await page.getByRole("button", { name: `Replay event ${after?.id}` }).waitFor();
+  });
+
+  it("shows another quarantined body, though they are as many as before", async () => {
+    const desk = await deskOfTest({ live: false });
+    const { inbox } = desk.receiver;
+    const { page } = await visit(desk, "quarantine");
+    await page
+      .getByRole("button", { name: /^Replay body/ })
+      .first()
+      .waitFor();
+    const [before] = (await inbox.findQuarantined({ states: ["held"] })).items;
+    await inbox.discardQuarantined(before?.id ?? 0);
+    await desk.receiver.handle(incomingOf(signedRequest("not quite what was asked for")));
+    const held = (await inbox.findQuarantined({ states: ["held"] })).items;
+    const newest = Math.max(...held.map(({ id }) => id));
+    await page.getByRole("button", { name: `Replay body ${newest}` }).waitFor();
+  });
+});
+
 describe("a message that goes on", () => {
   it("is drawn anew when its missing event comes", async () => {
     const desk = await deskOfTest();

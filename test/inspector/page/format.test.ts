@@ -8,6 +8,12 @@ describe("time()", () => {
     expect(time(NOW)).toBe("2026-11-22 13:09:16.204");
   });
 
+  it("tells a time that no date can hold as the number that it is", () => {
+    expect(time(Number.MAX_SAFE_INTEGER)).toBe("9007199254740991");
+    expect(time(-Number.MAX_SAFE_INTEGER)).toBe("-9007199254740991");
+    expect(time(new Date(12_026, 10, 22, 13, 9, 16, 204).getTime())).toBe("+012026-11-22 13:09:16.204");
+  });
+
   it("says nothing of what has not happened", () => {
     expect(time(null)).toBe("–");
     expect(clockTime(null, NOW)).toBe("–");

@@ -1,11 +1,11 @@
 /** What the inspector's JSON refuses to read, over HTTP through the node adapter. */
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nodeInspector } from "../../../adapters/node.ts";
 import { createInspector } from "../../../src/inspector/index.ts";
 import { silentLogger } from "../../../src/internal/logger.ts";
 import { memoryBench } from "../../receiver/bench.ts";
+import { listenOnLoopback } from "../../support/loopback.ts";
 import { POST_HEADERS } from "../support/mounted.ts";
 
 /** Posts to an inspector of an empty inbox; gives the status and the JSON. */
@@ -15,8 +15,7 @@ async function openInspector() {
   await receiver.start();
   const { inbox } = receiver;
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const origin = `http://127.0.0.1:${await listenOnLoopback(server)}`;
   const authorize = () => ({ access: "reveal", by: "ann" }) as const;
   server.on("request", nodeInspector(createInspector({ inbox, authorize, origins: [origin], logger: silentLogger })));
   onTestFinished(() => {

@@ -7,10 +7,10 @@ import {
   request,
   type ServerResponse,
 } from "node:http";
-import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
 import type { InspectorAnswer, InspectorRequest, JsonReading, Mountable } from "../../../src/inspector/index.ts";
+import { listenOnLoopback } from "../../support/loopback.ts";
 
 export interface Mounted {
   readonly port: number;
@@ -41,8 +41,7 @@ export async function mounted(make: (origin: string) => Mountable<IncomingMessag
   const server = createServer({ requireHostHeader: false }, (incoming, response) => {
     if (inspector !== null) void answer(inspector, incoming, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   const origin = `http://127.0.0.1:${port}`;
   inspector = make(origin);
   const { path } = inspector;

@@ -17,7 +17,9 @@ export function Dialog({ title, onClose, children }) {
     event.preventDefault();
     onClose();
   };
-  return html`<dialog ref=${dialog} aria-label=${title} onCancel=${cancel}>
+  // Chromium closes a dialog at a second Esc, whatever is said to its `cancel`.
+  const press = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && cancel(event);
+  return html`<dialog ref=${dialog} aria-label=${title} onCancel=${cancel} onKeyDown=${press}>
     <div class="head">
       <h2>${title}</h2>
       <button type="button" class="quiet" aria-label="Close" onClick=${onClose}>✕</button>

@@ -49,7 +49,7 @@ function pair(ms, [large, name], [small, smallName]) {
   return `${Math.floor(ms / large)} ${name}${rest ? ` ${rest} ${smallName}` : ""}`;
 }
 
-/** `2026-11-22T13:09:16.204` @param {number} ms */
+/** `2026-11-22T13:09:16.204`; the number itself where no date can hold what a sender calls a time. @param {number} ms */
 function local(ms) {
-  return new Date(ms - new Date(ms).getTimezoneOffset() * MINUTE).toISOString().slice(0, 23);
+  return new Date(ms - new Date(ms).getTimezoneOffset() * MINUTE).toJSON()?.slice(0, -1) ?? `${ms}`;
 }

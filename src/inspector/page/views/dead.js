@@ -2,7 +2,7 @@
 import { ActButton } from "../acts.js";
 import { get, post } from "../api.js";
 import { BulkButton } from "../bulk.js";
-import { EventLink, Listed, PER_PAGE, usePages } from "../listed.js";
+import { EventLink, Listed, PER_PAGE, useNews, usePages } from "../listed.js";
 import { useLive } from "../live.js";
 import { clockTime, count, shortId } from "../parts/format.js";
 import { href } from "../router.js";
@@ -12,16 +12,15 @@ import { html, useEffect, useState } from "../vendor/htm-preact.js";
  * @import { ErrorGroup, EventShape, SummaryShape } from "../../api.ts"
  * @template T @typedef {import("../parts/table.js").Column<T>[]} Columns
  */
-/** @typedef {{ dead?: number, code?: string }} Props */
+/** @typedef {{ code?: string }} Props */
 
 /** @param {{ params: Readonly<Record<string, string>> }} props */
 export function DeadView({ params: { code } }) {
-  const gauges = useLive().overview?.gauges;
   return html`<div class="head"><h1>Dead letters</h1></div>
     <p>The handlers of these events failed on the last attempt. Mend what failed, then replay them.</p>
-    <${Groups} dead=${gauges?.dead} code=${code} />
-    <${Letters} key=${code} dead=${gauges?.dead} code=${code} />
-    <${Blocked} blocked=${gauges?.blockedLanes} />`;
+    <${Groups} code=${code} />
+    <${Letters} key=${code} code=${code} />
+    <${Blocked} />`;
 }
 
 /** @type {Columns<ErrorGroup>} */
@@ -35,8 +34,10 @@ const GROUPS = [
 ];
 
 /** Each look goes through all dead letters, so many are not looked at again with each new one. @param {Props} props */
-function Groups({ dead, code }) {
-  const news = dead && dead > 2_000 ? Math.round(dead / 1_000) : dead;
+function Groups({ code }) {
+  const dead = useLive().overview?.gauges.dead ?? 0;
+  const each = useNews("dead", "deadLettered");
+  const news = dead > 2_000 ? Math.round(dead / 1_000) : each;
   const pages = usePages((_after, signal) => get("api/groups", signal), news);
   const table = {
     caption: "Errors",
@@ -49,12 +50,12 @@ function Groups({ dead, code }) {
 }
 
 /** @param {Props} props */
-function Letters({ dead, code }) {
+function Letters({ code }) {
   const [picked, choose] = useState(/** @type {readonly number[]} */ ([]));
   const query = { states: ["dead"], ...(code && { errorCode: code }) };
   const pages = usePages(
     (after, signal) => post("api/events", { ...query, after, limit: PER_PAGE }, signal),
-    dead,
+    useNews("dead", "deadLettered"),
     picked.length > 0,
   );
   const ids = (pages.rows ?? []).map(({ id }) => id);
@@ -112,11 +113,10 @@ function Letters({ dead, code }) {
   </section>`;
 }
 
-/** @param {{ blocked?: number }} props */
-function Blocked({ blocked }) {
+function Blocked() {
   const pages = usePages(
     (after, signal) => post("api/messages", { statuses: ["blocked"], after, limit: PER_PAGE }, signal),
-    blocked,
+    useNews("blockedLanes", "deadLettered"),
   );
   /** @type {Columns<SummaryShape>} */
   const columns = [

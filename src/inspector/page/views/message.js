@@ -36,7 +36,7 @@ export function MessageView({ id, params }) {
       <${Timeline} ...${{ drawing, onSelect }} cursor=${cursorOf(data)} selected=${asked?.id ?? null} />
       <${Legend} />
     </section>
-    ${asked && drawn && html`<${EventDetail} event=${{ ...asked, body: event?.body ?? null }} drawn=${drawn} now=${drawing.now} reload=${reload} />`}
+    ${asked && drawn && html`<${EventDetail} event=${{ ...asked, body: event?.body ?? null, digest: event?.digest ?? null }} drawn=${drawn} now=${drawing.now} reload=${reload} />`}
     <${StoryList} lane=${lane} drawing=${drawing} />`;
 }
 

@@ -2,8 +2,8 @@
 import { ActButton, refusal, say, useAccess } from "../acts.js";
 import { get, post } from "../api.js";
 import { BulkButton } from "../bulk.js";
-import { EventLink, Listed, PER_PAGE, usePages } from "../listed.js";
-import { useData, useLive } from "../live.js";
+import { EventLink, Listed, PER_PAGE, useNews, usePages } from "../listed.js";
+import { useData } from "../live.js";
 import { StateBadge } from "../parts/badge.js";
 import { ErrorNote } from "../parts/error.js";
 import { clockTime, count, time } from "../parts/format.js";
@@ -63,7 +63,7 @@ async function load({ state, reason }, after, signal) {
 
 /** @param {{ filter: Filter }} props */
 function List({ filter }) {
-  const pages = usePages((after, signal) => load(filter, after, signal), useLive().overview?.gauges.quarantined);
+  const pages = usePages((after, signal) => load(filter, after, signal), useNews("quarantined", "quarantined"));
   const { reason } = filter;
   const [what, work] = reason === "any" ? ["held bodies", {}] : [`held bodies with the reason ${reason}`, { reason }];
   /** @type {import("../parts/table.js").Column<QuarantineShape>[]} */

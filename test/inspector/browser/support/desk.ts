@@ -1,11 +1,11 @@
 /** The inspector of an inbox, served on loopback as an application would: with an `authorize` whose answer a test can change. */
 import { copyFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { nodeInspector, nodeWebhook } from "../../../../adapters/node.ts";
 import { createInspector, type Grant } from "../../../../src/inspector/index.ts";
 import type { Logger } from "../../../../src/internal/logger.ts";
+import { listenOnLoopback } from "../../../support/loopback.ts";
 import { fillWithStories, liveReceiver, newFolder, type SceneReceiver } from "./scene.ts";
 
 export interface Desk {
@@ -22,6 +22,8 @@ export interface Desk {
   readonly requests: string[];
   /** What was told at level info and above. */
   readonly told: Readonly<Record<string, unknown>>[];
+  /** What comes of a restart: who looks is cut off, and finds another inspector. `meanwhile` there is none. */
+  restart(meanwhile: () => Promise<void>): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -51,17 +53,25 @@ export async function openDesk({
   const origin = await listen(server);
   const told: Record<string, unknown>[] = [];
   const tell: Logger["info"] = (fields, message) => void told.push({ ...fields, message });
-  const inspector = createInspector<IncomingMessage>({
-    inbox: receiver.inbox,
-    origins: [origin],
-    logger: { debug() {}, info: tell, warn: tell, error: tell },
-    authorize: () => {
-      desk.asked += 1;
-      return desk.grant;
-    },
-  });
+  const makeInspector = () =>
+    createInspector<IncomingMessage>({
+      inbox: receiver.inbox,
+      origins: [origin],
+      logger: { debug() {}, info: tell, warn: tell, error: tell },
+      authorize: () => {
+        desk.asked += 1;
+        return desk.grant;
+      },
+    });
+  let inspector = makeInspector();
   const desk: Desk = {
     ...{ origin, url: `${origin}/inspector`, receiver, grant, asked: 0, requests: [], told },
+    async restart(meanwhile) {
+      inspector.close();
+      await meanwhile();
+      inspector = makeInspector();
+      page = nodeInspector(inspector);
+    },
     async close() {
       inspector.close();
       server.close();
@@ -70,7 +80,8 @@ export async function openDesk({
       await folder.remove();
     },
   };
-  const [page, webhook] = [nodeInspector(inspector), nodeWebhook(receiver)];
+  let page = nodeInspector(inspector);
+  const webhook = nodeWebhook(receiver);
   server.on("request", (request, response) => {
     response.once("close", () => desk.requests.push(`${request.method} ${request.url} ${response.statusCode}`));
     (request.url === "/webhooks" ? webhook : page)(request, response);
@@ -79,8 +90,7 @@ export async function openDesk({
 }
 
 export async function listen(server: Server): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${await listenOnLoopback(server)}`;
 }
 
 let filled: Promise<string> | undefined;
