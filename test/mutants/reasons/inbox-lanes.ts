@@ -1,0 +1,43 @@
+/** Why mutants of the lanes and of the worker live. */
+import type { Reason } from "../reason.ts";
+
+export const INBOX_LANES_REASONS: readonly Reason[] = [
+  {
+    file: "src/inbox/lanes/acting.ts",
+    reason: "A lane that waits for a gap has a head: the check is for the compiler.",
+    changes: [["ConditionalExpression", "head === null", "false"]],
+  },
+  {
+    file: "src/inbox/lanes/claiming.ts",
+    reason: "An event at the cursor was in its turn, so that no gap is waited for any more when it is leased.",
+    changes: [["EqualityOperator", "lane.cursor >= sequence", "lane.cursor > sequence"]],
+  },
+  {
+    file: "src/inbox/lanes/settling.ts",
+    reason: "Whoever would end a leased event is told that it is in progress, so that it is pending.",
+    changes: [["ConditionalExpression", 'lane.leased.state === "pending"', "true"]],
+  },
+  {
+    file: "src/inbox/lanes/state.ts",
+    reason: "A new lane is armed with its first event, whatever its status was before.",
+    changes: [["StringLiteral", '"idle"', '""']],
+  },
+  {
+    file: "src/inbox/worker.ts",
+    reason: "The batcher is connected before the worker is used: the check is for the compiler.",
+    changes: [
+      ["OptionalChaining", "this.#batcher?.poke", "this.#batcher.poke"],
+      ["OptionalChaining", "this.#batcher?.settle", "this.#batcher.settle"],
+    ],
+  },
+  {
+    file: "src/inbox/worker.ts",
+    reason: "The batcher has no event at the place null, and answers null: the check is for the compiler.",
+    changes: [["ConditionalExpression", "lease.acceptIndex === null", "false"]],
+  },
+  {
+    file: "src/inbox/worker.ts",
+    reason: "Nobody drives a lane without a number: the check is for the compiler.",
+    changes: [["ConditionalExpression", "request.lane !== undefined", "true"]],
+  },
+];
