@@ -4,7 +4,6 @@
  */
 import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
 import { setImmediate } from "node:timers/promises";
 import Database from "better-sqlite3";
@@ -13,6 +12,7 @@ import { createReceiver, type HandlerContext, type WebhookEvent } from "../../sr
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
 import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 import { answeringFirst } from "./flaws.ts";
 import type { ChildOptions, Ready } from "./process.ts";
 
@@ -56,11 +56,10 @@ const usedBefore = process.cpuUsage();
 await receiver.start();
 const listener = flaws.includes("answer_before_commit") ? answeringFirst(receiver) : nodeWebhook(receiver);
 const server = createServer(listener);
-server.listen(0, "127.0.0.1");
-await once(server, "listening");
+const port = await listenOnLoopback(server);
 const { user, system } = process.cpuUsage(usedBefore);
 const ready: Ready = {
-  port: (server.address() as AddressInfo).port,
+  port,
   recoveryMs: performance.now() - startedAt,
   processorMs: (user + system) / 1_000,
 };

@@ -1,6 +1,5 @@
 /** The process whose disk or clock goes wrong: receives over HTTP on a SQLite file, handles with effects, and tells how long it stood still. */
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { createReceiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
@@ -8,6 +7,7 @@ import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { TEST_SECRET } from "../../src/testing/index.ts";
 import { answeringFirst } from "../crash/flaws.ts";
 import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
+import { endServer, listenOnLoopback } from "../support/loopback.ts";
 import type { SubjectOptions } from "./subject.ts";
 
 const LOOK_EVERY_MS = 5;
@@ -35,9 +35,7 @@ process.on("message", async ({ id, kind }: { readonly id: number; readonly kind:
     longestStallMs = 0;
     return;
   }
-  const closed = new Promise((resolve) => server.close(resolve));
-  server.closeAllConnections();
-  await closed;
+  await endServer(server);
   await receiver.stop();
   process.exit(0);
 });
@@ -45,8 +43,7 @@ process.on("disconnect", () => process.exit(1));
 
 await receiver.start();
 const listener = answersFirst ? answeringFirst(receiver) : nodeWebhook(receiver);
-const server = createServer(listener).listen(0, "127.0.0.1", () => {
-  tell({ id: 0, port: (server.address() as AddressInfo).port });
-});
+const server = createServer(listener);
 // A connection that rests between two windows is not closed under a request that is just sent.
 server.keepAliveTimeout = 120_000;
+tell({ id: 0, port: await listenOnLoopback(server) });

@@ -3,12 +3,12 @@
  * driver sets that in place of synchronous=FULL, and pretends. Prints its port; ends on SIGTERM.
  */
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import Database from "better-sqlite3";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { createReceiver } from "../../src/index.ts";
 import { type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
 import { TEST_SECRET } from "../../src/testing/signed-request.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 
 const [file = "", pretence] = process.argv.slice(2);
 
@@ -24,10 +24,9 @@ const driver = pretence === undefined ? {} : { driver: Pretender as unknown as S
 const receiver = createReceiver({ secrets: TEST_SECRET, store: sqliteStore(file, driver) });
 receiver.onAny(() => {}).onLate(() => {});
 await receiver.start();
-const server = createServer(nodeWebhook(receiver)).listen(0, "127.0.0.1", () => {
-  process.stdout.write(`${(server.address() as AddressInfo).port}\n`);
-});
+const server = createServer(nodeWebhook(receiver));
 process.once("SIGTERM", async () => {
   const closed = new Promise((resolve) => server.close(resolve));
   await receiver.stop({ until: closed });
 });
+process.stdout.write(`${await listenOnLoopback(server)}\n`);

@@ -1,12 +1,11 @@
 /** Cases over real connections, which stay open: against a receiver on a memory inbox behind a server of node:http. */
 
-import { once } from "node:events";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer } from "node:http";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { createReceiver } from "../../src/index.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 import type { Case } from "./case.ts";
 import type { Dice } from "./dice.ts";
 import { jsonCase } from "./json-case.ts";
@@ -31,8 +30,7 @@ export interface HttpTerms {
 /** How often each status was answered. */
 export async function fuzzOverHttp(watch: Watch, terms: HttpTerms): Promise<Readonly<Record<string, number>>> {
   if (terms.count === 0) return {};
-  const { server, stop } = await serve();
-  const { port } = server.address() as AddressInfo;
+  const { port, stop } = await serve();
   const connections = Array.from({ length: CONNECTIONS }, () => new RawConnection(port));
   const judge = judgeOf(watch, terms.pool);
   const batch = (turn: number) =>
@@ -51,7 +49,7 @@ export async function fuzzOverHttp(watch: Watch, terms: HttpTerms): Promise<Read
   return Object.fromEntries(judge.statuses);
 }
 
-async function serve(): Promise<{ server: Server; stop(): Promise<void> }> {
+async function serve(): Promise<{ port: number; stop(): Promise<void> }> {
   const receiver = createReceiver<never>({
     ...{ secrets: SECRET, store: memoryStore({ volatile: true }), gapWait: "eager" },
     ...{ toleranceMs: { past: TOLERANCE_MS, future: TOLERANCE_MS }, clock: { ...systemClock, now: () => NOW } },
@@ -60,14 +58,13 @@ async function serve(): Promise<{ server: Server; stop(): Promise<void> }> {
   receiver.onAny(() => {}).onLate(() => {});
   await receiver.start();
   const server = createServer(nodeWebhook(receiver));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listenOnLoopback(server);
   const stop = async () => {
     server.closeAllConnections();
     server.close();
     await receiver.stop({ timeoutMs: 1_000 });
   };
-  return { server, stop };
+  return { port, stop };
 }
 
 /** Mostly mutated ones, and some that are rightly signed, whatever is in them. */

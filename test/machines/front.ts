@@ -1,8 +1,8 @@
 /** The load balancer before the machines: each attempt goes to the next one in turn, whichever had the one before. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, request } from "node:http";
-import type { AddressInfo } from "node:net";
 import { seededRandom } from "../../src/testing/index.ts";
+import { endServer, listenOnLoopback } from "../support/loopback.ts";
 import type { Machine } from "./machine.ts";
 import { ATTEMPT_TIMEOUT_MS, type Flaw } from "./terms.ts";
 
@@ -51,20 +51,14 @@ export async function openFront({ machines, fails, flaws }: FrontOptions): Promi
     const status = await forward(incoming).catch(() => 502);
     if (status === null) response.destroy();
     else response.writeHead(status).end();
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  });
+  const port = await listenOnLoopback(server);
   return {
     url: `http://127.0.0.1:${port}/webhooks`,
     get atBoth() {
       return [...answeredBy.values()].filter(({ size }) => size > 1).length;
     },
-    async close() {
-      const closed = once(server, "close");
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close: () => endServer(server),
   };
 }
 

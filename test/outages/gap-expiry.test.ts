@@ -1,8 +1,6 @@
 /** Receiver and emulator in one process on one fake clock: what becomes of events that come after their gap was given up. */
-import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nodeWebhook } from "../../adapters/node.ts";
@@ -11,6 +9,7 @@ import { createReceiver, type WebhookEvent } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock, seededRandom } from "../../src/testing/index.ts";
+import { endServer, listenOnLoopback } from "../support/loopback.ts";
 import { MEMORY_DISK } from "../support/memory-disk.ts";
 import { connect } from "./sender.ts";
 
@@ -129,15 +128,9 @@ async function run({ messages, minutes, gapWait, refused, options }: Run) {
 }
 
 async function serve(listener: RequestListener) {
-  const server = createServer(listener).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  const close = async () => {
-    server.close();
-    server.closeAllConnections();
-    await once(server, "close");
-  };
-  return { url: `http://127.0.0.1:${port}/webhooks`, close };
+  const server = createServer(listener);
+  const port = await listenOnLoopback(server);
+  return { url: `http://127.0.0.1:${port}/webhooks`, close: () => endServer(server) };
 }
 
 /** By event, since several deliveries can carry the same one. */

@@ -1,6 +1,5 @@
 /** A process that receives over HTTP on an inbox that others share; or a naive one, which looks whether it knows an event and then inserts it. */
 import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { nodeWebhook } from "../../adapters/node.ts";
@@ -10,6 +9,7 @@ import { postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { TEST_SECRET } from "../../src/testing/index.ts";
 import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 import { Bystander } from "./bystander.ts";
 import type { RacerOptions } from "./racers.ts";
 
@@ -77,9 +77,7 @@ function naively(path: string): Racer {
 const racer = naive
   ? naively(place.kind === "sqlite" ? place.path : "")
   : await (place.kind === "sqlite" ? onSqlite(place.path) : onPostgres(place.url, place.schema));
-const server = createServer(racer.listener).listen(0, "127.0.0.1", () => {
-  process.send?.({ id: 0, port: (server.address() as AddressInfo).port });
-});
+const server = createServer(racer.listener);
 process.on("message", async () => {
   const closed = new Promise((resolve) => server.close(resolve));
   server.closeIdleConnections();
@@ -88,3 +86,4 @@ process.on("message", async () => {
   process.exit(0);
 });
 process.on("disconnect", () => process.exit(1));
+process.send?.({ id: 0, port: await listenOnLoopback(server) });

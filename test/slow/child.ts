@@ -1,6 +1,6 @@
 /** The server that is attacked: a receiver on a SQLite file behind one of the adapters, or one of two careless fronts. */
 import { createServer, type RequestListener, type Server } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { Socket } from "node:net";
 import express from "express";
 import fastify from "fastify";
 import { expressWebhook } from "../../adapters/express.ts";
@@ -12,6 +12,7 @@ import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { TEST_SECRET } from "../../src/testing/index.ts";
 import { answering } from "../prove/asked.ts";
 import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
+import { endServer, listenOnLoopback } from "../support/loopback.ts";
 import { type Connected, type Memory, type ServerOptions, TIMEOUTS } from "./besieged.ts";
 import { carelessly } from "./careless.ts";
 
@@ -70,8 +71,7 @@ server.on("connection", watch);
 
 answering(
   {
-    listen: () =>
-      new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port))),
+    listen: () => listenOnLoopback(server),
     /** From here on the memory is compared with what it is now. */
     idle: () => {
       memory = { idle: rss(), peak: rss() };
@@ -83,9 +83,7 @@ answering(
     pending: async () => (await receiver.inbox.stats()).gauges.pending,
   },
   async () => {
-    const closed = new Promise((resolve) => server.close(resolve));
-    server.closeAllConnections();
-    await closed;
+    await endServer(server);
     await receiver.stop();
   },
 );

@@ -3,6 +3,7 @@ import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { eventIdentity, type KnownEvent } from "../../src/index.ts";
 import { fixtures, lifecycle, signedRequest } from "../../src/testing/index.ts";
+import { p99 } from "../support/statistics.ts";
 
 /** Kept, as the service keeps them; a new one waits its turn behind those of the attackers. */
 const CONNECTIONS = 8;
@@ -47,7 +48,7 @@ export class Traffic {
   }
 
   get p99Ms(): number {
-    return this.waits.toSorted((a, b) => a - b)[Math.floor(this.waits.length * 0.99)] ?? Number.NaN;
+    return p99(this.waits);
   }
 
   async #sendAll(): Promise<void> {

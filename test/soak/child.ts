@@ -1,7 +1,6 @@
 /** The receiver under test: its clock is a day ahead when it is told to, some of its handlers fail, and it says what it takes. */
 import { readdirSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -13,6 +12,7 @@ import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
 import { TEST_SECRET } from "../../src/testing/index.ts";
 import { answering } from "../prove/asked.ts";
 import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
+import { endServer, listenOnLoopback } from "../support/loopback.ts";
 import { RETENTION, TOLERANCE } from "./day.ts";
 import type { Sample, ServerOptions } from "./subject.ts";
 
@@ -66,17 +66,14 @@ server.keepAliveTimeout = 120_000;
 
 answering(
   {
-    listen: () =>
-      new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port))),
+    listen: () => listenOnLoopback(server),
     sample,
     advance: (ms: number) => {
       aheadMs = ms;
     },
   },
   async () => {
-    const closed = new Promise((resolve) => server.close(resolve));
-    server.closeAllConnections();
-    await closed;
+    await endServer(server);
     await receiver.stop();
   },
 );

@@ -1,5 +1,7 @@
 /** Whether something grows, or only goes up and down: the judge of a soak. */
 
+import { median } from "../support/statistics.ts";
+
 /** When it was looked, ms, and what was seen. */
 export type Point = readonly [atMs: number, value: number];
 
@@ -37,21 +39,14 @@ export function driftOf(points: readonly Point[], { share, least }: Tolerance): 
   const slopes = steady.flatMap(([at, value], index) =>
     steady.slice(index + 1).map(([laterAt, laterValue]) => (laterValue - value) / (laterAt - at)),
   );
-  const median = medianOf(steady.map(([, value]) => value));
+  const middle = median(steady.map(([, value]) => value));
   return {
-    growth: medianOf(slopes) * (last[0] - first[0]),
-    allowed: Math.max(least, share * Math.abs(median)),
-    median,
+    growth: median(slopes) * (last[0] - first[0]),
+    allowed: Math.max(least, share * Math.abs(middle)),
+    median: middle,
   };
 }
 
 export function isDrift({ growth, allowed }: Drift): boolean {
   return growth > allowed;
-}
-
-function medianOf(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  const [below = 0, above = 0] = [sorted[middle - 1], sorted[middle]];
-  return sorted.length % 2 === 1 ? above : (below + above) / 2;
 }
