@@ -17,9 +17,13 @@ export function Dialog({ title, onClose, children }) {
     event.preventDefault();
     onClose();
   };
-  // Chromium closes a dialog at a second Esc, whatever is said to its `cancel`.
-  const press = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && cancel(event);
-  return html`<dialog ref=${dialog} aria-label=${title} onCancel=${cancel} onKeyDown=${press}>
+  // Chromium closes a dialog at a second Esc, whatever is said to its `cancel`. The focus may be nowhere: what had it may be gone.
+  useLayoutEffect(() => {
+    const press = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && cancel(event);
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  });
+  return html`<dialog ref=${dialog} aria-label=${title} onCancel=${cancel}>
     <div class="head">
       <h2>${title}</h2>
       <button type="button" class="quiet" aria-label="Close" onClick=${onClose}>✕</button>
