@@ -12,6 +12,8 @@ const POLICY: PrunePolicy = {
   batch: 1_000,
 };
 
+const NOTHING = { bodies: 0, events: 0, lanes: 0, quarantined: 0 };
+
 /** Days pass, and the service goes on sending: its timestamps move with the clock. */
 async function days(bench: Bench, count: number): Promise<void> {
   await bench.clock.advance(count * DAY + 1);
@@ -146,6 +148,24 @@ export const pruneCases: readonly ContractCase[] = [
       bench.expect(await bench.store.prune(POLICY)).toMatchObject({ bodies: 0, events: 0, lanes: 0 });
       await days(bench, 61);
       bench.expect(await bench.store.prune(POLICY)).toMatchObject({ events: 2, lanes: 2 });
+    },
+  },
+  {
+    name: "counts the retention of what was accepted while the clock was set back from its verified timestamp (I1, I10)",
+    async run(bench) {
+      await witness(bench);
+      const signedAt = bench.clock.now();
+      bench.clock.set(signedAt - 3_650 * DAY);
+      await bench.handle(bench.of("handled", 1, { signedAt }));
+      await bench.step({ quarantines: [bench.quarantine("{broken", { signedAt })] });
+      await bench.act({ kind: "discard_quarantined", quarantine: 1 });
+      bench.clock.set(signedAt);
+      const policy = { ...POLICY, handledBodiesMs: 29 * DAY };
+      await days(bench, 29);
+      bench.expect(await bench.store.prune({ ...policy, handledBodiesMs: 30 * DAY })).toMatchObject(NOTHING);
+      bench.expect(await bench.store.prune(policy)).toMatchObject({ bodies: 1, events: 0, quarantined: 0 });
+      await days(bench, 1);
+      bench.expect(await bench.store.prune(policy)).toMatchObject({ events: 1, lanes: 1, quarantined: 1 });
     },
   },
   {

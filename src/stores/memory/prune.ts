@@ -48,13 +48,13 @@ function isOld(event: LaneEvent, policy: PrunePolicy, cutOff: number): boolean {
   return lastTimeOf(event) < cutOff - (event.state === "dead" ? policy.deadMs : policy.identitiesMs);
 }
 
-/** The service might repeat it since it was accepted, and it may have ended while the clock was set back. */
-function lastTimeOf({ acceptedAt, finishedAt }: LaneEvent): number {
-  return Math.max(acceptedAt, finishedAt ?? acceptedAt);
+/** The service might repeat it since it was accepted, and the clock may have been set back then, or when it ended. */
+function lastTimeOf({ acceptedAt, signedAt, finishedAt }: LaneEvent): number {
+  return Math.max(acceptedAt, signedAt, finishedAt ?? acceptedAt);
 }
 
 function isOldRow(row: MemoryQuarantine, policy: PrunePolicy, cutOff: number): boolean {
-  return row.acceptedAt < cutOff - (row.state === "held" ? policy.deadMs : policy.identitiesMs);
+  return Math.max(row.acceptedAt, row.signedAt) < cutOff - (row.state === "held" ? policy.deadMs : policy.identitiesMs);
 }
 
 /** True when the lane went with its last event. */

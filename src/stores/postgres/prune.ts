@@ -7,7 +7,7 @@ import type { Session } from "./session.ts";
 import { TallySheet } from "./tally.ts";
 
 const PRUNABLE = `select id, lane, keep, finished from {}.event
-  where keep = $1::smallint and finished < $2::bigint and accepted < $2::bigint order by finished limit $3::int`;
+  where keep = $1::smallint and finished < $2::bigint and accepted < $2::bigint and signed < $2::bigint order by finished limit $3::int`;
 /** An event changes under its lane's lock alone: first the lanes, then another look. Those that others hold wait for the next time. */
 const LOCK_LANES = "select id from {}.lane where id = any($1::bigint[]) order by id for update skip locked";
 const STILL = "select id, lane, keep, finished from {}.event where id = any($1::bigint[]) and lane = any($2::bigint[])";
@@ -20,7 +20,7 @@ const REMOVE_EVENTS = "delete from {}.event where id = any($1::bigint[])";
 const REMOVE_LANES = `delete from {}.lane l where id = any($1::bigint[]) and not exists (select 1 from {}.event e where e.lane = l.id) returning id, status`;
 const REMOVE_GAPS = "delete from {}.gap where lane = any($1::bigint[])";
 const OLD_ROWS = `select id, state, bytes from {}.quarantine
-  where accepted < $1::bigint and (state = 0) = $2::boolean order by accepted limit $3::int for update skip locked`;
+  where accepted < $1::bigint and signed < $1::bigint and (state = 0) = $2::boolean order by accepted limit $3::int for update skip locked`;
 const REMOVE_ROWS = "delete from {}.quarantine where id = any($1::bigint[])";
 
 interface PrunableRow {
@@ -132,7 +132,7 @@ interface Prunable {
   readonly limit: number;
 }
 
-/** By the later of its two times: the service might repeat it since, and it may have ended while the clock was set back. */
+/** By the latest of its times: the service might repeat it since it was accepted, and the clock may have been set back then, or when it ended. */
 function prunable(session: Session, { keep, before, limit }: Prunable): Promise<readonly PrunableRow[]> {
   return session.rows<PrunableRow>("prunable", PRUNABLE, [keep, before, limit]);
 }

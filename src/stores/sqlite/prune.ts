@@ -8,7 +8,7 @@ import { untilFree } from "./writer.ts";
 
 /** By the index of finished events; also what the test of query plans explains. */
 export const PRUNABLE =
-  "select id, lane, keep from oncehook_event where keep is not null and keep = ? and finished < ? and accepted < ? order by finished limit ?";
+  "select id, lane, keep from oncehook_event where keep is not null and keep = ? and finished < ? and accepted < ? and signed < ? order by finished limit ?";
 
 /** Pages given back at most after one prune: a short lock. */
 const VACUUM_PAGES = 1000;
@@ -114,11 +114,12 @@ interface OldRow {
 function pruneQuarantined(work: Work, policy: PrunePolicy): Batch<OldRow> {
   const cutOff = cutOffOf(work);
   const select = work.db.prepare(
-    `select id, state, bytes from oncehook_quarantine where accepted < ? and (state = 0) = ? order by accepted limit ?`,
+    `select id, state, bytes from oncehook_quarantine where accepted < ? and signed < ? and (state = 0) = ? order by accepted limit ?`,
   );
+  const old = (before: number, held: 0 | 1) => (limit: number) => select.all(before, before, held, limit) as OldRow[];
   const batch = takeBatch(policy.batch, [
-    (limit) => select.all(cutOff - policy.deadMs, 1, limit) as OldRow[],
-    (limit) => select.all(cutOff - policy.identitiesMs, 0, limit) as OldRow[],
+    old(cutOff - policy.deadMs, 1),
+    old(cutOff - policy.identitiesMs, 0),
   ]);
   const remove = work.db.prepare("delete from oncehook_quarantine where id = ?");
   for (const { id, state, bytes } of batch.rows) {
@@ -134,9 +135,9 @@ function pruneQuarantined(work: Work, policy: PrunePolicy): Batch<OldRow> {
   return batch;
 }
 
-/** By the later of its two times: the service might repeat it since, and it may have ended while the clock was set back. */
+/** By the latest of its times: the service might repeat it since it was accepted, and the clock may have been set back then, or when it ended. */
 function prunable(work: Work, keep: number, before: number, limit: number): PrunableRow[] {
-  return work.db.prepare(PRUNABLE).all(keep, before, before, limit) as PrunableRow[];
+  return work.db.prepare(PRUNABLE).all(keep, before, before, before, limit) as PrunableRow[];
 }
 
 /** The first `size` rows of the sources together, and whether they hold more. */
