@@ -44,7 +44,7 @@ export interface OperatorDeps {
   readonly store: () => InboxStore<never>;
   readonly clock: Clock;
   readonly open: () => Promise<void>;
-  /** Called after an act, so that what became ready is looked for. */
+  /** Called after an act that was done, or may have been, so that what became ready is looked for. */
   readonly acted: () => void;
   readonly gapWaitMs: (event: WebhookEvent) => number;
   readonly lateEvents: () => Turn<never>["lateEvents"];
@@ -208,8 +208,13 @@ export class InboxOperator {
 
   async #act(act: Act, { by = "application" }: ActOptions = {}): Promise<ActResult> {
     await this.#deps.open();
-    const result = await this.#deps.store().act(act, by);
-    if (result.ok) this.#deps.acted();
-    return result;
+    let result: ActResult | null = null;
+    try {
+      result = await this.#deps.store().act(act, by);
+      return result;
+    } finally {
+      // Without an answer it may be done all the same.
+      if (result?.ok !== false) this.#deps.acted();
+    }
   }
 }

@@ -183,6 +183,8 @@ export interface Faults {
   afterStep: Error | null;
   /** The next step that claims one lane commits, and then rejects with it. */
   afterClaim: Error | null;
+  /** The next act is done, and then rejects with it. */
+  afterAct: Error | null;
   open: Error | null;
   /** Everything an operator or a health route asks. */
   reads: Error | null;
@@ -193,20 +195,16 @@ export interface Faults {
   clear(): void;
 }
 
+const NONE = { step: null, afterStep: null, afterClaim: null, afterAct: null, open: null, reads: null, gate: null };
+
 function faultyStore<Tx>(store: InboxStore<Tx>): FaultyStore<Tx> {
   const turns: Turn<never>[] = [];
   const faults: Faults = {
     turns,
-    step: null,
-    afterStep: null,
-    afterClaim: null,
-    open: null,
-    reads: null,
-    gate: null,
+    ...NONE,
     writes: () =>
       turns.filter((turn) => turn.accepts.length + turn.quarantines.length + turn.settles.length > 0).length,
-    clear: () =>
-      Object.assign(faults, { step: null, afterStep: null, afterClaim: null, open: null, reads: null, gate: null }),
+    clear: () => Object.assign(faults, NONE),
   };
   const reading = <T>(read: () => Promise<T>) => (faults.reads === null ? read() : Promise.reject(faults.reads));
   return {
@@ -226,6 +224,13 @@ function faultyStore<Tx>(store: InboxStore<Tx>): FaultyStore<Tx> {
         faults.afterClaim = null;
         throw afterClaim;
       }
+      return result;
+    },
+    async act(act, by) {
+      const result = await store.act(act, by);
+      const { afterAct } = faults;
+      faults.afterAct = null;
+      if (afterAct !== null) throw afterAct;
       return result;
     },
     stats: () => reading(() => store.stats()),

@@ -50,6 +50,20 @@ describe("receiver.inbox", () => {
     await expect(inbox.find({ limit: 1_000 })).resolves.toMatchObject({ items: [] });
   });
 
+  it("hands out what an act made ready, though nobody heard that it was done", async () => {
+    const { clock, deliver, receiver, store } = memoryBench();
+    const replayed: boolean[] = [];
+    receiver.onAny((_, ctx) => void replayed.push(ctx.replay));
+    await receiver.start();
+    await deliver(body);
+    await clock.advance(1);
+    const [event] = (await receiver.inbox.find()).items;
+    store.faults.afterAct = new Error("the answer was lost");
+    await expect(receiver.inbox.replay(event?.id ?? 0)).rejects.toThrow("the answer was lost");
+    await clock.advance(1);
+    expect(replayed).toEqual([false, true]);
+  });
+
   it.each([
     {},
     { peer: "" },
