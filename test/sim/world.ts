@@ -92,8 +92,8 @@ export class World implements Surroundings {
     for (let index = 0; index < this.course.processes; index++) this.#start();
     this.service.plan(this.course.sendings);
     for (const jump of this.course.jumps) {
-      this.clock.setTimeout(() => this.#setClock(jump.byMs), jump.at);
-      if (jump.forMs !== null) this.clock.setTimeout(() => this.#setClock(0), jump.at + jump.forMs);
+      this.clock.setTimeout(() => this.#jump(jump.byMs), jump.at);
+      if (jump.forMs !== null) this.clock.setTimeout(() => this.#jump(0), jump.at + jump.forMs);
     }
     for (const act of this.course.acts) this.clock.setTimeout(() => void this.#operator.act(act), act.at);
     while (this.service.open > 0) await this.clock.advance(MINUTE / 2);
@@ -173,6 +173,10 @@ export class World implements Surroundings {
     await process.receiver.stop({ timeoutMs: 3_000 }).catch(() => {});
     // It may have died on the way, and is started again then.
     if (!process.isDead) this.#die(process, { at: 0, forMs: afterMs });
+  }
+
+  #jump(byMs: number): void {
+    if (!this.#isHealed) this.#setClock(byMs);
   }
 
   #setClock(byMs: number): void {
