@@ -43,7 +43,7 @@ export interface ClaimDriver {
   nextClaim(): ClaimRequest;
   /** `parsed(acceptIndex)` gives the event of a lease taken at accept, so that it need not be parsed again. */
   claimed(result: TurnResult, request: ClaimRequest, parsed: (acceptIndex: number) => WebhookEvent | null): void;
-  /** The turn failed: nothing of it happened. */
+  /** The turn failed: nothing of it happened, or all of it and the answer was lost. */
   turnFailed(error: Error): void;
 }
 

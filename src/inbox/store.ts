@@ -53,7 +53,8 @@ export interface InboxStore<Tx = unknown> {
   /**
    * One write transaction: settles and counts repeats, claims what is due into the free slots, then accepts (leasing at
    * once what is due, while slots are free) and quarantines; with `claim.lane` it claims last. Everything in it is durable
-   * when the promise resolves. A rejection means that nothing of it happened.
+   * when the promise resolves. After a rejection nothing of it has happened, or, where an answer can be lost, all of it: the core asks
+   * again for what must be known.
    */
   step(turn: Turn<Tx>): Promise<TurnResult>;
 

@@ -34,7 +34,9 @@ export class Waker {
     this.#timer = this.#clock.setTimeout(this.#wake, ms);
   }
 
+  /** The turn may have been written all the same: an answer that is under way may be older. */
   wakeAfterFailure(): void {
+    if (this.#planning === "asked") this.#planning = "asked_again";
     this.wakeIn(STORE_RETRY_MS);
   }
 

@@ -53,6 +53,22 @@ describe("Waker", () => {
     expect([asked(), woken]).toEqual([2, [50]]);
   });
 
+  it("asks again when a turn failed meanwhile, which may have been written all the same", async () => {
+    const gate = deferred();
+    const answers = [22 * 60_000, 50];
+    const { clock, woken, waker } = bench(async () => {
+      const answer = answers.shift() ?? null;
+      await gate.promise;
+      return answer;
+    });
+    waker.plan(0);
+    await rounds(2);
+    waker.wakeAfterFailure();
+    gate.resolve();
+    await clock.advance(2_000);
+    expect(woken).toEqual([50]);
+  });
+
   it("asks and wakes no more once stopped, and does again when planned anew", async () => {
     const gate = deferred();
     const { clock, woken, waker, asked } = bench(async () => {
