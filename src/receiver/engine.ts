@@ -23,7 +23,7 @@ import type { ResolvedOptions } from "./options.ts";
 const BATCH = { maxEvents: 256, maxBytes: 4 * 1024 * 1024, maxQueued: 4_096 } as const;
 const QUARANTINE_QUOTA = { maxRows: 1_000, maxBytes: 64 * 1024 * 1024 } as const;
 
-/** Milliseconds for the last heartbeat and the store's end together. */
+/** Milliseconds for an open under way, and for the last heartbeat and the store's end together. */
 const LEAVE_MS = 5_000;
 /** Any time will do: the timer is there to be there. */
 const HOLD_MS = 86_400_000;
@@ -49,7 +49,10 @@ export class Engine<Tx> {
   readonly #housekeeping: Housekeeping;
   readonly #announcer: Announcer;
   #inUse: InUse<Tx>;
+  /** It takes nothing any more. */
   #isClosed = false;
+  /** The store is let go: an open that ends only now is undone. */
+  #hasLeft = false;
   #opening: Promise<void> | null = null;
   #stopping: Promise<void> | null = null;
   #hold: Timer | null = null;
@@ -84,11 +87,6 @@ export class Engine<Tx> {
   /** `stop()` was called; deliveries may still be accepted. */
   get isStopping(): boolean {
     return this.#stopping !== null;
-  }
-
-  /** It takes nothing any more. */
-  get isStopped(): boolean {
-    return this.#isClosed;
   }
 
   /** What becomes of an event below its cursor. */
@@ -187,12 +185,11 @@ export class Engine<Tx> {
     this.#hold?.cancel();
     const { clock } = this.options;
     const deadline = clock.monotonic() + timeoutMs;
-    await this.#opening?.catch(() => {});
     await this.worker.stop(timeoutMs);
     await until;
     this.#isClosed = true;
-    // The first delivery may have come meanwhile: what has begun to open is closed below.
-    await this.#opening?.catch(() => {});
+    // What has begun to open is closed below.
+    await atMost(clock, LEAVE_MS, this.#opening?.catch(() => {}) ?? Promise.resolve());
     // Deliveries with `ack: "handled"` may have started handlers meanwhile.
     await this.worker.stop(Math.max(0, deadline - clock.monotonic()));
     await this.#batcher.close();
@@ -200,6 +197,7 @@ export class Engine<Tx> {
   }
 
   async #leave(): Promise<void> {
+    this.#hasLeft = true;
     await this.#housekeeping.stop();
     await this.options.store.close();
   }
@@ -251,6 +249,10 @@ export class Engine<Tx> {
       migrate,
       instance: thisInstance(),
     });
+    if (this.#hasLeft) {
+      await store.close();
+      throw stopped();
+    }
     this.#housekeeping.start();
   }
 

@@ -138,7 +138,10 @@ export class Receiver<Tx = unknown> {
     return this;
   }
 
-  /** Calls `hook` when an event becomes a dead letter. */
+  /**
+   * Calls `hook` when an event becomes a dead letter. Not when the store's answer to that was lost, as by a broken connection: watch
+   * `gauges.dead` of `inbox.stats()` too.
+   */
   onDeadLetter(hook: (notice: DeadLetterNotice) => unknown): this {
     this.#registry.addHook("deadLetter", hook);
     return this;
@@ -170,7 +173,8 @@ export class Receiver<Tx = unknown> {
 
   /**
    * Stops claiming, lets running handlers end, and closes the store once `until` is settled. A second call waits for the
-   * first one's end. A store that does not answer holds it up for 10 s at most: 5 for what is still to be written, 5 for its end.
+   * first one's end. A store that does not answer holds it up for 10 s more than `timeoutMs` at most: 5 for an open under way or what
+   * is still to be written, 5 for its end.
    */
   async stop(options: StopOptions = {}): Promise<void> {
     refuseUnknownOptions("stop", options, ["timeoutMs", "until"]);
@@ -223,10 +227,10 @@ export class Receiver<Tx = unknown> {
 
   /**
    * Goes on with the open inbox and worker of an older receiver, with this one's handlers, secrets and instruments: for reloads in
-   * development. Of a receiver that was stopped there is nothing to go on with.
+   * development. Of a receiver whose `stop()` was called there is nothing to go on with.
    */
   takeOver(previous: Receiver<Tx>): void {
-    if (previous.#engine.isStopped) return;
+    if (previous.#engine.isStopping) return;
     this.#engine = previous.#engine;
     this.#engine.use(this.#inUse);
   }

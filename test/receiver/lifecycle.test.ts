@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { createReceiver, SetupError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
-import { DAY, incoming, memoryBench, recordedLog, SECRET, sqliteBench, until } from "./bench.ts";
+import { DAY, deferred, incoming, memoryBench, recordedLog, SECRET, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 const body = inbound();
@@ -179,6 +179,21 @@ describe("takeOver()", () => {
     reread.read = () => Promise.reject(new Error("down"));
     await clock.advance(1_000);
     await until(async () => (await reloaded.health()).status === "degraded", "the failed read");
+  });
+
+  it("takes nothing over from one that is being stopped", async () => {
+    const { receiver, deliver, clock } = memoryBench();
+    receiver.onAny(() => {});
+    await deliver(body);
+    const closed = deferred();
+    const stopping = receiver.stop({ until: closed.promise });
+    const reloaded = createReceiver({ secrets: SECRET, store: memoryStore({ volatile: true }), clock });
+    reloaded.onAny(() => {}).takeOver(receiver);
+    await reloaded.start();
+    closed.resolve();
+    await stopping;
+    expect((await reloaded.handle(incoming(body, clock.now()))).status).toBe(200);
+    await reloaded.stop();
   });
 
   it("shows the inbox that was taken over, not a store of its own that was never opened", async () => {

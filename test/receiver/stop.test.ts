@@ -1,5 +1,6 @@
 /** stop(): what a receiver still does, and what it leaves. */
 import { describe, expect, it } from "vitest";
+import type { OpenContext } from "../../src/inbox/store.ts";
 import { type Answer, StoreError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { deferred, idleTurns, makeBench, memoryBench, sqliteBench, until } from "./bench.ts";
@@ -131,6 +132,38 @@ describe("stop()", () => {
     expect(isOver).toBe(false);
     await clock.advance(1);
     await stopping;
+  });
+
+  it("waits 5 s at most for an open that does not end, and closes what it opens then", async () => {
+    const opened = deferred();
+    let closed = 0;
+    const real = memoryStore({ volatile: true });
+    const store = {
+      ...real,
+      open: (context: OpenContext) => opened.promise.then(() => real.open(context)),
+      close: async () => {
+        closed += 1;
+        await real.close();
+      },
+    };
+    const { receiver, deliver, clock } = makeBench<never>(store);
+    receiver.onAny(() => {});
+    const answer = deliver(body);
+    await idleTurns();
+    let isOver = false;
+    const stopping = receiver.stop({ timeoutMs: 0 }).then(() => {
+      isOver = true;
+    });
+    await clock.advance(4_999);
+    expect(isOver).toBe(false);
+    await clock.advance(1);
+    await stopping;
+    const before = closed;
+    opened.resolve();
+    expect((await answer).status).toBe(503);
+    expect(closed).toBe(before + 1);
+    await clock.advance(600_000);
+    await expect(real.stats()).rejects.toThrow();
   });
 
   it("waits for a handler that a delivery started while the server closed", async () => {
