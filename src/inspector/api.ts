@@ -240,9 +240,12 @@ export type BulkRequest = BulkWork & {
 };
 
 export type BulkWork =
-  /** `query` is an `EventQuery` without order, page and limit; dead letters unless it has `states`. */
-  | { readonly act: "replay"; readonly query: object; readonly skipSuperseded?: boolean }
-  | { readonly act: "discard"; readonly query: object }
+  /**
+   * `query` is an `EventQuery` without order, page and limit; dead letters unless it has `states`. Events with an id above `upTo`,
+   * which a dry run tells, are left out: they came since.
+   */
+  | { readonly act: "replay"; readonly query: object; readonly upTo?: number; readonly skipSuperseded?: boolean }
+  | { readonly act: "discard"; readonly query: object; readonly upTo?: number }
   /** All messages that are blocked. */
   | { readonly act: "unblock" }
   /** All quarantined bodies that are held, `reason` names those of one reason. */
@@ -251,7 +254,13 @@ export type BulkWork =
 /** Lines of the answer (`application/x-ndjson`): progress from time to time, then one end. An empty one where nothing was told for 15 s. */
 export type BulkLine =
   | { readonly kind: "progress"; readonly done: number; readonly total: number }
-  | { readonly kind: "done"; readonly counts: Readonly<Record<string, number>>; readonly dryRun: boolean }
+  | {
+      readonly kind: "done";
+      readonly counts: Readonly<Record<string, number>>;
+      readonly dryRun: boolean;
+      /** The newest event when a dry run of events began. */
+      readonly upTo?: number;
+    }
   | { readonly kind: "failed"; readonly code: string };
 
 /** Any other answer, with a status from 400 on. */

@@ -3,7 +3,10 @@ import { PassThrough } from "node:stream";
 import { Command } from "commander";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { bulkCommand } from "../../src/cli/inbox/bulk.ts";
-import { turn } from "../stores/sqlite-turns.ts";
+import type { InboxStore } from "../../src/inbox/store.ts";
+import { systemClock } from "../../src/internal/clock.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { contextOf, turn } from "../stores/sqlite-turns.ts";
 import { runHere } from "./here.ts";
 import { inbox, inStore, newInbox, rowsOf } from "./inbox-own.ts";
 import { dead, handle, outboundEvent } from "./inbox-place.ts";
@@ -27,6 +30,17 @@ describe("oncehook inbox replay, discard", () => {
     expect([asked.code, rowsOf(asked)]).toMatchObject([0, [{ [done]: 1, dryRun: false }]]);
     const left = await inbox(path, "ls", "--state", "dead", "--json");
     expect(rowsOf(left).map(({ messageId }) => messageId)).toEqual(["msg_2"]);
+  });
+
+  it("replay: what was accepted by a clock that is ahead of this machine's", async () => {
+    const path = await newInbox(async () => {});
+    const store = sqliteStore(path) as InboxStore<never>;
+    await store.open(contextOf({ clock: { ...systemClock, now: () => Date.now() + 120_000 } }));
+    await handle(store, [outboundEvent("queued", "msg_1")], dead);
+    await store.close();
+    answering("y", async () => {});
+    const asked = await inbox(path, "replay", "--all", "--json");
+    expect([asked.code, rowsOf(asked)]).toMatchObject([0, [{ replayed: 1 }]]);
   });
 
   it("do nothing where there was nothing to ask about", async () => {

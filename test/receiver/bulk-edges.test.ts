@@ -37,6 +37,25 @@ describe("what bulk work finds", () => {
   });
 });
 
+describe("upTo", () => {
+  it("leaves out what came after it, also beyond a page", async () => {
+    const { receiver, deliver } = sqliteBench();
+    const messages = Array.from({ length: 1_003 }, (_, index) => inbound({ messageId: `m ${index}` }));
+    for (let n = 0; n < messages.length; n += 200)
+      await Promise.all(messages.slice(n, n + 200).map((message) => deliver(message)));
+    const wish = (upTo: number) => ({ upTo, dryRun: true });
+    const counted = (upTo: number) => receiver.inbox.discardAll({ states: ["pending"] }, wish(upTo));
+    expect((await counted(3)).discarded).toBe(3);
+    expect((await counted(1_002)).discarded).toBe(1_002);
+    expect(await receiver.inbox.replayAll({ states: ["done"] }, wish(0))).toMatchObject({ replayed: 0 });
+  });
+
+  it.each([-1, 1.5, Number.NaN, "5"])("refuses %j", async (upTo) => {
+    const refused = memoryBench().receiver.inbox.replayAll({}, { upTo: upTo as number });
+    await expect(refused).rejects.toMatchObject({ code: "invalid_option", fields: { option: "upTo" } });
+  });
+});
+
 describe("skipSuperseded", () => {
   it("takes no event for superseded by itself", async () => {
     const scene = new BulkScene();

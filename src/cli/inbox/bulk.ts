@@ -2,7 +2,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { EventState } from "../../inbox/record.ts";
 import type { ActResult } from "../../inbox/store.ts";
-import { systemClock } from "../../internal/clock.ts";
 import type { BulkOptions, BulkRefusal } from "../../receiver/bulk/act-on-all.ts";
 import type { BulkQuery } from "../../receiver/bulk/matching.ts";
 import type { Inbox } from "../../receiver/open-inbox.ts";
@@ -97,10 +96,10 @@ interface Matching {
 }
 
 async function actOnMatching(matching: Matching): Promise<void> {
-  const { inbox, terminal, act, flags } = matching;
+  const { inbox, terminal, act, flags, query } = matching;
   const { dryRun = false, yes, rate } = flags;
-  const query = dryRun || yes ? matching.query : await agreed(matching);
-  if (query === null) return;
+  const bounds = dryRun || yes ? {} : await agreed(matching);
+  if (bounds === null) return;
   let counts: Counts = { [act.done]: 0, ...(act.verb === "replay" && { superseded: 0 }), ...NONE_LEFT };
   let bar: Progress | undefined;
   const stopped = await interruptible(async (signal) => {
@@ -108,7 +107,7 @@ async function actOnMatching(matching: Matching): Promise<void> {
       inbox,
       query,
       {
-        ...{ signal, dryRun, ...actorOf(flags) },
+        ...{ ...bounds, signal, dryRun, ...actorOf(flags) },
         ...(rate !== undefined && { ratePerSecond: rate }),
         onProgress(progress) {
           counts = progress.counts;
@@ -124,16 +123,17 @@ async function actOnMatching(matching: Matching): Promise<void> {
 }
 
 /** Asks, and gives what was asked about; null where that is nothing. What is accepted while somebody thinks is none of it. */
-async function agreed(matching: Matching): Promise<BulkQuery | null> {
-  const { inbox, act, flags } = matching;
-  const query = { acceptedTo: systemClock.now(), ...matching.query };
-  const planned = await act.all(inbox, query, { dryRun: true }, flags);
+async function agreed(matching: Matching): Promise<Required<Pick<BulkOptions<Counts>, "upTo">> | null> {
+  const { inbox, act, flags, query } = matching;
+  const [newest] = (await inbox.find({ limit: 1 })).items;
+  const bounds = { upTo: newest?.id ?? 0 };
+  const planned = await act.all(inbox, query, { ...bounds, dryRun: true }, flags);
   if (planned[act.done] === 0) {
     await report(matching, planned);
     return null;
   }
   await confirm(`${summaryText(act, planned, true)} In ${inbox.location}. Go on?`, flags);
-  return query;
+  return bounds;
 }
 
 async function report({ terminal, act, flags }: Matching, counts: Counts): Promise<void> {

@@ -2,7 +2,7 @@
 import { isRecord } from "../../internal/record.ts";
 import { DISCARDABLE, REPLAYABLE } from "../../receiver/bulk/act-on-all.ts";
 import type { BulkQuery } from "../../receiver/bulk/matching.ts";
-import { type Checked, checked, type Field, flag, numberBetween, oneOf, text } from "../input.ts";
+import { type Checked, checked, type Field, flag, numberBetween, oneOf, rowId, text } from "../input.ts";
 import { eventFilter } from "../queries.ts";
 
 interface Common {
@@ -13,8 +13,8 @@ interface Common {
 /** A `BulkRequest` whose query was looked at, too. */
 export type BulkOrder = Common &
   (
-    | { readonly act: "replay"; readonly query: BulkQuery; readonly skipSuperseded?: boolean }
-    | { readonly act: "discard"; readonly query: BulkQuery }
+    | { readonly act: "replay"; readonly query: BulkQuery; readonly upTo?: number; readonly skipSuperseded?: boolean }
+    | { readonly act: "discard"; readonly query: BulkQuery; readonly upTo?: number }
     | { readonly act: "unblock" }
     | { readonly act: "replay_quarantined" | "discard_quarantined"; readonly reason?: string }
   );
@@ -28,8 +28,8 @@ const rate = numberBetween(0.01, 100_000);
 const act = oneOf("replay", "discard", "unblock", "replay_quarantined", "discard_quarantined");
 const common = { act, dryRun: flag, ratePerSecond: rate };
 const FIELDS: Readonly<Record<Act, Readonly<Record<string, Field<Said>>>>> = {
-  replay: { ...common, query, skipSuperseded: flag },
-  discard: { ...common, query },
+  replay: { ...common, query, upTo: rowId, skipSuperseded: flag },
+  discard: { ...common, query, upTo: rowId },
   unblock: common,
   replay_quarantined: { ...common, reason: text },
   discard_quarantined: { ...common, reason: text },

@@ -23,11 +23,29 @@ const LANES_PER_PAGE = 1_000;
 /** Bodies are read with them. */
 const QUARANTINED_PER_PAGE = 100;
 
+/** A dry run of events takes those that are there as it begins, and tells up to which. */
+export async function bounded(order: BulkOrder, inbox: InboxOperator): Promise<BulkOrder> {
+  if (!order.dryRun || !("query" in order) || order.upTo !== undefined) return order;
+  const [newest] = (await inbox.find({ limit: 1 })).items;
+  return newest === undefined ? order : { ...order, upTo: newest.id };
+}
+
+export function boundOf(order: BulkOrder): { readonly upTo?: number } {
+  return "query" in order && order.upTo !== undefined ? { upTo: order.upTo } : {};
+}
+
 /** @throws the reason of the signal when it aborts, between two acts */
 export async function doBulk(order: BulkOrder, context: BulkContext): Promise<Counts> {
   const { inbox, by, signal, onProgress } = context;
   const { dryRun, ratePerSecond } = order;
-  const options = { dryRun, by, signal, onProgress, ...(ratePerSecond !== undefined && { ratePerSecond }) };
+  const options = {
+    dryRun,
+    by,
+    signal,
+    onProgress,
+    ...boundOf(order),
+    ...(ratePerSecond !== undefined && { ratePerSecond }),
+  };
   switch (order.act) {
     case "replay":
       return { ...(await inbox.replayAll(order.query, { ...options, skipSuperseded: order.skipSuperseded ?? false })) };

@@ -2,12 +2,12 @@
 import { count as written } from "./parts/format.js";
 
 /**
- * `counts` are those of the step that ended last; `isLeaving`: asked to close while it runs.
+ * `counts` are those of the step that ended last, `upTo` is the newest event that was counted; `isLeaving`: asked to close while it runs.
  *
  * @import { BulkLine } from "../api.ts"
  * @typedef {Readonly<Record<string, number>>} Counts
  * @typedef {"counting" | "counted" | "running" | "done" | "stopped" | "failed"} Step
- * @typedef {{ step: Step, done: number, total: number, counts: Counts, code: string, isLeaving: boolean }} BulkState
+ * @typedef {{ step: Step, done: number, total: number, counts: Counts, code: string, upTo?: number, isLeaving: boolean }} BulkState
  * @typedef {BulkLine | { kind: "count" | "run" | "stop" | "leave" | "stay" }} BulkAction
  */
 

@@ -11,7 +11,7 @@ import { html, useEffect, useReducer, useRef, useState } from "./vendor/htm-prea
  *
  * @import { BulkLine } from "../api.ts"
  * @typedef {{ act: string, what: string, work?: object, paths?: readonly string[] }} Plan
- * @typedef {{ dryRun: boolean, skipSuperseded: boolean, rate: string }} Order
+ * @typedef {{ dryRun: boolean, skipSuperseded: boolean, rate: string, upTo?: number | undefined }} Order
  */
 
 /** Opens the dialog. @param {Plan & { which: string }} props `which` are meant: `all` */
@@ -45,7 +45,7 @@ function BulkDialog({ plan, title, onClose }) {
           ${
             !isSet &&
             html`<button type="button" class=${danger ? "danger" : "primary"} disabled=${step !== "counted" || affected === 0 || !isRate}
-            onClick=${() => start({ dryRun: false, skipSuperseded, rate })}>${verb} ${count(affected)}</button>`
+            onClick=${() => start({ dryRun: false, skipSuperseded, rate, upTo: state.upTo })}>${verb} ${count(affected)}</button>`
           }`;
   return html`<${Dialog} title=${title} onClose=${close}>
     <p>${explain}</p>
@@ -93,10 +93,10 @@ function useBulk(plan) {
 }
 
 /** @param {Plan} plan @param {Order} order @param {(line: BulkLine) => unknown} tell @param {AbortSignal} signal */
-async function run({ act, work, paths }, { dryRun, skipSuperseded, rate }, tell, signal) {
+async function run({ act, work, paths }, { dryRun, skipSuperseded, rate, upTo }, tell, signal) {
   const pace = !dryRun && rate ? { ratePerSecond: Number(rate) } : {};
   const skips = act === "replay" ? { skipSuperseded } : {};
-  if (!paths) return lines("api/bulk", { act, ...work, ...skips, ...pace, dryRun }, tell, signal);
+  if (!paths) return lines("api/bulk", { act, ...work, ...skips, ...pace, dryRun, upTo }, tell, signal);
   /** @type {Record<string, number>} */
   const counts = dryRun ? { [`${act}ed`]: paths.length } : {};
   for (const [index, path] of dryRun ? [] : paths.entries()) {

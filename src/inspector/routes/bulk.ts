@@ -5,7 +5,7 @@ import { refused, streamed, unreadable } from "../answers.ts";
 import { includes } from "../authorization.ts";
 import { BulkLines } from "../bulk/lines.ts";
 import { type BulkOrder, bulkOrder } from "../bulk/order.ts";
-import { type Counts, doBulk } from "../bulk/work.ts";
+import { bounded, boundOf, type Counts, doBulk } from "../bulk/work.ts";
 import type { Call, Route } from "../route.ts";
 import { ASK_AGAIN_MS } from "../stream.ts";
 import type { Watch } from "../watch.ts";
@@ -76,14 +76,15 @@ async function work(order: BulkOrder, call: Call, { lines, signal }: Telling): P
   const { act, dryRun } = order;
   let counts: Counts = {};
   let toldAt = clock.monotonic();
-  const end = (code: string | null) => {
+  const end = (code: string | null, upTo: { readonly upTo?: number } = {}) => {
     // First: whoever reads the end may ask for more at once.
     running.delete(watch);
     logger.info({ act, by, dryRun, counts, end: code ?? "done" }, "Bulk work of the inspector ended.");
-    lines.end(code === null ? { kind: "done", counts, dryRun } : { kind: "failed", code });
+    lines.end(code === null ? { kind: "done", counts, dryRun, ...upTo } : { kind: "failed", code });
   };
   try {
-    counts = await doBulk(order, {
+    const asked = await bounded(order, inbox);
+    counts = await doBulk(asked, {
       ...{ inbox, clock, by, signal },
       onProgress({ done, total, counts: sofar }) {
         counts = { ...sofar };
@@ -92,7 +93,7 @@ async function work(order: BulkOrder, call: Call, { lines, signal }: Telling): P
         lines.progress({ done, total });
       },
     });
-    end(null);
+    end(null, dryRun ? boundOf(asked) : {});
   } catch (error) {
     if (signal.aborted) end(signal.reason === WITHOUT_RIGHT ? WITHOUT_RIGHT : "aborted");
     else end(failureCode(error));

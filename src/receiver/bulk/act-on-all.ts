@@ -47,7 +47,7 @@ export async function replayAll(inbox: Actor, query: BulkQuery, options: ReplayA
   const plan = planOf(options);
   const skips = booleanOption("skipSuperseded", options.skipSuperseded, false);
   const counts = { replayed: 0, superseded: 0, ...REFUSALS };
-  return onAll(inbox.clock, await targetsOf(matching(inbox, query, REPLAYABLE), plan), plan, {
+  return onAll(inbox.clock, await targetsOf(inbox, { query, allowed: REPLAYABLE }, plan), plan, {
     counts,
     async handle(target, pace) {
       // Only then: while it waits, a later event may be handled.
@@ -66,7 +66,7 @@ export async function discardAll(inbox: Actor, query: BulkQuery, options: Discar
   refuseUnknownOptions("inbox.discardAll()", options, BULK_OPTIONS);
   const plan = planOf(options);
   const counts = { discarded: 0, ...REFUSALS };
-  return onAll(inbox.clock, await targetsOf(matching(inbox, query, DISCARDABLE), plan), plan, {
+  return onAll(inbox.clock, await targetsOf(inbox, { query, allowed: DISCARDABLE }, plan), plan, {
     counts,
     async handle(target, pace) {
       if (plan.dryRun) return (await isInProgress(inbox, target)) ? "in_progress" : "discarded";
@@ -80,10 +80,12 @@ export async function discardAll(inbox: Actor, query: BulkQuery, options: Discar
 
 /** What matches now, in lane and sequence order: what comes to match meanwhile is left to the next call. */
 async function targetsOf(
-  events: AsyncIterable<EventRecord>,
-  { signal }: Pick<Plan<never>, "signal">,
+  inbox: Finder,
+  { query, allowed }: { readonly query: BulkQuery; readonly allowed: readonly EventState[] },
+  { upTo, signal }: Pick<Plan<never>, "upTo" | "signal">,
 ): Promise<readonly Target[]> {
   const targets: Target[] = [];
+  const events = matching(inbox, query, { allowed, upTo });
   for await (const { id, laneId, sequence, state, finishedAt, attempts, raw } of events) {
     // Finding a million takes half a minute.
     signal?.throwIfAborted();

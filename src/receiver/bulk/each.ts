@@ -1,4 +1,5 @@
 /** Goes through many targets, one after the other: at a set rate, as a dry run, and so that it can be stopped between two. */
+import type { EventId } from "../../inbox/record.ts";
 import type { ActResult } from "../../inbox/store.ts";
 import { isAbortSignal } from "../../internal/abort-signal.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
@@ -9,6 +10,8 @@ export interface BulkOptions<Counts> {
   readonly ratePerSecond?: number;
   /** Changes nothing, and counts what would be done. Default false. */
   readonly dryRun?: boolean;
+  /** Leaves out events with a higher id, which came later: `find({ limit: 1 })` tells the newest. Default: takes all. */
+  readonly upTo?: EventId;
   /** Called after each event. What it throws ends the work, which can be called again for the rest. */
   readonly onProgress?: (progress: BulkProgress<Counts>) => void;
   /** Ends the work between two events, with the signal's reason; it can be called again for the rest. */
@@ -31,27 +34,33 @@ export const REFUSALS = { in_progress: 0, body_pruned: 0, not_found: 0, wrong_st
 export const BULK_OPTIONS = [
   "ratePerSecond",
   "dryRun",
+  "upTo",
   "onProgress",
   "signal",
   "by",
 ] as const satisfies readonly (keyof BulkOptions<never>)[];
 
+const ANY_ID = { min: 0, max: Number.MAX_SAFE_INTEGER, unit: "(the id of an event)" };
+
 /** Checked options. */
 export interface Plan<Counts> {
   readonly intervalMs: number;
   readonly dryRun: boolean;
+  readonly upTo: EventId;
   readonly onProgress: ((progress: BulkProgress<Counts>) => void) | undefined;
   readonly signal: AbortSignal | undefined;
   readonly who: { readonly by?: string };
 }
 
 /** @throws SetupError for an option out of bounds */
-export function planOf<Counts>({ ratePerSecond, dryRun, onProgress, signal, by }: BulkOptions<Counts>): Plan<Counts> {
+export function planOf<Counts>(options: BulkOptions<Counts>): Plan<Counts> {
+  const { ratePerSecond, dryRun, upTo, onProgress, signal, by } = options;
   if (signal !== undefined && !isAbortSignal(signal)) throw invalidOption("signal", "must be an AbortSignal", signal);
   const bounds = { min: 0.01, max: 100_000, unit: "a second", integer: false };
   return {
     intervalMs: 1_000 / numberOption("ratePerSecond", ratePerSecond, Number.POSITIVE_INFINITY, bounds),
     dryRun: booleanOption("dryRun", dryRun, false),
+    upTo: numberOption("upTo", upTo, Number.MAX_SAFE_INTEGER, ANY_ID),
     onProgress: functionOption("onProgress", onProgress),
     who: by === undefined ? {} : { by },
     signal,

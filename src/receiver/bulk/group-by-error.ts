@@ -18,7 +18,7 @@ export interface ErrorGroup {
 /** The largest group first. */
 export async function groupByError(inbox: Finder, query: BulkQuery): Promise<readonly ErrorGroup[]> {
   const groups = new Map<string, ErrorGroup>();
-  for await (const event of matching(inbox, query, ["dead"])) {
+  for await (const event of matching(inbox, query, { allowed: ["dead"] })) {
     const one = groupOf(event);
     const key = JSON.stringify([one.errorCode, one.error]);
     groups.set(key, joined(groups.get(key), one));

@@ -1,5 +1,5 @@
 /** Goes through all events that match, page by page, for work on many of them. */
-import type { EventRecord, EventState } from "../../inbox/record.ts";
+import type { EventId, EventRecord, EventState } from "../../inbox/record.ts";
 import type { EventQuery, Page } from "../../inbox/store.ts";
 import { invalidOption } from "../../internal/options.ts";
 import { checkEventFilter, type EventFilter } from "../queries.ts";
@@ -14,16 +14,23 @@ export interface Finder {
   find(query: Partial<EventQuery>): Promise<Page<EventRecord>>;
 }
 
+/** Which of those that match. */
+export interface Bounds {
+  /** The states that the work is meant for. */
+  readonly allowed: readonly EventState[];
+  /** The last id that is taken. */
+  readonly upTo?: EventId;
+}
+
 /**
  * The matching events in the order of their acceptance. The event loop gets its turn between two pages.
  *
- * @param allowed - the states that the work is meant for
  * @throws SetupError for an unknown filter, or a state that is not among them
  */
 export async function* matching(
   inbox: Finder,
   query: BulkQuery,
-  allowed: readonly EventState[],
+  { allowed, upTo = Number.MAX_SAFE_INTEGER }: Bounds,
 ): AsyncGenerator<EventRecord> {
   checkEventFilter(query);
   const { states = ["dead"], ...filters } = query;
@@ -32,7 +39,10 @@ export async function* matching(
   const asked = { ...filters, states, order: "oldest", limit: PAGE } as const;
   for (let after: number | null | undefined; after !== null; ) {
     const page: Page<EventRecord> = await inbox.find(after === undefined ? asked : { ...asked, after });
-    yield* page.items;
+    for (const event of page.items) {
+      if (event.id > upTo) return;
+      yield event;
+    }
     after = page.next;
     await new Promise<void>((resolve) => setImmediate(resolve));
   }

@@ -7,6 +7,7 @@ import { watchInbox } from "../../../src/inspector/watch-inbox.ts";
 import { createFakeClock } from "../../../src/testing/fake-clock.ts";
 import { idleTurns, until } from "../../receiver/bench.ts";
 import { BulkScene } from "../../receiver/bulk-scene.ts";
+import { outbound } from "../../receiver/events.ts";
 
 /** Calls of one inspector's route, on a fake clock. */
 async function openRoute(dead: number) {
@@ -65,6 +66,22 @@ describe("POST api/bulk", () => {
     expect(progress[0]).toMatchObject({ total: 20 });
     expect(lines.at(-1)).toMatchObject({ kind: "done", dryRun: false, counts: { replayed: 20, superseded: 0 } });
     expect(ended()).toMatchObject([{ act: "replay", by: "ann", dryRun: false, counts: { replayed: 20 }, end: "done" }]);
+  });
+
+  it("leaves out what came since the dry run that told up to which", async () => {
+    const { scene, call } = await openRoute(3);
+    const dry = read((await call({ act: "discard", query: {}, dryRun: true })).body);
+    await dry.over;
+    const [{ id: newest } = { id: 0 }] = (await scene.inbox.find({ limit: 1 })).items;
+    expect(dry.lines).toEqual([expect.objectContaining({ kind: "done", dryRun: true, upTo: newest })]);
+    await scene.bench.deliver(outbound("queued", { messageId: "since" }));
+    await scene.bench.deliver(outbound("sent", { messageId: "since" }));
+    await until(async () => (await scene.inbox.stats()).gauges.dead === 4);
+    const { lines, over } = read((await call({ act: "discard", query: {}, dryRun: false, upTo: newest })).body);
+    await over;
+    expect(lines.at(-1)).toMatchObject({ kind: "done", dryRun: false, counts: { discarded: 3 } });
+    expect(lines.at(-1)).not.toHaveProperty("upTo");
+    expect((await call({ act: "discard", query: {}, dryRun: true, upTo: 0 })).status).toBe(400);
   });
 
   it("sends an empty line after 15 s without another: a proxy would end the answer, and with it the work", async () => {

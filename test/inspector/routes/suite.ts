@@ -199,7 +199,8 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
         }
         const [dry, wet] = ends;
         expect(dry).toMatchObject({ kind: "done", dryRun: true });
-        expect(wet).toEqual({ ...dry, dryRun: false });
+        const { upTo: _, ...counted } = { upTo: 0, ...dry };
+        expect(wet).toEqual({ ...counted, dryRun: false });
         return wet?.kind === "done" ? Object.fromEntries(Object.entries(wet.counts).filter(([, n]) => n > 0)) : wet;
       };
       expect(await bulk({ act: "unblock", ratePerSecond: 1_000 })).toEqual({ unblocked: 3 });
