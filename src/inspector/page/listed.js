@@ -37,7 +37,7 @@ export function usePages(ask, news, isHeld) {
   const [path, setPath] = useState(/** @type {readonly number[]} */ ([]));
   const heard = useRef({ news, turn: 0 });
   const { news: last, turn } = heard.current;
-  if (news !== last && !isHeld && document.querySelector(HANDS) === null)
+  if (news !== last && (last === null || (!isHeld && document.querySelector(HANDS) === null)))
     heard.current = { news, turn: last === null ? turn : turn + 1 };
   const after = path.at(-1);
   const { data, error, reload } = useData((signal) => ask(after, signal), [after, heard.current.turn], { held: true });

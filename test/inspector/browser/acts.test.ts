@@ -1,6 +1,7 @@
 /** Acts on one event, message or body, and on many: by mouse and by keyboard, each with its line in the audit. */
 import type { Locator, Page } from "playwright-core";
 import { beforeEach, describe, expect, it } from "vitest";
+import { incomingOf, lifecycle, signedRequest } from "../../../src/testing/index.ts";
 import { needsChromium } from "./support/browser.ts";
 import type { Desk } from "./support/desk.ts";
 import { MESSAGES } from "./support/stories.ts";
@@ -187,6 +188,28 @@ describe("the dialog of bulk work", () => {
     await byMouse(visiting.page, /^Cancel$/);
   });
 
+  it("leaves the others open at an Esc, where another dialog came over it", async () => {
+    const { visiting } = at();
+    const { page } = visiting;
+    let answer = () => {};
+    const asked = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    await page.route("**/api/lookup", (route) => asked.then(() => route.continue()));
+    await visiting.go("dead");
+    await page.getByRole("searchbox").fill("msg_of_nobody");
+    await page.keyboard.press("Enter");
+    await byMouse(page, /^Discard all/);
+    answer();
+    await expect.poll(() => page.locator("dialog[open]").count()).toBe(2);
+    await page.keyboard.press("Escape");
+    await expect.poll(() => page.locator("dialog[open]").count()).toBe(1);
+    await page.getByText(/would be discarded/).waitFor();
+    await page.keyboard.press("Escape");
+    await expect.poll(() => page.locator("dialog[open]").count()).toBe(0);
+    await page.unroute("**/api/lookup");
+  });
+
   it("stays open while it works, however often Esc is pressed, and asks first", async () => {
     const { desk, visiting } = at();
     await visiting.go("dead");
@@ -202,6 +225,24 @@ describe("the dialog of bulk work", () => {
     await byMouse(visiting.page, /^Stop and close$/);
     await visiting.page.getByRole("dialog").waitFor({ state: "detached" });
     expect((await desk.receiver.inbox.stats()).gauges.dead).toBeGreaterThan(3);
+  });
+
+  it("does what was counted, and leaves out what came since", async () => {
+    const { desk, visiting } = at();
+    const { inbox } = desk.receiver;
+    const { dead } = (await inbox.stats()).gauges;
+    await visiting.go("dead");
+    await byMouse(visiting.page, /^Discard all/);
+    await told(visiting.page, new RegExp(`^${dead} would be discarded`));
+    for (const event of lifecycle({ messageId: MESSAGES.discarded, occurredAt: Date.now() }))
+      await desk.receiver.handle(incomingOf(signedRequest(event)));
+    await desk.receiver.drain();
+    const since = (await inbox.stats()).gauges.dead - dead;
+    expect(since).toBeGreaterThan(0);
+    await byMouse(visiting.page, new RegExp(`^Discard ${dead}$`));
+    await told(visiting.page, new RegExp(`^${dead} were discarded`));
+    expect((await inbox.stats()).gauges.dead).toBe(since);
+    await byMouse(visiting.page, /^Close$/);
   });
 });
 

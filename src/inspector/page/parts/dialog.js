@@ -1,6 +1,9 @@
 /** A question or an answer over the page. The browser keeps the focus in it; after it, whatever opened it has it again. */
 import { html, useLayoutEffect, useRef } from "../vendor/htm-preact.js";
 
+/** Those that are open; the keyboard belongs to the last. @type {unknown[]} */
+const open = [];
+
 /** @param {{ title: string, onClose: () => void, children?: unknown }} props */
 export function Dialog({ title, onClose, children }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
@@ -8,7 +11,9 @@ export function Dialog({ title, onClose, children }) {
     const opener = document.activeElement;
     const shown = dialog.current;
     shown?.showModal();
+    open.push(shown);
     return () => {
+      open.splice(open.indexOf(shown), 1);
       shown?.close();
       if (opener instanceof HTMLElement) opener.focus();
     };
@@ -19,7 +24,8 @@ export function Dialog({ title, onClose, children }) {
   };
   // Chromium closes a dialog at a second Esc, whatever is said to its `cancel`. The focus may be nowhere: what had it may be gone.
   useLayoutEffect(() => {
-    const press = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && cancel(event);
+    const press = (/** @type {KeyboardEvent} */ event) =>
+      event.key === "Escape" && !event.defaultPrevented && open.at(-1) === dialog.current && cancel(event);
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
   });
