@@ -53,7 +53,8 @@ async function workerFindings(
     (name) => later.counters[name] !== stats.counters[name],
   );
   if (moved || (await store.nextDue()) !== 0) return [ok("worker", "Events that are due are being handled.")];
-  if (await isBusy(inbox, clock)) return [ok("worker", "Events that are due wait for handlers that are busy.")];
+  if (alive.length > 0 && (await isBusy(inbox, clock)))
+    return [ok("worker", "Events that are due wait for handlers that are busy.")];
   const fix = alive.length > 0 ? ASK : START;
   return [problem("worker_not_running", "Events are due, and no worker handles them.", fix)];
 }

@@ -48,15 +48,15 @@ export const pending = (agoMs: number, beat: InboxWish["beat"] = {}): Promise<st
   return newInbox({ agoMs, beat, fill: async (store) => void (await store.step(turn<never>({ accepts: [event] }))) });
 };
 
-/** Two events that have been due for two minutes, of which a worker took one so long ago, for half a minute. */
-export async function leased(agoMs: number): Promise<string> {
+/** Two events that have been due for two minutes, of which a worker took one so long ago, for half a minute unless said otherwise. */
+export async function leased(agoMs: number, leaseMs = 30_000, beat: InboxWish["beat"] = {}): Promise<string> {
   const accepts = ["msg_1", "msg_2"].map((id) => outboundEvent("queued", id, { signedAt: Date.now() - 120_000 }));
   const fill = async (store: InboxStore<never>) => void (await store.step(turn<never>({ accepts })));
-  const path = await newInbox({ agoMs: 120_000, fill });
+  const path = await newInbox({ agoMs: 120_000, beat, fill });
   const worker = sqliteStore(path) as InboxStore<never>;
   await worker.open(contextOf({ clock: clockAt(-agoMs), rules: "recorded" }));
   onTestFinished(() => worker.close());
-  await worker.step(turn<never>({ claim: { limit: 1 } }));
+  await worker.step(turn<never>({ claim: { limit: 1, leaseMs } }));
   return path;
 }
 

@@ -151,9 +151,11 @@ describe("oncehook doctor finds", () => {
     expect(problems[0]?.what).toMatch(/^https:\/\/hooks\.example\.com has a user name/);
   });
 
-  it("no worker behind a lease that has run out", async () => {
-    const findings = await diagnose({ store: await leased(60_000) }, { clock: clockAt() });
-    expect(findings.map(({ code }) => code)).toContain("worker_not_running");
+  it("no worker behind a lease that has run out, or whose receiver is gone", async () => {
+    for (const store of [await leased(60_000), await leased(100_000, 3_600_000, null)]) {
+      const findings = await diagnose({ store }, { clock: clockAt() });
+      expect(findings.map(({ code }) => code)).toContain("worker_not_running");
+    }
   });
 
   it("that a worker may be paused, where a receiver reports", async () => {
