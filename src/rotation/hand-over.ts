@@ -28,7 +28,7 @@ export async function handOver(rotation: Rotation, next: NextSecret): Promise<Ha
   return { secret: next.secret, config: shown };
 }
 
-/** Anything else in its place, such as null or a row of stars, says that there is none. */
+/** Anything else in its place, such as null or a mask, says that there is none. */
 function isSecret({ secrets }: Rotation, value: unknown): value is string {
   if (typeof value !== "string" || isMask(value)) return false;
   try {
@@ -39,11 +39,15 @@ function isSecret({ secrets }: Rotation, value: unknown): value is string {
   }
 }
 
+/** A row of signs that no encoding of a secret has, perhaps between its first and last characters. */
+const MASKED = /([*•●·…])\1\1|…/u;
+
 /**
- * More than half of it is one character: stars, perhaps with dashes between or the last digits shown. Chance makes no secret like
- * that: of 32 hexadecimal digits, fewer than one in ten thousand million.
+ * Such a row, or more than half of it is one character, perhaps with dashes between or the last digits shown. Chance makes no secret
+ * like that: of 32 hexadecimal digits, fewer than one in ten thousand million.
  */
 function isMask(text: string): boolean {
+  if (MASKED.test(text)) return true;
   const sorted = [...text].sort();
   // Such a character takes up the middle.
   const middle = sorted[Math.floor(sorted.length / 2)];

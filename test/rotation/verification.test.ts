@@ -15,7 +15,15 @@ import {
 } from "./support.ts";
 
 const STARS = "*".repeat(32);
-const MASKS = ["****", STARS, `${STARS}1a2b`, "xxxx-xxxx-xxxx-xxxx"];
+const MASKS = [
+  "****",
+  STARS,
+  `${STARS}1a2b`,
+  "xxxx-xxxx-xxxx-xxxx",
+  "whsec_••••••••1234",
+  "a1b2c3d4e5f6…7890",
+  "0f1e2d3c4b***5a69",
+];
 const NO_SECRETS = [null, "", "fifteen bytes..", ...MASKS, 5, {}, ["a-text-of-at-least-16-bytes"]];
 
 describe("rotateSecret(), not rotated", () => {
