@@ -90,6 +90,29 @@ describe("createFaults()", () => {
     expect(faults.list().map(({ played }) => played)).toEqual([1, 0, 1, 1]);
   });
 
+  it("plays nothing on an answer that is not given, and leaves it for a later call", () => {
+    const faults = faultsWith([
+      onCalls({ action: { type: "reset", when: "before" }, times: 1 }),
+      onCalls({ action: { type: "truncate" }, times: 1 }),
+    ] as FaultRule[]);
+    const played = Array.from({ length: 3 }, () => faults.forCall(WHOAMI).map(({ type }) => type));
+    expect(played).toEqual([["reset"], ["truncate"], []]);
+  });
+
+  it.each([
+    [400, "invalid_request"],
+    [401, "invalid_client"],
+    [404, "server_error"],
+    [418, "invalid_request"],
+    [429, "server_error"],
+    [500, "server_error"],
+  ])("answers a token request with the OAuth error that fits status %i: %s (TOK-12)", async (status, error) => {
+    const rule = { match: { route: "POST /api/auth/token" }, action: { type: "status", status } } as const;
+    const emulator = await start({ faults: [rule] });
+    const answer = await emulator.handle(new Request(`${emulator.url}/api/auth/token`, { method: "POST" }));
+    expect([answer.status, ((await answer.json()) as { error: string }).error]).toEqual([status, error]);
+  });
+
   it("plays a rule as many times as it says, and then only lists it", () => {
     const faults = faultsWith([onCalls({ times: 2 })]);
     const played = Array.from({ length: 5 }, () => faults.forCall(WHOAMI).length);

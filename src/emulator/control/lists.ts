@@ -65,14 +65,14 @@ interface Listed {
 
 /**
  * In the order in which ids were given out: one counter numbers them, whatever tag a start of the emulator put before. Imported
- * ids without a number were there before what was given out since, and have their time only.
+ * ids of another form were there before what was given out since, and have their time only.
  */
 function byAge(a: Listed, b: Listed): number {
   return numberOf(a) - numberOf(b) || a.createdAt - b.createdAt;
 }
 
 function numberOf({ messageId }: Listed): number {
-  return Number(/_(\d+)$/.exec(messageId)?.[1] ?? 0);
+  return Number(/^msg_[0-9a-f]{6}_(\d+)$/.exec(messageId)?.[1] ?? 0);
 }
 
 function newest<T>(records: readonly T[], limit = DEFAULT_LIMIT): readonly T[] {

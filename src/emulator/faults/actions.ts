@@ -76,7 +76,12 @@ export function isEventAction(action: EventAction | AttemptAction): action is Ev
 
 /** Whether a call's action answers in the service's place. */
 export function standsIn(action: ApiAction): boolean {
-  return action.type === "status" || action.type === "badGateway" || isReset(action, "before");
+  return action.type === "status" || action.type === "badGateway" || leavesNoAnswer(action);
+}
+
+/** Whether a call's action leaves nothing of its answer. */
+export function leavesNoAnswer(action: ApiAction): boolean {
+  return isReset(action, "before");
 }
 
 /** Whether a call's action happens to its answer, whoever gives that. */

@@ -9,6 +9,7 @@ import {
   befallsAnswer,
   type EventAction,
   isEventAction,
+  leavesNoAnswer,
   standsIn,
   UNKNOWN_EVENT_TYPE,
 } from "./actions.ts";
@@ -72,14 +73,16 @@ export function createFaults(
 
   function forCall(route: string): readonly ApiAction[] {
     let isAnswered = false;
+    let isCut = false;
     return [...entries.values()].flatMap((entry) => {
       const { rule } = entry;
       if (!isForCalls(rule) || rule.match.route !== route) return [];
       entry.calls += 1;
-      // Nothing comes before an answer that was given: the rule's turn is a later call.
-      if (isAnswered && !befallsAnswer(rule.action)) return [];
+      // Nothing comes before an answer that was given, or befalls one that is not: the rule's turn is a later call.
+      if (isCut || (isAnswered && !befallsAnswer(rule.action))) return [];
       if (!play(entry, `call ${entry.calls}`)) return [];
       isAnswered ||= standsIn(rule.action);
+      isCut ||= leavesNoAnswer(rule.action);
       return [rule.action];
     });
   }

@@ -48,10 +48,17 @@ function coreError(
   return { error: { code, message, details }, requestId };
 }
 
-/** A core code on the token route is a fault or a failure of the emulator: `server_error` (TOK-12). */
+const OAUTH_ERRORS = ["invalid_request", "invalid_client", "unsupported_grant_type"];
+/** What a fault rule that says only a status means on the token route. */
+const OAUTH_ERROR_OF: Readonly<Record<string, string>> = {
+  INVALID_REQUEST: "invalid_request",
+  UNAUTHORIZED: "invalid_client",
+};
+
+/** Any other core code on the token route is a fault or a failure of the emulator: `server_error` (TOK-12). */
 function oauthError({ code, message }: Refusal): object {
-  const known = ["invalid_request", "invalid_client", "unsupported_grant_type"].includes(code);
-  return { error: known ? code : "server_error", error_description: message };
+  const error = OAUTH_ERRORS.includes(code) ? code : (OAUTH_ERROR_OF[code] ?? "server_error");
+  return { error, error_description: message };
 }
 
 /** The first half of an answer that promises all of it; its body then breaks. An answer without a body stays as it is. */
