@@ -117,10 +117,7 @@ function pruneQuarantined(work: Work, policy: PrunePolicy): Batch<OldRow> {
     `select id, state, bytes from oncehook_quarantine where accepted < ? and signed < ? and (state = 0) = ? order by accepted limit ?`,
   );
   const old = (before: number, held: 0 | 1) => (limit: number) => select.all(before, before, held, limit) as OldRow[];
-  const batch = takeBatch(policy.batch, [
-    old(cutOff - policy.deadMs, 1),
-    old(cutOff - policy.identitiesMs, 0),
-  ]);
+  const batch = takeBatch(policy.batch, [old(cutOff - policy.deadMs, 1), old(cutOff - policy.identitiesMs, 0)]);
   const remove = work.db.prepare("delete from oncehook_quarantine where id = ?");
   for (const { id, state, bytes } of batch.rows) {
     remove.run(id);
