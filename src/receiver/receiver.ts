@@ -139,7 +139,7 @@ export class Receiver<Tx = unknown> {
   }
 
   /**
-   * Calls `hook` when an event becomes a dead letter. Not when the store's answer to that was lost, as by a broken connection: watch
+   * Calls `hook` when an event becomes a dead letter. Not where the process ends, or the store's answer is lost, just then: watch
    * `gauges.dead` of `inbox.stats()` too.
    */
   onDeadLetter(hook: (notice: DeadLetterNotice) => unknown): this {
