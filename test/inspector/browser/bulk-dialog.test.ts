@@ -1,0 +1,90 @@
+/** The dialog of bulk work: what it lets begin, what it does, and how it closes. */
+import { beforeEach, describe, expect, it } from "vitest";
+import { incomingOf, lifecycle, signedRequest } from "../../../src/testing/index.ts";
+import { needsChromium } from "./support/browser.ts";
+import { buttonOf, byMouse, told } from "./support/pressing.ts";
+import { MESSAGES } from "./support/stories.ts";
+import { deskOfSuite } from "./support/visit.ts";
+
+beforeEach(needsChromium);
+
+describe("the dialog of bulk work", () => {
+  const at = deskOfSuite({ live: false });
+
+  it("lets nothing begin at a pace that is none", async () => {
+    const { visiting } = at();
+    await visiting.go("dead");
+    await byMouse(visiting.page, /^Discard all/);
+    await told(visiting.page, /6 would be discarded/);
+    const begin = await buttonOf(visiting.page, /^Discard 6$/);
+    const pace = visiting.page.getByLabel(/At most/);
+    const canBegin = async (typed: string) => {
+      await pace.fill("");
+      await pace.pressSequentially(typed);
+      return begin.isEnabled();
+    };
+    // What Chromium cannot read as a number it gives as an empty text.
+    const paces = ["0", "-1", "-", "0.001", "100001", "", "0.2"];
+    const answers: [string, boolean][] = [];
+    for (const typed of paces) answers.push([typed, await canBegin(typed)]);
+    expect(answers).toEqual(paces.map((typed) => [typed, typed === "" || typed === "0.2"]));
+    await byMouse(visiting.page, /^Cancel$/);
+  });
+
+  it("leaves the others open at an Esc, where another dialog came over it", async () => {
+    const { visiting } = at();
+    const { page } = visiting;
+    let answer = () => {};
+    const asked = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    await page.route("**/api/lookup", (route) => asked.then(() => route.continue()));
+    await visiting.go("dead");
+    await page.getByRole("searchbox").fill("msg_of_nobody");
+    await page.keyboard.press("Enter");
+    await byMouse(page, /^Discard all/);
+    answer();
+    await expect.poll(() => page.locator("dialog[open]").count()).toBe(2);
+    await page.keyboard.press("Escape");
+    await expect.poll(() => page.locator("dialog[open]").count()).toBe(1);
+    await page.getByText(/would be discarded/).waitFor();
+    await page.keyboard.press("Escape");
+    await expect.poll(() => page.locator("dialog[open]").count()).toBe(0);
+    await page.unroute("**/api/lookup");
+  });
+
+  it("stays open while it works, however often Esc is pressed, and asks first", async () => {
+    const { desk, visiting } = at();
+    await visiting.go("dead");
+    await byMouse(visiting.page, /^Discard all/);
+    await told(visiting.page, /6 would be discarded/);
+    await visiting.page.getByLabel(/At most/).fill("0.2");
+    await byMouse(visiting.page, /^Discard 6$/);
+    await told(visiting.page, "Working…");
+    // As while the button that was pressed is gone, and no other has the focus yet.
+    await visiting.page.evaluate("document.activeElement.blur()");
+    for (let presses = 0; presses < 5; presses++) await visiting.page.keyboard.press("Escape");
+    await visiting.page.getByText("Closing stops the work.").waitFor();
+    await byMouse(visiting.page, /^Stop and close$/);
+    await visiting.page.getByRole("dialog").waitFor({ state: "detached" });
+    expect((await desk.receiver.inbox.stats()).gauges.dead).toBeGreaterThan(3);
+  });
+
+  it("does what was counted, and leaves out what came since", async () => {
+    const { desk, visiting } = at();
+    const { inbox } = desk.receiver;
+    const { dead } = (await inbox.stats()).gauges;
+    await visiting.go("dead");
+    await byMouse(visiting.page, /^Discard all/);
+    await told(visiting.page, new RegExp(`^${dead} would be discarded`));
+    for (const event of lifecycle({ messageId: MESSAGES.discarded, occurredAt: Date.now() }))
+      await desk.receiver.handle(incomingOf(signedRequest(event)));
+    await desk.receiver.drain();
+    const since = (await inbox.stats()).gauges.dead - dead;
+    expect(since).toBeGreaterThan(0);
+    await byMouse(visiting.page, new RegExp(`^Discard ${dead}$`));
+    await told(visiting.page, new RegExp(`^${dead} were discarded`));
+    expect((await inbox.stats()).gauges.dead).toBe(since);
+    await byMouse(visiting.page, /^Close$/);
+  });
+});
