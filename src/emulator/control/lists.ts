@@ -1,5 +1,5 @@
 /** The lists of the controls: narrowed by filters, the newest ones within the limit, oldest first. */
-import type { State } from "../state/state.ts";
+import { numberOf, type State } from "../state/state.ts";
 import type { Control } from "./control.ts";
 import { filters, fitted } from "./inputs.ts";
 
@@ -68,11 +68,7 @@ interface Listed {
  * ids of another form were there before what was given out since, and have their time only.
  */
 function byAge(a: Listed, b: Listed): number {
-  return numberOf(a) - numberOf(b) || a.createdAt - b.createdAt;
-}
-
-function numberOf({ messageId }: Listed): number {
-  return Number(/^msg_[0-9a-f]{6}_(\d+)$/.exec(messageId)?.[1] ?? 0);
+  return numberOf("msg", a.messageId) - numberOf("msg", b.messageId) || a.createdAt - b.createdAt;
 }
 
 function newest<T>(records: readonly T[], limit = DEFAULT_LIMIT): readonly T[] {

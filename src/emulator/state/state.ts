@@ -61,6 +61,12 @@ export interface State extends Tables {
   nextNumber(counter: Counter): number;
 }
 
+/** The number in an id that a state of any tag gave out; 0 for one of another form. */
+export function numberOf(prefix: IdPrefix, id: string): number {
+  const [, found, number] = /^([a-z]+)_[0-9a-f]{6}_(\d+)$/.exec(id) ?? [];
+  return found === prefix ? Number(number) : 0;
+}
+
 /** An empty state. `tag` tells its ids from those of other states, which a receiver may remember. */
 export function createState(onChange: ChangeListener, tag: string): State {
   const table = <T>(name: keyof Tables) => new Table<T>(name, onChange);
