@@ -1,9 +1,9 @@
 /** `replay` and `discard`: single events by their ids, or all that match filters, in order and at a rate. */
 import { type Command, InvalidArgumentError } from "commander";
-import type { EventState } from "../../inbox/record.ts";
+import type { EventId, EventState } from "../../inbox/record.ts";
 import type { ActResult } from "../../inbox/store.ts";
 import type { BulkOptions, BulkRefusal } from "../../receiver/bulk/act-on-all.ts";
-import type { BulkQuery } from "../../receiver/bulk/matching.ts";
+import { type BulkQuery, newestEvent } from "../../receiver/bulk/matching.ts";
 import type { Inbox } from "../../receiver/open-inbox.ts";
 import { CommandError, NEGATIVE, USAGE_MISTAKE } from "../failure.ts";
 import type { Progress, Terminal } from "../terminal.ts";
@@ -123,10 +123,9 @@ async function actOnMatching(matching: Matching): Promise<void> {
 }
 
 /** Asks, and gives what was asked about; null where that is nothing. What is accepted while somebody thinks is none of it. */
-async function agreed(matching: Matching): Promise<Required<Pick<BulkOptions<Counts>, "upTo">> | null> {
+async function agreed(matching: Matching): Promise<{ readonly upTo: EventId } | null> {
   const { inbox, act, flags, query } = matching;
-  const [newest] = (await inbox.find({ limit: 1 })).items;
-  const bounds = { upTo: newest?.id ?? 0 };
+  const bounds = { upTo: await newestEvent(inbox) };
   const planned = await act.all(inbox, query, { ...bounds, dryRun: true }, flags);
   if (planned[act.done] === 0) {
     await report(matching, planned);

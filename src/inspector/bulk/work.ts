@@ -2,6 +2,7 @@
 import type { Page } from "../../inbox/operations.ts";
 import type { Clock } from "../../internal/clock.ts";
 import { type BulkProgress, onAll, type Pace, planOf, REFUSALS } from "../../receiver/bulk/each.ts";
+import { newestEvent } from "../../receiver/bulk/matching.ts";
 import { findQuarantined } from "../../receiver/find-quarantined.ts";
 import type { InboxOperator } from "../../receiver/operator.ts";
 import { quarantinedEvent } from "../../receiver/quarantined-event.ts";
@@ -26,8 +27,8 @@ const QUARANTINED_PER_PAGE = 100;
 /** A dry run of events takes those that are there as it begins, and tells up to which. */
 export async function bounded(order: BulkOrder, inbox: InboxOperator): Promise<BulkOrder> {
   if (!order.dryRun || !("query" in order) || order.upTo !== undefined) return order;
-  const [newest] = (await inbox.find({ limit: 1 })).items;
-  return newest === undefined ? order : { ...order, upTo: newest.id };
+  const upTo = await newestEvent(inbox);
+  return upTo === 0 ? order : { ...order, upTo };
 }
 
 export function boundOf(order: BulkOrder): { readonly upTo?: number } {

@@ -14,6 +14,12 @@ export interface Finder {
   find(query: Partial<EventQuery>): Promise<Page<EventRecord>>;
 }
 
+/** The newest event, for `upTo`; 0 while there is none. */
+export async function newestEvent(inbox: Finder): Promise<EventId> {
+  const [newest] = (await inbox.find({ limit: 1 })).items;
+  return newest?.id ?? 0;
+}
+
 /** Which of those that match. */
 export interface Bounds {
   /** The states that the work is meant for. */
