@@ -1,5 +1,4 @@
 /** The client's options: documented, validated, then defaulted. */
-
 import { SetupError } from "../errors.ts";
 import { type Clock, type Random, systemClock, systemRandom } from "../internal/clock.ts";
 import { hasCredentials } from "../internal/credentials.ts";

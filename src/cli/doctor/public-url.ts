@@ -1,5 +1,4 @@
 /** Asks the webhook's public address for what it answers a request that nobody signed. */
-
 import type { Clock } from "../../internal/clock.ts";
 import { hasCredentials } from "../../internal/credentials.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";

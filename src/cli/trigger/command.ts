@@ -1,5 +1,4 @@
 /** `oncehook trigger`: signed events for a receiver, as the service would deliver them. */
-
 import { randomUUID } from "node:crypto";
 import { Command } from "commander";
 import { systemRandom } from "../../internal/clock.ts";
