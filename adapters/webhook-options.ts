@@ -32,11 +32,11 @@ export function checkWebhookOptions(owner: string, options: unknown, others: rea
 /** Gives a request to the receiver. Neither throws nor rejects, whatever the application's `tenant` does. */
 export function answerTo<Request>(
   receiver: WebhookReceiver,
-  incoming: Conversion,
+  { method, headers, readBody }: Conversion,
   { request, options }: { readonly request: Request; readonly options: WebhookOptions<Request> },
 ): Promise<Answer> | Answer {
   try {
-    return receiver.handle({ ...incoming, tenant: options.tenant?.(request), route: options.route });
+    return receiver.handle({ method, headers, readBody, tenant: options.tenant?.(request), route: options.route });
   } catch (error) {
     const reason = error instanceof Error ? error.name : typeof error;
     receiver.logger.error({ reason }, "The adapter's tenant option threw: the request was answered with 500.");
