@@ -17,7 +17,8 @@ export function keyringContext({
   route?: string | undefined;
   tenant?: string | undefined;
 }): KeyringContext {
-  return { ...(route === undefined ? {} : { route }), ...(tenant === undefined ? {} : { tenant }) };
+  if (tenant === undefined) return route === undefined ? {} : { route };
+  return route === undefined ? { tenant } : { route, tenant };
 }
 
 /** Reads the keyring of a tenant; undefined for a tenant it does not know. It has 2 seconds. */

@@ -157,6 +157,7 @@ describe("keyringContext()", () => {
   it("holds nothing but what was given", () => {
     expect(Object.keys(keyringContext({}))).toEqual([]);
     expect(Object.keys(keyringContext({ route: undefined, tenant: "a" }))).toEqual(["tenant"]);
+    expect(Object.keys(keyringContext({ route: "a", tenant: undefined }))).toEqual(["route"]);
     expect(keyringContext({ route: "r", tenant: "t" })).toEqual({ route: "r", tenant: "t" });
   });
 });
