@@ -1,5 +1,6 @@
 /** The statement that writes what a transaction decided. */
 import { assigned, type Columns, named, transposed, unnested, type Values } from "./columns.ts";
+import { sqlState } from "./failures.ts";
 import { TALLY } from "./tally.ts";
 
 const NEW_EVENT: Columns = [
@@ -52,6 +53,8 @@ export const NEW_LANE: Columns = [
   ["message", "bytea"],
   ...LANE.slice(1),
 ];
+/** What tells a lane from others: with no more than that it is idle. */
+export const KEY = NEW_LANE.slice(0, 4);
 const BODY: Columns = [
   ["event", "bigint"],
   ["raw", "bytea"],
@@ -91,13 +94,17 @@ const EVENT_ASSIGNED = assigned(EVENT).replace(
   "duplicates = t.duplicates + new.duplicates",
 );
 
-/** Sorted: here a transaction waits for another one that is making the same lane, and makes none itself then. */
-export const insertLanes = (columns: Columns, offset = 0): string =>
-  insert("lane", columns, offset, "order by 2, 3, 4 on conflict do nothing");
+/** Sorted: here a transaction waits for another one that is making the same lane. */
+const SORTED = "order by 2, 3, 4";
+/** Fails where somebody has made a lane: to go on instead takes the server 5 µs for each. */
+const insertLanes = (offset: number): string => insert("lane", NEW_LANE, offset, SORTED);
+export const INSERT_LANES = insertLanes(0);
+/** Makes those that nobody has made, idle. */
+export const MAKE_LANES = insert("lane", KEY, 0, `${SORTED} on conflict do nothing`);
 
 /** The parts of the statement, each with the columns that its parameters fill. New lanes come first. */
 const PARTS = [
-  { columns: NEW_LANE, write: (offset: number) => insertLanes(NEW_LANE, offset) },
+  { columns: NEW_LANE, write: insertLanes },
   { columns: NEW_EVENT, write: (offset: number) => insert("event", NEW_EVENT, offset) },
   { columns: BODY, write: (offset: number) => insert("body", BODY, offset) },
   { columns: EVENT, write: (offset: number) => update("event", EVENT, offset, EVENT_ASSIGNED) },
@@ -111,8 +118,19 @@ const PARTS = [
   { columns: CONFLICT, write: (offset: number) => insert("conflict", CONFLICT, offset, "on conflict do nothing") },
 ] as const;
 
-/** What Postgres calls the division by zero that ends the statement when a lane was not made. */
-export const NOT_MADE = "22012";
+/** What Postgres calls the division by zero that ends the statement when a table has not kept what was made in it. */
+const NOT_KEPT = "22012";
+const TAKEN = "23505";
+
+/** Whether `INSERT_LANES`, alone or in a statement that writes more, failed because somebody had made a lane. */
+export function isLaneTaken(error: unknown): boolean {
+  return sqlState(error) === TAKEN && (error as { table?: unknown }).table === "lane";
+}
+
+/** Whether a statement that writes more failed because not all of its lanes were made. */
+export function isLaneNotMade(error: unknown): boolean {
+  return sqlState(error) === NOT_KEPT || isLaneTaken(error);
+}
 
 /** A statement that writes some of the parts, and what goes with it. */
 export interface FlushStatement {
@@ -126,7 +144,7 @@ const statements = new Map<string, FlushStatement>();
 /**
  * The statement for these rows of each part, in its order, and its parameters up to those of the tally. Parts without rows are left
  * out: Postgres would prepare to write to each of their tables. It answers with the number of the transaction, and
- * fails (`NOT_MADE`) unless all its lanes were made: a commit may be on its way already.
+ * fails (`isLaneNotMade()`) unless all its lanes were made: a commit may be on its way already.
  */
 export function flushStatement(rows: readonly (readonly Values[])[]): FlushStatement & { readonly values: Buffer[] } {
   const shape = PARTS.map((_part, index) => (rows[index]?.length ? "1" : "0")).join("");

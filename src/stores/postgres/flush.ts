@@ -2,8 +2,7 @@
 import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
 import { keepOf, OUTCOME, STATE, STATUS } from "../codes.ts";
 import type { Values } from "./columns.ts";
-import { sqlState } from "./failures.ts";
-import { DUPLICATES, flushStatement, NOT_MADE } from "./flush-statement.ts";
+import { DUPLICATES, flushStatement, isLaneNotMade } from "./flush-statement.ts";
 import { keyOf, nullableBytes } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import { LaneAppeared, writeLanes } from "./new-lanes.ts";
@@ -89,7 +88,8 @@ export class Snapshot {
       const [row] = await session.rows<{ number: string }>(name, text, [...values, ...sheet.values()]);
       return row?.number ?? null;
     } catch (error) {
-      throw sqlState(error) === NOT_MADE ? new LaneAppeared(changed.newLanes) : error;
+      const isLanes = changed.newLanes.length > 0 && isLaneNotMade(error);
+      throw isLanes ? new LaneAppeared(changed.newLanes) : error;
     }
   }
 
