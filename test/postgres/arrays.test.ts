@@ -15,7 +15,18 @@ describe("arrayOf()", () => {
   it.each<[ElementType, readonly unknown[]]>([
     [
       "bigint",
-      [0, 1, -1, 2 ** 32, -(2 ** 32) - 1, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 2 ** 60, -(2 ** 63)],
+      [
+        0,
+        1,
+        -1,
+        2 ** 32,
+        -(2 ** 32) - 1,
+        Number.MAX_SAFE_INTEGER,
+        Number.MIN_SAFE_INTEGER,
+        2 ** 60,
+        2 ** 63 - 1024,
+        -(2 ** 63),
+      ],
     ],
     ["int", [0, 2 ** 31 - 1, -(2 ** 31)]],
     ["smallint", [0, 32_767, -32_768]],
@@ -23,6 +34,11 @@ describe("arrayOf()", () => {
   ])("writes %s to the last value of its range", async (type, values) => {
     const exact = (value: unknown) => (typeof value === "number" ? BigInt(value) : value);
     expect(await readBack(type, values)).toEqual(values.map((value) => `${exact(value)}`));
+  });
+
+  it("writes nulls between numbers, and no minus before 0", async () => {
+    expect(await readBack("bigint", [null, -0, null, 7])).toEqual([null, "0", null, "7"]);
+    expect(await readBack("bytea", [Buffer.of(1), null, Buffer.of(2)])).toEqual(["01", null, "02"]);
   });
 
   it("writes booleans and bytes", async () => {
@@ -46,12 +62,16 @@ describe("arrayOf()", () => {
 
   it.each<[ElementType, number]>([
     ["bigint", 2 ** 63],
+    ["bigint", -(2 ** 63) - 2048],
     ["bigint", 1.5],
     ["bigint", Number.NaN],
     ["int", 2 ** 31],
     ["int", Number.POSITIVE_INFINITY],
+    ["int", -(2 ** 31) - 1],
     ["smallint", 32_768],
-    ["boolean", 256],
+    ["smallint", -32_769],
+    ["boolean", 2],
+    ["boolean", -1],
   ])("refuses for %s what it does not hold, without showing it (%d)", (type, value) => {
     expect(() => arrayOf(type, [value])).toThrow(OutOfRange);
     expect(() => arrayOf(type, [value])).toThrow(

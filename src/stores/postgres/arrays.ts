@@ -4,7 +4,10 @@
  */
 
 /** The types of columns that are written in batches. */
-export type ElementType = "bigint" | "int" | "smallint" | "boolean" | "bytea" | "text";
+export type ElementType = NumberType | BytesType;
+
+type NumberType = "bigint" | "int" | "smallint" | "boolean";
+type BytesType = "bytea" | "text";
 
 /** Numbers of the types in the system catalogue, the same on every server. */
 const OID: Readonly<Record<ElementType, number>> = {
@@ -15,18 +18,30 @@ const OID: Readonly<Record<ElementType, number>> = {
   int: 23,
   text: 25,
 };
-/** Bytes of a value; null for those whose length is their own. */
-const SIZE: Readonly<Record<ElementType, number | null>> = {
-  ...{ boolean: 1, smallint: 2, int: 4, bigint: 8 },
-  ...{ bytea: null, text: null },
+
+interface NumberForm {
+  readonly bytes: number;
+  /** The highest number, and how much lower than 0 the lowest one is. */
+  readonly highest: number;
+  readonly below: number;
+  write(view: DataView, at: number, value: number): void;
+}
+
+/** True and false are 1 and 0. */
+const FORMS: Readonly<Record<NumberType, NumberForm>> = {
+  boolean: { bytes: 1, highest: 1, below: 0, write: (view, at, value) => view.setUint8(at, value) },
+  smallint: { bytes: 2, highest: 2 ** 15 - 1, below: 2 ** 15, write: (view, at, value) => view.setInt16(at, value) },
+  int: { bytes: 4, highest: 2 ** 31 - 1, below: 2 ** 31, write: (view, at, value) => view.setInt32(at, value) },
+  // The highest that a number of JavaScript holds below 2 ** 63.
+  bigint: { bytes: 8, highest: 2 ** 63 - 1024, below: 2 ** 63, write: writeLong },
 };
 
 /** What the server would have said of a number. */
 export class OutOfRange extends RangeError {
   readonly code = "22003";
 
-  constructor(type: ElementType, options?: ErrorOptions) {
-    super(`A number does not fit a column of type ${type}.`, options);
+  constructor(type: ElementType) {
+    super(`A number does not fit a column of type ${type}.`);
   }
 }
 
@@ -44,21 +59,15 @@ const WORD = 0x1_0000_0000;
  */
 export function arrayOf(type: ElementType, values: readonly unknown[]): Buffer {
   if (values.length === 0) return EMPTY[type];
-  const raw = type === "bytea" || type === "text" ? values.map((value) => bytesOf(value)) : null;
-  const target = Buffer.allocUnsafe(HEADER + values.length * LENGTH + contentLength(SIZE[type], raw ?? values));
-  writeHeader(target, type, values);
-  let at = HEADER;
-  for (let index = 0; index < values.length; index++) {
-    const value = raw === null ? values[index] : raw[index];
-    if (value === null || value === undefined) at = target.writeInt32BE(NULL_LENGTH, at);
-    else if (raw === null) at = writeNumber(target, type, Number(value), at);
-    else at = writeBytes(target, value as Uint8Array, at);
-  }
-  return target;
+  return isNumeric(type) ? arrayOfNumbers(type, values) : arrayOfBytes(type, values);
 }
 
 export function isElementType(type: string): type is ElementType {
   return Object.hasOwn(OID, type);
+}
+
+function isNumeric(type: ElementType): type is NumberType {
+  return Object.hasOwn(FORMS, type);
 }
 
 const EMPTY = Object.fromEntries(
@@ -69,22 +78,53 @@ const EMPTY = Object.fromEntries(
   }),
 ) as Readonly<Record<ElementType, Buffer>>;
 
-function writeHeader(target: Buffer, type: ElementType, values: readonly unknown[]): void {
-  const hasNull = values.some((value) => value === null || value === undefined);
-  let at = target.writeInt32BE(1, 0);
-  at = target.writeInt32BE(hasNull ? 1 : 0, at);
-  at = target.writeInt32BE(OID[type], at);
-  at = target.writeInt32BE(values.length, at);
-  target.writeInt32BE(1, at);
+function arrayOfNumbers(type: NumberType, values: readonly unknown[]): Buffer {
+  const { bytes, highest, below, write } = FORMS[type];
+  const [target, view] = allocate(HEADER + values.length * (LENGTH + bytes));
+  let nulls = 0;
+  let at = HEADER;
+  for (const value of values) {
+    const isNull = value === null || value === undefined;
+    view.setInt32(at, isNull ? NULL_LENGTH : bytes);
+    at += LENGTH;
+    if (isNull) {
+      nulls += 1;
+      continue;
+    }
+    const number = Number(value);
+    if (!Number.isInteger(number) || number > highest || number < -below) throw new OutOfRange(type);
+    write(view, at, number);
+    at += bytes;
+  }
+  writeHeader(view, type, { length: values.length, nulls });
+  return target.subarray(0, at);
 }
 
-function contentLength(size: number | null, values: readonly unknown[]): number {
-  let length = 0;
-  for (const value of values) {
-    if (value === null || value === undefined) continue;
-    length += size ?? (value as Uint8Array).byteLength;
+/** As two words: a BigInt for each would be slow. */
+function writeLong(view: DataView, at: number, value: number): void {
+  view.setInt32(at, Math.floor(value / WORD));
+  view.setUint32(at + LENGTH, value);
+}
+
+function arrayOfBytes(type: BytesType, values: readonly unknown[]): Buffer {
+  const all = values.map(bytesOf);
+  const [target, view] = allocate(
+    all.reduce((sum, bytes) => sum + (bytes?.byteLength ?? 0), HEADER + all.length * LENGTH),
+  );
+  let nulls = 0;
+  let at = HEADER;
+  for (const bytes of all) {
+    view.setInt32(at, bytes?.byteLength ?? NULL_LENGTH);
+    at += LENGTH;
+    if (bytes === null) {
+      nulls += 1;
+      continue;
+    }
+    target.set(bytes, at);
+    at += bytes.byteLength;
   }
-  return length;
+  writeHeader(view, type, { length: all.length, nulls });
+  return target;
 }
 
 function bytesOf(value: unknown): Uint8Array | null {
@@ -92,35 +132,15 @@ function bytesOf(value: unknown): Uint8Array | null {
   return value instanceof Uint8Array ? value : Buffer.from(String(value), "utf8");
 }
 
-function writeBytes(target: Buffer, bytes: Uint8Array, at: number): number {
-  target.writeInt32BE(bytes.byteLength, at);
-  target.set(bytes, at + LENGTH);
-  return at + LENGTH + bytes.byteLength;
+function allocate(bytes: number): [Buffer, DataView] {
+  const target = Buffer.allocUnsafe(bytes);
+  return [target, new DataView(target.buffer, target.byteOffset, target.byteLength)];
 }
 
-/** True and false are 1 and 0. @throws OutOfRange */
-function writeNumber(target: Buffer, type: ElementType, value: number, at: number): number {
-  const from = target.writeInt32BE(SIZE[type] ?? 0, at);
-  if (!Number.isInteger(value)) throw new OutOfRange(type);
-  try {
-    switch (type) {
-      case "boolean":
-        return target.writeUInt8(value, from);
-      case "smallint":
-        return target.writeInt16BE(value, from);
-      case "int":
-        return target.writeInt32BE(value, from);
-      default:
-        return writeLong(target, value, from);
-    }
-  } catch (cause) {
-    throw new OutOfRange(type, { cause });
-  }
-}
-
-/** As two words: a BigInt for each would be slow. */
-function writeLong(target: Buffer, value: number, at: number): number {
-  if (!Number.isSafeInteger(value)) return target.writeBigInt64BE(BigInt(value), at);
-  target.writeInt32BE(Math.floor(value / WORD), at);
-  return target.writeUInt32BE(value >>> 0, at + LENGTH);
+function writeHeader(view: DataView, type: ElementType, of: { readonly length: number; readonly nulls: number }): void {
+  view.setInt32(0, 1);
+  view.setInt32(4, of.nulls > 0 ? 1 : 0);
+  view.setInt32(8, OID[type]);
+  view.setInt32(12, of.length);
+  view.setInt32(16, 1);
 }

@@ -24,15 +24,18 @@ export function named(columns: Columns): string {
   return columns.map(([name]) => name).join(", ");
 }
 
-/** The rows as one array per column. */
+/**
+ * The rows as one array per column. One that holds nothing is empty: `unnest` fills up with nulls what ends before the longest, which the
+ * first column is, since it is never null.
+ */
 export function transposed(columns: Columns, rows: readonly Values[]): Buffer[] {
-  return columns.map(([, type], index) =>
-    arrayOf(
-      type,
-      rows.map((row) => row[index]),
-    ),
-  );
+  return columns.map(([, type], index) => {
+    const values = rows.map((row) => row[index]);
+    return arrayOf(type, values.every(isNothing) ? [] : values);
+  });
 }
+
+const isNothing = (value: unknown): boolean => value === null || value === undefined;
 
 /** `name = new.name, …` of all columns but the first, which finds the row. */
 export function assigned(columns: Columns): string {
