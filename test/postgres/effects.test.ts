@@ -137,7 +137,15 @@ describe("ctx.commit() on Postgres", () => {
     const role = `tenant_${schema}`;
     await sql(`create role ${role}; grant insert on public.${schema}_note to ${role}`);
     onTestFinished(() => sql(`drop owned by ${role}; drop role ${role}`).then(() => {}));
-    const names = ["role", "lock_timeout", "statement_timeout", "enable_seqscan", "synchronous_commit", "search_path"];
+    const names = [
+      "role",
+      "lock_timeout",
+      "statement_timeout",
+      "enable_seqscan",
+      "plan_cache_mode",
+      "synchronous_commit",
+      "search_path",
+    ];
     const values = `array[${names.map((name) => `current_setting('${name}')`)}]`;
     await sql(`create table ${schema}.seen (during text[], after text[]);
       create function ${schema}.look() returns trigger language plpgsql as $$ begin
@@ -153,8 +161,8 @@ describe("ctx.commit() on Postgres", () => {
     expect(await notes()).toEqual(["as the tenant"]);
     expect(await sql(`select during, after from ${schema}.seen`)).toEqual([
       {
-        during: ["none", "7ms", "8ms", "on", "off", schema],
-        after: ["none", "0", "0", "off", "on", '"$user", public'],
+        during: ["none", "7ms", "8ms", "on", "auto", "off", schema],
+        after: ["none", "0", "0", "off", "force_generic_plan", "on", '"$user", public'],
       },
     ]);
   });

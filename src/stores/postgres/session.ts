@@ -52,10 +52,10 @@ export const NOW = "select (extract(epoch from clock_timestamp()) * 1000)::bigin
 /**
  * Whatever the server's defaults, a commit here is on disk when it is told, and a statement sees what was committed while the one
  * before it waited for a lock. And plans are kept from a time when the tables were small: a scan that was cheap then would be
- * repeated when they have grown.
+ * repeated when they have grown. They are kept in any case: to make them anew for each turn's arrays takes longer than a small turn.
  */
-const BEGIN = `begin isolation level read committed; set local synchronous_commit = on; set local enable_seqscan = off;
-  ${limit("idle_in_transaction_session_timeout")}; ${NOW}`;
+const BEGIN = `begin isolation level read committed; select (${NOW}), set_config('synchronous_commit', 'on', true),
+  set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), (${limit("idle_in_transaction_session_timeout")})`;
 /** A server that is gone without a word would be waited for until the system's own limits, which are minutes. */
 export const ANSWER_MS = 30_000;
 /** All connections of the pool may be taken, and a pool of the user's may wait for ever. */
@@ -228,7 +228,7 @@ class Connected implements Session {
 
   async #begin(): Promise<number | null> {
     const answer: unknown = await this.client.query({ text: BEGIN, types, query_timeout: ANSWER_MS });
-    // pg answers a text of several statements with a result for each; the last one is the clock's.
+    // pg answers a text of several statements with a result for each.
     const results = answer as readonly { readonly rows: readonly { readonly now?: number }[] }[];
     this.#begunAt = results.at(-1)?.rows[0]?.now ?? null;
     return this.#begunAt;
