@@ -187,6 +187,18 @@ export const gapCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "hands out what is due before what lies too far ahead, and each once",
+    async run(bench) {
+      await bench.accept(bench.of("far", 2), bench.of("farther", 2));
+      bench.clock.set(bench.clock.now() - 25 * 60 * MINUTE);
+      await bench.accept(bench.of("near", 1));
+      const leases = [await bench.claimOne({ limit: 1 }), ...(await bench.claim())];
+      const names = leases.map(({ key }) => key.messageId);
+      bench.expect([names[0], names.slice(1).sort()]).toEqual(["near", ["far", "farther"]]);
+      bench.expect(await bench.claim()).toEqual([]);
+    },
+  },
+  {
     name: "hands out what is ready after the clock was set back an hour; what waits goes on waiting (I5, I6)",
     async run(bench) {
       await bench.accept(bench.of("ready", 1), bench.of("waits", 2));

@@ -4,10 +4,15 @@ import { arrayOf } from "./arrays.ts";
 import type { LaneRow } from "./lanes.ts";
 import type { Session } from "./session.ts";
 
-/** `$2`: what lies further ahead than any wait, because the clock went back, is due as well. */
-const DUE = (which: string) => `select * from {}.lane
-  where ${which} and (ready_at <= $1::bigint or ready_at > $2::bigint) and id <> all($4::bigint[])
-  order by ready_at, id limit $3::int for update skip locked`;
+/**
+ * What lies further ahead than any wait (`$2`), because the clock went back, is due as well. Each range by itself, so that the index
+ * bounds both, whatever else waits: one condition for the two would be tried on every lane that does.
+ */
+const DUE = (which: string) =>
+  `${inRange(which, "ready_at <= $1::bigint")} union all ${inRange(which, "ready_at > $2::bigint")}`;
+const inRange = (which: string, range: string) => `select * from (select * from {}.lane
+  where ${which} and ${range} and id not in (select unnest($4::bigint[]))
+  order by ready_at, id limit $3::int for update skip locked) l`;
 const WAITING = DUE("status >= 3");
 const LEASED = DUE("status = 2");
 
@@ -20,7 +25,7 @@ export interface DueRequest {
   readonly seen: readonly number[];
 }
 
-/** Locks due lanes, oldest first. */
+/** Locks due lanes, the oldest first; as many again may follow that lie too far ahead. */
 export function claimable(session: Session, { now, limit, recover, seen }: DueRequest): Promise<readonly LaneRow[]> {
   const [name, text] = recover ? ["claim_expired", LEASED] : ["claim_due", WAITING];
   return session.rows<LaneRow>(name, text, [now, now + LONGEST_WAIT_MS, limit, arrayOf("bigint", seen)]);

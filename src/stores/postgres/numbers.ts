@@ -2,11 +2,15 @@
 import { LONGEST_WAIT_MS } from "../../inbox/gap.ts";
 import type { Session } from "./session.ts";
 
-/** Texts: as rows, each number would be parsed with all that belongs to a row. What lies further ahead than any wait is due as well. */
-const NUMBERS = `select array(select nextval('{}.lane_id') from generate_series(1, $1::int))::text as lanes,
-  array(select nextval('{}.event_id') from generate_series(1, $2::int))::text as events,
-  array(select id from {}.lane cross join (select coalesce($3::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) as now) c
-    where status = 2 and (ready_at <= c.now or ready_at > c.now + ${LONGEST_WAIT_MS}) limit $4::int)::text as expired`;
+/** Leases that have ended. What lies further ahead than any wait counts as well; each range by itself, so that the index bounds both. */
+const EXPIRED = (range: string) => `(select id from {}.lane where status = 2 and ready_at ${range} limit $4::int)`;
+
+/** Texts: as rows, each number would be parsed with all that belongs to a row. */
+const NUMBERS = `with c as (select coalesce($3::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) as now)
+  select array(select nextval('{}.lane_id') from generate_series(1, $1::int))::text as lanes,
+    array(select nextval('{}.event_id') from generate_series(1, $2::int))::text as events,
+    array(${EXPIRED("<= (select now from c)")}
+      union all ${EXPIRED(`> (select now + ${LONGEST_WAIT_MS} from c)`)})::text as expired`;
 
 export interface Wanted {
   readonly lanes: number;
