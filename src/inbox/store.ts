@@ -277,6 +277,9 @@ export interface TurnResult {
   readonly leases: readonly Lease[];
   /** Events that had used up their attempts without being settled, now dead letters. */
   readonly retired: readonly EventRecord[];
-  /** An expired lease is due: claim it alone, with `mode: "recover"`, before anything new. */
+  /**
+   * An expired lease is due: claim it alone, with `mode: "recover"`, before anything new. A turn that claims nothing (`limit` 0) need
+   * not look.
+   */
   readonly recoveryDue: boolean;
 }

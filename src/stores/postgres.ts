@@ -1,6 +1,6 @@
 /** The inbox in Postgres: durable, for many processes on many machines. */
 import { SetupError } from "../errors.ts";
-import type { InboxStore, Turn } from "../inbox/store.ts";
+import type { InboxStore, Turn, TurnResult } from "../inbox/store.ts";
 import { act } from "./postgres/act.ts";
 import { runTurnCarefully } from "./postgres/careful.ts";
 import type { PgClient, PgPool } from "./postgres/driver.ts";
@@ -10,6 +10,7 @@ import { exportLanes } from "./postgres/export.ts";
 import { extend } from "./postgres/extend.ts";
 import { find, findQuarantined } from "./postgres/find.ts";
 import { findLanes } from "./postgres/find-lanes.ts";
+import { FreshLanes } from "./postgres/fresh-lanes.ts";
 import { importPage } from "./postgres/import.ts";
 import { beat } from "./postgres/instances.ts";
 import { closed, type OpenInbox, openInbox } from "./postgres/open-inbox.ts";
@@ -50,8 +51,14 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
   return createStore(readSettings(database, options));
 }
 
+interface Opened {
+  readonly inbox: OpenInbox;
+  readonly effects: EffectSettles;
+  readonly freshLanes: FreshLanes;
+}
+
 function createStore(settings: InboxSettings): InboxStore<PgClient> {
-  let opened: { readonly inbox: OpenInbox; readonly effects: EffectSettles } | null = null;
+  let opened: Opened | null = null;
   let opening = false;
   const open = () => {
     if (opened === null) throw closed();
@@ -68,7 +75,7 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
       opening = true;
       try {
         const inbox = await openInbox(settings, context);
-        opened = { inbox, effects: new EffectSettles(inbox) };
+        opened = { inbox, effects: new EffectSettles(inbox), freshLanes: new FreshLanes(inbox) };
         return inbox.rules;
       } finally {
         opening = false;
@@ -114,15 +121,18 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
   };
 }
 
-async function step(
-  { inbox, effects }: { readonly inbox: OpenInbox; readonly effects: EffectSettles },
-  turn: Turn<PgClient>,
-) {
+async function step(opened: Opened, turn: Turn<PgClient>): Promise<TurnResult> {
+  const { inbox, freshLanes } = opened;
   return inbox.during(async () => {
-    const answered = await effects.run(turn);
-    const result = await runTurnCarefully(inbox, turn, answered);
-    effects.passed(turn, answered);
+    const result = (await freshLanes.run(turn)) ?? (await stepThrough(opened, turn));
     if (turn.accepts.length > 0 || turn.settles.length > 0) inbox.wake.tell();
     return result;
   });
+}
+
+async function stepThrough({ inbox, effects }: Opened, turn: Turn<PgClient>): Promise<TurnResult> {
+  const answered = await effects.run(turn);
+  const result = await runTurnCarefully(inbox, turn, answered);
+  effects.passed(turn, answered);
+  return result;
 }

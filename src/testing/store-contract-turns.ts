@@ -125,7 +125,8 @@ export async function takeTurn(mirror: Mirror, bench: Bench, command: TurnComman
   const leased = acceptAll(mirror, bench, command, { result, atAccept, free });
   if (only === undefined) agree(bench, result.leases.length - scanned.length, leased);
   else await checkScan(mirror, bench, command, { result, leases: result.leases, only });
-  agree(bench, result.recoveryDue, recoveryDue(mirror, now));
+  // Without a place for what it would claim, a turn need not look.
+  if (limit > 0) agree(bench, result.recoveryDue, recoveryDue(mirror, now));
 }
 
 function toSettle(bench: Bench, wish: SettleCommand, lease: Lease): Settle<unknown> {

@@ -17,7 +17,10 @@ interface Gate {
 export class HeldPool implements PgPool {
   readonly #pool: pg.Pool;
   readonly #name: string;
+  readonly #clients = new WeakMap<PgClient, PgClient>();
   #gate: Gate | null = null;
+  /** What was sent, in its order: the names of the store's statements, and whole texts. */
+  readonly sent: string[] = [];
   /** Transactions that were taken back, as by a deadlock. */
   rollbacks = 0;
   /** Statements that the server ended because two transactions waited for each other. */
@@ -68,7 +71,14 @@ export class HeldPool implements PgPool {
     return this.#pool.end();
   }
 
+  /** The same for a connection that is lent again: the store knows it by that. */
   #watched(client: PgClient): PgClient {
+    const watched = this.#clients.get(client) ?? this.#watch(client);
+    this.#clients.set(client, watched);
+    return watched;
+  }
+
+  #watch(client: PgClient): PgClient {
     return new Proxy(client, {
       get: (target, key) => {
         const value: unknown = Reflect.get(target, key, target);
@@ -88,10 +98,11 @@ export class HeldPool implements PgPool {
 
   async #pass(query: PgQuery | string): Promise<void> {
     const text = typeof query === "string" ? query : query.text;
+    const name = typeof query === "string" ? undefined : query.name?.split(" ")[0];
+    this.sent.push(name ?? text);
     if (text === "rollback") this.rollbacks += 1;
     const gate = this.#gate;
     if (gate === null) return;
-    const name = typeof query === "string" ? undefined : query.name?.split(" ")[0];
     if (name !== gate.statement && text !== gate.statement) return;
     this.#gate = null;
     gate.reach();

@@ -113,7 +113,7 @@ export function bySequence(a: Pick<LaneEvent, "sequence" | "id">, b: Pick<LaneEv
   return a.sequence - b.sequence || a.id - b.id;
 }
 
-export function isOrdered(lane: LaneState): boolean {
+export function isOrdered(lane: Pick<LaneRecord, "key">): boolean {
   return lane.key.tag === "outbound";
 }
 

@@ -37,7 +37,13 @@ export async function newNumbers(session: Session, { lanes, events, now, held }:
   return { lanes: listed(row.lanes), events: listed(row.events), expired: listed(row.expired) };
 }
 
-/** `{1,2}` */
-function listed(text: string): readonly number[] {
+/** The numbers of a text such as `{1,2}`. */
+export function listed(text: string): readonly number[] {
   return text === "{}" ? [] : text.slice(1, -1).split(",").map(Number);
+}
+
+export function numberAt(numbers: readonly number[], index: number): number {
+  const number = numbers[index];
+  if (number === undefined) throw new RangeError("There are fewer numbers than were asked for.");
+  return number;
 }

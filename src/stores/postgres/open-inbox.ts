@@ -57,6 +57,12 @@ export class OpenInbox {
     return readClock(session, this.context.clock);
   }
 
+  /** A test's own clock, epoch milliseconds; null for the database's, which a statement reads itself. */
+  ownTime(): number | null {
+    const { clock } = this.context;
+    return clock === systemClock ? null : clock.now();
+  }
+
   /** The time for a transaction that writes. @throws ClockWentBack, which `write()` sees to */
   async timeToWrite(session: Session): Promise<number> {
     const now = await this.now(session);
@@ -71,6 +77,16 @@ export class OpenInbox {
     const now = clock === systemClock && begunAt !== null ? begunAt : clock.now();
     this.#clockSteps.writesAt(now);
     return now;
+  }
+
+  /** For what is committed already: where the clock went back, ready lanes are made due, now or by the next who writes. */
+  async wroteAt(now: number): Promise<void> {
+    try {
+      this.#clockSteps.writesAt(now);
+    } catch (error) {
+      if (!(error instanceof ClockWentBack)) throw error;
+      await this.#clockSteps.follow(this.access, error).catch(() => {});
+    }
   }
 
   /** Whether the clock shows less than it did when this process wrote last. */
@@ -88,6 +104,11 @@ export class OpenInbox {
     const result = await this.#turns.use(run);
     if (result === null) throw closed();
     return result;
+  }
+
+  /** A turn that is one statement, and no transaction around it. Null when the inbox was closed before. */
+  inStatement<T>(work: (session: Session, slot: number) => Promise<T>): Promise<T | null> {
+    return this.#turns.use((slot) => withSession(this.#ofTurns, (session) => work(session, slot)));
   }
 
   /** A transaction of an operation during which the inbox is kept open already. What was in its way is seen to, and it is run again. */

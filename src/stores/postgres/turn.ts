@@ -3,7 +3,6 @@ import { type Claimed, claimLane, toLease } from "../../inbox/lanes/claiming.ts"
 import { endLease, heldEvent } from "../../inbox/lanes/settling.ts";
 import { type LaneState, laneIsDue, toEventRecord } from "../../inbox/lanes/state.ts";
 import type { ClaimRequest, Settle, SettleResult, Turn, TurnResult } from "../../inbox/store.ts";
-import { systemClock } from "../../internal/clock.ts";
 import { type Accepted, acceptAll, lanesOf } from "./accept.ts";
 import { readBodies } from "./bodies.ts";
 import type { PgClient } from "./driver.ts";
@@ -95,8 +94,7 @@ async function begin(inbox: OpenInbox, session: Session, { turn, answered, wante
   const { settles, claim, accepts } = turn;
   const settled = settles.flatMap(({ lease }, index) => (answered.has(index) ? [] : [lease.lane]));
   const ids = [...settled, ...(claim.lane === undefined ? [] : [claim.lane])];
-  const { clock } = inbox.context;
-  const now = clock === systemClock ? null : clock.now();
+  const now = inbox.ownTime();
   const held = ids.length + wanted.length + claim.limit;
   const [locked, numbers] = await both(
     session,

@@ -4,7 +4,7 @@ import type { NewEvent } from "../../inbox/record.ts";
 import { type NewBody, type NewConflict, Snapshot } from "./flush.ts";
 import { type Key, keyText, type LaneRow, lockLanes, readLanes } from "./lanes.ts";
 import type { Names } from "./names.ts";
-import type { Numbers } from "./numbers.ts";
+import { type Numbers, numberAt } from "./numbers.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
 import { SHARED, TallySheet } from "./tally.ts";
@@ -117,12 +117,6 @@ export async function lockWanted(
   if (ids.length + wanted.length === 0) return [];
   const keys = new Map(wanted.map(({ key }) => [keyText(key), key]));
   return lockLanes(session, [...new Set(ids)], [...keys.values()]);
-}
-
-function numberAt(numbers: readonly number[], index: number): number {
-  const number = numbers[index];
-  if (number === undefined) throw new RangeError("There are fewer numbers than lanes to be made.");
-  return number;
 }
 
 /** @param slot - of the instance's counters */

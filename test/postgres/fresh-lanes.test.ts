@@ -1,0 +1,229 @@
+/** Events that begin their messages, accepted in one statement: what it stores, and what is run as any other turn. */
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { NewEvent } from "../../src/inbox/record.ts";
+import { postgresStore } from "../../src/stores/postgres.ts";
+import type { Bench } from "../../src/testing/store-contract-bench.ts";
+import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
+import type { HeldPool } from "./interleavings-pool.ts";
+import { drained, type Scene, scene } from "./interleavings-scene.ts";
+import { newPool, newSchema, sql } from "./place.ts";
+
+const ONE_STATEMENT = ["accept_fresh"];
+const FEW = 16;
+
+/** A scene whose first process knows the names of the bench's events. */
+async function known(): Promise<Scene> {
+  const all = await scene();
+  await all.one.accept(all.one.of("first", 1));
+  return all;
+}
+
+/** What `work` sends. */
+async function sentBy(pool: HeldPool, work: () => Promise<unknown>): Promise<readonly string[]> {
+  const before = pool.sent.length;
+  await work();
+  return pool.sent.slice(before);
+}
+
+const outcomesOf = async (accepting: ReturnType<Bench["accept"]>) =>
+  (await accepting).accepted.map(({ outcome }) => outcome);
+
+describe("events that begin their messages", () => {
+  it("take one statement, however many they are", async () => {
+    const { one, onesPool } = await known();
+    const inbound = { lane: { tag: "inbound" } } as const;
+    const accepts = [one.of("a", 1), one.of("b", 0), one.of("c", 0, inbound), one.of("a", 0, inbound)];
+    expect(await sentBy(onesPool, () => one.accept(...accepts))).toEqual(ONE_STATEMENT);
+  });
+
+  it("are stored as a turn stores them that locks its lanes", async () => {
+    const { one, onesPool, pool, schema } = await known();
+    const wish = { peer: "+1", externalReference: "order 1", trace: "00-1", gapWaitMs: 1.5 };
+    const events = (message: string): NewEvent[] => [
+      one.of(message, 1, wish),
+      one.of(message, 0, { lane: { tag: "inbound" }, raw: Buffer.from("{}") }),
+      one.of(message, 0, { lane: { tag: "unlaned" } }),
+    ];
+    const sent = await sentBy(onesPool, () => one.accept(...events("fresh")));
+    expect(sent).toEqual(ONE_STATEMENT);
+    const locking = await sentBy(onesPool, () => one.step({ accepts: events("other"), claim: { lane: 1_000_000 } }));
+    expect(locking).toContain("lock");
+    const rowsOf = async (message: string) => {
+      const { rows } = await pool.query(
+        `select to_jsonb(l) - '{id,message}'::text[] as lane, to_jsonb(e) - '{id,lane,digest}'::text[] as event,
+           encode(e.digest, 'hex') = encode(sha256(b.raw), 'hex') as is_whole
+         from ${schema}.lane l join ${schema}.event e on e.lane = l.id join ${schema}.body b on b.event = e.id
+         where l.message = $1 order by e.id`,
+        [Buffer.from(message)],
+      );
+      return rows;
+    };
+    const stored = await rowsOf("fresh");
+    expect(stored).toHaveLength(3);
+    expect(stored).toEqual(await rowsOf("other"));
+    expect(stored.map((row) => row.is_whole)).toEqual([true, true, true]);
+    expect(stored[0].event).toMatchObject({ gap_wait: 2, trace: "00-1" });
+  });
+
+  it("are answered with their numbers, counted, and handed out in the order in which they came", async () => {
+    const { one } = await known();
+    await one.clock.advance(1);
+    const { accepted } = await one.accept(one.of("z", 1), one.of("a", 1));
+    const lanes = [await one.lane("z"), await one.lane("a")];
+    const numbers = lanes.map(({ id, events: [first] }) => ({ outcome: "accepted", lane: id, event: first?.id }));
+    expect(accepted).toEqual(numbers);
+    expect(await one.store.stats()).toMatchObject({
+      gauges: { pending: 3 },
+      counters: { accepted: 3 },
+      newestSignedAt: one.clock.now(),
+    });
+    expect((await one.claim()).map(({ key }) => key.messageId)).toEqual(["first", "z", "a"]);
+  });
+
+  it("are on the disk when they are answered, whatever the role's default says", async () => {
+    const schema = newSchema();
+    const store = postgresStore(newPool({ options: "-c synchronous_commit=off" }), { schema, listen: false });
+    await store.open(contextOf());
+    onTestFinished(() => store.close());
+    await store.step(turn({ accepts: [event("names")] }));
+    await sql(`create table ${schema}.mode (at_commit text);
+      create function ${schema}.note() returns trigger language plpgsql as $$ begin
+        insert into ${schema}.mode values (current_setting('synchronous_commit')); return null; end $$;
+      create constraint trigger note after insert on ${schema}.body deferrable initially deferred for each row
+        execute function ${schema}.note()`);
+    await store.step(turn({ accepts: [event("m")] }));
+    expect(await sql(`select at_commit from ${schema}.mode`)).toEqual([{ at_commit: "on" }]);
+  });
+});
+
+describe("two turns that make the same lanes", () => {
+  it("make them in one order, and never wait for each other in a circle", async () => {
+    const { one, other, onesPool, othersPool, pool, schema } = await known();
+    await other.accept(other.of("second", 1));
+    // Each stops before the lane that it was given last.
+    await pool.query(`create function ${schema}.stop() returns trigger language plpgsql as $$ begin
+        if current_setting('application_name') || encode(new.message, 'escape') in ('${schema}_oneb', '${schema}_othera')
+        then perform pg_advisory_xact_lock_shared(${process.pid}); end if; return new; end $$;
+      create trigger stop before insert on ${schema}.lane for each row execute function ${schema}.stop()`);
+    const barrier = await pool.connect();
+    await barrier.query(`select pg_advisory_lock(${process.pid})`);
+    const accepting = Promise.all([
+      one.accept(one.of("a", 1), one.of("b", 1)),
+      other.accept(other.of("b", 1), other.of("a", 1)),
+    ]);
+    await Promise.all([onesPool.waits(), othersPool.waits()]);
+    await barrier.query(`select pg_advisory_unlock(${process.pid})`);
+    barrier.release();
+    const outcomes = (await accepting).map(({ accepted }) => accepted.map(({ outcome }) => outcome));
+    expect(outcomes.toSorted()).toEqual([
+      ["accepted", "accepted"],
+      ["duplicate", "duplicate"],
+    ]);
+    expect([onesPool.deadlocks, othersPool.deadlocks]).toEqual([0, 0]);
+  });
+});
+
+describe("a turn is run as any other", () => {
+  const others: readonly (readonly [string, (one: Bench) => Promise<unknown>])[] = [
+    ["that accepts nothing", (one) => one.step()],
+    ["with an event that is not the first", (one) => one.accept(one.of("a", 1), one.of("b", 2))],
+    ["with two events of a message", (one) => one.accept(one.of("a", 1), one.of("a", 0))],
+    ["with a name that it does not know", (one) => one.accept(one.of("a", 1, { eventType: "message.new" }))],
+    ["that claims", (one) => one.step({ accepts: [one.of("a", 1)], claim: { limit: 1 } })],
+    ["that claims a lane", (one) => one.step({ accepts: [one.of("a", 1)], claim: { lane: 1 } })],
+    ["that quarantines", (one) => one.step({ accepts: [one.of("a", 1)], quarantines: [one.quarantine("{")] })],
+    [
+      "that counts repeats",
+      (one) => one.step({ accepts: [one.of("a", 1)], repeats: [{ event: 1, count: 1, signedAt: one.clock.now() }] }),
+    ],
+    [
+      "that settles",
+      async (one) => {
+        const lease = await one.claimOne();
+        await one.step({ accepts: [one.of("a", 1)], settles: [one.complete(lease)] });
+      },
+    ],
+  ];
+
+  it.each(others)("%s", async (_what, run) => {
+    const { one, onesPool } = await known();
+    const sent = await sentBy(onesPool, () => run(one));
+    expect(sent.filter((name) => name === "accept_fresh")).toEqual([]);
+    expect(sent).toContain("commit");
+  });
+
+  it("when a lane is there already, and so are the next ones: deliveries repeat in bursts", async () => {
+    const { one, onesPool } = await known();
+    await one.accept(one.of("a", 1));
+    const again = await sentBy(onesPool, async () => {
+      expect(await outcomesOf(one.accept(one.of("b", 1), one.of("a", 1)))).toEqual(["accepted", "duplicate"]);
+    });
+    expect(again.slice(0, 2)).toEqual([...ONE_STATEMENT, expect.stringMatching(/^begin/)]);
+    for (let index = 0; index < FEW; index++) {
+      const sent = await sentBy(onesPool, () => one.accept(one.of(`m${index}`, 1)));
+      expect(sent).not.toContain("accept_fresh");
+    }
+    expect(await sentBy(onesPool, () => one.accept(one.of("c", 1)))).toEqual(ONE_STATEMENT);
+    expect(await one.store.stats()).toMatchObject({ counters: { accepted: FEW + 4, duplicates: 1 } });
+  });
+
+  it("when another process makes its lane meanwhile (I1, I5)", async () => {
+    const all = await known();
+    const { meet, one, other, othersPool } = all;
+    await other.accept(other.of("names", 1));
+    const [first, second] = await meet(
+      "commit",
+      () => one.step({ accepts: [one.of("m", 2)] }),
+      () => other.accept(other.of("m", 1)),
+    );
+    expect([...first.accepted, ...second.accepted].map(({ outcome }) => outcome)).toEqual(["accepted", "accepted"]);
+    expect(othersPool.sent).toContain("lock");
+    expect((await drained(all)).toSorted()).toEqual([1, 1, 1, 2]);
+  });
+
+  it("when the table does not keep a lane: nothing of its event is left", async () => {
+    const { one, pool, schema } = await known();
+    await pool.query(`create function ${schema}.swallow() returns trigger language plpgsql as 'begin return null; end';
+      create trigger swallow before insert on ${schema}.lane for each row execute function ${schema}.swallow()`);
+    await expect(one.accept(one.of("a", 1))).rejects.toMatchObject({ code: "store_unavailable" });
+    const { rows } = await pool.query(`select count(*)::int as events from ${schema}.event`);
+    expect(rows).toEqual([{ events: 1 }]);
+  });
+
+  it("not when the connection breaks: whether it was written is open", async () => {
+    const { one, onesPool, pool, schema } = await known();
+    const hold = onesPool.hold("accept_fresh");
+    const accepting = one.accept(one.of("a", 1));
+    await hold.reached;
+    await pool.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1", [
+      `${schema}_one`,
+    ]);
+    hold.release();
+    await expect(accepting).rejects.toMatchObject({ code: "store_unavailable" });
+    expect(onesPool.sent.slice(-1)).toEqual(ONE_STATEMENT);
+    expect(await outcomesOf(one.accept(one.of("a", 1)))).toEqual(["accepted"]);
+  });
+});
+
+describe("a clock that went back more than a second", () => {
+  it("makes lanes due that were ready before, though it is noticed after the commit", async () => {
+    const { one, onesPool } = await known();
+    one.clock.set(one.clock.now() - 1_001);
+    const sent = await sentBy(onesPool, () => one.accept(one.of("a", 1)));
+    expect(sent).toEqual([...ONE_STATEMENT, expect.stringMatching(/^begin/), "make_due", "commit"]);
+    expect((await one.lane("first")).readyAt).toBe(one.clock.now());
+  });
+
+  it("is seen to by the next who writes, where that fails: the events are stored", async () => {
+    const { one, pool, schema } = await known();
+    await pool.query(`create function ${schema}.refuse() returns trigger language plpgsql as $$ begin
+        raise exception 'no'; end $$;
+      create trigger refuse before update on ${schema}.lane for each row execute function ${schema}.refuse()`);
+    one.clock.set(one.clock.now() - 1_001);
+    expect(await outcomesOf(one.accept(one.of("a", 1)))).toEqual(["accepted"]);
+    await pool.query(`drop trigger refuse on ${schema}.lane`);
+    expect((await one.lane("first")).readyAt).toBeGreaterThan(one.clock.now());
+    await one.accept(one.of("b", 1));
+    expect((await one.lane("first")).readyAt).toBe(one.clock.now());
+  });
+});
