@@ -12,8 +12,8 @@ const ROUNDS = 3;
 const ACCEPTED = 40 * BATCH;
 const FILLED = 1_000_000;
 const CLAIMED = 80 * BATCH;
-/** Turns under way at once, each on a connection of its own. */
-const AT_ONCE = 4;
+/** Who ask for the next turn as soon as theirs is answered; as many clients has pgbench. The store runs two turns at once. */
+const CALLERS = 4;
 
 const limit = (name: string, target: number): Limit => ({ name, target, bound: "at least", unit: "events/s" });
 const ACCEPT = limit(`Postgres: accept, ${BATCH} a batch`, 20_000);
@@ -46,7 +46,7 @@ function pgbench({ url }: PostgresServer): Beside {
   const { error, status } = run("--initialize", "--scale=10", "--quiet");
   if (error !== undefined) return { ok: false, detail: "pgbench is missing (Debian: the package postgresql)" };
   if (status !== 0) return { ok: false, detail: `pgbench ended with ${status}` };
-  const { stdout } = run(`--client=${AT_ONCE}`, "--jobs=2", "--time=5", "--protocol=prepared");
+  const { stdout } = run(`--client=${CALLERS}`, "--jobs=2", "--time=5", "--protocol=prepared");
   const [, tps] = /tps = ([\d.]+)/.exec(stdout) ?? [];
   if (tps === undefined) return { ok: false, detail: "pgbench failed" };
   return { ok: true, detail: `pgbench: ${grouped(Number(tps))} transactions/s` };
@@ -56,7 +56,7 @@ function pgbench({ url }: PostgresServer): Beside {
 async function measure({ url }: PostgresServer, limited: Limit, beside: Beside): Promise<Row> {
   const isFilled = limited === HANDLE;
   const schema = isFilled ? "bench_full" : "bench_empty";
-  const store = await openPostgres(url, { schema, listen: false, maxConnections: AT_ONCE });
+  const store = await openPostgres(url, { schema, listen: false });
   if (isFilled) await fill(url, schema);
   const figures: number[] = [];
   for (let round = -1; round < ROUNDS; round++) {
@@ -65,7 +65,7 @@ async function measure({ url }: PostgresServer, limited: Limit, beside: Beside):
   }
   await store.close();
   const range = `${grouped(Math.min(...figures))} to ${grouped(Math.max(...figures))}`;
-  const measured = row(limited, median(figures), `${range}, ${AT_ONCE} turns at once; ${beside.detail}`);
+  const measured = row(limited, median(figures), `${range}, ${CALLERS} callers; ${beside.detail}`);
   return { ...measured, ok: measured.ok && beside.ok };
 }
 
@@ -98,7 +98,7 @@ async function claimAndComplete(store: InboxStore<PgClient>): Promise<number> {
 }
 
 async function atOnce(work: () => Promise<void>): Promise<void> {
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  await Promise.all(Array.from({ length: CALLERS }, work));
 }
 
 /** A message with one event each, all of them due. */
