@@ -1,8 +1,8 @@
 /** What `scale.ts` has its processes do, and what it asks them. */
 
 /**
- * `handle`: a receiver whose handlers wait, as those that call others do. `accept`: batches as 64 connections make them, one
- * after the other, as a receiver commits them; of Postgres only.
+ * `handle`: a receiver whose handlers wait, as those that call others do. `accept`: batches as 64 connections make them, two at
+ * a time, as a receiver commits them under load; of Postgres only.
  */
 export type Work = "handle" | "accept";
 export type WorkerQuestion = "progress" | "stop";
@@ -17,3 +17,5 @@ export interface Progress {
 export const HANDLERS = 32;
 export const WAIT_MS = 100;
 export const BATCH = 64;
+/** Turns of a receiver that are under way at once, on a store that takes two. */
+export const TURNS = 2;

@@ -5,7 +5,7 @@ import { postgresStore } from "../src/stores/postgres.ts";
 import { sqliteStore } from "../src/stores/sqlite.ts";
 import { answerParent } from "./child.ts";
 import { SECRET } from "./deliveries.ts";
-import { BATCH, HANDLERS, type Progress, WAIT_MS, type Work, type WorkerQuestion } from "./scale-work.ts";
+import { BATCH, HANDLERS, type Progress, TURNS, WAIT_MS, type Work, type WorkerQuestion } from "./scale-work.ts";
 import { MESSAGES, openPostgres, turnOf } from "./store.ts";
 
 const [work, inbox] = process.argv.slice(2) as [Work, string];
@@ -34,13 +34,14 @@ async function handle(): Promise<() => Promise<void>> {
 async function accept(): Promise<() => Promise<void>> {
   const store = await openPostgres(inbox);
   let isStopped = false;
-  const accepting = (async () => {
+  const acceptInTurn = async () => {
     while (!isStopped) {
       const accepts = Array.from({ length: BATCH }, () => MESSAGES.ordered.event(1));
       await store.step(turnOf({ accepts }, 0));
       done += BATCH;
     }
-  })();
+  };
+  const accepting = Promise.all(Array.from({ length: TURNS }, acceptInTurn));
   return async () => {
     isStopped = true;
     await accepting;
