@@ -1,6 +1,7 @@
 /** Events that begin their messages, accepted in one statement: what it stores, and what is run as any other turn. */
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { NewEvent } from "../../src/inbox/record.ts";
+import type { InboxRules } from "../../src/inbox/store.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import type { Bench } from "../../src/testing/store-contract-bench.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
@@ -12,8 +13,8 @@ const ONE_STATEMENT = ["accept_fresh"];
 const FEW = 16;
 
 /** A scene whose first process knows the names of the bench's events. */
-async function known(): Promise<Scene> {
-  const all = await scene();
+async function known(firstSequence: InboxRules["firstSequence"] = 1): Promise<Scene> {
+  const all = await scene(firstSequence);
   await all.one.accept(all.one.of("first", 1));
   return all;
 }
@@ -63,6 +64,26 @@ describe("events that begin their messages", () => {
     expect(stored).toEqual(await rowsOf("other"));
     expect(stored.map((row) => row.is_whole)).toEqual([true, true, true]);
     expect(stored[0].event).toMatchObject({ gap_wait: 2, trace: "00-1" });
+  });
+
+  it.each([
+    { firstSequence: 0, first: 0, later: 1 },
+    { firstSequence: 3, first: 3, later: 4 },
+    { firstSequence: "any", first: 7, later: null },
+  ] as const)("are those that wait for none before them: $firstSequence comes first", async (rule) => {
+    const { one, onesPool } = await known(rule.firstSequence);
+    expect(await sentBy(onesPool, () => one.accept(one.of("a", rule.first)))).toEqual(ONE_STATEMENT);
+    expect((await one.lane("a")).status).toBe("ready");
+    if (rule.later === null) return;
+    expect(await sentBy(onesPool, () => one.accept(one.of("b", rule.later)))).toContain("lock");
+    expect((await one.lane("b")).status).toBe("gap");
+  });
+
+  it("are counted once each where two turns run at the same time", async () => {
+    const { one, onesPool } = await known();
+    await Promise.all([one.accept(one.of("a", 1), one.of("b", 1)), one.accept(one.of("c", 1))]);
+    expect(onesPool.sent.filter((name) => name === "accept_fresh")).toHaveLength(2);
+    expect(await one.store.stats()).toMatchObject({ gauges: { pending: 4 }, counters: { accepted: 4 } });
   });
 
   it("are answered with their numbers, counted, and handed out in the order in which they came", async () => {
@@ -203,6 +224,21 @@ describe("a turn is run as any other", () => {
     expect(onesPool.sent.slice(-1)).toEqual(ONE_STATEMENT);
     expect(await outcomesOf(one.accept(one.of("a", 1)))).toEqual(["accepted"]);
   });
+
+  it.each([
+    ["a pooler's server that crashed", { code: "08P01", message: "server conn crashed?" }],
+    ["a server that ends, in its own language", { code: "57P01", message: "breche Verbindung ab" }],
+    ["an error of TLS", { message: "decryption failed or bad record mac" }],
+  ])("not when the answer is lost by %s: it was written", async (_what, { message, ...fields }) => {
+    const { one, onesPool } = await known();
+    const hold = onesPool.holdAnswer("accept_fresh");
+    const accepting = one.accept(one.of("a", 1));
+    await hold.reached;
+    hold.release(Object.assign(new Error(message), fields));
+    await expect(accepting).rejects.toThrow();
+    expect(onesPool.sent.slice(-1)).toEqual(ONE_STATEMENT);
+    expect(await one.at(1, "a")).toMatchObject({ state: "pending", duplicates: 0 });
+  });
 });
 
 describe("a clock that went back more than a second", () => {
@@ -212,6 +248,24 @@ describe("a clock that went back more than a second", () => {
     const sent = await sentBy(onesPool, () => one.accept(one.of("a", 1)));
     expect(sent).toEqual([...ONE_STATEMENT, expect.stringMatching(/^begin/), "make_due", "commit"]);
     expect((await one.lane("first")).readyAt).toBe(one.clock.now());
+  });
+
+  it("is none where another turn wrote later than a slow one began", async () => {
+    const { one, onesPool } = await known();
+    const hold = onesPool.holdAnswer("accept_fresh");
+    const slow = one.accept(one.of("slow", 1));
+    await hold.reached;
+    one.clock.set(one.clock.now() + 60_000);
+    await one.accept(one.of("a", 1));
+    const { readyAt } = await one.lane("a");
+    const sent = await sentBy(onesPool, () => {
+      hold.release();
+      return slow;
+    });
+    expect(sent).toEqual([]);
+    expect((await one.lane("a")).readyAt).toBe(readyAt);
+    one.clock.set(one.clock.now() - 1_001);
+    expect(await sentBy(onesPool, () => one.accept(one.of("b", 1)))).toContain("make_due");
   });
 
   it("is seen to by the next who writes, where that fails: the events are stored", async () => {

@@ -8,10 +8,18 @@ export interface Hold {
   release(): void;
 }
 
+export interface HeldAnswer {
+  /** The statement has run. */
+  readonly reached: Promise<void>;
+  /** Its answer comes, or is an error instead. */
+  release(instead?: Error): void;
+}
+
 interface Gate {
   readonly statement: string;
+  readonly holds: "statement" | "answer";
   reach(): void;
-  readonly opened: Promise<void>;
+  readonly opened: Promise<Error | undefined>;
 }
 
 export class HeldPool implements PgPool {
@@ -33,15 +41,24 @@ export class HeldPool implements PgPool {
 
   /** Holds the next transaction that comes to `statement`: the name of one of the store's, or a whole text such as `commit`. */
   hold(statement: string): Hold {
-    let release = () => {};
+    return this.#holdAt(statement, "statement");
+  }
+
+  /** Holds the answer to it. */
+  holdAnswer(statement: string): HeldAnswer {
+    return this.#holdAt(statement, "answer");
+  }
+
+  #holdAt(statement: string, holds: Gate["holds"]): HeldAnswer {
+    let release: HeldAnswer["release"] = () => {};
     let reach = () => {};
     const reached = new Promise<void>((resolve) => {
       reach = resolve;
     });
-    const opened = new Promise<void>((resolve) => {
+    const opened = new Promise<Error | undefined>((resolve) => {
       release = resolve;
     });
-    this.#gate = { statement, reach, opened };
+    this.#gate = { statement, holds, reach, opened };
     return { reached, release };
   }
 
@@ -85,27 +102,39 @@ export class HeldPool implements PgPool {
         if (typeof value !== "function") return value;
         if (key !== "query") return value.bind(target);
         return async (query: PgQuery | string, values?: readonly unknown[]) => {
-          await this.#pass(query);
+          this.#note(query);
+          await this.#pass(query, "statement");
           const asked = typeof query === "string" ? target.query(query, values) : target.query(query);
           asked.catch(({ code }: { readonly code?: string }) => {
             if (code === "40P01") this.deadlocks += 1;
           });
-          return asked;
+          const answer = await asked;
+          await this.#pass(query, "answer");
+          return answer;
         };
       },
     });
   }
 
-  async #pass(query: PgQuery | string): Promise<void> {
-    const text = typeof query === "string" ? query : query.text;
-    const name = typeof query === "string" ? undefined : query.name?.split(" ")[0];
+  #note(query: PgQuery | string): void {
+    const { name, text } = told(query);
     this.sent.push(name ?? text);
     if (text === "rollback") this.rollbacks += 1;
+  }
+
+  async #pass(query: PgQuery | string, holds: Gate["holds"]): Promise<void> {
+    const { name, text } = told(query);
     const gate = this.#gate;
-    if (gate === null) return;
-    if (name !== gate.statement && text !== gate.statement) return;
+    if (gate?.holds !== holds || (name !== gate.statement && text !== gate.statement)) return;
     this.#gate = null;
     gate.reach();
-    await gate.opened;
+    const instead = await gate.opened;
+    if (instead !== undefined) throw instead;
   }
+}
+
+/** The name of a statement of the store's, and its text. */
+function told(query: PgQuery | string): { readonly name: string | undefined; readonly text: string } {
+  if (typeof query === "string") return { name: undefined, text: query };
+  return { name: query.name?.split(" ")[0], text: query.text };
 }

@@ -31,6 +31,23 @@ export class ClockSteps {
     this.#latest = Math.max(this.#latest, now);
   }
 
+  /** The latest time that this process wrote at. */
+  get latest(): number {
+    return this.#latest;
+  }
+
+  /**
+   * Of what is committed already. Others may have written meanwhile, and later than it began: that is no step.
+   *
+   * @param since - `latest` as it was sent
+   * @returns whether the clock had gone back by then
+   */
+  wroteAt(now: number, since: number): ClockWentBack | null {
+    if (wentBack(now, since)) return new ClockWentBack(now);
+    this.#latest = Math.max(this.#latest, now);
+    return null;
+  }
+
   async follow(access: Access, { now }: ClockWentBack): Promise<void> {
     await makeReadyLanesDue(access, now);
     this.#latest = now;

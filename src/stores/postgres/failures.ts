@@ -12,6 +12,14 @@ export function isContention(error: unknown): boolean {
   return ["40001", "40P01", "55P03"].includes(sqlState(error));
 }
 
+/**
+ * The server refused a statement and says why, so that nothing of it is written. The classes 08 and 57P tell of a connection that ends:
+ * a commit may have come before.
+ */
+export function isRefusal(error: unknown): boolean {
+  return /^(?!08|57P)./.test(sqlState(error));
+}
+
 /** The server takes no writes now, whoever asks: its disk is full, or it has become a standby. */
 export function refusesWrites(error: unknown): boolean {
   return ["53100", "25006"].includes(sqlState(error));

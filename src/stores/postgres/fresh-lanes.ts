@@ -4,15 +4,14 @@
  */
 import { gapBefore } from "../../inbox/gap.ts";
 import { isOrdered } from "../../inbox/lanes/state.ts";
-import type { NewEvent } from "../../inbox/record.ts";
+import type { LaneKey, NewEvent } from "../../inbox/record.ts";
 import type { InboxRules, Turn, TurnResult } from "../../inbox/store.ts";
 import { STATE, STATUS } from "../codes.ts";
 import { type Columns, named, transposed, unnested, type Values } from "./columns.ts";
 import type { PgClient } from "./driver.ts";
-import { isUnanswered } from "./failures.ts";
-import { isLaneTaken } from "./flush-statement.ts";
-import { keyOf, keyText, nullableBytes } from "./lanes.ts";
-import type { Names } from "./names.ts";
+import { isRefusal } from "./failures.ts";
+import { keyOf, nullableBytes } from "./lanes.ts";
+import { type Names, NamesMissing } from "./names.ts";
 import { listed, numberAt } from "./numbers.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
@@ -36,8 +35,8 @@ const FRESH: Columns = [
 ];
 
 /**
- * A transaction by itself, and on disk when it is answered, whatever the server's default. It fails where a lane is there already
- * (`isLaneTaken()`), and where the table has not kept one. Lanes are made in the order in which every transaction makes them.
+ * A transaction by itself, and on disk when it is answered, whatever the server's default. It is refused where a lane is there already,
+ * and where the table has not kept one. No table is read, so that its plan stays good. Lanes are made in the order in which every transaction makes them.
  */
 const ACCEPT = `with clock as (
     select coalesce($${FRESH.length + 1}::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) as now
@@ -67,8 +66,8 @@ interface Accepted {
   readonly events: string;
 }
 
-/** Turns that are run as others once a lane was there already: deliveries repeat in bursts, and each of these would be written twice. */
-const TURNS_AFTER_TAKEN = 16;
+/** Turns that are run as others after one that was refused: deliveries repeat in bursts, and each of these would be written twice. */
+const TURNS_AFTER_REFUSAL = 16;
 
 export class FreshLanes {
   readonly #inbox: OpenInbox;
@@ -82,51 +81,63 @@ export class FreshLanes {
    * Runs a turn that does nothing but accept such events. Null where the turn does more, or an event begins no message after all, or
    * anything else is in the way: then nothing was written, and the turn is to be run as any other, which tells what it was.
    *
-   * @throws what left it open whether the turn was written
+   * @throws what leaves it open whether the turn was written
    */
   async run(turn: Turn<PgClient>): Promise<TurnResult | null> {
-    if (!acceptsAlone(turn) || !turn.accepts.every((event) => isFirst(event, this.#inbox.rules))) return null;
+    if (!acceptsAlone(turn) || !this.#areFresh(turn.accepts)) return null;
     if (this.#turnsToPass > 0) {
       this.#turnsToPass -= 1;
       return null;
     }
-    try {
-      const accepted = await this.#inbox.inStatement((session, slot) => this.#accept(session, turn.accepts, slot));
-      if (accepted === null) return null;
-      await this.#inbox.wroteAt(accepted.now);
-      return resultOf(accepted);
-    } catch (error) {
-      if (isUnanswered(error)) throw error;
-      if (isLaneTaken(error)) this.#turnsToPass = TURNS_AFTER_TAKEN;
-      return null;
-    }
+    const accepted = await this.#inbox
+      .inStatement((session, slot) => this.#accept(session, turn.accepts, slot))
+      .catch((error: unknown) => this.#passAfter(error));
+    return accepted === null ? null : resultOf(accepted);
   }
 
-  async #accept(session: Session, events: readonly NewEvent[], slot: number): Promise<Accepted | null> {
+  #passAfter(error: unknown): null {
+    if (!isRefusal(error) && !isUnsent(error)) throw error;
+    this.#turnsToPass = TURNS_AFTER_REFUSAL;
+    return null;
+  }
+
+  /** Whether they may be: each the first of a message, whose names are known. */
+  #areFresh(events: readonly NewEvent[]): boolean {
+    const { names, rules } = this.#inbox;
+    if (!events.every((event) => isFirst(event, rules)) || !names.knows(events)) return false;
+    return new Set(events.map(({ lane }) => messageText(lane))).size === events.length;
+  }
+
+  async #accept(session: Session, events: readonly NewEvent[], slot: number): Promise<Accepted> {
     const names = this.#inbox.names.on(session);
     await names.find(session, events);
-    const keys = events.map(({ lane }) => keyOf(names, lane));
-    if (new Set(keys.map(keyText)).size < keys.length) return null;
     const sheet = new TallySheet(this.#inbox.instance, slot);
     for (const { signedAt } of events) sheet.signed(signedAt);
     sheet.count("accepted", events.length);
     sheet.gauge("pending", events.length);
-    const values = transposed(
+    const arrays = transposed(
       FRESH,
       events.map((event) => valuesOf(names, event)),
     );
-    const rows = await session.rows<Accepted>("accept_fresh", ACCEPT, [
-      ...values,
-      this.#inbox.ownTime(),
-      ...sheet.values(),
-    ]);
-    return rows[0] ?? null;
+    const values = [...arrays, this.#inbox.ownTime(), ...sheet.values()];
+    const [row] = await session.rows<Accepted>("accept_fresh", ACCEPT, values);
+    if (row === undefined) throw new Error("A statement that accepts events answered nothing.");
+    return row;
   }
+}
+
+/** A value of an event cannot be sent, or the server has not kept its names: nothing was. */
+function isUnsent(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof RangeError || error instanceof NamesMissing;
 }
 
 function acceptsAlone({ accepts, settles, quarantines, repeats, claim }: Turn<PgClient>): boolean {
   const others = settles.length + quarantines.length + repeats.length + claim.limit;
   return accepts.length > 0 && others === 0 && claim.lane === undefined;
+}
+
+function messageText({ apiClientId, tag, messageId }: LaneKey): string {
+  return `${tag} ${apiClientId.length} ${apiClientId}${messageId}`;
 }
 
 /** Whether nothing is missing before it in a lane that begins with it, so that it is ready at once. */

@@ -79,16 +79,6 @@ export class OpenInbox {
     return now;
   }
 
-  /** For what is committed already: where the clock went back, ready lanes are made due, now or by the next who writes. */
-  async wroteAt(now: number): Promise<void> {
-    try {
-      this.#clockSteps.writesAt(now);
-    } catch (error) {
-      if (!(error instanceof ClockWentBack)) throw error;
-      await this.#clockSteps.follow(this.access, error).catch(() => {});
-    }
-  }
-
   /** Whether the clock shows less than it did when this process wrote last. */
   wentBack(now: number): boolean {
     return this.#clockSteps.wentBack(now);
@@ -106,9 +96,19 @@ export class OpenInbox {
     return result;
   }
 
-  /** A turn that is one statement, and no transaction around it. Null when the inbox was closed before. */
-  inStatement<T>(work: (session: Session, slot: number) => Promise<T>): Promise<T | null> {
-    return this.#turns.use((slot) => withSession(this.#ofTurns, (session) => work(session, slot)));
+  /**
+   * A turn that is one statement, which is not run again, with no transaction around it. Where the clock had gone back by its `now`,
+   * ready lanes are made due after it, or by the next who writes.
+   */
+  async inStatement<T extends { readonly now: number }>(
+    work: (session: Session, slot: number) => Promise<T>,
+  ): Promise<T> {
+    const since = this.#clockSteps.latest;
+    const result = await this.#turns.use((slot) => withSession(this.#ofTurns, (session) => work(session, slot)));
+    if (result === null) throw closed();
+    const step = this.#clockSteps.wroteAt(result.now, since);
+    if (step !== null) await this.#clockSteps.follow(this.access, step).catch(() => {});
+    return result;
   }
 
   /** A transaction of an operation during which the inbox is kept open already. What was in its way is seen to, and it is run again. */
