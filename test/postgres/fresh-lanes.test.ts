@@ -150,6 +150,10 @@ describe("a turn is run as any other", () => {
     ["with an event that is not the first", (one) => one.accept(one.of("a", 1), one.of("b", 2))],
     ["with two events of a message", (one) => one.accept(one.of("a", 1), one.of("a", 0))],
     ["with a name that it does not know", (one) => one.accept(one.of("a", 1, { eventType: "message.new" }))],
+    [
+      "with a value that cannot be sent",
+      (one) => one.accept(one.of("a", 1), one.of("b", 1, { peer: 5 as unknown as string })),
+    ],
     ["that claims", (one) => one.step({ accepts: [one.of("a", 1)], claim: { limit: 1 } })],
     ["that claims a lane", (one) => one.step({ accepts: [one.of("a", 1)], claim: { lane: 1 } })],
     ["that quarantines", (one) => one.step({ accepts: [one.of("a", 1)], quarantines: [one.quarantine("{")] })],

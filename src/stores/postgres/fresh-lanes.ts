@@ -128,7 +128,7 @@ export class FreshLanes {
 
 /** A value of an event cannot be sent, or the server has not kept its names: nothing was. */
 function isUnsent(error: unknown): boolean {
-  return error instanceof TypeError || error instanceof RangeError || error instanceof NamesMissing;
+  return error instanceof TypeError || error instanceof NamesMissing;
 }
 
 function acceptsAlone({ accepts, settles, quarantines, repeats, claim }: Turn<PgClient>): boolean {
