@@ -124,13 +124,13 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
 async function step(opened: Opened, turn: Turn<PgClient>): Promise<TurnResult> {
   const { inbox, freshLanes } = opened;
   return inbox.during(async () => {
-    const result = (await freshLanes.run(turn)) ?? (await stepThrough(opened, turn));
+    const result = (await freshLanes.run(turn)) ?? (await stepInTransactions(opened, turn));
     if (turn.accepts.length > 0 || turn.settles.length > 0) inbox.wake.tell();
     return result;
   });
 }
 
-async function stepThrough({ inbox, effects }: Opened, turn: Turn<PgClient>): Promise<TurnResult> {
+async function stepInTransactions({ inbox, effects }: Opened, turn: Turn<PgClient>): Promise<TurnResult> {
   const answered = await effects.run(turn);
   const result = await runTurnCarefully(inbox, turn, answered);
   effects.passed(turn, answered);

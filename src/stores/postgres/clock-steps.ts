@@ -39,8 +39,8 @@ export class ClockSteps {
   /**
    * Of what is committed already. Others may have written meanwhile, and later than it began: that is no step.
    *
-   * @param since - `latest` as it was sent
-   * @returns whether the clock had gone back by then
+   * @param since - `latest` before it was sent
+   * @returns what is to be followed where the clock had gone back by then
    */
   wroteAt(now: number, since: number): ClockWentBack | null {
     if (wentBack(now, since)) return new ClockWentBack(now);

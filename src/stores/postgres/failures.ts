@@ -17,7 +17,7 @@ export function isContention(error: unknown): boolean {
  * a commit may have come before.
  */
 export function isRefusal(error: unknown): boolean {
-  return /^(?!08|57P)./.test(sqlState(error));
+  return !isUnanswered(error) && /^(?!08|57P)./.test(sqlState(error));
 }
 
 /** The server takes no writes now, whoever asks: its disk is full, or it has become a standby. */
