@@ -55,6 +55,11 @@ export interface Tally {
   resigned(): void;
 }
 
+/** The same for two keys of one lane alone. */
+export function laneKeyText({ apiClientId, tag, messageId }: LaneKey): string {
+  return `${tag} ${apiClientId.length} ${apiClientId}${messageId}`;
+}
+
 export function newLane(id: number, key: LaneKey, facts: Pick<NewEvent, "peer" | "externalReference">): LaneState {
   return {
     id,

@@ -3,6 +3,7 @@ import {
   bySequence,
   type LaneEvent,
   type LaneState,
+  laneKeyText,
   type Moment,
   type Mutable,
   newLane,
@@ -131,7 +132,7 @@ export function keep(state: MemoryState, lane: LaneState): void {
 }
 
 export function laneByKey(state: MemoryState, key: LaneKey): LaneState | undefined {
-  const id = state.laneIds.get(keyText(key));
+  const id = state.laneIds.get(laneKeyText(key));
   return id === undefined ? undefined : state.lanes.get(id);
 }
 
@@ -141,21 +142,17 @@ export function addLane(state: MemoryState, event: NewEvent): LaneState {
 
 export function enterLane(state: MemoryState, lane: LaneState): LaneState {
   state.lanes.set(lane.id, lane);
-  state.laneIds.set(keyText(lane.key), lane.id);
+  state.laneIds.set(laneKeyText(lane.key), lane.id);
   return lane;
 }
 
 export function removeLane(state: MemoryState, lane: LaneState): void {
   state.lanes.delete(lane.id);
-  state.laneIds.delete(keyText(lane.key));
+  state.laneIds.delete(laneKeyText(lane.key));
   state.waiting.delete(lane);
 }
 
 /** JSON keeps parts apart whatever characters they hold. */
-function keyText(key: LaneKey): string {
-  return JSON.stringify([key.apiClientId, key.tag, key.messageId]);
-}
-
 export function eventRecord(state: MemoryState, event: LaneEvent): EventRecord {
   return toEventRecord(event, state.bodies.get(event.id)?.raw ?? null);
 }

@@ -27,8 +27,8 @@ export class ClockSteps {
 
   /** @throws ClockWentBack */
   writesAt(now: number): void {
-    if (this.wentBack(now)) throw new ClockWentBack(now);
-    this.#latest = Math.max(this.#latest, now);
+    const step = this.wroteAt(now, this.#latest);
+    if (step !== null) throw step;
   }
 
   /** The latest time that this process wrote at. */

@@ -3,44 +3,32 @@
  * has to be read to decide what it does next.
  */
 import { gapBefore } from "../../inbox/gap.ts";
-import { isOrdered } from "../../inbox/lanes/state.ts";
-import type { LaneKey, NewEvent } from "../../inbox/record.ts";
+import { isOrdered, laneKeyText } from "../../inbox/lanes/state.ts";
+import type { NewEvent } from "../../inbox/record.ts";
 import type { InboxRules, Turn, TurnResult } from "../../inbox/store.ts";
 import { STATE, STATUS } from "../codes.ts";
-import { type Columns, named, transposed, unnested, type Values } from "./columns.ts";
+import { columns, named, transposed, unnested, type Values } from "./columns.ts";
 import type { PgClient } from "./driver.ts";
 import { isRefusal } from "./failures.ts";
 import { keyOf, nullableBytes } from "./lanes.ts";
 import { type Names, NamesMissing } from "./names.ts";
 import { listed, numberAt } from "./numbers.ts";
 import type { OpenInbox } from "./open-inbox.ts";
-import type { Session } from "./session.ts";
+import { CLOCK, COMMITS_TO_DISK, type Session } from "./session.ts";
 import { TALLY, TallySheet } from "./tally.ts";
 
 /** What differs between such events; of everything else a new one says the same. */
-const FRESH: Columns = [
-  ["client", "int"],
-  ["tag", "smallint"],
-  ["message", "bytea"],
-  ["peer", "bytea"],
-  ["reference", "bytea"],
-  ["seq", "bigint"],
-  ["kind", "int"],
-  ["occurred", "bigint"],
-  ["signed", "bigint"],
-  ["digest", "bytea"],
-  ["trace", "text"],
-  ["gap_wait", "bigint"],
-  ["raw", "bytea"],
-];
+const FRESH = columns(
+  "client int, tag smallint, message bytea, peer bytea, reference bytea, seq bigint, kind int, occurred bigint, signed bigint, digest bytea, trace text, gap_wait bigint, raw bytea",
+);
 
 /**
  * A transaction by itself, and on disk when it is answered, whatever the server's default. It is refused where a lane is there already,
- * and where the table has not kept one. No table is read, so that its plan stays good. Lanes are made in the order in which every transaction makes them.
+ * and where the table has not kept one. No table is read, so that its plan stays good. Lanes are made in the order in which every
+ * transaction makes them.
  */
 const ACCEPT = `with clock as (
-    select coalesce($${FRESH.length + 1}::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) as now
-    where set_config('synchronous_commit', 'on', true) = 'on'),
+    select coalesce($${FRESH.length + 1}::bigint, ${CLOCK}) as now where ${COMMITS_TO_DISK} = 'on'),
   fresh as materialized (
     select nextval('{}.lane_id') as lane, nextval('{}.event_id') as id, now, new.*
     from clock cross join ${unnested(FRESH, 0)} with ordinality as new (${named(FRESH)}, place)),
@@ -105,7 +93,7 @@ export class FreshLanes {
   #areFresh(events: readonly NewEvent[]): boolean {
     const { names, rules } = this.#inbox;
     if (!events.every((event) => isFirst(event, rules)) || !names.knows(events)) return false;
-    return new Set(events.map(({ lane }) => messageText(lane))).size === events.length;
+    return new Set(events.map(({ lane }) => laneKeyText(lane))).size === events.length;
   }
 
   async #accept(session: Session, events: readonly NewEvent[], slot: number): Promise<Accepted> {
@@ -134,10 +122,6 @@ function isUnsent(error: unknown): boolean {
 function acceptsAlone({ accepts, settles, quarantines, repeats, claim }: Turn<PgClient>): boolean {
   const others = settles.length + quarantines.length + repeats.length + claim.limit;
   return accepts.length > 0 && others === 0 && claim.lane === undefined;
-}
-
-function messageText({ apiClientId, tag, messageId }: LaneKey): string {
-  return `${tag} ${apiClientId.length} ${apiClientId}${messageId}`;
 }
 
 /** Whether nothing is missing before it in a lane that begins with it, so that it is ready at once. */

@@ -1,6 +1,6 @@
 /** Numbers for texts that repeat: client ids and event types. Entered in transactions of their own, so none is taken back. */
 import type { PgClient } from "./driver.ts";
-import type { Session } from "./session.ts";
+import { COMMITS_TO_DISK, type Session } from "./session.ts";
 import { bytesText, textBytes } from "./text.ts";
 
 interface NameRow {
@@ -15,7 +15,7 @@ const statements = (table: "client" | "kind") => ({
   enter: {
     name: `enter_${table}`,
     // On disk before its number is used, whatever the server's default: this process remembers it through a crash of the server.
-    text: `insert into {}.${table} (name) select unnest($1::bytea[]) where set_config('synchronous_commit', 'on', true) = 'on'
+    text: `insert into {}.${table} (name) select unnest($1::bytea[]) where ${COMMITS_TO_DISK} = 'on'
       order by 1 on conflict (name) do nothing`,
   },
 });

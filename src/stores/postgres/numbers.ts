@@ -1,12 +1,12 @@
 /** What a transaction asks for once it holds its lanes, in one statement: numbers for what is new, and which leases have expired. */
 import { LONGEST_WAIT_MS } from "../../inbox/gap.ts";
-import type { Session } from "./session.ts";
+import { CLOCK, type Session } from "./session.ts";
 
 /** Leases that have ended. What lies further ahead than any wait counts as well; each range by itself, so that the index bounds both. */
 const EXPIRED = (range: string) => `(select id from {}.lane where status = 2 and ready_at ${range} limit $4::int)`;
 
 /** Texts: as rows, each number would be parsed with all that belongs to a row. */
-const NUMBERS = `with c as (select coalesce($3::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) as now)
+const NUMBERS = `with c as (select coalesce($3::bigint, ${CLOCK}) as now)
   select array(select nextval('{}.lane_id') from generate_series(1, $1::int))::text as lanes,
     array(select nextval('{}.event_id') from generate_series(1, $2::int))::text as events,
     array(${EXPIRED("<= (select now from c)")}

@@ -89,11 +89,8 @@ export class OpenInbox {
   }
 
   /** `write()` for a turn, with its row of the instance's counters, which is locked until it commits. */
-  async inTurn<T>(work: (session: Session, slot: number) => Promise<T>): Promise<T> {
-    const run = (slot: number) => this.#write(this.#ofTurns, (session) => work(session, slot));
-    const result = await this.#turns.use(run);
-    if (result === null) throw closed();
-    return result;
+  inTurn<T>(work: (session: Session, slot: number) => Promise<T>): Promise<T> {
+    return this.#inSlot((slot) => this.#write(this.#ofTurns, (session) => work(session, slot)));
   }
 
   /**
@@ -104,10 +101,15 @@ export class OpenInbox {
     work: (session: Session, slot: number) => Promise<T>,
   ): Promise<T> {
     const since = this.#clockSteps.latest;
-    const result = await this.#turns.use((slot) => withSession(this.#ofTurns, (session) => work(session, slot)));
-    if (result === null) throw closed();
+    const result = await this.#inSlot((slot) => withSession(this.#ofTurns, (session) => work(session, slot)));
     const step = this.#clockSteps.wroteAt(result.now, since);
     if (step !== null) await this.#clockSteps.follow(this.access, step).catch(() => {});
+    return result;
+  }
+
+  async #inSlot<T>(work: (slot: number) => Promise<T>): Promise<T> {
+    const result = await this.#turns.use(work);
+    if (result === null) throw closed();
     return result;
   }
 

@@ -10,7 +10,7 @@ import { asStoreError } from "./failures.ts";
 import { readInstances } from "./instances.ts";
 import { migrateTables } from "./migrate.ts";
 import { readClock } from "./open-inbox.ts";
-import { type Access, inTransaction, type Session, withSession } from "./session.ts";
+import { type Access, CLOCK, inTransaction, type Session, withSession } from "./session.ts";
 import { type DatabaseSettings, readDatabase } from "./settings.ts";
 
 interface PostgresSecretsSettings {
@@ -31,11 +31,10 @@ const OPTIONS = ["keyFile", "sealing", "schema", "encoding", "migrate", "clock"]
 /** Both kinds are read each second, at the same moment. */
 const CONNECTIONS = 2;
 
-const CHANGED = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
 const SELECT = "select revision, sealed from {}.secret where kind = $1::text";
-const INSERT = `insert into {}.secret (kind, sealed, revision, changed) values ($1::text, $2::bytea, $3::bigint + 1, ${CHANGED})
+const INSERT = `insert into {}.secret (kind, sealed, revision, changed) values ($1::text, $2::bytea, $3::bigint + 1, ${CLOCK})
   on conflict do nothing returning revision`;
-const UPDATE = `update {}.secret set sealed = $2::bytea, revision = revision + 1, changed = ${CHANGED}
+const UPDATE = `update {}.secret set sealed = $2::bytea, revision = revision + 1, changed = ${CLOCK}
   where kind = $1::text and revision = $3::bigint returning revision`;
 
 /**

@@ -46,15 +46,19 @@ export function limit(setting: "idle_in_transaction_session_timeout" | "statemen
   return `select set_config('${setting}', '${LIMIT_MS}', true) where current_setting('${setting}') = '0'`;
 }
 
-/** The server's clock, epoch milliseconds, as `now`. */
-export const NOW = "select (extract(epoch from clock_timestamp()) * 1000)::bigint as now";
+/** The server's clock, epoch milliseconds. */
+export const CLOCK = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
+export const NOW = `select ${CLOCK} as now`;
+
+/** From here on a commit of the transaction is on disk when it is told, whatever the server's default. Its value is `on`. */
+export const COMMITS_TO_DISK = "set_config('synchronous_commit', 'on', true)";
 
 /**
  * Whatever the server's defaults, a commit here is on disk when it is told, and a statement sees what was committed while the one
  * before it waited for a lock. And plans are kept from a time when the tables were small: a scan that was cheap then would be
  * repeated when they have grown. They are kept in any case: to make them anew for each turn's arrays takes longer than a small turn.
  */
-const BEGIN = `begin isolation level read committed; select (${NOW}), set_config('synchronous_commit', 'on', true),
+const BEGIN = `begin isolation level read committed; select (${NOW}), ${COMMITS_TO_DISK},
   set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), (${limit("idle_in_transaction_session_timeout")})`;
 /** A server that is gone without a word would be waited for until the system's own limits, which are minutes. */
 export const ANSWER_MS = 30_000;
