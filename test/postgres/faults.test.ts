@@ -1,11 +1,22 @@
 /** A server that is not there, goes away or refuses: deliveries get 503, nothing that was acknowledged is lost, no restart. */
+import { type LookupFunction, Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type PgClient, type PgPool, type PgResult, postgresStore } from "../../src/stores/postgres.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { outbound } from "../receiver/events.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
 import { newPool, newSchema, serve, sql, until } from "./place.ts";
-import { makeRelay } from "./relay.ts";
+import { askClosed, makeRelay } from "./relay.ts";
+
+/** Connects to a name of two addresses, at which nobody listens. */
+function refusedTwice(): Socket {
+  const socket = new Socket();
+  const connect = socket.connect.bind(socket);
+  const addresses = ["127.0.0.1", "127.0.0.2"].map((address) => ({ address, family: 4 }));
+  const lookup: LookupFunction = (_host, _options, found) => found(null, addresses);
+  socket.connect = () => connect({ host: "two.test", port: 1, lookup });
+  return socket;
+}
 
 const body = (messageId: string) => outbound("queued", { messageId });
 
@@ -19,6 +30,14 @@ describe("a server that is down", () => {
     await relay.start();
     expect(await post(body("m1"))).toBe(200);
     expect(await receiver.drain()).toEqual({ claimed: 1, complete: true });
+  });
+
+  it("at each of its addresses, which Node tells with no word but a code", async () => {
+    const opening = postgresStore(newPool({ stream: refusedTwice }), { schema: newSchema() }).open(contextOf());
+    await expect(opening).rejects.toMatchObject({
+      ...{ code: "store_unavailable", fields: { sqlState: null }, cause: expect.any(AggregateError) },
+      message: expect.stringMatching(/cannot be used now: ECONNREFUSED\.$/),
+    });
   });
 
   it("in the middle: every 200 is stored and handled once, and every 503 can be sent again", async () => {
@@ -71,6 +90,29 @@ describe("a server that is down", () => {
     await until(async () => (await receiver.inbox.stats()).gauges.pending === 0);
     const stored = await sql(`select convert_from(message, 'UTF8') as id from ${schema}.lane`);
     expect(stored.map(({ id }) => id)).toEqual(expect.arrayContaining([...accepted]));
+  });
+});
+
+describe("a connection whose socket is closed when a turn writes to it", () => {
+  it("gave no answer, and the next turn has another one", async () => {
+    const relay = await makeRelay();
+    await relay.start();
+    const pool = newPool({ connectionString: relay.url, max: 1 });
+    const store = postgresStore(pool, { schema: newSchema(), listen: false });
+    await store.open(contextOf());
+    onTestFinished(() => store.close());
+    const step = (id: string) => store.step(turn<PgClient>({ accepts: [event(id)] }));
+    await step("names");
+    const client = await pool.connect();
+    const query = client.query.bind(client) as Query;
+    client.query = ((asked: Asked) => askClosed(relay, client as PgClient, () => query(asked))) as never;
+    client.release();
+    await expect(step("m")).rejects.toMatchObject({
+      ...{ code: "store_unavailable", fields: { sqlState: null }, cause: { code: "EPIPE" } },
+      message: expect.stringMatching(/cannot be used now: EPIPE\.$/),
+    });
+    expect(pool.totalCount).toBe(0);
+    expect((await step("m")).accepted).toMatchObject([{ outcome: "accepted" }]);
   });
 });
 
@@ -132,7 +174,8 @@ describe("limits of the role", () => {
   });
 });
 
-type Query = (asked: { readonly text: string }) => Promise<Pick<PgResult, "rows">>;
+type Asked = { readonly text: string };
+type Query = (asked: Asked) => Promise<PgResult>;
 
 /** Asks as `query` does, but the first transaction takes too long to begin. */
 function stumbles(query: Query): Query {
@@ -148,7 +191,7 @@ function stumbles(query: Query): Query {
 function lies(query: Query, lie: Readonly<Record<string, unknown>>): Query {
   return async (asked) => {
     const result = await query(asked);
-    return asked.text?.includes("'fsync'") ? { rows: [{ ...result.rows[0], ...lie }] } : result;
+    return asked.text?.includes("'fsync'") ? { ...result, rows: [{ ...result.rows[0], ...lie }] } : result;
   };
 }
 

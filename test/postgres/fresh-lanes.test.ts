@@ -232,7 +232,9 @@ describe("a turn is run as any other", () => {
   it.each([
     ["a pooler's server that crashed", { code: "08P01", message: "server conn crashed?" }],
     ["a server that ends, in its own language", { code: "57P01", message: "breche Verbindung ab" }],
+    ["a server that ends what takes long, in its own language", { code: "25P04", message: "breche Verbindung ab" }],
     ["a socket that closed", { code: "EPIPE", syscall: "write", message: "write EPIPE" }],
+    ["a socket that the other side ended", { code: "EPIPE", message: "This socket has been ended by the other party" }],
     ["an error of TLS", { message: "decryption failed or bad record mac" }],
   ])("not when the answer is lost by %s: it was written", async (_what, { message, ...fields }) => {
     const { one, onesPool } = await known();

@@ -2,12 +2,31 @@
 
 import { connect as connectTo, createServer, type Server, type Socket } from "node:net";
 import { inject, onTestFinished } from "vitest";
+import type { PgClient, PgResult } from "../../src/stores/postgres.ts";
 
 export interface Relay {
   readonly url: string;
   /** Breaks all connections and refuses new ones. */
   stop(): Promise<void>;
   start(): Promise<void>;
+  /** Ends all connections, in order. */
+  hangUp(): void;
+  /** Takes nothing more on them. */
+  reset(): void;
+}
+
+/** What pg has beside what the store takes of it. */
+type Connection = PgClient & { readonly connection: { readonly stream: Socket } };
+
+/** Asks in the one moment in which the socket is closed and pg has not heard of it, so that the write itself fails: with `EPIPE`. */
+export function askClosed(relay: Relay, client: PgClient, ask: () => Promise<PgResult>): Promise<PgResult> {
+  return new Promise((resolve, reject) => {
+    (client as Connection).connection.stream.once("end", () => {
+      relay.reset();
+      ask().then(resolve, reject);
+    });
+    relay.hangUp();
+  });
 }
 
 /** Stands still at first, on a port of its own. */
@@ -15,12 +34,14 @@ export async function makeRelay(): Promise<Relay> {
   const target = new URL(inject("postgresUrl"));
   const { port: farPort, hostname } = target;
   const sockets = new Set<Socket>();
+  const nears = new Set<Socket>();
   let port = 0;
   let server: Server | null = null;
   const start = () =>
     new Promise<void>((resolve) => {
       server = createServer((near) => {
         const far = connectTo(Number(farPort), hostname);
+        nears.add(near.on("close", () => nears.delete(near)));
         for (const [one, other] of [
           [near, far],
           [far, near],
@@ -50,5 +71,11 @@ export async function makeRelay(): Promise<Relay> {
   await stop();
   onTestFinished(stop);
   target.port = `${port}`;
-  return { url: target.href, start, stop };
+  const hangUp = () => {
+    for (const near of nears) near.end();
+  };
+  const reset = () => {
+    for (const near of nears) near.resetAndDestroy();
+  };
+  return { url: target.href, start, stop, hangUp, reset };
 }

@@ -177,34 +177,6 @@ describe("the migrations after the first", () => {
     ]);
     await store.close();
   });
-
-  it("is made once by two that open at the same time, while a process of the version before goes on accepting", async () => {
-    const schema = newSchema();
-    const older = postgresStore(newPool(), { schema, listen: false });
-    await older.open(contextOf());
-    // What is open knows nothing of the later migrations, as the version before.
-    await sql(`drop table ${schema}.secret; drop index ${schema}.lane_parked;
-      update ${schema}.meta set value = '1' where key = 'schema'`);
-    let isOpen = false;
-    let accepted = 0;
-    const accepting = (async () => {
-      for (let turns = 0; !isOpen || turns < 20; turns++) {
-        const accepts = Array.from({ length: 10 }, (_, index) => event(`m ${turns} ${index}`));
-        const results = (await older.step(turn<PgClient>({ accepts }))).accepted;
-        accepted += results.filter(({ outcome }) => outcome === "accepted").length;
-        expect(accepted).toBe((turns + 1) * 10);
-      }
-    })();
-    const newer = postgresStore(newPool(), { schema, listen: false });
-    const secrets = secretsIn({ schema, sealing });
-    await Promise.all([newer.open(contextOf()), secrets.write("inbound", SLOTS, 0)]);
-    isOpen = true;
-    await accepting;
-    expect(await schemaOf(schema)).toEqual(NEWEST);
-    expect(await secrets.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
-    expect((await newer.stats()).counters.accepted).toBe(accepted);
-    await Promise.all([older.close(), newer.close()]);
-  });
 });
 
 describe("an inbox that moves to Postgres", () => {

@@ -3,8 +3,21 @@ import { OncehookError, StoreError } from "../../errors.ts";
 
 /** The five characters that Postgres names an error with; empty for errors of other origin. */
 export function sqlState(error: unknown): string {
+  const code = codeOf(error);
+  return /^[0-9A-Z]{5}$/.test(code) && !isOfSystem(error) ? code : "";
+}
+
+/**
+ * Node and the system name errors so: `EPIPE`, `ECONNREFUSED`. Postgres has no class of errors that begins with E, but a trigger may call its
+ * own so; what the server answers has a severity.
+ */
+function isOfSystem(error: unknown): boolean {
+  return /^E[0-9A-Z]+$/.test(codeOf(error)) && !("severity" in (error as object));
+}
+
+function codeOf(error: unknown): string {
   const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
-  return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : "";
+  return typeof code === "string" ? code : "";
 }
 
 /** Another transaction was in the way: deadlock, serialization, or a lock that was not to be had. */
@@ -13,11 +26,11 @@ export function isContention(error: unknown): boolean {
 }
 
 /**
- * The server refused a statement and says why, so that nothing of it is written. The classes 08 and 57P tell of a connection that ends:
- * a commit may have come before.
+ * The server refused a statement and says why, so that nothing of it is written. The classes 08 and 57P tell of a connection that ends,
+ * and so does an overstay: a commit may have come before.
  */
 export function isRefusal(error: unknown): boolean {
-  return !isUnanswered(error) && /^(?!08|57P)./.test(sqlState(error));
+  return !isOverstayed(error) && /^(?!08|57P)./.test(sqlState(error));
 }
 
 /** The server takes no writes now, whoever asks: its disk is full, or it has become a standby. */
@@ -82,16 +95,19 @@ function reasonOf(error: unknown, state: string): string {
   if (state.startsWith("28")) return `the server refused the role or its password (${state}).`;
   if (state === "53300") return `the server has no connection left (${state}).`;
   if (state !== "") return `the server answered ${state}.`;
-  return `${(error as { code?: string }).code ?? "no connection"}.`;
+  return `${codeOf(error) || "no connection"}.`;
 }
 
 const GRANTS =
   "To make the schema it needs CREATE on the database; to bring it to this version, to own it; in one that another role made, USAGE on it, SELECT, INSERT, UPDATE and DELETE on its tables, and USAGE on its sequences; copyInbox() needs SELECT and UPDATE on these too.";
 
-/** The server was not reached, went away, or did not answer in time. pg's own errors have no code that would tell them apart. */
+/**
+ * The server was not reached, went away, or did not answer in time. pg's own errors have no code that would tell them apart; Node's may have
+ * nothing else, as where each of a server's addresses refuses, or where the socket was ended by the other side.
+ */
 export function isUnanswered(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof OncehookError) return false;
-  if (error instanceof ConnectionTimeout || "syscall" in error || "errno" in error) return true;
+  if (error instanceof ConnectionTimeout || "syscall" in error || "errno" in error || isOfSystem(error)) return true;
   return /connection|timeout exceeded|Query read timeout|Client (?:was closed|has encountered)|Cannot use a pool/i.test(
     error.message,
   );

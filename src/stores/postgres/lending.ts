@@ -3,7 +3,7 @@ import { OncehookError, SetupError } from "../../errors.ts";
 import type { Effect } from "../../inbox/store.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
 import type { PgClient } from "./driver.ts";
-import { isGivenUp, isUnanswered, refusesWrites, sqlState } from "./failures.ts";
+import { isContention, isGivenUp, isUnanswered, refusesWrites, sqlState } from "./failures.ts";
 import { ANSWER_MS, CONNECT_MS, LIMIT_MS, limit, type Session } from "./session.ts";
 
 /** What an effect may set for its transaction, and the completion needs as it was: a savepoint that is released keeps such settings. */
@@ -28,13 +28,14 @@ const ENDED_TRANSACTION = ["3B001", "25P01"];
 
 /** An effect threw, took too long, or did what it must not. The transaction is run again if the state says that another one was in its way. */
 export class EffectFailed extends Error {
+  /** Empty where no other transaction was in its way: any other code of the effect's could be taken for the inbox's own. */
   readonly code: string;
   /** The inbox's own server takes no writes, whoever asks. */
   readonly isRefused: boolean;
 
   constructor(cause: unknown, isRefused: boolean) {
     super("An effect threw.", { cause });
-    this.code = sqlState(cause);
+    this.code = isContention(cause) ? sqlState(cause) : "";
     this.isRefused = isRefused;
   }
 }

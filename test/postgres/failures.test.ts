@@ -1,0 +1,64 @@
+/** Postgres's errors apart from those of Node and the system, which have codes as well. */
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
+import { getSystemErrorMap } from "node:util";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { asStoreError, isRefusal, isUnanswered, sqlState } from "../../src/stores/postgres/failures.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
+import { sql } from "./place.ts";
+
+const five = [...getSystemErrorMap().values()].map(([code]) => code).filter((code) => code.length === 5);
+const coded = (code: string, message: string) => Object.assign(new Error(message), { code });
+
+/** What Node throws to who writes to a socket that the other side has ended, and this one after it. */
+async function endedByOther(): Promise<Error> {
+  const server = createServer((socket) => void socket.end());
+  onTestFinished(() => void server.close());
+  const socket = connect(await listenOnLoopback(server), "127.0.0.1");
+  // By then it has ended its own side too, and is not gone yet.
+  const write = () => process.nextTick(() => process.nextTick(() => void socket.write("select 1")));
+  socket.once("end", write).resume();
+  const [error] = await once(socket, "error");
+  return error as Error;
+}
+
+/** What the server answers where a trigger or a function of the user's names its own error. */
+const raised = (state: string): Promise<unknown> =>
+  sql(`do $$ begin raise exception sqlstate '${state}'; end $$`).then(
+    () => null,
+    (error: unknown) => error,
+  );
+
+describe("sqlState()", () => {
+  it("is no name of the system's that has five characters, as EPIPE", () => {
+    expect(five).toEqual(expect.arrayContaining(["EPIPE", "EPERM", "E2BIG"]));
+    for (const code of five) expect(sqlState(coded(code, "write"))).toBe("");
+  });
+
+  it.each(["P0001", "E0001", "EPIPE"])("is what the server answers: %s", async (state) => {
+    const error = await raised(state);
+    expect(sqlState(error)).toBe(state);
+    expect([isUnanswered(error), isRefusal(error)]).toEqual([false, true]);
+    expect(asStoreError(error, "here")).toMatchObject({ code: "store_unavailable", fields: { sqlState: state } });
+  });
+});
+
+describe("a socket that the other side ended", () => {
+  it("is no answer of the server's, though Node tells of no system call", async () => {
+    const error = await endedByOther();
+    expect(error).toMatchObject({ code: "EPIPE" });
+    expect(error).not.toHaveProperty("syscall");
+    expect([isUnanswered(error), isRefusal(error)]).toEqual([true, false]);
+    expect(asStoreError(error, "here")).toMatchObject({
+      ...{ code: "store_unavailable", fields: { sqlState: null } },
+      message: "The inbox here cannot be used now: EPIPE.",
+    });
+  });
+});
+
+describe("asStoreError()", () => {
+  it.each(["ERR_INVALID_ARG_TYPE", "EFFECT-1", "Enoent"])("leaves an error alone whose code is %s", (code) => {
+    const error = coded(code, "of the code's own");
+    expect(asStoreError(error, "here")).toBe(error);
+  });
+});
