@@ -88,6 +88,8 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
         inbox.read(async (session) => {
           const now = await inbox.now(session);
           const soonest = await nextDue(session, now);
+          // Whoever is told so asks for it: it must be found.
+          if (soonest === 0) inbox.lookFrom.expired.goesOnFrom(0);
           return soonest !== null && inbox.wentBack(now) ? 0 : soonest;
         }),
       ),

@@ -82,15 +82,19 @@ export const recoveryCases: readonly ContractCase[] = [
       await expire(bench);
       await bench.accept(bench.event(2));
       const other = await expire(bench, "other");
+      await expire(bench, "third");
       const result = await bench.step({ claim: { ...RECOVER, maxAttempts: 1 } });
       bench.expect(result.leases).toEqual([]);
-      bench.expect(result.retired.map((event) => event.lane.messageId)).toEqual(["m", "other"]);
-      bench.expect(result.retired).toMatchObject([
-        { state: "dead", errorCode: "attempts_exhausted", attempts: 1, finishedAt: bench.clock.now() },
-        { id: other.event, attempts: 1 },
-      ]);
+      bench.expect(result.retired.map((event) => event.lane.messageId)).toEqual(["m", "other", "third"]);
+      bench
+        .expect(result.retired)
+        .toMatchObject([
+          { state: "dead", errorCode: "attempts_exhausted", attempts: 1, finishedAt: bench.clock.now() },
+          { id: other.event, attempts: 1 },
+          { attempts: 1 },
+        ]);
       bench.expect(sequences(await bench.claim())).toEqual([2]);
-      bench.expect((await bench.store.stats()).counters.deadLettered).toBe(2);
+      bench.expect((await bench.store.stats()).counters.deadLettered).toBe(3);
     },
   },
   {

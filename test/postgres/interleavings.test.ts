@@ -24,6 +24,20 @@ describe("postgresStore() with two processes at one lane", () => {
     expect(await drained({ meet, one, other, ...rest })).toEqual([2]);
   });
 
+  it("numbers a lane's events as they are accepted, also where its first comes between the numbers and the claim", async () => {
+    const all = await scene();
+    const { meet, one, other } = all;
+    await meet(
+      "claim_due",
+      () => one.step({ accepts: [one.event(2)], claim: { limit: 1 } }),
+      () => other.accept(other.event(1)),
+      "skips",
+    );
+    const { events } = await one.lane();
+    expect(events.map(({ sequence }) => sequence)).toEqual([1, 2]);
+    expect(events[0]?.id).toBeLessThan(events[1]?.id ?? 0);
+  });
+
   it("sees it with effects too", async () => {
     const all = await scene();
     const { meet, one, other, pool, schema } = all;

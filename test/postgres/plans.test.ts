@@ -1,10 +1,11 @@
 /** What the store's statements read of a large inbox: a few pages, found by an index. */
-import { Pool } from "pg";
+import type { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import type { InboxStore } from "../../src/inbox/store.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
 import { sql } from "./place.ts";
+import { pagesOf, type Run, scannedIn, toldPool } from "./told-plans.ts";
 
 const SCHEMA = `place_${process.pid}_plans`;
 const ROWS = 100_000;
@@ -13,57 +14,6 @@ const MOST_PAGES = 220;
 const BATCH = 20;
 /** Longer than the test takes, and no longer than a wait of the inbox. */
 const WAIT_MS = 3_600_000;
-
-interface Plan {
-  readonly "Node Type": string;
-  readonly "Relation Name"?: string;
-  readonly Plans?: readonly Plan[];
-  readonly "Shared Hit Blocks"?: number;
-  readonly "Shared Read Blocks"?: number;
-}
-
-interface Run {
-  readonly "Query Text": string;
-  readonly Plan: Plan;
-}
-
-/** The server tells how it ran each statement: a plan that is asked for beside it could be another one. */
-const TELL = `load 'auto_explain'; set auto_explain.log_min_duration = 0; set auto_explain.log_analyze = on; set auto_explain.log_timing = off;
-  set auto_explain.log_buffers = on; set auto_explain.log_format = json; set auto_explain.log_level = notice`;
-
-/** A pool of whose statements `runs` gets to know. */
-function toldPool(connectionString: string, runs: Run[]): Pool {
-  const pool = new Pool({ connectionString, max: 3 });
-  pool.on("connect", (client) => {
-    client.on("notice", ({ message = "" }) => {
-      const [, plan] = /^duration: .* plan:\n(.*)$/s.exec(message) ?? [];
-      if (plan !== undefined) runs.push(JSON.parse(plan));
-    });
-    void client.query(TELL);
-  });
-  return pool;
-}
-
-const scannedIn = (plan: Plan) =>
-  nodesOf(plan)
-    .filter((node) => node["Node Type"] === "Seq Scan" && /^(?:lane|event|body)$/.test(node["Relation Name"] ?? ""))
-    .map((node) => node["Relation Name"] ?? "");
-
-/**
- * Of the scan that read most: a row that is written or locked has its pages beside what was read to find it. A `CTE Scan` has those of
- * the statement that it stands for.
- */
-const pagesOf = (plan: Plan) =>
-  Math.max(
-    0,
-    ...nodesOf(plan)
-      .filter(({ "Node Type": type }) => type.includes("Scan") && type !== "CTE Scan")
-      .map((node) => (node["Shared Hit Blocks"] ?? 0) + (node["Shared Read Blocks"] ?? 0)),
-  );
-
-function nodesOf(plan: Plan): Plan[] {
-  return [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
-}
 
 /** Handled events of 100,000 messages, 20,000 messages that wait for a sequence that never came, and as many that are being handled. */
 const FILL = `

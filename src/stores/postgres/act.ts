@@ -6,7 +6,7 @@ import type { Act, ActResult } from "../../inbox/store.ts";
 import { HELD } from "../codes.ts";
 import { acceptAll, lanesOf } from "./accept.ts";
 import { erase } from "./erase.ts";
-import { newNumbers } from "./numbers.ts";
+import { NONE_EXPIRED, newNumbers } from "./numbers.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
 import { plainText } from "./text.ts";
@@ -118,7 +118,13 @@ async function replayQuarantined(
   if (!row.has_body) return { ok: false, reason: "body_pruned" };
   await work.names.find(work.session, [request.event]);
   await work.lock([], lanesOf(work.names, [request.event]));
-  const numbers = await newNumbers(work.session, { lanes: 1, events: 1, now: work.moment.now, held: 0 });
+  const numbers = await newNumbers(work.session, {
+    lanes: 1,
+    events: 1,
+    now: work.moment.now,
+    held: 0,
+    expiredFrom: NONE_EXPIRED,
+  });
   work.enter(numbers);
   const [accepted] = await acceptAll(work, {
     events: [request.event],

@@ -20,8 +20,9 @@ export function unnested(columns: Columns, offset: number): string {
   return `unnest(${columns.map(([, type], index) => `$${offset + index + 1}::${type}[]`).join(", ")})`;
 }
 
-export function named(columns: Columns): string {
-  return columns.map(([name]) => name).join(", ");
+/** `id, name`, or `t.id, t.name` of a table. */
+export function named(columns: Columns, table?: string): string {
+  return columns.map(([name]) => (table === undefined ? name : `${table}.${name}`)).join(", ");
 }
 
 /**

@@ -8,11 +8,11 @@ import {
   withoutLease,
 } from "../../inbox/transfer.ts";
 import { readBodies } from "./bodies.ts";
-import { type LaneRow, readLanes } from "./lanes.ts";
+import { type LaneRow, laneColumns, readLanes } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import type { Session } from "./session.ts";
 
-const LANES = "select * from {}.lane where id > $1::bigint order by id limit $2::int";
+const LANES = `select ${laneColumns("l")} from {}.lane l where id > $1::bigint order by id limit $2::int`;
 const ATTEMPTS = `select e.lane, a.event as "eventId", a.attempt, a.at, a.duration as "durationMs", a.error_code as "errorCode", a.error
   from {}.attempt a join {}.event e on e.id = a.event where a.event = any($1::bigint[]) order by a.id`;
 const CONFLICTS = `select event, digest, signed as "signedAt", at, raw from {}.conflict where event = any($1::bigint[])`;

@@ -4,12 +4,12 @@ import type { LaneSummary } from "../../inbox/record.ts";
 import type { LaneQuery, Page } from "../../inbox/store.ts";
 import { STATUS, stateWord, TAG } from "../codes.ts";
 import { Conditions } from "./conditions.ts";
-import { type LaneRow, laneFacts } from "./lanes.ts";
+import { type LaneRow, laneColumns, laneFacts } from "./lanes.ts";
 import { idsOf } from "./names.ts";
 import type { Session } from "./session.ts";
 import { bytesText, textBytes } from "./text.ts";
 
-const SUMMARY = `select l.*, c.name as client_name, n.id as newest_id, k.name as newest_kind, n.seq as newest_seq,
+const SUMMARY = `select ${laneColumns("l")}, c.name as client_name, n.id as newest_id, k.name as newest_kind, n.seq as newest_seq,
   n.accepted as newest_accepted, n.state as newest_state
   from {}.lane l join {}.client c on c.id = l.client
   cross join lateral (select id, kind, seq, accepted, state from {}.event where lane = l.id order by id desc limit 1) n

@@ -3,7 +3,7 @@ import { assigned, type Columns, named, transposed, unnested, type Values } from
 import { sqlState } from "./failures.ts";
 import { TALLY } from "./tally.ts";
 
-const NEW_EVENT: Columns = [
+export const NEW_EVENT: Columns = [
   ["id", "bigint"],
   ["lane", "bigint"],
   ["seq", "bigint"],
@@ -32,6 +32,8 @@ const NEW_EVENT: Columns = [
 const FIXED = 9;
 /** Among what changes. Others count repeats without holding the lane, so it is added to and not set. */
 export const DUPLICATES = 8;
+/** The first of two there that a lane keeps while its event is leased. */
+export const ATTEMPTS = 4;
 const EVENT: Columns = [["id", "bigint"], ...NEW_EVENT.slice(FIXED)];
 const LANE: Columns = [
   ["id", "bigint"],
@@ -42,6 +44,9 @@ const LANE: Columns = [
   ["epoch", "int"],
   ["holder", "int"],
   ["leased", "bigint"],
+  ["leased_epoch", "int"],
+  ["leased_attempts", "int"],
+  ["leased_started", "bigint"],
   ["peer", "bytea"],
   ["reference", "bytea"],
 ];
@@ -59,7 +64,7 @@ const BODY: Columns = [
   ["event", "bigint"],
   ["raw", "bytea"],
 ];
-const GAP: Columns = [
+export const GAP: Columns = [
   ["lane", "bigint"],
   ["lo", "bigint"],
   ["hi", "bigint"],

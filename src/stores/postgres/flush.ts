@@ -2,7 +2,7 @@
 import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
 import { keepOf, OUTCOME, STATE, STATUS } from "../codes.ts";
 import type { Values } from "./columns.ts";
-import { DUPLICATES, flushStatement, isLaneNotMade } from "./flush-statement.ts";
+import { ATTEMPTS, DUPLICATES, flushStatement, isLaneNotMade } from "./flush-statement.ts";
 import { keyOf, nullableBytes } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import { LaneAppeared, writeLanes } from "./new-lanes.ts";
@@ -27,6 +27,8 @@ export class Snapshot {
   /** Null for a lane that is not stored yet. */
   readonly #lanes = new Map<LaneState, Values | null>();
   readonly #events = new Map<LaneEvent, Values>();
+  /** Those that were leased when they were read. */
+  readonly #leased = new Set<LaneEvent>();
   readonly #gaps = new Map<object, number | null>();
   /** New lanes that are stored already. */
   readonly #written = new Set<LaneState>();
@@ -38,8 +40,9 @@ export class Snapshot {
   /** To be called before the first decision about `lanes`. */
   take(lanes: Iterable<LaneState>): void {
     for (const lane of lanes) {
-      this.#lanes.set(lane, laneValues(lane));
       for (const event of lane.events) this.#events.set(event, changing(event));
+      this.#lanes.set(lane, this.#laneValues(lane));
+      if (lane.leased !== null) this.#leased.add(lane.leased);
       for (const gap of lane.gaps) this.#gaps.set(gap, gap.filledAt);
     }
   }
@@ -101,7 +104,7 @@ export class Snapshot {
     const gaps: Values[] = [];
     const attempts: Values[] = [];
     for (const [lane, before] of this.#lanes) {
-      const now = laneValues(lane);
+      const now = this.#laneValues(lane);
       if (before === null && !this.#written.has(lane)) newLanes.push(this.#newLane(lane));
       else if (before !== null && !same(before, now)) lanes.push([lane.id, ...now]);
       sheet.gauge("blocked", Number(now[0] === STATUS.blocked) - Number(before?.[0] === STATUS.blocked));
@@ -121,7 +124,24 @@ export class Snapshot {
 
   #newLane(lane: LaneState): Values {
     const { client, tag, message } = keyOf(this.#names, lane.key);
-    return [lane.id, client, tag, message, ...laneValues(lane)];
+    return [lane.id, client, tag, message, ...this.#laneValues(lane)];
+  }
+
+  /** Waits come from the application too, with fractions of a millisecond, which an integer column refuses. */
+  #laneValues(lane: LaneState): Values {
+    const { status, cursor, gapSince, epoch, holder, peer, externalReference } = lane;
+    const readyAt = lane.readyAt === null ? null : Math.round(lane.readyAt);
+    const held = holder === null ? null : Number(holder);
+    const named = [nullableBytes(peer), nullableBytes(externalReference)];
+    return [STATUS[status], readyAt, cursor, gapSince, epoch, held, ...this.#leaseValues(lane), ...named];
+  }
+
+  /** Attempts too, unless the event is written with them because it is new. */
+  #leaseValues({ leased, epoch }: LaneState): Values {
+    if (leased === null) return NO_LEASE;
+    return this.#events.has(leased)
+      ? [leased.id, epoch, leased.attempts, leased.startedAt]
+      : [leased.id, null, null, null];
   }
 
   #addEvent(event: LaneEvent, into: { newEvents: Values[]; events: Values[]; sheet: TallySheet }): void {
@@ -131,8 +151,14 @@ export class Snapshot {
     into.sheet.gauge("pending", Number(now[0] === STATE.pending) - Number(was === STATE.pending));
     into.sheet.gauge("dead", Number(now[0] === STATE.dead) - Number(was === STATE.dead));
     if (before === undefined) into.newEvents.push([...fixed(this.#names, event), ...now]);
-    else if (!same(before, now))
+    else if (this.#isToWrite(event, before, now))
       into.events.push([event.id, ...now.with(DUPLICATES, Number(now[DUPLICATES]) - Number(before[DUPLICATES]))]);
+  }
+
+  /** A claim alone is told by the lane, until the lease ends. */
+  #isToWrite(event: LaneEvent, before: Values, now: Values): boolean {
+    if (event.lane.leased === event) return !same(before.toSpliced(ATTEMPTS, 2), now.toSpliced(ATTEMPTS, 2));
+    return this.#leased.has(event) || !same(before, now);
   }
 }
 
@@ -161,14 +187,7 @@ function changing(event: LaneEvent): Values {
   ];
 }
 
-/** Waits come from the application too, with fractions of a millisecond, which an integer column refuses. */
-function laneValues(lane: LaneState): Values {
-  const { status, cursor, gapSince, epoch, holder, leased, peer, externalReference } = lane;
-  const readyAt = lane.readyAt === null ? null : Math.round(lane.readyAt);
-  const held = holder === null ? null : Number(holder);
-  const named = [nullableBytes(peer), nullableBytes(externalReference)];
-  return [STATUS[status], readyAt, cursor, gapSince, epoch, held, leased?.id ?? null, ...named];
-}
+const NO_LEASE: Values = [null, null, null, null];
 
 function same(a: Values, b: Values): boolean {
   return a.every((value, index) => {

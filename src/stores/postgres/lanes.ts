@@ -3,11 +3,22 @@ import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
 import type { LaneKey } from "../../inbox/record.ts";
 import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../codes.ts";
 import { arrayOf } from "./arrays.ts";
+import { named } from "./columns.ts";
+import { GAP, NEW_EVENT, NEW_LANE } from "./flush-statement.ts";
 import type { Names } from "./names.ts";
 import { both, type Session } from "./session.ts";
 import { bytesText, textBytes } from "./text.ts";
 
-export interface LaneRow {
+/** What a lane says of the event that is leased. */
+export interface LeaseRow {
+  readonly epoch: number;
+  readonly leased: number | null;
+  readonly leased_epoch: number | null;
+  readonly leased_attempts: number | null;
+  readonly leased_started: number | null;
+}
+
+export interface LaneRow extends LeaseRow {
   readonly id: number;
   readonly client: number;
   readonly tag: number;
@@ -16,9 +27,7 @@ export interface LaneRow {
   readonly ready_at: number | null;
   readonly cursor: number | null;
   readonly gap_since: number | null;
-  readonly epoch: number;
   readonly holder: number | null;
-  readonly leased: number | null;
   readonly peer: Buffer | null;
   readonly reference: Buffer | null;
 }
@@ -57,10 +66,17 @@ interface GapRow {
 }
 
 /**
+ * What is read of a lane, an event and a gap, by name: where a later version adds a column, the server refuses each prepared statement
+ * that reads all of them.
+ */
+export const laneColumns = (table: string): string => named(NEW_LANE, table);
+export const eventColumns = (table: string): string => named(NEW_EVENT, table);
+
+/**
  * Sorted, so that two transactions never wait for each other; a statement of its own, so that what follows sees what others
  * did. Each key is looked up by itself: a join could be planned as a scan of all lanes while their number is not known.
  */
-const LOCK = `select l.* from {}.lane l where l.id = any(array(
+const LOCK = `select ${laneColumns("l")} from {}.lane l where l.id = any(array(
     select unnest($1::bigint[]) union
     select k.id from unnest($2::int[], $3::smallint[], $4::bytea[]) as w (client, tag, message)
     cross join lateral (
@@ -73,9 +89,9 @@ export const LANES_OF_MESSAGE = (message: string): string => `select k.id from {
   cross join lateral (
     select id from {}.lane where client = c.id and tag = t.tag and message = ${message}::bytea limit 1) k`;
 
-const EVENTS = "select * from {}.event where lane = any($1::bigint[])";
+const EVENTS = `select ${eventColumns("e")} from {}.event e where lane = any($1::bigint[])`;
 
-const GAPS = "select * from {}.gap where lane = any($1::bigint[])";
+const GAPS = `select ${named(GAP, "g")} from {}.gap g where lane = any($1::bigint[])`;
 
 export type Key = Pick<LaneRow, "client" | "tag" | "message">;
 
@@ -132,9 +148,10 @@ export async function readLanes(session: Session, names: Names, rows: readonly L
   for (const { lane, lo, hi, skipped, filled } of gapRows.toSorted((a, b) => a.hi - b.hi)) {
     lanes.get(lane)?.gaps.push({ from: lo, to: hi, skippedAt: skipped, filledAt: filled });
   }
-  for (const { id, leased } of rows) {
-    const lane = lanes.get(id);
-    if (lane !== undefined) lane.leased = lane.events.find((event) => event.id === leased) ?? null;
+  for (const row of rows) {
+    const lane = lanes.get(row.id);
+    if (lane === undefined) continue;
+    for (const event of lane.events) if (takeLease(event, row)) lane.leased = event;
   }
   return [...lanes.values()];
 }
@@ -203,6 +220,16 @@ export function toEvent(lane: LaneState, row: EventRow, eventType: string): Lane
     gapWaitMs: row.gap_wait,
     hasBody: row.has_body,
   };
+}
+
+/** An event that is leased takes its attempts from its lane, which has them until the lease ends. @returns whether it is */
+export function takeLease(event: LaneEvent, lane: LeaseRow): boolean {
+  if (event.id !== lane.leased) return false;
+  if (lane.leased_epoch === lane.epoch) {
+    event.attempts = lane.leased_attempts ?? event.attempts;
+    event.startedAt = lane.leased_started;
+  }
+  return true;
 }
 
 export function nullableBytes(text: string | null): Buffer | null {

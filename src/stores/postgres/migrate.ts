@@ -10,6 +10,7 @@ import { sqlState } from "./failures.ts";
 import { inbox } from "./migrations/0001-inbox.ts";
 import { secrets } from "./migrations/0002-secrets.ts";
 import { parkedLanes } from "./migrations/0003-parked-lanes.ts";
+import { attemptsOfLeases } from "./migrations/0004-attempts-of-leases.ts";
 import { ANSWER_MS, limit } from "./session.ts";
 
 /** Entry n makes schema n + 1. */
@@ -17,6 +18,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { sql: inbox, minReader: 1 },
   { sql: secrets, minReader: 1 },
   { sql: parkedLanes, minReader: 1 },
+  { sql: attemptsOfLeases, minReader: 1 },
 ];
 
 /** Where the tables lie, and a connection to them. */

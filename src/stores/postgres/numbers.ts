@@ -1,16 +1,18 @@
 /** What a transaction asks for once it holds its lanes, in one statement: numbers for what is new, and which leases have expired. */
-import { LONGEST_WAIT_MS } from "../../inbox/gap.ts";
-import { CLOCK, type Session } from "./session.ts";
+import { AT, inRanges } from "./due.ts";
+import type { Session } from "./session.ts";
 
-/** Leases that have ended. What lies further ahead than any wait counts as well; each range by itself, so that the index bounds both. */
-const EXPIRED = (range: string) => `(select id from {}.lane where status = 2 and ready_at ${range} limit $4::int)`;
+/** Leases that have ended. */
+const EXPIRED = inRanges("$5", (range) => `(select id from {}.lane where status = 2 and ${range} limit $4::int)`);
 
 /** Texts: as rows, each number would be parsed with all that belongs to a row. */
-const NUMBERS = `with c as (select coalesce($3::bigint, ${CLOCK}) as now)
+const NUMBERS = `${AT("$3")}
   select array(select nextval('{}.lane_id') from generate_series(1, $1::int))::text as lanes,
     array(select nextval('{}.event_id') from generate_series(1, $2::int))::text as events,
-    array(${EXPIRED("<= (select now from c)")}
-      union all ${EXPIRED(`> (select now + ${LONGEST_WAIT_MS} from c)`)})::text as expired`;
+    array(${EXPIRED})::text as expired`;
+
+/** For who does not ask for leases that have ended. */
+export const NONE_EXPIRED = Number.MAX_SAFE_INTEGER;
 
 export interface Wanted {
   readonly lanes: number;
@@ -19,6 +21,8 @@ export interface Wanted {
   readonly now: number | null;
   /** Lanes that the transaction may come to hold: one lease more is asked for. */
   readonly held: number;
+  /** The least end of a lease to look at, epoch milliseconds. */
+  readonly expiredFrom: number;
 }
 
 export interface Numbers {
@@ -30,8 +34,9 @@ export interface Numbers {
   readonly expired: readonly number[];
 }
 
-export async function newNumbers(session: Session, { lanes, events, now, held }: Wanted): Promise<Numbers> {
-  const values = [lanes, events, now, held + 1];
+export async function newNumbers(session: Session, wanted: Wanted): Promise<Numbers> {
+  const { lanes, events, now, held, expiredFrom } = wanted;
+  const values = [lanes, events, now, held + 1, expiredFrom];
   const [row] = await session.rows<Record<keyof Numbers, string>>("numbers", NUMBERS, values);
   if (row === undefined) throw new RangeError("The sequences gave no numbers.");
   return { lanes: listed(row.lanes), events: listed(row.events), expired: listed(row.expired) };

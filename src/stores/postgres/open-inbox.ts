@@ -7,6 +7,7 @@ import type { PgPool } from "./driver.ts";
 import { checkServer } from "./durability.ts";
 import { asStoreError } from "./failures.ts";
 import { enterInstance, removeInstances } from "./instances.ts";
+import { LookFrom } from "./look-from.ts";
 import { migrate } from "./migrate.ts";
 import { NameBook, NamesMissing, type Naming } from "./names.ts";
 import { LaneAppeared, makeLanes } from "./new-lanes.ts";
@@ -24,6 +25,8 @@ export class OpenInbox {
   readonly instance: number;
   readonly names = new NameBook();
   readonly wake: Wake;
+  /** For the looks of turns. */
+  readonly lookFrom: { readonly due: LookFrom; readonly expired: LookFrom };
   readonly #ofTurns: Access;
   readonly #isOurs: boolean;
   readonly #clockSteps = new ClockSteps();
@@ -49,7 +52,9 @@ export class OpenInbox {
     this.instance = parts.instance;
     this.#ofTurns = { ...parts.access, pool: parts.turns };
     this.#isOurs = parts.isOurs;
-    this.wake = new Wake(parts.access, { clock: parts.context.clock, listen: parts.listen, instance: parts.instance });
+    const { clock } = parts.context;
+    this.lookFrom = { due: new LookFrom(clock), expired: new LookFrom(clock) };
+    this.wake = new Wake(parts.access, { clock, listen: parts.listen, instance: parts.instance });
   }
 
   /** Epoch milliseconds, by `readClock`. */

@@ -3,17 +3,27 @@ import { bySequence, newLane, toEventRecord } from "../../inbox/lanes/state.ts";
 import type { AttemptRecord, EventRecord, LaneKey, LaneRecord, QuarantineRecord } from "../../inbox/record.ts";
 import { heldWord, TAG, tagWord } from "../codes.ts";
 import { readBodies } from "./bodies.ts";
-import { type EventRow, type LaneRow, readLanes, toEvent } from "./lanes.ts";
+import {
+  type EventRow,
+  eventColumns,
+  type LaneRow,
+  type LeaseRow,
+  laneColumns,
+  readLanes,
+  takeLease,
+  toEvent,
+} from "./lanes.ts";
 import type { Names } from "./names.ts";
 import type { Session } from "./session.ts";
 import { bytesText, textBytes } from "./text.ts";
 
 /** Columns and joined tables of an event as `recordOf` reads it. */
-export const EVENT = `select e.*, l.tag, l.message, b.raw, k.name as kind_name, c.name as client_name
+export const EVENT = `select ${eventColumns("e")}, l.tag, l.message, l.epoch, l.leased, l.leased_epoch, l.leased_attempts, l.leased_started,
+  b.raw, k.name as kind_name, c.name as client_name
   from {}.event e join {}.lane l on l.id = e.lane join {}.kind k on k.id = e.kind join {}.client c on c.id = l.client
   left join {}.body b on b.event = e.id`;
 
-export interface FullEventRow extends EventRow {
+export interface FullEventRow extends EventRow, LeaseRow {
   readonly tag: number;
   readonly message: Buffer;
   readonly raw: Buffer | null;
@@ -24,11 +34,13 @@ export interface FullEventRow extends EventRow {
 export function recordOf(row: FullEventRow): EventRecord {
   const key = { apiClientId: bytesText(row.client_name), tag: tagWord(row.tag), messageId: bytesText(row.message) };
   const lane = newLane(row.lane, key, { peer: null, externalReference: null });
-  return toEventRecord(toEvent(lane, row, bytesText(row.kind_name)), row.raw);
+  const event = toEvent(lane, row, bytesText(row.kind_name));
+  takeLease(event, row);
+  return toEventRecord(event, row.raw);
 }
 
-const BY_ID = "select * from {}.lane where id = $1::bigint";
-const BY_KEY = `select l.* from {}.lane l join {}.client c on c.id = l.client
+const BY_ID = `select ${laneColumns("l")} from {}.lane l where id = $1::bigint`;
+const BY_KEY = `select ${laneColumns("l")} from {}.lane l join {}.client c on c.id = l.client
   where c.name = $1::bytea and l.tag = $2::smallint and l.message = $3::bytea`;
 const ATTEMPTS = `select a.event as "eventId", a.attempt, a.at, a.duration as "durationMs", a.error_code as "errorCode", a.error
   from {}.attempt a join {}.event e on e.id = a.event where e.lane = $1::bigint order by a.id`;

@@ -1,14 +1,14 @@
 /** One write transaction of the core's: lanes are locked and read, everything is decided, and what changed is written. */
 import { type Claimed, claimLane, toLease } from "../../inbox/lanes/claiming.ts";
 import { endLease, heldEvent } from "../../inbox/lanes/settling.ts";
-import { type LaneState, laneIsDue, toEventRecord } from "../../inbox/lanes/state.ts";
-import type { ClaimRequest, Settle, SettleResult, Turn, TurnResult } from "../../inbox/store.ts";
+import { laneIsDue, toEventRecord } from "../../inbox/lanes/state.ts";
+import type { Settle, SettleResult, Turn, TurnResult } from "../../inbox/store.ts";
 import { type Accepted, acceptAll, lanesOf } from "./accept.ts";
 import { readBodies } from "./bodies.ts";
+import { claimDue, type FirstDue, lockFirstDue } from "./claim-due.ts";
 import type { PgClient } from "./driver.ts";
-import { claimable } from "./due.ts";
 import type { LaneRow } from "./lanes.ts";
-import { type Numbers, newNumbers } from "./numbers.ts";
+import { NONE_EXPIRED, type Numbers, newNumbers } from "./numbers.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { quarantineAll } from "./quarantine.ts";
 import { countRepeats } from "./repeats.ts";
@@ -27,17 +27,19 @@ export async function runTurn(
   const names = inbox.names.on(session);
   await names.find(session, turn.accepts);
   const wanted = lanesOf(names, turn.accepts);
+  const { claim } = turn;
   const begun = begin(inbox, session, { turn, answered, wanted });
   // It may fail while the beginning is still waited for.
   begun.catch(() => {});
   const work = new Workspace(inbox, session, { now: await inbox.timeOfBeginning(session), slot, names });
-  const { locked, numbers } = await begun;
-  await work.take(wanted, locked);
+  const { locked, numbers, due } = await begun;
+  // A lease that runs ends later than now; one that is ended for its holder may be found a second later, and then its like at once.
+  if (claim.limit > 0) inbox.lookFrom.expired.goesOnFrom(numbers.expired.length === 0 ? work.moment.now : 0);
+  await work.take(wanted, locked, due.rows);
   const settled = turn.settles.map((request, index) => answered.get(index) ?? settle(work, request));
 
-  const { claim } = turn;
   const claimed: Claimed = { leased: [], retired: [] };
-  if (claim.lane === undefined) await claimDue(work, claim, claimed);
+  if (claim.lane === undefined) await claimDue(work, claim, { claimed, areAllLocked: due.areAll });
   work.enter(numbers);
   const isRecoveryDue = () => numbers.expired.some((id) => !work.byId.has(id)) || hasExpiredLease(work);
   const mayLease = claim.mode === "ordinary" && claim.lane === undefined && !isRecoveryDue();
@@ -50,7 +52,7 @@ export async function runTurn(
     },
   );
   const quarantined = await quarantineAll(session, work.sheet, { turn, now: work.moment.now });
-  if (claim.lane !== undefined) await claimDue(work, claim, claimed);
+  if (claim.lane !== undefined) await claimDue(work, claim, { claimed, areAllLocked: true });
 
   const places = placesOf(accepted);
   const handed = [...claimed.leased.map(({ event }) => event), ...claimed.retired].map(({ id }) => id);
@@ -82,13 +84,16 @@ interface Beginning {
 
 interface Begun {
   readonly locked: readonly LaneRow[];
+  /** Some may be among the others. */
+  readonly due: FirstDue;
   /** For as many lanes as may have to be made. */
   readonly numbers: Numbers;
 }
 
 /**
- * Locks the lanes, and then takes numbers, so that those of a lane's events grow as they are accepted; where the connection pipelines,
- * all of it is sent at once. Without the lanes of what is answered: another transaction may hold them still.
+ * Locks the lanes, and then takes numbers, so that those of a lane's events grow as they are accepted, and then locks lanes that are due,
+ * for which it never waits; where the connection pipelines, all of it is sent at once. Without the lanes of what is answered: another
+ * transaction may hold them still.
  */
 async function begin(inbox: OpenInbox, session: Session, { turn, answered, wanted }: Beginning): Promise<Begun> {
   const { settles, claim, accepts } = turn;
@@ -96,12 +101,18 @@ async function begin(inbox: OpenInbox, session: Session, { turn, answered, wante
   const ids = [...settled, ...(claim.lane === undefined ? [] : [claim.lane])];
   const now = inbox.ownTime();
   const held = ids.length + wanted.length + claim.limit;
-  const [locked, numbers] = await both(
+  const expiredFrom = claim.limit > 0 ? inbox.lookFrom.expired.next() : NONE_EXPIRED;
+  const [locked, [numbers, due]] = await both(
     session,
     () => lockWanted(session, ids, wanted),
-    () => newNumbers(session, { lanes: wanted.length, events: accepts.length, now, held }),
+    () =>
+      both(
+        session,
+        () => newNumbers(session, { lanes: wanted.length, events: accepts.length, now, held, expiredFrom }),
+        () => lockFirstDue(inbox, session, claim),
+      ),
   );
-  return { locked, numbers };
+  return { locked, numbers, due };
 }
 
 function settle(work: Workspace, request: Settle<PgClient>): SettleResult {
@@ -109,38 +120,6 @@ function settle(work: Workspace, request: Settle<PgClient>): SettleResult {
   if (event === null) return { status: "lost" };
   endLease(work.moment, event, request);
   return { status: "settled" };
-}
-
-/** With `recover` one expired lease, else due lanes, oldest first, until there are enough or no more. */
-async function claimDue(work: Workspace, request: ClaimRequest, claimed: Claimed): Promise<void> {
-  const limit = request.mode === "recover" ? Math.min(1, request.limit) : request.limit;
-  while (claimed.leased.length < limit) {
-    const due = await dueLanes(work, request, limit - claimed.leased.length);
-    if (due.length === 0) return;
-    for (const lane of due) {
-      if (claimed.leased.length >= limit) return;
-      claimLane(work.moment, lane, request, claimed);
-    }
-  }
-}
-
-/** Those that this transaction holds already, and those that it locks now. */
-async function dueLanes(work: Workspace, request: ClaimRequest, limit: number): Promise<readonly LaneState[]> {
-  const { now } = work.moment;
-  if (request.lane === undefined) {
-    const rows = await claimable(work.session, {
-      now,
-      limit,
-      recover: request.mode === "recover",
-      seen: [...work.byId.keys()],
-    });
-    await work.add(rows);
-  }
-  const candidates = request.lane === undefined ? [...work.byId.values()] : [work.byId.get(request.lane)];
-  return candidates
-    .filter((lane) => lane !== undefined)
-    .filter((lane) => (lane.status === "leased") === (request.mode === "recover") && laneIsDue(lane, now))
-    .sort((a, b) => (a.readyAt ?? 0) - (b.readyAt ?? 0) || a.id - b.id);
 }
 
 /** Where in the turn each new event came. */

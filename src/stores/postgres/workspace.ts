@@ -51,11 +51,18 @@ export class Workspace {
     await this.take(wanted, await lockWanted(this.session, ids, wanted));
   }
 
-  /** Reads what `lockWanted` has locked, and notes which lanes were not there. */
-  async take(wanted: readonly WantedLane[], locked: readonly LaneRow[]): Promise<void> {
+  /**
+   * Reads what `lockWanted` has locked, and notes which lanes were not there; and other lanes that are locked. A wanted one that is only
+   * among these was made meanwhile, and makes the transaction run again: numbers that were taken before are too low for its events.
+   */
+  async take(
+    wanted: readonly WantedLane[],
+    locked: readonly LaneRow[],
+    others: readonly LaneRow[] = [],
+  ): Promise<void> {
     for (const lane of wanted) this.#missing.set(keyText(lane.key), lane);
     for (const row of locked) this.#missing.delete(keyText(row));
-    await this.add(locked);
+    await this.add([...locked, ...others]);
   }
 
   /** Makes the lanes that are missing, with the numbers that it is given. They are written by `flush()`. */

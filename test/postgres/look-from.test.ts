@@ -1,0 +1,167 @@
+/** A look for lanes that are due, or for leases that have ended, does not pass all that have gone on since the server cleaned up. */
+import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { LookFrom } from "../../src/stores/postgres/look-from.ts";
+import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { contextOf, turn } from "../stores/sqlite-turns.ts";
+import { newPool, newSchema, sql } from "./place.ts";
+import { pagesOf, type Run, toldPool } from "./told-plans.ts";
+
+describe("LookFrom", () => {
+  it("begins where it is told to, and at the low end once a second", async () => {
+    const clock = createFakeClock();
+    const look = new LookFrom(clock);
+    expect(look.next()).toBe(0);
+    look.goesOnFrom(7);
+    expect(look.next()).toBe(7);
+    await clock.advance(999);
+    expect(look.next()).toBe(7);
+    await clock.advance(1);
+    expect([look.next(), look.next()]).toEqual([0, 7]);
+  });
+
+  it("begins at the low end when it is told to, which counts as the look of that second", async () => {
+    const clock = createFakeClock();
+    const look = new LookFrom(clock);
+    look.goesOnFrom(7);
+    expect(look.next()).toBe(0);
+    await clock.advance(600);
+    look.goesOnFrom(0);
+    expect(look.next()).toBe(0);
+    look.goesOnFrom(7);
+    await clock.advance(600);
+    expect(look.next()).toBe(7);
+  });
+
+  it("begins at the low end after the clock went back", () => {
+    let now = 10_000;
+    const look = new LookFrom({ ...createFakeClock(), now: () => now });
+    look.next();
+    look.goesOnFrom(9_000);
+    now = 5_000;
+    expect(look.next()).toBe(0);
+  });
+});
+
+const FILL = `
+  alter table @.lane set (autovacuum_enabled = false);
+  insert into @.client (name) values ('client');
+  insert into @.kind (name) values ('message.sent');
+  insert into @.lane (id, client, tag, message, status, ready_at)
+    select nextval('@.lane_id'), 1, 0, convert_to('m' || n, 'UTF8'), 3, n from generate_series(1, @lanes) as n;
+  insert into @.event (id, lane, seq, kind, state, attempts, late, forced, duplicates, conflict, gap_wait, occurred, signed, accepted, digest, has_body)
+    select nextval('@.event_id'), id, 1, 1, 0, 0, false, false, 0, false, 90000, 1, 1, 1, '\\x00', false from @.lane order by id;
+  insert into @.tally (instance) values (1)`;
+
+/** An inbox of `lanes` messages that have been ready since 1, 2, 3, … on a clock that stands still. */
+async function openFilled(pool: PgPool, lanes: number) {
+  const schema = newSchema();
+  const clock = createFakeClock();
+  const store = postgresStore(pool, { schema, listen: false });
+  await store.open(contextOf({ clock }));
+  onTestFinished(() => store.close());
+  await sql(FILL.replaceAll("@lanes", `${lanes}`).replaceAll("@", schema));
+  const claim = async (limit: number) => (await store.step(turn<PgClient>({ claim: { limit, leaseMs: 10 } }))).leases;
+  return { schema, clock, store, claim };
+}
+
+describe("a look for what is due", () => {
+  const messages = (leases: readonly { readonly key: { readonly messageId: string } }[]) =>
+    leases.map(({ key }) => key.messageId);
+
+  /** The first lane is locked by another as the next two are claimed. */
+  async function passedOver() {
+    const inbox = await openFilled(newPool(), 6);
+    const other = await newPool({ max: 1 }).connect();
+    await other.query(`begin; select 1 from ${inbox.schema}.lane where ready_at = 1 for update`);
+    expect(messages(await inbox.claim(2))).toEqual(["m2", "m3"]);
+    await other.query("commit");
+    other.release();
+    return inbox;
+  }
+
+  it("finds a lane that was passed over once there are more slots than lanes behind it", async () => {
+    const { claim } = await passedOver();
+    expect(messages(await claim(2))).toEqual(["m4", "m5"]);
+    expect(messages(await claim(2))).toEqual(["m6", "m1"]);
+  });
+
+  it("finds it within a second where there are fewer", async () => {
+    const { claim, clock } = await passedOver();
+    await clock.advance(1_000);
+    // Past the ends of the leases, which are claimed by themselves.
+    expect(messages(await claim(2))).toEqual(["m1", "m4"]);
+  });
+});
+
+describe("a look for leases that have ended", () => {
+  /** Two leases that have been ended for their holder, before the moment from which on the next look looks. */
+  async function endedBefore() {
+    const inbox = await openFilled(newPool(), 4);
+    const { schema, store, clock } = inbox;
+    const { leases } = await store.step(turn<PgClient>({ claim: { limit: 2 } }));
+    expect(leases).toHaveLength(2);
+    await sql(`update ${schema}.lane set ready_at = ready_at - 60000 where status = 2`);
+    const ask = (limit: number) => store.step(turn<PgClient>({ claim: { limit } }));
+    const recover = () => store.step(turn<PgClient>({ claim: { limit: 1, mode: "recover" } }));
+    return { store, clock, ask, recover };
+  }
+
+  it("finds them within a second of turns that have slots, and then one after the other", async () => {
+    const { clock, ask, recover } = await endedBefore();
+    expect(await ask(1)).toMatchObject({ recoveryDue: false });
+    await clock.advance(1_000);
+    await ask(0);
+    expect(await ask(1)).toMatchObject({ recoveryDue: true });
+    expect(await recover()).toMatchObject({ leases: [{ attempt: 2 }], recoveryDue: true });
+    expect(await ask(1)).toMatchObject({ recoveryDue: true });
+    expect(await recover()).toMatchObject({ leases: [{ attempt: 2 }], recoveryDue: false });
+    expect(await ask(1)).toMatchObject({ recoveryDue: false });
+  });
+
+  it("finds them at once for a worker that was told that something is due", async () => {
+    const { store, ask } = await endedBefore();
+    expect(await ask(2)).toMatchObject({ recoveryDue: false });
+    expect(await store.nextDue()).toBe(0);
+    expect(await ask(1)).toMatchObject({ recoveryDue: true });
+  });
+});
+
+describe("with 10,000 messages gone on", () => {
+  const LANES = 10_000;
+  const LIMIT = 250;
+
+  it("turns read no more than the first one, of lanes that are due and of leases that have ended", async () => {
+    const runs: Run[] = [];
+    const pool = toldPool(inject("postgresUrl"), runs);
+    onTestFinished(() => pool.end());
+    const { claim, clock, store } = await openFilled(pool as unknown as PgPool, LANES + 3 * LIMIT);
+    /** Of the statements that look for lanes by `ready_at`. */
+    const pages = () => {
+      const looks = runs.splice(0).filter((run) => /ready_at >= \$/.test(run["Query Text"]));
+      const ofKind = (isOfLeases: boolean) =>
+        looks
+          .filter((run) => /as expired/.test(run["Query Text"]) === isOfLeases)
+          .map(({ Plan: plan }) => pagesOf(plan));
+      expect(looks).toHaveLength(2);
+      return { due: Math.max(...ofKind(false)), leases: Math.max(...ofKind(true)) };
+    };
+    const claimAndComplete = async () => {
+      const settles = (await claim(LIMIT)).map(
+        (lease) => ({ kind: "complete", lease, outcome: "handled", effects: [] }) as const,
+      );
+      const read = pages();
+      await store.step(turn<PgClient>({ settles }));
+      runs.length = 0;
+      return read;
+    };
+    const first = await claimAndComplete();
+    for (let done = 0; done < LANES; done += LIMIT) await claimAndComplete();
+    // All leases have ended by now: one look passes their entries.
+    await clock.advance(100);
+    await claimAndComplete();
+    const last = await claimAndComplete();
+    expect(last.due).toBeLessThan(first.due * 1.2);
+    expect(last.leases).toBeLessThan(10);
+  });
+});
