@@ -1,4 +1,4 @@
-/** What `scale.ts` has its processes do, and what it asks them. */
+/** What `scale-pace.ts` has its processes do, and what it asks them. */
 
 /**
  * `handle`: a receiver whose handlers wait, as those that call others do. `accept`: batches as 64 connections make them, two at

@@ -1,100 +1,122 @@
-/** Whether two and four processes on one inbox do twice and four times what one does. */
+/** Whether two and four processes on one inbox add up: to twice and four times one, or to what as many do that share nothing. */
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { setTimeout as wait } from "node:timers/promises";
 import type { InboxStore } from "../src/inbox/store.ts";
-import { type PostgresServer, startPostgres } from "../test/postgres/server.ts";
+import { startPostgres } from "../test/postgres/server.ts";
 import { median } from "../test/support/statistics.ts";
-import { startChild } from "./child.ts";
 import { inDirectory } from "./http.ts";
-import { processorOf, processorOfAll } from "./processor.ts";
+import { processorOf } from "./processor.ts";
 import { type Group, grouped, type Limit, type Row, ratioOf, row } from "./rows.ts";
-import { BATCH, HANDLERS, type Progress, WAIT_MS, type Work, type WorkerQuestion } from "./scale-work.ts";
+import { type Inbox, type Inboxes, type Pace, pacesOf, WORKING_MS } from "./scale-pace.ts";
+import { BATCH, HANDLERS, WAIT_MS } from "./scale-work.ts";
 import { MESSAGES, openPostgres, openStore, turnOf } from "./store.ts";
 
-const PROCESSES = [1, 2, 4] as const;
-const ROUNDS = 3;
-const WARM_UP_MS = 700;
-const MEASURED_MS = 2_500;
-/** Enough that no process is ever without work: starting and stopping takes a second or two. */
-const FILLED = (ROUNDS * 7 * HANDLERS * (WARM_UP_MS + MEASURED_MS + 2_500)) / WAIT_MS;
+/** Enough that no process is ever without work. */
+const FILLED = ((1 + 2 + 4) * HANDLERS * WORKING_MS) / WAIT_MS;
 const FILL_BATCH = 256;
 
-type Count = (typeof PROCESSES)[number];
+/** How many processes a row has. */
+type Count = 2 | 4;
 
-interface Inbox {
-  readonly location: string;
-  /** Seconds of processor time that its server has used. */
-  serverProcessor(): number;
+type Rounds = readonly Pace[];
+
+interface Scaling {
+  /** One process, and two and four on the same inbox. */
+  readonly together: Readonly<Record<1 | Count, Rounds>>;
+  /** What two and four are held against: what they would do if sharing an inbox cost nothing. */
+  readonly standard: Readonly<Record<Count, Rounds>>;
 }
 
-/** What a number of processes did, a value for each round. */
-interface Pace {
-  readonly perSecond: number[];
-  /** Seconds of processor time for an event, of the workers and of the server. */
-  readonly workers: number[];
-  readonly server: number[];
-  /** Cores that were busy with something else, which a result has to be read with. */
-  readonly others: number[];
+interface Compared {
+  readonly limit: Limit;
+  readonly count: Count;
+  /** What the row calls its standard. */
+  readonly standardName: string;
 }
 
-/** What must not be less: as many times one process, or that as long as there are cores for it. */
-type Measure = "linear" | "linear, or the cores";
-
-type Scaling = Readonly<Record<Count, Pace>>;
+const linear = () => "linear";
 
 /**
  * Handlers that wait leave the cores free, so that nothing but the inbox can keep processes from adding up, and an inbox that
- * wastes their time must not be excused by it.
+ * wastes their time must not be excused by it: linear growth is asked for.
  */
 export const scaleHandleGroups: readonly Group[] = [
-  group(`SQLite, handlers that wait ${WAIT_MS} ms`, "linear", (use) =>
+  group(`SQLite, handlers that wait ${WAIT_MS} ms`, linear, () =>
     inDirectory(async (directory) => {
       const location = join(directory, "inbox.db");
-      const store = await openStore(location);
-      await fill(store);
-      return use({ location, serverProcessor: () => 0 }, "handle");
+      await fill(await openStore(location));
+      return handle({ location, serverProcessor: () => 0 });
     }),
   ),
-  group(`Postgres, handlers that wait ${WAIT_MS} ms`, "linear", (use) =>
+  group(`Postgres, handlers that wait ${WAIT_MS} ms`, linear, () =>
     onPostgres(async (inbox) => {
       await fill(await openPostgres(inbox.location));
-      return use(inbox, "handle");
+      return handle(inbox);
     }),
   ),
 ];
 
-/** Nothing waits here but for the disk, so that the cores are the limit soon. */
-export const scaleAcceptGroup: Group = group(`Postgres, accept, ${BATCH} a batch`, "linear, or the cores", (use) =>
-  onPostgres((inbox) => use(inbox, "accept")),
+/**
+ * Nothing waits here but for the disk, so that the cores are soon full, and on full cores an event takes more of them, whether or
+ * not its process shares an inbox. So what it would be without sharing is measured: as many processes with a server and an inbox
+ * each, which grow linearly while there are cores for it. How much an event takes is for other rows: here it slows both.
+ */
+export const scaleAcceptGroup: Group = group(
+  `Postgres, accept, ${BATCH} a batch`,
+  (count) => `${count} with an inbox each`,
+  () => onPostgres((inbox) => onServers(3, (others) => accept(inbox, others))),
 );
 
-type Prepare = (use: (inbox: Inbox, work: Work) => Promise<Scaling>) => Promise<Scaling>;
-
-function group(what: string, measured: Measure, prepare: Prepare): Group {
-  const limits = ([2, 4] as const).map((count) => ({ count, limit: limitOf(what, count, measured) }));
+function group(what: string, standardNameOf: (count: Count) => string, measure: () => Promise<Scaling>): Group {
+  const compared = ([2, 4] as const).map((count): Compared => {
+    const standardName = standardNameOf(count);
+    const name = `${what}: ${count} processes / ${standardName}`;
+    return { limit: { name, target: 0.8, bound: "at least" }, count, standardName };
+  });
   return {
-    names: limits.map(({ limit }) => limit.name),
+    names: compared.map(({ limit }) => limit.name),
     async run(wanted) {
-      const scaling = await prepare(measure);
-      return limits
-        .filter(({ limit }) => wanted.has(limit.name))
-        .map(({ count, limit }) => compare(limit, scaling, { count, measured }));
+      const scaling = await measure();
+      return compared.filter(({ limit }) => wanted.has(limit.name)).map((one) => compare(one, scaling));
     },
   };
 }
 
-function limitOf(what: string, count: Count, measured: Measure): Limit {
-  return { name: `${what}: ${count} processes / ${measured}`, target: 0.8, bound: "at least" };
+function compare({ limit, count, standardName }: Compared, scaling: Scaling): Row {
+  const [together, standard] = [scaling.together[count], scaling.standard[count]];
+  const each = (paces: Rounds, what: keyof Pace) => paces.map((pace) => pace[what]);
+  const pace = (paces: Rounds) => grouped(median(each(paces, "perSecond")));
+  const cost = (paces: Rounds) =>
+    [each(paces, "workers"), each(paces, "servers")].map((seconds) => (median(seconds) * 1e6).toFixed(0)).join(" + ");
+  const others = (paces: Rounds) => Math.max(0, median(each(paces, "others"))).toFixed(2);
+  const detail = [
+    `1, 2, 4 processes: ${Object.values(scaling.together).map(pace).join(", ")} events/s, ${standardName}: ${pace(standard)}`,
+    `an event takes ${cost(together)} µs of worker + server, ${standardName}: ${cost(standard)}`,
+    `${availableParallelism()} cores, ${others(together)} of them busy with others, ${standardName}: ${others(standard)}`,
+  ].join("; ");
+  return row(limit, ratioOf(each(together, "perSecond"), each(standard, "perSecond")), detail);
 }
 
-async function onPostgres<T>(use: (inbox: Inbox) => Promise<T>): Promise<T> {
-  const server: PostgresServer = await startPostgres({ inMemory: false });
-  try {
-    return await use({ location: server.url, serverProcessor: () => processorOf(server) });
-  } finally {
-    await server.stop();
-  }
+async function handle(inbox: Inbox): Promise<Scaling> {
+  const { one, two, four } = await pacesOf("handle", {
+    one: [inbox],
+    two: [inbox, inbox],
+    four: [inbox, inbox, inbox, inbox],
+  });
+  const times = (count: Count) => one.map((pace) => ({ ...pace, perSecond: count * pace.perSecond }));
+  return { together: { 1: one, 2: two, 4: four }, standard: { 2: times(2), 4: times(4) } };
+}
+
+async function accept(inbox: Inbox, others: Inboxes): Promise<Scaling> {
+  const apart = [inbox, ...others];
+  const { one, two, twoApart, four, fourApart } = await pacesOf("accept", {
+    one: [inbox],
+    two: [inbox, inbox],
+    twoApart: apart.slice(0, 2),
+    four: [inbox, inbox, inbox, inbox],
+    fourApart: apart,
+  });
+  return { together: { 1: one, 2: two, 4: four }, standard: { 2: twoApart, 4: fourApart } };
 }
 
 async function fill<Db>(store: InboxStore<Db>): Promise<void> {
@@ -105,71 +127,16 @@ async function fill<Db>(store: InboxStore<Db>): Promise<void> {
   await store.close();
 }
 
-async function measure(inbox: Inbox, work: Work): Promise<Scaling> {
-  const pace = (): Pace => ({ perSecond: [], workers: [], server: [], others: [] });
-  const scaling: Scaling = { 1: pace(), 2: pace(), 4: pace() };
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const count of PROCESSES) await measureOnce(inbox, { work, count, pace: scaling[count] });
-  }
-  return scaling;
+async function onServers<T>(count: number, use: (inboxes: Inboxes) => Promise<T>): Promise<T> {
+  if (count === 0) return use([]);
+  return onPostgres((inbox) => onServers(count - 1, (others) => use([inbox, ...others])));
 }
 
-async function measureOnce(
-  inbox: Inbox,
-  { work, count, pace }: { readonly work: Work; readonly count: Count; readonly pace: Pace },
-): Promise<void> {
-  const workers = Array.from({ length: count }, () => startChild("scale-worker", [work, inbox.location]));
-  const askAll = (ask: WorkerQuestion) => Promise.all(workers.map((worker) => worker.ask<Progress>({ ask })));
-  const look = async () => {
-    const progress = await askAll("progress");
-    const sum = (of: (one: Progress) => number) => progress.reduce((total, one) => total + of(one), 0);
-    const ours = { done: sum(({ done }) => done), workers: sum(({ processor }) => processor) };
-    return { ...ours, server: inbox.serverProcessor(), all: processorOfAll(), at: performance.now() };
-  };
+async function onPostgres<T>(use: (inbox: Inbox) => Promise<T>): Promise<T> {
+  const server = await startPostgres({ inMemory: false });
   try {
-    await look();
-    await wait(WARM_UP_MS);
-    const before = await look();
-    await wait(MEASURED_MS);
-    const after = await look();
-    const since = (what: keyof typeof before) => after[what] - before[what];
-    if (since("done") === 0) throw new Error("The processes had nothing to do.");
-    const seconds = since("at") / 1000;
-    pace.perSecond.push(since("done") / seconds);
-    pace.workers.push(since("workers") / since("done"));
-    pace.server.push(since("server") / since("done"));
-    pace.others.push((since("all") - since("workers") - since("server")) / seconds);
-    await askAll("stop");
+    return await use({ location: server.url, serverProcessor: () => processorOf(server) });
   } finally {
-    await Promise.all(workers.map((worker) => worker.stop()));
+    await server.stop();
   }
-}
-
-/** As many times what one process does; with the cores, no more than all of them can do when an event costs what it costs with one. */
-function allowed({ perSecond, workers, server }: Pace, { count, measured }: Asked): readonly number[] {
-  return perSecond.map((pace, round) => {
-    const linear = count * pace;
-    const spent = (workers[round] ?? Number.NaN) + (server[round] ?? Number.NaN);
-    // Where the server's part is not known, linear is what is asked for.
-    return measured === "linear" || Number.isNaN(spent) ? linear : Math.min(linear, availableParallelism() / spent);
-  });
-}
-
-interface Asked {
-  readonly count: Count;
-  readonly measured: Measure;
-}
-
-function compare(limit: Limit, scaling: Scaling, asked: Asked): Row {
-  const { count } = asked;
-  const [one, many] = [scaling[1], scaling[count]];
-  const most = allowed(one, asked);
-  const paces = PROCESSES.map((processes) => grouped(median(scaling[processes].perSecond))).join(", ");
-  const microseconds = ({ workers, server }: Pace) =>
-    [workers, server].map((seconds) => (median(seconds) * 1e6).toFixed(0)).join(" + ");
-  const others = Math.max(0, median(many.others)).toFixed(2);
-  const used = `${availableParallelism()} cores, ${others} of them busy with others; an event takes ${microseconds(one)} µs of worker + server with 1 process, ${microseconds(many)} with ${count}`;
-  const bound = median(most) < count * median(one.perSecond) ? "cores" : "linear growth";
-  const detail = `1, 2, 4 processes: ${paces} events/s, limit ${grouped(median(most))} by ${bound}; ${used}`;
-  return row(limit, ratioOf(many.perSecond, most), detail);
 }
