@@ -103,7 +103,7 @@ describe("examples/fastify-postgres", () => {
     const rows = await handledIn(url);
     expect(findings(verdictOn({ events, deliveries }, rows))).toEqual([]);
     expect(new Set(rows.map(({ pid }) => pid)).size).toBeGreaterThan(1);
-    expect(example.lines.map((line) => JSON.parse(line).attempt)).toContain(2);
+    await eventually(async () => example.lines.map((line) => JSON.parse(line).attempt)).toContain(2);
     // Another has taken its place.
     await eventually(async () => (await workersOf(url)).length).toBe(WORKERS);
     expect(await workersOf(url)).not.toContain(victim);

@@ -80,8 +80,14 @@ export class Application {
     return stdout;
   }
 
-  async dispose(): Promise<void> {
+  /** Ends what a test has left running. */
+  async killAll(): Promise<void> {
     for (const server of this.#running) await server.kill();
+    this.#running.clear();
+  }
+
+  async dispose(): Promise<void> {
+    await this.killAll();
     rmSync(this.folder, { recursive: true, force: true });
   }
 
@@ -105,7 +111,8 @@ export class Server {
 
   constructor(child: ChildProcess) {
     this.#child = child;
-    this.#exited = once(child, "exit").then(([code]) => code as number | null);
+    // Not at "exit": what it printed last may not have been read then.
+    this.#exited = once(child, "close").then(([code]) => code as number | null);
     for (const stream of [child.stdout, child.stderr]) {
       if (stream !== null) createInterface({ input: stream }).on("line", (line) => this.#read(line));
     }

@@ -1,5 +1,5 @@
 /** The Next.js example on Postgres as on a serverless platform: no worker, one connection for each process, a cron. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createEmulator } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { lifecycle } from "../../src/testing/index.ts";
@@ -26,6 +26,7 @@ beforeAll(async () => {
   buildOutput = await application.build();
   await application.run("npm", ["run", "migrate"], { DATABASE_URL: postgres.url });
 }, 900_000);
+afterEach(() => application.killAll());
 afterAll(async () => {
   await application?.dispose();
   await postgres?.stop();
