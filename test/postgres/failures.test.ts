@@ -1,11 +1,15 @@
 /** Postgres's errors apart from those of Node and the system, which have codes as well. */
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
+import { TLSSocket } from "node:tls";
 import { getSystemErrorMap } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { asStoreError, isRefusal, isUnanswered, sqlState } from "../../src/stores/postgres/failures.ts";
+import { postgresStore } from "../../src/stores/postgres.ts";
+import { selfSigned } from "../emulator/transport-certificate.ts";
+import { contextOf } from "../stores/sqlite-turns.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
-import { sql } from "./place.ts";
+import { newPool, sql, urlOf } from "./place.ts";
 
 const five = [...getSystemErrorMap().values()].map(([code]) => code).filter((code) => code.length === 5);
 const coded = (code: string, message: string) => Object.assign(new Error(message), { code });
@@ -53,6 +57,36 @@ describe("a socket that the other side ended", () => {
       ...{ code: "store_unavailable", fields: { sqlState: null } },
       message: "The inbox here cannot be used now: EPIPE.",
     });
+  });
+});
+
+/** A server that takes TLS, with a certificate that nobody vouches for. */
+async function strangeServer(): Promise<number> {
+  const certificate = selfSigned();
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () => {
+      socket.write("S");
+      new TLSSocket(socket, { isServer: true, ...certificate }).on("error", () => {});
+    });
+  });
+  onTestFinished(() => void server.close());
+  return listenOnLoopback(server);
+}
+
+describe("a server whose certificate is not trusted", () => {
+  it("cannot be used, and the error says by OpenSSL's name why", async () => {
+    const ssl = { rejectUnauthorized: true };
+    const pool = newPool({ connectionString: urlOf({ port: await strangeServer() }), ssl });
+    await expect(postgresStore(pool).open(contextOf())).rejects.toMatchObject({
+      ...{ code: "store_unavailable", fields: { sqlState: null } },
+      message: expect.stringMatching(/cannot be used now: DEPTH_ZERO_SELF_SIGNED_CERT\.$/),
+    });
+  });
+
+  it.each(["ERR_SSL_SSLV3_ALERT_BAD_RECORD_MAC", "ERR_TLS_CERT_ALTNAME_INVALID"])("as with %s", (code) => {
+    const error = coded(code, "told by Node");
+    expect([isUnanswered(error), isRefusal(error)]).toEqual([true, false]);
   });
 });
 

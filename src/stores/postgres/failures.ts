@@ -108,7 +108,14 @@ const GRANTS =
 export function isUnanswered(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof OncehookError) return false;
   if (error instanceof ConnectionTimeout || "syscall" in error || "errno" in error || isOfSystem(error)) return true;
+  if (isOfTls(error)) return true;
   return /connection|timeout exceeded|Query read timeout|Client (?:was closed|has encountered)|Cannot use a pool/i.test(
     error.message,
   );
+}
+
+/** `ERR_SSL_…`, or a name of OpenSSL's for what is wrong with the server's certificate. */
+function isOfTls(error: Error): boolean {
+  const code = codeOf(error);
+  return /^ERR_(?:SSL|TLS)_/.test(code) || (/^[A-Z_]+$/.test(code) && /certificate/i.test(error.message));
 }
