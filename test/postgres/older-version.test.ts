@@ -5,7 +5,7 @@ import { MIGRATIONS, migrate } from "../../src/stores/postgres/migrate.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import { createSealing, SLOTS } from "../stores/sqlite-secrets-place.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
-import { newPool, newSchema, sql } from "./place.ts";
+import { newPool, newSchema, sql, until } from "./place.ts";
 import { secretsIn } from "./secrets-place.ts";
 
 /** Accepts an event of a new message, `m 7`. */
@@ -58,6 +58,27 @@ describe("a process of an older version", () => {
     expect((await newer.stats()).counters.accepted).toBe(accepted);
     const { leases } = await newer.step(turn<PgClient>({ claim: { limit: accepted + 1 } }));
     expect(leases.map(({ attempt }) => attempt)).toEqual(Array.from({ length: accepted }, () => 1));
+  });
+
+  it("goes on accepting while a later one cannot change its tables yet, for effects that take long", async () => {
+    const schema = newSchema();
+    const [client, effects] = [await newPool({ max: 1 }).connect(), await newPool({ max: 1 }).connect()];
+    onTestFinished(() => [client, effects].forEach((one) => void one.release()));
+    const place = { client: client as unknown as PgClient, schema: `"${schema}"`, location: schema };
+    await migrate(place, contextOf(), MIGRATIONS.slice(0, 3));
+    await sql(
+      `insert into ${schema}.client (name) values ('client'); insert into ${schema}.kind (name) values ('sent')`,
+    );
+    await sql(ACCEPT(schema, 0));
+    await effects.query(`begin; select from ${schema}.lane for update`);
+    const opening = openIn(schema);
+    const waiting = `select 1 from pg_stat_activity where query ~ 'lock table.*${schema}|alter table lane' and wait_event_type = 'Lock'`;
+    for (let number = 1; number <= 3; number++) {
+      await until(async () => (await sql(waiting)).length > 0);
+      await sql(`set statement_timeout = 5000; ${ACCEPT(schema, number)}`);
+    }
+    await effects.query("rollback");
+    expect((await (await opening).stats()).counters.accepted).toBe(4);
   });
 
   it("goes on with all it does while a later one adds columns to what it reads", async () => {

@@ -6,7 +6,7 @@ import { copyUnfinished } from "../../inbox/transfer.ts";
 import { rulesFromMeta, rulesToMeta } from "../recorded-rules.ts";
 import { type FoundSchema, type Migration, missingMigrations } from "../schema-version.ts";
 import { type PgClient, types } from "./driver.ts";
-import { sqlState } from "./failures.ts";
+import { isContention, sqlState } from "./failures.ts";
 import { inbox } from "./migrations/0001-inbox.ts";
 import { secrets } from "./migrations/0002-secrets.ts";
 import { parkedLanes } from "./migrations/0003-parked-lanes.ts";
@@ -83,11 +83,32 @@ async function bringUp(
   // One that was made for a role that may make none.
   const { rows } = await client.query({ text: "select to_regnamespace($1) is null as new", values: [schema], types });
   if (rows[0]?.new === true) await client.query(`create schema ${schema}`);
+  if (found.schema > 0) await lockTables(client, schema);
   // Only for the statements of the migration, which name their tables without the schema.
   await client.query(`set local search_path = ${schema}, pg_temp`);
   for (const { sql } of missing) await client.query(sql);
   await writeMeta(client, schema, "schema", String(known.length));
   await writeMeta(client, schema, "min_reader", String(known.at(-1)?.minReader ?? known.length));
+}
+
+const TRIES = 40;
+
+/**
+ * Whoever asks for a table after this has asked waits behind it, and this behind a turn whose effects take seconds. So it asks for a
+ * moment, and lets the others go on for a while; after 14 s it stays in line.
+ */
+async function lockTables(client: PgClient, schema: string): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    await client.query(`savepoint locking; set local lock_timeout = ${tries < TRIES ? 100 : 0}`);
+    try {
+      await client.query(`lock table ${schema}.lane, ${schema}.event`);
+      await client.query("set local lock_timeout = 0");
+      return;
+    } catch (error) {
+      if (!isContention(error)) throw error;
+      await client.query("rollback to savepoint locking; select pg_sleep(0.25)");
+    }
+  }
 }
 
 const THERE = `select to_regclass($1) is not null as ours,
