@@ -14,6 +14,8 @@ export class Delivery {
   conflict = false;
   /** Below its message's cursor. */
   late = false;
+  /** Nothing of its body is left to come: else the connection can not be kept. */
+  isRead = false;
 
   constructor(incoming: IncomingWebhook) {
     this.incoming = incoming;

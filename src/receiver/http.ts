@@ -89,7 +89,8 @@ export class HttpIntake<Tx> {
     try {
       return await this.#handle(delivery);
     } catch (error) {
-      return this.#answerFailure(delivery, error);
+      const answer = this.#answerFailure(delivery, error);
+      return delivery.isRead ? answer : answers.unread(answer);
     }
   }
 
@@ -106,6 +107,7 @@ export class HttpIntake<Tx> {
     try {
       const body = await incoming.readBody(reading);
       reading.finish();
+      delivery.isRead = true;
       if (!body.ok) return this.#refuseBody(delivery, body.reason);
       return await this.#inSlot(delivery, () => this.#receive(delivery, checked.ok ? checked : null, body.bytes));
     } finally {

@@ -1,7 +1,7 @@
 /** Which secret vouches for what: kinds on one URL, scopes, rotation, and keyrings that are read. */
 import { describe, expect, it } from "vitest";
 import type { Keyring, KeyringContext } from "../../src/index.ts";
-import { deferred, HOUR, MINUTE, memoryBench, SECRET, sqliteBench, until } from "./bench.ts";
+import { deferred, HOUR, incoming, MINUTE, memoryBench, SECRET, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 const INBOUND = "the-secret-of-inbound-events-32b";
@@ -195,6 +195,25 @@ describe("keyrings that are read", () => {
       expect(answer).toMatchObject({ status: 503, headers: { "retry-after": "30" } });
     }
     expect(JSON.stringify(log)).not.toContain("the-secret");
+  });
+
+  it("closes the connection with the 503 to a body that it has not read (RCV-4)", async () => {
+    const { receiver, clock } = memoryBench({ secrets: () => Promise.reject(new Error("vault down")) });
+    const answers: Record<string, unknown>[] = [];
+    let reads = 0;
+    for (const unsigned of [true, false]) {
+      const { readBody, ...head } = incoming(inbound(), clock.now(), { unsigned });
+      const read: typeof readBody = (reading) => {
+        reads += 1;
+        return readBody(reading);
+      };
+      const { status, close } = await receiver.handle({ ...head, readBody: read });
+      answers.push({ status, close, reads });
+    }
+    expect(answers).toEqual([
+      { status: 503, close: true, reads: 0 },
+      { status: 503, close: false, reads: 1 },
+    ]);
   });
 
   it("counts the deliveries that came while the secrets could not be read (RCV-4)", async () => {
