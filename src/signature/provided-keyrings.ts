@@ -28,10 +28,15 @@ const IDLE_MS = 60_000;
 const UNKNOWN_MS = 10_000;
 const REREAD_MS = 10_000;
 const SERVE_LAST_MS = 600_000;
+/** Half of what a receiver has in work: forgeries that wait for a slow provider leave room for deliveries whose secret is at hand. */
+const MOST_WAITING = 128;
+/** Invented tenants are read one by one, each before anything of the request is verified. */
+const MOST_READS = 64;
 /** Spares a failing provider; far below the service's first retry after a minute. */
 const FAILURE_PAUSE_MS = 5_000;
 
 const CLOSED = "The receiver is closed, and its keyrings with it.";
+const CROWDED = "The keyring provider is slow, and as many wait for it as may: this delivery is answered with 503.";
 const UNDECIDED =
   "A signature fits none of the secrets at hand, and the keyring provider, which may know a newer one, fails: such deliveries are answered with 503 until it works again.";
 
@@ -46,6 +51,7 @@ export class ProvidedKeyrings implements KeyringSource {
   readonly #unknown = new Map<string, Entry>();
   readonly #reading = new Map<string, Promise<Entry>>();
   #rereading: Promise<Entry> | null = null;
+  #waiting = 0;
   #closed = false;
   #isFailing = false;
 
@@ -90,7 +96,7 @@ export class ProvidedKeyrings implements KeyringSource {
     // Whatever is being read already may bring the fresher keyring; only then is a read of our own worth its place.
     for (const underWay of [() => null, () => this.#reading.get(key) ?? null, () => this.#rereading]) {
       const reading = underWay();
-      if (reading !== null) await reading;
+      if (reading !== null) await this.#waitFor(reading);
       const fresher = this.#otherThan(seen, key);
       if (fresher !== null) return fresher;
     }
@@ -103,6 +109,13 @@ export class ProvidedKeyrings implements KeyringSource {
     });
     await this.#rereading;
     return this.#otherThan(seen, key);
+  }
+
+  async #waitFor(reading: Promise<Entry>): Promise<void> {
+    if (this.#waiting >= MOST_WAITING) throw new KeyringError(CROWDED);
+    this.#waiting += 1;
+    await reading;
+    this.#waiting -= 1;
   }
 
   version(): string {
@@ -131,6 +144,7 @@ export class ProvidedKeyrings implements KeyringSource {
   }
 
   async #readFirst(key: string, context: KeyringContext): Promise<CompiledKeyring> {
+    if (this.#reading.size >= MOST_READS && !this.#reading.has(key)) throw new KeyringError(CROWDED);
     return serve(await this.#refresh(key, context), this.#clock.monotonic());
   }
 

@@ -39,6 +39,29 @@ describe("reread()", () => {
     expect(reads).toHaveLength(1 + 6);
   });
 
+  it("lets no more than 128 wait for a provider that hangs, so that others are worked on (RCV-4)", async () => {
+    const { answer, waiting } = pending();
+    let hold = false;
+    const { source } = setUp(() => (hold ? answer() : SECRET));
+    const seen = await source.read({});
+    hold = true;
+    const ends: string[] = [];
+    const ask = () =>
+      source.reread({}, seen).then(
+        () => ends.push("waited"),
+        (error) => ends.push(error instanceof KeyringError ? "turned away" : "failed"),
+      );
+    // The first one reads itself.
+    const asked = Array.from({ length: 200 }, ask);
+    await settle();
+    expect(ends).toEqual(Array.from({ length: 200 - 129 }, () => "turned away"));
+    waiting[0]?.resolve(SECRET);
+    await Promise.all(asked);
+    expect(ends.filter((end) => end === "waited")).toHaveLength(129);
+    await ask();
+    expect(ends.at(-1)).toBe("waited");
+  });
+
   it("has one read in flight in all; the next tenant waits for it and then takes its turn", async () => {
     const { answer, waiting } = pending();
     let hold = false;

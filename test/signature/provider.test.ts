@@ -24,6 +24,21 @@ describe("createKeyringSource() of a value", () => {
 });
 
 describe("createKeyringSource() of a provider", () => {
+  it("reads of 64 tenants at once at most, whatever names are invented", async () => {
+    const { answer, waiting } = pending();
+    const { source, reads } = setUp(answer);
+    const asked = Array.from({ length: 100 }, (_, index) => source.read({ tenant: `t${index}` }));
+    const ends = Promise.allSettled([...asked, source.read({ tenant: "t0" })]);
+    await settle();
+    expect(reads).toHaveLength(64);
+    for (const { resolve } of waiting) resolve(SECRET);
+    const failed = (await ends).flatMap((end, index) => (end.status === "rejected" ? [index] : []));
+    expect(failed).toEqual(Array.from({ length: 36 }, (_, index) => 64 + index));
+    const turnedAway = source.read({ tenant: "t99" });
+    waiting.at(-1)?.resolve(SECRET);
+    expect((await turnedAway).version).toBe((await source.read({ tenant: "t0" })).version);
+  });
+
   it("reads once per tenant and route, passing both and nothing else", async () => {
     const { source, reads } = setUp(async () => SECRET);
     const contexts = [{}, { tenant: "a" }, { tenant: "b" }, { route: "a" }, { tenant: "a", route: "a" }];
