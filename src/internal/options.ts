@@ -43,7 +43,7 @@ export function choiceOption<T extends string>(name: string, value: unknown, fal
 /** Returns a text that is not empty, or undefined; throws a `SetupError` for anything else. */
 export function textOption(name: string, value: unknown): string | undefined {
   if (value === undefined || (typeof value === "string" && value !== "")) return value;
-  throw invalidOption(name, "must be a text that is not empty", value);
+  throw wrongType(name, "must be a text that is not empty", value);
 }
 
 /** Returns `value`, or `fallback` when it is undefined; throws a `SetupError` for anything but true and false. */
@@ -69,6 +69,19 @@ export function invalidOption(
   const shown =
     typeof value === "number" || typeof value === "boolean" ? `${value}` : value === null ? "null" : typeof value;
   return new SetupError(code, `Option "${name}" ${rule}; it is ${shown}.`, { fields: { option: name } });
+}
+
+/** The same, without the value itself where it may be a secret: one that YAML or JSON takes for a number too. */
+export function wrongType(
+  name: string,
+  rule: string,
+  value: unknown,
+  code: OncehookErrorCode = "invalid_option",
+): SetupError {
+  const type = value === null ? "null" : typeof value;
+  return new SetupError(code, `Option "${name}" ${rule}; it is ${type === "number" ? "a number" : type}.`, {
+    fields: { option: name },
+  });
 }
 
 /** "Did you mean …?" where something known is close to `word`, else the list of what is known. */

@@ -1,7 +1,7 @@
 /** One secret: its shape, and its text turned into the bytes of the HMAC key. */
 import { Buffer } from "node:buffer";
 import { SetupError } from "../errors.ts";
-import { choiceOption, invalidOption, refuseUnknownOptions } from "../internal/options.ts";
+import { choiceOption, invalidOption, refuseUnknownOptions, wrongType } from "../internal/options.ts";
 
 export type { WebhookKind } from "../internal/webhook-kind.ts";
 
@@ -119,6 +119,6 @@ export function secretBytes(option: string, text: string, encoding: SecretEncodi
 }
 
 function invalidSecret(option: string, rule: string, ...value: readonly unknown[]): SetupError {
-  if (value.length > 0) return invalidOption(option, rule, value[0], "invalid_secret");
+  if (value.length > 0) return wrongType(option, rule, value[0], "invalid_secret");
   return new SetupError("invalid_secret", `Option "${option}" ${rule}.`, { fields: { option } });
 }

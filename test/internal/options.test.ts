@@ -116,7 +116,7 @@ describe("textOption(), booleanOption() and functionOption()", () => {
 
   it.each<[() => unknown, string]>([
     [() => textOption("t", ""), 'Option "t" must be a text that is not empty; it is string.'],
-    [() => textOption("t", 5), 'Option "t" must be a text that is not empty; it is 5.'],
+    [() => textOption("t", 5), 'Option "t" must be a text that is not empty; it is a number.'],
     [() => textOption("t", null), 'Option "t" must be a text that is not empty; it is null.'],
     [() => booleanOption("b", "true", true), 'Option "b" must be true or false; it is string.'],
     [() => booleanOption("b", null, true), 'Option "b" must be true or false; it is null.'],

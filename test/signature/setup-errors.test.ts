@@ -37,7 +37,7 @@ const WRONG: Readonly<Record<string, () => unknown>> = {
   "an empty text": keyring(""),
   "white space": keyring(" ".repeat(20)),
   "a short secret": keyring("short"),
-  "a secret that is no text": keyring({ secret: 1 }),
+  "a secret that is no text": keyring({ secret: 8412345678901234 }),
   "an unknown field of a secret": keyring({ secret: SECRET, zzzzzzzzzzzzzz: 1 }),
   "an unknown field of a previous secret": keyring({
     current: SECRET,
