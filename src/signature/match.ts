@@ -130,11 +130,19 @@ function isBasisOf(grant: Grant, event: VouchedFields): boolean {
   return grant.slot === "unsigned" ? event.direction === grant.direction : covers(grant, event);
 }
 
-/** Does what a secret is limited to allow this event? A limit says nothing about a field that the event does not carry. */
+/**
+ * Does what a secret is limited to allow this event? A limit says nothing about a field that the event does not carry, nor about a
+ * direction that is neither of the two: an event of a type to come may have its own (RCV-11).
+ */
 export function covers(limit: Pick<Grant, "direction" | "apiClientId">, event: VouchedFields): boolean {
   const { apiClientId, direction } = event;
   if (limit.apiClientId !== undefined && apiClientId !== undefined && apiClientId !== limit.apiClientId) return false;
-  return limit.direction === undefined || direction === undefined || direction === limit.direction;
+  return limit.direction === undefined || direction === limit.direction || isUnstated(direction);
+}
+
+function isUnstated(direction: unknown): boolean {
+  if (direction === undefined || direction === null) return true;
+  return typeof direction === "string" && direction !== "inbound" && direction !== "outbound";
 }
 
 /** A grant that has ended must not vouch just because the same secret has another one. */
