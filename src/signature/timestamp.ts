@@ -67,7 +67,7 @@ function parseCustom(text: string, parse: (text: string) => number): number | nu
   if (!CUSTOM_TEXT.test(text)) return null;
   try {
     const timestamp: unknown = parse(text);
-    return typeof timestamp === "number" && Number.isFinite(timestamp) ? timestamp : null;
+    return typeof timestamp === "number" && Number.isFinite(timestamp) ? Math.round(timestamp) : null;
   } catch {
     // What a request contains must not throw: the header made the function fail, so the header is malformed.
     return null;

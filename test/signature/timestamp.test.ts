@@ -76,6 +76,10 @@ describe("parseTimestamp()", () => {
     expect(parseTimestamp("1".repeat(64), () => 1)).toBe(1);
   });
 
+  it("rounds what a function makes of a finer time, as of microseconds: stores keep whole milliseconds", () => {
+    expect(parseTimestamp("1760000000123456", (text) => Number(text) / 1_000)).toBe(1_760_000_000_123);
+  });
+
   it.each([
     ["NaN", () => Number.NaN],
     ["Infinity", () => Number.POSITIVE_INFINITY],
