@@ -1,5 +1,5 @@
 /** Verification and parsing of whole requests without an inbox: what every adapter's `…Verify` is made of. */
-import { KeyringError } from "../errors.ts";
+import { KeyringError, SetupError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import { explained, failureCode } from "../inbox/failure.ts";
@@ -7,9 +7,16 @@ import { systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { SampledLog } from "../internal/sampled-log.ts";
-import type { Keyring } from "../signature/keyring.ts";
+import { type CompiledKeyring, compileKeyring, type Keyring } from "../signature/keyring.ts";
 import { checkHeaders } from "../signature/match.ts";
-import { createKeyringSource, type KeyringProvider, keyringContext } from "../signature/provider.ts";
+import {
+  createKeyringSource,
+  isSecretStore,
+  type KeyringProvider,
+  type KeyringSource,
+  type KeyringSourceDeps,
+  keyringContext,
+} from "../signature/provider.ts";
 import type { SecretStore } from "../signature/secret-store.ts";
 import { resolvePolicy, type VerifyOptions, verifyFrom } from "../signature/verify.ts";
 import * as answers from "./answers.ts";
@@ -17,7 +24,10 @@ import { refuseBody } from "./head.ts";
 import { type Answer, type BodyReading, type BodyResult, type IncomingWebhook, RAW_BODY_FIX } from "./incoming.ts";
 
 export interface VerifierOptions extends Pick<VerifyOptions, "toleranceMs" | "timestampFormat" | "encoding"> {
-  /** A keyring, a function that reads one, or a secret store: read again when a delivery comes `refreshMs` later. */
+  /**
+   * A keyring, a function that reads one, or a secret store: read again when a delivery comes `refreshMs` later. Each kind needs a secret:
+   * with `"dangerouslyUnsigned"` there is nothing to verify.
+   */
   readonly secrets: Keyring | KeyringProvider | SecretStore;
   /** Bytes of a body at most. 1,024 to 1,048,576 (1 MiB). Default 262,144 (256 KiB). */
   readonly maxBodyBytes?: number;
@@ -59,7 +69,7 @@ export function createVerifier(options: VerifierOptions): (incoming: UnverifiedW
   const policy = resolvePolicy(options);
   const logger = loggerOption(options.logger);
   const log = new SampledLog(logger, systemClock);
-  const source = createKeyringSource(options.secrets, { clock: systemClock, logger });
+  const source = signedSource(options.secrets, { clock: systemClock, logger });
 
   const verify = async (incoming: UnverifiedWebhook): Promise<VerifiedWebhook> => {
     const { headers } = incoming;
@@ -78,6 +88,29 @@ export function createVerifier(options: VerifierOptions): (incoming: UnverifiedW
     return parsed.ok ? { ok: true, event: parsed.event, bytes: body.bytes } : refuse(answers.UNPROCESSABLE);
   };
   return (incoming) => verify(incoming).catch((error: unknown) => refuse(answerToFailure(error, log)));
+}
+
+/** @throws SetupError where a kind is accepted unsigned, now or when it is read */
+function signedSource(
+  secrets: VerifierOptions["secrets"],
+  deps: KeyringSourceDeps,
+): Pick<KeyringSource, "read" | "reread"> {
+  if (typeof secrets !== "function" && !isSecretStore(secrets)) signed(compileKeyring(secrets, deps.clock.now()));
+  const source = createKeyringSource(secrets, deps);
+  return {
+    read: async (context) => signed(await source.read(context)),
+    async reread(context, seen) {
+      const fresher = await source.reread(context, seen);
+      return fresher === null ? null : signed(fresher);
+    },
+  };
+}
+
+function signed(keyring: CompiledKeyring): CompiledKeyring {
+  if (keyring.unsigned.size === 0) return keyring;
+  const message =
+    'Option "secrets" holds "dangerouslyUnsigned": of an unsigned kind there is nothing to verify, and only a receiver takes it.';
+  throw new SetupError("invalid_secret", message, { fields: { option: "secrets" } });
 }
 
 const BODY_ANSWERS = {

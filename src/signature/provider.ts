@@ -42,7 +42,7 @@ export function createKeyringSource(
 }
 
 /** A keyring holds no functions. */
-function isSecretStore(secrets: Keyring | SecretStore): secrets is SecretStore {
+export function isSecretStore(secrets: Keyring | SecretStore): secrets is SecretStore {
   return typeof secrets === "object" && secrets !== null && "read" in secrets;
 }
 

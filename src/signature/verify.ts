@@ -110,7 +110,7 @@ interface CheckedDelivery {
 
 /** Verifies against the keyring at hand, and once more against a fresher one. @throws KeyringError when neither can be had now */
 export async function verifyFrom(
-  source: KeyringSource,
+  source: Pick<KeyringSource, "read" | "reread">,
   { checked, body, context, now }: CheckedDelivery,
 ): Promise<VerifyResult> {
   const keyring = await source.read(context);

@@ -43,6 +43,15 @@ describe("createVerifier()", () => {
     expect(await statusOf({}, {}, "not json")).toBe(400);
   });
 
+  it("takes no kind unsigned: there is nothing to verify of it", async () => {
+    const secrets = { inbound: "dangerouslyUnsigned", delivery: SECRET } as const;
+    expect(() => createVerifier({ secrets })).toThrow(/only a receiver takes it/);
+    const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+    onTestFinished(() => write.mockRestore());
+    expect(await statusOf({}, { secrets: async () => secrets })).toBe(500);
+    expect(write.mock.calls.join()).toContain("only a receiver takes it");
+  });
+
   it("reads a keyring per tenant, and answers 503 when it can not (RCV-9)", async () => {
     const secrets = async ({ tenant }: { tenant?: string }): Promise<Keyring | undefined> => {
       if (tenant === "broken") throw new Error("down");
