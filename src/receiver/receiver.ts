@@ -227,12 +227,18 @@ export class Receiver<Tx = unknown> {
 
   /**
    * Goes on with the open inbox and worker of an older receiver, with this one's handlers, secrets and instruments: for reloads in
-   * development. Of a receiver whose `stop()` was called there is nothing to go on with.
+   * development. What this one had opened itself is closed. Of a receiver whose `stop()` was called there is nothing to go on with.
    */
   takeOver(previous: Receiver<Tx>): void {
-    if (previous.#engine.isStopping) return;
-    this.#engine = previous.#engine;
-    this.#engine.use(this.#inUse);
+    const own = this.#engine;
+    const next = previous.#engine;
+    if (next.isStopping || next === own) return;
+    const { running } = this;
+    this.#engine = next;
+    next.use(this.#inUse);
+    // A module that starts its receiver before it mounts it: nobody could stop that inbox and worker any more.
+    if (own.options.store !== next.options.store) void own.stop(0).catch(() => {});
+    if (running) void next.start().catch(() => {});
   }
 
   get #inUse(): InUse<Tx> {

@@ -181,6 +181,24 @@ describe("takeOver()", () => {
     await until(async () => (await reloaded.health()).status === "degraded", "the failed read");
   });
 
+  it("closes what it had opened itself, and works if it did before", async () => {
+    const { receiver, clock } = memoryBench();
+    receiver.onAny(() => {});
+    const own = memoryStore({ volatile: true });
+    let closes = 0;
+    const store = { ...own, close: () => own.close().finally(() => (closes += 1)) };
+    const reloaded = createReceiver({ secrets: SECRET, store, clock });
+    await reloaded.onAny(() => {}).start();
+    reloaded.takeOver(receiver);
+    await until(() => closes === 1);
+    await until(() => receiver.running && reloaded.running);
+    reloaded.takeOver(receiver);
+    expect((await reloaded.handle(incoming(body, clock.now()))).status).toBe(200);
+    expect((await receiver.inbox.stats()).counters.accepted).toBe(1);
+    await reloaded.stop();
+    expect(closes).toBe(1);
+  });
+
   it("takes nothing over from one that is being stopped", async () => {
     const { receiver, deliver, clock } = memoryBench();
     receiver.onAny(() => {});
