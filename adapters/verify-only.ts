@@ -7,7 +7,7 @@ import {
   type VerifiedWebhook,
   type VerifierOptions,
 } from "../src/index.ts";
-import type { Conversion } from "./webhook-options.ts";
+import { type Conversion, tenantOf } from "./webhook-options.ts";
 
 /** What the `…Verify` functions take; `Request` is the framework's own. */
 export interface WebhookVerifyOptions<Request> extends VerifierOptions {
@@ -33,12 +33,12 @@ const OPTIONS: Readonly<Record<keyof WebhookVerifyOptions<never>, true>> = {
  */
 export function createRequestVerifier<Request>(owner: string, options: WebhookVerifyOptions<Request>) {
   refuseUnknownOptions(owner, options, Object.keys(OPTIONS));
-  const { tenant: tenantOf, ...policy } = options;
+  const { tenant: nameOf, ...policy } = options;
   const verify = createVerifier(policy);
   return async (incoming: Conversion, request: Request): Promise<VerifiedWebhook> => {
     let tenant: string | undefined;
     try {
-      tenant = tenantOf?.(request);
+      tenant = tenantOf(nameOf, request);
     } catch (error) {
       // The verifier answers and logs it as any other mistake in the set-up, for requests whose headers are in order.
       const result = await verify({ ...incoming, readBody: () => Promise.reject(tenantThrew(owner, error)) });
@@ -51,5 +51,7 @@ export function createRequestVerifier<Request>(owner: string, options: WebhookVe
 /** Its own message may hold anything of the request. */
 function tenantThrew(owner: string, error: unknown): SetupError {
   const kind = error instanceof Error ? error.name : typeof error;
-  return new SetupError("invalid_option", `Option "tenant" of ${owner} threw (${kind}).`, { cause: error });
+  return new SetupError("invalid_option", `Option "tenant" of ${owner} threw, or gave no text (${kind}).`, {
+    cause: error,
+  });
 }

@@ -29,6 +29,19 @@ export function checkWebhookOptions(owner: string, options: unknown, others: rea
   refuseUnknownOptions(owner, options, [...OPTIONS, ...others]);
 }
 
+/**
+ * @throws TypeError for anything but a text or nothing: a promise, as of an `async` function, would be one tenant for everybody; and
+ *   what `tenant` throws
+ */
+export function tenantOf<Request>(
+  tenant: ((request: Request) => string | undefined) | undefined,
+  request: Request,
+): string | undefined {
+  const name: unknown = tenant?.(request);
+  if (name === undefined || typeof name === "string") return name;
+  throw new TypeError("The tenant is no text.");
+}
+
 /** Gives a request to the receiver. Neither throws nor rejects, whatever the application's `tenant` does. */
 export function answerTo<Request>(
   receiver: WebhookReceiver,
@@ -36,10 +49,12 @@ export function answerTo<Request>(
   { request, options }: { readonly request: Request; readonly options: WebhookOptions<Request> },
 ): Promise<Answer> | Answer {
   try {
-    return receiver.handle({ method, headers, readBody, tenant: options.tenant?.(request), route: options.route });
+    const tenant = tenantOf(options.tenant, request);
+    return receiver.handle({ method, headers, readBody, tenant, route: options.route });
   } catch (error) {
     const reason = error instanceof Error ? error.name : typeof error;
-    receiver.logger.error({ reason }, "The adapter's tenant option threw: the request was answered with 500.");
+    const said = "The adapter's tenant option threw, or gave no text: the request was answered with 500.";
+    receiver.logger.error({ reason }, said);
     return answers.unread(answers.MISCONFIGURED);
   }
 }

@@ -46,6 +46,14 @@ describe("fetchWebhook()", () => {
     },
   );
 
+  it.each([async () => "acme", () => null, () => 7])("answers 500 to a tenant that is no text: %s", async (given) => {
+    const { receiver, lines } = memoryReceiver();
+    const options = { tenant: given as unknown as typeof tenant };
+    expect((await fetchWebhook(receiver, options)(signed())).status).toBe(500);
+    expect(lines.map(({ fields }) => fields)).toEqual([{ reason: "TypeError" }]);
+    expect(await fetchVerify({ secrets: SECRET, ...options })(signed())).toMatchObject({ ok: false });
+  });
+
   it.each([
     [{}, 401],
     [{ "content-length": "5" }, 400],
@@ -72,6 +80,6 @@ describe("fetchVerify()", () => {
     };
     const verified = await fetchVerify({ secrets: SECRET, logger, tenant: throwing })(signed());
     expect(verified.ok || verified.response.status).toBe(500);
-    expect(lines.map(({ message }) => message)).toEqual([expect.stringContaining("threw (string)")]);
+    expect(lines.map(({ message }) => message)).toEqual([expect.stringContaining("gave no text (string)")]);
   });
 });
