@@ -1,7 +1,7 @@
 /**
  * `npm run test:matrix`: the whole test suite on Node 20, 22, 24 and 26, each from the package registry, with better-sqlite3 12 on 20
  * and 13 on the others; and what SQLite is for once more without it, on Node's own (`bare`). `--only 20,bare` takes some; what
- * follows `--` goes to vitest. The copies are kept in ~/.cache.
+ * follows `--` goes to vitest. The copies are kept in ~/.cache, those of root in /var/cache.
  */
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -14,8 +14,10 @@ import { type Finished, run } from "./gates/gate.ts";
 const ROWS = ["20", "22", "24", "26", "bare"];
 /** The row without better-sqlite3: its Node, and the tests that do not import it themselves. */
 const BARE = { name: "bare", major: "24", tests: ["test/stores/node-sqlite.test.ts"] };
-// Outside of the project: npm takes a folder below node_modules for a part of the project above it.
-const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "oncehook-matrix");
+// Outside of the project: npm takes a folder below node_modules for a part of the project above it. Postgres does not run as root, and its
+// user may not get into root's home.
+const home = process.getuid?.() === 0 ? "/var/cache" : join(homedir(), ".cache");
+const cache = join(process.env.XDG_CACHE_HOME ?? home, "oncehook-matrix");
 
 interface Row {
   readonly node: string;
