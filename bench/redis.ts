@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { unusedPort } from "../test/postgres/server.ts";
+import { freePort } from "../test/support/free-port.ts";
 
 /** When what was written to the file is synced: before each answer, or once a second. */
 export type Sync = "always" | "everysec";
@@ -16,7 +16,7 @@ export interface RedisServer {
 
 /** Starts `redis-server` on an unused port with its files below `directory`; null where it is not installed. */
 export async function startRedis(directory: string, sync: Sync): Promise<RedisServer | null> {
-  const port = await unusedPort();
+  const port = await freePort();
   const own = join(directory, `redis-${sync}`);
   mkdirSync(own);
   const place = ["--bind", "127.0.0.1", "--port", `${port}`, "--dir", own];

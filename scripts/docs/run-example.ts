@@ -3,11 +3,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createHmac, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
+import { freePort } from "../../test/support/free-port.ts";
 import type { Example } from "./blocks.ts";
 
 const SECRET = "an-example-secret-of-32-characters";
@@ -76,16 +76,6 @@ function credentials(emulator: Emulator | null): Record<string, string> {
   if (emulator === null) return {};
   const { url, clientId, clientSecret } = emulator;
   return { SERVICE_BASE_URL: url, SERVICE_CLIENT_ID: clientId, SERVICE_CLIENT_SECRET: clientSecret };
-}
-
-/** Free now; examples run one after the other, so that it still is when the example asks for it. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 async function converse(child: ChildProcess, exited: Promise<unknown>, path: string): Promise<string[]> {

@@ -18,8 +18,8 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { rotateSecret } from "../../src/rotation/index.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock, memorySecrets } from "../../src/testing/index.ts";
-import { freePort } from "../outages/processes.ts";
 import { newInboxFile } from "../receiver/bench.ts";
+import { freePort } from "../support/free-port.ts";
 
 /** Compiled by the tests' global set-up. */
 const built = (name: string) => fileURLToPath(new URL(`../../.build/test/end-to-end/${name}.js`, import.meta.url));

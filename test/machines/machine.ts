@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Child } from "../concurrency/family.ts";
-import { freePort } from "../outages/processes.ts";
+import { freePort } from "../support/free-port.ts";
 import type { Flaw } from "./terms.ts";
 
 /** Beside this file, where it was compiled to. */

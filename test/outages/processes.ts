@@ -2,12 +2,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
+import { freePort } from "../support/free-port.ts";
 import { type HandledRow, PREVIOUS_SECRET, type Restartable, SECRET } from "./survive.ts";
 
 /** From here and from `.build/test/outages/` alike. */
@@ -88,15 +88,4 @@ export function secrets(): Record<string, string> {
     WEBHOOK_PREVIOUS_SECRET: PREVIOUS_SECRET,
     WEBHOOK_PREVIOUS_VALID_UNTIL: String(Date.now() + 3_600_000),
   };
-}
-
-/** A port that was free a moment ago: the examples take one, and get the same again after each outage. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("No port was given.");
-  return address.port;
 }

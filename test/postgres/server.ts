@@ -2,10 +2,9 @@
 import type { EventEmitter } from "node:events";
 import { chmodSync, existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "../support/free-port.ts";
 
 /** The ends of a process, as events of it. */
 const ENDS = ["beforeExit", "exit"];
@@ -36,7 +35,7 @@ export async function startPostgres({ inMemory = true } = {}): Promise<PostgresS
   const directory = mkdtempSync(join(parent, "oncehook-postgres-"));
   // The server's user has to get through to its own folder in it.
   chmodSync(directory, 0o755);
-  const port = await unusedPort();
+  const port = await freePort();
   const log: string[] = [];
   const server = new EmbeddedPostgres({
     databaseDir: join(directory, "data"),
@@ -79,12 +78,4 @@ export async function startPostgres({ inMemory = true } = {}): Promise<PostgresS
       await rm(directory, { recursive: true, force: true });
     },
   };
-}
-
-export async function unusedPort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
 }
