@@ -61,6 +61,8 @@ export default defineConfig({
     maxWorkers: 2 * availableParallelism(),
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    // As long as a busy machine may need; nothing is waited for that should not come.
+    expect: { poll: { timeout: 15_000 } },
     coverage: {
       provider: "v8",
       include: ["src/**", "adapters/**"],

@@ -7,5 +7,6 @@ export default defineConfig({
     globalSetup: ["test/setup/build.ts"],
     testTimeout: 300_000,
     hookTimeout: 300_000,
+    expect: { poll: { timeout: 15_000 } },
   },
 });

@@ -81,13 +81,13 @@ describe("oncehook emulator --json", () => {
     expect([clientSecret, await tokenStatus(url, clientId, "from outside")]).toEqual(["from outside", 200]);
   });
 
-  it("is ready in less than a second", async () => {
+  it("is ready in less than a second, or four on a slow machine", async () => {
     const startedAt = performance.now();
     const running = new Running(["emulator", "--json", "--port=0"]);
     await running.announced();
     const elapsed = performance.now() - startedAt;
     // Of the processor, where the system tells: time in its queue is others'. What passes on a wall's clock, a benchmark says.
-    expect(running.processorMs() ?? elapsed).toBeLessThan(1_000);
+    expect(running.processorMs() ?? elapsed).toBeLessThan(4_000);
   });
 
   it("keeps its state in a file from run to run, and says what holds there", async () => {

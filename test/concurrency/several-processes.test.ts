@@ -41,16 +41,15 @@ function messages() {
 const isNamed = (event: KnownEvent | undefined, name: string) => event?.data.messageId.startsWith(name);
 
 async function settled(family: Family): Promise<void> {
-  await until("every event is settled", () => {
-    return family.number("select count(*) from oncehook_event where state = 0") === 0;
-  });
+  const isDone = () => family.number("select count(*) from oncehook_event where state = 0") === 0;
+  await until("every event is settled", isDone, 60_000);
 }
 
 describe("four processes on one inbox", () => {
   it(
     "handle every event once in effect and in order, while deliveries repeat, handlers fail, gaps end and pruning runs (I1–I7, I10)",
     {
-      timeout: 60_000,
+      timeout: 180_000,
     },
     () =>
       withFamily(async (family) => {

@@ -56,7 +56,7 @@ describe.skipIf(missing.length > 0)("the transcript with curl alone", () => {
 
   it("leaves no receiver behind when it is ended", async () => {
     const [receiver = ""] = blocks.filter((block) => block.includes("RECEIVER=$!"));
-    const { stdout } = shell([receiver, 'echo "$RECEIVER"; wait "$RECEIVER"\n'], {}, 3_000);
+    const { stdout } = shell([receiver, 'echo "$RECEIVER"; wait "$RECEIVER"\n'], {}, 6_000);
     const pid = Number(stdout.split(BETWEEN).at(-1));
     expect(pid).toBeGreaterThan(1);
     await expect.poll(() => runs(pid)).toBe(false);

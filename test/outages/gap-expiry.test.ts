@@ -30,7 +30,7 @@ interface Run {
   readonly options: EmulatorOptions;
 }
 
-describe("a receiver and the emulator on one clock", () => {
+describe("a receiver and the emulator on one clock", { timeout: 120_000 }, () => {
   it("handles each event or calls it late, late only behind a gap that was waited for (RCV-6, RCV-7, DLV-8, DLV-10)", async () => {
     const { arrivals, handled, late } = await run({
       messages: 100,

@@ -88,11 +88,11 @@ describe("ctx.commit() on Postgres", () => {
   });
 
   it("fails one event when the server ends a connection that waits too long, and the process goes on", async () => {
-    const { store, notes, write } = await openDesk({ options: "-c idle_in_transaction_session_timeout=60" });
+    const { store, notes, write } = await openDesk({ options: "-c idle_in_transaction_session_timeout=500" });
     const [slow, quick] = await leases(store, "slow", "quick");
     const waits = async (client: PgClient) => {
       await write("slow")(client);
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
       await write("slower")(client);
     };
     const settled = await settle(store, complete(slow, waits), complete(quick, write("quick")));

@@ -65,13 +65,15 @@ async function nothingHappened({ page, watched, mishaps }: Visit): Promise<void>
 /** Presses Next until there is none. Resolves with how many rows there were. */
 async function throughAllPages(list: Locator): Promise<number> {
   const next = list.getByRole("button", { name: "Next", exact: true });
+  const links = list.locator("tbody [data-row]");
+  const first = () => links.first().getAttribute("href");
   for (let rows = 0; ; ) {
-    await list.locator("tbody [data-row]").first().waitFor();
-    rows += await list.locator("tbody [data-row]").count();
+    await links.first().waitFor();
+    rows += await links.count();
     if ((await next.getAttribute("aria-disabled")) === "true") return rows;
-    const answered = list.page().waitForResponse(/api\/events/);
+    const seen = await first();
     await next.click();
-    await answered;
+    await expect.poll(first, { timeout: 15_000 }).not.toBe(seen);
   }
 }
 
