@@ -227,7 +227,7 @@ export class Receiver<Tx = unknown> {
 
   /**
    * Goes on with the open inbox and worker of an older receiver, with this one's handlers, secrets and instruments: for reloads in
-   * development. What this one had opened itself is closed. Of a receiver whose `stop()` was called there is nothing to go on with.
+   * development. What this one had started itself is stopped. Of a receiver whose `stop()` was called there is nothing to go on with.
    */
   takeOver(previous: Receiver<Tx>): void {
     const own = this.#engine;
@@ -236,9 +236,10 @@ export class Receiver<Tx = unknown> {
     const { running } = this;
     this.#engine = next;
     next.use(this.#inUse);
-    // A module that starts its receiver before it mounts it: nobody could stop that inbox and worker any more.
+    if (!running) return;
+    // A module that starts its receiver before it mounts it: nobody could stop that worker any more.
     if (own.options.store !== next.options.store) void own.stop(0).catch(() => {});
-    if (running) void next.start().catch(() => {});
+    void next.start().catch(() => {});
   }
 
   get #inUse(): InUse<Tx> {

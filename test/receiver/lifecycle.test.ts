@@ -181,7 +181,7 @@ describe("takeOver()", () => {
     await until(async () => (await reloaded.health()).status === "degraded", "the failed read");
   });
 
-  it("closes what it had opened itself, and works if it did before", async () => {
+  it("stops what it had started itself, and goes on working", async () => {
     const { receiver, clock } = memoryBench();
     receiver.onAny(() => {});
     const own = memoryStore({ volatile: true });
