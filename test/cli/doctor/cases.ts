@@ -18,11 +18,11 @@ export interface Case {
 }
 
 /** Makes a package of this version be found beside the application. */
-export function withPackage(name: string, version: string): Partial<Surroundings> {
+export function withPackage(name: string, version: string, node = "20.19.0"): Partial<Surroundings> {
   const folder = newFolder();
   mkdirSync(join(folder, "node_modules", name), { recursive: true });
   writeFileSync(join(folder, "node_modules", name, "package.json"), JSON.stringify({ name, version }));
-  return { runtime: { ...thisRuntime(), node: "20.19.0", installed: installedBeside(join(folder, "package.json")) } };
+  return { runtime: { ...thisRuntime(), node, installed: installedBeside(join(folder, "package.json")) } };
 }
 
 /** An inbox whose schema says something else of itself. */
