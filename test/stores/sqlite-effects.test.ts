@@ -115,6 +115,43 @@ describe("effects", () => {
     notes.close();
   });
 
+  it.each([
+    ["the inbox's", () => ({})],
+    ["the user's", (effects: SqliteDatabase) => ({ effects })],
+  ])("leave their event claimed when they commit by themselves, on %s connection (I5)", async (_whose, options) => {
+    const path = makePath();
+    const notes = makeNotes(path);
+    const store = await open(sqliteStore(path, options(notes)));
+    const [a, b] = await leases(store, "a", "b");
+    const settles = [complete(a!, write("a")), complete(b!, write("b"), (db) => db.exec("commit"))];
+    const { settled } = await store.step(turn({ settles, accepts: [event("b", 2)] }));
+    expect(settled[1]).toMatchObject({ status: "effect_failed" });
+    expect(await store.stats()).toMatchObject({ gauges: { pending: 2 }, counters: { handled: 1 } });
+    const failure = { code: "failed", message: "failed", durationMs: 1 };
+    const retry: Settle<SqliteDatabase> = { kind: "retry", lease: b!, delayMs: 0, failure };
+    expect((await store.step(turn({ settles: [retry] }))).settled).toEqual([{ status: "settled" }]);
+    const next = await store.step(turn({ claim: { limit: 5 } }));
+    expect(next.leases).toMatchObject([{ key: { messageId: "b" }, sequence: 1, attempt: 2 }]);
+    notes.close();
+  });
+
+  it("count what their neighbours settled once, though each of them fails", async () => {
+    const path = makePath();
+    const notes = makeNotes(path);
+    const store = await open(sqliteStore(path));
+    const [a, b, c, d] = await leases(store, "a", "b", "c", "d");
+    const fail = () => {
+      throw new Error("no");
+    };
+    const abort = (db: SqliteDatabase) => db.exec("rollback");
+    const settles = [complete(a!), complete(b!, write("b")), complete(c!, write("c"), fail), complete(d!, abort)];
+    const { settled } = await store.step(turn({ settles }));
+    expect(settled.map(({ status }) => status)).toEqual(["settled", "settled", "effect_failed", "effect_failed"]);
+    expect(await store.stats()).toMatchObject({ gauges: { pending: 2 }, counters: { handled: 2 } });
+    expect(notesIn(notes)).toEqual(["b"]);
+    notes.close();
+  });
+
   it.each(["commit", "commit; begin"])("says what an effect that runs %j does wrong", async (sql) => {
     const path = makePath();
     const store = await open(sqliteStore(path));

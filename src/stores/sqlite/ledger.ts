@@ -70,8 +70,10 @@ export class Ledger {
     this.#next = new Map(next);
   }
 
+  /** Writes what was counted since the last time. */
   flush(): void {
     for (const [name, by] of this.#changes) if (by !== 0) this.#sql.addCounter.run(by, name);
+    this.#changes.clear();
     if (this.#newestSigned >= 0) this.#sql.raiseCounter.run(this.#newestSigned, "newest_signed");
     if (this.#serviceResigns) this.#sql.raiseCounter.run(1, "service_resigns");
   }

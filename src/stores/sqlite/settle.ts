@@ -86,19 +86,19 @@ function finishDone(work: Work, event: number, outcome: Outcome): SettleResult {
   return SETTLED;
 }
 
-/** Guard first: a lost lease runs no effect. An effect that throws takes back its neighbours and the completion. */
+/**
+ * Guard first: a lost lease runs no effect. An effect that throws takes back its neighbours. One that commits, against the rule,
+ * must not store a half: the counters of what was settled before are written first, and its own completion last.
+ */
 function completeWith(
   work: Work,
   lease: LeaseRef,
   outcome: Outcome,
   effects: readonly Effect<SqliteDatabase>[],
 ): SettleResult {
+  if (heldLane(work, lease) === null) return LOST;
+  work.ledger.flush();
   work.sql.savepoint.run();
-  const idle = makeIdle(work, lease);
-  if (!idle && heldLane(work, lease) === null) {
-    work.sql.release.run();
-    return LOST;
-  }
   try {
     for (const effect of effects) refusePromise(effect(work.db), asyncEffect);
   } catch (error) {
@@ -115,7 +115,7 @@ function completeWith(
     // It began another transaction after ending ours: our savepoint is gone.
     throw new EffectAborted(lease, effectEndedTransaction());
   }
-  return idle ? finishDone(work, lease.event, outcome) : completeAndRearm(work, lease, outcome);
+  return complete(work, lease, outcome);
 }
 
 function asyncEffect(): SetupError {
