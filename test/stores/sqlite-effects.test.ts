@@ -152,6 +152,17 @@ describe("effects", () => {
     notes.close();
   });
 
+  it("fail alone when they begin a transaction of their own and throw (I9)", async () => {
+    const store = await open(sqliteStore(makePath()));
+    const [a, b] = await leases(store, "a", "b");
+    const renew = (db: SqliteDatabase) => {
+      db.exec("rollback; begin");
+      throw new Error("no");
+    };
+    const { settled } = await store.step(turn({ settles: [complete(a!), complete(b!, renew)] }));
+    expect(settled.map(({ status }) => status)).toEqual(["settled", "effect_failed"]);
+  });
+
   it.each(["commit", "commit; begin"])("says what an effect that runs %j does wrong", async (sql) => {
     const path = makePath();
     const store = await open(sqliteStore(path));

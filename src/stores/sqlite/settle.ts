@@ -6,7 +6,7 @@ import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { KEEP, OUTCOME, STATE, STATUS } from "../codes.ts";
 import { EffectAborted } from "./failures.ts";
 import { goOnAfterDead, rearm, schedule, writeLane } from "./lanes.ts";
-import type { LaneRow } from "./statements.ts";
+import type { Change, LaneRow } from "./statements.ts";
 import { refusePromise } from "./synchronous.ts";
 import type { Work } from "./work.ts";
 
@@ -99,23 +99,29 @@ function completeWith(
   if (heldLane(work, lease) === null) return LOST;
   work.ledger.flush();
   work.sql.savepoint.run();
+  const { rollbackTo, release } = work.sql;
   try {
     for (const effect of effects) refusePromise(effect(work.db), asyncEffect);
   } catch (error) {
-    // SQLite ends the whole transaction by itself on some errors, such as a full disk or `raise(rollback)`.
-    if (!work.db.inTransaction) throw new EffectAborted(lease, error);
-    work.sql.rollbackTo.run();
-    work.sql.release.run();
+    if (!ends(work, rollbackTo, release)) throw new EffectAborted(lease, error);
     return { status: "effect_failed", error };
   }
-  if (!work.db.inTransaction) throw new EffectAborted(lease, effectEndedTransaction());
-  try {
-    work.sql.release.run();
-  } catch {
-    // It began another transaction after ending ours: our savepoint is gone.
-    throw new EffectAborted(lease, effectEndedTransaction());
-  }
+  if (!ends(work, release)) throw new EffectAborted(lease, effectEndedTransaction());
   return complete(work, lease, outcome);
+}
+
+/**
+ * Runs `statements`, which end our savepoint. False when it is gone with the transaction: SQLite ends that by itself on some
+ * errors, such as a full disk or `raise(rollback)`, and an effect can, and can even begin another one.
+ */
+function ends({ db }: Work, ...statements: readonly Change[]): boolean {
+  if (!db.inTransaction) return false;
+  try {
+    for (const statement of statements) statement.run();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function asyncEffect(): SetupError {
