@@ -275,7 +275,7 @@ export interface TurnResult {
   /** As `turn.quarantines`. */
   readonly quarantined: readonly QuarantineAnswer[];
   readonly leases: readonly Lease[];
-  /** Events that had used up their attempts without being settled, now dead letters. */
+  /** Events that had used up their attempts without being settled, now dead letters; 256 at most. When some come, the core asks again. */
   readonly retired: readonly EventRecord[];
   /**
    * An expired lease is due: claim it alone, with `mode: "recover"`, before anything new. A turn that claims nothing (`limit` 0) need

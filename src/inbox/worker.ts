@@ -170,11 +170,11 @@ export class Worker<Tx> implements ClaimDriver {
   }
 
   /** Lanes that are due or become due must have a turn, a settle under way or a timer that comes back to them. */
-  #planNext({ leases }: TurnResult, { limit, mode, lane }: ClaimRequest): void {
+  #planNext({ leases, retired }: TurnResult, { limit, mode, lane }: ClaimRequest): void {
     if (this.#laneDrives.hasClaims && this.#mayDrive()) this.#batcher?.poke();
-    // The claim of one lane, or of an expired lease that was gone, says nothing about the others.
-    if (lane !== undefined || (mode === "recover" && leases.length === 0)) this.#poke();
-    const exhausted = mode === "ordinary" && lane === undefined && leases.length < limit;
+    // The claim of one lane, or of an expired lease that was gone, says nothing about the others; one that retired may have more.
+    if (lane !== undefined || retired.length > 0 || (mode === "recover" && leases.length === 0)) this.#poke();
+    const exhausted = mode === "ordinary" && lane === undefined && retired.length === 0 && leases.length < limit;
     if (exhausted && !this.#recovery.isUnderWay) this.#drains.nothingReady();
     if (this.#breaker.isOpen) this.#drains.endAll();
     if (this.#started && (exhausted || this.#breaker.isOpen)) this.#waker.plan(this.#breaker.isOpen ? PROBE_MS : 0);

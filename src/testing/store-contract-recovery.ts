@@ -1,4 +1,5 @@
 /** The store contract on leases that expire: recovered alone, fenced off, and in the end dead letters. */
+import { RETIRED_PER_TURN } from "../inbox/claim-room.ts";
 import { type Bench, type ContractCase, sequences } from "./store-contract-bench.ts";
 
 const RECOVER = { limit: 10, mode: "recover" } as const;
@@ -117,6 +118,20 @@ export const recoveryCases: readonly ContractCase[] = [
         .expect(retired)
         .toMatchObject([{ sequence: 1, state: "dead", errorCode: "attempts_exhausted", attempts: 1 }]);
       bench.expect(sequences(leases)).toEqual([2]);
+    },
+  },
+  {
+    name: `retires ${RETIRED_PER_TURN} events in a turn at most, and the others in the next ones (I7, I9)`,
+    async run(bench) {
+      const count = 2 * RETIRED_PER_TURN + 10;
+      await bench.accept(...Array.from({ length: count }, (_, n) => bench.of(`m${n}`, 1)));
+      await bench.settle(...(await bench.claim({ limit: count })).map((lease) => bench.retry(lease, 0)));
+      const retired: number[] = [];
+      while (retired.at(-1) !== 0) {
+        retired.push((await bench.step({ claim: { limit: 300, maxAttempts: 1 } })).retired.length);
+      }
+      bench.expect(Math.max(...retired) <= RETIRED_PER_TURN).toBe(true);
+      bench.expect((await bench.store.stats()).gauges).toMatchObject({ pending: 0, dead: count });
     },
   },
   {

@@ -2,6 +2,12 @@ import { describe, expect, it } from "vitest";
 import { type Bench, deferred, openBench, rounds } from "./bench.ts";
 import { takenAhead } from "./slow-handlers.ts";
 
+const CLAIM = { limit: 0, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" } as const;
+const NOTHING = {
+  ...{ settles: [], accepts: [], quarantines: [], repeats: [], lateEvents: "record" as const },
+  quarantineQuota: { maxRows: 0, maxBytes: 0 },
+};
+
 describe("Worker.drain()", () => {
   it("handles what is ready now and says that nothing is left", async () => {
     const seen: string[] = [];
@@ -11,6 +17,19 @@ describe("Worker.drain()", () => {
     expect(await bench.worker.drain({})).toEqual({ claimed: 2, complete: true });
     expect(seen).toEqual(["message.queued", "message.sent"]);
     await bench.expectNothingLeaked();
+  });
+
+  it("comes to what waits behind more used-up events than one turn retires", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(() => {}), worker: { maxAttempts: 1 } });
+    await bench.acceptMany(300);
+    const failure = { code: "failed", message: "failed", durationMs: 1 };
+    const { store } = bench.recorder;
+    const { leases } = await store.step({ ...NOTHING, claim: { ...CLAIM, limit: 300 } });
+    const settles = leases.map((lease) => ({ kind: "retry" as const, lease, delayMs: 0, failure }));
+    await store.step({ ...NOTHING, settles, claim: CLAIM });
+    await bench.accept("last");
+    expect(await bench.worker.drain({})).toEqual({ claimed: 1, complete: true });
+    expect((await bench.states()).toSorted()).toEqual([...Array(300).fill("dead"), "handled"]);
   });
 
   it("handles exactly as many events as its limit", async () => {

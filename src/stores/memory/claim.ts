@@ -1,4 +1,5 @@
 /** Finds the memory store's due lanes, and leases their heads. */
+import { roomLeft } from "../../inbox/claim-room.ts";
 import { type Claimed, claimLane } from "../../inbox/lanes/claiming.ts";
 import { type LaneState, laneIsDue } from "../../inbox/lanes/state.ts";
 import type { ClaimRequest } from "../../inbox/store.ts";
@@ -8,11 +9,11 @@ import { keep, type MemoryMoment } from "./state.ts";
 export function claimDue(moment: MemoryMoment, request: ClaimRequest, claimed: Claimed): void {
   const recovering = request.mode === "recover";
   const limit = recovering ? Math.min(1, request.limit) : request.limit;
-  while (claimed.leased.length < limit) {
+  while (roomLeft(claimed, limit) > 0) {
     const due = dueLanes(moment, recovering, request.lane);
     if (due.length === 0) return;
     for (const lane of due) {
-      if (claimed.leased.length >= limit) return;
+      if (roomLeft(claimed, limit) <= 0) return;
       claimOne(moment, lane, request, claimed);
     }
   }

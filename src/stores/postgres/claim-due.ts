@@ -1,4 +1,5 @@
 /** Claims lanes whose turn has come. The first are locked as a turn begins, others once these were not enough. */
+import { roomLeft } from "../../inbox/claim-room.ts";
 import { type Claimed, claimLane } from "../../inbox/lanes/claiming.ts";
 import { type LaneState, laneIsDue } from "../../inbox/lanes/state.ts";
 import type { ClaimRequest } from "../../inbox/store.ts";
@@ -41,10 +42,10 @@ export async function claimDue(
   { claimed, areAllLocked }: { readonly claimed: Claimed; readonly areAllLocked: boolean },
 ): Promise<void> {
   const most = mostToClaim(request);
-  for (let areAll = areAllLocked; claimed.leased.length < most; ) {
+  for (let areAll = areAllLocked; roomLeft(claimed, most) > 0; ) {
     const due = dueLanes(work, request);
-    for (const lane of due.slice(0, most - claimed.leased.length)) claimLane(work.moment, lane, request, claimed);
-    const limit = most - claimed.leased.length;
+    for (const lane of due.slice(0, roomLeft(claimed, most))) claimLane(work.moment, lane, request, claimed);
+    const limit = roomLeft(claimed, most);
     if (limit > 0 && !areAll) {
       const seen = [...work.byId.keys()];
       const rows = await lockDue(work.session, request, { now: work.moment.now, limit, seen, from: 0 });

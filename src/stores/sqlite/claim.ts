@@ -1,12 +1,13 @@
 /** Claims due lanes: leases their heads, retires what used up its attempts, records gaps that are given up. */
 import { ATTEMPTS_EXHAUSTED } from "../../inbox/backoff.ts";
+import { roomLeft } from "../../inbox/claim-room.ts";
 import type { Missing } from "../../inbox/gap.ts";
 import { isDue, LONGEST_WAIT_MS } from "../../inbox/gap.ts";
 import type { EventRecord } from "../../inbox/record.ts";
 import type { ClaimRequest, Lease } from "../../inbox/store.ts";
 import { KEEP, STATE, STATUS, TAG, tagWord } from "../codes.ts";
 import { applyArming, armingOf, goOnAfterDead, headsOf, moveCursor, rearm, schedule, writeLane } from "./lanes.ts";
-import { readEvent } from "./records.ts";
+import { toEvent } from "./records.ts";
 import { type ClaimRow, type DueLaneRow, LANES_PER_PAGE } from "./statements.ts";
 import type { Work } from "./work.ts";
 
@@ -23,7 +24,7 @@ export function claimDue(work: Work, request: ClaimRequest, claimed: Claimed): v
   const limit = request.mode === "recover" ? Math.min(1, request.limit) : request.limit;
   // A lane whose event was retired may be due again at once: then the scan begins anew.
   let retiredBefore = -1;
-  while (claimed.leases.length < limit && claimed.retired.length > retiredBefore) {
+  while (!isEnough(claimed, limit) && claimed.retired.length > retiredBefore) {
     retiredBefore = claimed.retired.length;
     if (request.lane !== undefined) claimOnly(work, request.lane, request, claimed);
     else {
@@ -33,6 +34,10 @@ export function claimDue(work: Work, request: ClaimRequest, claimed: Claimed): v
       scan(work, { request, claimed, limit, from: now + LONGEST_WAIT_MS + 1, to: END });
     }
   }
+}
+
+function isEnough({ leases, retired }: Claimed, limit: number): boolean {
+  return roomLeft({ leased: leases, retired }, limit) <= 0;
 }
 
 /** True while an expired lease is due. */
@@ -52,10 +57,10 @@ interface Scan {
 function scan(work: Work, { request, claimed, limit, from, to }: Scan): void {
   const lanes = request.mode === "recover" ? work.sql.expiredLanes : work.sql.dueLanes;
   let [readyAt, id] = [from, 0];
-  while (claimed.leases.length < limit) {
+  while (!isEnough(claimed, limit)) {
     const page = lanes.all(readyAt, to, readyAt, id);
     for (const lane of page) {
-      if (claimed.leases.length >= limit) return;
+      if (isEnough(claimed, limit)) return;
       [readyAt, id] = [lane.readyAt ?? from, lane.id];
       claimLane(work, lane, request, claimed);
     }
@@ -149,7 +154,7 @@ function retire(work: Work, { lane, event, request, claimed }: Taking): void {
   work.ledger.add("pending", -1);
   work.ledger.add("dead");
   work.ledger.add("dead_lettered");
-  const record = readEvent(work, event.id);
-  if (record !== null) claimed.retired.push(record);
+  const row = work.sql.event.get(event.id);
+  if (row !== undefined) claimed.retired.push(toEvent(row));
   goOnAfterDead(work, lane, request.onDead);
 }

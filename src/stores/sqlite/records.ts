@@ -10,7 +10,6 @@ import type {
 } from "../../inbox/record.ts";
 import type { SqliteDatabase, SqliteStatement } from "../../internal/sqlite-driver.ts";
 import { heldWord, outcomeWord, stateWord, statusWord, TAG, tagWord } from "../codes.ts";
-import type { Session } from "./work.ts";
 
 /** Columns, joined tables and order of an event as `toEvent` reads it. */
 export const EVENT = `select e.id, e.lane as laneId, c.name as apiClientId, l.tag, l.message as messageId, e.seq as sequence,
@@ -59,11 +58,6 @@ export function toEvent(row: EventRow): EventRecord {
     digest,
     raw,
   };
-}
-
-export function readEvent({ db }: Pick<Session, "db">, id: number): EventRecord | null {
-  const row = db.prepare(`${EVENT} where e.id = ?`).get(id);
-  return row === undefined ? null : toEvent(row as EventRow);
 }
 
 interface LaneFacts extends Omit<LaneRecord, "key" | "status" | "events" | "gaps" | "attempts"> {

@@ -1,5 +1,6 @@
 /** Every statement of the hot path, prepared once per connection. */
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
+import { EVENT, type EventRow } from "./records.ts";
 
 /** A prepared query whose rows have the shape that its SQL names. */
 export interface Query<Row> {
@@ -124,6 +125,7 @@ export const SQL = {
   failEvent: "update oncehook_event set error_code = ?, error = ? where id = ?",
   finishEvent: "update oncehook_event set state = ?, outcome = null, keep = ?, finished = ? where id = ?",
   releaseEvent: "update oncehook_event set attempts = attempts - 1 where id = ?",
+  event: `${EVENT} where e.id = ?`,
   insertAttempt:
     "insert into oncehook_attempt (event, attempt, at, duration, error_code, error) values (?, ?, ?, ?, ?, ?)",
 
@@ -172,6 +174,7 @@ type Rows = {
   farLease: { readonly due: 1 };
   claimed: ClaimRow;
   gapBefore: { readonly from: number; readonly to: number };
+  event: EventRow;
   eventState: { readonly state: number; readonly attempts: number };
   quarantineKnown: { readonly known: 1 };
   quarantineHeld: { readonly rows: number; readonly bytes: number };
