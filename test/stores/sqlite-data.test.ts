@@ -185,9 +185,32 @@ describe("space", () => {
   });
 });
 
-describe("query plans", () => {
+/** A database of the inbox's tables. With `events` an application's `analyze` has come upon as many of them. */
+function analysed(events: number | null, perLane: number): Database.Database {
   const db = new Database(":memory:");
   for (const { sql } of MIGRATIONS) db.exec(sql);
+  if (events === null) return db;
+  db.exec(`
+    insert into oncehook_client (name) values ('client');
+    insert into oncehook_kind (name) values ('message.sent');
+    with recursive n (id) as (select 0 union all select id + 1 from n limit ${events / perLane})
+    insert into oncehook_lane (client, tag, message, status, cursor, epoch, below) select 1, 0, 'm' || id, 0, 1, 1, 0 from n;
+    with recursive n (id) as (select 0 union all select id + 1 from n limit ${events})
+    insert into oncehook_event (lane, seq, kind, state, attempts, late, forced, duplicates, conflict, gap_wait, occurred, signed, accepted, digest)
+      select 1 + id / ${perLane}, 1 + id % ${perLane}, 1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1, x'00' from n;
+    insert into oncehook_body (event, raw) select id, x'00' from oncehook_event;
+    analyze`);
+  return db;
+}
+
+describe.each([
+  ["that was never analysed", null, 1],
+  ["analysed with 1 event", 1, 1],
+  ["analysed with 2 events of a lane", 2, 2],
+  ["analysed with 300 lanes", 300, 1],
+  ["analysed with 300 events of a lane", 300, 300],
+])("query plans of a file %s", (_how, events, perLane) => {
+  const db = analysed(events, perLane);
   const plan = (sql: string) => {
     const values = Array.from({ length: (sql.match(/\?/g) ?? []).length }, () => 1);
     return (db.prepare(`explain query plan ${sql}`).all(...values) as { detail: string }[]).map(({ detail }) => detail);
@@ -215,7 +238,9 @@ describe("query plans", () => {
     ["whether one is expired", SQL.expiredLease, /oncehook_lane_lease \(ready_at/],
     ["the next due time", SQL.soonest, /oncehook_lane_due.*oncehook_lane_lease/],
     ["a lane's head", SQL.head, /oncehook_event_identity \(lane=\? AND seq>/],
+    ["a lane's late head", SQL.lateHead, /oncehook_event_identity \(lane=/],
     ["what waits behind a lease", SQL.idleLane, /oncehook_event_identity \(lane=\? AND seq>/],
+    ["whether a sequence is settled", SQL.settledAt, /oncehook_event_identity \(lane=\? AND seq=/],
     ["what can be pruned", PRUNABLE, /oncehook_event_keep \(keep=\? AND finished</],
     ["the oldest pending event", OLDEST_PENDING, /oncehook_event_open \(state=/],
     [

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { refuseIncompatible } from "../../src/internal/better-sqlite3.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { cautionsAbout, prepareFile } from "../../src/stores/sqlite/location.ts";
-import { type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
+import { type SqliteDatabase, type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { makePath, open } from "./sqlite-place.ts";
 import { contextOf, event, RULES, turn } from "./sqlite-turns.ts";
@@ -35,6 +35,27 @@ describe("open()", () => {
     expect(other.pragma("journal_mode", { simple: true })).toBe("wal");
     expect(other.pragma("auto_vacuum", { simple: true })).toBe(2);
     other.close();
+  });
+
+  it("forgets what the application's ANALYZE found of the inbox, and nothing that it found of other tables", async () => {
+    const path = makePath();
+    const young = await open(sqliteStore(path));
+    await young.step(turn({ accepts: [event("m")] }));
+    await young.close();
+    const user = new Database(path);
+    user.exec("create table oncehookers (id integer, name text); create index by_name on oncehookers (name)");
+    user.exec("insert into oncehookers values (1, 'a'); analyze");
+    let plan: unknown;
+    const onOpen = (db: SqliteDatabase) => {
+      plan = db
+        .prepare("explain query plan select 1 from oncehook_event where lane = 1 and seq = 1 and state = 0")
+        .get();
+    };
+    await open(sqliteStore(path, { onOpen }));
+    expect(plan).toMatchObject({ detail: expect.stringMatching(/^SEARCH oncehook_event USING INDEX/) });
+    const analysed = user.prepare("select distinct tbl from sqlite_stat1").pluck().all();
+    expect(analysed).toEqual(["oncehookers"]);
+    user.close();
   });
 
   it("refuses a driver that ignores synchronous=FULL (I2)", async () => {

@@ -111,17 +111,14 @@ function take(work: Work, { lane, event, missing, request, claimed }: Taking): v
   lane.leased = event.id;
   writeLane(work, lane);
   work.sql.startEvent.run(work.now, event.id);
+  const { apiClientId, messageId, eventType } = namesOf(work, lane, event);
   claimed.leases.push({
     lane: lane.id,
     epoch: lane.epoch,
     event: event.id,
-    key: {
-      apiClientId: work.facts.clients.name(work.clientTable, lane.client),
-      tag: tagWord(lane.tag),
-      messageId: lane.message,
-    },
+    key: { apiClientId, tag: tagWord(lane.tag), messageId },
     sequence: event.sequence,
-    eventType: work.facts.kinds.name(work.kindTable, event.kind),
+    eventType,
     attempt: event.attempts + 1,
     acceptedAt: event.acceptedAt,
     signedAt: event.signedAt,
@@ -155,6 +152,12 @@ function retire(work: Work, { lane, event, request, claimed }: Taking): void {
   work.ledger.add("dead");
   work.ledger.add("dead_lettered");
   const row = work.sql.event.get(event.id);
-  if (row !== undefined) claimed.retired.push(toEvent(row));
+  if (row !== undefined) claimed.retired.push(toEvent({ ...row, ...namesOf(work, lane, event), raw: event.raw }));
   goOnAfterDead(work, lane, request.onDead);
+}
+
+/** What the rows of a lane and of its event hold as numbers, or under other names. */
+function namesOf({ facts, clientTable, kindTable }: Work, { client, tag, message }: DueLaneRow, { kind }: ClaimRow) {
+  const apiClientId = facts.clients.name(clientTable, client);
+  return { apiClientId, tag, messageId: message, eventType: facts.kinds.name(kindTable, kind) };
 }

@@ -16,6 +16,7 @@ import { cautionsAbout, prepareFile } from "./location.ts";
 import { applyRules, holdsInbox, migrate } from "./migrate.ts";
 import { LaneReader } from "./records.ts";
 import { Space, type SpaceLimits } from "./space.ts";
+import { forgetStatistics } from "./statistics.ts";
 import { refusePromise } from "./synchronous.ts";
 import { amend, createPlan, runTurn } from "./turn.ts";
 import { Wake } from "./wake.ts";
@@ -58,6 +59,7 @@ export class OpenInbox {
     const { clock, instance } = context;
     const { rules, holder, latest } = immediately(db, () => {
       migrate(db, context.migrate);
+      forgetStatistics(db);
       const rules = applyRules(db, context, settings.location);
       return { rules, latest: latestWrittenAt(db), holder: enterInstance(db, instance, clock.now()) };
     });

@@ -1,6 +1,6 @@
 /** Every statement of the hot path, prepared once per connection. */
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { EVENT, type EventRow } from "./records.ts";
+import { OF_EVENT, type RowOfEvent } from "./records.ts";
 
 /** A prepared query whose rows have the shape that its SQL names. */
 export interface Query<Row> {
@@ -73,7 +73,14 @@ const LANE = `id, tag, status, ready_at as readyAt, cursor, gap_since as gapSinc
   (peer is null or reference is null) as bare`;
 const HEAD = "id, seq as sequence, forced, gap_wait as gapWaitMs, occurred as occurredAt, accepted as acceptedAt";
 
-/** The SQL by name; also what the test of query plans explains. */
+/** A lane's events in their order. Named where SQLite might choose: see `SQL`. */
+const IN_LANE = "indexed by oncehook_event_identity";
+
+/**
+ * The SQL by name; also what the test of query plans explains. The application may `analyze` the file while it holds next to
+ * nothing, and SQLite then takes scans for cheaper, also when there are a million events. It never does for a look-up in one table
+ * by its whole key: so none joins tables, and where it would, the index is named.
+ */
 export const SQL = {
   laneByKey: `select ${LANE} from oncehook_lane where client = ? and tag = ? and message = ?`,
   laneById: `select ${LANE} from oncehook_lane where id = ?`,
@@ -88,15 +95,15 @@ export const SQL = {
   idleLane: `update oncehook_lane set status = 0, ready_at = null, gap_since = null, holder = null, leased = null
     where id = ? and epoch = ? and leased = ? and holder = ? and status = 2 and below = 0
       and exists (select 1 from oncehook_event where id = oncehook_lane.leased and state = 0)
-      and not exists (select 1 from oncehook_event as waiting where waiting.lane = oncehook_lane.id
+      and not exists (select 1 from oncehook_event as waiting ${IN_LANE} where waiting.lane = oncehook_lane.id
         and waiting.seq >= coalesce(oncehook_lane.cursor, -9007199254740991) and waiting.state = 0
         and waiting.id <> oncehook_lane.leased)`,
   extendLease:
     "update oncehook_lane set ready_at = ? where id = ? and epoch = ? and leased = ? and holder = ? and status = 2",
 
-  head: `select ${HEAD} from oncehook_event where lane = ? and seq >= ? and state = 0 and late = 0 order by seq, id limit 1`,
-  lateHead: `select ${HEAD} from oncehook_event where lane = ? and state = 0 and late = 1 order by seq, id limit 1`,
-  settledAt: "select 1 as settled from oncehook_event where lane = ? and seq = ? and state <> 0 limit 1",
+  head: `select ${HEAD} from oncehook_event ${IN_LANE} where lane = ? and seq >= ? and state = 0 and late = 0 order by seq, id limit 1`,
+  lateHead: `select ${HEAD} from oncehook_event ${IN_LANE} where lane = ? and state = 0 and late = 1 order by seq, id limit 1`,
+  settledAt: `select 1 as settled from oncehook_event ${IN_LANE} where lane = ? and seq = ? and state <> 0 limit 1`,
   insertEvent: `insert into oncehook_event (id, lane, seq, kind, state, outcome, keep, finished, attempts, started, late, forced,
     duplicates, conflict, gap_wait, occurred, signed, accepted, digest, trace)
     values (?, ?, ?, ?, ?, null, ?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
@@ -115,7 +122,7 @@ export const SQL = {
   expiredLease: "select 1 as due from oncehook_lane where status = 2 and (ready_at <= ?) limit 1",
   farLease: "select 1 as due from oncehook_lane where status = 2 and (ready_at > ?) limit 1",
   claimed: `select e.id, e.seq as sequence, e.kind, e.state, e.late, e.forced, e.attempts, e.accepted as acceptedAt,
-    e.signed as signedAt, e.trace, b.raw from oncehook_event e left join oncehook_body b on b.event = e.id where e.id = ?`,
+    e.signed as signedAt, e.trace, (select raw from oncehook_body where event = e.id) as raw from oncehook_event e where e.id = ?`,
   startEvent: "update oncehook_event set attempts = attempts + 1, started = coalesce(started, ?) where id = ?",
   insertGap: "insert or ignore into oncehook_gap (lane, hi, lo, skipped) values (?, ?, ?, ?)",
   gapBefore: `select lo as "from", hi as "to" from oncehook_gap where lane = ? and hi = ?`,
@@ -125,7 +132,7 @@ export const SQL = {
   failEvent: "update oncehook_event set error_code = ?, error = ? where id = ?",
   finishEvent: "update oncehook_event set state = ?, outcome = null, keep = ?, finished = ? where id = ?",
   releaseEvent: "update oncehook_event set attempts = attempts - 1 where id = ?",
-  event: `${EVENT} where e.id = ?`,
+  event: `select ${OF_EVENT} from oncehook_event e where e.id = ?`,
   insertAttempt:
     "insert into oncehook_attempt (event, attempt, at, duration, error_code, error) values (?, ?, ?, ?, ?, ?)",
 
@@ -148,7 +155,8 @@ export const SQL = {
   soonest: `select min(at) as at from (
     select min(ready_at) as at from oncehook_lane where status >= 3
     union all select min(ready_at) from oncehook_lane where status = 2)`,
-  readyNow: "update oncehook_lane set ready_at = ? where status >= 3 and ready_at > ? and status = 3",
+  readyNow:
+    "update oncehook_lane indexed by oncehook_lane_due set ready_at = ? where status >= 3 and ready_at > ? and status = 3",
   farthest: `select max(at) as at from (
     select max(ready_at) as at from oncehook_lane where status >= 3
     union all select max(ready_at) from oncehook_lane where status = 2)`,
@@ -174,7 +182,7 @@ type Rows = {
   farLease: { readonly due: 1 };
   claimed: ClaimRow;
   gapBefore: { readonly from: number; readonly to: number };
-  event: EventRow;
+  event: RowOfEvent;
   eventState: { readonly state: number; readonly attempts: number };
   quarantineKnown: { readonly known: 1 };
   quarantineHeld: { readonly rows: number; readonly bytes: number };
