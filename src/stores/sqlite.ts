@@ -21,8 +21,8 @@ export { type SqliteSecretsOptions, sqliteSecrets } from "./sqlite/secrets.ts";
 export interface SqliteStoreOptions<Db extends SqliteDatabase = SqliteDatabase> {
   /**
    * Your own better-sqlite3 connection to the same file, such as your ORM's. Completions with effects run on it, in a
-   * transaction of their own, and wait while it is in one of yours; its settings are left alone. Default: effects run on the
-   * inbox's connection.
+   * transaction of their own, and wait while it is in one of yours or you read row by row (`iterate()`); its settings are left
+   * alone. Default: effects run on the inbox's connection.
    */
   readonly effects?: Db;
   /**

@@ -215,6 +215,24 @@ describe("effects on the user's own connection", () => {
     },
   );
 
+  it("are unfinished while the user reads from it row by row", async () => {
+    const path = makePath();
+    const user = makeNotes(path);
+    user.exec("insert into note values ('mine'), ('too')");
+    const store = (await open(sqliteStore(path, { effects: user }))) as Store;
+    const [a, b] = await leases(store, "a", "b");
+    const settles = [complete(a!, write("a")), complete(b!)];
+    const rows = user.prepare("select text from note").iterate();
+    rows.next();
+    const { settled, accepted } = await store.step(turn({ settles, accepts: [event("c")] }));
+    expect(settled).toEqual([{ status: "unfinished" }, { status: "settled" }]);
+    expect(accepted).toMatchObject([{ outcome: "accepted" }]);
+    rows.return?.();
+    expect((await store.step(turn({ settles: settles.slice(0, 1) }))).settled).toEqual([{ status: "settled" }]);
+    expect(notesIn(user)).toEqual(["mine", "too", "a"]);
+    user.close();
+  });
+
   it("hold up no delivery while the user's own transaction lasts (I9)", async () => {
     const path = makePath();
     const user = makeNotes(path);

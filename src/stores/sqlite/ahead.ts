@@ -63,8 +63,8 @@ export class AheadSettles {
 
   async #settle(requests: readonly Indexed[], plan: Plan, facts: Facts): Promise<void> {
     const results = await untilFree(this.#patience, () => {
-      // The user's own transaction must not be joined, and may last: the core asks again.
-      if (this.#session.db.inTransaction) return requests.map(([index]) => [index, UNFINISHED] as const);
+      // What the user does may last: the core asks again.
+      if (isInUse(this.#session.db)) return requests.map(([index]) => [index, UNFINISHED] as const);
       // The user's connection may be set to wait for locks by blocking; ours finds out first that there is none.
       immediately(this.#own, () => {});
       return inTransaction(this.#session, facts, this.#patience.clock.now(), (work) =>
@@ -72,6 +72,21 @@ export class AheadSettles {
       );
     });
     for (const [index, result] of results) plan.answered.set(index, result);
+  }
+}
+
+/**
+ * Whether the user is at work on the connection: in a transaction of their own, which must not be joined, or reading row by row,
+ * and then better-sqlite3 refuses everything else.
+ */
+function isInUse(db: SqliteDatabase): boolean {
+  if (db.inTransaction) return true;
+  try {
+    db.exec("");
+    return false;
+  } catch {
+    // A closed one will not be free again: what is tried on it next says so.
+    return db.open;
   }
 }
 
