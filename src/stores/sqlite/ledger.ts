@@ -1,4 +1,5 @@
 /** Counters, gauges and ids of one transaction: read at most once, written once per name that changed. */
+import { STATE } from "../codes.ts";
 import type { Statements } from "./statements.ts";
 
 export type Gauge = "pending" | "dead" | "held" | "held_bytes" | "blocked";
@@ -27,6 +28,7 @@ export class Ledger {
   #next: Map<Sequence, number> = new Map();
   #newestSigned = -1;
   #serviceResigns = false;
+  #witness: number | null = null;
 
   constructor(sql: Statements) {
     this.#sql = sql;
@@ -60,6 +62,16 @@ export class Ledger {
     this.#serviceResigns = true;
   }
 
+  /** Notes an event that is no longer pending once the transaction is committed. */
+  finished(event: number): void {
+    this.#witness ??= event;
+  }
+
+  /** Whether the transaction was committed by somebody else, as an event that was finished in it tells. */
+  wasCommitted(): boolean {
+    return this.#witness !== null && this.#sql.eventState.get(this.#witness)?.state !== STATE.pending;
+  }
+
   /** What `restore` goes back to when a savepoint is rolled back. */
   snapshot(): LedgerSnapshot {
     return { changes: new Map(this.#changes), next: new Map(this.#next) };
@@ -70,10 +82,8 @@ export class Ledger {
     this.#next = new Map(next);
   }
 
-  /** Writes what was counted since the last time. */
   flush(): void {
     for (const [name, by] of this.#changes) if (by !== 0) this.#sql.addCounter.run(by, name);
-    this.#changes.clear();
     if (this.#newestSigned >= 0) this.#sql.raiseCounter.run(this.#newestSigned, "newest_signed");
     if (this.#serviceResigns) this.#sql.raiseCounter.run(1, "service_resigns");
   }

@@ -61,6 +61,11 @@ function heldLane(work: Work, ref: LeaseRef): LaneRow | null {
   return work.sql.eventState.get(ref.event)?.state === STATE.pending ? lane : null;
 }
 
+/** The same, where nothing of the lane is needed. */
+function isHeld({ sql, facts }: Work, { lane, epoch, event }: LeaseRef): boolean {
+  return sql.held.get(lane, epoch, event, facts.holder) !== undefined;
+}
+
 function complete(work: Work, lease: LeaseRef, outcome: Outcome): SettleResult {
   return makeIdle(work, lease) ? finishDone(work, lease.event, outcome) : completeAndRearm(work, lease, outcome);
 }
@@ -83,12 +88,13 @@ function finishDone(work: Work, event: number, outcome: Outcome): SettleResult {
   work.sql.completeEvent.run(OUTCOME[outcome], keep, work.now, event);
   work.ledger.add(outcome);
   work.ledger.add("pending", -1);
+  work.ledger.finished(event);
   return SETTLED;
 }
 
 /**
  * Guard first: a lost lease runs no effect. An effect that throws takes back its neighbours. One that commits, against the rule,
- * must not store a half: the counters of what was settled before are written first, and its own completion last.
+ * must not store a half: its own completion comes last.
  */
 function completeWith(
   work: Work,
@@ -96,8 +102,7 @@ function completeWith(
   outcome: Outcome,
   effects: readonly Effect<SqliteDatabase>[],
 ): SettleResult {
-  if (heldLane(work, lease) === null) return LOST;
-  work.ledger.flush();
+  if (!isHeld(work, lease)) return LOST;
   work.sql.savepoint.run();
   const { rollbackTo, release } = work.sql;
   try {

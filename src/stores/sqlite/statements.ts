@@ -98,6 +98,8 @@ export const SQL = {
       and not exists (select 1 from oncehook_event as waiting ${IN_LANE} where waiting.lane = oncehook_lane.id
         and waiting.seq >= coalesce(oncehook_lane.cursor, -9007199254740991) and waiting.state = 0
         and waiting.id <> oncehook_lane.leased)`,
+  held: `select 1 as held from oncehook_lane where id = ? and epoch = ? and leased = ? and holder = ? and status = 2
+    and (select state from oncehook_event where id = leased) = 0`,
   extendLease:
     "update oncehook_lane set ready_at = ? where id = ? and epoch = ? and leased = ? and holder = ? and status = 2",
 
@@ -184,6 +186,7 @@ type Rows = {
   gapBefore: { readonly from: number; readonly to: number };
   event: RowOfEvent;
   eventState: { readonly state: number; readonly attempts: number };
+  held: { readonly held: 1 };
   quarantineKnown: { readonly known: 1 };
   quarantineHeld: { readonly rows: number; readonly bytes: number };
   readCounter: { readonly value: number };

@@ -2,7 +2,7 @@
 
 import { type Clock, sleep } from "../../internal/clock.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { busyTooLong, isBusy } from "./failures.ts";
+import { busyTooLong, EffectAborted, isBusy } from "./failures.ts";
 import { createWork, type Facts, type Session, type Work } from "./work.ts";
 
 const FIRST_PAUSE_MS = 1;
@@ -44,6 +44,9 @@ export function inTransaction<T>(session: Session, facts: Facts, now: number, op
   } catch (error) {
     facts.clients.rolledBack();
     facts.kinds.rolledBack();
+    // An effect that commits, against the rule, stores what was settled before it, but not the counters.
+    if (error instanceof EffectAborted && work.ledger.wasCommitted())
+      immediately(session.db, () => work.ledger.flush());
     throw error;
   }
 }
