@@ -36,27 +36,36 @@ export class LaneDrives {
   }
 
   /**
-   * A lane whose lease has expired is claimed again, for recovery. The worker would do that, alone, if it were active;
-   * else these requests are all that ever drives the lane.
+   * A claim came back, of one lane or of any: an ordinary claim takes lanes that requests drive too. A lane whose lease has expired is
+   * claimed again, for recovery. The worker would do that, alone, if it were active; else these requests are all that ever drives
+   * the lane.
    */
-  claimCame(lane: LaneId, { mode }: ClaimRequest, { leases, recoveryDue }: TurnResult, workerIsActive: boolean): void {
-    const mayBeExpired = leases.length === 0 && recoveryDue && mode === "ordinary" && !workerIsActive;
+  claimCame({ lane, mode }: ClaimRequest, { leases, recoveryDue }: TurnResult, workerIsActive: boolean): void {
+    for (const lease of leases) this.#leased(lease);
+    if (lane === undefined || leases.length > 0) return;
+    const mayBeExpired = recoveryDue && mode === "ordinary" && !workerIsActive;
     if (mayBeExpired && this.#drives.has(lane)) this.#claims.set(lane, "recover");
-    else this.claimed(lane, leases[0] ?? null);
+    else this.#refuse(lane);
   }
 
-  /** The lane's claim came back: with the wanted event, with one before it (then the wait goes on), or with none. */
-  claimed(lane: LaneId, lease: Lease | null): void {
-    const drives = this.#drives.get(lane) ?? [];
-    const waiting = lease === null ? [] : drives.filter((drive) => drive.event !== lease.event);
+  /** The lane has come with the wanted event, or with one before it: then the wait goes on until that one has ended. */
+  #leased({ lane, event }: Lease): void {
+    // It would find the lane leased, and say so to those who wait for what runs.
+    this.#claims.delete(lane);
+    const waiting = this.#drives.get(lane)?.filter((drive) => drive.event !== event) ?? [];
     if (waiting.length > 0) this.#drives.set(lane, waiting);
     else this.#drives.delete(lane);
-    if (lease === null) for (const drive of drives) drive.notDue();
+  }
+
+  #refuse(lane: LaneId): void {
+    const drives = this.#drives.get(lane) ?? [];
+    this.#drives.delete(lane);
+    for (const drive of drives) drive.notDue();
   }
 
   /** No claim can be made now. */
   giveUp(): void {
     this.#claims.clear();
-    for (const lane of [...this.#drives.keys()]) this.claimed(lane, null);
+    for (const lane of [...this.#drives.keys()]) this.#refuse(lane);
   }
 }

@@ -144,7 +144,7 @@ export class Worker<Tx> implements ClaimDriver {
       this.#inHand.take(lease);
       this.#book.add(lease, lease.acceptIndex === null ? null : parsed(lease.acceptIndex));
     }
-    if (request.lane !== undefined) this.#laneDrives.claimCame(request.lane, request, result, this.#isActive());
+    this.#laneDrives.claimCame(request, result, this.#isActive());
     this.#drains.claimed(result.leases.length);
     this.#noteRecovery(result, request);
     if (wanted) this.#startWaiting();

@@ -99,6 +99,55 @@ describe("Worker.drive()", () => {
     ]);
   });
 
+  it("joins what a claim that was under way has leased meanwhile (I10)", async () => {
+    const inner = memoryStore({ volatile: true });
+    const store = { ...inner, capabilities: { ...inner.capabilities, parallelTurns: true } };
+    const [handler, slowTurn] = [deferred(), deferred()];
+    const bench = await openBench({ store, register: (on) => on.onAny(() => handler.promise) });
+    bench.worker.start();
+    await rounds();
+    bench.recorder.gate = slowTurn.promise;
+    bench.batcher.poke();
+    await rounds();
+    bench.recorder.gate = null;
+    const told = drive(bench, await bench.accept("a"));
+    slowTurn.resolve();
+    await rounds();
+    expect(bench.recorder.outstanding.size).toBe(1);
+    handler.resolve();
+    await rounds();
+    expect([told.refused, bench.endings]).toEqual([0, [[1, "done"]]]);
+  });
+
+  it("joins what a running worker claims as it settles the event before", async () => {
+    const gate = deferred();
+    const bench = await openBench({ register: (on) => on.onAny(() => gate.promise) });
+    bench.worker.start();
+    await bench.accept("a", 1);
+    const told = drive(bench, await bench.accept("a", 2));
+    await rounds();
+    gate.resolve();
+    await rounds();
+    expect(await bench.states()).toEqual(["handled", "handled"]);
+    expect(told.refused).toBe(0);
+  });
+
+  it("waits behind an event whose claim is under way", async () => {
+    const [handler, claim] = [deferred(), deferred()];
+    const bench = await openBench({ register: (on) => on.onAny(() => handler.promise) });
+    const [first, second] = await Promise.all([bench.accept("a", 1), bench.accept("a", 2)]);
+    bench.recorder.gate = claim.promise;
+    const told = [drive(bench, first)];
+    await rounds();
+    told.push(drive(bench, second));
+    claim.resolve();
+    await rounds();
+    handler.resolve();
+    await rounds();
+    expect(await bench.states()).toEqual(["handled", "handled"]);
+    expect(told.map(({ refused }) => refused)).toEqual([0, 0]);
+  });
+
   it("says so when the turn fails, and at once while paused", async () => {
     const bench = await openBench({ register: (on) => on.onAny(() => {}) });
     const acceptance = await bench.accept("a");
@@ -210,10 +259,10 @@ describe("LaneDrives", () => {
     const refused: string[] = [];
     drives.add(7, { event: 1, notDue: () => refused.push("first") });
     drives.add(7, { event: 2, notDue: () => refused.push("second") });
-    const came = (result: { leases: readonly { event: number }[]; recoveryDue: boolean }) => {
+    const came = (result: { leases: readonly { lane: number; event: number }[]; recoveryDue: boolean }) => {
       const { leases, ...rest } = result;
-      const claim = { mode: "ordinary" } as ClaimRequest;
-      drives.claimCame(7, claim, { ...rest, leases: leases as readonly Lease[] } as TurnResult, false);
+      const claim = { mode: "ordinary", lane: 7 } as ClaimRequest;
+      drives.claimCame(claim, { ...rest, leases: leases as readonly Lease[] } as TurnResult, false);
     };
     return { drives, refused, came };
   }
@@ -239,17 +288,17 @@ describe("LaneDrives", () => {
 
   it("forgets a lane once the last event that is waited for was claimed", () => {
     const { drives, came } = scene();
-    came({ leases: [{ event: 1 }], recoveryDue: false });
+    came({ leases: [{ lane: 7, event: 1 }], recoveryDue: false });
     drives.wantClaim(7);
     expect(drives.nextClaim()).toEqual({ lane: 7, mode: "ordinary" });
-    came({ leases: [{ event: 2 }], recoveryDue: false });
+    came({ leases: [{ lane: 7, event: 2 }], recoveryDue: false });
     drives.wantClaim(7);
     expect(drives.hasClaims).toBe(false);
   });
 
   it("claims anew for recovery only where nothing was claimed", () => {
     const { drives, refused, came } = scene();
-    came({ leases: [{ event: 1 }], recoveryDue: true });
+    came({ leases: [{ lane: 7, event: 1 }], recoveryDue: true });
     expect([drives.hasClaims, refused]).toEqual([false, []]);
     came({ leases: [], recoveryDue: true });
     expect([drives.nextClaim(), refused]).toEqual([{ lane: 7, mode: "recover" }, []]);
