@@ -10,6 +10,7 @@ interface Drive {
 export class LaneDrives {
   readonly #drives = new Map<LaneId, Drive[]>();
   readonly #claims = new Map<LaneId, ClaimRequest["mode"]>();
+  #tookLast = false;
 
   /** `notDue` is called when the lane can not be claimed now: a gap, a backoff, or another process has it. */
   add(lane: LaneId, drive: Drive): void {
@@ -27,9 +28,14 @@ export class LaneDrives {
     return this.#claims.size > 0;
   }
 
-  nextClaim(): { readonly lane: LaneId; readonly mode: ClaimRequest["mode"] } | null {
+  /**
+   * Null leaves the turn to an ordinary claim. An active worker gets every other one: a turn that claims one lane leases none of the
+   * events that it accepts, so that each of them would be driven in its turn, and all other lanes would wait while deliveries come (I9).
+   */
+  nextClaim(workerIsActive: boolean): { readonly lane: LaneId; readonly mode: ClaimRequest["mode"] } | null {
     const next = this.#claims.entries().next();
-    if (next.done) return null;
+    this.#tookLast = !next.done && !(this.#tookLast && workerIsActive);
+    if (next.done || !this.#tookLast) return null;
     const [lane, mode] = next.value;
     this.#claims.delete(lane);
     return { lane, mode };

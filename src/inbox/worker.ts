@@ -129,7 +129,7 @@ export class Worker<Tx> implements ClaimDriver {
   }
 
   nextClaim(): ClaimRequest {
-    const driven = this.#mayDrive() ? this.#laneDrives.nextClaim() : null;
+    const driven = this.#mayDrive() ? this.#laneDrives.nextClaim(this.#isActive()) : null;
     const { leaseMs, maxAttempts, onDead } = this.#options;
     const base = { leaseMs, maxAttempts, onDead };
     if (driven !== null) return { ...base, limit: 1, ...driven };

@@ -1,17 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { LaneDrives } from "../../src/inbox/lane-drives.ts";
-import type { Acceptance, ClaimRequest, Lease, TurnResult } from "../../src/inbox/store.ts";
+import type { ClaimRequest, Lease, TurnResult } from "../../src/inbox/store.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { type Bench, deferred, openBench, rounds } from "./bench.ts";
-
-/** Drives the lane of what was accepted, and tells how often it was said not to be due. */
-function drive(bench: Bench, acceptance: Acceptance): { refused: number } {
-  if (acceptance.outcome === "failed") throw acceptance.error;
-  const told = { refused: 0 };
-  bench.worker.drive(acceptance.lane, acceptance.event, () => told.refused++);
-  return told;
-}
+import { drive } from "./drive.ts";
 
 describe("Worker.drive()", () => {
   it("handles the lane's event though the worker was never started (RCV-3)", async () => {
@@ -191,46 +184,6 @@ describe("Worker.drive()", () => {
     expect(await bench.states()).toEqual(["handled", "handled", "pending"]);
   });
 
-  it("does not keep a running worker from other lanes", async () => {
-    const slow = deferred();
-    const seen: string[] = [];
-    const register = (on: Bench["registry"]) =>
-      on.onAny((_, ctx) => {
-        seen.push(ctx.meta.lane.messageId);
-        return ctx.meta.lane.messageId === "driven" ? slow.promise : undefined;
-      });
-    const bench = await openBench({ register });
-    const driven = await bench.accept("driven");
-    drive(bench, driven);
-    await bench.accept("other");
-    bench.worker.start();
-    await rounds();
-    expect(seen.toSorted()).toEqual(["driven", "other"]);
-  });
-
-  it("does not keep a drain from ending", async () => {
-    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
-    const gap = await bench.accept("gap", 2);
-    await bench.accept("other");
-    const drained = bench.worker.drain({});
-    drive(bench, gap);
-    expect(await drained).toEqual({ claimed: 1, complete: true });
-  });
-
-  it("notices a lane of another message accepted in the same turn", async () => {
-    const slow = deferred();
-    const register = (on: Bench["registry"]) =>
-      on.onAny((_, ctx) => (ctx.meta.lane.messageId === "driven" ? slow.promise : undefined));
-    const bench = await openBench({ register });
-    const driven = await bench.accept("driven");
-    bench.worker.start();
-    // One turn claims the driven lane, accepts the other, and may not lease it.
-    drive(bench, driven);
-    await Promise.all([bench.accept("other")]);
-    await rounds();
-    expect((await bench.lane("other")).events[0]?.outcome).toBe("handled");
-  });
-
   it("claims a lane whose lease expired when nothing else would, and only that lane (RCV-3)", async () => {
     const hung = new Promise(() => {});
     const clock = createFakeClock();
@@ -277,20 +230,29 @@ describe("LaneDrives", () => {
 
   it("wants a claim only of a lane that somebody drives, and no longer once it was made", () => {
     const { drives } = scene();
-    expect([drives.hasClaims, drives.nextClaim()]).toEqual([false, null]);
+    expect([drives.hasClaims, drives.nextClaim(false)]).toEqual([false, null]);
     drives.wantClaim(8);
     expect(drives.hasClaims).toBe(false);
     drives.wantClaim(7);
     expect(drives.hasClaims).toBe(true);
-    expect(drives.nextClaim()).toEqual({ lane: 7, mode: "ordinary" });
+    expect(drives.nextClaim(false)).toEqual({ lane: 7, mode: "ordinary" });
     expect(drives.hasClaims).toBe(false);
+  });
+
+  it("leaves every other claim to a worker that is active, and none to one that is not", () => {
+    const { drives } = scene();
+    const claims = [true, true, true, false, false].map((workerIsActive) => {
+      drives.wantClaim(7);
+      return drives.nextClaim(workerIsActive)?.lane ?? null;
+    });
+    expect(claims).toEqual([7, null, 7, 7, 7]);
   });
 
   it("forgets a lane once the last event that is waited for was claimed", () => {
     const { drives, came } = scene();
     came({ leases: [{ lane: 7, event: 1 }], recoveryDue: false });
     drives.wantClaim(7);
-    expect(drives.nextClaim()).toEqual({ lane: 7, mode: "ordinary" });
+    expect(drives.nextClaim(false)).toEqual({ lane: 7, mode: "ordinary" });
     came({ leases: [{ lane: 7, event: 2 }], recoveryDue: false });
     drives.wantClaim(7);
     expect(drives.hasClaims).toBe(false);
@@ -301,6 +263,6 @@ describe("LaneDrives", () => {
     came({ leases: [{ lane: 7, event: 1 }], recoveryDue: true });
     expect([drives.hasClaims, refused]).toEqual([false, []]);
     came({ leases: [], recoveryDue: true });
-    expect([drives.nextClaim(), refused]).toEqual([{ lane: 7, mode: "recover" }, []]);
+    expect([drives.nextClaim(false), refused]).toEqual([{ lane: 7, mode: "recover" }, []]);
   });
 });
