@@ -3,8 +3,14 @@
 /** How long a missing event is waited for at most after the one behind it occurred: the service's last retry, and some. */
 export const LAST_RETRY_MS = 85 * 60_000;
 
-/** No wait is ever longer; a `readyAt` further ahead means that the clock went back, and counts as due. */
+/** No wait is ever longer. */
 export const LONGEST_WAIT_MS = 24 * 3_600_000;
+
+/**
+ * A `readyAt` further ahead means that the clock went back, and counts as due. It lies an hour beyond every wait, or the least step of
+ * the clock would end the longest one at its beginning (I6).
+ */
+export const TOO_FAR_AHEAD_MS = LONGEST_WAIT_MS + 3_600_000;
 
 /** What the decision needs to know of a lane. */
 export interface LanePosition {
@@ -82,7 +88,7 @@ export function expectedSequence(lane: Pick<LanePosition, "cursor" | "firstSeque
 
 /** True when `readyAt` has come, or lies so far ahead that the clock must have gone back. */
 export function isDue(readyAt: number, now: number): boolean {
-  return readyAt <= now || readyAt > now + LONGEST_WAIT_MS;
+  return readyAt <= now || readyAt > now + TOO_FAR_AHEAD_MS;
 }
 
 /** What is missing between a lane's cursor and its head. */

@@ -2,6 +2,7 @@
 import { type ContractCase, sequences } from "./store-contract-bench.ts";
 
 const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
 
 export const gapCases: readonly ContractCase[] = [
   {
@@ -178,10 +179,30 @@ export const gapCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "counts a wait further ahead than a day as over: the clock went back",
+    name: "ends no wait when the clock goes back an hour, and the longest when it goes back further (I6)",
+    async run(bench) {
+      const longest = 24 * HOUR;
+      await bench.accept(bench.of("leased", 1));
+      await bench.claimOne({ leaseMs: longest });
+      await bench.accept(bench.of("failed", 1));
+      await bench.settle(bench.retry(await bench.claimOne(), longest));
+      const occurredAt = bench.clock.now() - 86 * MINUTE;
+      await bench.accept(bench.of("waits", 2, { occurredAt, gapWaitMs: longest }));
+      bench.clock.set(bench.clock.now() - HOUR);
+      bench.expect(await bench.step({ claim: { limit: 100 } })).toMatchObject({ leases: [], recoveryDue: false });
+      bench.expect(await bench.store.nextDue()).toBe(longest + HOUR);
+      bench.clock.set(bench.clock.now() - 1);
+      bench.expect(await bench.store.nextDue()).toBe(0);
+      const { leases, recoveryDue } = await bench.step({ claim: { limit: 100 } });
+      bench.expect(leases.map(({ key }) => key.messageId).sort()).toEqual(["failed", "waits"]);
+      bench.expect(recoveryDue).toBe(true);
+    },
+  },
+  {
+    name: "counts a wait further ahead than any can be as over: the clock went back",
     async run(bench) {
       await bench.accept(bench.event(2));
-      bench.clock.set(bench.clock.now() - 25 * 60 * MINUTE);
+      bench.clock.set(bench.clock.now() - 25 * HOUR);
       bench.expect(await bench.store.nextDue()).toBe(0);
       bench.expect(await bench.claimOne()).toMatchObject({ sequence: 2, missing: { from: 1, to: 1 } });
     },
@@ -190,7 +211,7 @@ export const gapCases: readonly ContractCase[] = [
     name: "hands out what is due before what lies too far ahead, and each once",
     async run(bench) {
       await bench.accept(bench.of("far", 2), bench.of("farther", 2));
-      bench.clock.set(bench.clock.now() - 25 * 60 * MINUTE);
+      bench.clock.set(bench.clock.now() - 25 * HOUR);
       await bench.accept(bench.of("near", 1));
       const leases = [await bench.claimOne({ limit: 1 }), ...(await bench.claim())];
       const names = leases.map(({ key }) => key.messageId);
@@ -202,7 +223,7 @@ export const gapCases: readonly ContractCase[] = [
     name: "hands out what is ready after the clock was set back an hour; what waits goes on waiting (I5, I6)",
     async run(bench) {
       await bench.accept(bench.of("ready", 1), bench.of("waits", 2));
-      bench.clock.set(bench.clock.now() - 60 * MINUTE);
+      bench.clock.set(bench.clock.now() - HOUR);
       bench.expect(await bench.store.nextDue()).toBe(0);
       bench.expect((await bench.claim()).map(({ key }) => key.messageId)).toEqual(["ready"]);
       bench.expect(await bench.store.nextDue()).toBe(30_000);
@@ -214,7 +235,7 @@ export const gapCases: readonly ContractCase[] = [
     async run(bench) {
       await bench.accept(bench.event(1));
       await bench.store.close();
-      bench.clock.set(bench.clock.now() - 60 * MINUTE);
+      bench.clock.set(bench.clock.now() - HOUR);
       bench.store = await bench.another();
       bench.expect(await bench.store.nextDue()).toBe(0);
       bench.expect(await bench.claimOne()).toMatchObject({ sequence: 1, missing: null });

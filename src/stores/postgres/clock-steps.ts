@@ -55,7 +55,7 @@ export class ClockSteps {
 }
 
 /**
- * Gaps, backoffs and leases wait on: they are bounded by a day. In a transaction of its own: with these lanes in hand, one that locks
+ * Gaps, backoffs and leases wait on: `TOO_FAR_AHEAD_MS` bounds them. In a transaction of its own: with these lanes in hand, one that locks
  * others could wait for a transaction that waits for it.
  */
 export async function makeReadyLanesDue(access: Access, now: number): Promise<void> {

@@ -1,5 +1,5 @@
 /** Finds lanes whose turn has come, without waiting for those that others hold. */
-import { LONGEST_WAIT_MS } from "../../inbox/gap.ts";
+import { TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import { arrayOf } from "./arrays.ts";
 import { type LaneRow, laneColumns } from "./lanes.ts";
 import { CLOCK, type Session } from "./session.ts";
@@ -13,7 +13,7 @@ export const AT = (parameter: string): string => `with c as (select coalesce(${p
  */
 export const inRanges = (from: string, inRange: (range: string) => string): string =>
   `${inRange(`ready_at >= ${from}::bigint and ready_at <= (select now from c)`)}
-  union all ${inRange(`ready_at > (select now + ${LONGEST_WAIT_MS} from c)`)}`;
+  union all ${inRange(`ready_at > (select now + ${TOO_FAR_AHEAD_MS} from c)`)}`;
 
 const DUE = (which: string) => `${AT("$1")} ${inRanges("$4", (range) => inRange(which, range))}`;
 const inRange = (which: string, range: string) => `select * from (select ${laneColumns("l")} from {}.lane l
@@ -57,5 +57,5 @@ export async function nextDue(session: Session, now: number): Promise<number | n
   const times = [row?.waiting, row?.farthest, row?.leased, row?.longest].filter((at) => typeof at === "number");
   if (times.length === 0) return null;
   const soonest = Math.min(...times);
-  return soonest <= now || Math.max(...times) > now + LONGEST_WAIT_MS ? 0 : soonest - now;
+  return soonest <= now || Math.max(...times) > now + TOO_FAR_AHEAD_MS ? 0 : soonest - now;
 }

@@ -2,7 +2,7 @@
 import { ATTEMPTS_EXHAUSTED } from "../../inbox/backoff.ts";
 import { roomLeft } from "../../inbox/claim-room.ts";
 import type { Missing } from "../../inbox/gap.ts";
-import { isDue, LONGEST_WAIT_MS } from "../../inbox/gap.ts";
+import { isDue, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import type { EventRecord } from "../../inbox/record.ts";
 import type { ClaimRequest, Lease } from "../../inbox/store.ts";
 import { KEEP, STATE, STATUS, TAG, tagWord } from "../codes.ts";
@@ -31,7 +31,7 @@ export function claimDue(work: Work, request: ClaimRequest, claimed: Claimed): v
       const now = work.now;
       scan(work, { request, claimed, limit, from: Number.MIN_SAFE_INTEGER, to: now });
       // The clock went back: what lies further ahead than any wait is due as well.
-      scan(work, { request, claimed, limit, from: now + LONGEST_WAIT_MS + 1, to: END });
+      scan(work, { request, claimed, limit, from: now + TOO_FAR_AHEAD_MS + 1, to: END });
     }
   }
 }
@@ -43,7 +43,7 @@ function isEnough({ leases, retired }: Claimed, limit: number): boolean {
 /** True while an expired lease is due. */
 export function recoveryDue(work: Work): boolean {
   const { sql, now } = work;
-  return sql.expiredLease.get(now) !== undefined || sql.farLease.get(now + LONGEST_WAIT_MS) !== undefined;
+  return sql.expiredLease.get(now) !== undefined || sql.farLease.get(now + TOO_FAR_AHEAD_MS) !== undefined;
 }
 
 interface Scan {

@@ -15,7 +15,7 @@ export class ClockSteps {
     return wentBack(now, this.#latest);
   }
 
-  /** Makes ready lanes due again, in the transaction under way. Gaps, backoffs and leases wait on: they are bounded by a day. */
+  /** Makes ready lanes due again, in the transaction under way. Gaps, backoffs and leases wait on: `TOO_FAR_AHEAD_MS` bounds them. */
   makeReadyLanesDue(sql: Statements, now: number): void {
     if (this.wentBack(now)) sql.readyNow.run(now, now);
   }

@@ -1,5 +1,5 @@
 /** Answers from kept counters and small indexes. */
-import { isDue, LONGEST_WAIT_MS } from "../../inbox/gap.ts";
+import { isDue, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import type { AuditRecord } from "../../inbox/record.ts";
 import type { InboxStats } from "../../inbox/store.ts";
 import { readInstances } from "./instances.ts";
@@ -56,7 +56,7 @@ export function readNextDue(inbox: OpenInbox): Promise<number | null> {
     if (soonest === null) return null;
     if (inbox.clockSteps.wentBack(now)) return 0;
     const farthest = sql.farthest.get()?.at ?? soonest;
-    return isDue(soonest, now) || farthest > now + LONGEST_WAIT_MS ? 0 : soonest - now;
+    return isDue(soonest, now) || farthest > now + TOO_FAR_AHEAD_MS ? 0 : soonest - now;
   });
 }
 
