@@ -59,7 +59,8 @@ export function arm<C extends Candidate>(lane: LanePosition, head: C | null, lat
   if (missing === null) return { status: "ready", head, missing: null, gapSince: null };
   const gapSince = lane.gapSince ?? now;
   const dueAt = gapDueAt(head, gapSince);
-  if (isDue(dueAt, now)) return { status: "ready", head, missing, gapSince };
+  // A gap that an operator released may have begun at a time that the clock, set back since, has not reached again.
+  if (head.gapWaitMs === 0 || isDue(dueAt, now)) return { status: "ready", head, missing, gapSince };
   if (late !== null) return { status: "ready", head: late, missing: null, gapSince };
   return { status: "gap", head, dueAt, gapSince };
 }

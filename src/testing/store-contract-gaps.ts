@@ -199,6 +199,20 @@ export const gapCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "gives up a gap that is released though the clock was set back since it began, and records it (I6)",
+    async run(bench) {
+      await bench.accept(bench.event(3));
+      bench.clock.set(bench.clock.now() - HOUR);
+      const { id } = await bench.lane();
+      bench.expect(await bench.act({ kind: "release_gap", lane: id })).toMatchObject({ ok: true, count: 1 });
+      bench.expect((await bench.lane()).status).toBe("ready");
+      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 3, missing: { from: 1, to: 2 }, forced: false });
+      const { cursor, gapSince, gaps } = await bench.lane();
+      bench.expect({ cursor, gapSince }).toEqual({ cursor: 3, gapSince: null });
+      bench.expect(gaps).toEqual([{ from: 1, to: 2, skippedAt: bench.clock.now(), filledAt: null }]);
+    },
+  },
+  {
     name: "counts a wait further ahead than any can be as over: the clock went back",
     async run(bench) {
       await bench.accept(bench.event(2));
