@@ -10,7 +10,7 @@ interface Drive {
 export class LaneDrives {
   readonly #drives = new Map<LaneId, Drive[]>();
   readonly #claims = new Map<LaneId, ClaimRequest["mode"]>();
-  #tookLast = false;
+  #owesOthers = false;
 
   /** `notDue` is called when the lane can not be claimed now: a gap, a backoff, or another process has it. */
   add(lane: LaneId, drive: Drive): void {
@@ -34,11 +34,21 @@ export class LaneDrives {
    */
   nextClaim(workerIsActive: boolean): { readonly lane: LaneId; readonly mode: ClaimRequest["mode"] } | null {
     const next = this.#claims.entries().next();
-    this.#tookLast = !next.done && !(this.#tookLast && workerIsActive);
-    if (next.done || !this.#tookLast) return null;
+    if (next.done || (this.#owesOthers && workerIsActive)) return null;
+    this.#owesOthers = true;
     const [lane, mode] = next.value;
     this.#claims.delete(lane);
     return { lane, mode };
+  }
+
+  /**
+   * How many lanes the ordinary claim that is made now may take though no place is free. Driven lanes are claimed whether one is or
+   * not, so that slow handlers would leave none to the others while deliveries come (I9).
+   */
+  takeOwed(): number {
+    const owed = this.#owesOthers ? 1 : 0;
+    this.#owesOthers = false;
+    return owed;
   }
 
   /**

@@ -134,7 +134,7 @@ export class Worker<Tx> implements ClaimDriver {
     const base = { leaseMs, maxAttempts, onDead };
     if (driven !== null) return { ...base, limit: 1, ...driven };
     if (this.#recovery.wantsClaim && this.#isActive()) return { ...base, limit: 1, mode: "recover" };
-    return { ...base, limit: this.#freeSlots(), mode: "ordinary" };
+    return { ...base, limit: this.#freeSlots(this.#laneDrives.takeOwed()), mode: "ordinary" };
   }
 
   claimed(result: TurnResult, request: ClaimRequest, parsed: (acceptIndex: number) => WebhookEvent | null): void {
@@ -180,10 +180,10 @@ export class Worker<Tx> implements ClaimDriver {
     if (this.#started && (exhausted || this.#breaker.isOpen)) this.#waker.plan(this.#breaker.isOpen ? PROBE_MS : 0);
   }
 
-  #freeSlots(): number {
+  #freeSlots(least: number): number {
     if (!this.#isActive() || this.#recovery.isUnderWay) return 0;
     if (this.#breaker.isOpen) return this.#inHand.isEmpty && this.#breaker.takeProbe() ? 1 : 0;
-    const free = Math.max(0, this.#book.capacity - this.#book.size);
+    const free = Math.max(least, this.#book.capacity - this.#book.size);
     return this.#started ? free : Math.min(free, this.#drains.remaining);
   }
 

@@ -76,6 +76,25 @@ describe("Worker.drive()", () => {
     await bench.expectNothingLeaked();
   });
 
+  it("keeps no lane that becomes ready by itself waiting while requests take every place (I9)", async () => {
+    const register = (on: Bench["registry"]) =>
+      on.onAny((_, ctx) => {
+        if (ctx.meta.lane.messageId === "retry" && ctx.attempt === 1) throw new Error("once");
+        return new Promise<void>((resolve) => bench.clock.setTimeout(resolve, 1_000));
+      });
+    const bench: Bench = await openBench({ register, worker: { concurrency: 1 } });
+    bench.worker.start();
+    await bench.accept("retry");
+    await rounds();
+    for (const acceptance of await bench.acceptMany(3, "driven")) drive(bench, acceptance);
+    for (let count = 0; count < 12; count++) {
+      drive(bench, await bench.accept(`traffic${count}`));
+      await bench.clock.advance(1_000);
+    }
+    expect((await bench.lane("retry")).events[0]?.state).toBe("done");
+    expect((await bench.lane("traffic11")).events[0]?.state).toBe("pending");
+  });
+
   it("keeps no drain from its work and its end while deliveries come, each of which is driven", async () => {
     const bench = await openBench({ register: (on) => on.onAny(() => {}) });
     await bench.acceptMany(3, "waiting");
