@@ -80,10 +80,10 @@ describe("handledText()", () => {
 });
 
 describe("EventPrinter", () => {
-  /** A reader that takes nothing until it is told to. */
+  /** A reader that takes nothing until it is told to, or goes away with an error. */
   function slowReader() {
     const got: string[] = [];
-    const waiting: (() => void)[] = [];
+    const waiting: ((gone?: Error) => void)[] = [];
     const output = new Writable({
       highWaterMark: 8,
       decodeStrings: false,
@@ -92,32 +92,44 @@ describe("EventPrinter", () => {
         waiting.push(done);
       },
     });
-    return { output, got, readOne: () => waiting.shift()?.() };
+    return { output, got, readOne: (gone?: Error) => waiting.shift()?.(gone) };
   }
 
-  it("lets a result wait for its reader, and leaves remarks out meanwhile", async () => {
+  it("lets each result wait until its line was read, also where there is room for more", async () => {
     const { output, got, readOne } = slowReader();
     const printer = new EventPrinter(output);
-    expect(printer.result("1")).toBeUndefined();
-    const waits = printer.result("a long line");
-    expect(waits).toBeInstanceOf(Promise);
-    printer.remark("not now");
+    const read: string[] = [];
+    const printed = ["1", "2"].map((line) => printer.result(line).then(() => read.push(line)));
     readOne();
+    await printed[0];
+    expect([read, got]).toEqual([["1"], ["1\n", "2\n"]]);
+    readOne();
+    await printed[1];
+    expect(read).toEqual(["1", "2"]);
+  });
+
+  it("leaves remarks out while its reader is behind", async () => {
+    const { output, got, readOne } = slowReader();
+    const printer = new EventPrinter(output);
+    const waits = printer.result("a long line");
+    printer.remark("not now");
     readOne();
     await waits;
     printer.remark("again");
     readOne();
-    expect(got).toEqual(["1\n", "a long line\n", "again\n"]);
+    expect(got).toEqual(["a long line\n", "again\n"]);
   });
 
   it("fails results, and no remarks, when the reader is gone", async () => {
-    const { output } = slowReader();
+    const { output, readOne } = slowReader();
     const printer = new EventPrinter(output);
-    const waits = printer.result("a long line");
-    output.destroy(new Error("EPIPE"));
-    expect(await printer.broken).toEqual(new Error("EPIPE"));
-    await expect(waits).rejects.toThrow("EPIPE");
-    expect(() => printer.result("2")).toThrow("EPIPE");
+    const waiting = Promise.allSettled(["a long line", "and another"].map((line) => printer.result(line)));
+    const reason = new Error("EPIPE");
+    readOne(reason);
+    const failed = { status: "rejected", reason };
+    expect(await waiting).toEqual([failed, failed]);
+    expect(await printer.broken).toBe(reason);
+    await expect(printer.result("2")).rejects.toBe(reason);
     expect(printer.remark("3")).toBeUndefined();
   });
 });

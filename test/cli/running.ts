@@ -45,12 +45,13 @@ export class Running {
   #errors = "";
   #look: () => void = () => {};
 
-  /** `oncehook` with these arguments; ended with the test if it still runs. */
-  constructor(args: readonly string[], environment: NodeJS.ProcessEnv = {}) {
+  /** `oncehook` with these arguments; ended with the test if it still runs. What it prints is read here, or goes to the file `stdout`. */
+  constructor(args: readonly string[], environment: NodeJS.ProcessEnv = {}, stdout: "pipe" | number = "pipe") {
     const { PATH, HOME } = process.env;
     this.#child = spawn(process.execPath, [COMMAND, ...args], {
       cwd: this.folder,
       env: { PATH, HOME, ...environment },
+      stdio: ["pipe", stdout, "pipe"],
     });
     this.#child.stdout?.on("data", (chunk) => {
       this.#output += chunk;
