@@ -4,7 +4,7 @@ import type { NewEvent } from "../../src/inbox/record.ts";
 import type { InboxStore, Lease, Settle } from "../../src/inbox/store.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { inbound, outbound } from "../receiver/events.ts";
-import { contextOf, turn } from "../stores/sqlite-turns.ts";
+import { contextOf, RULES, turn } from "../stores/sqlite-turns.ts";
 
 export const NUMBER = "+15550100002";
 export const TEXT = "Yes please, ring me";
@@ -71,5 +71,13 @@ export async function fillInbox(path: string): Promise<void> {
   const raw = Buffer.from(`{"to": "${NUMBER}", "text": "${TEXT}"`);
   const quarantined = { reason: "invalid_json", slot: "current", scope: "any", signedAt: Date.now(), trace: null };
   await store.step(turn<never>({ quarantines: [{ ...quarantined, digest: hash("sha256", raw, "buffer"), raw }] }));
+  await store.close();
+}
+
+/** An inbox of the receiver `default`, in which an event waits for its start. */
+export async function leavePending(path: string, event: NewEvent): Promise<void> {
+  const store = sqliteStore(path) as InboxStore<never>;
+  await store.open(contextOf({ rules: { ...RULES, name: "default" } }));
+  await store.step(turn<never>({ accepts: [event] }));
   await store.close();
 }

@@ -23,15 +23,12 @@ export async function listen(flags: ListenFlags): Promise<number> {
   const receiver = await receiverFor(flags, terminal, printer);
   let closed: Promise<void> | undefined;
   try {
+    // An inbox that cannot be opened is told before it listens, and nothing is handled before it does.
+    receiver.pause();
     await receiver.start();
     const serving = await serve(receiver, flags);
-    // Heard from before the first line is out: whoever reads it may send one.
-    const signal = endingSignal();
     try {
-      await terminal.result({ listening: serving.url }, () => `Webhooks are received at ${serving.url}`);
-      // An application goes on getting its events when nobody reads what is printed beside them.
-      const heard = await Promise.race(flags.forwardTo === undefined ? [signal, printer.broken] : [signal]);
-      if (heard instanceof Error) throw unwritten(heard);
+      await handleUntilEnd(receiver, { flags, terminal, printer, url: serving.url });
       return 0;
     } finally {
       closed = serving.close();
@@ -41,6 +38,32 @@ export async function listen(flags: ListenFlags): Promise<number> {
     const { timeout: timeoutMs = DEFAULT_TIMEOUT_MS } = flags;
     await receiver.stop({ timeoutMs, ...(closed && { until: closed }) });
   }
+}
+
+interface Listening {
+  readonly flags: ListenFlags;
+  readonly terminal: Terminal;
+  readonly printer: EventPrinter;
+  /** Where it listens. */
+  readonly url: string;
+}
+
+/** Says where it listens, and lets events be handled behind that until a signal comes. @throws when nobody reads what must be read */
+async function handleUntilEnd(
+  receiver: Receiver<never>,
+  { flags: { forwardTo }, terminal, printer, url }: Listening,
+): Promise<void> {
+  // Heard from before the first line is out: whoever reads it may send one.
+  const signal = endingSignal();
+  const announced = terminal.result({ listening: url }, () => `Webhooks are received at ${url}`);
+  const handling = announced.then(() => {
+    receiver.resume();
+    return signal;
+  });
+  // An application gets its events also when nobody reads what is printed beside them.
+  if (forwardTo !== undefined) receiver.resume();
+  const heard = await Promise.race(forwardTo === undefined ? [signal, handling, printer.broken] : [signal, handling]);
+  if (heard instanceof Error) throw unwritten(heard);
 }
 
 /** A receiver with its handlers, not started. What can be refused at once is, before somebody is asked for a secret. */
