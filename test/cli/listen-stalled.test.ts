@@ -3,7 +3,9 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { openInbox, signPayload } from "../../src/index.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { fixtures } from "../../src/testing/index.ts";
+import { startApplication } from "../forward/http-application.ts";
 import { newInboxFile } from "../receiver/bench.ts";
+import { leavePending, outboundEvent } from "./inbox-place.ts";
 import { Running } from "./running.ts";
 import { openStalledPipe } from "./stalled-pipe.ts";
 
@@ -56,5 +58,27 @@ describe("oncehook listen, with a reader that has stalled", () => {
     const next = new Running(["listen", "--port=0", `--store=${store}`, "--json"], SECRETS);
     await next.printed(/"msg_1"/);
     await next.printed(/"msg_2"/);
+  });
+
+  it("ends on SIGTERM as a sidecar, whose remarks wait for nobody", async () => {
+    const { url, got } = await startApplication();
+    const { running, listening } = await startStalled(newInboxFile(), `--forward-to=${url}`);
+    await deliver(listening, "msg_1");
+    await expect.poll(() => got.length, WAITING).toBe(1);
+    running.signal("SIGTERM");
+    expect(await running.exit).toMatchObject({ code: 0, signal: null });
+  });
+
+  it("ends on SIGTERM when not even its first line was taken", async () => {
+    const store = newInboxFile();
+    await leavePending(store, outboundEvent("queued", "msg_1"));
+    const { url, got } = await startApplication();
+    const pipe = openStalledPipe();
+    pipe.fill();
+    const running = new Running(["listen", "--port=0", `--store=${store}`, `--forward-to=${url}`], SECRETS, pipe.fd);
+    // Its application goes on getting events.
+    await expect.poll(() => got.length, WAITING).toBe(1);
+    running.signal("SIGTERM");
+    expect(await running.exit).toMatchObject({ code: 0, signal: null });
   });
 });

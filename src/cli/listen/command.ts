@@ -5,6 +5,7 @@ import { inWords, withExamples } from "../inbox/opening.ts";
 import { addStoreFlags } from "../inbox-address.ts";
 import { addOutputFlags } from "../terminal.ts";
 import type { ListenFlags } from "./flags.ts";
+import { leaveUntaken } from "./leave-untaken.ts";
 import { addForwardSecretFlag, addListenSecretFlags } from "./secrets.ts";
 
 const EXAMPLES = [
@@ -30,7 +31,11 @@ export function listenCommand(): Command {
     .option("--concurrency <number>", "events posted at once, of as many messages (default: 8)", wholeNumber(1, 1_000))
     .option("--timeout <duration>", "how long the application may take to answer (default: 30s)", timeout);
   return withExamples(addOutputFlags(command), EXAMPLES).action(async (flags: ListenFlags) => {
-    process.exitCode = await run(flags);
+    try {
+      process.exitCode = await run(flags);
+    } finally {
+      leaveUntaken();
+    }
   });
 }
 
