@@ -128,10 +128,16 @@ function inFlags(text: string): string {
   return text.replace(/^(?:Option ")?([\w.]+)[":]/, (said, name) => FLAGS[name] ?? said);
 }
 
+/** The client lets an answer pass that is not quite as specified, and so does this: the message was accepted all the same. */
 function sentText({ results, errors }: SendResult): string {
-  const accepted = results.map(({ status, messageId, to }) => [status, messageId, to]);
-  const rejected = errors.map(({ to, error }) => [error.code, "-", to, error.message]);
-  return [...accepted, ...rejected].map((cells) => `${cells.map(printable).join("  ")}\n`).join("");
+  const accepted = results.map((result) => [result?.status, result?.messageId, result?.to]);
+  const rejected = errors.map((refusal) => [refusal?.error?.code, null, refusal?.to, refusal?.error?.message]);
+  return [...accepted, ...rejected].map((cells) => `${cells.map(cellText).join("  ")}\n`).join("");
+}
+
+function cellText(value: unknown = null): string {
+  if (value === null) return "-";
+  return printable(typeof value === "string" ? value : JSON.stringify(value));
 }
 
 async function textOf(file: string, terminal: Terminal): Promise<string> {

@@ -1,11 +1,13 @@
 /** `oncehook send` against the emulated service. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { sendCommand } from "../../src/cli/send.ts";
 import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 import { startHanging } from "./hanging.ts";
 import { runHere } from "./here.ts";
 import { Running } from "./running.ts";
@@ -30,6 +32,21 @@ async function startService(options: EmulatorOptions = {}) {
   return { emulator, file, send };
 }
 
+/** Another service, which answers every send so; and the flags that reach it. */
+async function startAnswering(answer: object): Promise<string[]> {
+  const server = createServer(({ url }, response) => {
+    const isToken = url === "/api/auth/token";
+    const body = isToken ? { access_token: "token", token_type: "Bearer", expires_in: 900 } : answer;
+    response.writeHead(isToken ? 200 : 202, { "content-type": "application/json" }).end(JSON.stringify(body));
+  });
+  const port = await listenOnLoopback(server);
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return [`--base-url=http://127.0.0.1:${port}`, "--client-id=cli_1"];
+}
+
 describe("oncehook send", () => {
   it("prints accepted and rejected recipients as the service tells them, and ends with 3", async () => {
     const { emulator, send } = await startService();
@@ -40,6 +57,19 @@ describe("oncehook send", () => {
     expect(errors).toContain("The line break at the end of the text is not sent.\n");
     const [message] = emulator.control.messages();
     expect(message).toMatchObject({ text: "Hello", externalReference: "key-1" });
+  });
+
+  it("prints recipients that are told otherwise than specified: they were accepted, or rejected, all the same", async () => {
+    const results = [{ to: "+14155550101", messageId: 12345, status: { is: "QUEUED" } }, null];
+    const errors = [{ to: "+14155550102" }, { to: "\u001b[2J", error: { code: null, message: "No" } }];
+    const { send } = await startService({ port: null });
+    const reach = await startAnswering({ results, errors });
+    const { code, output, errors: remarks } = await send("--to=+14155550101", ...reach);
+    expect([code, output.trimEnd().split("\n")]).toEqual([
+      3,
+      ['{"is":"QUEUED"}  12345  +14155550101', "-  -  -", "-  -  +14155550102  -", "-  -  \\u001b[2J  No"],
+    ]);
+    expect(remarks).toContain("An answer of the service is not as specified.\n");
   });
 
   it("sends nothing twice under the key that it printed", async () => {

@@ -1,15 +1,27 @@
 /** What the service says of the API client, its webhooks and its numbers. */
 import { createClient } from "../../client/client.ts";
-import { NotFoundError, OAuthError, ServiceError, UnauthorizedError } from "../../client/errors.ts";
-import type { PhoneNumber, WebhookDefaults } from "../../client/types.ts";
+import {
+  NotFoundError,
+  OAuthError,
+  ResponseValidationError,
+  ServiceError,
+  UnauthorizedError,
+} from "../../client/errors.ts";
+import type { PhoneNumber, WebhookDefaults, Whoami } from "../../client/types.ts";
 import { SetupError } from "../../errors.ts";
 import type { Clock } from "../../internal/clock.ts";
 import { silentLogger } from "../../internal/logger.ts";
 import { ServiceClock } from "./clocks.ts";
-import { type Finding, ok, problem, warning } from "./finding.ts";
+import { type Finding, named, ok, problem, warning } from "./finding.ts";
 import { numberFindings } from "./numbers.ts";
 import { isPrivate } from "./target.ts";
 import { webhookFindings } from "./webhooks.ts";
+
+const HIDDEN = warning(
+  "webhooks_hidden",
+  "The service does not show its default webhooks (404).",
+  "Set the targets per number, with client.numbers.update.",
+);
 
 export interface ServiceInput {
   readonly baseUrl: string;
@@ -31,15 +43,13 @@ export async function serviceFindings(input: ServiceInput): Promise<Finding[]> {
   const serviceClock = new ServiceClock(clock, input.fetch);
   const options = { timeoutMs: 10_000, maxRetries: 1, logger: silentLogger, fetch: serviceClock.fetch, clock };
   try {
-    const client = createClient({ baseUrl, clientId, clientSecret, ...options });
-    const whoami = await client.whoami();
-    const { apiClientStatus, apiClientId } = whoami;
-    const numbers = await client.numbers.list();
-    const defaults = await client.webhooks.get().catch(hiddenDefaults);
+    // What cannot be judged is told, not guessed: an application's client would only log it.
+    const client = createClient({ baseUrl, clientId, clientSecret, ...options, validateResponses: "throw" });
+    const whoami = await answered(client.whoami());
+    const numbers = await answered(client.numbers.list());
+    const defaults = await answered(client.webhooks.get().catch(hiddenDefaults));
     return [
-      apiClientStatus === "ACTIVE"
-        ? ok("api", `${apiClientId} is ACTIVE.`)
-        : problem("client_inactive", `${apiClientId} is not ACTIVE.`, "Ask the service's operators to activate it."),
+      ...judged(whoami, clientFindings),
       ...serviceClock.findings(),
       ...webhooksAndNumbers(defaults, numbers, input),
     ];
@@ -50,17 +60,41 @@ export async function serviceFindings(input: ServiceInput): Promise<Finding[]> {
   }
 }
 
+/** An answer of the service; or that it cannot be read, which says nothing against the others. */
+type Answered<T> = { readonly answer: T } | { readonly unreadable: Finding };
+
+async function answered<T>(call: Promise<T>): Promise<Answered<T>> {
+  try {
+    return { answer: await call };
+  } catch (error) {
+    if (!(error instanceof ResponseValidationError)) throw error;
+    const what = `The answer to ${error.operation} is not as specified: ${named(error.issues)}.`;
+    const fix =
+      "Check that --base-url is the service's own address; if it is, upgrade oncehook, or tell its operators.";
+    return { unreadable: problem("api_invalid_response", what, fix) };
+  }
+}
+
+function judged<T>(answered: Answered<T>, judge: (answer: T) => Finding[]): Finding[] {
+  return "answer" in answered ? judge(answered.answer) : [answered.unreadable];
+}
+
+function clientFindings({ apiClientStatus, apiClientId }: Whoami): Finding[] {
+  if (apiClientStatus === "ACTIVE") return [ok("api", `${apiClientId} is ACTIVE.`)];
+  return [problem("client_inactive", `${apiClientId} is not ACTIVE.`, "Ask the service's operators to activate it.")];
+}
+
 function webhooksAndNumbers(
-  defaults: WebhookDefaults | null,
-  numbers: readonly PhoneNumber[],
+  webhooks: Answered<WebhookDefaults | null>,
+  numbers: Answered<readonly PhoneNumber[]>,
   { url, baseUrl }: ServiceInput,
 ): Finding[] {
   const expected = { url, isLocal: isLocalService(baseUrl) };
-  if (defaults !== null)
-    return [...webhookFindings(defaults, expected), ...numberFindings(numbers, { ...expected, defaults })];
-  const fix = "Set the targets per number, with client.numbers.update.";
-  const hidden = warning("webhooks_hidden", "The service does not show its default webhooks (404).", fix);
-  return [hidden, ...numberFindings(numbers, { ...expected, defaults })];
+  const defaults = "answer" in webhooks ? webhooks.answer : null;
+  return [
+    ...judged(webhooks, (shown) => (shown === null ? [HIDDEN] : webhookFindings(shown, expected))),
+    ...judged(numbers, (listed) => numberFindings(listed, { ...expected, defaults })),
+  ];
 }
 
 /** A service may not expose the defaults (WHK-27). */

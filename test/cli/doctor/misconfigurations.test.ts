@@ -69,6 +69,10 @@ const PROBLEMS: Readonly<Record<string, () => Case | Promise<Case>>> = {
   },
   api_credentials: () => service(mended, { clientSecretFile: newFile("not-the-secret-of-the-client") }),
   api_setup: () => service(mended, { baseUrl: "http://api.example.com" }),
+  api_invalid_response: async () => ({
+    ...(await service(mended)),
+    around: { fetch: altering("/webhooks", () => ({})) },
+  }),
   webhook_disabled: () => webhook({ enabled: false }),
   webhook_unsigned: () => webhook({ enabled: true, signingEnabled: false }),
   webhook_without_target: () => webhook({ enabled: true, endpointUrl: null }),
