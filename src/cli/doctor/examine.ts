@@ -1,4 +1,5 @@
 /** All checks of `oncehook doctor`, in the order in which a person would look. */
+import type { InboxStore } from "../../inbox/store.ts";
 import type { Clock } from "../../internal/clock.ts";
 import { CommandError, USAGE_MISTAKE } from "../failure.ts";
 import { type StoreFlags, storeAt } from "../inbox-address.ts";
@@ -11,7 +12,7 @@ import { receiverFindings } from "./receivers.ts";
 import { resigningFindings } from "./resigning.ts";
 import { type Runtime, runtimeFindings } from "./runtime.ts";
 import { lookAtSecret } from "./secret.ts";
-import { isLocalService, serviceFindings } from "./service.ts";
+import { isLocalService, type ServiceInput, serviceFindings } from "./service.ts";
 import { type Disk, fileFindings } from "./store-file.ts";
 import { isOpened, openFindings, openStore } from "./store-open.ts";
 import { waitingFindings } from "./waiting.ts";
@@ -34,31 +35,39 @@ export interface Surroundings {
   readonly disk?: Disk;
 }
 
-/** @throws CommandError for flags that do not go together */
+/** @throws CommandError for flags that do not go together, before the first finding */
 export async function* examine(flags: DoctorFlags, around: Surroundings): AsyncGenerator<Finding> {
+  const place = flags.store ? { store: await storeAt(flags), address: flags.store } : null;
+  const api = apiClientOf(flags);
   yield* runtimeFindings(around.runtime);
   const { secret, findings } = lookAtSecret(WEBHOOK_SECRET, flags.secretFile, around.env);
   yield* findings;
-  yield* storeFindings(flags, around, secret);
-  yield* apiFindings(flags, around);
+  if (place === null) yield skipped("store", "The inbox was not looked at.", "--store inbox.db");
+  else yield* storeFindings(place, around, secret);
+  yield* apiFindings(api, flags, around);
   if (flags.url === undefined) yield skipped("url", "The public address was not asked.", "--url https://…");
   else yield* await urlFindings(flags.url, { ...around, isLocal: isLocalService(flags.baseUrl) });
 }
 
+interface InboxPlace {
+  /** Not open. */
+  readonly store: InboxStore<never>;
+  /** As it was typed. */
+  readonly address: string;
+}
+
 async function* storeFindings(
-  flags: DoctorFlags,
+  { store, address }: InboxPlace,
   { clock, disk }: Surroundings,
   secret: string | null,
 ): AsyncGenerator<Finding> {
-  if (!flags.store) return yield skipped("store", "The inbox was not looked at.", "--store inbox.db");
-  const store = await storeAt(flags);
   const [, file] = /^sqlite:(.*)$/s.exec(store.location) ?? [];
   if (file !== undefined) yield* fileFindings(file, disk);
   const opened = await openStore(store);
   if (!isOpened(opened)) return yield opened;
   try {
     yield* openFindings(opened);
-    if (file === undefined) yield* await postgresFindings(flags.store, clock);
+    if (file === undefined) yield* await postgresFindings(address, clock);
     yield* await receiverFindings(opened, clock, secret);
     yield* await waitingFindings(opened, clock);
     yield* newestDeliveryFindings(opened.stats, clock);
@@ -68,16 +77,26 @@ async function* storeFindings(
   }
 }
 
-async function* apiFindings(flags: DoctorFlags, around: Surroundings): AsyncGenerator<Finding> {
-  const { baseUrl, clientId, clientSecretFile, url = null } = flags;
-  if (baseUrl === undefined && clientId === undefined && clientSecretFile === undefined) {
+type ApiClient = Pick<ServiceInput, "baseUrl" | "clientId">;
+
+/** Null when the service is not to be asked. @throws CommandError for half of what that takes */
+function apiClientOf({ baseUrl, clientId, clientSecretFile }: DoctorFlags): ApiClient | null {
+  if (baseUrl !== undefined && clientId !== undefined) return { baseUrl, clientId };
+  if ([baseUrl, clientId, clientSecretFile].every((flag) => flag === undefined)) return null;
+  throw new CommandError("--base-url and --client-id go together.", USAGE_MISTAKE);
+}
+
+async function* apiFindings(
+  api: ApiClient | null,
+  { clientSecretFile, url }: DoctorFlags,
+  around: Surroundings,
+): AsyncGenerator<Finding> {
+  if (api === null) {
     const fix = "--base-url, --client-id and --client-secret-file";
     return yield skipped("api", "The service was not asked about the client, its webhooks and numbers.", fix);
   }
-  if (baseUrl === undefined || clientId === undefined)
-    throw new CommandError("--base-url and --client-id go together.", USAGE_MISTAKE);
   const { secret, findings } = lookAtSecret(CLIENT_SECRET, clientSecretFile, around.env);
   // The service judges its own secret: here it only has to be there.
   if (secret === null) yield* findings;
-  else yield* await serviceFindings({ ...around, baseUrl, clientId, clientSecret: secret, url });
+  else yield* await serviceFindings({ ...around, ...api, clientSecret: secret, url: url ?? null });
 }

@@ -43,10 +43,12 @@ describe.each([
   it.each([
     [["--stor", "inbox.db"], /unknown option '--stor'\n\(Did you mean --store\?\)/],
     [["--store", "redis://localhost"], /--store takes a SQLite file or a postgres:\/\/ URL/],
+    [["--store", "inbox.db", "--schema", "sms"], /--schema goes with a postgres:\/\/ address/],
     [["--base-url", "https://api.example.com"], /--base-url and --client-id go together/],
-  ])("ends with 2 for a mistake in the command line: %j", async (args, message) => {
-    const { code, errors } = await run(args, ENVIRONMENT);
-    expect(code).toBe(2);
+    [["--client-secret-file", "client.secret"], /--base-url and --client-id go together/],
+  ])("ends with 2 for a mistake in the command line, and looks at nothing: %j", async (args, message) => {
+    const { code, output, errors } = await run(args, ENVIRONMENT);
+    expect([code, output]).toEqual([2, ""]);
     expect(errors).toMatch(message);
   });
 });
