@@ -152,6 +152,29 @@ describe("effects", () => {
     notes.close();
   });
 
+  it("hold up the store no longer than the rows that they left open are being read", async () => {
+    const path = makePath();
+    const notes = makeNotes(path);
+    const store = await open(sqliteStore(path));
+    const [lease] = await leases(store, "m");
+    const rows: Iterator<unknown>[] = [];
+    const leaves = (db: SqliteDatabase) => {
+      write("half")(db);
+      rows.push((db as Database.Database).prepare("select 1 union select 2").iterate());
+      rows.at(-1)?.next();
+    };
+    await expect(store.step(turn({ settles: [complete(lease!, leaves)] }))).rejects.toThrow(/busy/);
+    await expect(leases(store, "other")).rejects.toThrow(/busy/);
+    for (const row of rows) row.return?.();
+    expect(await leases(store, "other")).toHaveLength(1);
+    expect(notesIn(notes)).toEqual([]);
+    expect((await store.step(turn({ settles: [complete(lease!, write("whole"))] }))).settled).toEqual([
+      { status: "settled" },
+    ]);
+    expect(notesIn(notes)).toEqual(["whole"]);
+    notes.close();
+  });
+
   it("fail alone when they begin a transaction of their own and throw (I9)", async () => {
     const store = await open(sqliteStore(makePath()));
     const [a, b] = await leases(store, "a", "b");

@@ -53,14 +53,24 @@ export function inTransaction<T>(session: Session, facts: Facts, now: number, op
 
 /** A deferred transaction that reads and then writes fails at once when another wrote in between; this one does not. */
 export function immediately<T>(db: SqliteDatabase, operation: () => T): T {
+  if (unended.has(db)) rollBack(db);
   db.exec("begin immediate");
   try {
     const result = operation();
     db.exec("commit");
     return result;
   } catch (error) {
-    // SQLite may have rolled back by itself, after a full disk for example.
-    if (db.inTransaction) db.exec("rollback");
+    rollBack(db);
     throw error;
   }
+}
+
+/** Connections with a transaction of ours that could not be ended: better-sqlite3 refuses that while an effect's `iterate()` is open. */
+const unended = new WeakSet<SqliteDatabase>();
+
+function rollBack(db: SqliteDatabase): void {
+  unended.add(db);
+  // SQLite may have rolled back by itself, after a full disk for example.
+  if (db.inTransaction) db.exec("rollback");
+  unended.delete(db);
 }
