@@ -53,17 +53,9 @@ export function settle(work: Work, request: AnySettle): SettleResult {
   return SETTLED;
 }
 
-/** The lane of a lease that is still this open's; null when it is lost. Being expired alone loses nothing. */
-function heldLane(work: Work, ref: LeaseRef): LaneRow | null {
-  const lane = work.sql.laneById.get(ref.lane);
-  if (lane === undefined || lane.status !== STATUS.leased) return null;
-  if (lane.epoch !== ref.epoch || lane.leased !== ref.event || lane.holder !== work.facts.holder) return null;
-  return work.sql.eventState.get(ref.event)?.state === STATE.pending ? lane : null;
-}
-
-/** The same, where nothing of the lane is needed. */
-function isHeld({ sql, facts }: Work, { lane, epoch, event }: LeaseRef): boolean {
-  return sql.held.get(lane, epoch, event, facts.holder) !== undefined;
+/** The lane of a lease that is still this open's; null when it is lost. */
+function heldLane({ sql, facts }: Work, { lane, epoch, event }: LeaseRef): LaneRow | null {
+  return sql.heldLane.get(lane, epoch, event, facts.holder) ?? null;
 }
 
 function complete(work: Work, lease: LeaseRef, outcome: Outcome): SettleResult {
@@ -102,7 +94,7 @@ function completeWith(
   outcome: Outcome,
   effects: readonly Effect<SqliteDatabase>[],
 ): SettleResult {
-  if (!isHeld(work, lease)) return LOST;
+  if (heldLane(work, lease) === null) return LOST;
   work.sql.savepoint.run();
   const { rollbackTo, release } = work.sql;
   try {

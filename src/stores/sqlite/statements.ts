@@ -73,6 +73,11 @@ const LANE = `id, tag, status, ready_at as readyAt, cursor, gap_since as gapSinc
   (peer is null or reference is null) as bare`;
 const HEAD = "id, seq as sequence, forced, gap_wait as gapWaitMs, occurred as occurredAt, accepted as acceptedAt";
 
+/** The fence: the lease is this open's, and of this epoch (I3). Being expired alone loses nothing. */
+const LEASE = "id = ? and epoch = ? and leased = ? and holder = ? and status = 2";
+/** The same, and its event is still pending. No `exists`: SQLite would make a join of that, see `SQL`. */
+const HELD = `${LEASE} and (select state from oncehook_event where id = oncehook_lane.leased) = 0`;
+
 /** A lane's events in their order. Named where SQLite might choose: see `SQL`. */
 const IN_LANE = "indexed by oncehook_event_identity";
 
@@ -93,15 +98,12 @@ export const SQL = {
   nameLane: "update oncehook_lane set peer = coalesce(peer, ?), reference = coalesce(reference, ?) where id = ?",
   // The common end of a lease, decided in one statement: nothing else waits in the lane.
   idleLane: `update oncehook_lane set status = 0, ready_at = null, gap_since = null, holder = null, leased = null
-    where id = ? and epoch = ? and leased = ? and holder = ? and status = 2 and below = 0
-      and exists (select 1 from oncehook_event where id = oncehook_lane.leased and state = 0)
+    where ${HELD} and below = 0
       and not exists (select 1 from oncehook_event as waiting ${IN_LANE} where waiting.lane = oncehook_lane.id
         and waiting.seq >= coalesce(oncehook_lane.cursor, -9007199254740991) and waiting.state = 0
         and waiting.id <> oncehook_lane.leased)`,
-  held: `select 1 as held from oncehook_lane where id = ? and epoch = ? and leased = ? and holder = ? and status = 2
-    and (select state from oncehook_event where id = leased) = 0`,
-  extendLease:
-    "update oncehook_lane set ready_at = ? where id = ? and epoch = ? and leased = ? and holder = ? and status = 2",
+  heldLane: `select ${LANE} from oncehook_lane where ${HELD}`,
+  extendLease: `update oncehook_lane set ready_at = ? where ${LEASE}`,
 
   head: `select ${HEAD} from oncehook_event ${IN_LANE} where lane = ? and seq >= ? and state = 0 and late = 0 order by seq, id limit 1`,
   lateHead: `select ${HEAD} from oncehook_event ${IN_LANE} where lane = ? and state = 0 and late = 1 order by seq, id limit 1`,
@@ -186,7 +188,7 @@ type Rows = {
   gapBefore: { readonly from: number; readonly to: number };
   event: RowOfEvent;
   eventState: { readonly state: number; readonly attempts: number };
-  held: { readonly held: 1 };
+  heldLane: LaneRow;
   quarantineKnown: { readonly known: 1 };
   quarantineHeld: { readonly rows: number; readonly bytes: number };
   readCounter: { readonly value: number };
