@@ -66,9 +66,8 @@ export function invalidOption(
   value?: unknown,
   code: OncehookErrorCode = "invalid_option",
 ): SetupError {
-  const shown =
-    typeof value === "number" || typeof value === "boolean" ? `${value}` : value === null ? "null" : typeof value;
-  return new SetupError(code, `Option "${name}" ${rule}; it is ${shown}.`, { fields: { option: name } });
+  const isPlain = typeof value === "number" || typeof value === "boolean";
+  return refusal(name, `${rule}; it is ${isPlain ? value : typeOf(value)}`, code);
 }
 
 /** The same, without the value itself where it may be a secret: one that YAML or JSON takes for a number too. */
@@ -78,10 +77,15 @@ export function wrongType(
   value: unknown,
   code: OncehookErrorCode = "invalid_option",
 ): SetupError {
-  const type = value === null ? "null" : typeof value;
-  return new SetupError(code, `Option "${name}" ${rule}; it is ${type === "number" ? "a number" : type}.`, {
-    fields: { option: name },
-  });
+  return refusal(name, `${rule}; it is ${typeof value === "number" ? "a number" : typeOf(value)}`, code);
+}
+
+function typeOf(value: unknown): string {
+  return value === null ? "null" : typeof value;
+}
+
+function refusal(name: string, said: string, code: OncehookErrorCode): SetupError {
+  return new SetupError(code, `Option "${name}" ${said}.`, { fields: { option: name } });
 }
 
 /** "Did you mean …?" where something known is close to `word`, else the list of what is known. */
