@@ -8,6 +8,7 @@ import {
   HandlerRegistry,
 } from "../inbox/dispatch.ts";
 import { checkDrainOptions, type DrainOptions, type DrainResult } from "../inbox/drains.ts";
+import { explained, failureCode } from "../inbox/failure.ts";
 import type { Instrumentation } from "../inbox/instrumentation.ts";
 import { Instruments } from "../inbox/instruments.ts";
 import type { Clock } from "../internal/clock.ts";
@@ -239,7 +240,10 @@ export class Receiver<Tx = unknown> {
     if (!running) return;
     // A module that starts its receiver before it mounts it: nobody could stop that worker any more.
     if (own.options.store !== next.options.store) void own.stop(0).catch(() => {});
-    void next.start().catch(() => {});
+    next.start().catch((error: unknown) => {
+      const said = "The worker did not go on with the inbox that was taken over; call receiver.start() again.";
+      this.logger.error({ code: failureCode(error) }, explained(said, error));
+    });
   }
 
   get #inUse(): InUse<Tx> {

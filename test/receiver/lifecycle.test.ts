@@ -1,6 +1,6 @@
 /** Start, drain, take over: what a receiver does in its process, and says when nobody works. */
 import { describe, expect, it } from "vitest";
-import { createReceiver, SetupError } from "../../src/index.ts";
+import { createReceiver, SetupError, StoreError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import { DAY, deferred, incoming, memoryBench, recordedLog, SECRET, sqliteBench, until } from "./bench.ts";
@@ -197,6 +197,21 @@ describe("takeOver()", () => {
     expect((await receiver.inbox.stats()).counters.accepted).toBe(1);
     await reloaded.stop();
     expect(closes).toBe(1);
+  });
+
+  it("says why its worker did not go on", async () => {
+    const failing = memoryStore({ volatile: true });
+    failing.open = () => Promise.reject(new StoreError("store_unavailable", "The disk is gone."));
+    const older = createReceiver({ secrets: SECRET, store: failing, logger: recordedLog().logger });
+    const { logger, log } = recordedLog();
+    const reloaded = createReceiver({ secrets: SECRET, store: memoryStore({ volatile: true }), logger });
+    await reloaded.onAny(() => {}).start();
+    reloaded.takeOver(older);
+    const told = () => log.find(({ level }) => level === "error");
+    await until(() => told() !== undefined, "the error");
+    expect(told()).toMatchObject({ fields: { code: "store_unavailable" } });
+    expect(told()?.message).toMatch(/receiver\.start\(\).*The disk is gone\./);
+    await reloaded.stop();
   });
 
   it("takes nothing over from one that is being stopped", async () => {
