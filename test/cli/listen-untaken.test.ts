@@ -3,7 +3,7 @@ import { expect, it, onTestFinished, vi } from "vitest";
 import { leaveUntaken } from "../../src/cli/listen/leave-untaken.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
 
-/** How often the process was ended in a second, and in the moment before, with so many bytes left. */
+/** How often the process was ended, with the exit code that it had, in a second and in the moment before, with so many bytes left. */
 async function endings(bytes: { readonly stdout?: number; readonly stderr?: number }): Promise<number[]> {
   const exit = vi.spyOn(process, "exit").mockReturnValue(undefined as never);
   const left = (["stdout", "stderr"] as const).map((name) =>
@@ -17,7 +17,7 @@ async function endings(bytes: { readonly stdout?: number; readonly stderr?: numb
   const counts: number[] = [];
   for (const ms of [999, 1]) {
     await clock.advance(ms);
-    counts.push(exit.mock.calls.length);
+    counts.push(exit.mock.calls.filter(([code]) => code === undefined).length);
   }
   return counts;
 }
