@@ -116,11 +116,16 @@ async function copyInChild(killAfter: number | null): Promise<{ readonly lines: 
   return { lines, last };
 }
 
-/** What is handed out from now on, in its order, each completed. */
+/**
+ * What is handed out from now on, in its order, each completed. Every turn has a millisecond of its own: lanes that became ready in two
+ * turns of the same one are told apart by their ids and not by their turns.
+ */
 async function handOuts<Tx>(store: InboxStore<Tx>): Promise<string[]> {
   const seen: string[] = [];
   let settles: Settle<Tx>[] = [];
   for (;;) {
+    const before = Date.now();
+    while (Date.now() === before) await new Promise(setImmediate);
     const { leases } = await step(store, { settles, limit: 200 });
     if (leases.length === 0) return seen;
     seen.push(...leases.map(({ event, sequence, attempt }) => `${event} ${sequence} ${attempt}`));
