@@ -1,5 +1,8 @@
 /** The controls: the same things for a program and over HTTP. */
-import { describe, expect, it } from "vitest";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { control } from "./control-support.ts";
 import { call, send, start, startCatcher, tokenOf } from "./support.ts";
 
@@ -31,6 +34,48 @@ describe("inbound", () => {
       status === 404 ? /no such number/ : /inbound/,
     );
     expect(emulator.control.messages()).toEqual([]);
+  });
+});
+
+describe("a body as deep as somebody likes", () => {
+  /** The text: writing the value would run out of stack itself. */
+  const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
+  const inbound = (depth: number) =>
+    `{"to":"num_000001","from":"+14155550123","body":"hello","media":${nested(depth - 1)}}`;
+  const names = '"apiClientId":"ac_main","numberId":"num_000001","messageId":"msg_777"';
+  const event = (depth: number) =>
+    `{"kind":"delivery","eventType":"message.read",${names},"sequence":9,"data":{"deep":${nested(depth - 2)}}}`;
+  /** Where the stack ends lies somewhere in it, for each of what walks through a value. */
+  const sweep = Array.from({ length: 30 }, (_, i) => 100 + i * 200);
+
+  it("is taken with 64 levels and refused with more, over HTTP and from a program", async () => {
+    const emulator = await start();
+    for (const depth of [64, 65, ...sweep]) {
+      const statuses = [
+        (await control(emulator, "POST", "/inbound", inbound(depth))).status,
+        (await control(emulator, "POST", "/trigger", event(depth))).status,
+      ];
+      const expected = depth === 64 ? 200 : 400;
+      expect([depth, ...statuses]).toEqual([depth, expected, expected]);
+    }
+    expect(() => emulator.control.inbound(JSON.parse(inbound(20_000)))).toThrow(/inbound\(\) .*64 levels/);
+    expect(() => emulator.control.trigger(JSON.parse(event(20_000)))).toThrow(/trigger\(\) .*64 levels/);
+    expect([emulator.control.messages().length, emulator.control.events().length]).toEqual([1, 2]);
+    emulator.control.importState(emulator.control.exportState());
+  });
+
+  it("stops nothing: what comes after it is kept", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "oncehook-deep-"));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    const state = join(directory, "state.sqlite");
+    const emulator = await start({ state });
+    const token = await tokenOf(emulator);
+    const statuses = [];
+    for (const depth of sweep) statuses.push((await control(emulator, "POST", "/inbound", inbound(depth))).status);
+    expect(new Set(statuses)).toEqual(new Set([400]));
+    expect((await send(emulator, token)).status).toBe(202);
+    await emulator.close();
+    expect((await start({ state })).control.messages()).toMatchObject([{ direction: "outbound" }]);
   });
 });
 

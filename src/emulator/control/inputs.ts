@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { SetupError } from "../../errors.ts";
 import { E164 } from "../e164.ts";
+import { isDeeper, MOST_LEVELS } from "../http/body.ts";
 import { isHttpUrl } from "../http-url.ts";
 import { deliverySchema } from "../state/schemas.ts";
 
@@ -75,11 +76,13 @@ export const filters = {
  * @throws SetupError when it does not fit; the message names fields and types, none of its values
  */
 export function fitted<T>(call: string, schema: z.ZodType<T>, value: unknown): T {
+  const unfit = (problem: string) =>
+    new SetupError("invalid_option", `control.${call} does not take this: ${problem}.`, { fields: { call } });
+  // First: a schema walks through the value, and what it lets pass is written as JSON.
+  if (isDeeper(value, MOST_LEVELS)) throw unfit(`it is nested deeper than ${MOST_LEVELS} levels`);
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  throw new SetupError("invalid_option", `control.${call} does not take this: ${problemOf(parsed.error)}.`, {
-    fields: { call },
-  });
+  throw unfit(problemOf(parsed.error));
 }
 
 /** The fields that have a value: one that is given as undefined changes nothing. */

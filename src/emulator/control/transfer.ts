@@ -1,6 +1,7 @@
 /** The whole state as JSON and back, checked record by record before anything of it is taken. */
 import { z } from "zod";
 import { SetupError } from "../../errors.ts";
+import { isDeeper, MOST_LEVELS } from "../http/body.ts";
 import { isUnderItsId } from "../state/record-ids.ts";
 import { webhookId } from "../state/records.ts";
 import { RECORD_SCHEMAS } from "../state/schemas.ts";
@@ -28,6 +29,9 @@ export function exportState(state: State): StateExport {
  * @throws SetupError when it is no export of this version, or names what it does not hold
  */
 export function tablesOf(exported: unknown): StateExport["tables"] {
+  if (isDeeper(exported, LEVELS_ABOVE_CALLS + MOST_LEVELS)) {
+    throw unfit(`what a call brought is nested deeper than ${MOST_LEVELS} levels`);
+  }
   const parsed = stateSchema.safeParse(exported);
   if (!parsed.success) throw unfit(problemOf(withoutId(parsed.error)));
   // As it came, not as the schemas order its fields: what is exported again is the same text.
@@ -37,6 +41,9 @@ export function tablesOf(exported: unknown): StateExport["tables"] {
   refuseDeadReferences(tables);
   return tables;
 }
+
+/** The export, its tables, a table and a record: in their fields lies what calls brought. */
+const LEVELS_ABOVE_CALLS = 4;
 
 /** The first problem, by its table and field. No record is named in what is said: its id can be a token, or a caller's key. */
 function withoutId({ issues }: z.ZodError): z.ZodError {

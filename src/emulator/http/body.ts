@@ -7,7 +7,7 @@ import { type Answer, refuse } from "./answers.ts";
 /** 1 MiB. */
 export const MAX_BODY_BYTES = 1_048_576;
 /** Deeper JSON is refused: what walks through a value must not run out of stack. */
-const MOST_LEVELS = 64;
+export const MOST_LEVELS = 64;
 /** Fields and problems named in one answer or log line; a body can have tens of thousands. */
 const MOST_NAMED = 20;
 const LONGEST_NAME = 100;
@@ -63,7 +63,8 @@ function refused(message: string): Parsed {
   return { ok: false, refusal: refuse("INVALID_REQUEST", message) };
 }
 
-function isDeeper(value: unknown, levels: number): boolean {
+/** Whether lists and objects lie in each other on more than `levels` levels. */
+export function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (levels === 0) return true;
   for (const field of Object.values(value)) if (isDeeper(field, levels - 1)) return true;
