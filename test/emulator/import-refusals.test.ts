@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { StateExport } from "../../src/emulator/control/control.ts";
 import { SetupError } from "../../src/errors.ts";
 import { control } from "./control-support.ts";
-import { send, start, tokenOf } from "./support.ts";
+import { call, send, start, tokenOf } from "./support.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a test changes records of any table
 type Tables = Record<string, Record<string, any>>;
@@ -73,6 +73,25 @@ describe("an import", () => {
     expect([status, body.error.code]).toEqual([400, "INVALID_REQUEST"]);
     expect(emulator.control.exportState()).toEqual(before);
     expect((await send(emulator, token, {}, key)).body).toEqual(answer.body);
+  });
+
+  it("takes nothing of a state that cannot be taken as a whole", async () => {
+    const emulator = await start();
+    await send(emulator, await tokenOf(emulator));
+    emulator.control.inbound({ to: emulator.fixtures.numbers.full, from: "+14155550123", body: "x" });
+    const before = emulator.control.exportState();
+    const holding = (value: unknown) => {
+      const state = structuredClone(before);
+      first(state.tables.inboundMessages as Record<string, unknown>).media = [value];
+      return state;
+    };
+    for (const value of [JSON.parse("[".repeat(20_000) + "]".repeat(20_000)), () => 1, Symbol("x"), 1n]) {
+      expect(() => emulator.control.importState(holding(value))).toThrow(SetupError);
+      expect(emulator.control.exportState()).toEqual(before);
+    }
+    const text = JSON.stringify(holding("deep")).replace('"deep"', "[".repeat(20_000) + "]".repeat(20_000));
+    expect((await call(emulator, "POST", "/_emulator/state", { body: text })).status).toBe(400);
+    expect(emulator.control.exportState()).toEqual(before);
   });
 
   it.each<[string, (tables: Tables) => void, string]>([

@@ -94,6 +94,6 @@ export interface Control {
 export interface Whole {
   /** Empties the state and seeds it again. */
   reset(): void;
-  /** Puts another state in the place of this one, and takes up what it left pending. */
+  /** Puts another state in the place of this one, and takes up what it left pending. The records are its own from then on. */
   load(tables: StateExport["tables"]): void;
 }

@@ -24,7 +24,8 @@ export function exportState(state: State): StateExport {
 }
 
 /**
- * The tables of an export, when all of it fits.
+ * The tables of an export, when all of it fits: a copy, so that its records are others than those of any state, and the caller's
+ * stay the caller's.
  *
  * @throws SetupError when it is no export of this version, or names what it does not hold
  */
@@ -39,7 +40,7 @@ export function tablesOf(exported: unknown): StateExport["tables"] {
   refuseStrayIds(tables);
   refuseMissingWebhooks(tables);
   refuseDeadReferences(tables);
-  return tables;
+  return copyOf(tables);
 }
 
 /** The export, its tables, a table and a record: in their fields lies what calls brought. */
@@ -93,6 +94,17 @@ function refuseDeadReferences(tables: StateExport["tables"]): void {
   }
 }
 
-function unfit(problem: string): SetupError {
-  return new SetupError("invalid_option", `This is no state that the emulator exported: ${problem}.`);
+/** A program's records can hold anything, and what JSON has no form for could never be kept. */
+function copyOf(tables: StateExport["tables"]): StateExport["tables"] {
+  try {
+    const copy = structuredClone(tables);
+    for (const table of Object.values(copy)) for (const record of Object.values(table)) JSON.stringify(record);
+    return copy;
+  } catch (cause) {
+    throw unfit("a record holds what is no JSON", cause);
+  }
+}
+
+function unfit(problem: string, cause?: unknown): SetupError {
+  return new SetupError("invalid_option", `This is no state that the emulator exported: ${problem}.`, { cause });
 }

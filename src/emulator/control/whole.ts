@@ -27,10 +27,7 @@ export function createWhole(service: Service): Whole {
       const counted = empty();
       for (const name of TABLE_NAMES) {
         const table = state[name] as Table<unknown>;
-        for (const [id, record] of Object.entries(tables[name] ?? {})) {
-          // Records are told from those of the old state by being others, and the caller's stay the caller's.
-          table.put(id, structuredClone(record));
-        }
+        for (const [id, record] of Object.entries(tables[name] ?? {})) table.put(id, record);
       }
       for (const [counter, count] of counted) {
         if (count > (state.counters.get(counter) ?? 0)) state.counters.put(counter, count);
