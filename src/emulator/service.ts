@@ -56,6 +56,7 @@ export interface Deliveries {
   /**
    * Queues an event for its target: one delivery per copy, each with its attempts (DLV-6). The first is due `delayMs` after
    * `at`. Without a target when an attempt is due, the delivery ends as `no_target` (DLV-2); with no copies, it is `dropped`.
+   * Who queues them tells the journal of them, behind their event.
    */
   queue(event: EventRecord, options: { at: number; delayMs: number; copies: number }): readonly Delivery[];
   /** One extra attempt now; no retry follows. Resolves when it ended. */

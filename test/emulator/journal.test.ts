@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createJournal } from "../../src/emulator/journal.ts";
+import type { Delivery } from "../../src/emulator/state/records.ts";
 
 /** What nobody caught from now on, in the place of the test runner's own watch. */
 function uncaught(): unknown[] {
@@ -23,6 +24,18 @@ describe("createJournal()", () => {
     unwatch();
     journal.tell({ type: "reset" });
     expect(seen).toEqual(["first: reset", "second: reset", "second: reset"]);
+  });
+
+  it("tells what a watcher brings about when the others have heard of what it acted on", () => {
+    const journal = createJournal();
+    const seen: string[] = [];
+    const unwatch = journal.watch(() => {
+      unwatch();
+      journal.tell({ type: "reset" });
+    });
+    journal.watch(({ type }) => seen.push(type));
+    journal.tell({ type: "delivery", delivery: {} as Delivery });
+    expect(seen).toEqual(["delivery", "reset"]);
   });
 
   it("lets a watcher that throws break neither the others nor what is told, and does not hide it", async () => {

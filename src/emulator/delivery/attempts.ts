@@ -25,8 +25,6 @@ export interface Planned {
 export interface Attempts {
   /** Attempts of one message never overlap. What it returns forgets the attempt, unless it has started. */
   plan(planned: Planned): Cancel;
-  /** Keeps a delivery and tells of it. */
-  put(delivery: Delivery): void;
   /** Cuts off what is under way, as if it had not begun: a kept state makes it again. */
   close(): void;
 }
@@ -78,13 +76,9 @@ export function createAttempts(ground: Ground, faults: Faults, transport: Transp
     // Only attempts of its own message, which wait for each other, replace a delivery: another one here is another state's.
     if (state.deliveries.get(found.delivery.deliveryId) !== found.delivery) return undefined;
     const left = { ...afterAttempt(found.delivery, made.attempt, settings.readings), frozen: made.frozen };
-    put(left);
+    state.deliveries.put(left.deliveryId, left);
+    journal.tell({ type: "delivery", delivery: left });
     return left;
-  }
-
-  function put(delivery: Delivery): void {
-    state.deliveries.put(delivery.deliveryId, delivery);
-    journal.tell({ type: "delivery", delivery });
   }
 
   function close(): void {
@@ -106,5 +100,5 @@ export function createAttempts(ground: Ground, faults: Faults, transport: Transp
     return asked ? targetOf(ground, event, at) : delivery.target;
   }
 
-  return { plan, put, close };
+  return { plan, close };
 }

@@ -64,9 +64,7 @@ export function createDeliveries(
       const kept = { target: resolveTarget === "event" ? target : null, frozen: null };
       return Array.from({ length: Math.max(1, options.copies) }, () => {
         const delivery = { deliveryId: state.nextId("dlv"), ...begin(event, { ...options, isLost }), ...kept };
-        // A watcher of the one before may have put another state in the place of this one.
-        if (state.events.get(event.eventId) !== event) return delivery;
-        attempts.put(delivery);
+        state.deliveries.put(delivery.deliveryId, delivery);
         schedule(delivery, scheduler.nextPlace());
         return delivery;
       });

@@ -18,7 +18,7 @@ export interface Lifecycle {
   begin(message: Message, at: number): Played;
   /** Plays the message's first step now, whenever it is due, and arms the next one. */
   playFirst(message: Message, at: number, error?: EventError): Played;
-  /** Plays the first step when its time comes. */
+  /** Plays the first step when its time comes; of a message that is no longer the current one, nothing. */
   arm(message: Message): void;
 }
 
@@ -44,8 +44,14 @@ export function createLifecycle(ground: Ground, tell: Tell, receive: Receive): L
     return { message: next, awaited: [] };
   };
 
+  /** Not when a watcher of a step's event has gone on with the message, or put another state in the place of this one. */
+  const isCurrent = (message: Message) => state.messages.get(message.messageId) === message;
+
   // Only one step of a message is armed at a time: so they happen in order whatever else is due.
-  const arm = ({ messageId, steps: [step] }: Message): void => {
+  const arm = (message: Message): void => {
+    if (!isCurrent(message)) return;
+    const { messageId, steps } = message;
+    const [step] = steps;
     armed.get(messageId)?.();
     armed.delete(messageId);
     if (step === undefined || step.at === null) return;
@@ -73,8 +79,7 @@ export function createLifecycle(ground: Ground, tell: Tell, receive: Receive): L
         const played = play(current, step, { at });
         current = played.message;
         awaited.push(...played.awaited);
-        // A watcher of the event may have gone on with the message, or put another state in the place of this one.
-        if (state.messages.get(current.messageId) !== current) return { message: current, awaited };
+        if (!isCurrent(current)) return { message: current, awaited };
       }
       arm(current);
       return { message: current, awaited };

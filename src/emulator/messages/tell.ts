@@ -40,9 +40,13 @@ export function createTell({ state, journal }: Ground, deliveries: Deliveries, f
       body: JSON.stringify(body),
     };
     state.events.put(eventId, event);
-    journal.tell({ type: "event", event });
-    // Not queued when a watcher has just put another state in the place of this one.
+    // Before anybody is told: a watcher may go on with the message, and its next event comes behind this one.
     const queued = deliveries.queue(event, { at, delayMs: attemptDelayMs, copies });
+    journal.tell({ type: "event", event });
+    for (const delivery of queued) {
+      // Not when a watcher has just put another state in the place of this one.
+      if (state.deliveries.get(delivery.deliveryId) === delivery) journal.tell({ type: "delivery", delivery });
+    }
     // An attempt that comes late anyway is not waited for: on a clock that stands still it would never come.
     const awaited = attemptDelayMs === 0 && actions.some(({ type }) => type === "eventBeforeResponse") ? queued : [];
     return { event, awaited };

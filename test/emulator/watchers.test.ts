@@ -1,0 +1,73 @@
+/** Watchers that act on what they are told: nothing of it is lost, and all comes in its order. */
+import { describe, expect, it } from "vitest";
+import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
+import { send, start, startCatcher, tokenOf } from "./support.ts";
+
+async function ready(options: EmulatorOptions) {
+  const emulator = await start(options);
+  return { emulator, token: await tokenOf(emulator) };
+}
+
+const WHOLE = ["message.queued 1", "message.sent 2", "message.delivery 3"];
+
+describe("a watcher that goes on with the message it is told of", () => {
+  /** What the receiver saw, what watchers were told, and what is left of the message. */
+  async function watched(options: EmulatorOptions, act: (emulator: Emulator, messageId: string) => void, to: string) {
+    const catcher = await startCatcher();
+    const { emulator, token } = await ready({ ...options, deliveryUrl: catcher.url, inboundUrl: catcher.url });
+    const told: string[] = [];
+    const acted = new Set<string>();
+    emulator.control.watch((entry) => {
+      if (entry.type !== "event" || entry.event.eventType !== "message.sent" || acted.has(entry.event.messageId))
+        return;
+      acted.add(entry.event.messageId);
+      act(emulator, entry.event.messageId);
+    });
+    emulator.control.watch((entry) => {
+      if (entry.type === "event") told.push(nameOf(entry.event));
+    });
+    await send(emulator, token, { to: [to] });
+    await emulator.clock.advance(3_600_000);
+    const left = emulator.control.messages().map((message) => ("steps" in message ? message.steps.length : 0));
+    return { seen: catcher.caught.map(({ event }) => nameOf(event)), told, left };
+  }
+
+  const nameOf = ({ eventType, sequence }: { eventType: string; sequence?: number | null }) =>
+    `${eventType} ${sequence ?? "-"}`;
+  const advance = (emulator: Emulator, messageId: string) => void emulator.control.advanceMessage(messageId);
+  const fail = (emulator: Emulator, messageId: string) => void emulator.control.failMessage(messageId);
+  const ANSWERED = [...WHOLE, "message.inbound -"];
+  const TWICE = [...WHOLE, "message.delivery 3"];
+  const FAILED = ["message.queued 1", "message.sent 2", "message.failed 3"];
+
+  it.each([
+    ["advances it", {}, advance, "+15005550008", ANSWERED],
+    [
+      "advances it, with two events of one sequence",
+      { unspecified: { sameSequence: true } },
+      advance,
+      "+14155550123",
+      TWICE,
+    ],
+    ["advances it, all at once", { lifecycle: "instant" }, advance, "+14155550123", WHOLE],
+    ["fails it", {}, fail, "+15005550008", FAILED],
+  ] as const)("and %s, loses no step and disorders nothing (EVT-8, EVT-9)", async (_, options, act, to, expected) => {
+    const { seen, told, left } = await watched(options, act, to);
+    expect(seen).toEqual(expected);
+    expect(told).toEqual(expected);
+    expect(left.every((steps) => steps === 0)).toBe(true);
+  });
+
+  it("keeps the order for whoever asks for steps by hand", async () => {
+    const { emulator, token } = await ready({ lifecycle: "manual" });
+    const stop = emulator.control.watch((entry) => {
+      if (entry.type !== "event" || entry.event.eventType !== "message.sent") return;
+      stop();
+      emulator.control.advanceMessage(entry.event.messageId);
+    });
+    await send(emulator, token);
+    emulator.control.advanceMessage("msg_a8244c_000001");
+    expect(emulator.control.events().map(nameOf)).toEqual(WHOLE);
+    expect(() => emulator.control.advanceMessage("msg_a8244c_000001")).toThrow("ended");
+  });
+});
