@@ -1,5 +1,6 @@
 /** `createEmulator()`: the whole service on one port, or behind `handle` alone. */
 import { setMaxListeners } from "node:events";
+import { setImmediate } from "node:timers/promises";
 import { numberOption } from "../internal/options.ts";
 import { createTime, type EmulatorClock, type EmulatorTime } from "./clock.ts";
 import { createControlApi } from "./control/api.ts";
@@ -15,6 +16,7 @@ import { createFaults } from "./faults/faults.ts";
 import { urlHostOf } from "./host.ts";
 import { handleApi } from "./http/api.ts";
 import { type FetchHandler, type Listener, listen } from "./http/listener.ts";
+import { CLOSED, refusalFor } from "./http/listener-refusal.ts";
 import { placeOf } from "./http/place.ts";
 import { Router } from "./http/route.ts";
 import { createJournal } from "./journal.ts";
@@ -38,7 +40,7 @@ export interface Emulator {
   /** The secret that `inboundUrl` and `deliveryUrl` are signed with. */
   readonly webhookSecret: string;
   readonly fixtures: Fixtures;
-  /** Answers a request without a socket. A connection that breaks is `Response.error()`. */
+  /** Answers a request without a socket: with 503 once it has closed. A connection that breaks is `Response.error()`. */
   handle(request: Request): Promise<Response>;
   readonly clock: EmulatorClock;
   readonly control: Control;
@@ -88,7 +90,7 @@ async function begin(settings: Settings, keeper: Keeper): Promise<Emulator> {
   const service = assemble(settings, state, { time, tag, closing: closing.signal });
   const context: ControlContext = {
     service,
-    control: createControl(service, createWhole(service)),
+    control: createControl(service, { ...createWhole(service), isClosed: () => keeper.isClosed }),
     clock: clockOf(service, keeper),
     streams: createStreams(service),
   };
@@ -117,6 +119,8 @@ async function endWork({ service, streams }: ControlContext, listener: Listener 
   // An attempt that is cut off counts as not made: it is due at once with the kept state.
   service.deliveries.close();
   await service.scheduler.close();
+  // A turn of the event loop: calls without a socket that had only to wait for this come to their answers.
+  await setImmediate();
 }
 
 /** Closes once, whoever asks how often: the work, then the state. */
@@ -173,7 +177,7 @@ function reporter({ logger }: Settings): (error: unknown) => void {
   };
 }
 
-/** Every answer comes after its state was kept. */
+/** Every answer comes after its state was kept; what comes too late for that is refused, also when its work was done by then. */
 function handlerOf(context: ControlContext, keeper: Keeper): FetchHandler {
   const { service } = context;
   const router = new Router(ROUTES);
@@ -181,10 +185,12 @@ function handlerOf(context: ControlContext, keeper: Keeper): FetchHandler {
   const { basePath } = service.settings;
   return async (request) => {
     const place = placeOf(new URL(request.url).pathname, basePath);
+    if (keeper.isClosed) return refusalFor(service, CLOSED, place.contract);
     const response =
       place.contract === "control"
         ? await controlApi(request, place.path)
         : await handleApi(service, router, request, place);
+    if (keeper.isClosed) return refusalFor(service, CLOSED, place.contract);
     keeper.commit();
     return response;
   };

@@ -53,14 +53,6 @@ describe("close()", () => {
       { state: "pending", attempts: [], nextAttemptAt: second.clock.now() },
     ]);
   });
-
-  it("lets calls that were answered be kept, and later ones come to nothing", async () => {
-    const emulator = await start();
-    await emulator.close();
-    emulator.control.updateNumber("num_000001", { smsEnabled: false });
-    await turn();
-    expect((await call(emulator, "GET", "/api/core/whoami")).status).toBe(401);
-  });
 });
 
 describe("reset", () => {

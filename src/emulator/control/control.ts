@@ -46,7 +46,8 @@ export type FaultControls = Pick<Faults, "add" | "remove" | "clear" | "list">;
 
 /**
  * The controls. A call that names something unknown throws an `OncehookError` with code `unknown_id`, a step of a message that
- * has none left one with `message_ended`, and an argument that does not fit a `SetupError` with `invalid_option`.
+ * has none left one with `message_ended`, and an argument that does not fit a `SetupError` with `invalid_option`. Once the emulator has
+ * closed, what would change something throws one with `closed`; the rest still shows what it held.
  */
 export interface Control {
   /** A customer's message to one of our numbers, named by its E.164 or its number id; sends `message.inbound`. */
@@ -96,4 +97,6 @@ export interface Whole {
   reset(): void;
   /** Puts another state in the place of this one, and takes up what it left pending. The records are its own from then on. */
   load(tables: StateExport["tables"]): void;
+  /** Whether what happens is no longer kept. */
+  isClosed(): boolean;
 }

@@ -1,9 +1,11 @@
 /** `createControl()`: the controls over the assembled service, with every argument checked. */
 import { z } from "zod";
 import { OncehookError } from "../../errors.ts";
+import type { FaultRule } from "../faults/rule.ts";
 import type { Service } from "../service.ts";
 import type { Client, PhoneNumber } from "../state/records.ts";
-import type { Control, ControlledClient, Whole } from "./control.ts";
+import type { State } from "../state/state.ts";
+import type { Control, ControlledClient, StateExport, Whole } from "./control.ts";
 import {
   clientFieldsSchema,
   errorSchema,
@@ -20,26 +22,43 @@ import { unknownId } from "./unknown-id.ts";
 
 export function createControl(service: Service, whole: Whole): Control {
   const { state, journal, faults } = service;
-  return {
-    ...createLists(state),
+  const changes = {
     ...messageControls(service),
-    ...deliveryControls(service),
     ...clientControls(service),
     ...numberControls(service),
-    faults: {
-      add: (rule) => faults.add(rule),
-      remove: (id) => faults.remove(id),
-      clear: () => faults.clear(),
-      list: () => faults.list(),
-    },
+    importState: (exported: StateExport) => whole.load(tablesOf(exported)),
+    reset: () => whole.reset(),
+  };
+  const faultChanges = {
+    add: (rule: FaultRule) => faults.add(rule),
+    remove: (id: string) => faults.remove(id),
+    clear: () => faults.clear(),
+  };
+  return {
+    ...createLists(state),
+    ...deliveryControls(service),
+    ...whileOpen(whole, changes),
+    faults: { ...whileOpen(whole, faultChanges), list: () => faults.list() },
+    clients: () => [...state.clients.values()].map((client) => controlled(state, client)),
+    numbers: () => [...state.numbers.values()],
     exportState() {
       state.meta.put("now", service.time.now());
       return exportState(state);
     },
-    importState: (exported) => whole.load(tablesOf(exported)),
-    reset: () => whole.reset(),
     watch: (listener) => journal.watch(listener),
   };
+}
+
+/** Controls that change something, as long as that is kept. */
+function whileOpen<T extends object>({ isClosed }: Whole, changes: T): T {
+  const guarded = Object.entries(changes).map(([name, change]) => [
+    name,
+    (...given: unknown[]) => {
+      if (isClosed()) throw new OncehookError("closed", "The emulator is closed: nothing can be changed any more.");
+      return change(...given);
+    },
+  ]);
+  return Object.fromEntries(guarded) as T;
 }
 
 type MessageControls = Pick<Control, "inbound" | "advanceMessage" | "failMessage" | "trigger">;
@@ -89,24 +108,19 @@ function deliveryControls({ deliveries }: Service): Pick<Control, "redeliver" | 
   };
 }
 
-function clientControls({ state }: Service): Pick<Control, "clients" | "updateClient" | "revokeTokens"> {
-  const controlled = (client: Client): ControlledClient => ({
-    ...client,
-    accountStatus: state.accounts.get(client.accountId)?.status ?? "INACTIVE",
-  });
+function clientControls({ state }: Service): Pick<Control, "updateClient" | "revokeTokens"> {
   const known = (apiClientId: string): Client => {
     const client = state.clients.get(apiClientId);
     if (client === undefined) throw unknownId("client");
     return client;
   };
   return {
-    clients: () => [...state.clients.values()].map(controlled),
     updateClient(apiClientId, changes) {
       const { accountId } = known(apiClientId);
       const { accountStatus, ...fields } = fitted("updateClient()", clientFieldsSchema, changes);
       if (accountStatus !== undefined) state.accounts.update(accountId, { status: accountStatus });
       state.clients.update(apiClientId, given(fields));
-      return controlled(known(apiClientId));
+      return controlled(state, known(apiClientId));
     },
     revokeTokens(apiClientId) {
       if (apiClientId !== undefined) known(fitted("revokeTokens()", z.string(), apiClientId));
@@ -119,9 +133,8 @@ function clientControls({ state }: Service): Pick<Control, "clients" | "updateCl
   };
 }
 
-function numberControls({ state }: Service): Pick<Control, "numbers" | "updateNumber"> {
+function numberControls({ state }: Service): Pick<Control, "updateNumber"> {
   return {
-    numbers: () => [...state.numbers.values()],
     updateNumber(numberId, changes) {
       const number = state.numbers.get(numberId);
       if (number === undefined) throw unknownId("number");
@@ -134,6 +147,10 @@ function numberControls({ state }: Service): Pick<Control, "numbers" | "updateNu
       return updated;
     },
   };
+}
+
+function controlled({ accounts }: State, client: Client): ControlledClient {
+  return { ...client, accountStatus: accounts.get(client.accountId)?.status ?? "INACTIVE" };
 }
 
 function numberNamed(numbers: Iterable<PhoneNumber>, name: string): PhoneNumber | undefined {

@@ -5,7 +5,7 @@ import { TABLE_NAMES } from "../state/state.ts";
 import type { Table } from "../state/table.ts";
 import type { Whole } from "./control.ts";
 
-export function createWhole(service: Service): Whole {
+export function createWhole(service: Service): Omit<Whole, "isClosed"> {
   const { state, scheduler, settings, time, journal, faults, deliveries } = service;
   /** A receiver may remember ids, so that none may come twice: what is counted goes on, but for the lines of the log. */
   const empty = () => {

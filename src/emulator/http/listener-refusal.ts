@@ -7,7 +7,7 @@ import type { Place } from "./place.ts";
 import { json, responseFrom } from "./responses.ts";
 
 export interface Reason {
-  readonly status: 400 | 403 | 404 | 408 | 431 | 500;
+  readonly status: 400 | 403 | 404 | 408 | 431 | 500 | 503;
   readonly message: string;
 }
 
@@ -15,6 +15,7 @@ export interface Reason {
 export const NO_ROUTE: Reason = { status: 404, message: "There is no such route." };
 export const NO_HOST: Reason = { status: 400, message: "The Host header is missing or names no host." };
 export const FOREIGN: Reason = { status: 403, message: FOREIGN_HOST };
+export const CLOSED: Reason = { status: 503, message: "The emulator is closed: nothing would be kept." };
 
 /** Why `node:http` could not read a request. */
 export function reasonOf({ code }: NodeJS.ErrnoException): Reason {
@@ -32,6 +33,7 @@ const CODES: { readonly [S in Reason["status"]]?: "FORBIDDEN" | "NOT_FOUND" | "S
   403: "FORBIDDEN",
   404: "NOT_FOUND",
   500: "SERVER_ERROR",
+  503: "SERVER_ERROR",
 };
 
 /** GEN-2, GEN-3. */
@@ -43,7 +45,7 @@ export function refusalFor({ state }: Ground, { status, message }: Reason, contr
       return json(status, controlError(code, message));
     case "token":
       if (status === NO_ROUTE.status) return responseFrom(WRONG_TOKEN_METHOD, contract, "");
-      return responseFrom(status === 500 ? refusal : { ...refusal, code: "invalid_request" }, contract, "");
+      return responseFrom(status >= 500 ? refusal : { ...refusal, code: "invalid_request" }, contract, "");
     case "core":
       return responseFrom(refusal, contract, state.nextId("req"));
     default:

@@ -18,6 +18,7 @@ export class Keeper {
   #kept: { readonly state: State; readonly time: EmulatorTime } | null = null;
   #isLoading = false;
   #isPlanned = false;
+  #isClosed = false;
 
   constructor({ keep, logger }: Settings, file: StateFile | null) {
     this.#logger = logger;
@@ -69,8 +70,14 @@ export class Keeper {
     this.#changes.clear();
   }
 
+  /** Nothing that happens from now on is kept. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   /** Keeps nothing more. */
   close(): void {
+    this.#isClosed = true;
     this.#kept = null;
     this.#file?.close();
   }
