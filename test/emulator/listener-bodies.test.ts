@@ -1,8 +1,10 @@
 /** Long, streamed and broken bodies over real sockets (GEN-10). */
 import { once } from "node:events";
-import { request } from "node:http";
-import { describe, expect, it } from "vitest";
+import { createServer, request, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { listen as listenWith } from "../../src/emulator/http/listener.ts";
+import { writeResponse } from "../../src/emulator/http/outgoing.ts";
 import type { Emulator, FaultRule } from "../../src/emulator/index.ts";
 import { connectTo, listen, raw, readAll } from "./raw-socket.ts";
 import { tokenOf } from "./support.ts";
@@ -130,5 +132,30 @@ describe("answers that are streams", () => {
     socket.destroy();
     await expect.poll(() => cancelled).toBe(true);
     await listener.close();
+  });
+
+  it("leaves no listener behind, however often it waits for its reader", async () => {
+    const listeners: number[] = [];
+    let outgoing: ServerResponse | undefined;
+    const body = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        listeners.push(
+          ["close", "drain", "error"].reduce((sum, name) => sum + (outgoing?.listenerCount(name) ?? 0), 0),
+        );
+        if (listeners.length > 30) controller.close();
+        else controller.enqueue(Buffer.alloc(MIB));
+      },
+    });
+    const server = createServer((_, response) => {
+      outgoing = response;
+      void writeResponse(new Response(body), response);
+    });
+    server.listen(0, "127.0.0.1");
+    onTestFinished(() => void server.close());
+    await once(server, "listening");
+    const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    expect((await response.arrayBuffer()).byteLength).toBe(30 * MIB);
+    // The first pieces are asked for ahead.
+    expect(Math.max(...listeners.slice(5))).toBe(Math.min(...listeners.slice(5)));
   });
 });

@@ -1,5 +1,4 @@
 /** A fetch `Response` as an answer of `node:http`. */
-import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { textOf } from "./responses.ts";
 
@@ -29,7 +28,7 @@ async function stream(body: ReadableStream<Uint8Array>, outgoing: ServerResponse
     for (let next = await reader.read(); !next.done; next = await reader.read()) {
       const { value } = next;
       flushed = new Promise((resolve) => outgoing.write(value, () => resolve()));
-      if (outgoing.writableNeedDrain) await Promise.race([once(outgoing, "drain"), once(outgoing, "close")]);
+      if (outgoing.writableNeedDrain) await drainedOrClosed(outgoing);
     }
     outgoing.end();
   } catch {
@@ -37,6 +36,17 @@ async function stream(body: ReadableStream<Uint8Array>, outgoing: ServerResponse
     await flushed;
     outgoing.destroy();
   }
+}
+
+/** An event stream waits often and ends late: what listens for the one that does not come is taken off. */
+function drainedOrClosed(outgoing: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      outgoing.off("drain", done).off("close", done);
+      resolve();
+    };
+    outgoing.on("drain", done).on("close", done);
+  });
 }
 
 function drain(incoming: IncomingMessage): void {
