@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { EmulatorOptions, FaultRule } from "../../src/emulator/index.ts";
 import { parseEvent } from "../../src/events/parse.ts";
-import { send, start, startCatcher, tokenOf } from "./support.ts";
+import { call, send, start, startCatcher, tokenOf } from "./support.ts";
 
 type WebhookRule = Exclude<FaultRule, { match: { route: string } }>;
 
@@ -113,6 +113,24 @@ describe("a fault on an event", () => {
 });
 
 describe("the fault eventBeforeResponse", () => {
+  it("holds nobody up whose handlers send, however many webhooks one receiver handles at once (DLV-20)", async () => {
+    const { emulator, token, catcher } = await ready({ type: "eventBeforeResponse" }, "message.queued", {
+      lifecycle: "manual",
+      attemptTimeoutMs: 3_000,
+    });
+    const inbound = { endpointUrl: catcher.url, enabled: true, signingEnabled: true };
+    await call(emulator, "PATCH", "/api/core/webhooks/inbound", { token, body: inbound });
+    catcher.answer = async ({ event }, response) => {
+      const status = event.eventType === "message.inbound" ? (await send(emulator, token)).status : 200;
+      response.writeHead(status).end();
+    };
+    for (let i = 0; i < 40; i++) emulator.control.inbound({ to: "num_000001", from: "+14155550123", body: "hello" });
+    await emulator.clock.idle();
+    const ends = emulator.control.attempts().map(({ status, error }) => status ?? error);
+    expect(ends.sort()).toEqual([...Array(40).fill(200), ...Array(40).fill(202)]);
+    expect(catcher.caught).toHaveLength(80);
+  });
+
   it("lets the send be answered after the first attempt of its queued event (DLV-20)", async () => {
     const { emulator, token, catcher } = await ready({ type: "eventBeforeResponse" }, "message.queued");
     const order: string[] = [];

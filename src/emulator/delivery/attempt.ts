@@ -19,6 +19,8 @@ export interface AttemptInput {
   /** Epoch ms on the emulator's clock. */
   readonly at: number;
   readonly actions: readonly AttemptAction[];
+  /** Whether an answer waits for its end (DLV-20), perhaps one that a receiver's handler asked for. */
+  readonly isAwaited: boolean;
 }
 
 export interface AttemptMade {
@@ -35,12 +37,15 @@ export async function makeAttempt(ground: Ground, transport: Transport, input: A
   const asked = systemClock.monotonic();
   let request = requestFor(ground, input, target);
   let begun = asked;
-  const outcome = await transport.send(request.outgoing, () => {
+  const renew = () => {
     begun = systemClock.monotonic();
     if (begun - asked >= 1)
       request = requestFor(ground, { ...input, at: atAfter(ground, input.at, begun - asked) }, target);
     return request.outgoing;
-  });
+  };
+  const outcome = await (input.isAwaited
+    ? transport.sendBesides(request.outgoing)
+    : transport.send(request.outgoing, renew));
   const { at, outgoing, frozen } = request;
   const attempt = {
     trigger,

@@ -3,7 +3,7 @@ import type { Cancel } from "../agenda.ts";
 import type { AttemptAction } from "../faults/rule.ts";
 import type { Faults, Ground } from "../service.ts";
 import type { Attempt, Delivery, EventRecord, Target } from "../state/records.ts";
-import { makeAttempt } from "./attempt.ts";
+import { type AttemptInput, makeAttempt } from "./attempt.ts";
 import { countOf } from "./attempt-history.ts";
 import { afterAttempt } from "./plan.ts";
 import { targetOf } from "./target.ts";
@@ -31,7 +31,13 @@ export interface Attempts {
 
 type Now = Pick<Planned, "trigger"> & { readonly at: number };
 
-export function createAttempts(ground: Ground, faults: Faults, transport: Transport): Attempts {
+interface Way {
+  readonly transport: Transport;
+  /** Whether somebody waits for the end of a delivery's attempt. */
+  isAwaited(deliveryId: string): boolean;
+}
+
+export function createAttempts(ground: Ground, faults: Faults, { transport, isAwaited }: Way): Attempts {
   const { state, scheduler, journal, time, settings } = ground;
   let isClosed = false;
 
@@ -67,11 +73,12 @@ export function createAttempts(ground: Ground, faults: Faults, transport: Transp
 
   async function make(
     delivery: Delivery | undefined,
-    prepared: Now & { readonly target: Target | null; readonly actions: readonly AttemptAction[] },
+    prepared: Omit<AttemptInput, "delivery" | "event" | "isAwaited">,
   ): Promise<Delivery | undefined> {
     const found = withEvent(delivery);
     if (found === undefined) return undefined;
-    const made = await makeAttempt(ground, transport, { ...found, ...prepared });
+    const input = { ...found, ...prepared, isAwaited: isAwaited(found.delivery.deliveryId) };
+    const made = await makeAttempt(ground, transport, input);
     if (isClosed && made.attempt.error === "failed") return undefined;
     // Only attempts of its own message, which wait for each other, replace a delivery: another one here is another state's.
     if (state.deliveries.get(found.delivery.deliveryId) !== found.delivery) return undefined;

@@ -13,8 +13,9 @@ export function createDeliveries(
   transport: Transport = createTransport(ground.settings),
 ): Deliveries {
   const { state, scheduler, time, settings } = ground;
-  const attempts = createAttempts(ground, faults, transport);
   let waiters = createWaiters();
+  const isAwaited = (deliveryId: string) => waiters.has(deliveryId);
+  const attempts = createAttempts(ground, faults, { transport, isAwaited });
   const plans = createPlans();
 
   /** Finds a delivery as it has become by then, if it still fits. */
@@ -132,6 +133,7 @@ function createPlans() {
 /** Who waits for an attempt of a delivery. */
 interface Waiters {
   wait(deliveryId: string): Promise<void>;
+  has(deliveryId: string): boolean;
   wake(deliveryId: string): void;
   /** Wakes all. What is under way still ends, and wakes those who waited for it here, of whom there are none left. */
   renewed(): Waiters;
@@ -144,6 +146,7 @@ function createWaiters(): Waiters {
       new Promise<void>((resolve) => {
         waiters.set(deliveryId, [...(waiters.get(deliveryId) ?? []), resolve]);
       }),
+    has: (deliveryId: string) => waiters.has(deliveryId),
     wake(deliveryId: string) {
       const woken = waiters.get(deliveryId) ?? [];
       waiters.delete(deliveryId);

@@ -16,6 +16,8 @@ export interface Transport {
    * instead, to the same receiver: the wait may have made a signature old. Never rejects.
    */
   send(outgoing: Outgoing, renew?: () => Outgoing): Promise<Outcome>;
+  /** Sends it besides the places: for what somebody waits for who may have one, and would keep it until this has ended. */
+  sendBesides(outgoing: Outgoing): Promise<Outcome>;
   /** Ends as `failed` what was asked for and has not begun; what is under way goes on. */
   sendAway(): void;
   /** Ends idle connections, and what waits or is under way as `failed`; what comes later fails as well. */
@@ -45,8 +47,8 @@ export function createTransport(
   let closed = false;
 
   async function send(outgoing: Outgoing, renew: () => Outgoing = () => outgoing): Promise<Outcome> {
-    if (closed) return failure("failed");
-    if (guard.refusalOf(outgoing.url) !== null) return failure("blocked");
+    const refusal = refusalOf(outgoing);
+    if (refusal !== null) return refusal;
     const askedAfter = timesSentAway;
     const place = await places.take(new URL(outgoing.url).origin);
     if (place === null) return failure("failed");
@@ -55,6 +57,15 @@ export function createTransport(
     } finally {
       place.giveBack();
     }
+  }
+
+  async function sendBesides(outgoing: Outgoing): Promise<Outcome> {
+    return refusalOf(outgoing) ?? sendNow(outgoing, timesSentAway);
+  }
+
+  function refusalOf({ url }: Outgoing): Outcome | null {
+    if (closed) return failure("failed");
+    return guard.refusalOf(url) === null ? null : failure("blocked");
   }
 
   async function sendNow(outgoing: Outgoing, askedAfter: number): Promise<Outcome> {
@@ -88,7 +99,7 @@ export function createTransport(
     for (const agent of Object.values(wire.agents)) agent.destroy();
   }
 
-  return { send, sendAway, close };
+  return { send, sendBesides, sendAway, close };
 }
 
 /**
