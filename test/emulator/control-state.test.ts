@@ -140,6 +140,37 @@ describe("lists", () => {
   });
 });
 
+describe("a receiver's answer", () => {
+  it.each([
+    ['{"ok":true,"session":{"access_token":"5ecret"}}', '{"ok":true,"session":{"access_token":"[redacted]"}}'],
+    ['{ "url": "https://u:5ecret@h.example/" }', '{"url":"https://h.example/"}'],
+    ["ok=1&client-secret=5ecret", "[25 bytes]"],
+    ['{"note":"cut off","api_key":"5ecret', "[35 bytes]"],
+    ["<apiKey>5ecret</apiKey>", "[23 bytes]"],
+    [`${"[".repeat(8_000)}{"token":"5ecret"}`, "[8018 bytes]"],
+    ["[".repeat(8_000) + "]".repeat(8_000), "[".repeat(8_000) + "]".repeat(8_000)],
+    ['{ "outcome": "accepted" }', '{ "outcome": "accepted" }'],
+    ["the token is not valid", "the token is not valid"],
+  ])("is listed without secrets (%#)", async (body, shown) => {
+    const catcher = await startCatcher();
+    catcher.answer = (_, response) => {
+      const location = "http://u:5ecret@127.0.0.1/";
+      response.writeHead(200, { "set-cookie": "sid=5ecret", authorization: "5ecret", location, "x-kept": "kept" });
+      response.end(body);
+    };
+    const emulator = await start({ deliveryUrl: catcher.url, lifecycle: "manual" });
+    await send(emulator, await tokenOf(emulator));
+    await emulator.clock.idle();
+    const { text, body: listed } = await control(emulator, "GET", "/deliveries");
+    expect(text).not.toContain("5ecret");
+    expect(listed.deliveries[0].attempts[0]).toMatchObject({
+      responseHeaders: { "set-cookie": "[redacted]", location: "http://127.0.0.1/", "x-kept": "kept" },
+      responseBody: shown,
+    });
+    expect(emulator.control.attempts()[0]?.responseBody).toBe(body);
+  });
+});
+
 describe("clients", () => {
   it("can be made inactive, and so can their accounts (AUT-5, AUT-6)", async () => {
     const emulator = await start();

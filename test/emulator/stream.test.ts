@@ -49,6 +49,8 @@ function large(length: number): TriggerInput {
 describe("GET /_emulator/stream", () => {
   it("tells all that happens, in its order, with running numbers and without secrets", async () => {
     const catcher = await startCatcher();
+    catcher.answer = (_, response) =>
+      response.writeHead(200, { "set-cookie": "sid=5ecret" }).end('{"access_token":"5ecret"}');
     const emulator = await start({
       lifecycle: "manual",
       deliveryUrl: catcher.url,

@@ -6,6 +6,8 @@ const REDACTED = "[redacted]";
 const SECRET_HEADER = /auth|cookie|secret|token|password|credential|api-?key|signing-?key/i;
 /** Looked for in a field's name without its hyphens and underscores, also as users misspell or extend it. */
 const SECRET_FIELD = /secret|password|passphrase|credential|authorization|token|(?:api|signing|private)key/i;
+/** Such a field in a form, in XML, or in JSON that was cut. */
+const NAMED_SECRET = new RegExp(`(?:${SECRET_FIELD.source})\\w*["']?\\s*[:=>]`, "i");
 /** A client's id, which may be a secret in the wrong place. */
 const CLIENT_ID = /^clientid$/i;
 /** What `grant_type` may show; anything else may be a form whose separators are wrong. */
@@ -36,6 +38,20 @@ export function redacted(value: unknown): unknown {
     isSecret(name, field) ? REDACTED : redacted(field),
   ]);
   return Object.fromEntries(entries);
+}
+
+/** A text from anybody: JSON as `redacted` has it. Of another one that has such a field only the length: it may end anywhere. */
+export function redactedText(text: string): string {
+  try {
+    const value: unknown = JSON.parse(text);
+    const shown = JSON.stringify(redacted(value));
+    return shown === JSON.stringify(value) ? text : shown;
+  } catch {
+    // No JSON, or nested deeper than the stack.
+    return NAMED_SECRET.test(text.replace(/[-_]/g, ""))
+      ? `[${Buffer.byteLength(text)} bytes]`
+      : withoutCredentials(text);
+  }
 }
 
 /** Flags such as `hasCurrentSecret` are none, nor are two fields of the service's own answers. */
