@@ -64,6 +64,11 @@ function controlTokenOption(value: unknown): string | undefined {
 
 function basePathOption(value: unknown): string {
   const path = value === undefined ? "" : value;
-  if (typeof path === "string" && /^(?:(?:\/[\w.~-]+)+)?\/*$/.test(path)) return path.replace(/\/+$/, "");
-  throw invalidOption("basePath", 'must be a path such as "/sms"', value);
+  if (typeof path !== "string" || !/^(?:(?:\/[\w.~-]+)+)?\/*$/.test(path)) {
+    throw invalidOption("basePath", 'must be a path such as "/sms"', value);
+  }
+  if (/\/\.\.?(?:\/|$)/.test(path)) {
+    throw invalidOption("basePath", 'must be without "." and ".." between its slashes: no request keeps them', value);
+  }
+  return path.replace(/\/+$/, "");
 }

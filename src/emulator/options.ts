@@ -165,7 +165,7 @@ export function settingsFrom(options: EmulatorOptions): Settings {
     faults: [...profile.faults, ...listOption("faults", "fault rules", options.faults)].map((rule) =>
       faultRuleFrom(rule),
     ),
-    clientId: textOption("clientId", options.clientId) ?? "client_main",
+    clientId: clientIdOption(options.clientId),
     clientSecret: textOption("clientSecret", options.clientSecret) ?? seededHex(seed, "client secret: main", 24),
     inboundUrl: urlOption("inboundUrl", options.inboundUrl),
     deliveryUrl: urlOption("deliveryUrl", options.deliveryUrl),
@@ -179,6 +179,20 @@ export function settingsFrom(options: EmulatorOptions): Settings {
     }),
     logger: loggerOption(options.logger),
   };
+}
+
+/** The other clients that every emulator starts with. */
+export const OTHER_CLIENT_IDS = {
+  other: "client_other",
+  inactive: "client_inactive",
+  inactiveAccount: "client_inactive_account",
+} as const;
+
+function clientIdOption(value: unknown): string {
+  const clientId = textOption("clientId", value) ?? "client_main";
+  const others: readonly string[] = Object.values(OTHER_CLIENT_IDS);
+  if (!others.includes(clientId)) return clientId;
+  throw invalidOption("clientId", `must be none of the other clients' ids: ${others.join(", ")}`, value);
 }
 
 function clockOption(value: ClockMode = "virtual"): ClockMode {

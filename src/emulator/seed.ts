@@ -1,6 +1,6 @@
 /** What a new emulator holds: clients for every way to be refused, and a number for every rule of sending. */
 
-import type { Settings } from "./options.ts";
+import { OTHER_CLIENT_IDS, type Settings } from "./options.ts";
 import { seededHex } from "./random.ts";
 import { type Client, type Kind, type PhoneNumber, webhookId } from "./state/records.ts";
 import type { State } from "./state/state.ts";
@@ -73,9 +73,9 @@ function fixturesOf({ seed, clientId, clientSecret }: Settings): Fixtures {
   return {
     clients: {
       main: { clientId, clientSecret },
-      other: { clientId: "client_other", clientSecret: secret("other") },
-      inactive: { clientId: "client_inactive", clientSecret: secret("inactive") },
-      inactiveAccount: { clientId: "client_inactive_account", clientSecret: secret("inactiveAccount") },
+      other: { clientId: OTHER_CLIENT_IDS.other, clientSecret: secret("other") },
+      inactive: { clientId: OTHER_CLIENT_IDS.inactive, clientSecret: secret("inactive") },
+      inactiveAccount: { clientId: OTHER_CLIENT_IDS.inactiveAccount, clientSecret: secret("inactiveAccount") },
     },
     numbers: {
       full: "num_000001",

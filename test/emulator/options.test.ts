@@ -36,6 +36,27 @@ describe("an option of the wrong kind", () => {
   });
 });
 
+describe("option basePath", () => {
+  it.each(["/.", "/..", "/sms/..", "/./sms", "/sms/../v1/"])("refuses %j, which no request would reach", (basePath) => {
+    expect(() => given({ basePath })).toThrow(SetupError);
+    expect(() => given({ basePath })).toThrow(/"basePath" must be .*without/);
+  });
+
+  it.each(["/.well-known", "/v1.2", "/...", "/sms/", ""])("takes %j", (basePath) => {
+    expect(given({ basePath }).basePath).toBe(basePath.replace(/\/$/, ""));
+  });
+});
+
+describe("option clientId", () => {
+  it.each(["client_other", "client_inactive", "client_inactive_account"])(
+    "refuses %j, which is another client's",
+    (clientId) => {
+      expect(() => given({ clientId })).toThrow(SetupError);
+      expect(() => given({ clientId })).toThrow(/"clientId" must be .*client_other/);
+    },
+  );
+});
+
 describe("option controlToken", () => {
   it.each(["käse", "to\nken", " token", "token ", "\u007f", "\u{1f600}"])(
     "refuses %j, which no header can carry",
