@@ -1,4 +1,5 @@
 /** Makes the typed error of a failed call. */
+import { BAD_PORT, isBadPort } from "../internal/bad-port.ts";
 import type { Ending } from "./attempts.ts";
 import {
   AbortedError,
@@ -66,8 +67,10 @@ function noAnswerError({ reason, cause }: NoAnswer, facts: CallFacts, telling: T
       return new AbortedError(facts, cause);
     case "timeout":
       return new TimeoutError(`${subject} ${verb} no answer within ${timeoutMs} ms, ${made}.`, facts);
-    case "connection":
-      return new ConnectionError(`${subject} ${verb} no complete answer, ${made}.`, facts, { cause });
+    case "connection": {
+      const why = isBadPort(cause) ? `: ${BAD_PORT}` : "";
+      return new ConnectionError(`${subject} ${verb} no complete answer, ${made}${why}.`, facts, { cause });
+    }
     case "too_large":
       return new ConnectionError(`${subject} was answered with more than 32 MiB, which is not read.`, facts);
     default:

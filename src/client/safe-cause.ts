@@ -1,5 +1,7 @@
 /** Copies of foreign errors that can be shown: the errors of `fetch` may hold the request with its token and its body. */
 
+import { BAD_PORT_MESSAGE } from "../internal/bad-port.ts";
+
 const COPIED = ["code", "errno", "syscall"] as const;
 /** What codes and names of errors look like. */
 const NAME = /^[A-Za-z]\w{0,59}$/;
@@ -31,7 +33,8 @@ export function safeCause(error: unknown, secrets: readonly string[]): Error {
 function copyOf(error: unknown, secrets: readonly string[], cause?: Error): Error {
   const source = typeof error === "object" && error !== null ? (error as Record<string, unknown>) : {};
   const isKnown = typeof source.code === "string" && KNOWN_CODE.test(source.code);
-  const message = isKnown && typeof source.message === "string" ? source.message : UNKNOWN_MESSAGE;
+  const isTold = isKnown || source.message === BAD_PORT_MESSAGE;
+  const message = isTold && typeof source.message === "string" ? source.message : UNKNOWN_MESSAGE;
   const copy = new Error(redacted(message, secrets), cause === undefined ? undefined : { cause });
   if (typeof source.name === "string" && NAME.test(source.name)) copy.name = redacted(source.name, secrets);
   for (const key of COPIED) {

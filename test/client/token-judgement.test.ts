@@ -1,6 +1,7 @@
 /** What the token route's answers mean, and what a call tells when it gets no token. */
 import { describe, expect, it } from "vitest";
-import { ConnectionError, OAuthError, TimeoutError } from "../../src/client/index.ts";
+import { ConnectionError, createClient, OAuthError, TimeoutError } from "../../src/client/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
 import { type Answerer, answerJson, failureOf, startPlain, startServer, startTokens, TOKEN_PATH } from "./support.ts";
 
@@ -112,6 +113,20 @@ describe("a call that gets no token", () => {
     const error = await failureOf(client.messages.send(send, { idempotencyKey: "order-1" }), ConnectionError);
     expect(error).toMatchObject({ operation: "messages.send", attempts: 1, idempotencyKey: "order-1" });
     expect(error.message).toBe("The token route gave no complete answer, in 2 attempts.");
+  });
+
+  it("tells of a port that fetch refuses what is wrong with it", async () => {
+    const client = createClient({
+      baseUrl: "http://127.0.0.1:6000",
+      clientId: "client_main",
+      clientSecret: "example-secret",
+      maxRetries: 0,
+      logger: silentLogger,
+    });
+    const error = await failureOf(client.whoami(), ConnectionError);
+    expect(error.message).toMatch(
+      /^The token route gave no complete answer, in 1 attempt: fetch connects to no such port/,
+    );
   });
 
   it("tells that certainly nothing was asked: 0 attempts (CLI-4)", async () => {

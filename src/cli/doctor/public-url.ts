@@ -1,4 +1,5 @@
 /** Asks the webhook's public address for what it answers a request that nobody signed. */
+import { BAD_PORT, isBadPort } from "../../internal/bad-port.ts";
 import type { Clock } from "../../internal/clock.ts";
 import { hasCredentials } from "../../internal/credentials.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
@@ -94,5 +95,6 @@ async function beginning(response: Response): Promise<string> {
 function reasonOf(error: unknown): string {
   const { cause } = error instanceof Error ? error : {};
   const isCoded = cause instanceof Error && "code" in cause && typeof cause.code === "string";
-  return isCoded ? String(cause.code) : "the connection failed";
+  if (isCoded) return String(cause.code);
+  return isBadPort(error) ? BAD_PORT : "the connection failed";
 }

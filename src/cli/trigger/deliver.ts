@@ -1,4 +1,5 @@
 /** One delivery as the service makes it, over HTTP, and what became of it. */
+import { BAD_PORT, isBadPort } from "../../internal/bad-port.ts";
 import { type Clock, sleep, systemClock } from "../../internal/clock.ts";
 import { isRecord } from "../../internal/record.ts";
 import { signedRequest } from "../../testing/signed-request.ts";
@@ -85,7 +86,7 @@ function unanswered(error: unknown, isLate: boolean): CommandError {
   if (isLate) return new CommandError(`No answer came within ${TIMEOUT_MS / 1000} s.`, FAILURE, { cause: error });
   const cause = error instanceof Error ? error.cause : undefined;
   const code = isSystemError(cause) ? cause.code : undefined;
-  const why =
-    code === "ECONNREFUSED" ? "nothing listens there; is the receiver running?" : (code ?? "the connection failed");
+  const otherwise = isBadPort(error) ? BAD_PORT : "the connection failed";
+  const why = code === "ECONNREFUSED" ? "nothing listens there; is the receiver running?" : (code ?? otherwise);
   return new CommandError(`No answer came: ${why}`.replace(/(?<![.?])$/, "."), FAILURE, { cause: error });
 }

@@ -115,6 +115,11 @@ describe("oncehook trigger", () => {
       1,
       /^error: No answer came: nothing listens there; is the receiver running\?\n$/,
     ],
+    [
+      ["queued", "--to=http://127.0.0.1:6000/"],
+      1,
+      /^error: No answer came: fetch connects to no such port, .*choose another one\.\n$/,
+    ],
   ])("says of %j what is wrong with it", async (args, expected, message) => {
     const { code, output, errors } = await runHere(triggerCommand(), args, environment);
     expect([code, output]).toEqual([expected, ""]);
