@@ -162,6 +162,17 @@ export const acceptCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "takes a message's number and reference from the event it keeps, not from one that differs (RCV-6)",
+    async run(bench) {
+      const wish = { peer: "+15550001", externalReference: "order 7" };
+      const other = { peer: "+15550002", externalReference: "order 8", note: "other" };
+      await bench.accept(bench.event(1, wish), bench.event(1, other));
+      await bench.accept(bench.of("next", 1, { peer: "+15550001" }), bench.of("next", 1, other));
+      bench.expect(await bench.lane()).toMatchObject(wish);
+      bench.expect(await bench.lane("next")).toMatchObject({ peer: "+15550001", externalReference: null });
+    },
+  },
+  {
     name: "takes a duplicate that was serialised again for no conflict (RCV-6)",
     async run(bench) {
       const raw = bytes('{"a":1,"b":[true,"é"]}');

@@ -1,15 +1,6 @@
 /** A lane in a store's hands: its facts as objects that the decisions of this folder change, and the store then keeps. */
 import { isDue } from "../gap.ts";
-import type {
-  AttemptRecord,
-  EventRecord,
-  EventState,
-  GapRecord,
-  LaneKey,
-  LaneRecord,
-  NewEvent,
-  Outcome,
-} from "../record.ts";
+import type { AttemptRecord, EventRecord, EventState, GapRecord, LaneKey, LaneRecord, Outcome } from "../record.ts";
 import type { InboxStats } from "../store.ts";
 
 /** A record of the contract that its store may write to. */
@@ -60,7 +51,8 @@ export function laneKeyText({ apiClientId, tag, messageId }: LaneKey): string {
   return `${tag} ${apiClientId.length} ${apiClientId}${messageId}`;
 }
 
-export function newLane(id: number, key: LaneKey, facts: Pick<NewEvent, "peer" | "externalReference">): LaneState {
+/** Its number and reference come with the first event that is kept in it: a delivery that only made it may differ from that one. */
+export function newLane(id: number, key: LaneKey): LaneState {
   return {
     id,
     key: { ...key },
@@ -69,8 +61,8 @@ export function newLane(id: number, key: LaneKey, facts: Pick<NewEvent, "peer" |
     readyAt: null,
     gapSince: null,
     epoch: 0,
-    peer: facts.peer,
-    externalReference: facts.externalReference,
+    peer: null,
+    externalReference: null,
     holder: null,
     leased: null,
     events: [],

@@ -137,7 +137,7 @@ export function laneByKey(state: MemoryState, key: LaneKey): LaneState | undefin
 }
 
 export function addLane(state: MemoryState, event: NewEvent): LaneState {
-  return enterLane(state, newLane(++state.lastLaneId, event.lane, event));
+  return enterLane(state, newLane(++state.lastLaneId, event.lane));
 }
 
 export function enterLane(state: MemoryState, lane: LaneState): LaneState {

@@ -20,7 +20,7 @@ interface Incoming {
 
 /** The lanes of `events`, to be locked before these are accepted. */
 export function lanesOf(names: Names, events: readonly NewEvent[]): WantedLane[] {
-  return events.map((event) => ({ key: keyOf(names, event.lane), event }));
+  return events.map(({ lane }) => ({ key: keyOf(names, lane), lane }));
 }
 
 /** @param added - called for the lane of each event that is new, before the next is looked at */

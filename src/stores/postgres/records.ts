@@ -33,7 +33,7 @@ export interface FullEventRow extends EventRow, LeaseRow {
 
 export function recordOf(row: FullEventRow): EventRecord {
   const key = { apiClientId: bytesText(row.client_name), tag: tagWord(row.tag), messageId: bytesText(row.message) };
-  const lane = newLane(row.lane, key, { peer: null, externalReference: null });
+  const lane = newLane(row.lane, key);
   const event = toEvent(lane, row, bytesText(row.kind_name));
   takeLease(event, row);
   return toEventRecord(event, row.raw);

@@ -1,6 +1,6 @@
 /** The lanes of one transaction, locked and read, and what is decided about them until it is written. */
 import { type LaneState, type Moment, newLane } from "../../inbox/lanes/state.ts";
-import type { NewEvent } from "../../inbox/record.ts";
+import type { LaneKey } from "../../inbox/record.ts";
 import { type NewBody, type NewConflict, Snapshot } from "./flush.ts";
 import { type Key, keyText, type LaneRow, lockLanes, readLanes } from "./lanes.ts";
 import type { Names } from "./names.ts";
@@ -9,10 +9,10 @@ import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
 import { SHARED, TallySheet } from "./tally.ts";
 
-/** Which lane is wanted, and what is to stand on it if it is new. */
+/** Which lane is wanted, in the words of the database and in those of the contract. */
 export interface WantedLane {
   readonly key: Key;
-  readonly event: Pick<NewEvent, "lane" | "peer" | "externalReference">;
+  readonly lane: LaneKey;
 }
 
 /** What a transaction stands on. */
@@ -68,11 +68,11 @@ export class Workspace {
   /** Makes the lanes that are missing, with the numbers that it is given. They are written by `flush()`. */
   enter({ lanes }: Pick<Numbers, "lanes">): void {
     // In the order of arrival, by which lanes that are due at the same time are claimed.
-    for (const [index, { key, event }] of [...this.#missing.values()].entries()) {
-      const lane = newLane(numberAt(lanes, index), event.lane, event);
+    for (const [index, wanted] of [...this.#missing.values()].entries()) {
+      const lane = newLane(numberAt(lanes, index), wanted.lane);
       this.#snapshot.enter(lane);
       this.byId.set(lane.id, lane);
-      this.byKey.set(keyText(key), lane);
+      this.byKey.set(keyText(wanted.key), lane);
     }
     this.#missing.clear();
   }
