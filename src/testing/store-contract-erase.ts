@@ -1,4 +1,5 @@
 /** The store contract on erasing a person's data: what goes, and what stays to tell events apart. */
+import { setImmediate } from "node:timers/promises";
 import type { NewEvent } from "../inbox/record.ts";
 import { type Bench, bytes, type ContractCase, hex, sha256 } from "./store-contract-bench.ts";
 
@@ -22,6 +23,15 @@ async function shown(bench: Bench): Promise<string> {
   const events = await bench.find();
   const bodies = [...events, ...items].map((row) => Buffer.from(row.raw ?? []).toString());
   return JSON.stringify([bodies, events.map((event) => event.error), await bench.lane()]);
+}
+
+/** Quarantines a body, and replays it as an event of message `m` with another number. */
+async function replayFromQuarantine(bench: Bench, text: string) {
+  await bench.step({ quarantines: [bench.quarantine(text)] });
+  const { id } = bench.only((await bench.store.findQuarantined({ limit: 1 })).items);
+  const event = bench.event(1, { peer: "+15550002" });
+  await bench.act({ kind: "replay_quarantined", quarantine: id, event, lateEvents: "record" });
+  return { event: (await bench.at(1)).id };
 }
 
 export const eraseCases: readonly ContractCase[] = [
@@ -126,6 +136,39 @@ export const eraseCases: readonly ContractCase[] = [
       ]);
       const { gauges } = await bench.store.stats();
       bench.expect(gauges).toMatchObject({ quarantined: 1, quarantinedBytes: "{of no interest".length });
+    },
+  },
+  {
+    name: "erases the body of a replayed row, which goes on to tell what it became (I8)",
+    async run(bench) {
+      const { event } = await replayFromQuarantine(bench, `{"to":"${PEER}"`);
+      // Of a message that tells another number: only what was quarantined names this one.
+      bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 1 });
+      const { items } = await bench.store.findQuarantined({ limit: 10 });
+      bench.expect(items).toMatchObject([{ state: "replayed", replayedAs: event, raw: null }]);
+      bench.expect((await bench.store.stats()).gauges).toMatchObject({ quarantined: 0, quarantinedBytes: 0 });
+    },
+  },
+  {
+    name: "leaves nothing of a quarantined body that is replayed meanwhile (I10)",
+    async run(bench) {
+      await bench.handle(bench.of("other", 1));
+      for (let rounds = 0; rounds < 8; rounds++) {
+        const raw = bytes(`{"to":"${PEER}","round":${rounds}}`);
+        await bench.step({ quarantines: [bench.quarantine("", { raw })] });
+        const { id } = bench.only((await bench.store.findQuarantined({ limit: 1 })).items);
+        const erasing = bench.act({ kind: "erase", subject: { peer: PEER } });
+        // Each time a little later, so that it comes between the parts of a store that erases in several.
+        for (let round = 0; round < rounds; round++) await setImmediate();
+        const event = bench.of(`m${rounds}`, 1, { peer: PEER, raw });
+        const replayed = await bench.act({ kind: "replay_quarantined", quarantine: id, event, lateEvents: "record" });
+        bench.expect(await erasing).toMatchObject({ ok: true });
+        const row = bench.only((await bench.store.findQuarantined({ limit: 1 })).items);
+        bench.expect([row.state, row.raw]).toEqual([replayed.ok ? "replayed" : "discarded", null]);
+        bench.expect(await bench.find({ peer: PEER })).toEqual([]);
+        bench.expect((await bench.find({ messageId: `m${rounds}` })).some((one) => one.raw !== null)).toBe(false);
+      }
+      bench.expect((await bench.store.stats()).gauges).toMatchObject({ pending: 0, quarantined: 0 });
     },
   },
   {

@@ -20,7 +20,7 @@ export function erase(moment: MemoryMoment, subject: Subject): ActResult {
   for (const row of state.quarantine.values()) {
     if (row.raw === null || !isNamedIn(row.raw)) continue;
     row.raw = null;
-    row.state = "discarded";
+    if (row.state === "held") row.state = "discarded";
     count++;
   }
   return { ok: true, count };

@@ -31,7 +31,8 @@ const CLEAR = [
   "delete from {}.conflict where event in (select id from {}.event where lane = any($1::bigint[]))",
   "update {}.attempt set error = '' where event in (select id from {}.event where lane = any($1::bigint[]))",
 ] as const;
-const CLEAR_QUARANTINE = "update {}.quarantine set raw = null, state = $2::smallint where id = any($1::bigint[])";
+const CLEAR_QUARANTINE = `update {}.quarantine set raw = null, state = case state when ${HELD.held} then ${HELD.discarded} else state end
+  where id = any($1::bigint[])`;
 
 const PAGE = 1_000;
 
@@ -118,5 +119,5 @@ async function eraseQuarantined({ session, sheet }: Workspace, rows: readonly Qu
     sheet.gauge("held", -1);
     sheet.gauge("held_bytes", -bytes);
   }
-  await session.rows("clear_quarantine", CLEAR_QUARANTINE, [rows.map(({ id }) => id), HELD.discarded]);
+  await session.rows("clear_quarantine", CLEAR_QUARANTINE, [rows.map(({ id }) => id)]);
 }

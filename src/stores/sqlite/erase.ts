@@ -16,6 +16,8 @@ const PAUSE_MS = 25;
 interface Rest {
   readonly lanes: Set<number>;
   readonly quarantined: Set<number>;
+  /** One of the bodies was replayed, perhaps into a lane that was not there yet when lanes were looked for. */
+  replayed: boolean;
 }
 
 /**
@@ -31,10 +33,10 @@ export async function erase(
   audit: (work: Work, count: number) => void,
 ): Promise<ActResult> {
   const search = new EraseSearch(inbox, subject);
-  const rest: Rest = { lanes: await search.lanes(), quarantined: new Set(await search.quarantined()) };
+  let rest = await restOf(search);
   const pace = new Pace(inbox.patience.clock);
   for (let count = 0; ; ) {
-    const { busy, lanes, quarantined, erased } = await pace.take((size) =>
+    const { busy, lanes, quarantined, erased, replayed } = await pace.take((size) =>
       inbox.write((work) => {
         const batch = eraseBatch(work, rest, size);
         const sum = count + batch.erased;
@@ -45,14 +47,21 @@ export async function erase(
     count += erased;
     for (const id of lanes) rest.lanes.delete(id);
     for (const id of quarantined) rest.quarantined.delete(id);
-    if (busy || rest.lanes.size + rest.quarantined.size === 0) {
+    rest.replayed ||= replayed;
+    const isEmpty = rest.lanes.size + rest.quarantined.size === 0;
+    if (busy || (isEmpty && !rest.replayed)) {
       if (!busy || count > 0) await inbox.during(() => emptyLog(inbox));
       return busy ? { ok: false, reason: "in_progress" } : { ok: true, count };
     }
     // The log is copied bit by bit, or one commit would have to copy all of it.
     await inbox.during(() => checkpoint(inbox.db, "PASSIVE"));
     await setImmediate();
+    if (isEmpty) rest = await restOf(search);
   }
+}
+
+async function restOf(search: EraseSearch): Promise<Rest> {
+  return { lanes: await search.lanes(), quarantined: new Set(await search.quarantined()), replayed: false };
 }
 
 interface Batch {
@@ -62,23 +71,28 @@ interface Batch {
   readonly quarantined: readonly number[];
   /** Events and quarantined bodies. */
   readonly erased: number;
+  /** One of these bodies was replayed. */
+  readonly replayed: boolean;
 }
 
-function isLast(rest: Rest, { lanes, quarantined }: Batch): boolean {
-  return lanes.length === rest.lanes.size && quarantined.length === rest.quarantined.size;
+function isLast(rest: Rest, { lanes, quarantined, replayed }: Batch): boolean {
+  const isAll = lanes.length === rest.lanes.size && quarantined.length === rest.quarantined.size;
+  return isAll && !rest.replayed && !replayed;
 }
 
 function eraseBatch(work: Work, rest: Rest, size: number): Batch {
   const { db } = work;
   const leased = db.prepare("select id from oncehook_lane where status = 2").all() as { readonly id: number }[];
-  if (leased.some(({ id }) => rest.lanes.has(id))) return { busy: true, lanes: [], quarantined: [], erased: 0 };
+  if (leased.some(({ id }) => rest.lanes.has(id))) {
+    return { busy: true, lanes: [], quarantined: [], erased: 0, replayed: false };
+  }
   const lanes = [...take(rest.lanes, size)];
   const quarantined = [...take(rest.quarantined, size - lanes.length)];
   // Freed space is overwritten even where that costs writes.
   db.pragma("secure_delete = ON");
   try {
-    const erased = eraseLanes(work, lanes) + eraseQuarantined(work, quarantined);
-    return { busy: false, lanes, quarantined, erased };
+    const bodies = eraseQuarantined(work, quarantined);
+    return { busy: false, lanes, quarantined, ...bodies, erased: eraseLanes(work, lanes) + bodies.erased };
   } finally {
     db.pragma("secure_delete = FAST");
   }
@@ -135,19 +149,20 @@ function eraseLanes(work: Work, ids: readonly number[]): number {
   return events;
 }
 
-/** Returns the number of bodies that were still there. */
-function eraseQuarantined(work: Work, ids: readonly number[]): number {
+/** Bodies that were still there. */
+function eraseQuarantined(work: Work, ids: readonly number[]): Pick<Batch, "erased" | "replayed"> {
   const select = work.db.prepare("select state, bytes from oncehook_quarantine where id = ? and raw is not null");
   const clear = work.db.prepare("update oncehook_quarantine set raw = null, state = ? where id = ?");
-  let count = 0;
+  let [erased, replayed] = [0, false];
   for (const id of ids) {
     const row = select.get(id) as { readonly state: number; readonly bytes: number } | undefined;
     if (row === undefined) continue;
-    count++;
-    clear.run(HELD.discarded, id);
+    erased++;
+    replayed ||= row.state === HELD.replayed;
+    clear.run(row.state === HELD.held ? HELD.discarded : row.state, id);
     if (row.state !== HELD.held) continue;
     work.ledger.add("held", -1);
     work.ledger.add("held_bytes", -row.bytes);
   }
-  return count;
+  return { erased, replayed };
 }
