@@ -105,7 +105,7 @@ export type ActResult =
   | { readonly ok: true; readonly event?: EventId /** Rows touched. */; readonly count: number }
   | {
       readonly ok: false;
-      /** `in_progress`: a worker holds it. `wrong_state`: the act does not apply to the state it is in. */
+      /** `in_progress`: a worker holds it, by a lease that has not expired. `wrong_state`: the act does not apply to the state it is in. */
       readonly reason: "not_found" | "in_progress" | "body_pruned" | "wrong_state";
     };
 

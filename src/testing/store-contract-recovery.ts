@@ -67,6 +67,58 @@ export const recoveryCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "discards the event of an expired lease, whose holder settles nothing any more (I3)",
+    async run(bench) {
+      const lease = await expire(bench);
+      await bench.accept(bench.event(2));
+      const discarded = { ok: true, event: lease.event, count: 1 };
+      bench.expect(await bench.act({ kind: "discard", event: lease.event })).toEqual(discarded);
+      bench.expect(await bench.settle(bench.complete(lease))).toEqual(["lost"]);
+      bench.expect(await bench.store.extend([lease], 30_000)).toEqual([false]);
+      bench.expect(await bench.at(1)).toMatchObject({ state: "discarded", attempts: 1 });
+      bench.expect(sequences(await bench.claim())).toEqual([2]);
+    },
+  },
+  {
+    name: "erases the event of an expired lease, whose holder settles nothing any more (I3, I5)",
+    async run(bench) {
+      const lease = await expire(bench);
+      bench.expect(await bench.act({ kind: "erase", subject: { messageId: "m" } })).toEqual({ ok: true, count: 1 });
+      bench.expect(await bench.settle(bench.complete(lease))).toEqual(["lost"]);
+      bench.expect(await bench.at(1)).toMatchObject({ state: "discarded", attempts: 1, raw: null });
+      bench.expect(await bench.lane()).toMatchObject({ status: "idle", readyAt: null });
+      bench.expect(await bench.step({ claim: RECOVER })).toMatchObject({ leases: [], recoveryDue: false });
+    },
+  },
+  {
+    name: "calls nothing in progress whose lease has expired: neither blocked, nor in a gap, nor to be replayed",
+    async run(bench) {
+      const lease = await expire(bench);
+      await bench.accept(bench.event(2));
+      const wrong = { ok: false, reason: "wrong_state" };
+      for (const kind of ["unblock", "release_gap"] as const)
+        bench.expect(await bench.act({ kind, lane: lease.lane })).toEqual(wrong);
+      bench.expect(await bench.act({ kind: "replay", event: lease.event })).toEqual(wrong);
+      bench.expect(await bench.act({ kind: "discard", event: (await bench.at(2)).id })).toMatchObject({ ok: true });
+      bench.expect(await bench.claimOne(RECOVER)).toMatchObject({ event: lease.event, attempt: 2 });
+    },
+  },
+  {
+    name: "lets an operator act at once on what a process held that is gone",
+    needs: "durable",
+    async run(bench) {
+      await bench.store.close();
+      bench.store = await bench.another("gone");
+      await bench.accept(bench.event(1), bench.of("erased", 1));
+      const [lease] = await bench.claimTwo({ leaseMs: 3_600_000 });
+      const request = { kind: "discard", event: lease.event } as const;
+      bench.expect(await bench.act(request)).toEqual({ ok: false, reason: "in_progress" });
+      bench.store = await bench.another();
+      bench.expect(await bench.act(request)).toMatchObject({ ok: true });
+      bench.expect(await bench.act({ kind: "erase", subject: { messageId: "erased" } })).toMatchObject({ ok: true });
+    },
+  },
+  {
     name: "lets the holder of an expired lease settle or renew it as long as nobody recovered it (I3)",
     async run(bench) {
       const lease = await expire(bench);

@@ -139,7 +139,9 @@ export function act(lane: ModelLane, event: ModelEvent, kind: LaneAct, now: numb
   const [head] = pendingOf(lane);
   const [waiting, next] = pendingOf(lane).filter(({ late, forced }) => !late && !forced);
   const onEvent = kind === "replay" || kind === "discard";
-  if (onEvent ? lane.leased === event : lane.status === "leased") return "in_progress";
+  // A lease that has expired is nobody's.
+  const isHeld = lane.status === "leased" && !isDue(lane, now);
+  if (isHeld && (!onEvent || lane.leased === event)) return "in_progress";
   if (kind === "unblock" && lane.status !== "blocked") return "wrong_state";
   if (kind === "release_gap" && lane.status !== "gap") return "wrong_state";
   const waitsToGoOn = lane.status === "backoff" || lane.status === "blocked";
@@ -157,6 +159,7 @@ export function act(lane: ModelLane, event: ModelEvent, kind: LaneAct, now: numb
 
   const [headNow] = pendingOf(lane);
   const waitGoesOn = lane.status === "backoff" && headNow === head && !(kind === "replay" && headNow === event);
-  if (lane.status !== "leased" && !waitGoesOn) rearm(lane, now);
+  const leaseGoesOn = lane.status === "leased" && lane.leased !== event;
+  if (!leaseGoesOn && !waitGoesOn) rearm(lane, now);
   return null;
 }

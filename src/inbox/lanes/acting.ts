@@ -3,7 +3,7 @@ import { isAsFound } from "../as-found.ts";
 import { expectedSequence, gapSinceWithout } from "../gap.ts";
 import type { ActResult, AsFound } from "../store.ts";
 import { moveCursor, rearm } from "./claiming.ts";
-import { bySequence, finish, headOf, isOrdered, type LaneEvent, type LaneState, type Moment } from "./state.ts";
+import { bySequence, finish, headOf, isHeld, isOrdered, type LaneEvent, type LaneState, type Moment } from "./state.ts";
 
 type Refusal = Extract<ActResult, { ok: false }>;
 
@@ -11,7 +11,7 @@ type Refusal = Extract<ActResult, { ok: false }>;
 export function replay(moment: Moment, event: LaneEvent | undefined, asFound: AsFound): ActResult {
   if (event === undefined) return refuse("not_found");
   const { lane } = event;
-  if (lane.leased === event) return refuse("in_progress");
+  if (lane.leased === event && isHeld(lane, moment.now)) return refuse("in_progress");
   if (!isAsFound(event, asFound)) return refuse("wrong_state");
   if (event.state === "pending" && lane.status !== "backoff" && lane.status !== "blocked") return refuse("wrong_state");
   if (!event.hasBody) return refuse("body_pruned");
@@ -31,7 +31,7 @@ export function replay(moment: Moment, event: LaneEvent | undefined, asFound: As
 export function discard(moment: Moment, event: LaneEvent | undefined, asFound: AsFound): ActResult {
   if (event === undefined) return refuse("not_found");
   const { lane } = event;
-  if (lane.leased === event) return refuse("in_progress");
+  if (lane.leased === event && isHeld(lane, moment.now)) return refuse("in_progress");
   if (!isAsFound(event, asFound)) return refuse("wrong_state");
   if (event.state !== "pending" && event.state !== "dead") return refuse("wrong_state");
   const head = headOf(lane);
@@ -40,7 +40,8 @@ export function discard(moment: Moment, event: LaneEvent | undefined, asFound: A
   moment.tally.count("discarded");
   const expected = expectedSequence({ cursor: lane.cursor, firstSequence: moment.firstSequence });
   if (isOrdered(lane) && event.sequence === expected) moveCursor(lane, event.sequence);
-  if (lane.status !== "leased" && !(lane.status === "backoff" && headOf(lane) === head)) rearm(moment, lane);
+  const goesOn = lane.status === "leased" ? lane.leased !== event : lane.status === "backoff" && headOf(lane) === head;
+  if (!goesOn) rearm(moment, lane);
   return { ok: true, event: event.id, count: 1 };
 }
 
@@ -53,7 +54,7 @@ function endWaitOf({ lane, id }: LaneEvent): void {
 /** Lets a blocked lane go on. */
 export function unblock(moment: Moment, lane: LaneState | undefined): ActResult {
   if (lane === undefined) return refuse("not_found");
-  if (lane.status === "leased") return refuse("in_progress");
+  if (isHeld(lane, moment.now)) return refuse("in_progress");
   if (lane.status !== "blocked") return refuse("wrong_state");
   rearm(moment, lane);
   return { ok: true, count: 1 };
@@ -62,7 +63,7 @@ export function unblock(moment: Moment, lane: LaneState | undefined): ActResult 
 /** Gives up the gap before a lane's head. */
 export function releaseGap(moment: Moment, lane: LaneState | undefined): ActResult {
   if (lane === undefined) return refuse("not_found");
-  if (lane.status === "leased") return refuse("in_progress");
+  if (isHeld(lane, moment.now)) return refuse("in_progress");
   const head = headOf(lane);
   if (lane.status !== "gap" || head === null) return refuse("wrong_state");
   head.gapWaitMs = 0;

@@ -119,6 +119,14 @@ export function laneIsDue(lane: LaneState, now: number): boolean {
   return lane.status === "ready" || (lane.readyAt !== null && isDue(lane.readyAt, now));
 }
 
+/**
+ * Whether a worker has the lane's event. A lease that has expired holds nothing back: its holder may be gone, with nobody there to take
+ * the event over.
+ */
+export function isHeld(lane: LaneState, now: number): boolean {
+  return lane.status === "leased" && !laneIsDue(lane, now);
+}
+
 /** Field by field: a rest pattern costs ten times as much, and every page of events comes through here. */
 export function toEventRecord(event: LaneEvent, raw: Uint8Array | null): EventRecord {
   return {

@@ -1,6 +1,6 @@
 /** Removes a person's data from the memory store; what identifies an event stays. */
 import { eraseLane } from "../../inbox/lanes/acting.ts";
-import type { LaneState } from "../../inbox/lanes/state.ts";
+import { isHeld, type LaneState } from "../../inbox/lanes/state.ts";
 import type { ActResult } from "../../inbox/store.ts";
 import { createSubjectTest, type Subject } from "../../inbox/subject.ts";
 import { keep, type MemoryMoment, type MemoryState } from "./state.ts";
@@ -9,7 +9,7 @@ export function erase(moment: MemoryMoment, subject: Subject): ActResult {
   const { state } = moment;
   const { isAbout, isNamedIn } = createSubjectTest(subject);
   const lanes = [...state.lanes.values()].filter((lane) => isAbout(lane, () => bodiesOf(state, lane)));
-  if (lanes.some((lane) => lane.leased !== null)) return { ok: false, reason: "in_progress" };
+  if (lanes.some((lane) => isHeld(lane, moment.now))) return { ok: false, reason: "in_progress" };
   let count = 0;
   for (const lane of lanes) {
     count += lane.events.length;

@@ -1,5 +1,6 @@
 /** Removes a person's data from the Postgres inbox; what identifies an event stays. */
 import { eraseLane } from "../../inbox/lanes/acting.ts";
+import { isHeld } from "../../inbox/lanes/state.ts";
 import { createMentionTest } from "../../inbox/mention.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { HELD, TAG } from "../codes.ts";
@@ -46,7 +47,7 @@ export async function erase(work: Workspace, subject: Subject): Promise<ActResul
   const quarantined = await lockQuarantined(session, isNamedIn);
   await work.lock([...(await told(session, subject)), ...(await mentioned(session, "peer" in subject, isNamedIn))], []);
   const lanes = [...work.byId.values()];
-  if (lanes.some(({ leased }) => leased !== null)) return { ok: false, reason: "in_progress" };
+  if (lanes.some((lane) => isHeld(lane, work.moment.now))) return { ok: false, reason: "in_progress" };
   const count = lanes.reduce((sum, { events }) => sum + events.length, 0);
   const ids = lanes.map(({ id }) => id);
   for (const lane of lanes) eraseLane(work.moment, lane);

@@ -7,7 +7,7 @@ import type { Act, ActResult } from "../../inbox/store.ts";
 import { HELD, KEEP, STATE, STATUS, stateWord, TAG } from "../codes.ts";
 import { accept } from "./accept.ts";
 import { erase } from "./erase.ts";
-import { headsOf, moveCursor, rearm } from "./lanes.ts";
+import { headsOf, isHeld, moveCursor, rearm } from "./lanes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { LaneRow } from "./statements.ts";
 import type { Work } from "./work.ts";
@@ -86,7 +86,7 @@ function target(
     .get(id) as TargetRow | undefined;
   const lane = event === undefined ? undefined : work.sql.laneById.get(event.lane);
   if (event === undefined || lane === undefined) return refuse("not_found");
-  if (lane.leased === id) return refuse("in_progress");
+  if (lane.leased === id && isHeld(work, lane)) return refuse("in_progress");
   const { finishedAt } = event;
   return isAsFound({ state: stateWord(event.state), finishedAt }, asFound) ? { event, lane } : refuse("wrong_state");
 }
@@ -131,8 +131,10 @@ function discard(work: Work, request: OnEvent): ActResult {
   if (lane.tag === TAG.outbound && event.sequence === expected) moveCursor(lane, event.sequence);
   // The cursor may have passed a pending event, such as one of sequence 0.
   lane.below = 1;
-  const staysAsItIs = lane.status === STATUS.backoff && headId(work, lane) === headBefore;
-  if (lane.status === STATUS.leased || staysAsItIs) keepPlace(work, lane);
+  const { status, leased } = lane;
+  const goesOn =
+    status === STATUS.leased ? leased !== id : status === STATUS.backoff && headId(work, lane) === headBefore;
+  if (goesOn) keepPlace(work, lane);
   else rearm(work, lane);
   return { ok: true, event: id, count: 1 };
 }
@@ -163,7 +165,7 @@ function headId(work: Work, lane: LaneRow): EventId | null {
 function unblock(work: Work, id: LaneId): ActResult {
   const lane = work.sql.laneById.get(id);
   if (lane === undefined) return refuse("not_found");
-  if (lane.status === STATUS.leased) return refuse("in_progress");
+  if (isHeld(work, lane)) return refuse("in_progress");
   if (lane.status !== STATUS.blocked) return refuse("wrong_state");
   rearm(work, lane);
   return { ok: true, count: 1 };
@@ -172,7 +174,7 @@ function unblock(work: Work, id: LaneId): ActResult {
 function releaseGap(work: Work, id: LaneId): ActResult {
   const lane = work.sql.laneById.get(id);
   if (lane === undefined) return refuse("not_found");
-  if (lane.status === STATUS.leased) return refuse("in_progress");
+  if (isHeld(work, lane)) return refuse("in_progress");
   const head = headId(work, lane);
   if (lane.status !== STATUS.gap || head === null) return refuse("wrong_state");
   work.db.prepare("update oncehook_event set gap_wait = 0 where id = ?").run(head);

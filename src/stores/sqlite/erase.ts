@@ -5,9 +5,10 @@ import { sleep } from "../../internal/clock.ts";
 import { HELD, KEEP, STATE, STATUS } from "../codes.ts";
 import { checkpoint } from "./checkpoints.ts";
 import { EraseSearch, type Subject } from "./erase-search.ts";
-import { rearm } from "./lanes.ts";
+import { isHeld, rearm } from "./lanes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { Pace } from "./pace.ts";
+import type { LaneRow } from "./statements.ts";
 import type { Work } from "./work.ts";
 
 const PAUSE_MS = 25;
@@ -82,8 +83,11 @@ function isLast(rest: Rest, { lanes, quarantined, replayed }: Batch): boolean {
 
 function eraseBatch(work: Work, rest: Rest, size: number): Batch {
   const { db } = work;
-  const leased = db.prepare("select id from oncehook_lane where status = 2").all() as { readonly id: number }[];
-  if (leased.some(({ id }) => rest.lanes.has(id))) {
+  const leased = db.prepare("select id, status, ready_at as readyAt from oncehook_lane where status = 2").all() as Pick<
+    LaneRow,
+    "id" | "status" | "readyAt"
+  >[];
+  if (leased.some((lane) => rest.lanes.has(lane.id) && isHeld(work, lane))) {
     return { busy: true, lanes: [], quarantined: [], erased: 0, replayed: false };
   }
   const lanes = [...take(rest.lanes, size)];

@@ -1,5 +1,5 @@
 /** Arms lanes: reads a lane's heads, asks the ordering decision, and writes what changed. */
-import { type Arming, arm, type Candidate, type LanePosition } from "../../inbox/gap.ts";
+import { type Arming, arm, type Candidate, isDue, type LanePosition } from "../../inbox/gap.ts";
 import type { OnDead } from "../../inbox/record.ts";
 import { STATUS, TAG } from "../codes.ts";
 import type { HeadRow, LaneRow } from "./statements.ts";
@@ -67,6 +67,11 @@ export function schedule(work: Work, lane: LaneRow, status: number, readyAt: num
   if (status === STATUS.leased) return;
   lane.holder = null;
   lane.leased = null;
+}
+
+/** Whether a worker has the lane's event: a lease that has expired holds nothing back. */
+export function isHeld({ now }: Work, { status, readyAt }: Pick<LaneRow, "status" | "readyAt">): boolean {
+  return status === STATUS.leased && readyAt !== null && !isDue(readyAt, now);
 }
 
 export function writeLane(work: Work, lane: LaneRow): void {
