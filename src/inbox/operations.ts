@@ -38,7 +38,7 @@ export interface EventQuery {
 export interface LaneQuery {
   readonly statuses?: readonly LaneStatus[];
   readonly tag?: LaneTag;
-  /** No event of any of these types was accepted, or is kept. */
+  /** No event of any of these types was accepted. Left out is a lane that cannot tell: the event at its cursor was pruned. */
   readonly without?: readonly string[];
   /** Epoch milliseconds: no event was accepted after it. */
   readonly quietSince?: number;

@@ -93,6 +93,26 @@ export const laneCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "takes no lane for one without a type where its latest event was pruned, which may have been of it",
+    async run(bench) {
+      const DAY = 86_400_000;
+      const wish = { without: ["message.delivery"], tag: "outbound" } as const;
+      await bench.accept(bench.of("ended", 1), bench.of("dead", 1), bench.of("pruned", 1));
+      const [ended, dead, pruned] = await bench.claim();
+      if (ended === undefined || dead === undefined || pruned === undefined) throw new Error("All lanes were due.");
+      await bench.settle(bench.dead(ended), bench.dead(dead), bench.complete(pruned));
+      await bench.handle(bench.of("ended", 2, { eventType: "message.delivery" }));
+      bench.expect(await found(bench, wish)).toEqual(["pruned", "dead"]);
+      await bench.clock.advance(31 * DAY);
+      await bench.accept(bench.of("new", 3), bench.of("dead", 4));
+      const ages = { handledBodiesMs: 7 * DAY, otherBodiesMs: 30 * DAY, identitiesMs: 30 * DAY, deadMs: 90 * DAY };
+      await bench.store.prune({ ...ages, batch: 100 });
+      bench.expect((await bench.lane("ended")).events.map(({ sequence }) => sequence)).toEqual([1]);
+      bench.expect(await found(bench, wish)).toEqual(["new", "dead"]);
+      bench.expect(await found(bench, { ...wish, without: [] })).toEqual(["new", "dead", "ended"]);
+    },
+  },
+  {
     name: "pages through lanes, also of several statuses",
     async run(bench) {
       const ids = ["1", "2", "3", "4", "5"];

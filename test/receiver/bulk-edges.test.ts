@@ -65,6 +65,25 @@ describe("skipSuperseded", () => {
     expect(counts).toEqual({ ...NOTHING, replayed: 1, superseded: 0 });
   });
 
+  it("takes an event for superseded when the later one was handled and is pruned", async () => {
+    const scene = new BulkScene();
+    await scene.dead(2);
+    const { clock, deliver, store } = scene.bench;
+    await deliver(outbound("delivery", { messageId: "msg_1" }));
+    await scene.settled();
+    clock.set(clock.now() + 40 * DAY);
+    await deliver(inbound());
+    await store.prune({
+      handledBodiesMs: DAY,
+      otherBodiesMs: DAY,
+      identitiesMs: 30 * DAY,
+      deadMs: 90 * DAY,
+      batch: 500,
+    });
+    const wish = { skipSuperseded: true, dryRun: true } as const;
+    expect(await scene.inbox.replayAll({}, wish)).toEqual({ ...NOTHING, replayed: 1, superseded: 1 });
+  });
+
   it("goes on past a message that was pruned meanwhile, and counts its event as not found", async () => {
     const scene = new BulkScene();
     await scene.dead(2);

@@ -119,6 +119,16 @@ export function laneIsDue(lane: LaneState, now: number): boolean {
   return lane.status === "ready" || (lane.readyAt !== null && isDue(lane.readyAt, now));
 }
 
+type LanePast = Pick<LaneRecord, "cursor"> & { readonly events: readonly Pick<LaneEvent, "sequence">[] };
+
+/**
+ * Whether the event at the lane's cursor was pruned. Then it had been settled: what is pending or dead stays, but for a dead letter on
+ * which nobody acted in all the time that those are kept.
+ */
+export function isPrunedAtCursor({ cursor, events }: LanePast): boolean {
+  return cursor !== null && !events.some((event) => event.sequence === cursor);
+}
+
 /**
  * Whether a worker has the lane's event. A lease that has expired holds nothing back: its holder may be gone, with nobody there to take
  * the event over.

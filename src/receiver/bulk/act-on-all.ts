@@ -1,5 +1,6 @@
 /** Replays or discards many events: in lane and sequence order. */
 import { isDue } from "../../inbox/gap.ts";
+import { isPrunedAtCursor } from "../../inbox/lanes/state.ts";
 import type { EventRecord, EventState, LaneId, LaneRecord } from "../../inbox/record.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import type { Clock } from "../../internal/clock.ts";
@@ -10,7 +11,7 @@ import { type BulkQuery, type Finder, matching } from "./matching.ts";
 export type { BulkOptions, BulkProgress, BulkRefusal } from "./each.ts";
 
 export interface ReplayAllOptions extends BulkOptions<ReplayCounts> {
-  /** Leaves out an event of a message of which one with a higher sequence was handled: it would tell old news. Default false. */
+  /** Leaves out an event of a message of which one with a higher sequence was handled, or settled and pruned: it would tell old news. Default false. */
   readonly skipSuperseded?: boolean;
 }
 
@@ -103,7 +104,10 @@ function actOn(kind: "replay" | "discard", { id, state, finishedAt }: Target): A
 
 async function isSuperseded(inbox: Actor, { laneId, sequence }: Target): Promise<boolean> {
   const lane = await inbox.lane(laneId);
-  return lane?.events.some((event) => event.sequence > sequence && event.outcome === "handled") ?? false;
+  if (lane === null) return false;
+  // Dead letters are kept for longer than what was handled after them.
+  if (lane.cursor !== null && lane.cursor > sequence && isPrunedAtCursor(lane)) return true;
+  return lane.events.some((event) => event.sequence > sequence && event.outcome === "handled");
 }
 
 /** A worker holds the first of those that it began with: another one's turn comes only when this one has ended. */

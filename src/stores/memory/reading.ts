@@ -1,5 +1,5 @@
 /** Answers questions about the memory store. It holds few events by design, so these scan. */
-import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
+import { isPrunedAtCursor, type LaneEvent, type LaneState } from "../../inbox/lanes/state.ts";
 import { pageOf } from "../../inbox/page.ts";
 import type { EventRecord, LaneSummary, QuarantineRecord } from "../../inbox/record.ts";
 import type { EventQuery, InboxStats, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
@@ -19,16 +19,22 @@ export function findLanes(state: MemoryState, query: LaneQuery): Page<LaneSummar
   return pageOf(lanes, query.limit, summaryOf);
 }
 
-function laneMatches({ id, status, key, peer, events }: LaneState, query: LaneQuery): boolean {
+function laneMatches(lane: LaneState, query: LaneQuery): boolean {
+  const { id, status, key, peer, events } = lane;
   return (
     id < (query.after ?? Number.POSITIVE_INFINITY) &&
     allows(query.statuses, status) &&
     equals(query.tag, key.tag) &&
     equals(query.apiClientId, key.apiClientId) &&
     (query.peer === undefined || query.peer === peer) &&
-    !events.some(({ eventType }) => query.without?.includes(eventType)) &&
+    isWithout(lane, query.without ?? []) &&
     events.every(({ acceptedAt }) => acceptedAt <= (query.quietSince ?? Number.POSITIVE_INFINITY))
   );
+}
+
+function isWithout(lane: LaneState, types: readonly string[]): boolean {
+  if (types.length === 0) return true;
+  return !isPrunedAtCursor(lane) && !lane.events.some(({ eventType }) => types.includes(eventType));
 }
 
 /** A lane goes with its last event, so that there is one. */

@@ -63,6 +63,8 @@ async function filtersOf(session: Session, query: LaneQuery): Promise<readonly F
     [typeof peer === "string" ? textBytes(peer) : undefined, "l.peer = ?::bytea"],
     [peer === null ? true : undefined, "(l.peer is null) = ?::boolean"],
     [kinds, `not ${HAS("e.kind = any(?::int[])")}`],
+    // What was pruned may have been of any type.
+    [without?.length ? true : undefined, `(l.cursor is null or ${HAS("e.seq = l.cursor")}) = ?::boolean`],
     [quietSince, `not ${HAS("e.accepted > ?::bigint")}`],
   ];
 }

@@ -85,6 +85,10 @@ function isIndexed(status: number): boolean {
   return status === STATUS.leased || PARKED.includes(status);
 }
 
+/** What was pruned may have been of any type. */
+const KEEPS_CURSOR =
+  "(l.cursor is null or exists (select 1 from oncehook_event e where e.lane = l.id and e.seq = l.cursor))";
+
 function filtersOf({ tag, apiClientId, peer, without = [], quietSince }: LaneQuery): Condition[] {
   const all: Condition[] = [];
   const add = (value: unknown, sql: string, values: readonly unknown[] = [value]) => {
@@ -95,7 +99,7 @@ function filtersOf({ tag, apiClientId, peer, without = [], quietSince }: LaneQue
   add(peer, "l.peer is ?");
   const kinds = `select id from oncehook_kind where name in (${without.map(() => "?").join(", ")})`;
   const among = `not exists (select 1 from oncehook_event e where e.lane = l.id and e.kind in (${kinds}))`;
-  if (without.length > 0) all.push({ sql: among, values: without });
+  if (without.length > 0) all.push({ sql: `${KEEPS_CURSOR} and ${among}`, values: without });
   add(quietSince, "not exists (select 1 from oncehook_event e where e.lane = l.id and e.accepted > ?)");
   return all;
 }
