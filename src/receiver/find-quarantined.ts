@@ -8,7 +8,8 @@ interface Finder {
 }
 
 export async function findQuarantined(inbox: Finder, id: number): Promise<QuarantineRecord | null> {
-  const { items } = await inbox.findQuarantined({ after: id + 1, limit: 1 });
+  // No row has the last of all ids, behind which no page could begin.
+  const { items } = await inbox.findQuarantined({ after: Math.min(id + 1, Number.MAX_SAFE_INTEGER), limit: 1 });
   // What comes first behind the next id is the one itself, if it is there.
   return items.find((row) => row.id === id) ?? null;
 }

@@ -30,7 +30,16 @@ import type { BulkQuery } from "./bulk/matching.ts";
 import { findQuarantined } from "./find-quarantined.ts";
 import { newEvent } from "./intake.ts";
 import { quarantinedEvent } from "./quarantined-event.ts";
-import { auditLimit, checkSubject, eventQuery, laneQuery, quarantineQuery } from "./queries.ts";
+import {
+  auditLimit,
+  checkAct,
+  checkId,
+  checkLane,
+  checkSubject,
+  eventQuery,
+  laneQuery,
+  quarantineQuery,
+} from "./queries.ts";
 
 /** Who acts, for the audit; a name or an id, never more. */
 export interface ActOptions {
@@ -85,6 +94,7 @@ export class InboxOperator {
 
   /** Everything about one message; null when the inbox knows none. */
   async lane(ref: LaneKey | LaneId): Promise<LaneRecord | null> {
+    checkLane(ref);
     await this.#deps.open();
     return this.#deps.store().lane(ref);
   }
@@ -170,6 +180,7 @@ export class InboxOperator {
    * @throws OncehookError `invalid_event` when it is still no event, or not one that the secret which signed it vouches for
    */
   async replayQuarantined(id: number, options?: ActOptions): Promise<ActResult> {
+    checkId("quarantine", id);
     await this.#deps.open();
     const row = await findQuarantined(this.#deps.store(), id);
     if (row === null) return { ok: false, reason: "not_found" };
@@ -207,6 +218,7 @@ export class InboxOperator {
   }
 
   async #act(act: Act, { by = "application" }: ActOptions = {}): Promise<ActResult> {
+    checkAct(act);
     await this.#deps.open();
     let result: ActResult | null = null;
     try {

@@ -1,45 +1,57 @@
 /** Checks what an operator asks for before a store sees it: a misspelt filter would find everything, an empty subject erase it. */
-import type { EventQuery, LaneQuery, QuarantineQuery } from "../inbox/operations.ts";
+import type { Act, EventQuery, LaneQuery, QuarantineQuery } from "../inbox/operations.ts";
+import type { EventState, LaneId, LaneKey, LaneStatus, LaneTag, QuarantineRecord } from "../inbox/record.ts";
 import type { Subject } from "../inbox/subject.ts";
-import { invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import { booleanOption, choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 
 const DEFAULT_LIMIT = 100;
 const SHORTEST_SUBJECT = 3;
 
-/** Typed, so that none is forgotten. */
-const EVENT_FILTERS: Readonly<Record<keyof EventQuery, true>> = {
-  states: true,
-  outcome: true,
-  late: true,
-  conflict: true,
-  eventType: true,
-  apiClientId: true,
-  messageId: true,
-  externalReference: true,
-  peer: true,
-  errorCode: true,
-  acceptedFrom: true,
-  acceptedTo: true,
-  order: true,
-  after: true,
-  limit: true,
-};
-const LANE_FILTERS: Readonly<Record<keyof LaneQuery, true>> = {
-  statuses: true,
-  tag: true,
-  without: true,
-  quietSince: true,
-  apiClientId: true,
-  peer: true,
-  after: true,
-  limit: true,
-};
-const QUARANTINE_FILTERS: Readonly<Record<keyof QuarantineQuery, true>> = { states: true, after: true, limit: true };
+/** Returns what a store is asked for, or throws a `SetupError` that says what the filter takes. */
+type Check = (name: string, value: unknown) => unknown;
 
-/** @throws SetupError for an unknown filter or a limit out of bounds */
+const TAGS = ["outbound", "inbound", "unlaned"] as const satisfies readonly LaneTag[];
+const STATES = ["pending", "done", "dead", "late", "discarded"] as const satisfies readonly EventState[];
+const STATUSES = ["idle", "ready", "gap", "leased", "backoff", "blocked"] as const satisfies readonly LaneStatus[];
+const HELD_STATES = ["held", "replayed", "discarded"] as const satisfies readonly QuarantineRecord["state"][];
+
+/** Typed, so that none is forgotten. */
+const EVENT_FILTERS: Readonly<Record<keyof EventQuery, Check>> = {
+  states: listOf(oneOf(STATES)),
+  outcome: oneOf(["handled", "unhandled"]),
+  late: flag,
+  conflict: flag,
+  eventType: text,
+  apiClientId: text,
+  messageId: text,
+  externalReference: text,
+  peer: text,
+  errorCode: text,
+  acceptedFrom: time,
+  acceptedTo: time,
+  order: oneOf(["newest", "oldest"]),
+  after: place,
+  limit: limitOption,
+};
+const LANE_FILTERS: Readonly<Record<keyof LaneQuery, Check>> = {
+  statuses: listOf(oneOf(STATUSES)),
+  tag: oneOf(TAGS),
+  without: listOf(text),
+  quietSince: time,
+  apiClientId: text,
+  peer: (name, value) => (value === null ? value : text(name, value)),
+  after: place,
+  limit: limitOption,
+};
+const QUARANTINE_FILTERS: Readonly<Record<keyof QuarantineQuery, Check>> = {
+  states: listOf(oneOf(HELD_STATES)),
+  after: place,
+  limit: limitOption,
+};
+
+/** @throws SetupError for an unknown filter, or a value that it does not take */
 export function eventQuery(query: Partial<EventQuery>): EventQuery {
-  refuseUnknownOptions("inbox.find()", query, Object.keys(EVENT_FILTERS));
-  return { ...query, limit: limitOption(query.limit) };
+  return checked("inbox.find()", query, EVENT_FILTERS);
 }
 
 /** Which of many events: no page of them, and in no order of the caller's. */
@@ -51,21 +63,19 @@ export function checkEventFilter(filter: EventFilter): void {
   refuseUnknownOptions("The query", filter, Object.keys(known));
 }
 
-/** @throws SetupError for an unknown filter or a limit out of bounds */
+/** @throws SetupError for an unknown filter, or a value that it does not take */
 export function laneQuery(query: Partial<LaneQuery>): LaneQuery {
-  refuseUnknownOptions("inbox.findLanes()", query, Object.keys(LANE_FILTERS));
-  return { ...query, limit: limitOption(query.limit) };
+  return checked("inbox.findLanes()", query, LANE_FILTERS);
 }
 
-/** @throws SetupError for an unknown filter or a limit out of bounds */
+/** @throws SetupError for an unknown filter, or a value that it does not take */
 export function quarantineQuery(query: Partial<QuarantineQuery>): QuarantineQuery {
-  refuseUnknownOptions("inbox.findQuarantined()", query, Object.keys(QUARANTINE_FILTERS));
-  return { ...query, limit: limitOption(query.limit) };
+  return checked("inbox.findQuarantined()", query, QUARANTINE_FILTERS);
 }
 
 /** @throws SetupError for a limit out of bounds */
 export function auditLimit(limit: unknown): number {
-  return limitOption(limit);
+  return limitOption("limit", limit);
 }
 
 /** @throws SetupError unless it is one number or one message id, of at least 3 characters */
@@ -78,6 +88,72 @@ export function checkSubject(asked: string, subject: unknown): asserts subject i
   throw invalidOption(name, `must be a text of at least ${SHORTEST_SUBJECT} characters`, typeof value);
 }
 
-function limitOption(limit: unknown): number {
-  return numberOption("limit", limit, DEFAULT_LIMIT, { min: 1, max: 1_000, unit: "rows" });
+/** @throws SetupError unless each id that `act` names is one: a store may find a row by what only looks like its id, or fail on it */
+export function checkAct(act: Act): void {
+  if (act.kind === "replay" || act.kind === "discard") checkId("event", act.event);
+  if ("lane" in act) checkId("lane", act.lane);
+  if ("quarantine" in act) checkId("quarantine", act.quarantine);
+}
+
+/** @throws SetupError unless it is the id of a lane, or its key */
+export function checkLane(ref: LaneKey | LaneId): void {
+  if (typeof ref !== "object" || ref === null) return checkId("lane", ref);
+  text("apiClientId", ref.apiClientId);
+  oneOf(TAGS)("tag", ref.tag);
+  text("messageId", ref.messageId);
+}
+
+/** @throws SetupError unless it can be an id */
+export function checkId(name: string, id: unknown): void {
+  if (Number.isSafeInteger(id) && (id as number) > 0) return;
+  throw invalidOption(name, `must be an id, a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`, id);
+}
+
+/** What is undefined is not asked for. */
+function checked<Query extends { readonly limit: number }>(
+  asked: string,
+  query: Partial<Query>,
+  filters: Readonly<Record<keyof Query, Check>>,
+): Query {
+  refuseUnknownOptions(asked, query, Object.keys(filters));
+  const all: Record<string, unknown> = { ...query, limit: query.limit };
+  for (const [name, value] of Object.entries(all))
+    if (value !== undefined || name === "limit") all[name] = filters[name as keyof Query](name, value);
+  // Each filter was checked by its own rule.
+  return all as unknown as Query;
+}
+
+function limitOption(name: string, limit: unknown): number {
+  return numberOption(name, limit, DEFAULT_LIMIT, { min: 1, max: 1_000, unit: "rows" });
+}
+
+function text(name: string, value: unknown): unknown {
+  if (typeof value === "string") return value;
+  throw invalidOption(name, "must be a text", value);
+}
+
+function flag(name: string, value: unknown): boolean {
+  return booleanOption(name, value, false);
+}
+
+/** Epoch milliseconds; a difference may have a fraction, which no stored time has. */
+function time(name: string, value: unknown): number {
+  const { MIN_SAFE_INTEGER: min, MAX_SAFE_INTEGER: max } = Number;
+  return Math.round(numberOption(name, value, 0, { min, max, unit: "epoch milliseconds", integer: false }));
+}
+
+/** Where a page ended, or 0 for the beginning. */
+function place(name: string, value: unknown): number {
+  return numberOption(name, value, 0, { min: 0, max: Number.MAX_SAFE_INTEGER, unit: "(an id)" });
+}
+
+function oneOf<T extends string>(choices: readonly [T, ...T[]]): Check {
+  return (name, value) => choiceOption(name, value, choices[0], choices);
+}
+
+function listOf(check: Check): Check {
+  return (name, value) => {
+    if (!Array.isArray(value)) throw invalidOption(name, "must be a list", value);
+    return value.map((one) => check(name, one ?? null));
+  };
 }

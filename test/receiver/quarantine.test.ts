@@ -186,7 +186,7 @@ describe("inbox.replayQuarantined()", () => {
     await expect(receiver.inbox.replayQuarantined(id)).rejects.toThrow(OncehookError);
     await expect(receiver.inbox.replayQuarantined(id)).rejects.not.toThrow(/5550100009/);
     expect(await receiver.inbox.replayQuarantined(id + 1)).toEqual({ ok: false, reason: "not_found" });
-    expect(await receiver.inbox.replayQuarantined(0)).toEqual({ ok: false, reason: "not_found" });
+    expect(await receiver.inbox.replayQuarantined(Number.MAX_SAFE_INTEGER)).toEqual({ ok: false, reason: "not_found" });
     await receiver.inbox.erase({ peer: "+15550100009" });
     expect(await receiver.inbox.replayQuarantined(id)).toMatchObject({ ok: false });
     expect(await receiver.inbox.discardQuarantined(99)).toEqual({ ok: false, reason: "not_found" });

@@ -1,6 +1,6 @@
 /** What an operator is told who asks the inbox for what it does not have. */
 import { describe, expect, it } from "vitest";
-import { memoryBench } from "./bench.ts";
+import { memoryBench, sqliteBench } from "./bench.ts";
 import { inbound } from "./events.ts";
 
 type Inbox = ReturnType<typeof memoryBench>["receiver"]["inbox"];
@@ -18,6 +18,51 @@ describe("receiver.inbox", () => {
   ])("says: %s", async (message, ask) => {
     const asked = ask(memoryBench().receiver.inbox);
     await expect(asked).rejects.toMatchObject({ code: "invalid_option", message: expect.stringContaining(message) });
+  });
+
+  const wrong: readonly (readonly [string, (inbox: Inbox) => Promise<unknown>])[] = [
+    ...["2", 1.5, Number.NaN, 0, -1, 1e300, null, undefined].flatMap((id) => [
+      ["event", (inbox: Inbox) => inbox.replay(id as number)] as const,
+      ["event", (inbox: Inbox) => inbox.discard(id as number)] as const,
+      ["lane", (inbox: Inbox) => inbox.unblock(id as number)] as const,
+      ["lane", (inbox: Inbox) => inbox.releaseGap(id as number)] as const,
+      ["lane", (inbox: Inbox) => inbox.reveal(id as number)] as const,
+      ["lane", (inbox: Inbox) => inbox.lane(id as number)] as const,
+      ["quarantine", (inbox: Inbox) => inbox.replayQuarantined(id as number)] as const,
+      ["quarantine", (inbox: Inbox) => inbox.discardQuarantined(id as number)] as const,
+      ["quarantine", (inbox: Inbox) => inbox.revealQuarantined(id as number)] as const,
+    ]),
+    ["tag", (inbox) => inbox.lane({ apiClientId: "a", tag: "out", messageId: "m" } as never)],
+    ["messageId", (inbox) => inbox.lane({ apiClientId: "a", tag: "outbound" } as never)],
+    ...["peer", "messageId", "errorCode", "eventType", "states", "outcome", "late", "order", "after", "acceptedTo"].map(
+      (name) => [name, (inbox: Inbox) => inbox.find({ [name]: null })] as const,
+    ),
+    ["messageId", (inbox) => inbox.find({ messageId: 5 } as never)],
+    ["states", (inbox) => inbox.find({ states: "dead" } as never)],
+    ["states", (inbox) => inbox.find({ states: [undefined] } as never)],
+    ["after", (inbox) => inbox.find({ after: 1.5 })],
+    ["acceptedFrom", (inbox) => inbox.find({ acceptedFrom: Number.NaN })],
+    ["acceptedFrom", (inbox) => inbox.find({ acceptedFrom: new Date(0) } as never)],
+    ["without", (inbox) => inbox.findLanes({ without: [5] } as never)],
+    ["peer", (inbox) => inbox.findLanes({ peer: 5 } as never)],
+    ["tag", (inbox) => inbox.findLanes({ tag: "out" } as never)],
+    ["states", (inbox) => inbox.findQuarantined({ states: ["dead"] } as never)],
+  ];
+
+  it.each(wrong)("refuses a wrong %s before a store sees it (%#)", async (option, ask) => {
+    const { receiver, deliver } = memoryBench();
+    await deliver(inbound({ messageId: "m_1" }));
+    await expect(ask(receiver.inbox)).rejects.toMatchObject({ code: "invalid_option", fields: { option } });
+  });
+
+  it("takes times with fractions, filters that are undefined, and null for lanes without a number", async () => {
+    const { receiver, deliver, clock } = sqliteBench();
+    await deliver(inbound({ messageId: "m_1" }));
+    const { inbox } = receiver;
+    expect((await inbox.find({ acceptedFrom: clock.now() - 0.4, acceptedTo: clock.now() + 0.4 })).items.length).toBe(1);
+    expect((await inbox.find({ peer: undefined } as object)).items.length).toBe(1);
+    expect((await inbox.findLanes({ quietSince: clock.now() + 0.4 })).items.length).toBe(1);
+    expect((await inbox.findLanes({ peer: null })).items).toEqual([]);
   });
 
   it("erases the subject of three characters", async () => {
