@@ -107,7 +107,7 @@ export class ContentReader {
 
   addAudit({ id, at, by, act, detail }: AuditRecord): void {
     this.#content.audit++;
-    this.#add(id, at, plain(by), act, detail);
+    this.#add(id, at, plain(by), act, plain(detail));
   }
 
   #add(...facts: readonly unknown[]): void {

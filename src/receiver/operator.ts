@@ -33,6 +33,7 @@ import { quarantinedEvent } from "./quarantined-event.ts";
 import {
   auditLimit,
   checkAct,
+  checkActor,
   checkId,
   checkLane,
   checkSubject,
@@ -219,6 +220,7 @@ export class InboxOperator {
 
   async #act(act: Act, { by = "application" }: ActOptions = {}): Promise<ActResult> {
     checkAct(act);
+    checkActor(by);
     await this.#deps.open();
     let result: ActResult | null = null;
     try {

@@ -95,6 +95,14 @@ export function checkAct(act: Act): void {
   if ("quarantine" in act) checkId("quarantine", act.quarantine);
 }
 
+const CONTROL = /\p{Cc}/u;
+
+/** @throws SetupError unless it is the name of somebody, as the audit keeps it */
+export function checkActor(by: unknown): void {
+  if (typeof by === "string" && by !== "" && !CONTROL.test(by)) return;
+  throw invalidOption("by", "must be a text that is not empty, without control characters", by);
+}
+
 /** @throws SetupError unless it is the id of a lane, or its key */
 export function checkLane(ref: LaneKey | LaneId): void {
   if (typeof ref !== "object" || ref === null) return checkId("lane", ref);

@@ -191,6 +191,18 @@ export const copyCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "takes an audit row whose actor was named with a NUL",
+    async run(bench) {
+      const other = await beside(bench);
+      await other.accept(other.event(1));
+      await other.store.act({ kind: "reveal", lane: (await other.lane()).id }, "some\0one");
+      await copy(other.store, bench.store, bench);
+      const [row] = await bench.store.audit(10);
+      bench.expect(row?.by.replace("\ufffd", "\0")).toBe("some\0one");
+      await other.dispose();
+    },
+  },
+  {
     name: "refuses to be opened for work while a copy into it has not ended",
     async run(bench) {
       await bench.store.import({ ...NOTHING, source: "elsewhere:" });

@@ -55,6 +55,11 @@ describe("receiver.inbox", () => {
     await expect(ask(receiver.inbox)).rejects.toMatchObject({ code: "invalid_option", fields: { option } });
   });
 
+  it.each([5, "", null, "ann\n", "a\0b"])("refuses %j as the name of who acts, before a store sees it", async (by) => {
+    const acting = memoryBench().receiver.inbox.discard(1, { by: by as string });
+    await expect(acting).rejects.toMatchObject({ code: "invalid_option", fields: { option: "by" } });
+  });
+
   it("takes times with fractions, filters that are undefined, and null for lanes without a number", async () => {
     const { receiver, deliver, clock } = sqliteBench();
     await deliver(inbound({ messageId: "m_1" }));

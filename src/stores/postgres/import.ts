@@ -93,7 +93,7 @@ async function take(inbox: OpenInbox, session: Session, page: ImportPage): Promi
     sheet.gauge("blocked", Number(status === "blocked"));
   }
   await takeQuarantined(session, sheet, page);
-  const audit = page.audit.map(({ id, at, by, act, detail }) => [id, at, by, act, detail]);
+  const audit = page.audit.map(({ id, at, by, act, detail }) => [id, at, plainText(by), act, plainText(detail)]);
   await insert(session, "audit", audit);
   if (page.totals !== null) await takeTotals(session, sheet, page.totals);
   await sheet.write(session);
