@@ -56,6 +56,16 @@ async function withLateEvent(path: string, lateEvents: "hand_out" | "record" = "
 }
 
 describe("oncehook inbox show", () => {
+  it("prints a time that no calendar has as the number it is", async () => {
+    const path = newInbox();
+    const event = { ...outboundEvent("queued", "msg_far"), occurredAt: 8.64e15 + 1 };
+    await working(path, async (store) => {
+      await store.step(turn<never>({ accepts: [event] }));
+    });
+    const { id }: { readonly id: number } = JSON.parse(await printed(path, "ls", "--message", "msg_far", "--json"));
+    expect(await printed(path, "show", `${id}`)).toMatch(/^occurred +8640000000000001$/m);
+  });
+
   it("tells a message of which nothing went wrong, and one whose gap was given up", async () => {
     const path = newInbox();
     expect(await printed(path, "show", "--message", "msg_2", "--client", "apc_1")).not.toMatch(/failed try|gap/);

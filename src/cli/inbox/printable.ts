@@ -25,8 +25,12 @@ export function factsText(facts: Readonly<Record<string, string | number | null>
     .join("");
 }
 
-/** `2026-01-01 12:00:00Z`; a dash for none. */
+/** Further from 1970, in milliseconds, there is no date. An event may tell any time. */
+const LAST_DATE = 8.64e15;
+
+/** `2026-01-01 12:00:00Z`; a dash for none, the number itself for what is no date. */
 export function timeText(at: number | null): string {
+  if (at !== null && Math.abs(at) > LAST_DATE) return `${at}`;
   return at === null ? "-" : `${new Date(at).toISOString().slice(0, 19).replace("T", " ")}Z`;
 }
 
