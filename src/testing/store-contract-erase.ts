@@ -34,6 +34,12 @@ async function replayFromQuarantine(bench: Bench, text: string) {
   return { event: (await bench.at(1)).id };
 }
 
+const DAY = 86_400_000;
+const BODIES_AFTER_A_WEEK = {
+  ...{ handledBodiesMs: 7 * DAY, otherBodiesMs: 30 * DAY, identitiesMs: 30 * DAY, deadMs: 90 * DAY },
+  batch: 100,
+};
+
 export const eraseCases: readonly ContractCase[] = [
   {
     name: "erases a number: bodies, numbers, references and error texts go, identities stay (I1)",
@@ -56,6 +62,38 @@ export const eraseCases: readonly ContractCase[] = [
       const { accepted } = await bench.accept(bench.event(1, { note: "yet another" }));
       bench.expect(accepted).toMatchObject([{ outcome: "duplicate", conflict: false }]);
       bench.expect((await bench.find({ peer: "+15550002" })).length).toBe(1);
+    },
+  },
+  {
+    name: "counts what still held something: nothing where it was erased before",
+    async run(bench) {
+      await bench.accept(
+        bench.event(1, { peer: PEER, externalReference: "order 7" }),
+        bench.of("m2", 1, { peer: PEER }),
+      );
+      const erase = (subject: { peer: string } | { messageId: string }) => bench.act({ kind: "erase", subject });
+      bench.expect(await erase({ messageId: "m" })).toEqual({ ok: true, count: 1 });
+      bench.expect(await erase({ messageId: "m" })).toEqual({ ok: true, count: 0 });
+      bench.expect(await erase({ peer: PEER })).toEqual({ ok: true, count: 1 });
+      bench.expect(await erase({ peer: PEER })).toEqual({ ok: true, count: 0 });
+      bench
+        .expect((await bench.store.audit(10)).map(({ detail }) => detail))
+        .toEqual(["0 rows", "1 rows", "0 rows", "1 rows"]);
+    },
+  },
+  {
+    name: "counts an event of which only an attempt's text was left",
+    async run(bench) {
+      await bench.accept(bench.event(1, { peer: null, externalReference: null }));
+      const failure = { code: "handler_failed", message: "It failed.", durationMs: 5 };
+      await bench.settle(bench.retry(await bench.claimOne(), 0, failure));
+      await bench.settle(bench.complete(await bench.claimOne()));
+      // Where nothing newer came, time has not passed for the inbox.
+      await bench.clock.advance(8 * DAY);
+      await bench.accept(bench.of("new", 1, { peer: null }));
+      bench.expect(await bench.store.prune(BODIES_AFTER_A_WEEK)).toMatchObject({ bodies: 1 });
+      const erase = () => bench.act({ kind: "erase", subject: { messageId: "m" } });
+      bench.expect([await erase(), await erase()]).toMatchObject([{ count: 1 }, { count: 0 }]);
     },
   },
   {

@@ -1,6 +1,6 @@
 /** Removes a person's data from the Postgres inbox; what identifies an event stays. */
 import { eraseLane } from "../../inbox/lanes/acting.ts";
-import { isHeld } from "../../inbox/lanes/state.ts";
+import { isHeld, type LaneState } from "../../inbox/lanes/state.ts";
 import { createMentionTest } from "../../inbox/mention.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { HELD, TAG } from "../codes.ts";
@@ -27,6 +27,11 @@ const QUARANTINED =
 const STILL_QUARANTINED =
   "select id, bytes, state from {}.quarantine where id = any($1::bigint[]) and raw is not null order by id for update";
 
+/** The events of which these lanes still hold a number, a reference or a text. */
+const HOLDING = `select count(*)::int as count from {}.event e join {}.lane l on l.id = e.lane
+  where e.lane = any($1::bigint[]) and (l.peer is not null or l.reference is not null or e.error is not null
+    or exists (select 1 from {}.body b where b.event = e.id) or exists (select 1 from {}.conflict c where c.event = e.id)
+    or exists (select 1 from {}.attempt a where a.event = e.id and a.error <> ''))`;
 const CLEAR = [
   "delete from {}.body where event in (select id from {}.event where lane = any($1::bigint[]))",
   "delete from {}.conflict where event in (select id from {}.event where lane = any($1::bigint[]))",
@@ -48,14 +53,19 @@ export async function erase(work: Workspace, subject: Subject): Promise<ActResul
   await work.lock([...(await told(session, subject)), ...(await mentioned(session, "peer" in subject, isNamedIn))], []);
   const lanes = [...work.byId.values()];
   if (lanes.some((lane) => isHeld(lane, work.moment.now))) return { ok: false, reason: "in_progress" };
-  const count = lanes.reduce((sum, { events }) => sum + events.length, 0);
-  const ids = lanes.map(({ id }) => id);
-  for (const lane of lanes) eraseLane(work.moment, lane);
-  if (ids.length > 0) {
-    for (const [index, text] of CLEAR.entries()) await session.rows(`erase_${index}`, text, [ids]);
-  }
+  const count = quarantined.length + (await eraseLanes(work, lanes));
   await eraseQuarantined(work, quarantined);
-  return { ok: true, count: count + quarantined.length };
+  return { ok: true, count };
+}
+
+/** Returns the number of events of which something was still held. */
+async function eraseLanes({ session, moment }: Workspace, lanes: readonly LaneState[]): Promise<number> {
+  if (lanes.length === 0) return 0;
+  const ids = lanes.map(({ id }) => id);
+  const [held] = await session.rows<{ count: number }>("erase_holding", HOLDING, [ids]);
+  for (const lane of lanes) eraseLane(moment, lane);
+  for (const [index, text] of CLEAR.entries()) await session.rows(`erase_${index}`, text, [ids]);
+  return held?.count ?? 0;
 }
 
 async function told(session: Session, subject: Subject): Promise<number[]> {

@@ -124,8 +124,13 @@ async function emptyLog(inbox: OpenInbox): Promise<void> {
 }
 
 const OF_LANE = "event in (select id from oncehook_event where lane = ?)";
+/** The events of which a lane still holds a number, a reference or a text. */
+const HOLDING = `select count(*) as count from oncehook_event e, oncehook_lane l where l.id = ? and e.lane = l.id
+  and (l.peer is not null or l.reference is not null or e.error is not null
+    or exists (select 1 from oncehook_body where event = e.id) or exists (select 1 from oncehook_conflict where event = e.id)
+    or exists (select 1 from oncehook_attempt where event = e.id and error <> ''))`;
 
-/** Returns the number of events in the lanes. */
+/** Returns the number of events of which something was still held. */
 function eraseLanes(work: Work, ids: readonly number[]): number {
   const { db, sql, ledger, now } = work;
   const clears = [
@@ -134,6 +139,7 @@ function eraseLanes(work: Work, ids: readonly number[]): number {
     `update oncehook_attempt set error = '' where ${OF_LANE}`,
     "update oncehook_lane set peer = null, reference = null, gap_since = null where id = ?",
   ].map((text) => db.prepare(text));
+  const holding = db.prepare(HOLDING);
   const discard = db.prepare(
     "update oncehook_event set state = ?, keep = ?, finished = ? where lane = ? and state = 0",
   );
@@ -142,11 +148,12 @@ function eraseLanes(work: Work, ids: readonly number[]): number {
   for (const id of ids) {
     const lane = sql.laneById.get(id);
     if (lane === undefined) continue;
+    events += (holding.get(id) as { readonly count: number }).count;
     for (const clear of clears) clear.run(id);
     const { changes: discarded } = discard.run(STATE.discarded, KEEP.identity, now, id);
     ledger.add("discarded", discarded);
     ledger.add("pending", -discarded);
-    events += strip.run(KEEP.identity, id).changes;
+    strip.run(KEEP.identity, id);
     // Nothing is pending in it any more; a blocked one stays parked behind its dead letter.
     if (lane.status !== STATUS.blocked) rearm(work, lane);
   }
