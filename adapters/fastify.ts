@@ -93,7 +93,11 @@ export function leaveBodiesUnread(scope: FastifyInstance): void {
 
 function removeParsers(scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers();
-  scope.addContentTypeParser("*", (_request, payload, done) => done(null, payload));
+  scope.addContentTypeParser("*", (_request, payload, done) => {
+    // What a preParsing hook put in the request's place can fail while nobody reads it: a refusal comes before the body.
+    payload.on("error", () => {});
+    done(null, payload);
+  });
 }
 
 /** Fastify answers 415 to a malformed Content-Type before any parser runs; the service promises none at all. */
