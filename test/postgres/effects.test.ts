@@ -143,6 +143,7 @@ describe("ctx.commit() on Postgres", () => {
       "statement_timeout",
       "enable_seqscan",
       "plan_cache_mode",
+      "jit",
       "synchronous_commit",
       "search_path",
     ];
@@ -161,8 +162,8 @@ describe("ctx.commit() on Postgres", () => {
     expect(await notes()).toEqual(["as the tenant"]);
     expect(await sql(`select during, after from ${schema}.seen`)).toEqual([
       {
-        during: ["none", "7ms", "8ms", "on", "auto", "off", schema],
-        after: ["none", "0", "0", "off", "force_generic_plan", "on", '"$user", public'],
+        during: ["none", "7ms", "8ms", "on", "auto", "on", "off", schema],
+        after: ["none", "0", "0", "off", "force_generic_plan", "off", "on", '"$user", public'],
       },
     ]);
   });

@@ -8,7 +8,7 @@ import { ANSWER_MS, CONNECT_MS, LIMIT_MS, limit, type Session } from "./session.
 
 /** What an effect may set for its transaction, and the completion needs as it was: a savepoint that is released keeps such settings. */
 const KEPT = `unnest(array['session_authorization', 'role', 'search_path', 'lock_timeout', 'statement_timeout',
-  'enable_seqscan', 'plan_cache_mode', 'synchronous_commit']) as kept (setting)`;
+  'enable_seqscan', 'plan_cache_mode', 'jit', 'synchronous_commit']) as kept (setting)`;
 const KEEP = `select set_config('oncehook.' || setting, current_setting(setting), true) from ${KEPT}`;
 /** Empty after a `reset all` of an effect. */
 const RESTORE = `select set_config(setting, current_setting('oncehook.' || setting), true) from ${KEPT}
@@ -16,7 +16,7 @@ const RESTORE = `select set_config(setting, current_setting('oncehook.' || setti
 
 /** The savepoint is gone when an effect has ended the transaction, and cannot be released when a statement in it failed. */
 const LEND = `savepoint oncehook_effects; ${KEEP}; set local enable_seqscan to default; set local plan_cache_mode to default;
-  ${limit("statement_timeout")}`;
+  set local jit to default; ${limit("statement_timeout")}`;
 /** Deferred constraints are looked at now: in the commit, their breach would look like a failure of the inbox. */
 const TAKE_BACK = `set constraints all immediate; release savepoint oncehook_effects; ${RESTORE}`;
 /** Needs a new page and file, which a full disk does not give. It goes with its transaction. */

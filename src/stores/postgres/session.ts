@@ -57,9 +57,12 @@ export const COMMITS_TO_DISK = "set_config('synchronous_commit', 'on', true)";
  * Whatever the server's defaults, a commit here is on disk when it is told, and a statement sees what was committed while the one
  * before it waited for a lock. And plans are kept from a time when the tables were small: a scan that was cheap then would be
  * repeated when they have grown. They are kept in any case: to make them anew for each turn's arrays takes longer than a small turn.
+ * A table without an index is scanned all the same, at a price so high that the server would compile the plan first, which takes longer
+ * than any statement here.
  */
 const BEGIN = `begin isolation level read committed; select (${NOW}), ${COMMITS_TO_DISK},
-  set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), (${limit("idle_in_transaction_session_timeout")})`;
+  set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true),
+  (${limit("idle_in_transaction_session_timeout")})`;
 /** A server that is gone without a word would be waited for until the system's own limits, which are minutes. */
 export const ANSWER_MS = 30_000;
 /** All connections of the pool may be taken, and a pool of the user's may wait for ever. */
