@@ -30,6 +30,8 @@ export class Housekeeping {
   #workerRanAt: number;
   /** The version of the last heartbeat, whether it came through or not: one that failed is tried again when the next is due. */
   #toldVersion: string | null = null;
+  /** When pruning began last, by the wall clock: where a process is frozen between two requests, that time may count nowhere else. */
+  #prunedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: HousekeepingOptions, worker: { readonly isStarted: boolean }, keyrings: KeyringUse) {
     this.#options = options;
@@ -85,11 +87,16 @@ export class Housekeeping {
     return (await store.nextDue()) === 0;
   }
 
-  /** At the end of a drain: a bounded part of what is past its retention, and none after `deadline` (monotonic ms). */
+  /**
+   * At the end of a drain: a bounded part of what is past its retention, and none after `deadline` (monotonic ms). A process may live
+   * for one drain only, so its first one prunes; further ones, which may come after each delivery, no more often than the timer.
+   */
   pruneSome(deadline: number): Promise<void> {
     const { clock, store, retention } = this.#options;
     return this.#quietly("prune", async () => {
-      if (clock.monotonic() >= deadline) return;
+      const isRecent = Math.abs(clock.now() - this.#prunedAt) < PRUNE_MS;
+      if (isRecent || clock.monotonic() >= deadline) return;
+      this.#prunedAt = clock.now();
       let rounds = 0;
       for await (const _ of pruneBatches(store, retention)) {
         rounds += 1;
@@ -100,7 +107,8 @@ export class Housekeeping {
 
   /** All that is past its retention, however much a busy inbox has of it. */
   async #pruneAll(): Promise<void> {
-    const { store, retention } = this.#options;
+    const { clock, store, retention } = this.#options;
+    this.#prunedAt = clock.now();
     for await (const _ of pruneBatches(store, retention)) if (!this.#isRunning) return;
   }
 

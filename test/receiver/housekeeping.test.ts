@@ -64,6 +64,32 @@ describe("pruning", () => {
     await receiver.drain({ budgetMs: 350 });
     expect(pruned()).toBe(4);
   });
+
+  it("by 20 drains at once is one of theirs", async () => {
+    const { receiver, pruned } = backlog(1, 10);
+    await Promise.all(Array.from({ length: 20 }, () => receiver.drain()));
+    expect(pruned()).toBe(1);
+  });
+
+  it.each([
+    [10 * MINUTE - 1, 1],
+    [10 * MINUTE, 2],
+    [-10 * MINUTE, 2],
+  ])("by drains %i ms apart, as of a process that was frozen between, happens %i times", async (ms, times) => {
+    const { receiver, clock, pruned } = backlog(1);
+    await receiver.drain();
+    clock.set(clock.now() + ms);
+    await receiver.drain();
+    expect(pruned()).toBe(times);
+  });
+
+  it("by a drain does not follow at once that by the timer", async () => {
+    const { receiver, clock, pruned } = backlog(1);
+    await receiver.health();
+    await clock.advance(10 * MINUTE);
+    await receiver.drain();
+    expect(pruned()).toBe(1);
+  });
 });
 
 describe("a drain's pruning", () => {
@@ -82,6 +108,8 @@ describe("a drain's pruning", () => {
     await deliver(inbound());
     await receiver.drain({ budgetMs: 100 });
     expect(pruned).toBe(batches);
+    await receiver.drain({ budgetMs: 1 });
+    expect(pruned).toBe(1);
   });
 });
 

@@ -113,6 +113,7 @@ describe("replay", () => {
 
     await deliver(inbound({ messageId: "later" }));
     await until(() => handled(2));
+    clock.set(clock.now() + 10 * MINUTE);
     await receiver.drain();
     expect((await receiver.inbox.find({ messageId: "msg_in_1" })).items).toEqual([]);
   });
