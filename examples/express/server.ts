@@ -21,7 +21,7 @@ async function main(): Promise<void> {
   onEnd(async () => {
     // No new connections; open requests are still answered.
     const closed = closedInTime(server, new Promise((resolve) => server.close(resolve)));
-    await receiver.drain({ budgetMs: 10_000 }); // Handles what is ready.
+    await receiver.drain({ budgetMs: 10_000 }).catch(() => {}); // Handles what is ready. A store that fails was logged.
     await receiver.stop({ until: closed }); // Lets running handlers end, and closes the inbox behind the last request.
     process.exit(0);
   });

@@ -1,4 +1,4 @@
-/** The drains under way: each handles what is ready now, within its budget, and then resolves. */
+/** The drains under way: each handles what is ready now, within its budget, and then resolves; it rejects if the store failed meanwhile. */
 import type { Clock, Timer } from "../internal/clock.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { InHand } from "./in-hand.ts";
@@ -31,7 +31,9 @@ interface Drain {
   /** Lanes that were in hand when a claim found nothing else: what becomes ready in them still belongs to this drain. */
   lanes: ReadonlySet<LaneId> | null;
   readonly timer: Timer | null;
+  failure: Error | null;
   readonly resolve: (result: DrainResult) => void;
+  readonly reject: (error: Error) => void;
 }
 
 export class Drains {
@@ -39,6 +41,8 @@ export class Drains {
   readonly #inHand: InHand;
   readonly #cut: () => void;
   readonly #all = new Set<Drain>();
+  /** They start nothing more, and what is in hand has not ended. */
+  readonly #ending = new Set<Drain>();
 
   /** @param cut - called when drains were cut off before their limit: what they have not started should go back */
   constructor(clock: Clock, inHand: InHand, cut: () => void) {
@@ -48,9 +52,10 @@ export class Drains {
   }
 
   begin({ budgetMs, limit }: DrainOptions): Promise<DrainResult> {
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       const timer = budgetMs === undefined ? null : this.#clock.setTimeout(() => this.#end([drain]), budgetMs);
-      const drain: Drain = { claimed: 0, remaining: limit ?? Number.POSITIVE_INFINITY, lanes: null, timer, resolve };
+      const remaining = limit ?? Number.POSITIVE_INFINITY;
+      const drain: Drain = { claimed: 0, remaining, lanes: null, timer, failure: null, resolve, reject };
       this.#all.add(drain);
     });
   }
@@ -98,16 +103,27 @@ export class Drains {
     if (this.#all.size > 0) this.#end([...this.#all]);
   }
 
+  /** As `endAll()`, and none of them was all right. */
+  fail(error: Error): void {
+    for (const drain of [...this.#all, ...this.#ending]) drain.failure ??= error;
+    this.endAll();
+  }
+
   #end(drains: readonly Drain[]): void {
     for (const drain of drains) drain.remaining = 0;
     this.#cut();
     for (const drain of drains) this.#finish(drain);
   }
 
-  /** Starts nothing more, and resolves when what is in hand has ended. */
+  /** Starts nothing more, and settles when what is in hand has ended. */
   #finish(drain: Drain): void {
     this.#remove(drain);
-    void this.#inHand.untilLetGo().then(() => drain.resolve({ claimed: drain.claimed, complete: false }));
+    this.#ending.add(drain);
+    void this.#inHand.untilLetGo().then(() => {
+      this.#ending.delete(drain);
+      if (drain.failure !== null) drain.reject(drain.failure);
+      else drain.resolve({ claimed: drain.claimed, complete: false });
+    });
   }
 
   #remove(drain: Drain): void {

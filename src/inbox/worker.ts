@@ -108,7 +108,7 @@ export class Worker<Tx> implements ClaimDriver {
     this.#book.close();
   }
 
-  /** Handles what is ready now: neither gaps nor backoffs are waited for. */
+  /** Handles what is ready now: neither gaps nor backoffs are waited for. Rejects when the store fails meanwhile. */
   drain(options: DrainOptions): Promise<DrainResult> {
     const drained = this.#drains.begin(options);
     if (this.#paused) this.#drains.endAll();
@@ -159,7 +159,7 @@ export class Worker<Tx> implements ClaimDriver {
       explained("The inbox could not be written; what was not stored is answered with 503.", error),
     );
     this.#laneDrives.giveUp();
-    this.#drains.endAll();
+    this.#drains.fail(error);
     this.#waker.wakeAfterFailure();
   }
 

@@ -184,7 +184,11 @@ export class Receiver<Tx = unknown> {
     this.#keyrings.close();
   }
 
-  /** Handles what is ready now, without `start()`: after a response, or from a cron. Gaps and backoffs are not waited for. */
+  /**
+   * Handles what is ready now, without `start()`: after a response, or from a cron. Gaps and backoffs are not waited for.
+   * @throws SetupError without any handler, or when the inbox can not be opened as configured
+   * @throws StoreError when the store fails meanwhile, once what was begun has ended; nothing is lost, and the next drain goes on
+   */
   async drain(options: DrainOptions = {}): Promise<DrainResult> {
     checkDrainOptions(options);
     return this.#engine.drain(options);

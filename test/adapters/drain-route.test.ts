@@ -3,6 +3,8 @@ import { describe, expect, it } from "vitest";
 import { drainRoute } from "../../adapters/next.ts";
 import { createReceiver, SetupError, StoreError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
+import { sqliteBench } from "../receiver/bench.ts";
+import { inbound } from "../receiver/events.ts";
 import { memoryReceiver, recordingLogger, SECRET } from "./receivers.ts";
 
 const secret = "cron_secret_0123456789";
@@ -75,6 +77,22 @@ describe("drainRoute()", () => {
     ]);
     receiver.drain = drain;
     expect((await GET(bearer(secret))).status).toBe(200);
+  });
+
+  it("answers 503 while the store fails in the midst of a drain, and handles what waited at the first call after it", async () => {
+    const { receiver, deliver, store, log } = sqliteBench();
+    const handled: string[] = [];
+    receiver.onAny((event) => void handled.push(event.eventType));
+    await deliver(inbound());
+    const { GET } = drainRoute(receiver, { secret });
+    store.faults.step = new StoreError("store_unavailable", "The server is away.");
+    const answer = await GET(bearer(secret));
+    expect([answer.status, await answer.json()]).toEqual([503, { error: "unavailable" }]);
+    expect(log.at(-1)).toMatchObject({ level: "error", fields: { code: "store_unavailable" } });
+    store.faults.clear();
+    const next = await GET(bearer(secret));
+    expect([next.status, await next.json()]).toEqual([200, { outcome: "drained", claimed: 1, complete: true }]);
+    expect(handled).toEqual(["message.inbound"]);
   });
 
   it("answers 500 to a mistake that no later call mends, and logs what it is", async () => {

@@ -168,25 +168,35 @@ describe("Worker.drain()", () => {
     await bench.expectNothingLeaked();
   });
 
-  it("resolves when the store fails, with nothing in hand", async () => {
+  it("rejects with the store's error, all that are under way; the next handles everything", async () => {
     const bench = await openBench({ register: (on) => on.onAny(() => {}) });
     await bench.acceptMany(3);
     bench.recorder.failNextTurns = 1;
-    expect(await bench.worker.drain({})).toEqual({ claimed: 0, complete: false });
+    const drains = await Promise.allSettled([bench.worker.drain({}), bench.worker.drain({ limit: 1 })]);
+    expect(drains).toEqual(Array(2).fill({ status: "rejected", reason: new Error("the disk is on fire") }));
     expect(await bench.worker.drain({})).toEqual({ claimed: 3, complete: true });
   });
 
-  it("resolves after a settle that failed was written at last", async () => {
-    const fail = () => {
-      bench.recorder.failNextTurns = 3;
-    };
-    const bench: Bench = await openBench({ register: (on) => on.onAny(() => fail()) });
-    await bench.accept("a");
-    const drained = bench.worker.drain({});
-    await bench.clock.advance(60_000);
-    expect(await drained).toEqual({ claimed: 1, complete: false });
-    expect(await bench.states()).toEqual(["handled"]);
-  });
+  it.each([{}, { limit: 1 }, { budgetMs: 1 }])(
+    "with %j rejects not before a settle that failed was written at last",
+    async (options) => {
+      const fail = async () => {
+        await sleepFor(bench, 10);
+        bench.recorder.failNextTurns = 3;
+      };
+      const bench: Bench = await openBench({ register: (on) => on.onAny(() => fail()) });
+      await bench.accept("a");
+      let stateThen: unknown = null;
+      const drained = bench.worker.drain(options).catch(async (error: unknown) => {
+        stateThen = await bench.states();
+        throw error;
+      });
+      const rejected = expect(drained).rejects.toThrow("the disk is on fire");
+      await bench.clock.advance(60_000);
+      await rejected;
+      expect(stateThen).toEqual(["handled"]);
+    },
+  );
 
   it("joins others: each ends by its own bounds, and all see the same work", async () => {
     const bench = await openBench({ register: (on) => on.onAny(async () => {}), worker: { concurrency: 2 } });

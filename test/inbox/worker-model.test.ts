@@ -120,7 +120,10 @@ class World {
         return;
       case "drain":
         this.drainsOpen++;
-        void worker.drain({ limit: step.limit, budgetMs: step.budgetMs }).then(() => this.drainsOpen--);
+        void worker
+          .drain({ limit: step.limit, budgetMs: step.budgetMs })
+          .catch(() => {})
+          .then(() => this.drainsOpen--);
         return;
       case "drive":
         return this.#drive(this.accepted[step.which % Math.max(1, this.accepted.length)]);

@@ -20,7 +20,7 @@ export async function startWorker(): Promise<void> {
 
 function stopOnSignal(receiver: Receiver<SqliteDatabase>): void {
   const stop = async () => {
-    await receiver.drain({ budgetMs: 10_000 });
+    await receiver.drain({ budgetMs: 10_000 }).catch(() => {}); // A store that fails was logged.
     await receiver.stop({ until: wait(OPEN_REQUESTS_MS) });
     // Set by `npm start`. Without it Next.js closes its server itself, does not wait for handlers, and exits with 143;
     // an event that was being handled is then handled again at the next start.
