@@ -168,8 +168,17 @@ export class Receiver<Tx = unknown> {
    * @throws SetupError without any handler, or when the inbox can not be opened as configured
    * @throws StoreError `closed` once `stop()` was called, also while the inbox was opening
    */
-  start(): Promise<void> {
-    return this.#engine.start();
+  async start(): Promise<void> {
+    const engine = this.#engine;
+    try {
+      await engine.start();
+    } catch (error) {
+      if (engine === this.#engine) throw error;
+    }
+    if (engine === this.#engine) return;
+    // Another one's inbox was taken over while its own was opening.
+    this.#leave(engine);
+    await this.#engine.start();
   }
 
   /**
@@ -242,12 +251,16 @@ export class Receiver<Tx = unknown> {
     this.#engine = next;
     next.use(this.#inUse);
     if (!running) return;
-    // A module that starts its receiver before it mounts it: nobody could stop that worker any more.
-    if (own.options.store !== next.options.store) void own.stop(0).catch(() => {});
+    this.#leave(own);
     next.start().catch((error: unknown) => {
       const said = "The worker did not go on with the inbox that was taken over; call receiver.start() again.";
       this.logger.error({ code: failureCode(error) }, explained(said, error));
     });
+  }
+
+  /** A module that starts its receiver before it mounts it: nobody could stop that worker any more. */
+  #leave(own: Engine<Tx>): void {
+    if (own.options.store !== this.#engine.options.store) void own.stop(0).catch(() => {});
   }
 
   get #inUse(): InUse<Tx> {

@@ -199,6 +199,31 @@ describe("takeOver()", () => {
     expect(closes).toBe(1);
   });
 
+  it.each([
+    ["opens", true],
+    ["opens", false],
+    ["can not be opened", true],
+  ])("leaves no worker to a store of its own that %s later; the older one runs: %s", async (how, isRunning) => {
+    const { receiver, clock } = memoryBench();
+    receiver.onAny(() => {});
+    if (isRunning) await receiver.start();
+    const opened = deferred();
+    let closes = 0;
+    const own = memoryStore({ volatile: true });
+    const open: typeof own.open = (context) => opened.promise.then(() => own.open(context));
+    const store = { ...own, open, close: () => own.close().finally(() => (closes += 1)) };
+    const reloaded = createReceiver({ secrets: SECRET, store, clock });
+    const started = reloaded.onAny(() => {}).start();
+    reloaded.takeOver(receiver);
+    if (how === "opens") opened.resolve();
+    else opened.reject(new StoreError("store_unavailable", "The disk is gone."));
+    await started;
+    expect([receiver.running, reloaded.running]).toEqual([true, true]);
+    await until(() => closes === 1, "the end of its own store");
+    await reloaded.stop();
+    expect([receiver.running, reloaded.running, closes]).toEqual([false, false, 1]);
+  });
+
   it("says why its worker did not go on", async () => {
     const failing = memoryStore({ volatile: true });
     failing.open = () => Promise.reject(new StoreError("store_unavailable", "The disk is gone."));
