@@ -19,12 +19,16 @@ export async function startWorker(): Promise<void> {
 }
 
 function stopOnSignal(receiver: Receiver<SqliteDatabase>): void {
+  let isStopping = false;
   const stop = async () => {
+    if (isStopping) return;
+    isStopping = true;
     await receiver.drain({ budgetMs: 10_000 }).catch(() => {}); // A store that fails was logged.
     await receiver.stop({ until: wait(OPEN_REQUESTS_MS) });
     // Set by `npm start`. Without it Next.js closes its server itself, does not wait for handlers, and exits with 143;
     // an event that was being handled is then handled again at the next start.
     if (process.env.NEXT_MANUAL_SIG_HANDLE) process.exit(0);
   };
-  for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, stop);
+  // A second signal, such as npm's beside the terminal's, would end the process in the midst of a handler if nobody listened any more.
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, stop);
 }
