@@ -3,6 +3,7 @@ import { OncehookError, PermanentError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import type { Clock, Timer } from "../internal/clock.ts";
+import { isPromise } from "../internal/is-promise.ts";
 import type { Logger } from "../internal/logger.ts";
 import { LeaseContext } from "./context.ts";
 import type { Handler, HandlerRegistry } from "./dispatch.ts";
@@ -160,8 +161,4 @@ function unreadable(): PermanentError {
 function reparse(lease: Lease): WebhookEvent | null {
   const result = parseEvent(lease.raw);
   return result.ok ? result.event : null;
-}
-
-function isPromise(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as { then?: unknown } | null | undefined)?.then === "function";
 }

@@ -172,11 +172,11 @@ export class Engine<Tx> {
   }
 
   /** Stops claiming, lets handlers end, keeps accepting until `until` is settled, then closes the store; once, however often it is called. */
-  stop(timeoutMs: number, until: Promise<unknown> = Promise.resolve()): Promise<void> {
+  stop(timeoutMs: number, until: PromiseLike<unknown> = Promise.resolve()): Promise<void> {
     // A server that failed to close takes no deliveries either. Caught here, since it may reject before it is waited for.
     this.#stopping ??= this.#stop(
       timeoutMs,
-      until.catch(() => {}),
+      Promise.resolve(until).catch(() => {}),
     );
     return this.#stopping;
   }

@@ -12,8 +12,9 @@ import { explained, failureCode } from "../inbox/failure.ts";
 import type { Instrumentation } from "../inbox/instrumentation.ts";
 import { Instruments } from "../inbox/instruments.ts";
 import type { Clock } from "../internal/clock.ts";
+import { isPromise } from "../internal/is-promise.ts";
 import type { Logger } from "../internal/logger.ts";
-import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import { invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { createKeyringSource, type KeyringSource } from "../signature/provider.ts";
 import { channelInstrumentation } from "./channels.ts";
 import { Engine, type InUse } from "./engine.ts";
@@ -29,7 +30,7 @@ export interface StopOptions {
   /** How long running handlers may take, milliseconds, 0 to 3,600,000; what is left then is claimed again later. Default 30,000. */
   readonly timeoutMs?: number;
   /** Settles when the HTTP server has closed: until then deliveries are still accepted. Default: now. */
-  readonly until?: Promise<unknown>;
+  readonly until?: PromiseLike<unknown>;
 }
 
 /**
@@ -185,11 +186,12 @@ export class Receiver<Tx = unknown> {
    * Stops claiming, lets running handlers end, and closes the store once `until` is settled. A second call waits for the
    * first one's end. A store that does not answer holds it up for 10 s more than `timeoutMs` at most: 5 for an open under way or what
    * is still to be written, 5 for its end.
+   * @throws SetupError `invalid_option` for an option that is wrong; then nothing is stopped
    */
   async stop(options: StopOptions = {}): Promise<void> {
     refuseUnknownOptions("stop", options, ["timeoutMs", "until"]);
     const timeoutMs = numberOption("timeoutMs", options.timeoutMs, 30_000, { min: 0, max: 3_600_000, unit: "ms" });
-    await this.#engine.stop(timeoutMs, options.until);
+    await this.#engine.stop(timeoutMs, untilOption(options.until));
     this.#keyrings.close();
   }
 
@@ -266,4 +268,11 @@ export class Receiver<Tx = unknown> {
   get #inUse(): InUse<Tx> {
     return { registry: this.#registry, keyrings: this.#keyrings, instruments: this.#instruments };
   }
+}
+
+/** What `server.close()` gives is the server, and the likeliest mistake. */
+function untilOption(value: unknown): PromiseLike<unknown> | undefined {
+  if (value === undefined || isPromise(value)) return value;
+  const rule = "must be a promise, such as new Promise((resolve) => server.close(resolve)): server.close() gives none";
+  throw invalidOption("until", rule, value);
 }

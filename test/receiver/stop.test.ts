@@ -186,6 +186,31 @@ describe("stop()", () => {
     await stopping;
   });
 
+  it.each([{}, null, 0, true])("refuses %j for `until`, and stops nothing", async (until) => {
+    const { receiver, deliver } = memoryBench();
+    receiver.onAny(() => {});
+    await receiver.start();
+    await expect(receiver.stop({ until: until as never })).rejects.toMatchObject({
+      code: "invalid_option",
+      message: expect.stringMatching(/^Option "until" must be a promise.*new Promise\(.*server\.close\(resolve\)/),
+    });
+    expect([receiver.running, (await deliver(body)).status]).toEqual([true, 200]);
+  });
+
+  it("waits for anything that can be awaited, and does not mind how it ends", async () => {
+    const { receiver, deliver } = memoryBench();
+    receiver.onAny(() => {});
+    await receiver.start();
+    const closed = deferred();
+    // biome-ignore lint/suspicious/noThenProperty: a thenable is what this is about
+    const stopped = receiver.stop({ until: { then: closed.promise.then.bind(closed.promise) } });
+    await idleTurns();
+    expect((await deliver(body)).status).toBe(200);
+    closed.reject(new Error("The server was not running."));
+    await stopped;
+    expect((await deliver(inbound({ messageId: "after" }))).status).toBe(503);
+  });
+
   it("is harmless twice, and joins the first", async () => {
     const { receiver, deliver } = sqliteBench();
     receiver.onAny(() => {});
