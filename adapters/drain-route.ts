@@ -4,9 +4,11 @@ import { checkDrainOptions, type DrainResult, type Receiver, refuseUnknownOption
 import { logDrainFailure } from "./drain-failure.ts";
 
 const SHORTEST_SECRET_BYTES = 16;
+/** What a header carries as it is: a byte above ASCII is another letter to each sender (RFC 9110, section 5.5). */
+const HEADER_TEXT = new RegExp(`^[\\t\\x20-\\x7e]{${SHORTEST_SECRET_BYTES},}$`);
 
 export interface DrainRouteOptions {
-  /** What the cron sends as `Authorization: Bearer <secret>`. At least 16 bytes; a variable that is not set is refused. */
+  /** What the cron sends as `Authorization: Bearer <secret>`. At least 16 bytes of ASCII; a variable that is not set is refused. */
   readonly secret: string | undefined;
   /** Passed to `receiver.drain`: milliseconds after which no further event is begun. 1 to 86,400,000. */
   readonly budgetMs?: number;
@@ -19,7 +21,7 @@ export interface DrainRouteOptions {
  * call of this process is still at it, 401 without the secret, 503 when the store fails, 500 for a mistake in the set-up,
  * such as no handlers; the log says which. Retries and gaps are as punctual as the cron.
  *
- * @throws SetupError `invalid_secret` when the secret is missing, blank or shorter than 16 bytes
+ * @throws SetupError `invalid_secret` when the secret is missing, blank, shorter than 16 bytes, or nothing that a header can carry
  * @throws SetupError `invalid_option` for an unknown option, or one beyond its bounds
  * @example
  * export const { GET, POST } = drainRoute(receiver, { secret: process.env.CRON_SECRET });
@@ -52,11 +54,10 @@ export function drainRoute(
 
 function checked(secret: unknown): string {
   // Header values arrive trimmed: a secret read with a newline at its end could never match.
-  if (typeof secret === "string" && secret === secret.trim() && Buffer.byteLength(secret) >= SHORTEST_SECRET_BYTES)
-    return secret;
+  if (typeof secret === "string" && secret === secret.trim() && HEADER_TEXT.test(secret)) return secret;
   throw new SetupError(
     "invalid_secret",
-    `Option "secret" of drainRoute() must be a text of at least ${SHORTEST_SECRET_BYTES} bytes without white space around it.`,
+    `Option "secret" of drainRoute() must be a text of at least ${SHORTEST_SECRET_BYTES} bytes of ASCII, without line breaks and without white space around it.`,
   );
 }
 
