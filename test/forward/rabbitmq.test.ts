@@ -10,12 +10,15 @@ import { rabbitPublisher } from "./rabbitmq.ts";
 import { at, RABBITMQ, uniqueName } from "./services.ts";
 
 /** A queue of the test's own, removed with it, and what is in it. */
-async function newQueue(): Promise<{ name: string; held(): Promise<Held[]> }> {
+async function newQueue(type = "classic"): Promise<{ name: string; held(): Promise<Held[]> }> {
   const connection = await connect(RABBITMQ.url);
   atEnd(() => connection.close());
   const channel = await connection.createChannel();
   const name = uniqueName("oncehook");
-  await channel.assertQueue(name, { durable: true, arguments: { "x-single-active-consumer": true } });
+  await channel.assertQueue(name, {
+    durable: true,
+    arguments: { "x-single-active-consumer": true, "x-queue-type": type },
+  });
   atEnd(() => channel.deleteQueue(name));
   const all: Held[] = [];
   const held = async () => {
@@ -92,5 +95,16 @@ describe("forward() to RabbitMQ", () => {
     await proxy.up();
     await settled();
     expect(faultsOf(byId(await held()), [...before, ...after])).toEqual(FAULTLESS);
+  });
+
+  it("keeps no connection open that it failed to use", async () => {
+    const { name } = await newQueue("quorum");
+    const proxy = await startProxy(RABBITMQ);
+    const { accept, receiver } = await startForwarding(publisherTo(at(RABBITMQ, proxy.port), name));
+    await accept(messages(1));
+    // The publisher's arguments are not the queue's: RabbitMQ closes the channel, and leaves the connection.
+    await expect.poll(async () => (await receiver.inbox.stats()).counters.retried).toBeGreaterThan(2);
+    await receiver.stop();
+    await expect.poll(() => proxy.joined).toBe(0);
   });
 });

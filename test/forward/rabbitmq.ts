@@ -15,19 +15,31 @@ export function rabbitPublisher(url: string, queue: string): RabbitPublisher {
   const open = async (): Promise<ConfirmChannel> => {
     const model = await connect(url);
     connection = model;
-    const forget = () => {
-      if (connection === model) opened = null;
+    // Fails what is not confirmed; the next message opens another connection and asserts the queue again.
+    const giveUp = () => {
+      if (connection === model) {
+        opened = null;
+        connection = null;
+      }
+      model.close().catch(() => {});
     };
-    model.on("error", forget).on("close", forget);
-    const channel = await model.createConfirmChannel();
-    channel.on("error", forget).on("close", forget);
-    await channel.assertQueue(queue, { durable: true, arguments: { "x-single-active-consumer": true } });
-    return channel;
+    // "close" follows.
+    model.on("error", () => {});
+    try {
+      const channel = await model.createConfirmChannel();
+      channel.on("error", () => {}).on("close", giveUp);
+      await channel.assertQueue(queue, { durable: true, arguments: { "x-single-active-consumer": true } });
+      return channel;
+    } catch (error) {
+      giveUp();
+      throw error;
+    }
   };
   const confirmed = async ({ id, key, body, headers }: ForwardedMessage) => {
     opened ??= open();
-    const channel = await opened.catch((error) => {
-      opened = null;
+    const opening = opened;
+    const channel = await opening.catch((error) => {
+      if (opened === opening) opened = null;
       throw error;
     });
     const options = { persistent: true, messageId: id, headers: { ...headers, key }, mandatory: true };

@@ -15,6 +15,11 @@ export class TcpProxy {
     this.#service = service;
   }
 
+  /** Connections through it that are open. */
+  get joined(): number {
+    return this.#pairs.size;
+  }
+
   async up(): Promise<void> {
     if (!this.#isDown) return;
     this.#isDown = false;
