@@ -10,7 +10,9 @@ import { rabbitPublisher } from "./rabbitmq.ts";
 import { at, RABBITMQ, uniqueName } from "./services.ts";
 
 /** A queue of the test's own, removed with it, and what is in it. */
-async function newQueue(type = "classic"): Promise<{ name: string; held(): Promise<Held[]> }> {
+async function newQueue(
+  type = "classic",
+): Promise<{ name: string; held(): Promise<Held[]>; remove(): Promise<unknown> }> {
   const connection = await connect(RABBITMQ.url);
   atEnd(() => connection.close());
   const channel = await connection.createChannel();
@@ -19,7 +21,8 @@ async function newQueue(type = "classic"): Promise<{ name: string; held(): Promi
     durable: true,
     arguments: { "x-single-active-consumer": true, "x-queue-type": type },
   });
-  atEnd(() => channel.deleteQueue(name));
+  const remove = () => channel.deleteQueue(name);
+  atEnd(remove);
   const all: Held[] = [];
   const held = async () => {
     for (let message = await channel.get(name); message !== false; message = await channel.get(name)) {
@@ -28,7 +31,7 @@ async function newQueue(type = "classic"): Promise<{ name: string; held(): Promi
     }
     return all;
   };
-  return { name, held };
+  return { name, held, remove };
 }
 
 /** As a consumer does that deduplicates: the first of each id. */
@@ -95,6 +98,19 @@ describe("forward() to RabbitMQ", () => {
     await proxy.up();
     await settled();
     expect(faultsOf(byId(await held()), [...before, ...after])).toEqual(FAULTLESS);
+  });
+
+  it("loses nothing when its queue is deleted under it, and makes it again", async () => {
+    const { name, held, remove } = await newQueue();
+    const { accept, settled, receiver } = await startForwarding(publisherTo(RABBITMQ.url, name));
+    await accept(messages(3, "before"));
+    await settled();
+    await remove();
+    const after = messages(3, "after");
+    await accept(after);
+    await settled();
+    expect((await receiver.inbox.stats()).counters.retried).toBeGreaterThan(0);
+    expect(faultsOf(byId(await held()), after)).toEqual(FAULTLESS);
   });
 
   it("keeps no connection open that it failed to use", async () => {

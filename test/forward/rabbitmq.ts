@@ -27,7 +27,11 @@ export function rabbitPublisher(url: string, queue: string): RabbitPublisher {
     model.on("error", () => {});
     try {
       const channel = await model.createConfirmChannel();
-      channel.on("error", () => {}).on("close", giveUp);
+      // What no queue takes, as when it was deleted, RabbitMQ returns, and then confirms all the same.
+      channel
+        .on("error", () => {})
+        .on("close", giveUp)
+        .on("return", giveUp);
       await channel.assertQueue(queue, { durable: true, arguments: { "x-single-active-consumer": true } });
       return channel;
     } catch (error) {
