@@ -1,5 +1,5 @@
 /** `oncehook/jetstream`: a publisher for NATS JetStream. */
-import type { JetStreamClient, StreamConfig } from "@nats-io/jetstream";
+import type { JetStreamClient, StreamConfig, StreamInfo } from "@nats-io/jetstream";
 import type { MsgHdrs } from "@nats-io/transport-node";
 import { SetupError } from "../errors.ts";
 import { functionOption, invalidOption, numberOption, refuseUnknownOptions, textOption } from "../internal/options.ts";
@@ -39,8 +39,8 @@ const SUBJECT = /^[^\s\p{Cc}.*>]+(?:\.[^\s\p{Cc}.*>]+)*$/u;
 
 /**
  * Makes a publisher for `forward` and `passthrough`: `Nats-Msg-Id` is the event's identity, and the publication counts when
- * the named stream has acknowledged it. Its `check` refuses a stream that does not exist, keeps its messages in memory, does
- * not acknowledge, or forgets ids too early. What it cannot see: the server acknowledges before the disk has the message,
+ * the named stream has acknowledged it. Its `check` refuses a stream that does not exist, keeps its messages in memory or only
+ * for consumers that it does not have, does not acknowledge, or forgets ids too early. What it cannot see: the server acknowledges before the disk has the message,
  * unless its configuration says `sync_interval: always`.
  *
  * @throws SetupError `invalid_option`; from `publish`, `missing_peer` without @nats-io/transport-node
@@ -59,7 +59,7 @@ export function jetstreamPublisher(options: JetStreamPublisherOptions): JetStrea
   const remembersIdsMs = numberOption("rememberIdsMs", options.rememberIdsMs, ALL_ATTEMPTS_MS, bounds);
   return {
     remembersIdsMs,
-    check: async () => checkStream(await configOf(await js, stream), stream, remembersIdsMs),
+    check: async () => checkStream(await infoOf(await js, stream), stream, remembersIdsMs),
     async publish(message) {
       const headers = await natsHeaders(message.headers);
       const expect = { streamName: stream };
@@ -96,17 +96,17 @@ function subjectOption(subject: unknown): string {
 }
 
 /** Any error but that of a missing stream means that the server does not answer, which passes. */
-async function configOf(js: Client, stream: string): Promise<StreamConfig> {
+async function infoOf(js: Client, stream: string): Promise<StreamInfo> {
   try {
     const manager = await js.jetstreamManager();
-    return (await manager.streams.info(stream)).config;
+    return await manager.streams.info(stream);
   } catch (error) {
     if (!(error instanceof Error) || error.name !== "StreamNotFoundError") throw error;
     throw setupError(`There is no stream "${stream}": make it, with --storage file.`, error);
   }
 }
 
-function checkStream(config: StreamConfig, stream: string, rememberIdsMs: number): readonly string[] {
+function checkStream({ config, state }: StreamInfo, stream: string, rememberIdsMs: number): readonly string[] {
   if (config.storage !== "file") {
     throw setupError(
       `The stream "${stream}" is kept in memory: make it with --storage file.`,
@@ -122,9 +122,30 @@ function checkStream(config: StreamConfig, stream: string, rememberIdsMs: number
         `nats stream edit ${stream} --dupe-window ${rememberIdsMs / 1000}s`,
     );
   }
+  if (config.retention === "interest" && state.consumer_count === 0) {
+    throw setupError(
+      `The stream "${stream}" keeps only what a consumer waits for (--retention interest), and has no consumer: make one first.`,
+      undefined,
+      "not_durable",
+    );
+  }
+  return weaknessesOf(config);
+}
+
+/** What works, and may lose what was acknowledged. */
+function weaknessesOf(config: StreamConfig): string[] {
+  const { name, retention, discard } = config;
+  const weaknesses: string[] = [];
   const isBounded = config.max_bytes > 0 || config.max_msgs > 0 || config.max_msgs_per_subject > 0;
-  if (!isBounded || config.discard === "new") return [];
-  return [`The full stream "${stream}" drops its oldest messages: with --discard new the inbox waits instead.`];
+  if (isBounded && discard !== "new") {
+    weaknesses.push(`The full stream "${name}" drops its oldest messages: with --discard new the inbox waits instead.`);
+  }
+  if (retention === "interest") {
+    weaknesses.push(
+      `The stream "${name}" keeps only what its consumers wait for (--retention interest): what comes for none is acknowledged and lost.`,
+    );
+  }
+  return weaknesses;
 }
 
 function setupError(message: string, cause?: Error, code: "invalid_option" | "not_durable" = "invalid_option") {

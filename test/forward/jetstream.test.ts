@@ -1,5 +1,12 @@
 /** Forwarding to a real JetStream: once by its id, in order, whatever becomes of acknowledgements and servers. */
-import { jetstream, jetstreamManager, StorageType, type StreamConfig } from "@nats-io/jetstream";
+import {
+  AckPolicy,
+  jetstream,
+  jetstreamManager,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+} from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { beforeEach, describe, expect, it } from "vitest";
 import { passthrough } from "../../src/forward/index.ts";
@@ -26,7 +33,7 @@ async function connected(url: string): Promise<NatsConnection> {
 }
 
 /** A stream of the test's own, removed with it. */
-async function newStream(config: Partial<StreamConfig> = {}): Promise<{ name: string; held(): Promise<Held[]> }> {
+async function newStream(config: Partial<StreamConfig> = {}) {
   const manager = await jetstreamManager(await connected(NATS.url));
   const name = uniqueName("oncehook");
   await manager.streams.add({ name, subjects: [`${name}.>`], duplicate_window: DAY_NANOS, ...config });
@@ -40,7 +47,8 @@ async function newStream(config: Partial<StreamConfig> = {}): Promise<{ name: st
     }
     return all;
   };
-  return { name, held };
+  const consume = () => manager.consumers.add(name, { durable_name: "consumer", ack_policy: AckPolicy.Explicit });
+  return { name, held, consume };
 }
 
 function publisherFor(connection: NatsConnection, stream: string, options: Partial<JetStreamPublisherOptions> = {}) {
@@ -162,6 +170,7 @@ describe("jetstreamPublisher().check()", () => {
     ["is kept in memory", { storage: StorageType.Memory }, /not_durable.*kept in memory/],
     ["forgets ids after 2 minutes", { duplicate_window: 120 * 1_000_000_000 }, /120000 ms.*--dupe-window 86400s/],
     ["does not acknowledge", { no_ack: true }, /does not acknowledge/],
+    ["keeps nothing, as nobody consumes it", { retention: RetentionPolicy.Interest }, /not_durable.*no consumer/],
   ] satisfies [string, Partial<StreamConfig>, RegExp][])("refuses a stream that %s", async (_, config, message) => {
     const { name } = await newStream(config);
     const failure = await publisherFor(await connected(NATS.url), name)
@@ -193,6 +202,14 @@ describe("jetstreamPublisher().check()", () => {
     const { name } = await newStream({ max_msgs: 10 });
     expect(await publisherFor(await connected(NATS.url), name).check()).toEqual([
       expect.stringMatching(/--discard new/),
+    ]);
+  });
+
+  it("warns of a stream that keeps messages only for the consumers it has", async () => {
+    const { name, consume } = await newStream({ retention: RetentionPolicy.Interest });
+    await consume();
+    expect(await publisherFor(await connected(NATS.url), name).check()).toEqual([
+      expect.stringMatching(/its consumers/),
     ]);
   });
 
