@@ -136,8 +136,13 @@ function checkStream({ config, state }: StreamInfo, stream: string, rememberIdsM
 function weaknessesOf(config: StreamConfig): string[] {
   const { name, retention, discard } = config;
   const weaknesses: string[] = [];
-  const isBounded = config.max_bytes > 0 || config.max_msgs > 0 || config.max_msgs_per_subject > 0;
-  if (isBounded && discard !== "new") {
+  const isBounded = config.max_bytes > 0 || config.max_msgs > 0;
+  if (config.max_msgs_per_subject > 0 && !(discard === "new" && config.discard_new_per_subject)) {
+    const flags = "--discard new --discard-per-subject";
+    weaknesses.push(
+      `The stream "${name}" drops the oldest messages of a full subject: with ${flags} the inbox waits instead.`,
+    );
+  } else if (isBounded && discard !== "new") {
     weaknesses.push(`The full stream "${name}" drops its oldest messages: with --discard new the inbox waits instead.`);
   }
   if (retention === "interest") {

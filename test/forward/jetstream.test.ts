@@ -1,6 +1,7 @@
 /** Forwarding to a real JetStream: once by its id, in order, whatever becomes of acknowledgements and servers. */
 import {
   AckPolicy,
+  DiscardPolicy,
   jetstream,
   jetstreamManager,
   RetentionPolicy,
@@ -198,11 +199,26 @@ describe("jetstreamPublisher().check()", () => {
     expect([await named.held(), await other.held()]).toEqual([[], []]);
   });
 
-  it("warns of a stream that drops what it acknowledged when it is full", async () => {
-    const { name } = await newStream({ max_msgs: 10 });
-    expect(await publisherFor(await connected(NATS.url), name).check()).toEqual([
-      expect.stringMatching(/--discard new/),
-    ]);
+  it.each([
+    ["is full", { max_msgs: 10 }, /--discard new the inbox/],
+    ["has many of a subject", { max_msgs_per_subject: 10 }, /--discard new --discard-per-subject the inbox/],
+    [
+      "has many of a subject, although it refuses others when it is full",
+      { max_msgs: 10, max_msgs_per_subject: 10, discard: DiscardPolicy.New },
+      /--discard new --discard-per-subject the inbox/,
+    ],
+  ] satisfies [string, Partial<StreamConfig>, RegExp][])(
+    "warns of a stream that drops what it acknowledged when it %s",
+    async (_, config, message) => {
+      const { name } = await newStream(config);
+      expect(await publisherFor(await connected(NATS.url), name).check()).toEqual([expect.stringMatching(message)]);
+    },
+  );
+
+  it("is content with a stream that refuses what it has no room for", async () => {
+    const limits = { max_msgs: 10, max_msgs_per_subject: 10 };
+    const { name } = await newStream({ ...limits, discard: DiscardPolicy.New, discard_new_per_subject: true });
+    expect(await publisherFor(await connected(NATS.url), name).check()).toEqual([]);
   });
 
   it("warns of a stream that keeps messages only for the consumers it has", async () => {
