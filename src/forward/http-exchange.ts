@@ -25,24 +25,26 @@ export function poster(url: URL): (post: Post) => Promise<AnswerHead> {
   const options = { keepAlive: true, scheduling: "lifo" } as const;
   const isSecure = url.protocol === "https:";
   const agent = isSecure ? new SecureAgent(options) : new PlainAgent(options);
-  const open = ({ headers, body, signal }: Post) => {
-    const sent = { method: "POST", headers: { ...headers, "content-length": `${body.length}` }, agent, signal };
+  const open = ({ headers, body, signal }: Post, through: PlainAgent | false) => {
+    const sent = {
+      method: "POST",
+      headers: { ...headers, "content-length": `${body.length}` },
+      agent: through,
+      signal,
+    };
     return isSecure ? secureRequest(url, sent) : plainRequest(url, sent);
   };
-  return (post) => send(post, open);
-}
-
-async function send(post: Post, open: (post: Post) => ClientRequest): Promise<AnswerHead> {
-  for (;;) {
-    const request = open(post);
+  return async (post) => {
+    const request = open(post, agent);
     try {
       return await exchange(request, post.body);
     } catch (error) {
-      // The application ended an idle connection while the request was on its way. Whether it saw the request is unknown, as with any
-      // failure; each kept connection is tried once at most, and a new one settles it.
       if (!request.reusedSocket || !isCut(error)) throw error;
+      // The application ended an idle connection while the request was on its way. Whether it saw the request is unknown, as with any
+      // failure; a new connection settles it, and no other kept one is tried: the event may be what ends them.
+      return exchange(open(post, false), post.body);
     }
-  }
+  };
 }
 
 function exchange(request: ClientRequest, body: Uint8Array): Promise<AnswerHead> {

@@ -1,4 +1,5 @@
 /** Events posted to an application: what is sent, what its answers mean, and how little of them is believed. */
+import type { ServerResponse } from "node:http";
 import { createServer } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type ForwardedMessage, forward, httpPublisher } from "../../src/forward/index.ts";
@@ -131,6 +132,21 @@ describe("httpPublisher()", () => {
     await publisher.publish(message({ attempt: 2 }));
     expect(got.map(({ headers }) => headers["oncehook-attempt"])).toEqual(["1", "2", "2"]);
     expect(connections).toHaveLength(2);
+  });
+
+  it("tries once more only, however many connections it has kept", async () => {
+    const held: ServerResponse[] = [];
+    const { url, got, connections } = await startApplication((response, { headers }) => {
+      if (headers["oncehook-attempt"] === "2") return void response.socket?.resetAndDestroy();
+      held.push(response);
+      if (held.length === 3) for (const one of held) one.writeHead(204).end();
+    });
+    const publisher = httpPublisher({ url, secret: SECRET });
+    await Promise.all([1, 2, 3].map(() => publisher.publish(message())));
+    await idleTurns();
+    await expect(publisher.publish(message({ attempt: 2 }))).rejects.toMatchObject({ code: "ECONNRESET" });
+    expect(got.filter(({ headers }) => headers["oncehook-attempt"] === "2")).toHaveLength(2);
+    expect(connections).toHaveLength(4);
   });
 
   it("does not repeat by itself what was cut on a new connection", async () => {
