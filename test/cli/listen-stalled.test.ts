@@ -1,4 +1,5 @@
-/** `oncehook listen` while nobody reads what it prints: a real pipe that is full. */
+/** `oncehook listen` while nobody reads what it prints: a real pipe that is full, or a device that is. */
+import { closeSync, existsSync, openSync } from "node:fs";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openInbox, signPayload } from "../../src/index.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
@@ -80,5 +81,19 @@ describe("oncehook listen, with a reader that has stalled", () => {
     await expect.poll(() => got.length, WAITING).toBe(1);
     running.signal("SIGTERM");
     expect(await running.exit).toMatchObject({ code: 0, signal: null });
+  });
+});
+
+describe("oncehook listen --forward-to, with no room for what it prints", () => {
+  it.skipIf(!existsSync("/dev/full"))("goes on until SIGTERM, though its first line cannot be written", async () => {
+    const store = newInboxFile();
+    await leavePending(store, outboundEvent("queued", "msg_1"));
+    const { url, got } = await startApplication();
+    const full = openSync("/dev/full", "w");
+    onTestFinished(() => closeSync(full));
+    const running = new Running(["listen", "--port=0", `--store=${store}`, `--forward-to=${url}`], SECRETS, full);
+    await expect.poll(() => got.length, WAITING).toBe(1);
+    running.signal("SIGTERM");
+    expect(await running.exit).toMatchObject({ code: 0, signal: null, errors: "" });
   });
 });

@@ -56,13 +56,18 @@ async function handleUntilEnd(
   // Heard from before the first line is out: whoever reads it may send one.
   const signal = endingSignal();
   const announced = terminal.result({ listening: url }, () => `Webhooks are received at ${url}`);
+  if (forwardTo !== undefined) {
+    // An application gets its events also when what is printed beside them, this line included, is not read or cannot be written.
+    announced.catch(() => {});
+    receiver.resume();
+    await signal;
+    return;
+  }
   const handling = announced.then(() => {
     receiver.resume();
     return signal;
   });
-  // An application gets its events also when nobody reads what is printed beside them.
-  if (forwardTo !== undefined) receiver.resume();
-  const heard = await Promise.race(forwardTo === undefined ? [signal, handling, printer.broken] : [signal, handling]);
+  const heard = await Promise.race([signal, handling, printer.broken]);
   if (heard instanceof Error) throw unwritten(heard);
 }
 
