@@ -92,6 +92,7 @@ export interface CommitReport {
   readonly ok: boolean;
   readonly accepts: number;
   readonly quarantines: number;
+  /** Ends of attempts. One whose effects still run is not counted yet. */
   readonly settles: number;
   /** Events it claimed. */
   readonly leases: number;

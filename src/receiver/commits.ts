@@ -19,7 +19,7 @@ export function measuredSteps<Tx>(
         ok: result !== null,
         accepts: turn.accepts.length,
         quarantines: turn.quarantines.length,
-        settles: turn.settles.length,
+        settles: ended(turn, result),
         leases: result?.leases.length ?? 0,
         retired: result?.retired.length ?? 0,
         durationMs: clock.monotonic() - startedAt,
@@ -30,4 +30,10 @@ export function measuredSteps<Tx>(
     capabilities: store.capabilities,
     step: (turn) => (instruments().hears("commit") ? measured(turn) : store.step(turn)),
   };
+}
+
+/** What is unfinished comes again in a later turn, and is counted there. */
+function ended<Tx>({ settles }: Turn<Tx>, result: TurnResult | null): number {
+  if (result === null) return settles.length;
+  return result.settled.filter(({ status }) => status !== "unfinished").length;
 }

@@ -1,7 +1,9 @@
 /** What whoever watches is told, in figures that a standing clock would hide. */
+import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { CommitReport, DeliveryReport } from "../../src/index.ts";
-import { MINUTE, sqliteBench } from "./bench.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { MINUTE, makeBench, newInboxFile, sqliteBench } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 describe("what is told of a delivery", () => {
@@ -31,6 +33,28 @@ describe("what is told of a write transaction", () => {
     };
     await deliver(inbound());
     expect(commits.filter(({ accepts }) => accepts === 1)).toMatchObject([{ ok: true, durationMs: 20 }]);
+  });
+
+  it("counts an end that waits for the user's own transaction once it is written", async () => {
+    const file = newInboxFile();
+    const user = new Database(file);
+    const { receiver, deliver, clock } = makeBench(sqliteStore(file, { effects: user }));
+    const commits: CommitReport[] = [];
+    receiver.instrument({ commit: (report: CommitReport) => void commits.push(report) });
+    receiver.onAny((_, ctx) => ctx.commit(() => {}));
+    await deliver(inbound());
+    user.exec("begin");
+    const drained = receiver.drain();
+    await clock.advance(MINUTE);
+    const turns = commits.length;
+    await clock.advance(MINUTE);
+    expect(commits.length).toBeGreaterThan(turns);
+    expect(commits.filter(({ settles }) => settles > 0)).toEqual([]);
+    user.exec("rollback");
+    await clock.advance(MINUTE);
+    await drained;
+    expect(commits.filter(({ settles }) => settles > 0)).toMatchObject([{ ok: true, settles: 1 }]);
+    user.close();
   });
 
   it("is how many events it retired, whose last attempt was cut off", async () => {
