@@ -53,9 +53,10 @@ export interface BullmqPublisher extends Required<Publisher> {}
  * not keep it: workers with a concurrency above one, several workers, and every retry overtake. `sequence` in the job's data
  * says where an event belongs.
  *
- * Jobs stay for `rememberIdsMs` after they completed, whatever their worker says, and failed ones until somebody removes them.
- * Default job options that remove them earlier are refused. Its `check` refuses a Redis that evicts keys, and warns of one
- * that does not append to a file what it acknowledged.
+ * Jobs stay for `rememberIdsMs` after they completed, and failed ones until somebody removes them. Give them a queue of their own:
+ * any other job that ends in it can remove them too, by its own options or its worker's. Default job options that remove them
+ * earlier are refused. Its `check` refuses a Redis that evicts keys, and warns of one that does not append to a file what it
+ * acknowledged.
  *
  * @throws SetupError `invalid_option`
  * @example

@@ -88,6 +88,22 @@ describe("bullmqPublisher() with a receiver", () => {
     expect(faultsOf(await held(queue), sent)).toMatchObject({ lost: 0, twice: 0 });
   });
 
+  it("is made to forget by the queue's other jobs, where the worker keeps a number of them", async () => {
+    const queue = ownQueue();
+    const { accept, settled } = await startForwarding(bullmqPublisher({ queue }));
+    await accept([fixtures.queued({ occurredAt: Date.now() })]);
+    await settled();
+    const connection = { host: REDIS.host, port: REDIS.port };
+    const worker = new Worker(queue.name, async () => {}, { connection, removeOnComplete: { count: 1 } });
+    atEnd(() => worker.close());
+    const completed = async () => (await queue.getJobs("completed")).map(({ name }) => name);
+    await expect.poll(completed).toEqual(["message.queued"]);
+    const other = { key: "", sequence: 0, headers: {}, body: "" };
+    await queue.add("another", other);
+    // By the options of the job that ended, or its worker's; ours say what becomes of them when they end themselves.
+    await expect.poll(completed).toEqual(["another"]);
+  });
+
   it("adds once what was added again because the answer never came", async () => {
     const queue = ownQueue();
     const proxy = await startProxy(REDIS);
