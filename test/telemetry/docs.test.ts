@@ -2,6 +2,9 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { ATTRIBUTES, METRICS } from "../../src/telemetry/names.ts";
 import { prometheusLabel, prometheusName } from "../../src/telemetry/prometheus.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { HOUR, MINUTE, memoryBench, SECRET, type Wish } from "../receiver/bench.ts";
+import { inbound, outbound } from "../receiver/events.ts";
 
 const page = readFileSync("docs/telemetry.md", "utf8");
 const alerts = readFileSync("docs/telemetry/alerts.yml", "utf8");
@@ -53,6 +56,30 @@ describe("docs/telemetry.md", () => {
 
   it("names every attribute", () => {
     for (const attribute of Object.values(ATTRIBUTES)) expect(page).toContain(`\`${attribute}\``);
+  });
+
+  it("lists the reasons of a 401 that a receiver gives, and no other", async () => {
+    const old = "another-signing-secret-of-32-byt";
+    const clock = createFakeClock();
+    const previous = { secret: old, validUntil: clock.now() + MINUTE };
+    const secrets = { inbound: { current: SECRET, previous }, delivery: "a-delivery-signing-secret-of-32-b" };
+    const { receiver, deliver } = memoryBench({ clock, secrets });
+    await clock.advance(2 * MINUTE);
+    const wishes: readonly Wish[] = [
+      { headers: { "x-service-signature": undefined } },
+      { headers: { "x-service-timestamp": undefined } },
+      { headers: { "x-service-signature": "?" } },
+      { headers: { "x-service-timestamp": "?" } },
+      { at: clock.now() - 2 * HOUR },
+      { at: clock.now() + HOUR },
+      { secret: old },
+    ];
+    for (const wish of wishes) await deliver(inbound(), wish);
+    await deliver(outbound("queued"));
+    const given = Object.keys(receiver.counters).map((name) => name.replace("refused:", ""));
+    const [, listed = ""] = page.match(/those of a 401 \(([^)]+)\)/) ?? [];
+    expect(given.length).toBe(wishes.length + 1);
+    expect([...listed.matchAll(/`(\w+)`/g)].map(([, reason]) => reason).sort()).toEqual(given.sort());
   });
 
   it("says what to do on each alert, and on no other", () => {

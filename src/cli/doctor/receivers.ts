@@ -100,7 +100,6 @@ const REFUSALS: readonly (readonly [reason: string, what: string, fix: string])[
     "Compare the secret with the service's; oncehook verify explains a captured request.",
   ],
   ["out_of_scope", "their webhook kind, or API client, has no secret here", "Give each kind its secret."],
-  ["no_secret", "no secret is valid now", "Set the secret that the service signs with."],
   ["already_parsed", "a body parser ran before the webhook route", "Mount the webhook before express.json()."],
   ["timestamp_in_future", "this machine's clock is behind", "Set the clock by NTP."],
   ["timestamp_too_old", "this machine's clock is ahead, or they came too late", "Set the clock by NTP."],
