@@ -53,7 +53,7 @@ const OPTIONS = [
 const DEFAULT_TOLERANCE: Tolerance = { pastMs: 90 * 60_000, futureMs: 5 * 60_000 };
 /** Below the 10 s that the service waits for an answer (DLV-19). */
 const LONGEST_DEADLINE_MS = 9_500;
-/** Verified events that wait for the engine at once; more are answered with 503. */
+/** Verified events that wait for the engine at once, and publications that it has left open; more are answered with 503. */
 const MOST_IN_WORK = 256;
 
 /**
@@ -123,7 +123,7 @@ class EngineIntake implements Passthrough {
       const verified = await this.#verify(incoming);
       if (!verified.ok) return this.#refuse(verified.answer);
       // Taken after the body is read, so that slow senders hold none.
-      if (this.#inWork >= MOST_IN_WORK) return this.#refuse(answers.UNAVAILABLE);
+      if (Math.max(this.#inWork, this.#engine.open) >= MOST_IN_WORK) return this.#refuse(answers.UNAVAILABLE);
       return await this.#publish(verified, readTrace(incoming.headers), abort.signal);
     } finally {
       deadline.cancel();

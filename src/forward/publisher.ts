@@ -6,7 +6,8 @@ import type { ForwardedMessage } from "./message.ts";
 
 /**
  * Hands one message to an engine. Its promise resolves when the engine has acknowledged the message, and rejects when it has
- * not: nothing else makes the event be tried again.
+ * not: nothing else makes the event be tried again. When `message.signal` aborts, nobody waits any more: what can be given up
+ * should be, as `passthrough` takes nothing new while 256 of these promises are open.
  */
 export type Publish = (message: ForwardedMessage) => PromiseLike<unknown>;
 
@@ -38,9 +39,15 @@ export class CheckedPublisher {
   readonly #publisher: Publisher;
   #checked: Promise<void> | null = null;
   readonly #warned = new Set<string>();
+  #open = 0;
 
   constructor(publisher: Publisher) {
     this.#publisher = publisher;
+  }
+
+  /** Publications that the engine has neither acknowledged nor refused, also those that nobody waits for any more. */
+  get open(): number {
+    return this.#open;
   }
 
   /** Resolves once the set-up is known to be good. */
@@ -60,12 +67,22 @@ export class CheckedPublisher {
     const checked = this.#checked;
     try {
       await unlessAborted(checked, signal);
-      await unlessAborted(promised(this.#publisher.publish(message)), signal);
+      await unlessAborted(this.#begin(message), signal);
     } catch (error) {
       // The next attempt looks again: it may say what is wrong, and a check that never ends must not hold up all others.
       if (this.#checked === checked) this.#checked = null;
       throw error;
     }
+  }
+
+  #begin(message: ForwardedMessage): PromiseLike<unknown> {
+    const publication = promised(this.#publisher.publish(message));
+    this.#open += 1;
+    const settle = () => {
+      this.#open -= 1;
+    };
+    publication.then(settle, settle);
+    return publication;
   }
 }
 

@@ -139,6 +139,23 @@ describe("passthrough()", () => {
     expect(await send(to)).toMatchObject({ status: 200 });
   });
 
+  it("starts no more than 256 publications that an engine leaves open after their deadline", async () => {
+    const settled = deferred();
+    let started = 0;
+    const publish = () => {
+      started += 1;
+      return settled.promise;
+    };
+    const to = intake(publish, { deadlineMs: 500 });
+    for (let round = 0; round < 2; round++) {
+      const answers = await Promise.all(Array.from({ length: 256 }, () => send(to)));
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]));
+    }
+    expect(started).toBe(256);
+    settled.resolve();
+    expect(await send(to)).toMatchObject({ status: 200 });
+  });
+
   it("writes no number and no text into its log", async () => {
     const { log, logger } = recordedLog();
     const to = intake(() => Promise.reject(new Error(`cannot send ${BODY}`)), { logger });
