@@ -123,7 +123,7 @@ class EngineIntake implements Passthrough {
       const verified = await this.#verify(incoming);
       if (!verified.ok) return this.#refuse(verified.answer);
       // Taken after the body is read, so that slow senders hold none.
-      if (Math.max(this.#inWork, this.#engine.open) >= MOST_IN_WORK) return this.#refuse(answers.UNAVAILABLE);
+      if (Math.max(this.#inWork, this.#engine.open) >= MOST_IN_WORK) return this.#answerCrowd();
       return await this.#publish(verified, readTrace(incoming.headers), abort.signal);
     } finally {
       deadline.cancel();
@@ -150,6 +150,13 @@ class EngineIntake implements Passthrough {
   #refuse(answer: Answer): Answer {
     this.#refusals.warn({ code: "refused", status: answer.status }, "A delivery was refused.");
     return answer;
+  }
+
+  /** An engine's failure too: it may be one that never ends what nobody waits for any more. */
+  #answerCrowd(): Answer {
+    const sentence = `${MOST_IN_WORK} events wait for the engine, or were left open by it; a delivery was answered with 503.`;
+    this.#failures.error({ code: "engine_busy", open: this.#engine.open }, sentence);
+    return answers.UNAVAILABLE;
   }
 
   #answerFailure(error: unknown): Answer {

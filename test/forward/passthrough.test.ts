@@ -130,10 +130,12 @@ describe("passthrough()", () => {
 
   it("holds 256 events at once, and answers 503 beyond", async () => {
     const acknowledged = deferred();
-    const to = intake(() => acknowledged.promise);
+    const { log, logger } = recordedLog();
+    const to = intake(() => acknowledged.promise, { logger });
     const held = Array.from({ length: 256 }, () => send(to));
     await new Promise<void>((resolve) => setImmediate(resolve));
     expect(await send(to)).toMatchObject({ status: 503 });
+    expect(log).toMatchObject([{ level: "error", fields: { code: "engine_busy", open: 256 } }]);
     acknowledged.resolve();
     expect(new Set((await Promise.all(held)).map(({ status }) => status))).toEqual(new Set([200]));
     expect(await send(to)).toMatchObject({ status: 200 });
