@@ -59,7 +59,7 @@ export const RESPONSES = {
     defaults: z.looseObject({ inbound: webhookConfig, delivery: webhookConfig }),
     overridesSummary: z.looseObject({ inboundOverrideCount: z.int(), deliveryOverrideCount: z.int() }),
   }),
-  "webhooks.update": webhookConfig.extend({ generatedSecret: z.string().optional() }),
+  "webhooks.update": webhookConfig.extend({ generatedSecret: z.string().nullish() }),
   "numbers.list": z.looseObject({ numbers: z.array(phoneNumber) }),
   "numbers.search": z.looseObject({
     groups: z.array(

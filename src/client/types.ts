@@ -42,10 +42,10 @@ export interface WebhookConfig {
 /** A configuration as an update left it. */
 export interface UpdatedWebhookConfig extends WebhookConfig {
   /**
-   * A secret that the service made, shown here and never again (WHK-13). Read it by its name: it is not enumerable, so that
+   * A secret that the service made, shown here and never again (WHK-13); absent or null without one. Read it by its name: it is not enumerable, so that
    * a logged or serialised result does not tell it.
    */
-  readonly generatedSecret?: string;
+  readonly generatedSecret?: string | null;
 }
 
 /** Both default configurations. */

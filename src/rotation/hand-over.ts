@@ -1,5 +1,7 @@
 /** The step of a rotation that gives the service its new secret, and makes sure that the service signs with it. */
+import { ResponseValidationError } from "../client/errors.ts";
 import type { WebhookConfig } from "../client/types.ts";
+import { isRecord } from "../internal/record.ts";
 import { checkSecret } from "../signature/secret.ts";
 import type { NextSecret } from "../signature/secret-store.ts";
 import { checkedConfig, configOf } from "./config.ts";
@@ -15,10 +17,12 @@ export interface HandedOver {
 
 /** Gives the secret to the service. Sent again it is no second rotation (WHK-20), so this can be repeated. */
 export async function handOver(rotation: Rotation, next: NextSecret): Promise<HandedOver> {
-  const { client, kind, logger } = rotation;
-  const answer = await client.webhooks.update(kind, { signingEnabled: true, secret: next.secret });
-  const config = checkedConfig(answer, "webhooks.update()");
-  const { generatedSecret } = answer;
+  const { kind, logger } = rotation;
+  const config: WebhookConfig & { readonly generatedSecret?: unknown } = checkedConfig(
+    await answerTo(rotation, next),
+    "webhooks.update()",
+  );
+  const { generatedSecret } = config;
   if (isSecret(rotation, generatedSecret) && generatedSecret !== next.secret) {
     logger.warn({ kind }, "The service made a secret of its own though one was supplied: that one becomes current.");
     return { secret: generatedSecret, config };
@@ -26,6 +30,20 @@ export async function handOver(rotation: Rotation, next: NextSecret): Promise<Ha
   const shown = await verified(rotation, { next, config });
   logger.info({ kind, rotatedAt: timestampOf(shown.rotatedAt) }, "The service has the new secret.");
   return { secret: next.secret, config: shown };
+}
+
+/**
+ * The service has done what was asked when a strict client refuses its answer, and refuses it each time: so it is gone by what it
+ * shows, which may be the only copy of a secret that the service made.
+ */
+async function answerTo({ client, kind, logger }: Rotation, { secret }: NextSecret): Promise<unknown> {
+  try {
+    return await client.webhooks.update(kind, { signingEnabled: true, secret });
+  } catch (error) {
+    if (!(error instanceof ResponseValidationError && isRecord(error.data))) throw error;
+    logger.warn({ kind, issues: error.issues }, "The service's answer is not as specified.");
+    return error.data;
+  }
 }
 
 /** Anything else in its place, such as null or a mask, says that there is none. */

@@ -13,7 +13,7 @@ export interface RotationClient {
       kind: WebhookKind,
       update: WebhookUpdate,
       options?: { readonly signal?: AbortSignal },
-    ): Promise<WebhookConfig & { readonly generatedSecret?: string }>;
+    ): Promise<WebhookConfig & { readonly generatedSecret?: string | null }>;
   };
 }
 

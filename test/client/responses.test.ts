@@ -45,6 +45,13 @@ describe("RESPONSES", () => {
     expect(issues("webhooks.update", { ...config, endpointUrl })).toEqual([]);
   });
 
+  it.each([undefined, null, "a-secret-the-service-made"])(
+    "takes a generatedSecret of %j (WHK-13)",
+    (generatedSecret) => {
+      expect(issues("webhooks.update", { ...config, generatedSecret })).toEqual([]);
+    },
+  );
+
   it("takes numbers whose optional fields are null or absent (NUM-6)", () => {
     const nulls = { campaignRegId: null, webhookInboundOverride: null, webhookDeliveryOverride: null };
     expect(issues("numbers.list", { numbers: [number, { ...number, ...nulls }] })).toEqual([]);
