@@ -28,7 +28,7 @@ export async function commit(rotation: Rotation, exchange: Exchange): Promise<En
   const { secret, config, next } = exchange;
   checkSecretText("secret", secret, rotation.secrets.encoding);
   const replacement = { secret, validUntil: validUntilOf(rotation, config), rotatedAt: timestampOf(config.rotatedAt) };
-  const store = (stored: StoredSecrets) => replace(rotation, { ...exchange, stored, replacement });
+  const store = (stored: StoredSecrets) => replace(rotation, { ...exchange, replacement }, stored);
   if (secret === next.secret) return store(exchange.stored);
   const ending = await persistently(rotation, async (failures) =>
     store(failures === 0 ? exchange.stored : await storedOf(rotation)),
@@ -39,16 +39,20 @@ export async function commit(rotation: Rotation, exchange: Exchange): Promise<En
 /** What becomes of the slots, whatever else they hold. */
 type Becoming = Pick<Replacement, "secret" | "validUntil" | "rotatedAt">;
 
+/** Every later write asks first what the service went on to, so that no write from before the latest rotation comes after its own. */
 async function replace(
   rotation: Rotation,
-  { next, config, replacement, ...exchange }: Exchange & { readonly replacement: Becoming },
+  { next, config, replacement, stored: before }: Exchange & { readonly replacement: Becoming },
+  latest: StoredSecrets,
 ): Promise<Ending> {
   const { secrets, kind, clock } = rotation;
-  let { stored } = exchange;
+  let stored = latest;
   for (let write = 0; write < MOST_WRITES; write++) {
     const isUnderWay = stored.next?.secret === next.secret;
-    if (!isUnderWay && stored.current === replacement.secret) return endingOf(rotation, { stored, config });
-    const place = isUnderWay || (await isLatest(rotation, config)) ? withCurrent : withPrevious;
+    const isStored = stored.current === replacement.secret && stored.rotatedAt === replacement.rotatedAt;
+    if (!isUnderWay && isStored) return endingOf(rotation, { stored, config });
+    const isUntouched = stored.revision === before.revision;
+    const place = isUntouched || (await isLatest(rotation, config)) ? withCurrent : withPrevious;
     const slots = place(stored, { ...replacement, next: isUnderWay ? null : stored.next, now: clock.now() });
     if (await secrets.write(kind, slots, stored.revision)) return endingOf(rotation, { stored: slots, config });
     stored = await storedOf(rotation);
@@ -62,8 +66,9 @@ export async function endedElsewhere(rotation: Rotation, stored: StoredSecrets):
 }
 
 /**
- * Two rotations at once can each have got a secret out of a service that makes its own (WHK-18). The later one's counts: both
- * look at the service to see whose that is. The other one signed for a moment, and is kept as a replaced one.
+ * Rotations at once can each have got a secret out of a service that makes its own (WHK-18), and one whose answer was lost gives
+ * its secret again after another's. The latest one's counts: all look at the service to see whose that is. The others signed for a
+ * moment, and are kept as replaced ones.
  */
 async function isLatest(rotation: Rotation, config: WebhookConfig): Promise<boolean> {
   const latest = await configOf(rotation);

@@ -81,8 +81,9 @@ export function withCurrent(
   return { current: secret, previous: [...replaced, ...others], next, rotatedAt };
 }
 
-/** `secret` is what the service signed with for a moment, before another rotation replaced it. */
+/** `secret` is what the service signed with for a moment, before another rotation replaced it, perhaps with the same one. */
 export function withPrevious(slots: SecretSlots, { secret, validUntil, next, now }: Replacement): SecretSlots {
   const others = livePrevious(slots, now).filter((previous) => previous.secret !== secret);
-  return { current: slots.current, previous: [{ secret, validUntil }, ...others], next, rotatedAt: slots.rotatedAt };
+  const replaced = slots.current === secret ? [] : [{ secret, validUntil }];
+  return { current: slots.current, previous: [...replaced, ...others], next, rotatedAt: slots.rotatedAt };
 }

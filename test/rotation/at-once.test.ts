@@ -8,6 +8,11 @@ import { around, Turns } from "./broken.ts";
 import { expectAgreement, failureOf, serviceSecret, serviceState, sightingOf, startSetting } from "./support.ts";
 
 const ORDERS = 12;
+/** How long a caller comes later than another, or repeats what had no answer. */
+const MOST_TURNS = 30;
+const LOSSY_ORDERS = 15;
+/** Of the first 300 orders of four callers, four ended wrong once: two are from here on. */
+const FIRST_LOSSY_ORDER = 110;
 
 type Readings = NonNullable<EmulatorOptions["unspecified"]>;
 interface Case {
@@ -117,6 +122,90 @@ describe("rotateSecret(), twice at once", () => {
     expect(await failureOf(rotateSecret({ ...setting.options, secrets }))).toMatchObject({ code: "rotation_conflict" });
   });
 });
+
+describe("rotateSecret(), more than twice at once", () => {
+  it("stores what the service went back to, when an answer was lost and a third rotation came between (WHK-20)", async () => {
+    const setting = await startSetting();
+    const { clock, secrets, client } = setting;
+    const [asked, asksAgain, saving, saves] = [gate(), gate(), gate(), gate()];
+    const update: typeof client.webhooks.update = (...args) =>
+      callOf(
+        (async () => {
+          await client.webhooks.update(...args);
+          asked.open();
+          await asksAgain.opened;
+          return client.webhooks.update(...args).withResponse();
+        })(),
+      );
+    const first = rotateSecret({ ...setting.options, client: { webhooks: { ...client.webhooks, update } } });
+    await asked.opened;
+    await rotateSecret(setting.options);
+    await clock.advance(1);
+    const write: typeof secrets.write = async (kind, slots, revision) => {
+      if (slots.next === null) {
+        saving.open();
+        await saves.opened;
+      }
+      return secrets.write(kind, slots, revision);
+    };
+    const third = rotateSecret({ ...setting.options, secrets: { ...secrets, write }, force: true });
+    await saving.opened;
+    await clock.advance(1);
+    asksAgain.open();
+    await first;
+    saves.open();
+    await third;
+    await expectAgreement(setting);
+    expect((await secrets.read("delivery"))?.rotatedAt).toBe(serviceState(setting).rotatedAt);
+  });
+
+  it.each([3, 4])(
+    `ends with what the service has, %i times with lost answers, in ${LOSSY_ORDERS} orders (WHK-18, WHK-20, WHK-21)`,
+    async (callers) => {
+      const wrong: number[] = [];
+      for (let order = 0; order < LOSSY_ORDERS; order++) {
+        const seed = FIRST_LOSSY_ORDER + order;
+        if (!(await agreesAfterLosses(callers, seed))) wrong.push(seed);
+      }
+      expect(wrong).toEqual([]);
+    },
+  );
+});
+
+/** Forced rotations whose updates are carried out more than once, as by a client that got no answer. */
+async function agreesAfterLosses(callers: number, seed: number): Promise<boolean> {
+  const setting = await startSetting();
+  const turns = new Turns();
+  const random = seededRandom(seed + 1);
+  const pass = async (most: number) => {
+    for (let left = Math.floor(random() * most); left > 0; left--) await turns.around(async () => {});
+  };
+  const works = Array.from({ length: callers }, async () => {
+    const options = around({ ...setting.options, force: true }, turns.around);
+    const { get, update } = options.client.webhooks;
+    const repeated: typeof update = async (...args) => {
+      for (let losses = 0; losses < 2 && random() < 0.4; losses++) {
+        await update(...args);
+        await pass(MOST_TURNS);
+      }
+      return update(...args);
+    };
+    await pass(MOST_TURNS);
+    return rotateSecret({ ...options, client: { webhooks: { get, update: repeated } } });
+  });
+  await turns.run(works, setting.clock, random);
+  const stored = await setting.secrets.read("delivery");
+  const { currentSecret, rotatedAt } = serviceState(setting);
+  return stored?.current === currentSecret && stored.next === null && stored.rotatedAt === rotatedAt;
+}
+
+function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
 
 /** Two rotations whose operations take turns; how each of them ended. */
 async function twice(

@@ -48,4 +48,9 @@ describe("withPrevious()", () => {
     const { previous } = withPrevious(SLOTS, { ...REPLACEMENT, secret: "one-before-that" });
     expect(previous).toEqual([{ secret: "one-before-that", validUntil: NOW + 9 }, PREVIOUS[0]]);
   });
+
+  it("does not make a secret the previous one of itself", () => {
+    const { previous } = withPrevious(SLOTS, { ...REPLACEMENT, secret: "the-current-secret" });
+    expect(previous).toEqual(PREVIOUS.slice(0, 2));
+  });
 });
