@@ -2,6 +2,27 @@
 import { z } from "zod";
 import { ruleOf } from "../events/rule-of.ts";
 
+/** So many problems of an answer are told. */
+const MOST_ISSUES = 20;
+
+/**
+ * A list whose items are looked at one by one, until there are enough problems: zod's own tells a problem of each item first, and an
+ * answer that may be read holds millions of items.
+ */
+function listOf<Item extends z.ZodType>(item: Item) {
+  return z.custom<z.infer<Item>[]>().check(({ value, issues }) => {
+    if (!Array.isArray(value)) {
+      issues.push({ code: "invalid_type", expected: "array", input: value });
+      return;
+    }
+    for (let index = 0; index < value.length && issues.length < MOST_ISSUES; index++) {
+      const { error } = item.safeParse(value[index]);
+      for (const issue of error?.issues ?? [])
+        issues.push({ ...issue, path: [index, ...issue.path], input: undefined });
+    }
+  });
+}
+
 /** Absent, null or 0 without a value (WHK-16). */
 const timestamp = z.int().nullish();
 
@@ -50,7 +71,7 @@ export const RESPONSES = {
     apiClientId: z.string(),
     apiClientName: z.string(),
     apiClientStatus: z.string(),
-    capabilities: z.array(z.string()),
+    capabilities: listOf(z.string()),
     assignedNumbers: z.looseObject({ total: z.int(), smsEnabledCount: z.int(), mmsEnabledCount: z.int() }),
     inboundWebhookConfigured: z.boolean(),
     deliveryWebhookConfigured: z.boolean(),
@@ -60,14 +81,14 @@ export const RESPONSES = {
     overridesSummary: z.looseObject({ inboundOverrideCount: z.int(), deliveryOverrideCount: z.int() }),
   }),
   "webhooks.update": webhookConfig.extend({ generatedSecret: z.string().nullish() }),
-  "numbers.list": z.looseObject({ numbers: z.array(phoneNumber) }),
+  "numbers.list": z.looseObject({ numbers: listOf(phoneNumber) }),
   "numbers.search": z.looseObject({
-    groups: z.array(
+    groups: listOf(
       z.looseObject({
         rateCenter: z.string(),
         // Not necessarily the length of the list (SEA-14).
         count: z.int(),
-        numbers: z.array(availableNumber),
+        numbers: listOf(availableNumber),
       }),
     ),
     providerResultCount: z.int().nullish(),
@@ -75,16 +96,13 @@ export const RESPONSES = {
   }),
   "numbers.update": z.looseObject({ number: phoneNumber.nullable() }),
   "messages.send": z.looseObject({
-    results: z.array(z.looseObject({ to: z.string(), messageId: z.string(), status: z.string() })),
-    errors: z.array(rejectedRecipient),
+    results: listOf(z.looseObject({ to: z.string(), messageId: z.string(), status: z.string() })),
+    errors: listOf(rejectedRecipient),
   }),
 } as const satisfies Record<string, z.ZodType>;
 
 /** An operation that has a body of its own. */
 export type Operation = keyof typeof RESPONSES;
-
-/** A list can be wrong in each element; so many problems are told. */
-const MOST_ISSUES = 20;
 
 /** Where a body differs from its schema: `results.0.messageId: expected string`. Names are the schema's, so no value is among them. */
 export function issuesOf(schema: z.ZodType, body: unknown): string[] {

@@ -1,7 +1,10 @@
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { issuesOf, type Operation, RESPONSES } from "../../src/client/responses.ts";
 import { available, config, leastAnswers, number } from "./least-answers.ts";
 
+const LISTS_CHILD = fileURLToPath(new URL("../../.build/test/client/wrong-lists-child.js", import.meta.url));
 const LEAST = leastAnswers("any text");
 const OPERATIONS = Object.keys(RESPONSES) as Operation[];
 const issues = (operation: Operation, body: unknown) => issuesOf(RESPONSES[operation], body);
@@ -111,6 +114,17 @@ describe("issuesOf()", () => {
   it("tells 20 problems at most", () => {
     const numbers = Array.from({ length: 1_000 }, () => null);
     expect(issues("numbers.list", { numbers })).toHaveLength(20);
+    const groups = [{ rateCenter: "X", count: 0, numbers }];
+    expect(issues("numbers.search", { groups, requestedQuantity: 50 }).at(-1)).toBe(
+      "groups.0.numbers.19: expected object",
+    );
+  });
+
+  it("needs no memory for millions of problems: a list of 3 MiB leaves a process with a small heap alive", () => {
+    const { stdout, status } = spawnSync(process.execPath, ["--max-old-space-size=128", LISTS_CHILD]);
+    expect(status).toBe(0);
+    const first = (list: string) => Array.from({ length: 20 }, (_, index) => `${list}.${index}: expected object`);
+    expect(JSON.parse(stdout.toString())).toEqual([first("numbers"), first("groups.0.numbers")]);
   });
 });
 
