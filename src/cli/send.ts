@@ -23,15 +23,16 @@ interface Flags extends OutputFlags {
 }
 
 const HELP = `
-Accepted means queued: what becomes of a message comes by webhook. A send that got no answer is repeated with the same
-flags and the --idempotency-key that was printed: then nothing is sent twice.
+Accepted means queued: what becomes of a message comes by webhook. A send that got no answer, or one that cannot be read,
+is repeated with the same flags and the --idempotency-key that was printed: then nothing is sent twice.
 
 Examples:
   $ oncehook send --base-url https://api.example.com --client-id cli_1 --client-secret-file client.secret \\
     --from num_000001 --to +14155550101 --text-file text.txt
   $ echo "On its way." | oncehook send … --to +14155550101 --to +14155550102 --text-file - --reference order-7
 
-Exit codes: 0 every recipient was accepted, 3 some were rejected, 1 the service refused or did not answer, 2 usage.`;
+Exit codes: 0 every recipient was accepted, 3 some were rejected, 1 the service refused, or gave no
+answer that can be read, 2 usage.`;
 
 /** Options of the client, and of a send, by the flags that give them. */
 const FLAGS: Readonly<Record<string, string>> = {
@@ -107,16 +108,23 @@ async function clientOf(
 }
 
 async function answerTo(client: Client, request: SendRequest, idempotencyKey: string): Promise<SendResult> {
-  const { ApiError, ConnectionError, InvalidArgumentError, ServerError } = await import("../client/index.ts");
+  const { ApiError, ConnectionError, InvalidArgumentError, ResponseValidationError, ServerError } = await import(
+    "../client/index.ts"
+  );
   try {
     return await client.messages.send(request, { idempotencyKey });
   } catch (error) {
     if (error instanceof InvalidArgumentError) {
       throw new CommandError(error.issues.map(inFlags).join("; "), USAGE_MISTAKE, { cause: error });
     }
-    // Whether it was sent is not known: a repeat under the same key finds out, and sends only what was not.
-    const isOpen = error instanceof ConnectionError || error instanceof ServerError;
-    const advice = isOpen ? ` Repeat it with --idempotency-key ${idempotencyKey}: nothing is sent twice.` : "";
+    // A success that cannot be read, also one without its lists.
+    const isAccepted = error instanceof ResponseValidationError;
+    // Whether it was sent, or to whom, is not known: a repeat under the same key finds out, and sends only what was not.
+    const isOpen = isAccepted || error instanceof ConnectionError || error instanceof ServerError;
+    const accepted = isAccepted ? " By its status the send was accepted." : "";
+    const advice = isOpen
+      ? `${accepted} Repeat it with --idempotency-key ${idempotencyKey}: nothing is sent twice.`
+      : "";
     if (!isOpen && !(error instanceof ApiError)) throw error;
     const words = error instanceof ApiError && error.serviceMessage !== "" ? ` ${printable(error.serviceMessage)}` : "";
     throw new CommandError(`${error.message}${words}${advice}`, FAILURE, { cause: error });

@@ -33,11 +33,13 @@ async function startService(options: EmulatorOptions = {}) {
 }
 
 /** Another service, which answers every send so; and the flags that reach it. */
-async function startAnswering(answer: object): Promise<string[]> {
+async function startAnswering(answer: object | string): Promise<string[]> {
   const server = createServer(({ url }, response) => {
     const isToken = url === "/api/auth/token";
     const body = isToken ? { access_token: "token", token_type: "Bearer", expires_in: 900 } : answer;
-    response.writeHead(isToken ? 200 : 202, { "content-type": "application/json" }).end(JSON.stringify(body));
+    response
+      .writeHead(isToken ? 200 : 202, { "content-type": "application/json" })
+      .end(typeof body === "string" ? body : JSON.stringify(body));
   });
   const port = await listenOnLoopback(server);
   onTestFinished(() => {
@@ -111,6 +113,19 @@ describe("oncehook send", () => {
     expect(code).toBe(1);
     expect(errors).toMatch(/^error: .* Repeat it with --idempotency-key key-2: nothing is sent twice\.\n$/);
   });
+
+  it.each(["", "<html>", { results: [] }, { results: [], errors: null }])(
+    "says how to repeat a send that was accepted with %j, which tells of no recipient (CLI-6)",
+    async (answer) => {
+      const { send } = await startService({ port: null });
+      const reach = await startAnswering(answer);
+      const { code, output, errors } = await send("--to=+14155550101", "--quiet", "--idempotency-key=key-4", ...reach);
+      expect([code, output]).toEqual([1, ""]);
+      expect(errors).toMatch(
+        /^error: The answer to messages\.send is not as specified: .* By its status the send was accepted\. Repeat it with --idempotency-key key-4: nothing is sent twice\.\n$/m,
+      );
+    },
+  );
 
   it.each([["--json"], ["--quiet"], ["--debug"]])(
     "has told the key that it made before it asks, with %s",
