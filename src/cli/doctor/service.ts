@@ -1,6 +1,8 @@
 /** What the service says of the API client, its webhooks and its numbers. */
 import { createClient } from "../../client/client.ts";
 import {
+  ApiError,
+  ForbiddenError,
   NotFoundError,
   OAuthError,
   ResponseValidationError,
@@ -19,7 +21,7 @@ import { webhookFindings } from "./webhooks.ts";
 
 const HIDDEN = warning(
   "webhooks_hidden",
-  "The service does not show its default webhooks (404).",
+  "The service does not show its default webhooks (403 or 404).",
   "Set the targets per number, with client.numbers.update.",
 );
 
@@ -60,23 +62,30 @@ export async function serviceFindings(input: ServiceInput): Promise<Finding[]> {
   }
 }
 
-/** An answer of the service; or that it cannot be read, which says nothing against the others. */
-type Answered<T> = { readonly answer: T } | { readonly unreadable: Finding };
+/** An answer of the service; or what is to be said instead, which says nothing against the others. */
+type Answered<T> = { readonly answer: T } | { readonly instead: Finding };
+
+const CHECK_SERVICE = "Check that --base-url is the service's own address; if it is, ";
 
 async function answered<T>(call: Promise<T>): Promise<Answered<T>> {
   try {
     return { answer: await call };
   } catch (error) {
-    if (!(error instanceof ResponseValidationError)) throw error;
-    const what = `The answer to ${error.operation} is not as specified: ${named(error.issues)}.`;
-    const fix =
-      "Check that --base-url is the service's own address; if it is, upgrade oncehook, or tell its operators.";
-    return { unreadable: problem("api_invalid_response", what, fix) };
+    if (error instanceof ResponseValidationError) {
+      const what = `The answer to ${error.operation} is not as specified: ${named(error.issues)}.`;
+      return {
+        instead: problem("api_invalid_response", what, `${CHECK_SERVICE}upgrade oncehook, or tell its operators.`),
+      };
+    }
+    // A token that was just issued and is not taken concerns all calls.
+    if (error instanceof ApiError && !(error instanceof UnauthorizedError))
+      return { instead: problem("api_refused", error.message, `${CHECK_SERVICE}ask its operators.`) };
+    throw error;
   }
 }
 
 function judged<T>(answered: Answered<T>, judge: (answer: T) => Finding[]): Finding[] {
-  return "answer" in answered ? judge(answered.answer) : [answered.unreadable];
+  return "answer" in answered ? judge(answered.answer) : [answered.instead];
 }
 
 function clientFindings({ apiClientStatus, apiClientId }: Whoami): Finding[] {
@@ -97,13 +106,13 @@ function webhooksAndNumbers(
   ];
 }
 
-/** A service may not expose the defaults (WHK-27). */
+/** A service may not expose the defaults (WHK-27), or not to this client. */
 function hiddenDefaults(error: unknown): null {
-  if (error instanceof NotFoundError) return null;
+  if (error instanceof NotFoundError || error instanceof ForbiddenError) return null;
   throw error;
 }
 
-/** Null for what is no answer of the service, or of the network. */
+/** Why none of the calls can be made; null for what is no answer of the service, or of the network. */
 function refusedBy(error: unknown): Finding | null {
   if (error instanceof SetupError)
     return problem("api_setup", error.message, "Mend --base-url, --client-id or the client's secret.");
