@@ -29,16 +29,17 @@ export async function rotateSecret(options: RotateSecretOptions): Promise<Rotati
   const rotation = resolveOptions(options);
   const { kind, signal, logger } = rotation;
   signal?.throwIfAborted();
-  const early = { ...rotation, secrets: promptStore(rotation) };
+  const early = { ...rotation, secrets: promptStore(rotation, "early") };
   const { next, resumed } = await begin(early);
   signal?.throwIfAborted();
   const receivers = await untilReceiversAreReady(early);
   const { stored, isEnded } = await installed(early, next);
   signal?.throwIfAborted();
   // From here on only a failure ends it: the service may make a secret that nothing but its answer tells.
+  const late = { ...rotation, secrets: promptStore({ ...rotation, signal: undefined }, "late") };
   const ending = isEnded
-    ? await endedElsewhere(rotation, stored)
-    : await commit(rotation, { ...(await handOver(rotation, next)), next, stored });
+    ? await endedElsewhere(late, stored)
+    : await commit(late, { ...(await handOver(late, next)), next, stored });
   logger.info({ kind, ...ending }, "The rotation has ended.");
   return { kind, resumed, receivers, ...ending };
 }

@@ -2,10 +2,31 @@ import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
 import { rotateSecret, type SecretStore } from "../../src/rotation/index.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
-import { expectAgreement, FIRST_SECRET, failureOf, type Setting, serviceSecret, startSetting } from "./support.ts";
+import {
+  expectAgreement,
+  FIRST_SECRET,
+  failureOf,
+  type Setting,
+  serviceSecret,
+  startSetting,
+  whileTimePasses,
+} from "./support.ts";
 
 /** Reads before the hand-over: the record, the other kind twice, both for the receivers' version, and those again. */
 const READS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+
+/** Its first write installs the secret, its second ends the rotation. */
+const WRITES = [
+  [1, "was lost", false],
+  [1, "was kept", true],
+  [2, "was lost", false],
+  [2, "was kept", true],
+] as const;
+const LAST_WRITES = [
+  ["was lost", false],
+  ["was kept", true],
+] as const;
+const GENERATING = { emulator: { unspecified: { secretGeneration: "always" } } } as const;
 
 describe("rotateSecret(), with a store that does not answer", () => {
   it.each(READS)("ends after 10 s, and is resumed: read %i", async (count) => {
@@ -22,6 +43,69 @@ describe("rotateSecret(), with a store that does not answer", () => {
     expect(serviceSecret(setting)).toBe(FIRST_SECRET);
     await rotateSecret(setting.options);
     await expectAgreement(setting);
+  });
+
+  it.each(WRITES)("ends after 10 s, and is resumed: write %i that %s", async (count, _, isKept) => {
+    const setting = await startSetting();
+    const failure = failureOf(rotateSecret({ ...setting.options, secrets: silentWrite(setting, count, isKept) }));
+    await setting.clock.advance(9_999);
+    await expect(Promise.race([failure, "still waiting"])).resolves.toBe("still waiting");
+    await setting.clock.advance(1);
+    expect(await failure).toMatchObject({
+      name: "StoreError",
+      code: "store_unavailable",
+      message: expect.stringMatching(
+        count === 1
+          ? /did not answer write\(\) within 10 s\. This call gave the service no secret;/
+          : /did not answer write\(\) within 10 s\. The service has a new secret by then/,
+      ),
+    });
+    expect(serviceSecret(setting) === FIRST_SECRET).toBe(count === 1);
+    await rotateSecret({ ...setting.options, force: true });
+    await expectAgreement(setting);
+  });
+
+  it("ends at once when its signal aborts while it installs the secret, with the reason", async () => {
+    const setting = await startSetting();
+    const controller = new AbortController();
+    const reason = new Error("the process ends");
+    const secrets = silentWrite(setting, 1, true);
+    const failure = failureOf(rotateSecret({ ...setting.options, secrets, signal: controller.signal }));
+    await setting.clock.advance(1_000);
+    controller.abort(reason);
+    expect(await failure).toBe(reason);
+    expect(await rotateSecret(setting.options)).toMatchObject({ resumed: true });
+  });
+
+  it.each(LAST_WRITES)(
+    "does not lose a secret of the service's own to a write that %s without an answer (WHK-18)",
+    async (_, isKept) => {
+      const setting = await startSetting(GENERATING);
+      const controller = new AbortController();
+      const rotation = rotateSecret({
+        ...setting.options,
+        secrets: silentWrite(setting, 2, isKept),
+        signal: controller.signal,
+      });
+      await setting.clock.advance(1_000);
+      controller.abort();
+      expect(await whileTimePasses(setting.clock, rotation)).toMatchObject({ generated: true });
+      await expectAgreement(setting);
+    },
+  );
+
+  it("says after 2 minutes that such a secret is lost, where no write has an answer (WHK-18)", async () => {
+    const setting = await startSetting(GENERATING);
+    let writes = 0;
+    const write: SecretStore["write"] = (...args) => {
+      writes += 1;
+      return writes === 1 ? setting.secrets.write(...args) : new Promise(() => {});
+    };
+    const begunAt = setting.clock.monotonic();
+    const options = { ...setting.options, secrets: { ...setting.secrets, write } };
+    const failure = await failureOf(whileTimePasses(setting.clock, rotateSecret(options), 1_000));
+    expect(failure).toMatchObject({ code: "store_unavailable", message: expect.stringMatching(/that secret is lost/) });
+    expect(setting.clock.monotonic() - begunAt).toBeLessThan(140_000);
   });
 
   it("does not claim of a rotation taken up that the service lacks its secret", async () => {
@@ -90,6 +174,20 @@ function silentAt({ secrets }: Setting, count: number): SecretStore {
     read(kind) {
       reads += 1;
       return reads === count ? new Promise(() => {}) : secrets.read(kind);
+    },
+  };
+}
+
+/** A store whose one write has no answer, whether or not it kept what it was given. */
+function silentWrite({ secrets }: Setting, count: number, isKept: boolean): SecretStore {
+  let writes = 0;
+  return {
+    ...secrets,
+    async write(...args) {
+      writes += 1;
+      if (writes !== count) return secrets.write(...args);
+      if (isKept) await secrets.write(...args);
+      return new Promise(() => {});
     },
   };
 }
