@@ -46,7 +46,9 @@ export function isPrivate(hostname: string): boolean {
 
 /** Without path and query, in which some keep a secret. */
 export function shownUrl(address: string): string {
-  return URL.canParse(address) ? new URL(address).origin : "the address";
+  const { origin } = URL.canParse(address) ? new URL(address) : { origin: "null" };
+  // So it is also of `localhost:3000`, whose scheme would be "localhost".
+  return origin === "null" ? "the address" : origin;
 }
 
 export function isSameUrl(a: string, b: string): boolean {

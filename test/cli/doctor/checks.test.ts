@@ -102,6 +102,7 @@ describe("an address", () => {
     ["https://8.8.8.8/", null],
     ["ftp://hooks.example.com/", "url_invalid"],
     ["hooks.example.com", "url_invalid"],
+    ["localhost:3000/webhooks", "url_invalid"],
   ])("%s: %s", (address, fault) => {
     expect(faultOf(address, false)).toBe(fault);
     expect(faultOf(address, true)).toBe(fault === "url_invalid" ? fault : null);
@@ -109,7 +110,8 @@ describe("an address", () => {
 
   it("is shown without what may be a secret in it", () => {
     expect(shownUrl("https://user:pass@hooks.example.com/in/s3cr3t?token=1")).toBe("https://hooks.example.com");
-    expect(shownUrl("s3cr3t")).toBe("the address");
+    for (const address of ["s3cr3t", "localhost:3000/webhooks", "user:pass@hooks.example.com/in", "mailto:me"])
+      expect(shownUrl(address)).toBe("the address");
     expect(isPrivate("0.0.0.0")).toBe(true);
   });
 });
