@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { silentLogger } from "../../src/internal/logger.ts";
 import type { PgClient, PgQuery, PgResult } from "../../src/stores/postgres.ts";
-import { ask, complete, leases, openDesk, openDeskOn, settle } from "./desk.ts";
+import { complete, leases, openDesk, openDeskOn, settle } from "./desk.ts";
 import { newPool } from "./place.ts";
 import { askClosed, makeRelay } from "./relay.ts";
 
@@ -64,13 +64,13 @@ describe("an effect has failed", () => {
     const { store } = await openDesk();
     const [lease] = await leases(store, "m");
     const calls = complete(lease, () => Promise.reject(error));
-    expect(await ask(store, calls)).toEqual([{ status: "effect_failed", error }]);
+    expect(await settle(store, calls)).toEqual([{ status: "effect_failed", error }]);
   });
 
   it.each(["E0001", "EPIPE"])("whose trigger calls its error %s", async (code) => {
     const { store } = await openDesk();
     const [lease] = await leases(store, "m");
     const raise = (client: PgClient) => client.query(`do $$ begin raise exception sqlstate '${code}'; end $$`);
-    expect(await ask(store, complete(lease, raise))).toMatchObject([{ status: "effect_failed", error: { code } }]);
+    expect(await settle(store, complete(lease, raise))).toMatchObject([{ status: "effect_failed", error: { code } }]);
   });
 });

@@ -158,7 +158,7 @@ describe("an effect whose connection breaks", () => {
     const [lease] = await leases(store, "m");
     const refused = Object.assign(new Error("of another database"), { code });
     expect(
-      await ask(
+      await settle(
         store,
         complete(lease, () => Promise.reject(refused)),
       ),
@@ -169,7 +169,7 @@ describe("an effect whose connection breaks", () => {
     const { store, write } = await openDesk();
     const [lease] = await leases(store, "m");
     const forbids = (client: PgClient) => client.query("set transaction read only");
-    expect(await ask(store, complete(lease, forbids, write("m")))).toMatchObject([
+    expect(await settle(store, complete(lease, forbids, write("m")))).toMatchObject([
       { status: "effect_failed", error: { code: "25006" } },
     ]);
     expect(await settle(store, complete(lease, write("m"), forbids))).toEqual([{ status: "settled" }]);
