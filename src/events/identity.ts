@@ -13,6 +13,14 @@ export interface LaneKey {
   readonly messageId: string;
 }
 
+/**
+ * The message's id as it may be told to anybody. Null for `unlaned`: whoever knows all of a body but eight digits of a
+ * number would find them by its digest.
+ */
+export function publicId({ tag, messageId }: LaneKey): string | null {
+  return tag === "unlaned" ? null : messageId;
+}
+
 /** The lane of an event and its place there. */
 export interface EventPlace {
   readonly lane: LaneKey;

@@ -2,6 +2,7 @@
 import { LeaseLost, SetupError } from "../errors.ts";
 import { identityOf } from "../events/identity.ts";
 import type { Logger } from "../internal/logger.ts";
+import { logFieldsOf } from "./log-fields.ts";
 import type { LaneKey } from "./record.ts";
 import type { Effect, Lease } from "./store.ts";
 
@@ -97,8 +98,8 @@ export class LeaseContext<Tx> implements HandlerContext<Tx> {
   }
 
   get log(): Logger {
-    const { event, eventType, sequence, key } = this.#lease;
-    return this.#logger.child?.({ eventId: event, eventType, sequence, messageId: key.messageId }) ?? this.#logger;
+    const { event: eventId, key: lane, sequence, eventType } = this.#lease;
+    return this.#logger.child?.(logFieldsOf({ eventId, lane, sequence, eventType })) ?? this.#logger;
   }
 
   get meta(): HandlerMeta {

@@ -84,6 +84,7 @@ export interface Lookup {
 
 export interface LookupMatch {
   readonly lane: number;
+  /** As that of a `Message`. */
   readonly messageId: string;
   readonly apiClientId: string;
   readonly found: "message" | "reference" | "number";
@@ -95,6 +96,7 @@ export interface Message {
   readonly lane: number;
   readonly tag: string;
   readonly apiClientId: string;
+  /** Of an `unlaned` event it is the digest of the body: empty, and `identity` null, unless that is revealed. */
   readonly messageId: string;
   readonly status: LaneStatus;
   readonly cursor: number | null;

@@ -17,7 +17,7 @@ export function shownMessage(lane: LaneRecord, now: number, revealed: boolean): 
 function shownEvent(event: EventRecord, revealed: boolean): MessageEvent {
   const { trace, digest, raw } = event;
   return {
-    ...eventShape(event),
+    ...eventShape(event, revealed),
     trace,
     digest: revealed ? Buffer.from(digest).toString("hex") : null,
     bytes: raw?.length ?? 0,

@@ -1,6 +1,7 @@
 /** Tells the application's hooks what happened to an event. A hook that throws is logged and changes nothing. */
 import type { ConflictNotice, EventNotice, Hooks } from "../inbox/dispatch.ts";
 import { failureCode } from "../inbox/failure.ts";
+import { logFieldsOf } from "../inbox/log-fields.ts";
 import type { EventId } from "../inbox/record.ts";
 import type { Ending } from "../inbox/settlement.ts";
 import type { Waiters } from "../inbox/waiters.ts";
@@ -23,18 +24,18 @@ export class Announcer implements WorkerEvents {
   }
 
   failed(notice: EventNotice, attempt: number, error: unknown): void {
-    this.#logger.warn({ ...idsOf(notice), attempt, code: failureCode(error) }, "A handler failed.");
+    this.#logger.warn({ ...logFieldsOf(notice), attempt, code: failureCode(error) }, "A handler failed.");
     this.#call(this.#hooks().error, { ...notice, attempt, error });
   }
 
   deadLettered(notice: EventNotice, attempts: number, code: string): void {
-    this.#logger.error({ ...idsOf(notice), attempts, code }, "An event became a dead letter.");
+    this.#logger.error({ ...logFieldsOf(notice), attempts, code }, "An event became a dead letter.");
     this.#call(this.#hooks().deadLetter, { ...notice, attempts, code });
   }
 
   conflict(notice: ConflictNotice): void {
     this.#logger.warn(
-      idsOf(notice),
+      logFieldsOf(notice),
       "A delivery with a known identity carried other content; it was kept and not handled.",
     );
     this.#call(this.#hooks().conflict, notice);
@@ -47,8 +48,4 @@ export class Announcer implements WorkerEvents {
         .catch((error: unknown) => this.#logger.error({ code: failureCode(error) }, "A hook threw."));
     }
   }
-}
-
-function idsOf({ eventId, eventType, sequence, lane }: EventNotice) {
-  return { eventId, eventType, sequence, messageId: lane.messageId };
 }

@@ -1,5 +1,6 @@
 /** Spans and metrics by OpenTelemetry's API. Its types are all that is imported: the application hands in the API it uses. */
 import type * as Api from "@opentelemetry/api";
+import { publicId } from "../events/identity.ts";
 import type { AttemptInfo, AttemptReport, Observer } from "../inbox/instrumentation.ts";
 import { invalidOption, refuseUnknownOptions, textOption } from "../internal/options.ts";
 import type { Gauges, Instrumentable } from "./gauges.ts";
@@ -133,12 +134,13 @@ class AttemptSpan implements Observer<AttemptReport> {
 }
 
 function attributesOf({ eventId, lane, sequence, attempt, late, replay }: AttemptInfo, type: string, system: string) {
+  const messageId = publicId(lane);
   return {
     [ATTRIBUTES.system]: system,
     [ATTRIBUTES.operationName]: PROCESS,
     [ATTRIBUTES.operationType]: PROCESS,
     [ATTRIBUTES.destination]: type,
-    [ATTRIBUTES.messageId]: lane.messageId,
+    ...(messageId !== null && { [ATTRIBUTES.messageId]: messageId }),
     [ATTRIBUTES.eventId]: eventId,
     [ATTRIBUTES.sequence]: sequence,
     [ATTRIBUTES.attempt]: attempt,

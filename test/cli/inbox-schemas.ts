@@ -9,7 +9,7 @@ const key = { apiClientId: text, tag: z.enum(["outbound", "inbound", "unlaned"])
 const state = z.enum(["pending", "done", "dead", "late", "discarded"]);
 
 const eventFields = {
-  ...{ id, lane: id, ...key, identity: z.string().length(64), sequence: count, eventType: text, state },
+  ...{ id, lane: id, ...key, identity: z.string().length(64).nullable(), sequence: count, eventType: text, state },
   ...{
     outcome: z.enum(["handled", "unhandled"]).nullable(),
     late: z.boolean(),

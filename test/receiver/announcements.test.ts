@@ -1,5 +1,7 @@
 /** What the hooks and the log are told of conflicts, failures and dead letters: ids, codes and counts, no content. */
+import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { eventIdentity } from "../../src/events/identity.ts";
 import { type ConflictNotice, PermanentError } from "../../src/index.ts";
 import { idleTurns, type LogLine, memoryBench, sqliteBench, until } from "./bench.ts";
 import { outbound } from "./events.ts";
@@ -46,6 +48,23 @@ describe("a failure", () => {
     ]);
     const dead = { level: "error", fields: { ...IDS, attempts: 2, code: "ECONNREFUSED" } };
     expect(line(log, "became a dead letter")).toMatchObject(dead);
+  });
+
+  it("of what is no message is logged without an id, which is the digest of its body (EVT-12)", async () => {
+    const { receiver, deliver, log } = memoryBench();
+    receiver.onAny((_, ctx) => {
+      ctx.log.info({}, "handling");
+      throw new PermanentError("no");
+    });
+    await receiver.start();
+    const other = JSON.stringify({ eventType: "contact.optout", data: { number: "+15550100002" } });
+    await deliver(other);
+    await until(() => line(log, "became a dead letter") !== undefined);
+    expect(line(log, "handling")?.fields).toEqual({ eventId: 1, eventType: "contact.optout", sequence: 0 });
+    expect(line(log, "A handler failed.")).toBeDefined();
+    const said = JSON.stringify(log);
+    expect(said).not.toContain(hash("sha256", other));
+    expect(said).not.toContain(eventIdentity(JSON.parse(other), Buffer.from(other)));
   });
 
   it("of a hook is logged with its code", async () => {

@@ -36,7 +36,8 @@ export function lsCommand(): Command {
 async function listEvents(inbox: Inbox, terminal: Terminal, flags: LsFlags): Promise<void> {
   const order = flags.oldest ? "oldest" : "newest";
   const page = await inbox.find({ ...filterOf(flags), ...pageOf(flags), order });
-  await printPage(terminal, { ...page, items: page.items.map(eventShape) }, { text: eventsText, noun: "event" });
+  const items = page.items.map((event) => eventShape(event, false));
+  await printPage(terminal, { ...page, items }, { text: eventsText, noun: "event" });
 }
 
 const COLUMNS = ["id", "accepted", "message", "seq", "type", "state", "tries", "error"];

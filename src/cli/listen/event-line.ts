@@ -1,5 +1,5 @@
 /** What `oncehook listen` says of an event that was handled: an object for programs, a line for people. */
-import { placeOf } from "../../events/identity.ts";
+import { placeOf, publicId } from "../../events/identity.ts";
 import type { WebhookEvent } from "../../events/types.ts";
 import type { HandlerContext } from "../../index.ts";
 import { isRecord } from "../../internal/record.ts";
@@ -32,13 +32,13 @@ export interface HandledShape {
 }
 
 export function handledShape(event: WebhookEvent, ctx: PrintContext, showContent: boolean): HandledShape {
-  const { tag, apiClientId, messageId } = ctx.meta.lane;
+  const { lane } = ctx.meta;
   return {
     handled: ctx.identity,
     eventType: event.eventType,
-    direction: tag,
-    apiClientId,
-    messageId: tag === "unlaned" ? null : messageId,
+    direction: lane.tag,
+    apiClientId: lane.apiClientId,
+    messageId: publicId(lane),
     sequence: placeOf(event, () => "").sequence,
     attempt: ctx.attempt,
     late: ctx.outOfOrder,

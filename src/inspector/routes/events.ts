@@ -31,7 +31,7 @@ export const eventsRoute: Route = {
     const { format = "json", ...query } = body.value;
     if (format === "csv") return download(call, query);
     const { items, next } = await call.inbox.find({ limit: DEFAULT_PAGE, ...query });
-    return json({ items: items.map(eventShape), next } satisfies EventPage);
+    return json({ items: items.map((event) => eventShape(event, false)), next } satisfies EventPage);
   },
 };
 
@@ -53,7 +53,7 @@ async function* lines({ inbox, logger, by }: Call, query: Partial<EventQuery>, f
     for (let page = first; ; page = await inbox.find({ ...query, after: page.next })) {
       const items = page.items.slice(0, MOST_ROWS - rows);
       rows += items.length;
-      yield items.map((event) => csvLine(cellsOf(eventShape(event)))).join("");
+      yield items.map((event) => csvLine(cellsOf(eventShape(event, false)))).join("");
       if (page.next === null || rows >= MOST_ROWS) break;
     }
     end = "done";

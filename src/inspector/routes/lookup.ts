@@ -1,6 +1,7 @@
 /** `POST api/lookup`: the messages that one text leads to, be it an id, a reference or a number. */
 import type { EventRecord, LaneSummary } from "../../inbox/record.ts";
 import type { InboxOperator } from "../../receiver/operator.ts";
+import { keyShape } from "../../receiver/shown/shapes.ts";
 import { json, refused } from "../answers.ts";
 import type { Lookup, LookupMatch } from "../api.ts";
 import { type Fields, readBody, text } from "../input.ts";
@@ -76,6 +77,6 @@ async function ofNumber(inbox: InboxOperator, peer: string): Promise<Found> {
 
 function matchOf({ id: lane, key, newest }: Pick<LaneSummary, "id" | "key" | "newest">, found: LookupMatch["found"]) {
   const { id, eventType, sequence, acceptedAt, state } = newest;
-  const { messageId, apiClientId } = key;
+  const { messageId, apiClientId } = keyShape(key, false);
   return { lane, messageId, apiClientId, found, newest: { id, eventType, sequence, acceptedAt, state } };
 }

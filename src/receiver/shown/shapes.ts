@@ -1,5 +1,5 @@
 /** What an inbox keeps, as plain JSON with numbers and texts masked: what the command line prints and the inspector shows. */
-import { identityOf } from "../../events/identity.ts";
+import { identityOf, type LaneKey, publicId } from "../../events/identity.ts";
 import { maskNumbers } from "../../inbox/failure.ts";
 import type { EventRecord, LaneRecord, LaneSummary, QuarantineRecord } from "../../inbox/record.ts";
 import { type ExportedBody, exportedBody } from "../bulk/export-subject.ts";
@@ -8,13 +8,19 @@ import { maskedBody } from "./masked-body.ts";
 /** What may be shown of a body. */
 export type ShownBody = { readonly masked: unknown } | ExportedBody;
 
-export function eventShape(event: EventRecord) {
+export function eventShape(event: EventRecord, reveal: boolean) {
   const { lane, laneId, raw, digest: _digest, trace: _trace, ...facts } = event;
-  const identity = identityOf(lane, event.sequence, event.eventType);
-  return { ...facts, lane: laneId, ...lane, identity, hasBody: raw !== null };
+  const isTold = reveal || publicId(lane) !== null;
+  const identity = isTold ? identityOf(lane, event.sequence, event.eventType) : null;
+  return { ...facts, lane: laneId, ...keyShape(lane, reveal), identity, hasBody: raw !== null };
 }
 
 export type EventShape = ReturnType<typeof eventShape>;
+
+/** The id is empty where it is the digest of a body, unless bodies are revealed. */
+export function keyShape(key: LaneKey, reveal: boolean): LaneKey {
+  return reveal ? key : { ...key, messageId: publicId(key) ?? "" };
+}
 
 /** A number or a reference of a lane. */
 function shown(text: string | null, reveal: boolean): string | null {
@@ -29,7 +35,7 @@ export function bodyShape(raw: Uint8Array | null, reveal: boolean): ShownBody | 
 export function summaryShape({ id, key, peer, externalReference, epoch: _epoch, ...facts }: LaneSummary) {
   return {
     lane: id,
-    ...key,
+    ...keyShape(key, false),
     ...facts,
     peer: shown(peer, false),
     externalReference: shown(externalReference, false),
@@ -43,7 +49,7 @@ export function laneShape(lane: LaneRecord, reveal: boolean) {
   const { id, key, peer, externalReference, epoch: _epoch, events: _events, gaps: _gaps, attempts: _, ...facts } = lane;
   return {
     lane: id,
-    ...key,
+    ...keyShape(key, reveal),
     ...facts,
     peer: shown(peer, reveal),
     externalReference: shown(externalReference, reveal),
@@ -58,7 +64,7 @@ export function messageShape(lane: LaneRecord, { reveal, only }: { reveal: boole
     ...laneShape(lane, reveal),
     events: events
       .filter((event) => isMeant(event.id))
-      .map((event) => ({ ...eventShape(event), body: bodyShape(event.raw, reveal) })),
+      .map((event) => ({ ...eventShape(event, reveal), body: bodyShape(event.raw, reveal) })),
     gaps,
     attempts: attempts.filter(({ eventId }) => isMeant(eventId)),
   };

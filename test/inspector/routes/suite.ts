@@ -1,5 +1,7 @@
 /** What the inspector's JSON answers, over HTTP and whatever the store. */
+import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { eventIdentity } from "../../../src/events/identity.ts";
 import type { BulkLine, Drawing, EventPage, Lookup, Message, MessagePage } from "../../../src/inspector/index.ts";
 import { inbound, outbound } from "../../receiver/events.ts";
 import { fill, type MakeStore, NUMBER, openScene, type RouteScene, TEXT } from "./scene.ts";
@@ -142,6 +144,28 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
         { by: "ann", quarantine: 1 },
       ]);
       expect(JSON.stringify(scene.log)).not.toMatch(/5550100002|Ring me/);
+    });
+
+    it("shows no digest of a body as the id of what is no message, nor its identity (EVT-12)", async () => {
+      const scene = await openScene(makeStore());
+      const body = JSON.stringify({ eventType: "contact.optout", apiClientId: "apc_1", data: { number: NUMBER } });
+      await scene.settle(body);
+      const digest = hash("sha256", body);
+      const secrets = [digest, eventIdentity(JSON.parse(body), Buffer.from(body))];
+      const asked = [
+        scene.get("messages/1", "reveal"),
+        ...["events", "messages"].map((path) => scene.post(path, {}, "reveal")),
+        scene.post("events", { format: "csv" }, "reveal"),
+        scene.post("lookup", { text: digest }, "reveal"),
+      ];
+      for (const { status, body } of await Promise.all(asked)) {
+        expect([status, body]).toEqual([200, expect.stringContaining("contact.optout")]);
+        for (const secret of secrets) expect(body).not.toContain(secret);
+      }
+      expect((await scene.post("messages/1/reveal", {}, "reveal")).json()).toMatchObject({
+        messageId: digest,
+        events: [{ messageId: digest, digest, identity: secrets[1] }],
+      });
     });
 
     it("does single acts, in the name of who asked", async () => {

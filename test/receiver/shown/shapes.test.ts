@@ -17,6 +17,9 @@ const IDENTITY = "62b68d4a8b1f38368f75d4ff0f4f3a651bfd4d934030cca0833d3db35c47b5
 /** `printf '["i","apc_1","msg_in_1"]' | openssl dgst -sha256` */
 const INBOUND_IDENTITY = "955b5b5d8faf890f520071a72326d057debb2e040d82b80852cb1084b85398f4";
 const BODY = Buffer.from(JSON.stringify({ messageId: "msg_1", to: PEER }));
+/** `printf '["u","apc_1","%064d"]' 7 | openssl dgst -sha256` */
+const UNLANED_IDENTITY = "648708eef9906bab4c43e9f97f390d70dfcb819622d0c650ccb0c3965bca9a28";
+const UNLANED = { apiClientId: "apc_1", tag: "unlaned", messageId: "7".padStart(64, "0") } as const;
 const key = { apiClientId: "apc_1", tag: "outbound", messageId: "msg_1" } as const;
 
 const FACTS: Omit<EventRecord, "laneId" | "lane" | "trace" | "digest" | "raw"> = {
@@ -52,20 +55,26 @@ function expectPlain(shape: object): void {
 
 describe("eventShape()", () => {
   it("tells what is kept of an event and which message it is of, without its body, digest and trace", () => {
-    const shape = eventShape(event());
+    const shape = eventShape(event(), false);
     expect(shape).toStrictEqual({ ...FACTS, ...key, lane: 3, identity: IDENTITY, hasBody: true });
     expectPlain(shape);
   });
 
   it("tells that the body is gone, and of an empty one that it is there", () => {
-    expect(eventShape(event({ raw: null })).hasBody).toBe(false);
-    expect(eventShape(event({ raw: new Uint8Array() })).hasBody).toBe(true);
+    expect(eventShape(event({ raw: null }), false).hasBody).toBe(false);
+    expect(eventShape(event({ raw: new Uint8Array() }), false).hasBody).toBe(true);
   });
 
   it("names an inbound event by its message alone (EVT-12)", () => {
     const inbound = { lane: { ...key, tag: "inbound", messageId: "msg_in_1" }, sequence: 0 } as const;
-    const shape = eventShape(event({ ...inbound, eventType: "message.inbound" }));
+    const shape = eventShape(event({ ...inbound, eventType: "message.inbound" }), false);
     expect(shape).toMatchObject({ ...inbound.lane, lane: 3, identity: INBOUND_IDENTITY });
+  });
+
+  it("tells the digest of an unlaned event's body, and the identity made of it, only where bodies are revealed", () => {
+    const other = event({ lane: UNLANED, sequence: 0, eventType: "contact.optout" });
+    expect(eventShape(other, false)).toMatchObject({ ...UNLANED, messageId: "", identity: null });
+    expect(eventShape(other, true)).toMatchObject({ ...UNLANED, identity: UNLANED_IDENTITY });
   });
 });
 
@@ -120,6 +129,10 @@ describe("summaryShape()", () => {
     const short = summaryShape({ ...summary, peer: "", externalReference: "order-77" });
     expect([short.peer, short.externalReference]).toEqual(["", "order-77"]);
   });
+
+  it("tells no digest of a body as an id", () => {
+    expect(summaryShape({ ...summary, key: UNLANED })).toMatchObject({ ...UNLANED, messageId: "" });
+  });
 });
 
 describe("laneShape()", () => {
@@ -131,6 +144,11 @@ describe("laneShape()", () => {
 
   it("reveals the number and the reference", () => {
     expect(laneShape(lane(), true)).toStrictEqual({ ...LANE, ...key, ...naming, lane: 3 });
+  });
+
+  it("reveals the digest of a body that stands for an id, and tells it to nobody else", () => {
+    expect(laneShape(lane({ key: UNLANED }), false)).toMatchObject({ ...UNLANED, messageId: "" });
+    expect(laneShape(lane({ key: UNLANED }), true)).toMatchObject(UNLANED);
   });
 
   it.each([true, false])("leaves null what a lane does not tell (reveal: %s)", (reveal) => {

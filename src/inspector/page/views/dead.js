@@ -123,7 +123,7 @@ function Blocked() {
     {
       name: "event",
       title: "Message",
-      cell: ({ lane, messageId }) => html`<a data-row href=${href("message", lane)}>${messageId}</a>`,
+      cell: ({ lane, messageId }) => html`<a data-row href=${href("message", lane)}>${messageId || "no id"}</a>`,
     },
     { name: "error", title: "Newest event", cell: ({ newest }) => `${newest.eventType} #${newest.sequence}` },
     { name: "at", title: "Accepted", lesser: true, cell: ({ newest }) => clockTime(newest.acceptedAt) },
@@ -131,7 +131,7 @@ function Blocked() {
       name: "acts",
       title: "Acts",
       cell: ({ lane, messageId }) =>
-        html`<${ActButton} act="unblock" path=${`api/messages/${lane}/unblock`} about=${messageId} />`,
+        html`<${ActButton} act="unblock" path=${`api/messages/${lane}/unblock`} about=${messageId || `message ${lane}`} />`,
     },
   ];
   return html`<section><h2>Blocked messages</h2>

@@ -27,7 +27,7 @@ export function EventDetail({ event, drawn, now, reload }) {
     Duplicates: `${event.duplicates}${event.conflict ? ", one with other content" : ""}`,
     "Trace id": trace,
     "Parent id": parent,
-    Identity: event.identity,
+    Identity: event.identity ?? "shown with the body",
     Digest: event.digest ?? "shown with the body",
   };
   const acts = { replay: state !== "pending" && event.hasBody, discard: state === "pending" || state === "dead" };

@@ -36,13 +36,14 @@ export function MessageView({ id, params }) {
       <${Timeline} ...${{ drawing, onSelect }} cursor=${cursorOf(data)} selected=${asked?.id ?? null} />
       <${Legend} />
     </section>
-    ${asked && drawn && html`<${EventDetail} event=${{ ...asked, body: event?.body ?? null, digest: event?.digest ?? null }} drawn=${drawn} now=${drawing.now} reload=${reload} />`}
+    ${asked && drawn && html`<${EventDetail} event=${{ ...asked, body: event?.body ?? null, digest: event?.digest ?? null, identity: event?.identity ?? null }} drawn=${drawn} now=${drawing.now} reload=${reload} />`}
     <${StoryList} lane=${lane} drawing=${drawing} />`;
 }
 
 /** @param {{ message: Message, known: Message, reload: () => void, onReveal: (next: Message | null) => void }} props */
 function Head({ message, known, reload, onReveal }) {
-  const { lane, messageId, status, drawing } = message;
+  const { lane, status, drawing } = message;
+  const { messageId } = known;
   const facts = {
     "API client": message.apiClientId || "–",
     "Other party": known.peer ?? "–",
@@ -50,8 +51,8 @@ function Head({ message, known, reload, onReveal }) {
     Status: [statusOf(message), cursorOf(message)].filter(Boolean).join(", "),
   };
   return html`<div class="head">
-      <h1>Message <code>${messageId}</code></h1>
-      <button type="button" onClick=${() => copy(messageId)}>Copy id</button>
+      <h1>Message <code>${messageId || "no id"}</code></h1>
+      ${messageId && html`<button type="button" onClick=${() => copy(messageId)}>Copy id</button>`}
       <${Reveal} lane=${lane} isRevealed=${known.revealed} onReveal=${onReveal} />
       ${status === "blocked" && html`<${ActButton} act="unblock" path=${`api/messages/${lane}/unblock`} onDone=${reload} />`}
       ${status === "gap" && html`<${ActButton} path=${`api/messages/${lane}/release`} label="Release gap" confirm="What is missing is no longer waited for. If it comes, it is late." onDone=${reload} />`}
