@@ -6,7 +6,7 @@ import { filesUnder } from "../../scripts/gates/gate.ts";
 
 const FOLDER = "src/inspector/page";
 /** Uncompressed, all of them: docs/decisions tells why it is no less. */
-const MOST_BYTES = 128_000;
+const MOST_BYTES = 132_000;
 
 const files = filesUnder(FOLDER)
   .filter((name) => !name.startsWith("vendor/"))

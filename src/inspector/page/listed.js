@@ -5,7 +5,7 @@ import { useData, useLive } from "./live.js";
 import { Empty, ErrorNote } from "./parts/error.js";
 import { Pager } from "./parts/pager.js";
 import { Table } from "./parts/table.js";
-import { go } from "./router.js";
+import { awaited, go } from "./router.js";
 import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
 
 export const PER_PAGE = 50;
@@ -68,7 +68,7 @@ export function Listed({ pages: { rows, error, reload, steps }, empty, isWhole, 
 export function EventLink({ id }) {
   const find = async () => {
     /** @type {EventPage} */
-    const { items } = await post("api/events", { after: id + 1, limit: 1 });
+    const { items } = await awaited(post("api/events", { after: id + 1, limit: 1 }));
     const [event] = items;
     if (event?.id === id) go("message", event.lane, { event: id });
     else say(`Event ${id} is no longer in the inbox.`);

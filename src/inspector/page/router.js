@@ -24,10 +24,33 @@ export function go(view, id, params) {
   location.hash = href(view, id, params);
 }
 
+/** Another with each thing that somebody waits for, and each view that is opened. */
+let turn = 0;
+
+/**
+ * What `work` comes to, for whoever is taken somewhere by it. It never settles once something else is waited for or another view is open.
+ *
+ * @template T
+ * @param {Promise<T>} work
+ * @returns {Promise<T>}
+ */
+export function awaited(work) {
+  const mine = ++turn;
+  return new Promise((resolve, reject) => {
+    work.then(
+      (value) => mine === turn && resolve(value),
+      (error) => mine === turn && reject(error),
+    );
+  });
+}
+
 export function useRoute() {
   const [hash, setHash] = useState(() => location.hash);
   useEffect(() => {
-    const follow = () => setHash(location.hash);
+    const follow = () => {
+      turn++;
+      setHash(location.hash);
+    };
     addEventListener("hashchange", follow);
     // Effects come after the first drawing, and the address may have changed since.
     follow();

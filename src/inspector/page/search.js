@@ -5,7 +5,7 @@ import { Dialog } from "./parts/dialog.js";
 import { ErrorNote } from "./parts/error.js";
 import { clockTime, shortId } from "./parts/format.js";
 import { Table } from "./parts/table.js";
-import { go, href } from "./router.js";
+import { awaited, go, href } from "./router.js";
 import { html, useState } from "./vendor/htm-preact.js";
 
 /** @import { Lookup, LookupMatch } from "../api.ts" */
@@ -31,7 +31,7 @@ export function Search() {
     if (!text) return;
     try {
       /** @type {Lookup} */
-      const answer = await post("api/lookup", { text });
+      const answer = await awaited(post("api/lookup", { text }));
       const [only, other] = answer.matches;
       if (only && !other) go("message", only.lane);
       else setFound(answer);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { href, parseHash } from "../../../src/inspector/page/router.js";
+import { awaited, href, parseHash } from "../../../src/inspector/page/router.js";
 
 describe("parseHash()", () => {
   it.each([
@@ -32,5 +32,17 @@ describe("href()", () => {
   it("leaves out what has no value", () => {
     expect(href("events", null, { state: "", type: undefined, after: null, late: "no" })).toBe("#/events?late=no");
     expect(href("dead")).toBe("#/dead");
+  });
+});
+
+describe("awaited()", () => {
+  it("settles only for what was asked for last, with its answer or its error", async () => {
+    const settled: unknown[] = [];
+    const note = (value: unknown) => void settled.push(value);
+    awaited(Promise.resolve("one")).then(note, note);
+    awaited(Promise.reject("two")).then(note, note);
+    await awaited(Promise.resolve("three")).then(note, note);
+    await awaited(Promise.reject("four")).then(note, note);
+    expect(settled).toEqual(["three", "four"]);
   });
 });

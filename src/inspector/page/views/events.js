@@ -7,7 +7,7 @@ import { queryOf } from "../parts/filter.js";
 import { clockTime, duration, shortId } from "../parts/format.js";
 import { Pager } from "../parts/pager.js";
 import { Table } from "../parts/table.js";
-import { go, href } from "../router.js";
+import { awaited, go, href } from "../router.js";
 import { html, useRef, useState } from "../vendor/htm-preact.js";
 import { Filters } from "./filters.js";
 
@@ -64,7 +64,7 @@ export function EventsView({ params: { after, ...filters } }) {
   // What was asked before stays until the answer, but is none when there is an error instead.
   const { items = [], next = null } = error && data?.of !== key ? {} : (data ?? {});
   const open = (/** @type {number | null} */ id) => go("events", null, { ...filters, after: id });
-  const back = () => before(query, items[0]).then(open, setFailure);
+  const back = () => awaited(before(query, items[0])).then(open, setFailure);
   const save = () =>
     download("api/events", { ...query, format: "csv" }, "events.csv").then(() => setFailure(null), setFailure);
   const flow = isPaused
