@@ -94,6 +94,28 @@ describe("the list of 100,000 events", () => {
     expect(page.url()).not.toContain("0187");
   });
 
+  it("lists and downloads nothing where a number is gone with a reload, and says so", async () => {
+    const { page } = await atEvents();
+    await page.getByText("More filters").click();
+    await askedAnew(page, async () => {
+      await page.getByLabel("Number, whole").fill(NUMBER);
+      await page.keyboard.press("Enter");
+    });
+    await page.reload();
+    const note = page.getByRole("alert").filter({ hasText: "not kept over a reload" });
+    await note.waitFor();
+    expect(await rowsOf(page)).toEqual([]);
+    let asked = 0;
+    page.on("request", (request) => {
+      if (request.url().endsWith("api/events")) asked += 1;
+    });
+    await button(page, "CSV");
+    await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))");
+    expect([asked, await note.count()]).toEqual([0, 1]);
+    await askedAnew(page, () => button(page, "Clear"));
+    expect(await rowsOf(page)).toHaveLength(50);
+  });
+
   it("lists all messages of a number", async () => {
     const { page } = await atEvents();
     await page.getByRole("searchbox").fill(NUMBER);

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { fromAddress, queryOf, toAddress } from "../../../src/inspector/page/parts/filter.js";
 
 describe("toAddress()", () => {
@@ -10,7 +10,7 @@ describe("toAddress()", () => {
     ["type", "(0151) 12 34 56 78"],
   ])("keeps a number of %s out of the address", (name, text) => {
     const written = toAddress(name, text);
-    expect(written).toMatch(/^\*\d+$/);
+    expect(written).toMatch(/^\*\w+\.\d+$/);
     expect(fromAddress(written)).toBe(text);
   });
 
@@ -32,6 +32,16 @@ describe("toAddress()", () => {
 describe("fromAddress()", () => {
   it("knows nothing of what another page kept", () => {
     expect(fromAddress("*12345")).toBe("");
+  });
+
+  it("never takes the place that another page gave for one of its own", async () => {
+    const place = toAddress("peer", "+4915112345678");
+    vi.resetModules();
+    const after: typeof import("../../../src/inspector/page/parts/filter.js") = await import(
+      "../../../src/inspector/page/parts/filter.js"
+    );
+    after.toAddress("peer", "+4915100000001");
+    expect(after.fromAddress(place)).toBe("");
   });
 });
 
@@ -55,6 +65,10 @@ describe("queryOf()", () => {
       acceptedFrom: at,
       acceptedTo: at + 59_999,
     });
+  });
+
+  it.each(["peer", "reference", "message"])("asks for nothing where the number of %s is no longer kept", (name) => {
+    expect(() => queryOf({ state: "dead", [name]: "*1kx.0" })).toThrow(/not kept over a reload/);
   });
 
   it("puts a kept number back", () => {

@@ -7,23 +7,36 @@ const LAST_OF_MINUTE_MS = 59_999;
 
 /** @type {string[]} */
 const kept = [];
+/** Another with each page load, so that a place which an earlier one gave is none of this one's. */
+const MINE = `*${crypto.getRandomValues(new Uint32Array(1))[0]?.toString(36)}.`;
 
 /** What may stand in the address for it. @param {string} name @param {string} text */
 export function toAddress(name, text) {
   const isPrivate = name === "peer" || (NUMBER.test(text) && (name === "reference" || TELEPHONE.test(text)));
   if (!text || !isPrivate) return text;
   if (!kept.includes(text)) kept.push(text);
-  return `*${kept.indexOf(text)}`;
+  return MINE + kept.indexOf(text);
 }
 
 /** Empty for what another page kept. @param {string} text */
 export function fromAddress(text) {
-  return /^\*\d+$/.test(text) ? (kept[Number(text.slice(1))] ?? "") : text;
+  if (!/^\*[\w.]+$/.test(text)) return text;
+  return text.startsWith(MINE) ? (kept[Number(text.slice(MINE.length))] ?? "") : "";
 }
 
-/** An `EventQuery` without page and limit. @param {Readonly<Record<string, string>>} params those of the address */
+/**
+ * An `EventQuery` without page and limit. It throws for what another page kept: without that filter, all events would match.
+ *
+ * @param {Readonly<Record<string, string>>} params those of the address
+ */
 export function queryOf({ state, from, to, late, conflict, ...params }) {
-  const text = (/** @type {string} */ name) => fromAddress(params[name] ?? "");
+  const text = (/** @type {string} */ name) => {
+    const given = params[name] ?? "";
+    const text = fromAddress(given);
+    if (given && !text)
+      throw new Error("The number in this filter is not kept over a reload: write it again, or clear.");
+    return text;
+  };
   const isOutcome = ["handled", "unhandled"].includes(state ?? "");
   const query = {
     states: state && [isOutcome ? "done" : state],

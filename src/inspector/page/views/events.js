@@ -11,7 +11,7 @@ import { awaited, go, href } from "../router.js";
 import { html, useRef, useState } from "../vendor/htm-preact.js";
 import { Filters } from "./filters.js";
 
-/** @import { EventPage, EventShape } from "../../api.ts" */
+/** @import { EventPage, EventShape } from "../../api.ts" @typedef {Readonly<Record<string, string>>} Texts */
 
 const LIMIT = 50;
 const AIMING_MS = 2_000;
@@ -50,11 +50,12 @@ export function EventsView({ params: { after, ...filters } }) {
   const [isPaused, setPaused] = useState(false);
   const [isHeld, holding] = useHold();
   const [failure, setFailure] = useState(/** @type {unknown} */ (null));
-  const query = queryOf(filters);
-  const asked = { ...query, limit: LIMIT, ...(after && { after: Number(after) }) };
-  const key = JSON.stringify(asked);
+  const key = JSON.stringify([after, filters]);
   /** @param {AbortSignal} signal @returns {Promise<EventPage & { of: string }>} */
-  const load = async (signal) => ({ ...(await post("api/events", asked, signal)), of: key });
+  const load = async (signal) => {
+    const asked = { ...queryOf(filters), limit: LIMIT, ...(after && { after: Number(after) }) };
+    return { ...(await post("api/events", asked, signal)), of: key };
+  };
   const held = isPaused || isHeld;
   const { data: newest, error, reload } = useData(load, [key], { held });
   const shown = useRef(newest);
@@ -64,9 +65,8 @@ export function EventsView({ params: { after, ...filters } }) {
   // What was asked before stays until the answer, but is none when there is an error instead.
   const { items = [], next = null } = error && data?.of !== key ? {} : (data ?? {});
   const open = (/** @type {number | null} */ id) => go("events", null, { ...filters, after: id });
-  const back = () => awaited(before(query, items[0])).then(open, setFailure);
-  const save = () =>
-    download("api/events", { ...query, format: "csv" }, "events.csv").then(() => setFailure(null), setFailure);
+  const back = () => awaited(before(filters, items[0])).then(open, setFailure);
+  const save = () => saved(filters).then(() => setFailure(null), setFailure);
   const flow = isPaused
     ? "Paused"
     : isHeld
@@ -93,11 +93,21 @@ export function EventsView({ params: { after, ...filters } }) {
 const placeOf = (/** @type {EventShape} */ _event, /** @type {number} */ index) => index;
 const hrefOf = (/** @type {EventShape} */ { lane }) => href("message", lane);
 
-/** What the page before comes after; null for the newest. @param {object} query @param {EventShape | undefined} first */
-async function before(query, first) {
+/** @param {Texts} filters */
+async function saved(filters) {
+  await download("api/events", { ...queryOf(filters), format: "csv" }, "events.csv");
+}
+
+/** What the page before comes after; null for the newest. @param {Texts} filters @param {EventShape | undefined} first */
+async function before(filters, first) {
   if (!first) return null;
   /** @type {EventPage} */
-  const { items, next } = await post("api/events", { ...query, order: "oldest", after: first.id, limit: LIMIT });
+  const { items, next } = await post("api/events", {
+    ...queryOf(filters),
+    order: "oldest",
+    after: first.id,
+    limit: LIMIT,
+  });
   return next && (items.at(-1)?.id ?? 0) + 1;
 }
 
