@@ -138,7 +138,8 @@ export interface FastifyInspectorOptions {
 
 /**
  * The Fastify plugin that serves an inspector at its own `path`, as browsers ask for it, in a scope of its own. Hooks of
- * the surrounding scope run as on any route. Streams are written past `onSend`; `onResponse` and the log see them.
+ * the surrounding scope run as on any route. Streams are written past `onSend`; `onResponse` and the log see them. They end
+ * when the application begins to close, which would wait for them.
  *
  * @throws SetupError (as a rejection of the registration) `invalid_option` for an unknown option, or for a prefix that the
  * inspector's path does not begin with
@@ -149,11 +150,15 @@ export async function fastifyInspector(app: FastifyInstance, options: FastifyIns
   refuseUnknownOptions("fastifyInspector()", options, ["inspector", ...FASTIFY_OPTIONS]);
   const { inspector } = options;
   const path = pathBelow(app.prefix, inspector.path);
+  const closing = new AbortController();
+  // Fastify waits for all answers before `onClose`, and a live one has no end.
+  app.addHook("preClose", async () => closing.abort());
   await app.register(async (scope) => {
     removeParsers(scope);
     for (const route of [path || "/", `${path}/*`]) {
       scope.all(route, (request, reply) => {
-        void inspector.handle(inspectorRequest(request, reply)).then((answer) => sendShown(answer, request, reply));
+        const asked = inspectorRequest(request, reply, closing.signal);
+        void inspector.handle(asked).then((answer) => sendShown(answer, request, reply));
       });
     }
   });
@@ -168,9 +173,18 @@ function pathBelow(prefix: string, path: string): string {
   );
 }
 
-function inspectorRequest(request: FastifyRequest, reply: FastifyReply) {
+/** Whoever asked is as good as gone once the application closes. */
+function inspectorRequest(request: FastifyRequest, reply: FastifyReply, closing: AbortSignal) {
   const { raw, originalUrl: url } = request;
-  return toInspectorRequest({ native: request, request: raw, response: reply.raw, url, stream: bodyStream(request) });
+  const exchange = { native: request, request: raw, response: reply.raw, url, stream: bodyStream(request) };
+  const asked = toInspectorRequest(exchange);
+  return {
+    ...asked,
+    // Made when it is asked for: each stays registered with `closing`.
+    get signal() {
+      return AbortSignal.any([asked.signal, closing]);
+    },
+  };
 }
 
 function sendShown(answer: InspectorAnswer, request: FastifyRequest, reply: FastifyReply): void {

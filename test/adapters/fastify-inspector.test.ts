@@ -1,4 +1,6 @@
 /** The inspector behind Fastify: the contract, and what is its own. */
+import { once } from "node:events";
+import { get, type IncomingMessage } from "node:http";
 import Fastify, { type FastifyRequest } from "fastify";
 import { describe, expect, it, test } from "vitest";
 import { expressInspector } from "../../adapters/express.ts";
@@ -116,6 +118,32 @@ describe("fastifyInspector()", () => {
     const answer = await fetch(`${address}/inspector/`);
     await app.close();
     expect([await answer.text(), answer.headers.get("x-sent")]).toEqual(["here", "1"]);
+  });
+});
+
+describe("the documented set-up", () => {
+  it("closes though somebody has the page open", async () => {
+    const { receiver } = memoryReceiver();
+    const inspector = createInspector<FastifyRequest>({
+      ...{ inbox: receiver.inbox, authorize: () => "read" },
+      origins: ["http://localhost"],
+    });
+    const app = Fastify();
+    await app.register(fastifyInspector, { inspector });
+    app.addHook("onClose", () => inspector.close());
+    const address = new URL(await app.listen({ port: 0, host: "127.0.0.1" }));
+    const request = get({
+      host: "127.0.0.1",
+      port: address.port,
+      path: "/inspector/api/stream",
+      headers: { host: "localhost" },
+    });
+    const [stream] = (await once(request, "response")) as [IncomingMessage];
+    const told = bytesOf(stream);
+    const from = performance.now();
+    await app.close();
+    expect(performance.now() - from).toBeLessThan(1_000);
+    expect(`${await told}`).toContain('{"kind":"end","reason":"closing"}');
   });
 });
 
