@@ -10,6 +10,10 @@ import { useEffect, useRef, useState } from "./vendor/htm-preact.js";
 const KEPT_MS = 15 * 60_000;
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 30_000;
+/** Looks come once a second: after this time without one, what is shown is old. */
+const OLD_MS = 5_000;
+/** Something comes every 15 s, also while the inbox cannot be read: after this time nothing will on this connection. */
+const SILENT_MS = 45_000;
 
 /** @type {Live} */
 let live = { overview: null, changed: 0, samples: [], connected: false, ended: false };
@@ -46,17 +50,36 @@ export async function startLive() {
     if (document.hidden) await new Promise(onceTurned);
     const leaving = new AbortController();
     onceTurned(() => leaving.abort());
+    const old = alarm(OLD_MS, () => tell({ connected: false }));
+    const silent = alarm(SILENT_MS, () => leaving.abort());
     const hear = (/** @type {string} */ line) => {
+      silent.set();
       if (!line.startsWith("data:")) return;
+      old.set();
       waitMs = FIRST_WAIT_MS;
       take(JSON.parse(line.slice(5)));
     };
     await read("api/stream", undefined, hear, leaving.signal).catch((error) => {
       if (error instanceof ApiError && [401, 403].includes(error.status)) tell({ ended: true });
     });
+    old.stop();
+    silent.stop();
     tell({ connected: false });
     if (!document.hidden) await new Promise((resolve) => setTimeout(resolve, waitMs));
   }
+}
+
+/** Rings once, `ms` after it was set. @param {number} ms @param {() => void} ring */
+function alarm(ms, ring) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const stop = () => clearTimeout(timer);
+  const set = () => {
+    stop();
+    timer = setTimeout(ring, ms);
+  };
+  set();
+  return { set, stop };
 }
 
 /** The server's `changed` that was heard last. It begins again with the server, so the page counts for itself. */

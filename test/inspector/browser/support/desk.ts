@@ -16,6 +16,8 @@ export interface Desk {
   readonly receiver: SceneReceiver;
   /** What `authorize` answers; may be changed. */
   grant: Grant;
+  /** Nobody can look at the inbox as a whole, as when a database is down; may be changed. */
+  isInboxDown: boolean;
   /** How often it was asked. */
   asked: number;
   /** `POST /inspector/api/events 403`, of every request there was. */
@@ -53,6 +55,11 @@ export async function openDesk({
   const origin = await listen(server);
   const told: Record<string, unknown>[] = [];
   const tell: Logger["info"] = (fields, message) => void told.push({ ...fields, message });
+  const stats = receiver.inbox.stats.bind(receiver.inbox);
+  receiver.inbox.stats = async () => {
+    if (desk.isInboxDown) throw new Error("The database is down.");
+    return stats();
+  };
   const makeInspector = () =>
     createInspector<IncomingMessage>({
       inbox: receiver.inbox,
@@ -65,7 +72,7 @@ export async function openDesk({
     });
   let inspector = makeInspector();
   const desk: Desk = {
-    ...{ origin, url: `${origin}/inspector`, receiver, grant, asked: 0, requests: [], told },
+    ...{ origin, url: `${origin}/inspector`, receiver, grant, isInboxDown: false, asked: 0, requests: [], told },
     async restart(meanwhile) {
       inspector.close();
       await meanwhile();
