@@ -41,10 +41,11 @@ export function say(text) {
   requestAnimationFrame(() => said.replaceChildren(text));
 }
 
-/** What whoever looks may do. */
+/** What whoever looks may do, and what is said where they may not: nobody is refused before it is known. */
 export function useAccess() {
   const access = useLive().overview?.access;
-  return { canAct: access === "act" || access === "reveal", canReveal: access === "reveal" };
+  const refused = (/** @type {string} */ text) => (access ? text : "The inspector has not said yet what you may do.");
+  return { canAct: access === "act" || access === "reveal", canReveal: access === "reveal", refused };
 }
 
 /**
@@ -53,7 +54,8 @@ export function useAccess() {
  * @param {{ label: string, about?: string, danger?: boolean, disabled?: boolean, ask: (close: () => void) => unknown }} props
  */
 export function Asking({ label, about, danger, disabled, ask }) {
-  const not = useAccess().canAct ? null : "You may look here, but not act.";
+  const { canAct, refused } = useAccess();
+  const not = canAct ? null : refused("You may look here, but not act.");
   const [isOpen, setOpen] = useState(false);
   const button = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => () => passFocusOn(button.current), []);

@@ -4,8 +4,8 @@ import { createReload } from "./reload.js";
 import { useEffect, useRef, useState } from "./vendor/htm-preact.js";
 
 /** @import { History, Overview, Sample, StreamEvent } from "../api.ts" */
-/** Another `changed` tells that the inbox may have changed; `ended`, that the right to look has ended. */
-/** @typedef {{ overview: Overview | null, changed: number, samples: readonly Sample[], connected: boolean, ended: boolean }} Live */
+/** Another `changed` tells that the inbox may have changed; `ended`, that the right to look has ended; `refusal`, why there is no stream. */
+/** @typedef {{ overview: Overview | null, changed: number, samples: readonly Sample[], connected: boolean, ended: boolean, refusal: string | null }} Live */
 
 const KEPT_MS = 15 * 60_000;
 const FIRST_WAIT_MS = 1_000;
@@ -16,7 +16,7 @@ const OLD_MS = 5_000;
 const SILENT_MS = 45_000;
 
 /** @type {Live} */
-let live = { overview: null, changed: 0, samples: [], connected: false, ended: false };
+let live = { overview: null, changed: 0, samples: [], connected: false, ended: false, refusal: null };
 /** @type {Set<(now: Live) => void>} */
 const listeners = new Set();
 
@@ -50,7 +50,7 @@ export async function startLive() {
     if (document.hidden) await new Promise(onceTurned);
     const leaving = new AbortController();
     onceTurned(() => leaving.abort());
-    const old = alarm(OLD_MS, () => tell({ connected: false }));
+    const old = alarm(OLD_MS, miss);
     const silent = alarm(SILENT_MS, () => leaving.abort());
     const hear = (/** @type {string} */ line) => {
       silent.set();
@@ -60,13 +60,22 @@ export async function startLive() {
       take(JSON.parse(line.slice(5)));
     };
     await read("api/stream", undefined, hear, leaving.signal).catch((error) => {
-      if (error instanceof ApiError && [401, 403].includes(error.status)) tell({ ended: true });
+      if (!(error instanceof ApiError)) return;
+      if ([401, 403].includes(error.status)) tell({ ended: true });
+      else if (error.status) tell({ refusal: error.message });
     });
     old.stop();
     silent.stop();
-    tell({ connected: false });
+    if (live.ended || document.hidden) tell({ connected: false });
+    else miss();
     if (!document.hidden) await new Promise((resolve) => setTimeout(resolve, waitMs));
   }
+}
+
+/** Nothing comes: what the stream would tell of the inbox, and of the rights of who looks, is asked for once. */
+function miss() {
+  tell({ connected: false });
+  get("api/overview").then((/** @type {Overview} */ overview) => live.connected || tell({ overview }), Object);
 }
 
 /** Rings once, `ms` after it was set. @param {number} ms @param {() => void} ring */
@@ -91,7 +100,7 @@ function take(event) {
   const { overview, sample } = event;
   const changed = live.connected && event.changed === heard ? live.changed : live.changed + 1;
   heard = event.changed;
-  tell({ overview, changed, samples: merged(live.samples, [sample]), connected: true });
+  tell({ overview, changed, samples: merged(live.samples, [sample]), connected: true, refusal: null });
 }
 
 /** Without twins, and without what is too old. @param {readonly Sample[]} before @param {readonly Sample[]} after */

@@ -59,11 +59,11 @@ function View({ of, ...props }) {
 
 /** @param {{ open: string, onHelp: () => void }} props */
 function Header({ open, onHelp }) {
-  const { overview, connected, ended } = useLive();
+  const { overview, connected, ended, refusal } = useLive();
   const { dead, quarantined: quarantine } = overview?.gauges ?? {};
   /** @type {Readonly<Record<string, number | undefined>>} */
   const counts = { dead, quarantine };
-  const state = ended ? "Signed out" : connected ? "Live" : overview ? "Connection lost" : "Connecting";
+  const state = ended ? "Signed out" : connected ? "Live" : (refusal ?? (overview ? "Connection lost" : "Connecting"));
   return html`<header class="page-header">
     <p class="brand">oncehook <span class="muted">${overview?.location ?? "inspector"}</span></p>
     <${Search} />

@@ -1,10 +1,16 @@
 /** What the page says and does where the live stream does not come, or breaks off: old figures are not taken for new ones. */
-import { beforeEach, describe, expect, it } from "vitest";
+import { get } from "node:http";
+import type { Page } from "playwright-core";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { needsChromium, newPage } from "./support/browser.ts";
-import { told } from "./support/pressing.ts";
+import { buttonOf, told } from "./support/pressing.ts";
 import { deskOfTest, visit } from "./support/visit.ts";
 
 beforeEach(needsChromium);
+
+function isOff(page: Page, name: RegExp): Promise<string | null> {
+  return buttonOf(page, name).then((button) => button.getAttribute("aria-disabled"));
+}
 
 describe("the connection's state", () => {
   it("is no longer live while the inbox cannot be read, and is again once it can", async () => {
@@ -28,5 +34,35 @@ describe("the connection's state", () => {
     expect(asked).toBe(1);
     await page.clock.runFor(3_000);
     await told(page, "Live");
+  });
+
+  it("says why the stream is refused, and who may act still may", async () => {
+    const desk = await deskOfTest({ live: false });
+    for (let viewer = 0; viewer < 20; viewer++) {
+      const watching = get(`${desk.url}/api/stream`);
+      onTestFinished(() => void watching.destroy());
+      await new Promise((resolve) => watching.once("response", (answer) => answer.once("data", resolve)));
+    }
+    const { page } = await newPage();
+    await page.goto(`${desk.url}#/dead`);
+    await told(page, "20 pages are watching already: close one.");
+    await expect.poll(() => isOff(page, /^Replay event/)).toBeNull();
+  });
+
+  it("says nothing of somebody's rights before it knows them, and asks for them where no stream comes", async () => {
+    const desk = await deskOfTest({ live: false });
+    const { page } = await newPage();
+    await page.route("**/api/stream", () => {});
+    let letGo = () => {};
+    const held = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    await page.route("**/api/overview", (route) => held.then(() => route.continue()));
+    await page.goto(`${desk.url}#/dead`);
+    // A button that says why it does nothing is one that Playwright would wait for.
+    await (await buttonOf(page, /^Replay event/)).click({ force: true });
+    await told(page, "The inspector has not said yet what you may do.");
+    letGo();
+    await expect.poll(() => isOff(page, /^Replay event/), { timeout: 10_000 }).toBeNull();
   });
 });

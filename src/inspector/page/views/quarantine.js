@@ -93,7 +93,7 @@ function actsOn({ id, state }, onDone) {
 
 /** @param {{ id: number }} props */
 function Detail({ id }) {
-  const { canReveal } = useAccess();
+  const { canReveal, refused } = useAccess();
   const [revealed, setRevealed] = useState(/** @type {QuarantineDetail | null} */ (null));
   const { data, error, reload } = useData((signal) => get(`api/quarantine/${id}`, signal), [id]);
   /** @type {QuarantineDetail | null} */
@@ -102,7 +102,8 @@ function Detail({ id }) {
     post(`api/quarantine/${id}/reveal`, {}).then(setRevealed, (/** @type {unknown} */ failure) =>
       say(refusal(failure)),
     );
-  const flip = () => (revealed ? setRevealed(null) : canReveal ? reveal() : say("You may not see numbers and texts."));
+  const flip = () =>
+    revealed ? setRevealed(null) : canReveal ? reveal() : say(refused("You may not see numbers and texts."));
   const facts = row && {
     State: html`<${StateBadge} state=${row.state} /> ${row.replayedAs && html`as <${EventLink} id=${row.replayedAs} />`}`,
     Reason: row.reason,
