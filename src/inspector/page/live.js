@@ -112,7 +112,7 @@ export function merged(before, after) {
 }
 
 /**
- * Loads when `inputs` change, and again when the inbox has changed, unless `held`. What was loaded stays until the next answer:
+ * Loads when `inputs` change, and again when the inbox has changed, unless `held`; but what failed is no answer to hold. What was loaded stays until the next answer:
  * a view of one thing is keyed by its id, so that it never shows another's.
  *
  * @template T
@@ -137,12 +137,13 @@ export function useData(load, inputs, { held = false } = {}) {
       tell: (/** @type {Partial<typeof state>} */ news) => setState((before) => ({ ...before, ...news })),
     }),
   );
+  const isHeld = held && !state.error;
   const seen = useRef(changed);
   useEffect(reload.now, inputs);
   useEffect(() => {
-    if (!held && changed !== seen.current) reload.soon();
-    if (!held) seen.current = changed;
-  }, [changed, held]);
+    if (!isHeld && changed !== seen.current) reload.soon();
+    if (!isHeld) seen.current = changed;
+  }, [changed, isHeld]);
   useEffect(() => {
     document.addEventListener("visibilitychange", reload.seen);
     return () => {

@@ -66,3 +66,17 @@ describe("the connection's state", () => {
     await expect.poll(() => isOff(page, /^Replay event/), { timeout: 10_000 }).toBeNull();
   });
 });
+
+describe("a list that could not be asked for", () => {
+  it.each(["dead", "quarantine"])("is asked for again once the page is connected again: %s", async (view) => {
+    const desk = await deskOfTest({ live: false });
+    const { page } = await visit(desk, view);
+    const note = page.getByRole("alert").filter({ hasText: "The inspector is closed." }).first();
+    await desk.restart(async () => {
+      await page.evaluate("dispatchEvent(new Event('acted'))");
+      await note.waitFor();
+    });
+    await told(page, "Live");
+    await note.waitFor({ state: "detached" });
+  });
+});
