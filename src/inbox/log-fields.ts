@@ -1,9 +1,16 @@
 /** What logs tell of an event: ids and types. */
-import { publicId } from "../events/identity.ts";
-import type { EventNotice } from "./dispatch.ts";
+import { type LaneKey, publicId } from "../events/identity.ts";
+import type { EventId } from "./record.ts";
+
+interface Named {
+  readonly eventId: EventId;
+  readonly lane: LaneKey;
+  readonly sequence: number;
+  readonly eventType: string;
+}
 
 /** Without `messageId` where that is none that may be told. */
-export function logFieldsOf({ eventId, eventType, sequence, lane }: EventNotice) {
+export function logFieldsOf({ eventId, eventType, sequence, lane }: Named) {
   const messageId = publicId(lane);
   return { eventId, eventType, sequence, ...(messageId !== null && { messageId }) };
 }
