@@ -1,5 +1,6 @@
 /** `POST api/events`: what it refuses, and the download. */
 import { Readable } from "node:stream";
+import fc from "fast-check";
 import { expect, it } from "vitest";
 import { csvLine } from "../../../src/inspector/csv.ts";
 import type { Call } from "../../../src/inspector/route.ts";
@@ -161,5 +162,29 @@ it("writes cells that a spreadsheet reads as they are", () => {
   // Where the decimal sign is a comma, cells end at semicolons, and quotes within one count for nothing.
   expect(csvLine(["a;=b()", "a\t@b", 'a"\n+b', "a\r\n-1;-2", "a-b;c=d"])).toBe(
     `a;'=b(),a\t'@b,"a""\n'+b","a\r\n'-1;'-2",a-b;c=d\r\n`,
+  );
+});
+
+/** The fields of all rows as RFC 4180 has them, but that a quote within a field is one, as spreadsheets take it. */
+function fieldsOf(text: string, separator: string): string[] {
+  const field = new RegExp(`(?:"((?:[^"]|"")*)(?:"|$))?([^${separator}\r\n]*)(?:${separator}|\r\n?|\n|$)`, "y");
+  const fields: string[] = [];
+  while (field.lastIndex < text.length) {
+    const [, quoted = "", rest = ""] = field.exec(text) ?? [];
+    fields.push(quoted.replaceAll('""', '"') + rest);
+  }
+  return fields;
+}
+
+it("writes no cell that begins a formula, whatever a reader takes for the separator", () => {
+  const cell = fc.string({ unit: fc.constantFrom(...'=+-@;,"\t\r\n a') });
+  const lines = fc.array(fc.array(cell, { minLength: 1 }), { minLength: 1 });
+  const isFormula = (field: string) => /^[=+\-@]/.test(field);
+  expect(fieldsOf(`a;"=b";""=c\n`, ";")).toEqual(["a", "=b", "=c"]);
+  fc.assert(
+    fc.property(lines, fc.constantFrom(",", ";", "\t"), (rows, separator) => {
+      expect(fieldsOf(rows.map(csvLine).join(""), separator).filter(isFormula)).toEqual([]);
+    }),
+    { numRuns: 2_000, examples: [[[[';"=2+2;']], ";"]] },
   );
 });
