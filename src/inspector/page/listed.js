@@ -49,7 +49,8 @@ export function usePages(ask, news, isHeld) {
   const steps = {
     onNewest: after === undefined ? null : () => setPath([]),
     onPrevious: after === undefined ? null : () => setPath(path.slice(0, -1)),
-    onNext: next === null ? null : () => setPath([...path, next]),
+    // Until the next page is there, its own next one is not known.
+    onNext: next === null || next === after ? null : () => setPath([...path, next]),
   };
   return { rows, error, reload, steps };
 }

@@ -51,6 +51,27 @@ describe("the list of 100,000 events", () => {
     await expect.poll(() => rowsOf(page)).toEqual(first);
   });
 
+  it('goes one page on and one back, though "Next" was pressed twice before the page was there', async () => {
+    const { page, go } = await atEvents();
+    await go("dead");
+    const pages = page.getByRole("navigation", { name: "Pages of Dead letters" });
+    const button = (name: string) => pages.getByRole("button", { name });
+    const first = page.locator("main tbody input").first();
+    await first.waitFor();
+    const name = await first.getAttribute("aria-label");
+    let letGo = () => {};
+    const held = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    await page.route("**/api/events", (route) => held.then(() => route.continue()));
+    for (const _ of [1, 2]) await button("Next").click({ force: true });
+    letGo();
+    await expect.poll(() => first.getAttribute("aria-label")).not.toBe(name);
+    await page.unroute("**/api/events");
+    await button("Previous").click();
+    await expect.poll(() => first.getAttribute("aria-label")).toBe(name);
+  });
+
   it("shows what matches its filters, which the address keeps", async () => {
     const { page } = await atEvents();
     await askedAnew(page, () => page.locator("select[name=state]").selectOption("dead"));
