@@ -179,6 +179,29 @@ describe("revealing", () => {
     await expect.poll(() => digest.textContent()).toMatch(/^[0-9a-f]{64}$/);
   });
 
+  it("of a quarantined body is done once, though it was pressed twice", async () => {
+    const { desk, visiting } = at();
+    const { page } = visiting;
+    const id = await heldIn(desk);
+    await visiting.go(`quarantine/${id}`);
+    const flip = page.getByRole("button", { name: "Reveal" });
+    await flip.waitFor();
+    let asked = 0;
+    let letGo = () => {};
+    const held = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    await page.route("**/reveal", (route) => {
+      asked += 1;
+      return held.then(() => route.continue());
+    });
+    await flip.dblclick();
+    letGo();
+    await page.getByRole("button", { name: "Mask" }).click();
+    await page.unroute("**/reveal");
+    expect(asked).toBe(1);
+  });
+
   it("is kept in the audit of a quarantined body too", async () => {
     const { desk, visiting } = at();
     const id = await heldIn(desk);

@@ -8,7 +8,7 @@ import { StateBadge } from "../parts/badge.js";
 import { ErrorNote } from "../parts/error.js";
 import { clockTime, count, time } from "../parts/format.js";
 import { go, href } from "../router.js";
-import { html, useState } from "../vendor/htm-preact.js";
+import { html, useRef, useState } from "../vendor/htm-preact.js";
 import { Body } from "./event-detail.js";
 
 /**
@@ -98,10 +98,16 @@ function Detail({ id }) {
   const { data, error, reload } = useData((signal) => get(`api/quarantine/${id}`, signal), [id]);
   /** @type {QuarantineDetail | null} */
   const row = data;
-  const reveal = () =>
-    post(`api/quarantine/${id}/reveal`, {}).then(setRevealed, (/** @type {unknown} */ failure) =>
+  // Each reveal is in the audit: once is enough, and none comes after "Mask".
+  const isAsked = useRef(false);
+  const reveal = async () => {
+    if (isAsked.current) return;
+    isAsked.current = true;
+    await post(`api/quarantine/${id}/reveal`, {}).then(setRevealed, (/** @type {unknown} */ failure) =>
       say(refusal(failure)),
     );
+    isAsked.current = false;
+  };
   const flip = () =>
     revealed ? setRevealed(null) : canReveal ? reveal() : say(refused("You may not see numbers and texts."));
   const facts = row && {
