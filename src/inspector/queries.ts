@@ -2,12 +2,11 @@
 import type { EventQuery, LaneQuery } from "../inbox/operations.ts";
 import type { EventState } from "../inbox/record.ts";
 import type { BulkQuery } from "../receiver/bulk/matching.ts";
+import { EVENT_STATES, LANE_STATUSES, LANE_TAGS } from "../receiver/queries.ts";
 import { type Fields, flag, listOf, oneOf, orNull, rowId, rows, text, time } from "./input.ts";
 
 export const DEFAULT_PAGE = 50;
 export const LONGEST_PAGE = 200;
-
-const EVENT_STATES = ["pending", "done", "dead", "late", "discarded"] as const satisfies readonly EventState[];
 
 /** Which events; `states` are those that are meant for the work. */
 export function eventFilter(states: readonly EventState[] = EVENT_STATES): Fields<BulkQuery> {
@@ -35,8 +34,8 @@ export const EVENT_QUERY: Fields<EventQuery> = {
 };
 
 export const LANE_QUERY: Fields<LaneQuery> = {
-  statuses: listOf(oneOf("idle", "ready", "gap", "leased", "backoff", "blocked")),
-  tag: oneOf("outbound", "inbound", "unlaned"),
+  statuses: listOf(oneOf(...LANE_STATUSES)),
+  tag: oneOf(...LANE_TAGS),
   without: listOf(text),
   quietSince: time,
   apiClientId: text,

@@ -10,14 +10,21 @@ const SHORTEST_SUBJECT = 3;
 /** Returns what a store is asked for, or throws a `SetupError` that says what the filter takes. */
 type Check = (name: string, value: unknown) => unknown;
 
-const TAGS = ["outbound", "inbound", "unlaned"] as const satisfies readonly LaneTag[];
-const STATES = ["pending", "done", "dead", "late", "discarded"] as const satisfies readonly EventState[];
-const STATUSES = ["idle", "ready", "gap", "leased", "backoff", "blocked"] as const satisfies readonly LaneStatus[];
+export const LANE_TAGS = ["outbound", "inbound", "unlaned"] as const satisfies readonly LaneTag[];
+export const EVENT_STATES = ["pending", "done", "dead", "late", "discarded"] as const satisfies readonly EventState[];
+export const LANE_STATUSES = [
+  "idle",
+  "ready",
+  "gap",
+  "leased",
+  "backoff",
+  "blocked",
+] as const satisfies readonly LaneStatus[];
 const HELD_STATES = ["held", "replayed", "discarded"] as const satisfies readonly QuarantineRecord["state"][];
 
 /** Typed, so that none is forgotten. */
 const EVENT_FILTERS: Readonly<Record<keyof EventQuery, Check>> = {
-  states: listOf(oneOf(STATES)),
+  states: listOf(oneOf(EVENT_STATES)),
   outcome: oneOf(["handled", "unhandled"]),
   late: flag,
   conflict: flag,
@@ -34,8 +41,8 @@ const EVENT_FILTERS: Readonly<Record<keyof EventQuery, Check>> = {
   limit: limitOption,
 };
 const LANE_FILTERS: Readonly<Record<keyof LaneQuery, Check>> = {
-  statuses: listOf(oneOf(STATUSES)),
-  tag: oneOf(TAGS),
+  statuses: listOf(oneOf(LANE_STATUSES)),
+  tag: oneOf(LANE_TAGS),
   without: listOf(text),
   quietSince: time,
   apiClientId: text,
@@ -105,7 +112,7 @@ export function checkActor(by: unknown): void {
 export function checkLane(ref: LaneKey | LaneId): void {
   if (typeof ref !== "object" || ref === null) return checkId("lane", ref);
   text("apiClientId", ref.apiClientId);
-  oneOf(TAGS)("tag", ref.tag);
+  oneOf(LANE_TAGS)("tag", ref.tag);
   text("messageId", ref.messageId);
 }
 
