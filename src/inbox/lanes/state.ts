@@ -114,8 +114,10 @@ export function isOrdered(lane: Pick<LaneRecord, "key">): boolean {
   return lane.key.tag === "outbound";
 }
 
+type LanePlace = Pick<LaneRecord, "status" | "readyAt">;
+
 /** A lane that is ready is due whatever its time: the clock may have been set back since. */
-export function laneIsDue(lane: LaneState, now: number): boolean {
+export function laneIsDue(lane: LanePlace, now: number): boolean {
   return lane.status === "ready" || (lane.readyAt !== null && isDue(lane.readyAt, now));
 }
 
@@ -133,7 +135,7 @@ export function isPrunedAtCursor({ cursor, events }: LanePast): boolean {
  * Whether a worker has the lane's event. A lease that has expired holds nothing back: its holder may be gone, with nobody there to take
  * the event over.
  */
-export function isHeld(lane: LaneState, now: number): boolean {
+export function isHeld(lane: LanePlace, now: number): boolean {
   return lane.status === "leased" && !laneIsDue(lane, now);
 }
 

@@ -1,6 +1,5 @@
 /** Replays or discards many events: in lane and sequence order. */
-import { isDue } from "../../inbox/gap.ts";
-import { isPrunedAtCursor } from "../../inbox/lanes/state.ts";
+import { isHeld, isPrunedAtCursor } from "../../inbox/lanes/state.ts";
 import type { EventRecord, EventState, LaneId, LaneRecord } from "../../inbox/record.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import type { Clock } from "../../internal/clock.ts";
@@ -114,7 +113,7 @@ async function isSuperseded(inbox: Actor, { laneId, sequence }: Target): Promise
 async function isInProgress(inbox: Actor, { id, laneId, state, attempts }: Target): Promise<boolean> {
   if (state !== "pending" || attempts === 0) return false;
   const lane = await inbox.lane(laneId);
-  if (lane?.status !== "leased" || lane.readyAt === null || isDue(lane.readyAt, inbox.clock.now())) return false;
+  if (lane === null || !isHeld(lane, inbox.clock.now())) return false;
   const begun = lane.events.filter((event) => event.state === "pending" && event.attempts > 0);
   return (begun.find(({ late }) => !late) ?? begun[0])?.id === id;
 }
