@@ -2,6 +2,7 @@
 import type { JetStreamClient, StreamConfig, StreamInfo } from "@nats-io/jetstream";
 import type { MsgHdrs } from "@nats-io/transport-node";
 import { SetupError } from "../errors.ts";
+import { isPromise } from "../internal/is-promise.ts";
 import { functionOption, invalidOption, numberOption, refuseUnknownOptions, textOption } from "../internal/options.ts";
 import type { ForwardedMessage } from "./message.ts";
 import { ALL_ATTEMPTS_MS, type Publisher } from "./publisher.ts";
@@ -69,8 +70,7 @@ export function jetstreamPublisher(options: JetStreamPublisherOptions): JetStrea
 }
 
 function clientOption(js: JetStreamPublisherOptions["js"]): Promise<Client> {
-  const isPromise = typeof (js as PromiseLike<Client> | undefined)?.then === "function";
-  if (!isPromise && typeof (js as Client | undefined)?.publish !== "function") {
+  if (!isPromise(js) && typeof (js as Client | undefined)?.publish !== "function") {
     throw invalidOption("js", "must be jetstream(connection), or a promise of it", js);
   }
   const client = Promise.resolve(js);

@@ -1,5 +1,6 @@
 /** What a distributed engine looks like from here, and the care with which it is used: checked first, awaited, given up in time. */
 import { SetupError } from "../errors.ts";
+import { isPromise } from "../internal/is-promise.ts";
 import type { Logger } from "../internal/logger.ts";
 import { invalidOption } from "../internal/options.ts";
 import type { ForwardedMessage } from "./message.ts";
@@ -88,9 +89,7 @@ export class CheckedPublisher {
 
 /** A function that starts a publication and returns nothing to wait for would count as acknowledged at once. */
 function promised(returned: unknown): PromiseLike<unknown> {
-  if (typeof (returned as { then?: unknown } | null | undefined)?.then === "function") {
-    return returned as PromiseLike<unknown>;
-  }
+  if (isPromise(returned)) return returned;
   throw new SetupError(
     "invalid_option",
     "publish must return a promise that resolves when the engine has acknowledged the message; it returned " +
