@@ -2,6 +2,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { NewEvent } from "../inbox/record.ts";
 import { type Bench, bytes, type ContractCase, hex, sha256 } from "./store-contract-bench.ts";
+import { DAY, POLICY } from "./store-contract-retention.ts";
 
 const PEER = "+15550001";
 
@@ -33,12 +34,6 @@ async function replayFromQuarantine(bench: Bench, text: string) {
   await bench.act({ kind: "replay_quarantined", quarantine: id, event, lateEvents: "record" });
   return { event: (await bench.at(1)).id };
 }
-
-const DAY = 86_400_000;
-const BODIES_AFTER_A_WEEK = {
-  ...{ handledBodiesMs: 7 * DAY, otherBodiesMs: 30 * DAY, identitiesMs: 30 * DAY, deadMs: 90 * DAY },
-  batch: 100,
-};
 
 export const eraseCases: readonly ContractCase[] = [
   {
@@ -91,7 +86,7 @@ export const eraseCases: readonly ContractCase[] = [
       // Where nothing newer came, time has not passed for the inbox.
       await bench.clock.advance(8 * DAY);
       await bench.accept(bench.of("new", 1, { peer: null }));
-      bench.expect(await bench.store.prune(BODIES_AFTER_A_WEEK)).toMatchObject({ bodies: 1 });
+      bench.expect(await bench.store.prune(POLICY)).toMatchObject({ bodies: 1 });
       const erase = () => bench.act({ kind: "erase", subject: { messageId: "m" } });
       bench.expect([await erase(), await erase()]).toMatchObject([{ count: 1 }, { count: 0 }]);
     },

@@ -2,6 +2,7 @@
 import type { LaneRecord, LaneSummary } from "../inbox/record.ts";
 import type { LaneQuery } from "../inbox/store.ts";
 import type { Bench, ContractCase } from "./store-contract-bench.ts";
+import { DAY, POLICY } from "./store-contract-retention.ts";
 
 async function found(bench: Bench, query: Partial<LaneQuery> = {}): Promise<readonly string[]> {
   const { items } = await bench.store.findLanes({ limit: 1_000, ...query });
@@ -95,7 +96,6 @@ export const laneCases: readonly ContractCase[] = [
   {
     name: "takes no lane for one without a type where its latest event was pruned, which may have been of it",
     async run(bench) {
-      const DAY = 86_400_000;
       const wish = { without: ["message.delivery"], tag: "outbound" } as const;
       await bench.accept(bench.of("ended", 1), bench.of("dead", 1), bench.of("pruned", 1));
       const [ended, dead, pruned] = await bench.claim();
@@ -105,8 +105,7 @@ export const laneCases: readonly ContractCase[] = [
       bench.expect(await found(bench, wish)).toEqual(["pruned", "dead"]);
       await bench.clock.advance(31 * DAY);
       await bench.accept(bench.of("new", 3), bench.of("dead", 4));
-      const ages = { handledBodiesMs: 7 * DAY, otherBodiesMs: 30 * DAY, identitiesMs: 30 * DAY, deadMs: 90 * DAY };
-      await bench.store.prune({ ...ages, batch: 100 });
+      await bench.store.prune(POLICY);
       bench.expect((await bench.lane("ended")).events.map(({ sequence }) => sequence)).toEqual([1]);
       bench.expect(await found(bench, wish)).toEqual(["new", "dead"]);
       bench.expect(await found(bench, { ...wish, without: [] })).toEqual(["new", "dead", "ended"]);

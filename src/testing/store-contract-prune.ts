@@ -1,16 +1,6 @@
 /** The store contract on retention: what is removed when, and what a wrong clock must not remove. */
-import type { PrunePolicy } from "../inbox/store.ts";
 import { type Bench, type ContractCase, hex } from "./store-contract-bench.ts";
-
-const DAY = 86_400_000;
-
-const POLICY: PrunePolicy = {
-  handledBodiesMs: 7 * DAY,
-  otherBodiesMs: 30 * DAY,
-  identitiesMs: 30 * DAY,
-  deadMs: 90 * DAY,
-  batch: 1_000,
-};
+import { DAY, POLICY } from "./store-contract-retention.ts";
 
 const NOTHING = { bodies: 0, events: 0, lanes: 0, quarantined: 0 };
 
