@@ -4,22 +4,11 @@ import { createGunzip } from "node:zlib";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { expect, it, onTestFinished } from "vitest";
 import { fastifyInspector, fastifyVerify, fastifyWebhook, leaveBodiesUnread } from "../../adapters/fastify.ts";
+import { uncaughtErrors } from "../support/uncaught.ts";
 import { inspectorAt } from "./inspectors.ts";
 import { memoryReceiver, SECRET, signedEvent } from "./receivers.ts";
 
 const { headers } = signedEvent();
-
-/** What would end the process, from here to the end of the test. */
-function uncaughtErrors(): Error[] {
-  const errors: Error[] = [];
-  const before = process.listeners("uncaughtException");
-  process.removeAllListeners("uncaughtException").on("uncaughtException", (error) => void errors.push(error));
-  onTestFinished(() => {
-    process.removeAllListeners("uncaughtException");
-    for (const listener of before) process.on("uncaughtException", listener);
-  });
-  return errors;
-}
 
 /** Resolves once each request to `path` was answered, and what stood in its place has failed. */
 async function statusesBehindGunzip(mount: (app: FastifyInstance) => unknown, requests: readonly RequestInit[]) {

@@ -1,18 +1,7 @@
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createJournal } from "../../src/emulator/journal.ts";
 import type { Delivery } from "../../src/emulator/state/records.ts";
-
-/** What nobody caught from now on, in the place of the test runner's own watch. */
-function uncaught(): unknown[] {
-  const errors: unknown[] = [];
-  const before = process.listeners("uncaughtException");
-  process.removeAllListeners("uncaughtException").on("uncaughtException", (error) => void errors.push(error));
-  onTestFinished(() => {
-    process.removeAllListeners("uncaughtException");
-    for (const listener of before) process.on("uncaughtException", listener);
-  });
-  return errors;
-}
+import { uncaughtErrors } from "../support/uncaught.ts";
 
 describe("createJournal()", () => {
   it("tells each watcher in order until it ends", () => {
@@ -39,7 +28,7 @@ describe("createJournal()", () => {
   });
 
   it("lets a watcher that throws break neither the others nor what is told, and does not hide it", async () => {
-    const errors = uncaught();
+    const errors = uncaughtErrors();
     const journal = createJournal();
     const seen: string[] = [];
     journal.watch(() => {

@@ -28,18 +28,23 @@ const LAST_WRITES = [
 ] as const;
 const GENERATING = { emulator: { unspecified: { secretGeneration: "always" } } } as const;
 
+/** A call ends after 10 s, and not before. */
+async function expectGivenUp({ clock }: Setting, failure: Promise<unknown>, message: RegExp): Promise<void> {
+  await clock.advance(9_999);
+  await expect(Promise.race([failure, "still waiting"])).resolves.toBe("still waiting");
+  await clock.advance(1);
+  expect(await failure).toMatchObject({
+    name: "StoreError",
+    code: "store_unavailable",
+    message: expect.stringMatching(message),
+  });
+}
+
 describe("rotateSecret(), with a store that does not answer", () => {
   it.each(READS)("ends after 10 s, and is resumed: read %i", async (count) => {
     const setting = await startSetting();
     const failure = failureOf(rotateSecret({ ...setting.options, secrets: silentAt(setting, count) }));
-    await setting.clock.advance(9_999);
-    await expect(Promise.race([failure, "still waiting"])).resolves.toBe("still waiting");
-    await setting.clock.advance(1);
-    expect(await failure).toMatchObject({
-      name: "StoreError",
-      code: "store_unavailable",
-      message: expect.stringMatching(/did not answer read\(\) within 10 s/),
-    });
+    await expectGivenUp(setting, failure, /did not answer read\(\) within 10 s/);
     expect(serviceSecret(setting)).toBe(FIRST_SECRET);
     await rotateSecret(setting.options);
     await expectAgreement(setting);
@@ -48,18 +53,11 @@ describe("rotateSecret(), with a store that does not answer", () => {
   it.each(WRITES)("ends after 10 s, and is resumed: write %i that %s", async (count, _, isKept) => {
     const setting = await startSetting();
     const failure = failureOf(rotateSecret({ ...setting.options, secrets: silentWrite(setting, count, isKept) }));
-    await setting.clock.advance(9_999);
-    await expect(Promise.race([failure, "still waiting"])).resolves.toBe("still waiting");
-    await setting.clock.advance(1);
-    expect(await failure).toMatchObject({
-      name: "StoreError",
-      code: "store_unavailable",
-      message: expect.stringMatching(
-        count === 1
-          ? /did not answer write\(\) within 10 s\. This call gave the service no secret;/
-          : /did not answer write\(\) within 10 s\. The service has a new secret by then/,
-      ),
-    });
+    const message =
+      count === 1
+        ? /did not answer write\(\) within 10 s\. This call gave the service no secret;/
+        : /did not answer write\(\) within 10 s\. The service has a new secret by then/;
+    await expectGivenUp(setting, failure, message);
     expect(serviceSecret(setting) === FIRST_SECRET).toBe(count === 1);
     await rotateSecret({ ...setting.options, force: true });
     await expectAgreement(setting);
