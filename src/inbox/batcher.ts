@@ -1,10 +1,12 @@
 /**
  * Group commit: what arrives while one write transaction commits becomes the next one. There is no timer and so no added
- * latency: a turn starts once its queue has stopped growing over one more `setImmediate`.
+ * latency: a turn starts once its queue has stopped growing over one more `setImmediate`, or before that where a store takes
+ * several turns at once and can write what waits quickly, so that it works while the next deliveries are read.
  */
 import { StoreError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import { atMost, type Clock, type Timer } from "../internal/clock.ts";
+import { AcceptQueue, type AcceptLimits } from "./accept-queue.ts";
 import {
   answer,
   type Callback,
@@ -12,7 +14,6 @@ import {
   guard,
   lose,
   overloaded,
-  type QueuedAccept,
   type QueuedQuarantine,
   type QueuedSettle,
   type Taken,
@@ -47,11 +48,7 @@ export interface ClaimDriver {
   turnFailed(error: Error): void;
 }
 
-export interface BatcherOptions {
-  /** Events in one turn at most. */
-  readonly maxEvents: number;
-  /** Bytes of bodies in one turn at most. */
-  readonly maxBytes: number;
+export interface BatcherOptions extends AcceptLimits {
   /** Accepts waiting for a turn at most; beyond it they are refused with `overloaded`. */
   readonly maxQueued: number;
   readonly quarantineQuota: QuarantineQuota;
@@ -64,12 +61,15 @@ const RETRY_MS = { first: 50, longest: 5_000 } as const;
 /** Without a slot the rest is not looked at. */
 const NO_CLAIM = { limit: 0, leaseMs: 0, maxAttempts: 1, onDead: "continue", mode: "ordinary" } as const;
 
+/** What the batcher asks of a store. */
+export type TurnTaker<Tx> = Pick<InboxStore<Tx>, "step" | "acceptsQuickly" | "capabilities">;
+
 export class Batcher<Tx> {
-  readonly #store: Pick<InboxStore<Tx>, "step" | "capabilities">;
+  readonly #store: TurnTaker<Tx>;
   readonly #clock: Clock;
   readonly #driver: ClaimDriver;
   readonly #options: BatcherOptions;
-  readonly #accepts: QueuedAccept[] = [];
+  readonly #accepts: AcceptQueue;
   readonly #quarantines: QueuedQuarantine[] = [];
   readonly #settles: QueuedSettle<Tx>[] = [];
   /** Settles of a turn that failed, and unfinished ones, until the next try: deliveries need not wait for that. */
@@ -86,7 +86,7 @@ export class Batcher<Tx> {
   #closed = false;
 
   constructor(
-    store: Pick<InboxStore<Tx>, "step" | "capabilities">,
+    store: TurnTaker<Tx>,
     clock: Clock,
     driver: ClaimDriver,
     options: BatcherOptions,
@@ -95,12 +95,14 @@ export class Batcher<Tx> {
     this.#clock = clock;
     this.#driver = driver;
     this.#options = options;
+    this.#accepts = new AcceptQueue(options, (event) => store.acceptsQuickly?.(event) ?? false);
     this.#repeats = new Repeats(clock, () => this.poke());
   }
 
   /** Stores an event; `done` is called after the commit. */
   accept(event: NewEvent, parsed: WebhookEvent, done: Callback<Acceptance>): void {
     this.#enqueue(this.#accepts, { event, parsed, done });
+    if (this.#accepts.isQuickTurn && this.#mayAcceptBeside()) void this.#acceptBeside();
   }
 
   quarantine(quarantine: NewQuarantine, done: Callback<QuarantineAnswer>): void {
@@ -146,7 +148,7 @@ export class Batcher<Tx> {
     this.#retryTimer?.cancel();
     // Of those that were to be tried again some may have joined the next turn, which waits for one that does not end.
     lose([...this.#settles.splice(0), ...this.#postponed.splice(0)]);
-    for (const { done } of [...this.#accepts.splice(0), ...this.#quarantines.splice(0)])
+    for (const { done } of [...this.#accepts.takeAll(), ...this.#quarantines.splice(0)])
       guard(() => done(closed(), null));
   }
 
@@ -154,7 +156,7 @@ export class Batcher<Tx> {
     return this.#turning || this.#acceptingBeside;
   }
 
-  #enqueue<Item extends { readonly done: Callback<never> }>(queue: Item[], item: Item): void {
+  #enqueue<Item extends { readonly done: Callback<never> }>(queue: { push(item: Item): void }, item: Item): void {
     const isFull = this.#accepts.length + this.#quarantines.length >= this.#options.maxQueued;
     if (this.#closed || isFull) return item.done(this.#closed ? closed() : overloaded(), null);
     queue.push(item);
@@ -181,6 +183,8 @@ export class Batcher<Tx> {
       return;
     }
     this.#scheduled = false;
+    // What asked for it may have been taken meanwhile.
+    if (queued === 0 && !this.#wanted) return this.#continue();
     if (!this.#turning) void this.#turn();
     else if (this.#mayAcceptBeside()) void this.#acceptBeside();
   }
@@ -192,7 +196,7 @@ export class Batcher<Tx> {
 
   async #acceptBeside(): Promise<void> {
     this.#acceptingBeside = true;
-    const taken = { accepts: this.#takeAccepts(), quarantines: [], settles: [], repeats: [] };
+    const taken = { accepts: this.#accepts.take(), quarantines: [], settles: [], repeats: [] };
     const result = await this.#try(taken, NO_CLAIM);
     if (result !== null) {
       answer(taken.accepts, result);
@@ -203,17 +207,12 @@ export class Batcher<Tx> {
     this.#continue();
   }
 
-  #takeAccepts(): QueuedAccept[] {
-    const { maxEvents, maxBytes } = this.#options;
-    return takeUpTo(this.#accepts, maxEvents, maxBytes, ({ event }) => event.raw.byteLength);
-  }
-
   async #turn(): Promise<void> {
     this.#turning = true;
     this.#wanted = false;
     const { maxEvents, maxBytes } = this.#options;
     const taken: Taken<Tx> = {
-      accepts: this.#takeAccepts(),
+      accepts: this.#accepts.take(),
       quarantines: takeUpTo(this.#quarantines, maxEvents, maxBytes, ({ quarantine }) => quarantine.raw.byteLength),
       settles: this.#settles.splice(0),
       repeats: this.#repeats.take(),

@@ -58,6 +58,12 @@ export interface InboxStore<Tx = unknown> {
    */
   step(turn: Turn<Tx>): Promise<TurnResult>;
 
+  /**
+   * Whether a turn that accepts such events and does nothing else costs little more than to write them, so that one of 32 need not wait
+   * for more. Asked of stores with `parallelTurns`, of each delivery. Default: of no event.
+   */
+  acceptsQuickly?(event: NewEvent): boolean;
+
   /** Renews leases for `leaseMs` from now. Answers per lease whether it is still held. */
   extend(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]>;
 

@@ -1,13 +1,14 @@
 /** Measures write transactions for whoever listens: the batcher makes turns, and need not know who watches them. */
 import type { Instruments } from "../inbox/instruments.ts";
-import type { InboxStore, Turn, TurnResult } from "../inbox/store.ts";
+import type { TurnTaker } from "../inbox/batcher.ts";
+import type { Turn, TurnResult } from "../inbox/store.ts";
 import type { Clock } from "../internal/clock.ts";
 
 export function measuredSteps<Tx>(
-  store: Pick<InboxStore<Tx>, "step" | "capabilities">,
+  store: TurnTaker<Tx>,
   clock: Clock,
   instruments: () => Instruments,
-): Pick<InboxStore<Tx>, "step" | "capabilities"> {
+): TurnTaker<Tx> {
   const measured = async (turn: Turn<Tx>): Promise<TurnResult> => {
     const startedAt = clock.monotonic();
     let result: TurnResult | null = null;
@@ -28,6 +29,7 @@ export function measuredSteps<Tx>(
   };
   return {
     capabilities: store.capabilities,
+    acceptsQuickly: (event) => store.acceptsQuickly?.(event) ?? false,
     step: (turn) => (instruments().hears("commit") ? measured(turn) : store.step(turn)),
   };
 }

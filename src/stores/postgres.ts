@@ -82,6 +82,7 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
       }
     },
     step: async (turn) => step(open(), turn),
+    acceptsQuickly: (event) => opened?.freshLanes.mayTake(event) ?? false,
     extend: (leases, leaseMs) => reading((inbox) => extend(inbox, leases, leaseMs)),
     nextDue: () =>
       reading((inbox) =>

@@ -1,13 +1,17 @@
 /** Turns of accepts alone, beside the turn that settles and claims, where the store takes several at once. */
 import { describe, expect, it } from "vitest";
+import { QUICK_TURN } from "../../src/inbox/accept-queue.ts";
+import type { InboxStore } from "../../src/inbox/store.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { type Bench, type BenchOptions, deferred, openBench, rounds } from "./bench.ts";
 
-function openParallel(options: BenchOptions<never> = {}): Promise<Bench> {
-  const store = memoryStore({ volatile: true });
-  const capabilities = { ...store.capabilities, parallelTurns: true };
-  return openBench({ ...options, store: { ...store, capabilities } });
+function openParallel(options: BenchOptions<never> = {}, store: Partial<InboxStore<never>> = {}): Promise<Bench> {
+  const inner = memoryStore({ volatile: true });
+  const capabilities = { ...inner.capabilities, parallelTurns: true };
+  return openBench({ ...options, store: { ...inner, capabilities, ...store } });
 }
+
+const FIRST_ARE_QUICK: Partial<InboxStore<never>> = { acceptsQuickly: ({ sequence }) => sequence === 1 };
 
 /** What each turn accepted, and whether it might claim. */
 const turns = (bench: Bench) => bench.recorder.turns.map(({ accepts, claim }) => [accepts.length, claim.limit > 0]);
@@ -119,5 +123,60 @@ describe("Batcher, with a store that takes several turns at once", () => {
     second.resolve();
     await Promise.all([beside, closing]);
     expect(isClosed).toBe(true);
+  });
+});
+
+describe("Batcher, with a store that accepts some events quickly", () => {
+  it("begins a turn of them as soon as they are one, while more are on their way", async () => {
+    const bench = await openParallel({}, FIRST_ARE_QUICK);
+    const accepting = bench.acceptMany(QUICK_TURN + 8);
+    expect(turns(bench)).toEqual([[QUICK_TURN, false]]);
+    await accepting;
+    expect(turns(bench)).toEqual([
+      [QUICK_TURN, false],
+      [8, false],
+    ]);
+  });
+
+  it("waits for no more than it has where all were taken meanwhile", async () => {
+    const bench = await openParallel({}, FIRST_ARE_QUICK);
+    const accepting = bench.acceptMany(QUICK_TURN);
+    await Promise.all([accepting, bench.batcher.idle()]);
+    await rounds();
+    expect(turns(bench)).toEqual([[QUICK_TURN, false]]);
+  });
+
+  it("has one such turn under way at once, and lets the rest gather for the other", async () => {
+    const bench = await openParallel({}, FIRST_ARE_QUICK);
+    const gate = deferred();
+    bench.recorder.gate = gate.promise;
+    const accepting = bench.acceptMany(2 * QUICK_TURN + 8);
+    await rounds();
+    const later = bench.acceptMany(QUICK_TURN, "later");
+    await rounds();
+    expect(turns(bench).map(([accepts]) => accepts)).toEqual([QUICK_TURN, QUICK_TURN + 8]);
+    gate.resolve();
+    await Promise.all([accepting, later]);
+    expect(turns(bench).map(([accepts]) => accepts)).toEqual([QUICK_TURN, QUICK_TURN + 8, QUICK_TURN]);
+  });
+
+  it("lets them gather behind one that it does not accept quickly, and begins again once that is taken", async () => {
+    const bench = await openParallel({}, FIRST_ARE_QUICK);
+    const slow = bench.accept("slow", 2);
+    const accepting = bench.acceptMany(QUICK_TURN);
+    expect(turns(bench)).toEqual([]);
+    await Promise.all([slow, accepting]);
+    expect(turns(bench)).toEqual([[QUICK_TURN + 1, false]]);
+    const again = bench.acceptMany(QUICK_TURN, "again");
+    expect(turns(bench)).toHaveLength(2);
+    await again;
+  });
+
+  it("lets them gather where the store takes one turn at a time", async () => {
+    const { capabilities } = memoryStore({ volatile: true });
+    const bench = await openParallel({}, { ...FIRST_ARE_QUICK, capabilities });
+    const accepting = bench.acceptMany(QUICK_TURN);
+    expect(turns(bench)).toEqual([]);
+    await accepting;
   });
 });

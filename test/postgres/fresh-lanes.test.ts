@@ -75,6 +75,10 @@ describe("events that begin their messages", () => {
     expect(await sentBy(onesPool, () => one.accept(one.of("a", rule.first)))).toEqual(ONE_STATEMENT);
     expect((await one.lane("a")).status).toBe("ready");
     if (rule.later === null) return;
+    expect([rule.first, rule.later].map((sequence) => one.store.acceptsQuickly?.(one.of("b", sequence)))).toEqual([
+      true,
+      false,
+    ]);
     expect(await sentBy(onesPool, () => one.accept(one.of("b", rule.later)))).toContain("lock");
     expect((await one.lane("b")).status).toBe("gap");
   });
@@ -115,6 +119,11 @@ describe("events that begin their messages", () => {
     await store.step(turn({ accepts: [event("m")] }));
     expect(await sql(`select at_commit from ${schema}.mode`)).toEqual([{ at_commit: "on" }]);
   });
+});
+
+it("is said of nothing by a store that is not open", () => {
+  const { acceptsQuickly } = postgresStore(newPool(), { listen: false });
+  expect(acceptsQuickly?.(event("m"))).toBe(false);
 });
 
 describe("two turns that make the same lanes", () => {
@@ -180,12 +189,16 @@ describe("a turn is run as any other", () => {
   it("when a lane is there already, and so are the next ones: deliveries repeat in bursts", async () => {
     const { one, onesPool } = await known();
     await one.accept(one.of("a", 1));
+    const isQuick = () => one.store.acceptsQuickly?.(one.of("next", 1));
+    expect(isQuick()).toBe(true);
     const again = await sentBy(onesPool, async () => {
       expect(await outcomesOf(one.accept(one.of("b", 1), one.of("a", 1)))).toEqual(["accepted", "duplicate"]);
     });
     expect(again.slice(0, 2)).toEqual([...ONE_STATEMENT, expect.stringMatching(/^begin/)]);
+    expect(isQuick()).toBe(false);
     for (let index = 0; index < FEW; index++) {
       const sent = await sentBy(onesPool, () => one.accept(one.of(`m${index}`, 1)));
+      expect(isQuick()).toBe(index === FEW - 1);
       expect(sent).not.toContain("accept_fresh");
     }
     expect(await sentBy(onesPool, () => one.accept(one.of("c", 1)))).toEqual(ONE_STATEMENT);

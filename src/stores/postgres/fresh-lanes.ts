@@ -65,6 +65,11 @@ export class FreshLanes {
     this.#inbox = inbox;
   }
 
+  /** Whether a turn of such events alone would be tried. */
+  mayTake(event: NewEvent): boolean {
+    return this.#turnsToPass === 0 && isFirst(event, this.#inbox.rules);
+  }
+
   /**
    * Runs a turn that does nothing but accept such events. Null where the turn does more, or an event begins no message after all, or
    * anything else is in the way: then nothing was written, and the turn is to be run as any other, which tells what it was.
