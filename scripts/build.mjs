@@ -1,17 +1,7 @@
 // Compiles the package to dist/ and, with `tools`, everything else that Node 20 cannot run as TypeScript to .build/.
 // Plain JavaScript, because it is what makes the other scripts runnable. Does nothing when the output is newer than every input.
 import { spawnSync } from "node:child_process";
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -27,8 +17,9 @@ const targets = {
   },
 };
 
-/** Files that are served to browsers, not compiled. */
+/** Files that are served to browsers: not compiled, but made small, in both targets. What is measured and pictured is what is shipped. */
 const SERVED = "src/inspector/page";
+const MAKE_SMALL = "scripts/page.mjs";
 
 /**
  * Builds one target when it is stale.
@@ -40,7 +31,7 @@ export function build(name, options = {}) {
   const { project, out, inputs } = targets[name];
   const sources = inputs.flatMap((folder) => filesOf(join(root, folder), /\.ts$/));
   const served = filesOf(join(root, SERVED), /./);
-  const configs = ["package.json", "tsconfig.json", project].map((file) => join(root, file));
+  const configs = ["package.json", "tsconfig.json", project, MAKE_SMALL].map((file) => join(root, file));
   const stamp = join(root, out, ".stamp");
   const newest = Math.max(...[...sources, ...served, ...configs].map((file) => statSync(file).mtimeMs));
   const list = [...sources, ...served].join("\n");
@@ -48,23 +39,21 @@ export function build(name, options = {}) {
 
   const startedAt = new Date();
   const tsc = createRequire(import.meta.url).resolve("typescript/package.json");
-  const run = spawnSync(process.execPath, [join(dirname(tsc), "bin", "tsc"), "-p", project], {
-    cwd: root,
-    encoding: "utf8",
-  });
+  const compiled = run([join(dirname(tsc), "bin", "tsc"), "-p", project], options);
   for (const input of inputs) removeStale(join(root, out), join(root, out, input), sources);
-  // As they are written, so that what a browser runs is what can be read here.
-  rmSync(join(root, out, SERVED), { recursive: true, force: true });
-  if (served.length > 0) cpSync(join(root, SERVED), join(root, out, SERVED), { recursive: true });
-  if (run.status !== 0) {
-    if (!options.quiet) process.stderr.write(`${run.stdout}${run.stderr}`);
-    return false;
-  }
+  const made = run([MAKE_SMALL, join(out, SERVED)]);
+  if (!compiled || !made) return false;
   mkdirSync(join(root, out), { recursive: true });
   writeFileSync(stamp, list);
   // Dated before the compiler read its first file: an edit made meanwhile counts as newer.
   utimesSync(stamp, startedAt, startedAt);
   return true;
+}
+
+function run(args, { quiet = false } = {}) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8" });
+  if (status !== 0 && !quiet) process.stderr.write(`${stdout}${stderr}`);
+  return status === 0;
 }
 
 /** The stamp holds the names of the sources, so that a deleted one makes the output stale too. */

@@ -30,7 +30,12 @@ export interface Inspector<Request = unknown> extends Mountable<Request> {
  * @throws SetupError naming the option and the fix
  */
 export function createInspector<Request = unknown>(options: InspectorOptions<Request>): Inspector<Request> {
-  return new MountedInspector(resolveInspector(options));
+  return inspectorWithPage(options);
+}
+
+/** The same with the page's files of another `folder`. No option, for there is one right page: tests show that its sources run unbuilt too. */
+export function inspectorWithPage<Request>(options: InspectorOptions<Request>, folder?: string): Inspector<Request> {
+  return new MountedInspector(resolveInspector(options), folder);
 }
 
 class MountedInspector<Request> implements Inspector<Request> {
@@ -45,11 +50,11 @@ class MountedInspector<Request> implements Inspector<Request> {
   readonly #failures: SampledLog;
   readonly #closing = new AbortController();
 
-  constructor(options: ResolvedInspector<Request>) {
+  constructor(options: ResolvedInspector<Request>, folder: string | undefined) {
     const { path, origins, logger, clock } = options;
     this.path = path;
     this.#options = options;
-    this.#assets = loadAssets(path);
+    this.#assets = loadAssets(path, folder);
     this.#match = matcher(path, this.#assets, ROUTES);
     this.#guard = createGuard(origins);
     this.#authorize = authorization(options);

@@ -1,0 +1,59 @@
+// Makes the inspector's page small for browsers: `node scripts/page.mjs FOLDER` writes there what the package ships. The sources run as they
+// are, too. The vendored library stays a file of its own, unchanged, with its licences.
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { transform } from "lightningcss";
+import { RolldownMagicString, rolldown } from "rolldown";
+import { Visitor } from "rolldown/utils";
+
+const source = join(dirname(dirname(fileURLToPath(import.meta.url))), "src/inspector/page");
+const [folder] = process.argv.slice(2);
+if (folder === undefined) throw new Error("usage: node scripts/page.mjs FOLDER");
+
+rmSync(folder, { recursive: true, force: true });
+mkdirSync(join(folder, "vendor"), { recursive: true });
+for (const name of ["index.html", "icon.svg", ...vendored()]) copyFileSync(join(source, name), join(folder, name));
+for (const name of readdirSync(source).filter((file) => file.endsWith(".css"))) {
+  const { code } = transform({ filename: name, code: readFileSync(join(source, name)), minify: true });
+  writeFileSync(join(folder, name), code);
+}
+writeFileSync(join(folder, "main.js"), await bundled());
+
+/** What a browser or a lawyer reads; the declarations are for the compiler. */
+function vendored() {
+  return readdirSync(join(source, "vendor"))
+    .filter((name) => !name.endsWith(".d.ts"))
+    .map((name) => `vendor/${name}`);
+}
+
+/** All modules but the library in one. It stays `main.js`, beside `vendor/`: from its address the page learns where it is mounted. */
+async function bundled() {
+  const bundle = await rolldown({
+    input: join(source, "main.js"),
+    external: /\/vendor\//,
+    plugins: [{ name: "template-lines", transform: (code, _id, { ast }) => withoutIndents(code, ast) }],
+    onLog(_level, { message }) {
+      throw new Error(message);
+    },
+  });
+  const { output } = await bundle.generate({ format: "esm", minify: true, comments: false });
+  await bundle.close();
+  const [only, other] = output;
+  if (other !== undefined) throw new Error(`The page has become more than one module: ${other.fileName}`);
+  return only.code;
+}
+
+/** The library drops line breaks between elements, and browsers show one in a text as a space: how far lines are indented means nothing. */
+function withoutIndents(code, ast) {
+  const text = new RolldownMagicString(code);
+  new Visitor({
+    TaggedTemplateExpression({ tag, quasi }) {
+      if (tag.name !== "html") return;
+      for (const { start, end } of quasi.quasis)
+        for (const { index, 0: space } of code.slice(start, end).matchAll(/\s*\n\s*/g))
+          text.overwrite(start + index, start + index + space.length, "\n");
+    },
+  }).visit(ast);
+  return { code: text.toString() };
+}
