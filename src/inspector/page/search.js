@@ -12,10 +12,10 @@ import { html, useState } from "./vendor/htm-preact.js";
 
 /** @type {readonly import("./parts/table.js").Column<LookupMatch>[]} */
 const COLUMNS = [
-  { name: "text", title: "Message", cell: ({ messageId }) => shortId(messageId || "no id") },
-  { name: "found", title: "Found by", cell: ({ found }) => found, lesser: true },
-  { name: "state", title: "Newest event", cell: ({ newest }) => html`<${StateBadge} state=${newest.state} />` },
-  { name: "time", title: "Accepted", cell: ({ newest }) => clockTime(newest.acceptedAt), lesser: true },
+  ["text", "Message", ({ messageId }) => shortId(messageId || "no id")],
+  ["found lesser", "Found by", ({ found }) => found],
+  ["state", "Newest event", ({ newest }) => html`<${StateBadge} state=${newest.state} />`],
+  ["time lesser", "Accepted", ({ newest }) => clockTime(newest.acceptedAt)],
 ];
 
 export function Search() {

@@ -17,12 +17,12 @@ export function StoryList({ lane, drawing }) {
 function listOf(lane, { events, gaps, now }) {
   /** @type {import("../parts/table.js").Column<DrawnEvent>[]} */
   const columns = [
-    { name: "event", title: "Event", cell: ({ sequence, eventType }) => `${sequence} ${eventType}` },
-    { name: "arrived", title: "Arrived", cell: (event) => [time(event.acceptedAt), ...marksOf(event)].join(", ") },
-    { name: "held", title: "Held", cell: ({ held }) => (held ? holdOf(held, now) : "no") },
-    { name: "started", title: "Handed out", cell: ({ startedAt }) => time(startedAt) },
-    { name: "state", title: "State", cell: (event) => html`<${StateBadge} ...${event} />` },
-    { name: "fate", title: "What became of it", cell: (event) => fateOf(event, now) },
+    ["event", "Event", ({ sequence, eventType }) => `${sequence} ${eventType}`],
+    ["arrived", "Arrived", (event) => [time(event.acceptedAt), ...marksOf(event)].join(", ")],
+    ["held", "Held", ({ held }) => (held ? holdOf(held, now) : "no")],
+    ["started", "Handed out", ({ startedAt }) => time(startedAt)],
+    ["state", "State", (event) => html`<${StateBadge} ...${event} />`],
+    ["fate", "What became of it", (event) => fateOf(event, now)],
   ];
   const keyOf = (/** @type {DrawnEvent} */ { id }) => id;
   const hrefOf = (/** @type {DrawnEvent} */ { id }) => href("message", lane, { event: id });

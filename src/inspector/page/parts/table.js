@@ -2,10 +2,10 @@
 import { html } from "../vendor/htm-preact.js";
 
 /**
- * `name` makes the class `c-…`, for its width; what is `lesser` is left out where there is little room.
+ * `name` makes the class `c-…`, for its width; behind it `lesser` may stand, for what is left out where there is little room.
  *
  * @template Row
- * @typedef {{ name: string, title: string, cell: (row: Row) => unknown, lesser?: boolean }} Column
+ * @typedef {[name: string, title: string, cell: (row: Row) => unknown]} Column
  */
 
 /**
@@ -15,19 +15,18 @@ import { html } from "../vendor/htm-preact.js";
  * @param {{ caption: string, columns: readonly Column<Row>[], rows: readonly Row[], keyOf: (row: Row, index: number) => string | number, hrefOf?: (row: Row) => string | null }} props
  */
 export function Table({ caption, columns, rows, keyOf, hrefOf }) {
-  const classOf = (/** @type {Column<Row>} */ { name, lesser }) => `c-${name}${lesser ? " lesser" : ""}`;
   const line = (/** @type {Row} */ row, /** @type {number} */ at) => {
     const href = hrefOf?.(row);
     return html`<tr key=${keyOf(row, at)} class=${href && "opens"} onClick=${(/** @type {MouseEvent} */ event) => href && open(event, href)}>
-      ${columns.map((column, index) => {
-        const cell = column.cell(row);
-        return html`<td class=${classOf(column)}>${href && index === 0 ? html`<a href=${href} data-row>${cell}</a>` : cell}</td>`;
+      ${columns.map(([name, , cellOf], index) => {
+        const cell = cellOf(row);
+        return html`<td class=${`c-${name}`}>${href && index === 0 ? html`<a href=${href} data-row>${cell}</a>` : cell}</td>`;
       })}
     </tr>`;
   };
   return html`<table>
     <caption class="sr-only">${caption}</caption>
-    <thead><tr>${columns.map((column) => html`<th scope="col" class=${classOf(column)}>${column.title}</th>`)}</tr></thead>
+    <thead><tr>${columns.map(([name, title]) => html`<th scope="col" class=${`c-${name}`}>${title}</th>`)}</tr></thead>
     <tbody>${rows.map(line)}</tbody>
   </table>`;
 }

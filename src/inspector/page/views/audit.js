@@ -10,10 +10,10 @@ import { html } from "../vendor/htm-preact.js";
 
 /** @type {import("../parts/table.js").Column<AuditRecord>[]} */
 const COLUMNS = [
-  { name: "when", title: "When", cell: ({ at }) => time(at) },
-  { name: "who", title: "Who", cell: ({ by }) => html`<span title=${by}>${by}</span>` },
-  { name: "did", title: "Act", cell: ({ act }) => act.replaceAll("_", " ") },
-  { name: "what", title: "Detail", cell: ({ detail }) => linked(detail) },
+  ["when", "When", ({ at }) => time(at)],
+  ["who", "Who", ({ by }) => html`<span title=${by}>${by}</span>`],
+  ["did", "Act", ({ act }) => act.replaceAll("_", " ")],
+  ["what", "Detail", ({ detail }) => linked(detail)],
 ];
 
 /** `event 7`, `lane 7` and `quarantine 7` lead there. @param {string} detail */

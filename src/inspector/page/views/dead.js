@@ -25,12 +25,12 @@ export function DeadView({ params: { code } }) {
 
 /** @type {Columns<ErrorGroup>} */
 const GROUPS = [
-  { name: "event", title: "Code", cell: ({ errorCode }) => errorCode ?? "none" },
-  { name: "error", title: "Error", cell: ({ error }) => html`<span title=${error}>${error}</span>` },
-  { name: "count", title: "Count", cell: (group) => count(group.count) },
-  { name: "at", title: "Oldest", lesser: true, cell: ({ oldestAt }) => clockTime(oldestAt) },
-  { name: "at", title: "Newest", lesser: true, cell: ({ newestAt }) => clockTime(newestAt) },
-  { name: "acts", title: "Example", cell: ({ exampleId }) => html`<${EventLink} id=${exampleId} />` },
+  ["event", "Code", ({ errorCode }) => errorCode ?? "none"],
+  ["error", "Error", ({ error }) => html`<span title=${error}>${error}</span>`],
+  ["count", "Count", (group) => count(group.count)],
+  ["at lesser", "Oldest", ({ oldestAt }) => clockTime(oldestAt)],
+  ["at lesser", "Newest", ({ newestAt }) => clockTime(newestAt)],
+  ["acts", "Example", ({ exampleId }) => html`<${EventLink} id=${exampleId} />`],
 ];
 
 /** Each look goes through all dead letters, so many are not looked at again with each new one. @param {Props} props */
@@ -72,35 +72,31 @@ function Letters({ code }) {
   };
   /** @type {Columns<EventShape>} */
   const columns = [
-    {
-      name: "choose",
-      title: "✓",
-      cell: ({ id }) => {
+    [
+      "choose",
+      "✓",
+      ({ id }) => {
         const isChosen = chosen.includes(id);
         const flip = () => choose(isChosen ? chosen.filter((one) => one !== id) : [...chosen, id]);
         return html`<input type="checkbox" aria-label=${`Select event ${id}`} checked=${isChosen} onChange=${flip} />`;
       },
-    },
-    {
-      name: "event",
-      title: "Event",
-      cell: ({ id, lane, eventType, sequence, messageId }) =>
+    ],
+    [
+      "event",
+      "Event",
+      ({ id, lane, eventType, sequence, messageId }) =>
         html`<a data-row href=${href("message", lane, { event: id })}>${eventType} #${sequence}</a> ${shortId(messageId)}`,
-    },
-    {
-      name: "error",
-      title: "Error",
-      cell: ({ errorCode, error }) => html`<span title=${error}>${errorCode}: ${error}</span>`,
-    },
-    { name: "at", title: "Failed", lesser: true, cell: ({ finishedAt }) => clockTime(finishedAt) },
-    {
-      name: "acts",
-      title: "Acts",
-      cell: ({ id }) =>
+    ],
+    ["error", "Error", ({ errorCode, error }) => html`<span title=${error}>${errorCode}: ${error}</span>`],
+    ["at lesser", "Failed", ({ finishedAt }) => clockTime(finishedAt)],
+    [
+      "acts",
+      "Acts",
+      ({ id }) =>
         ["replay", "discard"].map(
           (act) => html`<${ActButton} act=${act} path=${`api/events/${id}/${act}`} about=${`event ${id}`} />`,
         ),
-    },
+    ],
   ];
   return html`<section>
     <h2>${code ? `With the code ${code}` : "All"} ${code && html`<a href=${href("dead")}>Show all</a>`}</h2>
@@ -120,19 +116,19 @@ function Blocked() {
   );
   /** @type {Columns<SummaryShape>} */
   const columns = [
-    {
-      name: "event",
-      title: "Message",
-      cell: ({ lane, messageId }) => html`<a data-row href=${href("message", lane)}>${messageId || "no id"}</a>`,
-    },
-    { name: "error", title: "Newest event", cell: ({ newest }) => `${newest.eventType} #${newest.sequence}` },
-    { name: "at", title: "Accepted", lesser: true, cell: ({ newest }) => clockTime(newest.acceptedAt) },
-    {
-      name: "acts",
-      title: "Acts",
-      cell: ({ lane, messageId }) =>
+    [
+      "event",
+      "Message",
+      ({ lane, messageId }) => html`<a data-row href=${href("message", lane)}>${messageId || "no id"}</a>`,
+    ],
+    ["error", "Newest event", ({ newest }) => `${newest.eventType} #${newest.sequence}`],
+    ["at lesser", "Accepted", ({ newest }) => clockTime(newest.acceptedAt)],
+    [
+      "acts",
+      "Acts",
+      ({ lane, messageId }) =>
         html`<${ActButton} act="unblock" path=${`api/messages/${lane}/unblock`} about=${messageId || `message ${lane}`} />`,
-    },
+    ],
   ];
   return html`<section><h2>Blocked messages</h2>
     <p class="acts"><${BulkButton} act="unblock" which="all" what="messages" work=${{}} /></p>

@@ -18,30 +18,19 @@ const AIMING_MS = 2_000;
 
 /** @type {readonly import("../parts/table.js").Column<EventShape>[]} */
 const COLUMNS = [
-  {
-    name: "time",
-    title: "Accepted",
-    cell: (event) =>
-      html`${clockTime(event.acceptedAt)}<span class="sr-only"> ${event.eventType} ${event.messageId}</span>`,
-  },
-  { name: "type", title: "Event type", cell: ({ eventType }) => eventType },
-  { name: "message", title: "Message", lesser: true, cell: ({ messageId }) => shortId(messageId || "–") },
-  { name: "count", title: "Sequence", lesser: true, cell: ({ sequence }) => sequence },
-  { name: "state", title: "State", cell: (event) => html`<${StateBadge} ...${event} />` },
-  {
-    name: "took",
-    title: "Settled after",
-    lesser: true,
-    cell: ({ acceptedAt, finishedAt }) => duration(finishedAt && finishedAt - acceptedAt),
-  },
-  { name: "count", title: "Attempts", lesser: true, cell: ({ attempts }) => attempts },
-  {
-    name: "repeats",
-    title: "Duplicates",
-    lesser: true,
-    cell: ({ duplicates, conflict }) => `${duplicates || "–"}${conflict ? " conflict" : ""}`,
-  },
-  { name: "error", title: "Error", lesser: true, cell: ({ errorCode }) => errorCode },
+  [
+    "time",
+    "Accepted",
+    (event) => html`${clockTime(event.acceptedAt)}<span class="sr-only"> ${event.eventType} ${event.messageId}</span>`,
+  ],
+  ["type", "Event type", ({ eventType }) => eventType],
+  ["message lesser", "Message", ({ messageId }) => shortId(messageId || "–")],
+  ["count lesser", "Sequence", ({ sequence }) => sequence],
+  ["state", "State", (event) => html`<${StateBadge} ...${event} />`],
+  ["took lesser", "Settled after", ({ acceptedAt, finishedAt }) => duration(finishedAt && finishedAt - acceptedAt)],
+  ["count lesser", "Attempts", ({ attempts }) => attempts],
+  ["repeats lesser", "Duplicates", ({ duplicates, conflict }) => `${duplicates || "–"}${conflict ? " conflict" : ""}`],
+  ["error lesser", "Error", ({ errorCode }) => errorCode],
 ];
 
 /** @param {{ params: Readonly<Record<string, string>> }} props */

@@ -88,11 +88,7 @@ function counted(counts) {
 
 /** @param {string} title @param {string[]} heads @param {readonly (readonly unknown[])[]} rows */
 function tableOf(title, heads, rows) {
-  const columns = heads.map((head, index) => ({
-    name: "text",
-    title: head,
-    cell: (/** @type {unknown[]} */ row) => row[index],
-  }));
+  const columns = heads.map((head, index) => ["text", head, (/** @type {unknown[]} */ row) => row[index]]);
   return html`<section class="panel"><h2>${title}</h2>
     ${rows[0] ? html`<${Table} caption=${title} columns=${columns} rows=${rows} keyOf=${placeOf} />` : html`<${Empty}>None.<//>`}
   </section>`;

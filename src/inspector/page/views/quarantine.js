@@ -68,12 +68,12 @@ function List({ filter }) {
   const [what, work] = reason === "any" ? ["held bodies", {}] : [`held bodies with the reason ${reason}`, { reason }];
   /** @type {import("../parts/table.js").Column<QuarantineShape>[]} */
   const columns = [
-    { name: "event", title: "Reason", cell: (row) => row.reason },
-    { name: "count", title: "Bytes", lesser: true, cell: ({ bytes }) => count(bytes) },
-    { name: "at", title: "Accepted", cell: ({ acceptedAt }) => clockTime(acceptedAt) },
-    { name: "count", title: "Secret", lesser: true, cell: ({ slot }) => slot },
-    { name: "state", title: "State", cell: ({ state }) => html`<${StateBadge} state=${state} />` },
-    { name: "acts", title: "Acts", cell: (row) => actsOn(row) },
+    ["event", "Reason", (row) => row.reason],
+    ["count lesser", "Bytes", ({ bytes }) => count(bytes)],
+    ["at", "Accepted", ({ acceptedAt }) => clockTime(acceptedAt)],
+    ["count lesser", "Secret", ({ slot }) => slot],
+    ["state", "State", ({ state }) => html`<${StateBadge} state=${state} />`],
+    ["acts", "Acts", (row) => actsOn(row)],
   ];
   const hrefOf = (/** @type {QuarantineShape} */ { id }) => href("quarantine", id);
   return html`<p class="acts">
