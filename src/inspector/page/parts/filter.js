@@ -40,19 +40,17 @@ export function queryOf({ state, from, to, late, conflict, ...params }) {
   const isOutcome = ["handled", "unhandled"].includes(state ?? "");
   const query = {
     states: state && [isOutcome ? "done" : state],
-    outcome: isOutcome && state,
+    outcome: isOutcome ? state : "",
     eventType: text("type"),
     messageId: text("message"),
     externalReference: text("reference"),
     peer: text("peer"),
     errorCode: text("error"),
-    late: late && { is: late === "yes" },
-    conflict: conflict && { is: conflict === "yes" },
+    late: late && late === "yes",
+    conflict: conflict && conflict === "yes",
     acceptedFrom: from && Date.parse(from),
     acceptedTo: to && Date.parse(to) + LAST_OF_MINUTE_MS,
   };
-  const given = Object.entries(query).filter(([, value]) => value);
-  return Object.fromEntries(
-    given.map(([name, value]) => [name, typeof value === "object" && "is" in value ? value.is : value]),
-  );
+  // What is not given is empty or undefined, a date that is none NaN; but "no" is an answer.
+  return Object.fromEntries(Object.entries(query).filter(([, value]) => value || value === false));
 }
