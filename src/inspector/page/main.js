@@ -22,6 +22,7 @@ const VIEWS = {
   overview: ["Overview", OverviewView],
   audit: ["Audit", AuditView],
 };
+/** @type {typeof VIEWS} */
 const ALL = { ...VIEWS, message: ["Message", MessageView] };
 const BY_KEY = Object.fromEntries(Object.keys(VIEWS).map((view) => [view.charAt(0), view]));
 
@@ -31,7 +32,7 @@ function Page() {
   const help = () => setHelping(true);
   useKeys(BY_KEY, help);
   const name = Object.hasOwn(ALL, view) ? view : "events";
-  const [title, of] = Object.entries(ALL).find(([one]) => one === name)?.[1] ?? [];
+  const [title, of] = ALL[name] ?? [];
   const key = `${name}/${id ?? ""}`;
   useEffect(() => {
     document.title = `${title} ${id ?? ""} · oncehook inspector`;
@@ -68,7 +69,7 @@ function Header({ open, onHelp }) {
     <p class="brand">oncehook <span class="muted">${overview?.location ?? "inspector"}</span></p>
     <${Search} />
     <p class=${`connection ${connected ? "good" : "warn"}`} role="status">${state}</p>
-    <button type="button" class="quiet" aria-label="Keys" onClick=${onHelp}>?</button>
+    <button class="quiet" aria-label="Keys" onClick=${onHelp}>?</button>
     <nav aria-label="Views">${Object.entries(VIEWS).map(
       ([view, [title]]) => html`<a key=${view} href=${href(view)} aria-current=${view === open ? "page" : null}>
         ${title}${counts[view] !== undefined && html` <span class="muted">${count(counts[view])}</span>`}

@@ -1,6 +1,7 @@
 /** Where everything of a message's drawing lies: in pixels, from the facts alone. */
 import { bandsOf } from "./bands.js";
 import { place } from "./scale.js";
+import { flagsOf } from "./story.js";
 import { stretchesOf } from "./stretches.js";
 
 /**
@@ -66,9 +67,7 @@ function planOf(drawing) {
   point(drawing.to);
   let before = 0;
   const arrivals = drawing.events.map((event) => {
-    const flags = [event.conflict && "conflict", event.late && "late", event.replayed && "replayed"]
-      .filter(Boolean)
-      .join(", ");
+    const flags = flagsOf(event).join(", ");
     const half = Math.max(44, (flags.length * CHARACTER) / 2);
     const arrival = { event, flags, point: point(event.acceptedAt, "arrival", before + half) };
     before = half;

@@ -113,8 +113,13 @@ export function eventWords(event, { events, now }) {
 }
 
 /** @param {DrawnEvent} event @returns {string[]} */
-export function marksOf({ duplicates, conflict, late, replayed }) {
+export function marksOf(event) {
+  const { duplicates } = event;
   const repeats = `${duplicates} duplicate${duplicates === 1 ? "" : "s"}`;
-  const marks = { [repeats]: duplicates > 0, conflict, late, replayed };
-  return Object.keys(marks).filter((mark) => marks[mark]);
+  return duplicates > 0 ? [repeats, ...flagsOf(event)] : flagsOf(event);
+}
+
+/** @param {DrawnEvent} event */
+export function flagsOf({ conflict, late, replayed }) {
+  return Object.entries({ conflict, late, replayed }).flatMap(([flag, isSet]) => (isSet ? [flag] : []));
 }

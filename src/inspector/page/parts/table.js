@@ -9,12 +9,13 @@ import { html } from "../vendor/htm-preact.js";
  */
 
 /**
- * The first column is the row's link, if it leads somewhere: by Enter, and by a click anywhere in the row.
+ * The first column is the row's link, if it leads somewhere: by Enter, and by a click anywhere in the row. Without `keyOf`, a row stays in
+ * its place and gets other words when the rows change.
  *
  * @template Row
- * @param {{ caption: string, columns: readonly Column<Row>[], rows: readonly Row[], keyOf: (row: Row, index: number) => string | number, hrefOf?: (row: Row) => string | null }} props
+ * @param {{ caption: string, columns: readonly Column<Row>[], rows: readonly Row[], keyOf?: (row: Row, index: number) => string | number, hrefOf?: (row: Row) => string | null }} props
  */
-export function Table({ caption, columns, rows, keyOf, hrefOf }) {
+export function Table({ caption, columns, rows, keyOf = placeOf, hrefOf }) {
   const line = (/** @type {Row} */ row, /** @type {number} */ at) => {
     const href = hrefOf?.(row);
     return html`<tr key=${keyOf(row, at)} class=${href && "opens"} onClick=${(/** @type {MouseEvent} */ event) => href && open(event, href)}>
@@ -30,6 +31,8 @@ export function Table({ caption, columns, rows, keyOf, hrefOf }) {
     <tbody>${rows.map(line)}</tbody>
   </table>`;
 }
+
+const placeOf = (/** @type {unknown} */ _row, /** @type {number} */ index) => index;
 
 /** But what can be pressed does its own work, and whoever marks a text wants to copy it. @param {MouseEvent} event @param {string} href */
 function open({ target }, href) {

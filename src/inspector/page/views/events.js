@@ -16,7 +16,7 @@ import { Filters } from "./filters.js";
 const LIMIT = 50;
 const AIMING_MS = 2_000;
 
-/** @type {readonly import("../parts/table.js").Column<EventShape>[]} */
+/** Their rows have no keys: if they moved down, the layout would shift. @type {readonly import("../parts/table.js").Column<EventShape>[]} */
 const COLUMNS = [
   [
     "time",
@@ -66,20 +66,18 @@ export function EventsView({ params: { after, ...filters } }) {
   return html`<div class="head">
       <h1>Events</h1>
       <span class="flow muted">${flow}</span>
-      <button type="button" aria-pressed=${`${isPaused}`} onClick=${() => setPaused(!isPaused)}>Pause</button>
-      <button type="button" title="What matches, up to 10,000 events" onClick=${save}>CSV</button>
+      <button aria-pressed=${`${isPaused}`} onClick=${() => setPaused(!isPaused)}>Pause</button>
+      <button title="What matches, up to 10,000 events" onClick=${save}>CSV</button>
       <${Pager} onNewest=${after && (() => open(null))} onPrevious=${after && back} onNext=${next && (() => open(next))} />
     </div>
     <${Filters} params=${filters} />
     <${ErrorNote} error=${failure ?? error} onRetry=${failure ? null : reload} />
     <div class="list events" ...${holding}>
-      <${Table} caption="Events, the newest first" columns=${COLUMNS} rows=${items} keyOf=${placeOf} hrefOf=${hrefOf} />
+      <${Table} caption="Events, the newest first" columns=${COLUMNS} rows=${items} hrefOf=${hrefOf} />
       ${data && !error && !items[0] && html`<${Empty}>No event matches.<//>`}
     </div>`;
 }
 
-/** Rows stay and get other words: if they moved down, the layout would shift. */
-const placeOf = (/** @type {EventShape} */ _event, /** @type {number} */ index) => index;
 const hrefOf = (/** @type {EventShape} */ { lane }) => href("message", lane);
 
 /** @param {Texts} filters */

@@ -90,8 +90,6 @@ function counted(counts) {
 function tableOf(title, heads, rows) {
   const columns = heads.map((head, index) => ["text", head, (/** @type {unknown[]} */ row) => row[index]]);
   return html`<section class="panel"><h2>${title}</h2>
-    ${rows[0] ? html`<${Table} caption=${title} columns=${columns} rows=${rows} keyOf=${placeOf} />` : html`<${Empty}>None.<//>`}
+    ${rows[0] ? html`<${Table} caption=${title} columns=${columns} rows=${rows} />` : html`<${Empty}>None.<//>`}
   </section>`;
 }
-
-const placeOf = (/** @type {unknown} */ _row, /** @type {number} */ index) => index;
