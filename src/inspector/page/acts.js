@@ -1,7 +1,7 @@
 /** Acts on one event, message or quarantined body: asked about first, and told of in words. */
 import { ApiError, post } from "./api.js";
 import { useLive } from "./live.js";
-import { Dialog } from "./parts/dialog.js";
+import { Confirm } from "./parts/dialog.js";
 import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
 
 /** Its verb, what it does, and whether it takes something away. @type {Record<string, [string, string, boolean?]>} */
@@ -9,6 +9,7 @@ export const ACTS = {
   replay: ["Replay", "Handlers get the event again, whatever came after it."],
   discard: ["Discard", "No handler gets the event any more. What waits behind it goes on.", true],
   unblock: ["Unblock", "The message goes on with its next event. The dead letter stays, and can still be replayed."],
+  release: ["Release gap", "What is missing is no longer waited for. If it comes, it is late."],
   replay_quarantined: ["Replay", "The body is parsed again, as after an upgrade, and accepted if it is an event now."],
   discard_quarantined: ["Discard", "The body is set aside, and can no longer be replayed.", true],
 };
@@ -61,7 +62,7 @@ export function Asking({ label, about, danger, disabled, ask }) {
   useEffect(() => () => passFocusOn(button.current), []);
   // A click in the dialog is none on the row that it belongs to.
   const stop = (/** @type {Event} */ event) => event.stopPropagation();
-  return html`<button type="button" ref=${button} class=${danger ? "act danger" : "act"} title=${not}
+  return html`<button ref=${button} class=${danger ? "act danger" : "act"} title=${not}
       aria-disabled=${not || disabled ? "true" : null} onClick=${() => (not ? say(not) : disabled || setOpen(true))}
     >${label}${about && html`<span class="sr-only"> ${about}</span>`}</button>
     ${isOpen && html`<span class="asked" onClick=${stop}>${ask(() => setOpen(false))}</span>`}`;
@@ -77,14 +78,13 @@ function passFocusOn(button) {
 }
 
 /**
- * One act: asked about, done, told. `act` is one of ACTS, which the others stand in for; `about` names the row for those who cannot
- * see it. Lists hear `acted` and ask again, after a refusal too, for what is shown is no longer so; whatever else, by `onDone`.
+ * One act, of ACTS: asked about, done, told. `about` names the row for those who cannot see it.
+ * Lists hear `acted` and ask again, after a refusal too, for what is shown is no longer so; whatever else, by `onDone`.
  *
- * @typedef {{ path: string, act?: string, label?: string, confirm?: string, danger?: boolean, about?: string, onDone?: () => void }} ActProps
- * @param {ActProps} props
+ * @param {{ path: string, act: string, about?: string, onDone?: () => void }} props
  */
-export function ActButton({ path, act = "", about, onDone, ...own }) {
-  const [label = own.label ?? "", confirm = own.confirm, danger = own.danger] = ACTS[act] ?? [];
+function ActButton({ path, act, about, onDone }) {
+  const [label = "", explain, danger] = ACTS[act] ?? [];
   const what = about ? `${label} ${about}` : label;
   const ask = (/** @type {() => void} */ close) => {
     const run = async (/** @type {{ currentTarget: HTMLButtonElement }} */ { currentTarget }) => {
@@ -95,15 +95,19 @@ export function ActButton({ path, act = "", about, onDone, ...own }) {
       dispatchEvent(new Event("acted"));
       onDone?.();
     };
-    return html`<${Dialog} title=${`${what}?`} onClose=${close}>
-      <p>${confirm}</p>
-      <p class="choices">
-        <button type="button" onClick=${close}>Cancel</button>
-        <button type="button" class=${danger ? "danger" : "primary"} onClick=${run}>${label}</button>
-      </p>
-    <//>`;
+    return html`<${Confirm} ...${{ danger }} title=${`${what}?`} verb=${label} onClose=${close} onConfirm=${run}>${explain}<//>`;
   };
   return html`<${Asking} ...${{ label, about, danger, ask }} /> `;
+}
+
+/**
+ * A button for each of `acts` on what has the path `of`, where an act goes by its verb: `replay`, also for a quarantined body.
+ *
+ * @param {{ acts: readonly string[], of: string, about?: string, onDone?: () => void }} props
+ */
+export function ActButtons({ acts, of, ...more }) {
+  const pathOf = (/** @type {string} */ act) => `${of}/${act.replace("_quarantined", "")}`;
+  return acts.map((act) => html`<${ActButton} key=${act} act=${act} path=${pathOf(act)} ...${more} />`);
 }
 
 /** Null when it was done, else why not. @param {string} path @returns {Promise<any>} */

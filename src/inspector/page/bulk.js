@@ -37,14 +37,14 @@ function BulkDialog({ plan, title, onClose }) {
   useEffect(() => void (isSet && first.current?.focus()), [step, isLeaving]);
   const close = () => (step === "running" ? dispatch({ kind: "leave" }) : onClose());
   const choices = isLeaving
-    ? html`Closing stops the work. <button type="button" ref=${first} onClick=${() => dispatch({ kind: "stay" })}>Keep going</button>
-        <button type="button" class="danger" onClick=${onClose}>Stop and close</button>`
+    ? html`Closing stops the work. <button ref=${first} onClick=${() => dispatch({ kind: "stay" })}>Keep going</button>
+        <button class="danger" onClick=${onClose}>Stop and close</button>`
     : step === "running"
-      ? html`<button type="button" ref=${first} onClick=${stop}>Stop</button>`
-      : html`<button type="button" ref=${first} onClick=${close}>${isSet ? "Close" : "Cancel"}</button>
+      ? html`<button ref=${first} onClick=${stop}>Stop</button>`
+      : html`<button ref=${first} onClick=${close}>${isSet ? "Close" : "Cancel"}</button>
           ${
             !isSet &&
-            html`<button type="button" class=${danger ? "danger" : "primary"} disabled=${step !== "counted" || affected === 0 || !isRate}
+            html`<button class=${danger ? "danger" : "primary"} disabled=${step !== "counted" || affected === 0 || !isRate}
             onClick=${() => start({ dryRun: false, skipSuperseded, rate, upTo: state.upTo })}>${verb} ${count(affected)}</button>`
           }`;
   return html`<${Dialog} title=${title} onClose=${close}>

@@ -74,5 +74,5 @@ export function EventLink({ id }) {
     if (event?.id === id) go("message", event.lane, { event: id });
     else say(`Event ${id} is no longer in the inbox.`);
   };
-  return html`<button type="button" class="plain" onClick=${() => find().catch((error) => say(refusal(error)))}>event ${id}</button>`;
+  return html`<button class="plain" onClick=${() => find().catch((error) => say(refusal(error)))}>event ${id}</button>`;
 }

@@ -32,8 +32,23 @@ export function Dialog({ title, onClose, children }) {
   return html`<dialog ref=${dialog} aria-label=${title} onCancel=${cancel}>
     <div class="head">
       <h2>${title}</h2>
-      <button type="button" class="quiet" aria-label="Close" onClick=${onClose}>✕</button>
+      <button class="quiet" aria-label="Close" onClick=${onClose}>✕</button>
     </div>
     ${children}
   </dialog>`;
+}
+
+/**
+ * Asked before something is done: `verb` stands on the button that does it.
+ *
+ * @param {{ title: string, verb: string, danger?: boolean, onClose: () => void, onConfirm: (event: { currentTarget: HTMLButtonElement }) => unknown, children?: unknown }} props
+ */
+export function Confirm({ title, verb, danger, onClose, onConfirm, children }) {
+  return html`<${Dialog} title=${title} onClose=${onClose}>
+    <p>${children}</p>
+    <p class="choices">
+      <button onClick=${onClose}>Cancel</button>
+      <button class=${danger ? "danger" : "primary"} onClick=${onConfirm}>${verb}</button>
+    </p>
+  <//>`;
 }

@@ -6,7 +6,7 @@ export function ErrorNote({ error, onRetry }) {
   if (!error) return null;
   return html`<p class="note bad" role="alert">
     ${error instanceof Error ? error.message : "Something went wrong on this page."}
-    ${onRetry && html` <button type="button" onClick=${onRetry}>Try again</button>`}
+    ${onRetry && html` <button onClick=${onRetry}>Try again</button>`}
   </p>`;
 }
 

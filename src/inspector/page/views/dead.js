@@ -1,5 +1,5 @@
 /** Dead letters: by what went wrong, one by one and in bulk; and the messages that are blocked behind one. */
-import { ActButton } from "../acts.js";
+import { ActButtons } from "../acts.js";
 import { get, post } from "../api.js";
 import { BulkButton } from "../bulk.js";
 import { EventLink, Listed, PER_PAGE, useNews, usePages } from "../listed.js";
@@ -13,6 +13,8 @@ import { html, useEffect, useState } from "../vendor/htm-preact.js";
  * @template T @typedef {import("../parts/table.js").Column<T>[]} Columns
  */
 /** @typedef {{ code?: string }} Props */
+
+const ACTS = ["replay", "discard"];
 
 /** @param {{ params: Readonly<Record<string, string>> }} props */
 export function DeadView({ params: { code } }) {
@@ -89,21 +91,14 @@ function Letters({ code }) {
     ],
     ["error", "Error", ({ errorCode, error }) => html`<span title=${error}>${errorCode}: ${error}</span>`],
     ["at lesser", "Failed", ({ finishedAt }) => clockTime(finishedAt)],
-    [
-      "acts",
-      "Acts",
-      ({ id }) =>
-        ["replay", "discard"].map(
-          (act) => html`<${ActButton} act=${act} path=${`api/events/${id}/${act}`} about=${`event ${id}`} />`,
-        ),
-    ],
+    ["acts", "Acts", ({ id }) => html`<${ActButtons} acts=${ACTS} of=${`api/events/${id}`} about=${`event ${id}`} />`],
   ];
   return html`<section>
     <h2>${code ? `With the code ${code}` : "All"} ${code && html`<a href=${href("dead")}>Show all</a>`}</h2>
     <p class="acts">
-      ${["replay", "discard"].map((act) => html`<${BulkButton} ...${{ act, what }} which="all" work=${{ query }} />`)}
+      ${ACTS.map((act) => html`<${BulkButton} ...${{ act, what }} which="all" work=${{ query }} />`)}
       <label><input type="checkbox" checked=${isAll} onChange=${() => choose(isAll ? [] : ids)} /> ${count(chosen.length)} selected</label>
-      ${["replay", "discard"].map(few)}
+      ${ACTS.map(few)}
     </p>
     <${Listed} pages=${pages} empty="No dead letters." table=${{ caption: what, columns }} />
   </section>`;
@@ -127,7 +122,7 @@ function Blocked() {
       "acts",
       "Acts",
       ({ lane, messageId }) =>
-        html`<${ActButton} act="unblock" path=${`api/messages/${lane}/unblock`} about=${messageId || `message ${lane}`} />`,
+        html`<${ActButtons} acts=${["unblock"]} of=${`api/messages/${lane}`} about=${messageId || `message ${lane}`} />`,
     ],
   ];
   return html`<section><h2>Blocked messages</h2>

@@ -1,5 +1,5 @@
 /** All that is known of one event: when, by which attempts, and its body. */
-import { ActButton } from "../acts.js";
+import { ActButtons } from "../acts.js";
 import { fateOf } from "../drawing/story.js";
 import { StateBadge } from "../parts/badge.js";
 import { duration, time } from "../parts/format.js";
@@ -7,9 +7,9 @@ import { html } from "../vendor/htm-preact.js";
 
 /** @typedef {import("../../api.ts").DrawnEvent} DrawnEvent */
 
-/** @param {{ of: Readonly<Record<string, unknown>> }} props */
-export function Facts({ of }) {
-  return html`<dl class="facts columns">${Object.entries(of).map(([name, fact]) => html`<div><dt>${name}</dt><dd>${fact}</dd></div>`)}</dl>`;
+/** @param {{ of: Readonly<Record<string, unknown>>, isColumn?: boolean }} props in as many columns as there is room for, or in one */
+export function Facts({ of, isColumn }) {
+  return html`<dl class=${isColumn ? "facts" : "facts columns"}>${Object.entries(of).map(([name, fact]) => html`<div><dt>${name}</dt><dd>${fact}</dd></div>`)}</dl>`;
 }
 
 /** @param {{ event: import("../../api.ts").MessageEvent, drawn: DrawnEvent, now: number, reload: () => void }} props */
@@ -30,11 +30,12 @@ export function EventDetail({ event, drawn, now, reload }) {
     Identity: event.identity ?? "shown with the body",
     Digest: event.digest ?? "shown with the body",
   };
-  const acts = { replay: state !== "pending" && event.hasBody, discard: state === "pending" || state === "dead" };
+  const applies = { replay: state !== "pending" && event.hasBody, discard: state === "pending" || state === "dead" };
+  const acts = Object.entries(applies).flatMap(([act, isOne]) => (isOne ? [act] : []));
   return html`<section class="panel">
     <div class="head">
       <h2>Event ${about}</h2>
-      ${Object.entries(acts).map(([act, applies]) => applies && html`<${ActButton} key=${`${act} ${id}`} ...${{ act, about }} path=${`api/events/${id}/${act}`} onDone=${reload} />`)}
+      <${ActButtons} key=${id} ...${{ acts, about }} of=${`api/events/${id}`} onDone=${reload} />
     </div>
     <${Facts} of=${facts} />
     <h3>Attempts: ${drawn.attemptCount}${drawn.attempts.length === 0 && ", none failed"}</h3>

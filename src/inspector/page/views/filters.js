@@ -51,6 +51,7 @@ export function Filters({ params }) {
     apply(draft);
   };
   const used = MORE.filter(([name]) => params[name]).length;
+  // The one form with more than one button: outside of forms a button submits nothing, and needs no type.
   return html`<form class="filters" onSubmit=${submit}>
     ${FIELDS.map(fieldOf)}
     <button type="submit">Filter</button>

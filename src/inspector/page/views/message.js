@@ -1,18 +1,21 @@
 /** One message: whether the customer got it, why not, and everything that happened on the way. */
-import { ActButton, Asking, refusal, say, useAccess } from "../acts.js";
+import { ActButtons, Asking, refusal, say, useAccess } from "../acts.js";
 import { get, post } from "../api.js";
 import { Legend } from "../drawing/legend.js";
 import { cursorOf, statusOf, summaryOf } from "../drawing/story.js";
 import { StoryList } from "../drawing/story-list.js";
 import { Timeline } from "../drawing/timeline.js";
 import { useData } from "../live.js";
-import { Dialog } from "../parts/dialog.js";
+import { Confirm } from "../parts/dialog.js";
 import { ErrorNote } from "../parts/error.js";
 import { href } from "../router.js";
 import { html, useState } from "../vendor/htm-preact.js";
 import { EventDetail, Facts } from "./event-detail.js";
 
 /** @typedef {import("../../api.ts").Message} Message */
+
+/** What makes a message go on, by how it stands. @type {Readonly<Record<string, string[]>>} */
+const GOES_ON = { blocked: ["unblock"], gap: ["release"] };
 
 /** @param {{ id: number | null, params: Readonly<Record<string, string>> }} props */
 export function MessageView({ id, params }) {
@@ -25,7 +28,11 @@ export function MessageView({ id, params }) {
   const { drawing, events, lane } = data;
   const known = revealed ?? data;
   const asked = events.find((event) => event.id === Number(params.event)) ?? events.at(-1);
-  const event = known.events.find((event) => event.id === asked?.id) ?? asked;
+  const {
+    body = null,
+    digest = null,
+    identity = null,
+  } = known.events.find(({ id }) => id === asked?.id) ?? asked ?? {};
   const drawn = drawing.events.find((event) => event.id === asked?.id);
   // Not one more step back for each event looked at.
   const onSelect = (/** @type {number} */ event) => location.replace(href("message", id, { event }));
@@ -36,7 +43,7 @@ export function MessageView({ id, params }) {
       <${Timeline} ...${{ drawing, onSelect }} cursor=${cursorOf(data)} selected=${asked?.id ?? null} />
       <${Legend} />
     </section>
-    ${asked && drawn && html`<${EventDetail} event=${{ ...asked, body: event?.body ?? null, digest: event?.digest ?? null, identity: event?.identity ?? null }} drawn=${drawn} now=${drawing.now} reload=${reload} />`}
+    ${asked && drawn && html`<${EventDetail} ...${{ drawn, reload }} event=${{ ...asked, body, digest, identity }} now=${drawing.now} />`}
     <${StoryList} lane=${lane} drawing=${drawing} />`;
 }
 
@@ -52,10 +59,9 @@ function Head({ message, known, reload, onReveal }) {
   };
   return html`<div class="head">
       <h1>Message <code>${messageId || "no id"}</code></h1>
-      ${messageId && html`<button type="button" onClick=${() => copy(messageId)}>Copy id</button>`}
+      ${messageId && html`<button onClick=${() => copy(messageId)}>Copy id</button>`}
       <${Reveal} lane=${lane} isRevealed=${known.revealed} onReveal=${onReveal} />
-      ${status === "blocked" && html`<${ActButton} act="unblock" path=${`api/messages/${lane}/unblock`} onDone=${reload} />`}
-      ${status === "gap" && html`<${ActButton} path=${`api/messages/${lane}/release`} label="Release gap" confirm="What is missing is no longer waited for. If it comes, it is late." onDone=${reload} />`}
+      <${ActButtons} acts=${GOES_ON[status] ?? []} of=${`api/messages/${lane}`} onDone=${reload} />
     </div>
     <p class="summary"><b>${summaryOf(drawing, failureCode(message))}</b></p>
     <${Facts} of=${facts} />`;
@@ -83,16 +89,13 @@ function failureCode({ events }) {
 function Reveal({ lane, isRevealed, onReveal }) {
   const { canReveal } = useAccess();
   if (!canReveal) return null;
-  if (isRevealed) return html`<button type="button" onClick=${() => onReveal(null)}>Hide numbers and texts</button>`;
+  if (isRevealed) return html`<button onClick=${() => onReveal(null)}>Hide numbers and texts</button>`;
   const ask = (/** @type {() => void} */ close) => {
     const reveal = () => {
       close();
       post(`api/messages/${lane}/reveal`, {}).then(onReveal, (error) => say(refusal(error)));
     };
-    return html`<${Dialog} title="Reveal numbers and texts?" onClose=${close}>
-      <p>The audit keeps that you looked at this message.</p>
-      <p class="choices"><button type="button" onClick=${close}>Cancel</button><button type="button" class="primary" onClick=${reveal}>Reveal</button></p>
-    <//>`;
+    return html`<${Confirm} title="Reveal numbers and texts?" verb="Reveal" onClose=${close} onConfirm=${reveal}>The audit keeps that you looked at this message.<//>`;
   };
   return html`<${Asking} label="Reveal numbers and texts" ask=${ask} />`;
 }

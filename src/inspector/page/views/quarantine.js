@@ -1,5 +1,5 @@
 /** The quarantine: bodies that were signed correctly, and are no event. */
-import { ActButton, refusal, say, useAccess } from "../acts.js";
+import { ActButtons, refusal, say, useAccess } from "../acts.js";
 import { get, post } from "../api.js";
 import { BulkButton } from "../bulk.js";
 import { EventLink, Listed, PER_PAGE, useNews, usePages } from "../listed.js";
@@ -9,14 +9,14 @@ import { ErrorNote } from "../parts/error.js";
 import { clockTime, count, time } from "../parts/format.js";
 import { go, href } from "../router.js";
 import { html, useRef, useState } from "../vendor/htm-preact.js";
-import { Body } from "./event-detail.js";
+import { Body, Facts } from "./event-detail.js";
 
 /**
  * @import { QuarantineDetail, QuarantinePage, QuarantineShape } from "../../api.ts"
  * @typedef {Readonly<Record<string, string>>} Filter
  */
 
-const ACTS = ["replay", "discard"];
+const ACTS = ["replay_quarantined", "discard_quarantined"];
 const WHAT =
   "These deliveries were signed correctly, but no event can be read from their bodies. They are kept until somebody replays or discards them.";
 /** The reasons are the parser's. */
@@ -77,7 +77,7 @@ function List({ filter }) {
   ];
   const hrefOf = (/** @type {QuarantineShape} */ { id }) => href("quarantine", id);
   return html`<p class="acts">
-      ${ACTS.map((act) => html`<${BulkButton} act=${`${act}_quarantined`} which="all" ...${{ what, work }} />`)}
+      ${ACTS.map((act) => html`<${BulkButton} which="all" ...${{ act, what, work }} />`)}
     </p>
     <${Listed} pages=${pages} empty="Nothing here." table=${{ caption: "Quarantined bodies", columns, hrefOf }} />`;
 }
@@ -85,10 +85,7 @@ function List({ filter }) {
 /** @param {QuarantineShape} row @param {() => void} [onDone] */
 function actsOn({ id, state }, onDone) {
   if (state !== "held") return null;
-  return ACTS.map(
-    (act) =>
-      html`<${ActButton} act=${`${act}_quarantined`} path=${`api/quarantine/${id}/${act}`} about=${`body ${id}`} onDone=${onDone} />`,
-  );
+  return html`<${ActButtons} acts=${ACTS} of=${`api/quarantine/${id}`} about=${`body ${id}`} onDone=${onDone} />`;
 }
 
 /** @param {{ id: number }} props */
@@ -126,8 +123,8 @@ function Detail({ id }) {
       facts &&
       html`<section class="panel">
       <div class="head"><h2>Delivery</h2>${actsOn(row, reload)}</div>
-      <dl class="facts">${Object.entries(facts).map(([name, fact]) => html`<div key=${name}><dt>${name}</dt><dd>${fact}</dd></div>`)}</dl>
-      <button type="button" aria-disabled=${canReveal ? null : "true"} onClick=${flip}>${revealed ? "Mask" : "Reveal"}</button>
+      <${Facts} isColumn of=${facts} />
+      <button aria-disabled=${canReveal ? null : "true"} onClick=${flip}>${revealed ? "Mask" : "Reveal"}</button>
       <${Body} event=${revealed ?? row} />
     </section>`
     }`;
