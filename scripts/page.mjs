@@ -13,7 +13,9 @@ if (folder === undefined) throw new Error("usage: node scripts/page.mjs FOLDER")
 
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(join(folder, "vendor"), { recursive: true });
-for (const name of ["index.html", "icon.svg", ...vendored()]) copyFileSync(join(source, name), join(folder, name));
+const markup = readFileSync(join(source, "index.html"), "utf8");
+writeFileSync(join(folder, "index.html"), markup.replace(/\n\s+/g, "\n"));
+for (const name of ["icon.svg", ...vendored()]) copyFileSync(join(source, name), join(folder, name));
 for (const name of readdirSync(source).filter((file) => file.endsWith(".css"))) {
   const { code } = transform({ filename: name, code: readFileSync(join(source, name)), minify: true });
   writeFileSync(join(folder, name), code);
@@ -44,15 +46,21 @@ async function bundled() {
   return only.code;
 }
 
-/** The library drops line breaks between elements, and browsers show one in a text as a space: how far lines are indented means nothing. */
+/**
+ * How lines are indented means nothing: the library drops a line break beside a tag, and a browser shows any other as a space.
+ * So does this, but only in templates.
+ */
 function withoutIndents(code, ast) {
   const text = new RolldownMagicString(code);
   new Visitor({
     TaggedTemplateExpression({ tag, quasi }) {
       if (tag.name !== "html") return;
       for (const { start, end } of quasi.quasis)
-        for (const { index, 0: space } of code.slice(start, end).matchAll(/\s*\n\s*/g))
-          text.overwrite(start + index, start + index + space.length, "\n");
+        for (const { index, 0: space } of code.slice(start, end).matchAll(/\s*\n\s*/g)) {
+          const [from, to] = [start + index, start + index + space.length];
+          const isBesideTag = code[from - 1] === ">" || code[to] === "<";
+          text.overwrite(from, to, isBesideTag ? "" : "\n");
+        }
     },
   }).visit(ast);
   return { code: text.toString() };
