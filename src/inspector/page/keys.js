@@ -1,6 +1,7 @@
 /** What the keyboard does, wherever the focus is. */
+import { useListener } from "./parts/listen.js";
 import { go } from "./router.js";
-import { useEffect } from "./vendor/htm-preact.js";
+import { useRef } from "./vendor/htm-preact.js";
 
 const CHORD_MS = 1_500;
 const STEPS = new Map([
@@ -12,22 +13,18 @@ const STEPS = new Map([
 
 /** @param {Readonly<Record<string, string>>} views by the key after `g` @param {() => void} onHelp */
 export function useKeys(views, onHelp) {
-  useEffect(() => {
-    let chordAt = -CHORD_MS;
-    const press = (/** @type {KeyboardEvent} */ event) => {
-      const { key, timeStamp, target } = event;
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTaken(target)) return;
-      const view = timeStamp - chordAt < CHORD_MS ? views[key] : undefined;
-      chordAt = key === "g" ? timeStamp : -CHORD_MS;
-      if (view) go(view);
-      else if (key === "?") onHelp();
-      else if (key === "/") document.getElementById("search")?.focus();
-      else if (!step(STEPS.get(key), key, target)) return;
-      event.preventDefault();
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
-  }, []);
+  const chordAt = useRef(-CHORD_MS);
+  useListener(window, "keydown", (/** @type {KeyboardEvent} */ event) => {
+    const { key, timeStamp, target } = event;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTaken(target)) return;
+    const view = timeStamp - chordAt.current < CHORD_MS ? views[key] : undefined;
+    chordAt.current = key === "g" ? timeStamp : -CHORD_MS;
+    if (view) go(view);
+    else if (key === "?") onHelp();
+    else if (key === "/") document.getElementById("search")?.focus();
+    else if (!step(STEPS.get(key), key, target)) return;
+    event.preventDefault();
+  });
 }
 
 /** Arrows scroll the page unless a row has the focus. @param {number | undefined} by @param {string} key @param {unknown} target */

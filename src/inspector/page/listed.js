@@ -3,10 +3,11 @@ import { refusal, say } from "./acts.js";
 import { post } from "./api.js";
 import { useData, useLive } from "./live.js";
 import { Empty, ErrorNote } from "./parts/error.js";
+import { useListener } from "./parts/listen.js";
 import { Pager } from "./parts/pager.js";
 import { Table } from "./parts/table.js";
 import { awaited, go } from "./router.js";
-import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
+import { html, useRef, useState } from "./vendor/htm-preact.js";
 
 export const PER_PAGE = 50;
 /** Where somebody points at, or is. */
@@ -41,10 +42,7 @@ export function usePages(ask, news, isHeld) {
     heard.current = { news, turn: last === null ? turn : turn + 1 };
   const after = path.at(-1);
   const { data, error, reload } = useData((signal) => ask(after, signal), [after, heard.current.turn], { held: true });
-  useEffect(() => {
-    addEventListener("acted", reload);
-    return () => removeEventListener("acted", reload);
-  }, []);
+  useListener(window, "acted", reload);
   const { items: rows = null, next = null } = data && "items" in data ? data : { items: data };
   const steps = {
     onNewest: after === undefined ? null : () => setPath([]),

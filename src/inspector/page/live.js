@@ -1,5 +1,6 @@
 /** What goes on while somebody looks: one live connection for the page, and data that is asked for again when it changed. */
 import { ApiError, get, read } from "./api.js";
+import { useListener } from "./parts/listen.js";
 import { createReload } from "./reload.js";
 import { useEffect, useRef, useState } from "./vendor/htm-preact.js";
 
@@ -144,12 +145,7 @@ export function useData(load, inputs, { held = false } = {}) {
     if (!isHeld && changed !== seen.current) reload.soon();
     if (!isHeld) seen.current = changed;
   }, [changed, isHeld]);
-  useEffect(() => {
-    document.addEventListener("visibilitychange", reload.seen);
-    return () => {
-      document.removeEventListener("visibilitychange", reload.seen);
-      reload.stop();
-    };
-  }, []);
+  useListener(document, "visibilitychange", reload.seen);
+  useEffect(() => reload.stop, []);
   return { ...state, reload: reload.now };
 }

@@ -1,4 +1,5 @@
 /** Which view is open: what follows `#`. No number goes in there, for it would stay in the browser's history. */
+import { useListener } from "./parts/listen.js";
 import { useEffect, useState } from "./vendor/htm-preact.js";
 
 /** @typedef {Readonly<Record<string, string | number | null | undefined>>} Params */
@@ -46,15 +47,12 @@ export function awaited(work) {
 
 export function useRoute() {
   const [hash, setHash] = useState(() => location.hash);
-  useEffect(() => {
-    const follow = () => {
-      turn++;
-      setHash(location.hash);
-    };
-    addEventListener("hashchange", follow);
-    // Effects come after the first drawing, and the address may have changed since.
-    follow();
-    return () => removeEventListener("hashchange", follow);
-  }, []);
+  const follow = () => {
+    turn++;
+    setHash(location.hash);
+  };
+  useListener(window, "hashchange", follow);
+  // Listened to only after the first drawing: the address may have changed since.
+  useEffect(follow, []);
   return parseHash(hash);
 }

@@ -1,5 +1,6 @@
 /** A question or an answer over the page. The browser keeps the focus in it; after it, whatever opened it has it again. */
 import { html, useLayoutEffect, useRef } from "../vendor/htm-preact.js";
+import { useListener } from "./listen.js";
 
 /** Those that are open; the keyboard belongs to the last. @type {unknown[]} */
 const open = [];
@@ -23,11 +24,8 @@ export function Dialog({ title, onClose, children }) {
     onClose();
   };
   // Chromium closes a dialog at a second Esc, whatever is said to its `cancel`. The focus may be nowhere: what had it may be gone.
-  useLayoutEffect(() => {
-    const press = (/** @type {KeyboardEvent} */ event) =>
-      event.key === "Escape" && !event.defaultPrevented && open.at(-1) === dialog.current && cancel(event);
-    document.addEventListener("keydown", press);
-    return () => document.removeEventListener("keydown", press);
+  useListener(document, "keydown", (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Escape" && !event.defaultPrevented && open.at(-1) === dialog.current) cancel(event);
   });
   return html`<dialog ref=${dialog} aria-label=${title} onCancel=${cancel}>
     <div class="head">
