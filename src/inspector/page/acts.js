@@ -2,6 +2,7 @@
 import { ApiError, post } from "./api.js";
 import { useLive } from "./live.js";
 import { Confirm } from "./parts/dialog.js";
+import { BROKEN } from "./parts/error.js";
 import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
 
 /** Its verb, what it does, and whether it takes something away. @type {Record<string, [string, string, boolean?]>} */
@@ -25,7 +26,7 @@ const REFUSALS = {
 
 /** Why something was not done, in plain words. @param {unknown} error @returns {string} */
 export function refusal(error) {
-  if (!(error instanceof ApiError)) return "Something went wrong on this page.";
+  if (!(error instanceof ApiError)) return BROKEN;
   return Object.entries(REFUSALS).find(([reason]) => reason === error.code)?.[1] ?? error.message;
 }
 
@@ -41,6 +42,9 @@ export function say(text) {
   // An equal text is only read again when it was gone before.
   requestAnimationFrame(() => said.replaceChildren(text));
 }
+
+/** For what fails without a place of its own on the page. @param {unknown} error */
+export const sayWhy = (error) => say(refusal(error));
 
 /** What whoever looks may do, and what is said where they may not: nobody is refused before it is known. */
 export function useAccess() {

@@ -43,21 +43,24 @@ export function linePath(points, x, y) {
     .join("");
 }
 
+/** @param {readonly Point[]} points */
+const highestOf = (points) => Math.max(0, ...points.map(({ value }) => value));
+
 /** @param {{ title: string, unit: (value: number) => string, lines: Readonly<Record<string, readonly Point[]>> }} props */
 export function Chart({ title, unit, lines }) {
   const all = Object.values(lines).flat();
   const to = Math.max(0, ...all.map(({ at }) => at));
   const from = Math.min(to - SHORTEST_MS, ...all.map(({ at }) => at));
-  const top = ceiling(Math.max(0, ...all.map(({ value }) => value)));
+  const top = ceiling(highestOf(all));
   const x = scale([from, to], [0, WIDTH]);
   const y = scale([0, top], [HEIGHT, 2]);
   const told = Object.entries(lines).map(([name, points]) => {
-    const [highest, last] = [Math.max(0, ...points.map(({ value }) => value)), points.at(-1)?.value ?? 0];
+    const last = points.at(-1)?.value ?? 0;
     return {
       name,
       d: linePath(points, x, y),
       now: `${name} ${unit(last)}`,
-      words: `${name}: now ${unit(last)}, at most ${unit(highest)}.`,
+      words: `${name}: now ${unit(last)}, at most ${unit(highestOf(points))}.`,
     };
   });
   const span = duration(to - from);

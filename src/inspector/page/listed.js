@@ -1,5 +1,5 @@
 /** Lists to work with: in pages, and without change under the hands. */
-import { refusal, say } from "./acts.js";
+import { say, sayWhy } from "./acts.js";
 import { post } from "./api.js";
 import { useData, useLive } from "./live.js";
 import { Empty, ErrorNote } from "./parts/error.js";
@@ -72,5 +72,5 @@ export function EventLink({ id }) {
     if (event?.id === id) go("message", event.lane, { event: id });
     else say(`Event ${id} is no longer in the inbox.`);
   };
-  return html`<button class="plain" onClick=${() => find().catch((error) => say(refusal(error)))}>event ${id}</button>`;
+  return html`<button class="plain" onClick=${() => find().catch(sayWhy)}>event ${id}</button>`;
 }

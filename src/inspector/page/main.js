@@ -66,7 +66,7 @@ function Header({ open, onHelp }) {
   const counts = { dead, quarantine };
   const state = ended ? "Signed out" : connected ? "Live" : (refusal ?? (overview ? "Connection lost" : "Connecting"));
   return html`<header class="page-header">
-    <p class="brand">oncehook <span class="muted">${overview?.location ?? "inspector"}</span></p>
+    <p>oncehook <span class="muted">${overview?.location ?? "inspector"}</span></p>
     <${Search} />
     <p class=${`connection ${connected ? "good" : "warn"}`} role="status">${state}</p>
     <button class="quiet" aria-label="Keys" onClick=${onHelp}>?</button>

@@ -48,7 +48,7 @@ export function Search() {
       html`<${Dialog} title="Search" onClose=${close}>
       <${ErrorNote} error=${error} />
       ${found?.matches.length === 0 && html`<p role="status">No message has this id, reference or number. A number is found only whole.</p>`}
-      ${found?.matches[0] && html`<div onClick=${close}><${Table} caption="Messages found" columns=${COLUMNS} rows=${found.matches} keyOf=${laneOf} hrefOf=${hrefOf} /></div>`}
+      ${found?.matches[0] && html`<div onClick=${close}><${Table} caption="Messages found" columns=${COLUMNS} rows=${found.matches} hrefOf=${hrefOf} /></div>`}
       ${found?.more && html`<p>There are more; these are the newest.</p>`}
     <//>`
     }`;
@@ -56,5 +56,4 @@ export function Search() {
 
 /** So that the next search is not added to the one before. */
 const select = (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) => currentTarget.select();
-const laneOf = (/** @type {LookupMatch} */ { lane }) => lane;
 const hrefOf = (/** @type {LookupMatch} */ { lane }) => href("message", lane);

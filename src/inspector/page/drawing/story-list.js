@@ -24,11 +24,10 @@ function listOf(lane, { events, gaps, now }) {
     ["state", "State", (event) => html`<${StateBadge} ...${event} />`],
     ["fate", "What became of it", (event) => fateOf(event, now)],
   ];
-  const keyOf = (/** @type {DrawnEvent} */ { id }) => id;
   const hrefOf = (/** @type {DrawnEvent} */ { id }) => href("message", lane, { event: id });
   return html`<section class="panel story-list">
     <h2>The story as a list</h2>
-    <${Table} caption="Events in the order of their arrival" ...${{ columns, keyOf, hrefOf }} rows=${events} />
+    <${Table} caption="Events in the order of their arrival" ...${{ columns, hrefOf }} rows=${events} />
     ${gaps.map((gap) => html`<p>Missing from ${clockTime(gap.since, now)} on: ${rangeOf(gap)}. ${endOfGap(gap, now)}</p>`)}
   </section>`;
 }

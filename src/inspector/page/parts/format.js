@@ -4,8 +4,10 @@ const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-const TENTHS = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const inDigits = (/** @type {number} */ maximumFractionDigits) =>
+  new Intl.NumberFormat("en", { maximumFractionDigits });
+const WHOLE = inDigits(0);
+const TENTHS = inDigits(1);
 
 /** `2026-11-22 13:09:16.204` @param {number | null} ms */
 export function time(ms) {

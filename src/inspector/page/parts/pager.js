@@ -5,8 +5,8 @@ import { html } from "../vendor/htm-preact.js";
 export function Pager({ of, onNewest, onPrevious, onNext }) {
   // Not disabled: the focus would be lost at the end of the list.
   const step = (/** @type {string} */ name, /** @type {(() => void) | null | undefined} */ press) =>
-    html`<button aria-disabled=${press ? null : "true"} onClick=${() => press?.()}>${name}</button>`;
-  return html`<nav class="pager" aria-label=${of ? `Pages of ${of}` : "Pages"}>
+    html`<button aria-disabled=${press ? null : "true"} onClick=${press}>${name}</button>`;
+  return html`<nav aria-label=${of ? `Pages of ${of}` : "Pages"}>
     ${step("Newest", onNewest)}${step("Previous", onPrevious)}${step("Next", onNext)}
   </nav>`;
 }

@@ -1,5 +1,6 @@
 /** The filters of the live list. What is written counts once its field is left, or Enter pressed. */
 import { fromAddress, toAddress } from "../parts/filter.js";
+import { optionsOf } from "../parts/options.js";
 import { go } from "../router.js";
 import { html, useEffect, useState } from "../vendor/htm-preact.js";
 
@@ -41,7 +42,7 @@ export function Filters({ params }) {
     return html`<label key=${name}>${title}
       ${
         kind.includes(" ")
-          ? html`<select name=${name} value=${value} onChange=${use}><option value="">any</option>${kind.split(" ").map((one) => html`<option value=${one}>${one}</option>`)}</select>`
+          ? html`<select name=${name} value=${value} onChange=${use}><option value="">any</option>${optionsOf(kind, value)}</select>`
           : html`<input name=${name} type=${kind} value=${value} maxlength="256" autocomplete="off" spellcheck="false" onInput=${write} onChange=${use} />`
       }
     </label>`;

@@ -1,5 +1,5 @@
 /** One message: whether the customer got it, why not, and everything that happened on the way. */
-import { ActButtons, Asking, refusal, say, useAccess } from "../acts.js";
+import { ActButtons, Asking, say, sayWhy, useAccess } from "../acts.js";
 import { get, post } from "../api.js";
 import { Legend } from "../drawing/legend.js";
 import { cursorOf, statusOf, summaryOf } from "../drawing/story.js";
@@ -93,7 +93,7 @@ function Reveal({ lane, isRevealed, onReveal }) {
   const ask = (/** @type {() => void} */ close) => {
     const reveal = () => {
       close();
-      post(`api/messages/${lane}/reveal`, {}).then(onReveal, (error) => say(refusal(error)));
+      post(`api/messages/${lane}/reveal`, {}).then(onReveal, sayWhy);
     };
     return html`<${Confirm} title="Reveal numbers and texts?" verb="Reveal" onClose=${close} onConfirm=${reveal}>The audit keeps that you looked at this message.<//>`;
   };

@@ -1,5 +1,5 @@
 /** The quarantine: bodies that were signed correctly, and are no event. */
-import { ActButtons, refusal, say, useAccess } from "../acts.js";
+import { ActButtons, say, sayWhy, useAccess } from "../acts.js";
 import { get, post } from "../api.js";
 import { BulkButton } from "../bulk.js";
 import { EventLink, Listed, PER_PAGE, useNews, usePages } from "../listed.js";
@@ -7,6 +7,7 @@ import { useData } from "../live.js";
 import { StateBadge } from "../parts/badge.js";
 import { ErrorNote } from "../parts/error.js";
 import { clockTime, count, time } from "../parts/format.js";
+import { optionsOf } from "../parts/options.js";
 import { go, href } from "../router.js";
 import { html, useRef, useState } from "../vendor/htm-preact.js";
 import { Body, Facts } from "./event-detail.js";
@@ -42,7 +43,7 @@ function Choice({ name, options, filter }) {
   const choose = (/** @type {{ currentTarget: HTMLSelectElement }} */ { currentTarget }) =>
     go("quarantine", null, { ...filter, [name]: currentTarget.value });
   return html`<label>With the ${name} <select onChange=${choose}>
-    ${options.split(" ").map((option) => html`<option value=${option} selected=${filter[name] === option}>${option}</option>`)}
+    ${optionsOf(options, filter[name])}
   </select></label>`;
 }
 
@@ -100,9 +101,7 @@ function Detail({ id }) {
   const reveal = async () => {
     if (isAsked.current) return;
     isAsked.current = true;
-    await post(`api/quarantine/${id}/reveal`, {}).then(setRevealed, (/** @type {unknown} */ failure) =>
-      say(refusal(failure)),
-    );
+    await post(`api/quarantine/${id}/reveal`, {}).then(setRevealed, sayWhy);
     isAsked.current = false;
   };
   const flip = () =>
