@@ -76,8 +76,9 @@ export class CheckedPublisher {
     }
   }
 
-  #begin(message: ForwardedMessage): PromiseLike<unknown> {
-    const publication = promised(this.#publisher.publish(message));
+  #begin(message: ForwardedMessage): Promise<unknown> {
+    // Asked once: what a query builder returns runs its query each time that somebody waits for it.
+    const publication = Promise.resolve(promised(this.#publisher.publish(message)));
     this.#open += 1;
     const settle = () => {
       this.#open -= 1;
@@ -97,7 +98,7 @@ function promised(returned: unknown): PromiseLike<unknown> {
   );
 }
 
-function unlessAborted(promise: PromiseLike<unknown>, signal: AbortSignal): Promise<void> {
+function unlessAborted(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(signal.reason);
     signal.addEventListener("abort", giveUp, { once: true });

@@ -44,6 +44,16 @@ describe("passthrough()", () => {
     expect(got[0]!.headers).toEqual({ "oncehook-event-type": "message.queued", "oncehook-sequence": "1" });
   });
 
+  it("waits once for what publish returns: a query builder runs its query whenever it is waited for", async () => {
+    let queries = 0;
+    const query: PromiseLike<number> = {
+      // biome-ignore lint/suspicious/noThenProperty: it is what such builders are.
+      then: (done, failed) => Promise.resolve(++queries).then(done, failed),
+    };
+    expect(await send(intake(() => query))).toMatchObject({ status: 200 });
+    expect(queries).toBe(1);
+  });
+
   it("publishes a repeat with the same id: it keeps none itself (EVT-12, RCV-6)", async () => {
     const ids: string[] = [];
     const to = intake(async ({ id }) => ids.push(id));
