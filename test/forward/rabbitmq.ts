@@ -13,7 +13,8 @@ export function rabbitPublisher(url: string, queue: string): RabbitPublisher {
   let connection: ChannelModel | null = null;
 
   const open = async (): Promise<ConfirmChannel> => {
-    const model = await connect(url);
+    // What takes a connection and says nothing would be waited for without end.
+    const model = await connect(url, { timeout: 10_000 });
     connection = model;
     // Fails what is not confirmed; the next message opens another connection and asserts the queue again.
     const giveUp = () => {
