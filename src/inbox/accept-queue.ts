@@ -36,8 +36,9 @@ export class AcceptQueue {
   }
 
   push(item: QueuedAccept): void {
-    this.#items.push(item);
+    // Asked first: a store that throws here has taken nothing.
     this.#areAllQuick &&= this.#isQuick(item.event);
+    this.#items.push(item);
   }
 
   /** What fits into one turn, oldest first. */

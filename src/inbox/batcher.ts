@@ -6,7 +6,7 @@
 import { StoreError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import { atMost, type Clock, type Timer } from "../internal/clock.ts";
-import { AcceptQueue, type AcceptLimits } from "./accept-queue.ts";
+import { type AcceptLimits, AcceptQueue } from "./accept-queue.ts";
 import {
   answer,
   type Callback,
@@ -85,12 +85,7 @@ export class Batcher<Tx> {
   readonly #idle: (() => void)[] = [];
   #closed = false;
 
-  constructor(
-    store: TurnTaker<Tx>,
-    clock: Clock,
-    driver: ClaimDriver,
-    options: BatcherOptions,
-  ) {
+  constructor(store: TurnTaker<Tx>, clock: Clock, driver: ClaimDriver, options: BatcherOptions) {
     this.#store = store;
     this.#clock = clock;
     this.#driver = driver;

@@ -1,14 +1,11 @@
 /** Measures write transactions for whoever listens: the batcher makes turns, and need not know who watches them. */
-import type { Instruments } from "../inbox/instruments.ts";
+
 import type { TurnTaker } from "../inbox/batcher.ts";
+import type { Instruments } from "../inbox/instruments.ts";
 import type { Turn, TurnResult } from "../inbox/store.ts";
 import type { Clock } from "../internal/clock.ts";
 
-export function measuredSteps<Tx>(
-  store: TurnTaker<Tx>,
-  clock: Clock,
-  instruments: () => Instruments,
-): TurnTaker<Tx> {
+export function measuredSteps<Tx>(store: TurnTaker<Tx>, clock: Clock, instruments: () => Instruments): TurnTaker<Tx> {
   const measured = async (turn: Turn<Tx>): Promise<TurnResult> => {
     const startedAt = clock.monotonic();
     let result: TurnResult | null = null;

@@ -179,4 +179,15 @@ describe("Batcher, with a store that accepts some events quickly", () => {
     expect(turns(bench)).toEqual([]);
     await accepting;
   });
+
+  it("leaves nothing behind of a delivery of which the store cannot say it", async () => {
+    const acceptsQuickly: InboxStore<never>["acceptsQuickly"] = ({ lane }) => {
+      if (lane.messageId === "odd") throw new Error("no idea");
+      return true;
+    };
+    const bench = await openParallel({}, { acceptsQuickly });
+    await expect(bench.accept("odd")).rejects.toThrow("no idea");
+    await bench.accept("other");
+    expect(turns(bench)).toEqual([[1, false]]);
+  });
 });

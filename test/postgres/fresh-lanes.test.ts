@@ -121,11 +121,6 @@ describe("events that begin their messages", () => {
   });
 });
 
-it("is said of nothing by a store that is not open", () => {
-  const { acceptsQuickly } = postgresStore(newPool(), { listen: false });
-  expect(acceptsQuickly?.(event("m"))).toBe(false);
-});
-
 describe("two turns that make the same lanes", () => {
   it("make them in one order, and never wait for each other in a circle", async () => {
     const { one, other, onesPool, othersPool, pool, schema } = await known();
