@@ -92,24 +92,34 @@ export class Housekeeping {
    * for one drain only, so its first one prunes; further ones, which may come after each delivery, no more often than the timer.
    */
   pruneSome(deadline: number): Promise<void> {
-    const { clock, store, retention } = this.#options;
+    const { clock } = this.#options;
     return this.#quietly("prune", async () => {
       const isRecent = Math.abs(clock.now() - this.#prunedAt) < PRUNE_MS;
       if (isRecent || clock.monotonic() >= deadline) return;
-      this.#prunedAt = clock.now();
-      let rounds = 0;
-      for await (const _ of pruneBatches(store, retention)) {
-        rounds += 1;
-        if (rounds === PRUNE_ROUNDS || clock.monotonic() >= deadline) return;
-      }
+      await this.#prune((rounds) => rounds < PRUNE_ROUNDS && clock.monotonic() < deadline);
     });
   }
 
   /** All that is past its retention, however much a busy inbox has of it. */
-  async #pruneAll(): Promise<void> {
+  #pruneAll(): Promise<void> {
+    return this.#prune(() => this.#isRunning);
+  }
+
+  /** Drains leave it alone meanwhile, and for ten minutes after it has come to an end; what it leaves, the next drain goes on with. */
+  async #prune(mayGoOn: (rounds: number) => boolean): Promise<void> {
     const { clock, store, retention } = this.#options;
     this.#prunedAt = clock.now();
-    for await (const _ of pruneBatches(store, retention)) if (!this.#isRunning) return;
+    let rounds = 0;
+    let isLeft = true;
+    try {
+      for await (const { more } of pruneBatches(store, retention)) {
+        rounds += 1;
+        isLeft = more;
+        if (!mayGoOn(rounds)) return;
+      }
+    } finally {
+      if (isLeft) this.#prunedAt = Number.NEGATIVE_INFINITY;
+    }
   }
 
   async beat(): Promise<void> {

@@ -65,6 +65,26 @@ describe("pruning", () => {
     expect(pruned()).toBe(4);
   });
 
+  it("by a drain that comes to no end is gone on with by the next one, and then left for ten minutes", async () => {
+    const { receiver, pruned } = backlog(25);
+    await receiver.drain();
+    await receiver.drain();
+    await receiver.drain();
+    expect(pruned()).toBe(25);
+  });
+
+  it("by a drain that fails is tried again by the next one", async () => {
+    const { receiver, store, pruned } = backlog(1);
+    const { prune } = store;
+    store.prune = async () => {
+      store.prune = prune;
+      throw new Error("away");
+    };
+    await receiver.drain();
+    await receiver.drain();
+    expect(pruned()).toBe(1);
+  });
+
   it("by 20 drains at once is one of theirs", async () => {
     const { receiver, pruned } = backlog(1, 10);
     await Promise.all(Array.from({ length: 20 }, () => receiver.drain()));
@@ -108,8 +128,9 @@ describe("a drain's pruning", () => {
     await deliver(inbound());
     await receiver.drain({ budgetMs: 100 });
     expect(pruned).toBe(batches);
+    // What was left, or not begun, is gone on with.
     await receiver.drain({ budgetMs: 1 });
-    expect(pruned).toBe(1);
+    expect(pruned).toBe(batches + 1);
   });
 });
 
