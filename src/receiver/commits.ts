@@ -31,8 +31,8 @@ export function measuredSteps<Tx>(store: TurnTaker<Tx>, clock: Clock, instrument
   };
 }
 
-/** What is unfinished comes again in a later turn, and is counted there. */
+/** What is unfinished, or has failed with its effect, comes again in a later turn, and is counted there. */
 function ended<Tx>({ settles }: Turn<Tx>, result: TurnResult | null): number {
   if (result === null) return settles.length;
-  return result.settled.filter(({ status }) => status !== "unfinished").length;
+  return result.settled.filter(({ status }) => status === "settled" || status === "lost").length;
 }

@@ -57,6 +57,20 @@ describe("what is told of a write transaction", () => {
     user.close();
   });
 
+  it("counts an attempt whose effect fails once, as the end that it comes to", async () => {
+    const { receiver, deliver } = sqliteBench();
+    const commits: CommitReport[] = [];
+    receiver.instrument({ commit: (report: CommitReport) => void commits.push(report) });
+    receiver.onAny((_, ctx) =>
+      ctx.commit(() => {
+        throw new Error("no");
+      }),
+    );
+    await deliver(inbound());
+    await receiver.drain();
+    expect(commits.reduce((sum, { settles }) => sum + settles, 0)).toBe(1);
+  });
+
   it("is how many events it retired, whose last attempt was cut off", async () => {
     const { receiver, deliver, clock, store } = sqliteBench({ maxAttempts: 1 });
     const retired: number[] = [];
