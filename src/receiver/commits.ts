@@ -1,5 +1,4 @@
 /** Measures write transactions for whoever listens: the batcher makes turns, and need not know who watches them. */
-
 import type { TurnTaker } from "../inbox/batcher.ts";
 import type { Instruments } from "../inbox/instruments.ts";
 import type { Turn, TurnResult } from "../inbox/store.ts";

@@ -89,7 +89,8 @@ export class Housekeeping {
 
   /**
    * At the end of a drain: a bounded part of what is past its retention, and none after `deadline` (monotonic ms). A process may live
-   * for one drain only, so its first one prunes; further ones, which may come after each delivery, no more often than the timer.
+   * for one drain only, so its first one prunes; further ones, which may come after each delivery, no more often
+   * than the timer, unless something is left.
    */
   pruneSome(deadline: number): Promise<void> {
     const { clock } = this.#options;
