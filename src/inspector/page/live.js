@@ -2,7 +2,7 @@
 import { ApiError, get, read } from "./api.js";
 import { useListener } from "./parts/listen.js";
 import { createReload } from "./reload.js";
-import { useEffect, useRef, useState } from "./vendor/htm-preact.js";
+import { useEffect, useLayoutEffect, useRef, useState } from "./vendor/htm-preact.js";
 
 /** @import { History, Overview, Sample, StreamEvent } from "../api.ts" */
 /** Another `changed` tells that the inbox may have changed; `ended`, that the right to look has ended; `refusal`, why there is no stream. */
@@ -140,7 +140,8 @@ export function useData(load, inputs, { held = false } = {}) {
   );
   const isHeld = held && !state.error;
   const seen = useRef(changed);
-  useEffect(reload.now, inputs);
+  // At once: other effects wait for the frame, which is drawn while the answer is on its way.
+  useLayoutEffect(reload.now, inputs);
   useEffect(() => {
     if (!isHeld && changed !== seen.current) reload.soon();
     if (!isHeld) seen.current = changed;

@@ -88,6 +88,19 @@ describe("the list of 100,000 events", () => {
     expect(await rowsOf(page)).toHaveLength(50);
   });
 
+  it("has its rarer filters drawn once they are opened: by the time at which an event was accepted, say", async () => {
+    const { page } = await atEvents();
+    expect(await page.locator("input[type=datetime-local]").count()).toBe(0);
+    await page.getByText("More filters").click();
+    await page.getByLabel("Accepted to").fill("2001-01-01T00:00");
+    await askedAnew(page, () => page.keyboard.press("Enter"));
+    await page.getByText("No event matches.").waitFor();
+    await page.getByText("More filters (1 set)").click();
+    await page.locator("input[type=datetime-local]").first().waitFor({ state: "detached" });
+    await askedAnew(page, () => button(page, "Clear"));
+    expect(await rowsOf(page)).toHaveLength(50);
+  });
+
   it("finds one message of 33,000 by its id, its reference and its number", async () => {
     const { page, go } = await atEvents();
     const lane = await laneOf(at().desk, copiedId(12_345));

@@ -51,12 +51,16 @@ export function Filters({ params }) {
     event.preventDefault();
     apply(draft);
   };
+  // Fields of dates are not made before somebody wants them: they would keep the first rows waiting.
+  const [isOpen, setOpen] = useState(false);
   const used = MORE.filter(([name]) => params[name]).length;
   // The one form with more than one button: outside of forms a button submits nothing, and needs no type.
   return html`<form class="filters" onSubmit=${submit}>
     ${FIELDS.map(fieldOf)}
     <button type="submit">Filter</button>
     <button type="button" aria-disabled=${given === "{}" ? "true" : null} onClick=${() => go("events")}>Clear</button>
-    <details><summary>More filters${used > 0 && ` (${used} set)`}</summary><div>${MORE.map(fieldOf)}</div></details>
+    <details onToggle=${(/** @type {{ currentTarget: HTMLDetailsElement }} */ { currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>More filters${used > 0 && ` (${used} set)`}</summary>${isOpen && html`<div>${MORE.map(fieldOf)}</div>`}
+    </details>
   </form>`;
 }
