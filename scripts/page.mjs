@@ -13,13 +13,10 @@ if (folder === undefined) throw new Error("usage: node scripts/page.mjs FOLDER")
 
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(join(folder, "vendor"), { recursive: true });
-const markup = readFileSync(join(source, "index.html"), "utf8");
-writeFileSync(join(folder, "index.html"), markup.replace(/\n\s+/g, "\n"));
 for (const name of ["icon.svg", ...vendored()]) copyFileSync(join(source, name), join(folder, name));
-for (const name of readdirSync(source).filter((file) => file.endsWith(".css"))) {
-  const { code } = transform({ filename: name, code: readFileSync(join(source, name)), minify: true });
-  writeFileSync(join(folder, name), code);
-}
+const { markup, styles } = withOneStylesheet(readFileSync(join(source, "index.html"), "utf8"));
+writeFileSync(join(folder, "index.html"), markup.replace(/\n\s+/g, "\n"));
+writeFileSync(join(folder, "style.css"), transform({ filename: "style.css", code: styles, minify: true }).code);
 writeFileSync(join(folder, "main.js"), await bundled());
 
 /** What a browser or a lawyer reads; the declarations are for the compiler. */
@@ -27,6 +24,15 @@ function vendored() {
   return readdirSync(join(source, "vendor"))
     .filter((name) => !name.endsWith(".d.ts"))
     .map((name) => `vendor/${name}`);
+}
+
+/** All stylesheets of the page, in its order, in the first one's place. */
+function withOneStylesheet(page) {
+  const links = [...page.matchAll(/ *<link rel="stylesheet" href="{{path}}\/assets\/(.+)" \/>\n/g)];
+  return {
+    markup: links.slice(1).reduce((left, [link]) => left.replace(link, ""), page),
+    styles: Buffer.concat(links.map(([, name]) => readFileSync(join(source, name)))),
+  };
 }
 
 /** All modules but the library in one. It stays `main.js`, beside `vendor/`: from its address the page learns where it is mounted. */

@@ -93,7 +93,7 @@ const PAPERS = [
 
 /** Files for browsers: not compiled, but made small by scripts/page.mjs, into these and the vendored ones. */
 const SERVED = "src/inspector/page/";
-const SMALL = ["index.html", "icon.svg", "main.js", "style.css", "timeline.css", "acts.css"];
+const SMALL = ["index.html", "icon.svg", "main.js", "style.css"];
 
 /** Exactly the compiled sources, the sources their maps lead to, and the papers: nothing left over, nothing missing. */
 async function listing(root: string, tarball: string): Promise<GateResult> {

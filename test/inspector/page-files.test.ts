@@ -15,14 +15,14 @@ it(`the page is at most ${MOST_BYTES} bytes as shipped, beside the vendored libr
   const { page, files } = loadAssets("/inspector", SHIPPED);
   const own = [...files].filter(([name]) => !name.startsWith("vendor/"));
   const sizes = Object.fromEntries(own.map(([name, { bytes }]) => [name, bytes.length]));
-  expect(Object.keys(sizes).sort()).toEqual(["acts.css", "icon.svg", "main.js", "style.css", "timeline.css"]);
+  expect(Object.keys(sizes).sort()).toEqual(["icon.svg", "main.js", "style.css"]);
   const total = Object.values(sizes).reduce((sum, bytes) => sum + bytes, page.bytes.length);
   expect(total, JSON.stringify(sizes)).toBeLessThanOrEqual(MOST_BYTES);
 });
 
 describe.each([
   ["sources", SOURCES, 40],
-  ["shipped files", SHIPPED, 6],
+  ["shipped files", SHIPPED, 4],
 ])("the page's %s", (_name, folder, atLeast) => {
   const files = filesUnder(folder)
     .filter((name) => !name.startsWith("vendor/"))
