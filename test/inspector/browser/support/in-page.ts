@@ -1,10 +1,10 @@
-/** What watches inside a page, from before its first line: as text, since it runs in the browser. */
+/** What watches inside a page, from before its first line: as text, since it runs in the browser. Not in the empty page before it. */
 
 /**
  * Keeps in `window.watched`: programs that ran which should not, refusals of the content security policy, layout shifts (their sum),
  * frames and tasks that took long, and when the first row of a list was drawn.
  */
-export const WATCH = `{
+export const WATCH = `if (location.protocol !== "about:") {
   const watched = { executions: 0, violations: [], shift: 0, shifts: [], longestFrameMs: 0, longestTaskMs: 0, frames: 0, firstRowAt: null };
   Object.defineProperty(window, "watched", { value: watched });
   let drawn;
