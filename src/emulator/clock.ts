@@ -25,7 +25,10 @@ export interface EmulatorTime {
 export interface EmulatorClock {
   /** The emulator's time, epoch ms. */
   now(): number;
-  /** Moves time on by `ms` (0 to ten years); resolves when all that came due has happened and every attempt has ended. */
+  /**
+   * Moves time on by `ms` (0 to ten years); resolves when all that came due has happened and every attempt has ended. Rejects with an
+   * `OncehookError` with code `closed` once the emulator has closed.
+   */
   advance(ms: number): Promise<void>;
   /** Resolves when nothing is due and no attempt is under way. */
   idle(): Promise<void>;

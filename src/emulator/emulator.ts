@@ -6,7 +6,7 @@ import { createTime, type EmulatorClock, type EmulatorTime } from "./clock.ts";
 import { createControlApi } from "./control/api.ts";
 import type { Control } from "./control/control.ts";
 import type { ControlContext } from "./control/control-route.ts";
-import { createControl } from "./control/create-control.ts";
+import { createControl, requireOpen } from "./control/create-control.ts";
 import { createStreams } from "./control/stream.ts";
 import { createWhole, resume } from "./control/whole.ts";
 import { warnOfBlockedTargets } from "./delivery/blocked-targets.ts";
@@ -200,6 +200,7 @@ function clockOf({ time, scheduler }: Service, keeper: Keeper): EmulatorClock {
   return {
     now: () => time.now(),
     async advance(ms) {
+      requireOpen(keeper.isClosed);
       await scheduler.advance(numberOption("ms", ms, 0, { min: 0, max: LONGEST_ADVANCE_MS, unit: "ms" }));
       keeper.commit();
     },

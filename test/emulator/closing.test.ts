@@ -67,7 +67,7 @@ it("refuses every call once it has closed, in the shape of its route, and waits 
 });
 
 it("shows what it holds once it has closed, and lets no control change it", async () => {
-  const { control, close, fixtures } = await start();
+  const { control, clock, close, fixtures } = await start();
   const inbound = () => control.inbound({ to: fixtures.numbers.full, from: "+14155550123", body: "x" });
   inbound();
   const exported = control.exportState();
@@ -88,7 +88,11 @@ it("shows what it holds once it has closed, and lets no control change it", asyn
     () => control.importState(exported),
     () => control.reset(),
   ];
-  for (const change of changes) expect(change).toThrow(expect.objectContaining({ code: "closed" }));
+  const closed = expect.objectContaining({ code: "closed" });
+  for (const change of changes) expect(change).toThrow(closed);
+  const attempts = [() => control.redeliver("dlv_1"), () => control.recover(0), () => clock.advance(1)];
+  for (const attempt of attempts) await expect(attempt()).rejects.toThrow(closed);
+  await clock.idle();
   expect(control.exportState()).toEqual(exported);
   expect([control.messages().length, control.clients().length, control.numbers().length]).toEqual([1, 4, 6]);
   expect(control.faults.list()).toEqual([]);

@@ -47,7 +47,7 @@ export type FaultControls = Pick<Faults, "add" | "remove" | "clear" | "list">;
 /**
  * The controls. A call that names something unknown throws an `OncehookError` with code `unknown_id`, a step of a message that
  * has none left one with `message_ended`, and an argument that does not fit a `SetupError` with `invalid_option`. Once the emulator has
- * closed, what would change something throws one with `closed`; the rest still shows what it held.
+ * closed, what would change something throws one with `closed`, or rejects with it; the rest still shows what it held.
  */
 export interface Control {
   /** A customer's message to one of our numbers, named by its E.164 or its number id; sends `message.inbound`. */

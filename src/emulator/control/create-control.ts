@@ -36,7 +36,7 @@ export function createControl(service: Service, whole: Whole): Control {
   };
   return {
     ...createLists(state),
-    ...deliveryControls(service),
+    ...deliveryControls(service, whole),
     ...whileOpen(whole, changes),
     faults: { ...whileOpen(whole, faultChanges), list: () => faults.list() },
     clients: () => [...state.clients.values()].map((client) => controlled(state, client)),
@@ -54,11 +54,16 @@ function whileOpen<T extends object>({ isClosed }: Whole, changes: T): T {
   const guarded = Object.entries(changes).map(([name, change]) => [
     name,
     (...given: unknown[]) => {
-      if (isClosed()) throw new OncehookError("closed", "The emulator is closed: nothing can be changed any more.");
+      requireOpen(isClosed());
       return change(...given);
     },
   ]);
   return Object.fromEntries(guarded) as T;
+}
+
+/** @throws OncehookError `closed` */
+export function requireOpen(isClosed: boolean): void {
+  if (isClosed) throw new OncehookError("closed", "The emulator is closed: nothing can be changed any more.");
 }
 
 type MessageControls = Pick<Control, "inbound" | "advanceMessage" | "failMessage" | "trigger">;
@@ -92,9 +97,10 @@ function messageControls({ state, messages }: Service): MessageControls {
   };
 }
 
-function deliveryControls({ deliveries }: Service): Pick<Control, "redeliver" | "recover"> {
+function deliveryControls({ deliveries }: Service, { isClosed }: Whole): Pick<Control, "redeliver" | "recover"> {
   return {
     async redeliver(deliveryId) {
+      requireOpen(isClosed());
       const delivery = await deliveries.redeliver(deliveryId);
       if (delivery === "unknown") throw unknownId("delivery");
       if (delivery !== "cut_off") return delivery;
@@ -104,7 +110,10 @@ function deliveryControls({ deliveries }: Service): Pick<Control, "redeliver" | 
         { fields: { deliveryId } },
       );
     },
-    recover: async (since) => deliveries.recover(fitted("recover()", recoverSchema, { since }).since),
+    async recover(since) {
+      requireOpen(isClosed());
+      return deliveries.recover(fitted("recover()", recoverSchema, { since }).since);
+    },
   };
 }
 
