@@ -6,8 +6,8 @@ const REDACTED = "[redacted]";
 const SECRET_HEADER = /auth|cookie|secret|token|password|credential|api-?key|signing-?key/i;
 /** Looked for in a field's name without its hyphens and underscores, also as users misspell or extend it. */
 const SECRET_FIELD = /secret|password|passphrase|credential|authorization|token|(?:api|signing|private)key/i;
-/** Such a field in a form, in XML, or in JSON that was cut. */
-const NAMED_SECRET = new RegExp(`(?:${SECRET_FIELD.source})\\w*["']?\\s*[:=>]`, "i");
+/** A field's name in a form, in XML, or in JSON that was cut. Each word is begun once: anybody may send a long one. */
+const NAME = /\b(\w+)["']?\s*[:=>]/g;
 /** A client's id, which may be a secret in the wrong place. */
 const CLIENT_ID = /^clientid$/i;
 /** What `grant_type` may show; anything else may be a form whose separators are wrong. */
@@ -48,10 +48,13 @@ export function redactedText(text: string): string {
     return shown === JSON.stringify(value) ? text : shown;
   } catch {
     // No JSON, or nested deeper than the stack.
-    return NAMED_SECRET.test(text.replace(/[-_]/g, ""))
-      ? `[${Buffer.byteLength(text)} bytes]`
-      : withoutCredentials(text);
+    return hasNamedSecret(text) ? `[${Buffer.byteLength(text)} bytes]` : withoutCredentials(text);
   }
+}
+
+function hasNamedSecret(text: string): boolean {
+  for (const [, name = ""] of text.replace(/[-_]/g, "").matchAll(NAME)) if (SECRET_FIELD.test(name)) return true;
+  return false;
 }
 
 /** Flags such as `hasCurrentSecret` are none, nor are two fields of the service's own answers. */
