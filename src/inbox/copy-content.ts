@@ -1,6 +1,7 @@
 /** Reads an inbox page by page, and tells whether two hold the same. */
 import { createHash, type Hash, hash } from "node:crypto";
 import { SetupError } from "../errors.ts";
+import { plainText } from "./plain-text.ts";
 import type { AuditRecord, EventState, QuarantineRecord } from "./record.ts";
 import type { InboxStore, TransferredEvent, TransferredLane } from "./store.ts";
 
@@ -126,9 +127,8 @@ function eventFacts(event: TransferredEvent): readonly unknown[] {
   ];
 }
 
-/** Not every database takes NUL in a text, and one of ours need not come back exactly. */
 function plain(text: string | null): string | null {
-  return text === null ? null : text.replaceAll("\0", "\ufffd");
+  return text === null ? null : plainText(text);
 }
 
 function bodyOf(raw: Uint8Array | null): string | null {

@@ -118,9 +118,11 @@ describe("ContentReader", () => {
     expect(of(one)).not.toBe(of(other));
   });
 
-  it("takes a text for the one that a database without NUL gives back", () => {
+  it("takes a text for the one that a database without NUL or halves of surrogate pairs gives back", () => {
     const of = (error: string) => ofLane({ events: [{ ...EVENTS[0], error }] });
     expect(of("no\0answer\0")).toBe(of("no\ufffdanswer\ufffd"));
+    expect(of("half \ud83d of it")).toBe(of("half \ufffd of it"));
+    expect(of("whole 😀")).not.toBe(of("whole \ufffd"));
   });
 });
 

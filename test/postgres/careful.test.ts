@@ -116,7 +116,7 @@ describe("act()", () => {
   it("takes an operator's name with a character that Postgres does not store", async () => {
     const store = await openStore();
     await store.step(turn<PgClient>({ accepts: [event("m")] }));
-    expect(await store.act({ kind: "discard", event: 1 }, "a\0b")).toMatchObject({ ok: true });
-    expect(await store.audit(1)).toMatchObject([{ by: "a\ufffdb", act: "discard" }]);
+    expect(await store.act({ kind: "discard", event: 1 }, "a\0b\ud83d")).toMatchObject({ ok: true });
+    expect(await store.audit(1)).toMatchObject([{ by: "a\ufffdb\ufffd", act: "discard" }]);
   });
 });

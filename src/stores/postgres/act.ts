@@ -2,6 +2,7 @@
 import { auditDetail } from "../../inbox/audit-detail.ts";
 import { discard, releaseGap, replay, unblock } from "../../inbox/lanes/acting.ts";
 import type { LaneEvent } from "../../inbox/lanes/state.ts";
+import { plainText } from "../../inbox/plain-text.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { HELD } from "../codes.ts";
 import { acceptAll, lanesOf } from "./accept.ts";
@@ -9,7 +10,7 @@ import { erase } from "./erase.ts";
 import { NONE_EXPIRED, newNumbers } from "./numbers.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
-import { plainText } from "./text.ts";
+
 import { openWorkspace, type Workspace } from "./workspace.ts";
 
 const AUDIT = "insert into {}.audit (at, by, act, detail) values ($1::bigint, $2::text, $3::text, $4::text)";

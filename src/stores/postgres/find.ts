@@ -1,5 +1,6 @@
 /** Finds events and quarantined bodies by filter. */
 import { pageOf } from "../../inbox/page.ts";
+import { plainText } from "../../inbox/plain-text.ts";
 import type { EventRecord, QuarantineRecord } from "../../inbox/record.ts";
 import type { EventQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { HELD, OUTCOME, STATE } from "../codes.ts";
@@ -8,7 +9,7 @@ import { LANES_OF_MESSAGE } from "./lanes.ts";
 import { idsOf } from "./names.ts";
 import { EVENT, type FullEventRow, QUARANTINE, type QuarantineRow, recordOf, toQuarantineRecord } from "./records.ts";
 import type { Session } from "./session.ts";
-import { plainText, textBytes } from "./text.ts";
+import { textBytes } from "./text.ts";
 
 export async function find(session: Session, query: EventQuery): Promise<Page<EventRecord>> {
   const conditions = conditionsOf(query);

@@ -1,5 +1,6 @@
 /** Writes what the decisions changed: every changed row once, in one statement. */
 import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
+import { plainText } from "../../inbox/plain-text.ts";
 import { keepOf, OUTCOME, STATE, STATUS } from "../codes.ts";
 import type { Values } from "./columns.ts";
 import { ATTEMPTS, DUPLICATES, flushStatement, isLaneNotMade } from "./flush-statement.ts";
@@ -8,7 +9,6 @@ import type { Names } from "./names.ts";
 import { LaneAppeared, writeLanes } from "./new-lanes.ts";
 import type { Session } from "./session.ts";
 import type { TallySheet } from "./tally.ts";
-import { plainText } from "./text.ts";
 
 export interface NewBody {
   readonly event: number;

@@ -1,4 +1,6 @@
 /** Takes another store's lanes into the Postgres inbox: every table of a page in one statement. */
+
+import { plainText } from "../../inbox/plain-text.ts";
 import {
   countIn,
   type ImportAnswer,
@@ -14,7 +16,7 @@ import type { Names, Naming } from "./names.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
 import { TallySheet } from "./tally.ts";
-import { plainText, textBytes } from "./text.ts";
+import { textBytes } from "./text.ts";
 
 const TABLES = {
   lane: columns(`id bigint, client int, tag smallint, message bytea, status smallint, ready_at bigint, cursor bigint,

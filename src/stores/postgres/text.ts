@@ -12,8 +12,3 @@ export function textBytes(text: string): Buffer {
 export function bytesText(bytes: Buffer): string {
   return bytes[0] === NOT_UTF8 ? bytes.toString("utf16le", 1) : bytes.toString("utf8");
 }
-
-/** A text of our own, such as an error's, which need not come back exactly. */
-export function plainText(text: string): string {
-  return text.replaceAll("\0", "\ufffd");
-}
