@@ -101,11 +101,25 @@ function removalOption(name: string, value: Removal | undefined, age: number): f
   );
 }
 
+/** In place of what Redis tells of itself. */
+const NO_RIGHT = "NOPERM";
+
+/** A right that the user has not cannot be waited for, as a server that is down can. */
+function withoutRight(error: unknown): string {
+  if (error instanceof Error && error.message.startsWith(NO_RIGHT)) return NO_RIGHT;
+  throw error;
+}
+
 /** Only a Redis has a client with `info`; BullMQ's other backends evict nothing. */
 async function checkRedis(queue: BullmqQueue): Promise<readonly string[]> {
   await queue.waitUntilReady();
   const client = await (queue.backend as { client?: Promise<{ info?: () => Promise<string> }> }).client;
-  const info = (await client?.info?.()) ?? "";
+  const info = (await client?.info?.().catch(withoutRight)) ?? "";
+  if (info === NO_RIGHT) {
+    return [
+      "The queue's user may not ask Redis for INFO, so nobody has looked: set maxmemory-policy noeviction and appendonly yes there.",
+    ];
+  }
   const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1] ?? "noeviction";
   if (policy !== "noeviction") {
     throw new SetupError(

@@ -152,6 +152,12 @@ describe("bullmqPublisher().check()", () => {
     await expect(answering("aof_enabled:1\r\nmaxmemory_policy:allkeys-lru\r\n")).rejects.toThrow(/allkeys-lru/);
   });
 
+  it("waits for a Redis that fails in another way", async () => {
+    const info = async () => Promise.reject(new Error("READONLY"));
+    const { check } = bullmqPublisher({ queue: queueOf({ backend: { client: Promise.resolve({ info }) } }) });
+    await expect(check()).rejects.toThrow("READONLY");
+  });
+
   it("has no complaint about a backend that is no Redis", async () => {
     expect(await bullmqPublisher({ queue: queueOf({}) }).check()).toEqual([]);
   });
@@ -164,6 +170,30 @@ describe("bullmqPublisher().check()", () => {
     redis.disconnect();
     const warnings = /aof_enabled:0/.test(info) ? [expect.stringMatching(/appendonly/)] : [];
     expect(await bullmqPublisher({ queue }).check()).toEqual(warnings);
+  });
+});
+
+describe("bullmqPublisher() as a Redis user without INFO", () => {
+  beforeEach(needs(REDIS));
+
+  it("adds all the same, and says that nobody has looked", async () => {
+    const name = uniqueName("user");
+    const admin = new Redis(REDIS.url);
+    atEnd(async () => {
+      await admin.acl("DELUSER", name);
+      admin.disconnect();
+    });
+    await admin.acl("SETUSER", name, "on", ">word", "~*", "&*", "+@all", "-info");
+    const own = ownQueue();
+    const connection = { host: "127.0.0.1", port: REDIS.port, username: name, password: "word" };
+    const queue = newQueue(REDIS.port, { connection, skipVersionCheck: true }, own.name);
+    const publisher = bullmqPublisher({ queue });
+    expect(await publisher.check()).toEqual([expect.stringContaining("may not ask Redis for INFO")]);
+    const { accept, settled } = await startForwarding(publisher);
+    const sent = messages(2);
+    await accept(sent);
+    await settled();
+    expect(faultsOf(await held(own), sent)).toEqual(FAULTLESS);
   });
 });
 
