@@ -27,7 +27,7 @@ export class HeldPool implements PgPool {
   readonly #name: string;
   readonly #clients = new WeakMap<PgClient, PgClient>();
   #gate: Gate | null = null;
-  /** What was sent, in its order: the names of the store's statements, and whole texts. */
+  /** What was sent, in its order: the names of the store's statements, and whole texts. Without what wakes others, at a time of its own. */
   readonly sent: string[] = [];
   /** Transactions that were taken back, as by a deadlock. */
   rollbacks = 0;
@@ -118,7 +118,7 @@ export class HeldPool implements PgPool {
 
   #note(query: PgQuery | string): void {
     const { name, text } = told(query);
-    this.sent.push(name ?? text);
+    if (name !== "notify") this.sent.push(name ?? text);
     if (text === "rollback") this.rollbacks += 1;
   }
 
