@@ -10,12 +10,17 @@ import { fixtures } from "../../src/testing/index.ts";
 import { PythonApplication, pythonIsMissing } from "./python-application.ts";
 import { feedSidecar, problemsOf } from "./sidecar.ts";
 
+/** Some ten seconds where nothing else is at work. */
+const FEEDING_MS = 90_000;
+
 describe("oncehook listen --forward-to", () => {
-  it("feeds an application in Python every event once, in order, though it was killed meanwhile (RCV-6, RCV-7)", async (context) => {
+  it("feeds an application in Python every event once, in order, though it was killed meanwhile (RCV-6, RCV-7)", {
+    timeout: FEEDING_MS,
+  }, async (context) => {
     const missing = pythonIsMissing();
     if (missing !== null) context.skip(missing);
     // Fewer messages fail than make the worker pause.
-    const fed = await feedSidecar({ messages: 60, disturbed: 12, killedAtWork: false, limitMs: 25_000 });
+    const fed = await feedSidecar({ messages: 60, disturbed: 12, killedAtWork: false, limitMs: FEEDING_MS - 10_000 });
     expect(problemsOf(fed)).toEqual([]);
     expect([fed.events, fed.deliveries > fed.events]).toEqual([180, true]);
   });
