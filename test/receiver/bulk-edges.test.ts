@@ -84,6 +84,23 @@ describe("skipSuperseded", () => {
     expect(await scene.inbox.replayAll({}, wish)).toEqual({ ...NOTHING, replayed: 1, superseded: 1 });
   });
 
+  it("takes an event for superseded when a later one was handled and is pruned, before another dead letter", async () => {
+    const scene = new BulkScene();
+    scene.failing.add("message.queued").delete("message.sent");
+    scene.failing.add("message.delivery");
+    const { clock, deliver, store, receiver } = scene.bench;
+    await receiver.start();
+    for (const type of ["queued", "sent", "delivery"] as const) await deliver(outbound(type, { messageId: "msg_1" }));
+    await scene.settled();
+    const wish = { skipSuperseded: true, dryRun: true } as const;
+    expect(await scene.inbox.replayAll({ states: ["dead"] }, wish)).toEqual({ ...NOTHING, replayed: 1, superseded: 1 });
+    clock.set(clock.now() + 40 * DAY);
+    await deliver(inbound());
+    const bodies = { handledBodiesMs: DAY, otherBodiesMs: 90 * DAY };
+    await store.prune({ ...bodies, identitiesMs: 30 * DAY, deadMs: 90 * DAY, batch: 500 });
+    expect(await scene.inbox.replayAll({ states: ["dead"] }, wish)).toEqual({ ...NOTHING, replayed: 1, superseded: 1 });
+  });
+
   it("goes on past a message that was pruned meanwhile, and counts its event as not found", async () => {
     const scene = new BulkScene();
     await scene.dead(2);

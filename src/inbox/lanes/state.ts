@@ -131,6 +131,25 @@ export function isPrunedAtCursor({ cursor, events }: LanePast): boolean {
   return cursor !== null && !events.some((event) => event.sequence === cursor);
 }
 
+type WholePast = Pick<LaneRecord, "cursor" | "gaps"> & {
+  readonly events: readonly Pick<LaneEvent, "sequence" | "late">[];
+};
+
+/**
+ * Whether an event behind `sequence` was pruned, wherever in the lane: since it began, each sequence up to its cursor was handed out, but
+ * for what was given up in a gap.
+ */
+export function isPrunedBehind({ cursor, events, gaps }: WholePast, sequence: number): boolean {
+  if (cursor === null) return false;
+  const kept = events.map(({ sequence, late }) => ({ from: sequence, to: sequence, late }));
+  const given = gaps.map(({ from, to }) => ({ from, to, late: false }));
+  const known = [...kept, ...given].toSorted((a, b) => a.from - b.from);
+  const begun = known.find(({ late }) => !late)?.from ?? cursor;
+  let next = Math.max(sequence + 1, begun);
+  for (const { from, to } of known) if (from <= next) next = Math.max(next, to + 1);
+  return next <= cursor;
+}
+
 /**
  * Whether a worker has the lane's event. A lease that has expired holds nothing back: its holder may be gone, with nobody there to take
  * the event over.

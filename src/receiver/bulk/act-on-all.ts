@@ -1,5 +1,5 @@
 /** Replays or discards many events: in lane and sequence order. */
-import { isHeld, isPrunedAtCursor } from "../../inbox/lanes/state.ts";
+import { isHeld, isPrunedBehind } from "../../inbox/lanes/state.ts";
 import type { EventRecord, EventState, LaneId, LaneRecord } from "../../inbox/record.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import type { Clock } from "../../internal/clock.ts";
@@ -105,7 +105,7 @@ async function isSuperseded(inbox: Actor, { laneId, sequence }: Target): Promise
   const lane = await inbox.lane(laneId);
   if (lane === null) return false;
   // Dead letters are kept for longer than what was handled after them.
-  if (lane.cursor !== null && lane.cursor > sequence && isPrunedAtCursor(lane)) return true;
+  if (isPrunedBehind(lane, sequence)) return true;
   return lane.events.some((event) => event.sequence > sequence && event.outcome === "handled");
 }
 

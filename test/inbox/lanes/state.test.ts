@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bySequence } from "../../../src/inbox/lanes/state.ts";
+import { bySequence, isPrunedBehind } from "../../../src/inbox/lanes/state.ts";
 
 describe("bySequence()", () => {
   it("puts the lower sequence first, and of equal ones the event that was accepted first (I4)", () => {
@@ -9,5 +9,33 @@ describe("bySequence()", () => {
       { sequence: 1, id: 2 },
     ];
     expect(events.toSorted(bySequence).map(({ id }) => id)).toEqual([2, 3, 1]);
+  });
+});
+
+describe("isPrunedBehind()", () => {
+  const kept = (...sequences: number[]) => sequences.map((sequence) => ({ sequence, late: false }));
+  const gap = (from: number, to: number) => ({ from, to, skippedAt: 1, filledAt: null });
+
+  it.each([
+    ["a lane that handed nothing out", { cursor: null, events: kept(1), gaps: [] }, 1, false],
+    ["all that came is kept", { cursor: 3, events: kept(1, 2, 3), gaps: [] }, 1, false],
+    ["the one at the cursor is gone", { cursor: 2, events: kept(1), gaps: [] }, 1, true],
+    ["one before the cursor is gone", { cursor: 3, events: kept(3, 1), gaps: [] }, 1, true],
+    ["only one before it is gone", { cursor: 3, events: kept(2, 3), gaps: [] }, 2, false],
+    ["what is missing never came", { cursor: 9, events: kept(1, 2, 9), gaps: [gap(3, 8)] }, 1, false],
+    ["what came behind a gap is gone", { cursor: 9, events: kept(1, 9), gaps: [gap(3, 8)] }, 1, true],
+    ["what filled a gap is gone", { cursor: 3, events: kept(1, 3), gaps: [{ ...gap(2, 2), filledAt: 9 }] }, 1, false],
+    ["another of its sequence is kept", { cursor: 3, events: kept(1, 1, 2, 2, 3), gaps: [] }, 1, false],
+    ["more wait behind the cursor", { cursor: 2, events: kept(1, 2, 5), gaps: [] }, 1, false],
+    ["the highest one", { cursor: 3, events: kept(3), gaps: [] }, 3, false],
+    ["nothing else is kept", { cursor: 7, events: [{ sequence: 2, late: true }], gaps: [] }, 2, true],
+    [
+      "a late one, of before the lane began",
+      { cursor: 5, events: [{ sequence: 3, late: true }, ...kept(5)], gaps: [] },
+      3,
+      false,
+    ],
+  ])("where %s", (_what, lane, sequence, expected) => {
+    expect(isPrunedBehind(lane, sequence)).toBe(expected);
   });
 });
