@@ -10,7 +10,6 @@ import { erase } from "./erase.ts";
 import { NONE_EXPIRED, newNumbers } from "./numbers.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
-
 import { openWorkspace, type Workspace } from "./workspace.ts";
 
 const AUDIT = "insert into {}.audit (at, by, act, detail) values ($1::bigint, $2::text, $3::text, $4::text)";

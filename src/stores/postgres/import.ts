@@ -1,5 +1,4 @@
 /** Takes another store's lanes into the Postgres inbox: every table of a page in one statement. */
-
 import { plainText } from "../../inbox/plain-text.ts";
 import {
   countIn,
