@@ -101,12 +101,9 @@ function removalOption(name: string, value: Removal | undefined, age: number): f
   );
 }
 
-/** In place of what Redis tells of itself. */
-const NO_RIGHT = "NOPERM";
-
 /** A right that the user has not cannot be waited for, as a server that is down can. */
-function withoutRight(error: unknown): string {
-  if (error instanceof Error && error.message.startsWith(NO_RIGHT)) return NO_RIGHT;
+function nullWithoutRight(error: unknown): null {
+  if (error instanceof Error && error.message.startsWith("NOPERM")) return null;
   throw error;
 }
 
@@ -114,8 +111,8 @@ function withoutRight(error: unknown): string {
 async function checkRedis(queue: BullmqQueue): Promise<readonly string[]> {
   await queue.waitUntilReady();
   const client = await (queue.backend as { client?: Promise<{ info?: () => Promise<string> }> }).client;
-  const info = (await client?.info?.().catch(withoutRight)) ?? "";
-  if (info === NO_RIGHT) {
+  const info = client?.info === undefined ? "" : await client.info().catch(nullWithoutRight);
+  if (info === null) {
     return [
       "The queue's user may not ask Redis for INFO, so nobody has looked: set maxmemory-policy noeviction and appendonly yes there.",
     ];
