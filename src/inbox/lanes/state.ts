@@ -136,8 +136,8 @@ type WholePast = Pick<LaneRecord, "cursor" | "gaps"> & {
 };
 
 /**
- * Whether an event behind `sequence` was pruned, wherever in the lane: since it began, each sequence up to its cursor was handed out, but
- * for what was given up in a gap.
+ * Whether an event behind `sequence` was pruned, wherever in the lane: since it began, there was one for each sequence up to its cursor,
+ * but for what was given up in a gap.
  */
 export function isPrunedBehind({ cursor, events, gaps }: WholePast, sequence: number): boolean {
   if (cursor === null) return false;

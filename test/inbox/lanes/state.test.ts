@@ -22,6 +22,7 @@ describe("isPrunedBehind()", () => {
     ["the one at the cursor is gone", { cursor: 2, events: kept(1), gaps: [] }, 1, true],
     ["one before the cursor is gone", { cursor: 3, events: kept(3, 1), gaps: [] }, 1, true],
     ["only one before it is gone", { cursor: 3, events: kept(2, 3), gaps: [] }, 2, false],
+    ["only one between those before it is gone", { cursor: 4, events: kept(1, 3, 4), gaps: [] }, 3, false],
     ["what is missing never came", { cursor: 9, events: kept(1, 2, 9), gaps: [gap(3, 8)] }, 1, false],
     ["what came behind a gap is gone", { cursor: 9, events: kept(1, 9), gaps: [gap(3, 8)] }, 1, true],
     ["what filled a gap is gone", { cursor: 3, events: kept(1, 3), gaps: [{ ...gap(2, 2), filledAt: 9 }] }, 1, false],
