@@ -27,6 +27,8 @@ const MORE = [
 export function Filters({ params }) {
   const given = JSON.stringify(params);
   const [draft, setDraft] = useState(/** @type {Texts} */ ({}));
+  // Fields of dates are not made before somebody wants them: they would keep the first rows waiting.
+  const [isOpen, setOpen] = useState(false);
   useEffect(() => setDraft({}), [given]);
   const apply = (/** @type {Texts} */ texts) => {
     const news = Object.entries(texts).map(([name, text]) => [name, toAddress(name, text.trim())]);
@@ -51,8 +53,6 @@ export function Filters({ params }) {
     event.preventDefault();
     apply(draft);
   };
-  // Fields of dates are not made before somebody wants them: they would keep the first rows waiting.
-  const [isOpen, setOpen] = useState(false);
   const used = MORE.filter(([name]) => params[name]).length;
   // The one form with more than one button: outside of forms a button submits nothing, and needs no type.
   return html`<form class="filters" onSubmit=${submit}>
