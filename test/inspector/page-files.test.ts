@@ -20,6 +20,16 @@ it(`the page is at most ${MOST_BYTES} bytes as shipped, beside the vendored libr
   expect(total, JSON.stringify(sizes)).toBeLessThanOrEqual(MOST_BYTES);
 });
 
+it("the shipped page asks for all that is shipped, and for nothing else", () => {
+  const { page, files } = loadAssets("/inspector", SHIPPED);
+  const asked = [...page.bytes.toString().matchAll(/(?:src|href)="\/inspector\/assets\/([^"]+)"/g)].map(
+    ([, name]) => name,
+  );
+  expect([...new Set(asked)].sort()).toEqual([...files.keys()].sort());
+  // A rule of each of its sources.
+  for (const rule of [":root{", ".summary", ".asked"]) expect(files.get("style.css")?.bytes.toString()).toContain(rule);
+});
+
 describe.each([
   ["sources", SOURCES, 40],
   ["shipped files", SHIPPED, 4],
