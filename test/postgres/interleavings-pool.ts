@@ -3,14 +3,14 @@ import pg from "pg";
 import type { PgClient, PgPool, PgQuery } from "../../src/stores/postgres.ts";
 
 export interface Hold {
-  /** The statement is about to run: everything before it has. */
-  readonly reached: Promise<void>;
+  /** The statement is about to run, on the connection of this process of the server's: everything before it has. */
+  readonly reached: Promise<number>;
   release(): void;
 }
 
 export interface HeldAnswer {
   /** The statement has run. */
-  readonly reached: Promise<void>;
+  readonly reached: Promise<number>;
   /** Its answer comes, or is an error instead. */
   release(instead?: Error): void;
 }
@@ -18,7 +18,7 @@ export interface HeldAnswer {
 interface Gate {
   readonly statement: string;
   readonly holds: "statement" | "answer";
-  reach(): void;
+  reach(serverProcess: number): void;
   readonly opened: Promise<Error | undefined>;
 }
 
@@ -51,8 +51,8 @@ export class HeldPool implements PgPool {
 
   #holdAt(statement: string, holds: Gate["holds"]): HeldAnswer {
     let release: HeldAnswer["release"] = () => {};
-    let reach = () => {};
-    const reached = new Promise<void>((resolve) => {
+    let reach: Gate["reach"] = () => {};
+    const reached = new Promise<number>((resolve) => {
       reach = resolve;
     });
     const opened = new Promise<Error | undefined>((resolve) => {
@@ -103,13 +103,13 @@ export class HeldPool implements PgPool {
         if (key !== "query") return value.bind(target);
         return async (query: PgQuery | string, values?: readonly unknown[]) => {
           this.#note(query);
-          await this.#pass(query, "statement");
+          await this.#pass(query, "statement", target);
           const asked = typeof query === "string" ? target.query(query, values) : target.query(query);
           asked.catch(({ code }: { readonly code?: string }) => {
             if (code === "40P01") this.deadlocks += 1;
           });
           const answer = await asked;
-          await this.#pass(query, "answer");
+          await this.#pass(query, "answer", target);
           return answer;
         };
       },
@@ -122,12 +122,12 @@ export class HeldPool implements PgPool {
     if (text === "rollback") this.rollbacks += 1;
   }
 
-  async #pass(query: PgQuery | string, holds: Gate["holds"]): Promise<void> {
+  async #pass(query: PgQuery | string, holds: Gate["holds"], client: PgClient): Promise<void> {
     const { name, text } = told(query);
     const gate = this.#gate;
     if (gate?.holds !== holds || (name !== gate.statement && text !== gate.statement)) return;
     this.#gate = null;
-    gate.reach();
+    gate.reach((client as PgClient & { readonly processID: number }).processID);
     const instead = await gate.opened;
     if (instead !== undefined) throw instead;
   }

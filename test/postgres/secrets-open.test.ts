@@ -8,7 +8,7 @@ import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import { createSealing, FULL, SLOTS } from "../stores/sqlite-secrets-place.ts";
 import { contextOf, event, RULES, turn } from "../stores/sqlite-turns.ts";
 import { failureOf } from "../support/failure-of.ts";
-import { newPool, newSchema, sql, urlOf } from "./place.ts";
+import { newPool, newSchema, sql, until, urlOf } from "./place.ts";
 import { makeRelay } from "./relay.ts";
 import { secretsIn } from "./secrets-place.ts";
 
@@ -51,10 +51,12 @@ describe("a server", () => {
 
   it("that ends an idle connection ends neither the process nor the store", async () => {
     const schema = newSchema();
-    const secrets = secretsIn({ schema, sealing }, newPool({ application_name: schema }));
+    const pool = newPool({ application_name: schema });
+    const secrets = secretsIn({ schema, sealing }, pool);
     await secrets.write("inbound", SLOTS, 0);
+    expect(pool.totalCount).toBe(1);
     await sql(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = '${schema}'`);
-    await secrets.read("inbound").catch(() => null);
+    await until(() => pool.totalCount === 0);
     expect(await secrets.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
   });
 
