@@ -40,7 +40,7 @@ async function bundled() {
   const bundle = await rolldown({
     input: join(source, "main.js"),
     external: /\/vendor\//,
-    plugins: [{ name: "template-lines", transform: (code, _id, { ast }) => withoutIndents(code, ast) }],
+    plugins: [{ name: "templates", transform: (code, _id, { ast }) => withoutSpareMarkup(code, ast) }],
     onLog(_level, { message }) {
       throw new Error(message);
     },
@@ -53,20 +53,24 @@ async function bundled() {
 }
 
 /**
- * How lines are indented means nothing: the library drops a line break beside a tag, and a browser shows any other as a space.
- * So does this, but only in templates.
+ * What means nothing to the library that reads the templates: how lines are indented (it drops a line break beside a tag, and a browser
+ * shows any other as a space), the name behind `</`, and quotes around one word.
  */
-function withoutIndents(code, ast) {
+function withoutSpareMarkup(code, ast) {
   const text = new RolldownMagicString(code);
   new Visitor({
     TaggedTemplateExpression({ tag, quasi }) {
       if (tag.name !== "html") return;
-      for (const { start, end } of quasi.quasis)
-        for (const { index, 0: space } of code.slice(start, end).matchAll(/\s*\n\s*/g)) {
-          const [from, to] = [start + index, start + index + space.length];
-          const isBesideTag = code[from - 1] === ">" || code[to] === "<";
-          text.overwrite(from, to, isBesideTag ? "" : "\n");
-        }
+      for (const { start, end } of quasi.quasis) {
+        const markup = code.slice(start, end);
+        const shorten = (pattern, short) => {
+          for (const { index, 0: found, ...parts } of markup.matchAll(pattern))
+            text.overwrite(start + index, start + index + found.length, short(parts, start + index, found));
+        };
+        shorten(/\s*\n\s*/g, (_, at, { length }) => (code[at - 1] === ">" || code[at + length] === "<" ? "" : "\n"));
+        shorten(/<\/[\w/]+>/g, () => "</>");
+        shorten(/(?<=\s[\w-]+=)"([\w-]+)"(?=[\s>])/g, ({ 1: word }) => word);
+      }
     },
   }).visit(ast);
   return { code: text.toString() };
