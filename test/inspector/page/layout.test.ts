@@ -153,6 +153,28 @@ describe("layout()", () => {
     expect(bands.map(({ text, kind }) => [text, kind])).toEqual([["3, 4 waited 2 s for 2: given up", "skipped"]]);
   });
 
+  it("does not say that what was given up came, where another gap of the same wait was filled (RCV-7)", () => {
+    const gap = { since: 3_000, until: 5_000 };
+    const filled = { ...gap, from: 2, to: 2, skipped: false, filledAt: 5_000 };
+    const givenUp = { ...gap, from: 2, to: 3, skipped: true, filledAt: null };
+    for (const gaps of [
+      [filled, givenUp],
+      [givenUp, filled],
+    ]) {
+      const held = { reason: "gap" as const, from: 2, to: 3, since: 3_000, until: 5_000 };
+      const { bands } = layout({ ...drawing([event({ id: 4, sequence: 4, acceptedAt: 3_000, held })]), gaps });
+      expect(bands.map(({ text, kind }) => [text, kind])).toEqual([["4 waited 2 s for 2–3: given up", "skipped"]]);
+    }
+  });
+
+  it("says of several that they waited in line", () => {
+    const held = { reason: "turn" as const, from: 1, to: 1, since: 3_000, until: 63_000 };
+    const waited = [2, 3].map((sequence) => event({ id: sequence, sequence, acceptedAt: 3_000, held }));
+    expect(layout({ ...drawing(waited), now: 90_000 }).bands.map(({ text }) => text)).toEqual([
+      "2, 3 waited 1 min in line",
+    ]);
+  });
+
   it("marks what goes on by a line for now, and nothing else", () => {
     expect(layout(drawing([event()])).now).toBeNull();
     expect(layout(drawing([event({ state: "pending", outcome: null, finishedAt: null })])).now).not.toBeNull();

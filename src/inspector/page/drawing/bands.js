@@ -35,7 +35,8 @@ export function bandsOf({ events, gaps, now }) {
       group.to = Math.max(group.to, one.to);
       group.end = Math.max(group.end, one.end);
       group.who.push(...one.who);
-      group.gap ??= one.gap;
+      // One that was given up is what the message tells of the others too.
+      if (!group.gap || one.gap?.skipped) group.gap = one.gap;
     }
   }
   return groups.map(bandOf);

@@ -97,7 +97,7 @@ export function holdOf(hold, now) {
 
 /** @param {Pick<DrawnHold, "reason" | "from" | "to">} hold */
 export const whatOf = (hold) =>
-  ({ gap: `for ${rangeOf(hold)}`, turn: "for its turn", blocked: "behind a dead letter" })[hold.reason];
+  ({ gap: `for ${rangeOf(hold)}`, turn: "in line", blocked: "behind a dead letter" })[hold.reason];
 
 /** All that the picture tells of an event. @param {DrawnEvent} event @param {Drawing} drawing */
 export function eventWords(event, { events, now }) {
