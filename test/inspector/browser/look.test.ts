@@ -2,6 +2,7 @@
 import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { beforeEach, describe, expect, it } from "vitest";
+import { fixtures, incomingOf, signedRequest } from "../../../src/testing/index.ts";
 import { NARROW, needsChromium, WIDE } from "./support/browser.ts";
 import type { Desk } from "./support/desk.ts";
 import { MESSAGES } from "./support/stories.ts";
@@ -64,6 +65,40 @@ describe.each(LOOKS)("at $name", ({ viewport, colorScheme }) => {
     },
     LOOK_MS,
   );
+});
+
+describe("at 360 px", () => {
+  const NAME = `number.${"released_".repeat(20)}`;
+
+  it("long words break, and what is beside them can be reached", async () => {
+    const desk = await deskOfTest();
+    const told = incomingOf(signedRequest({ ...fixtures.unknown({ occurredAt: Date.now() }), eventType: NAME }));
+    await desk.receiver.handle(told);
+    const [item] = (await desk.receiver.inbox.find({ eventType: NAME, limit: 1 })).items;
+    const { page } = await visit(desk, `message/${item?.laneId}`, { viewport: NARROW });
+    await page.locator(".summary").waitFor();
+    expect(await overflow(page)).toBe(0);
+    const replay = page.getByRole("button", { name: /^Replay/ });
+    const isSeen = async () => ((await replay.boundingBox())?.x ?? NARROW.width) < NARROW.width;
+    expect(await isSeen()).toBe(true);
+    await replay.click();
+    const close = page.getByRole("dialog").getByRole("button", { name: "Close" });
+    expect((await close.boundingBox())?.x).toBeLessThan(NARROW.width - 20);
+  });
+
+  it("times and names are whole: of a quarantined body, and of a dead letter", async () => {
+    const desk = await deskOfTest({ live: false });
+    const { page, go } = await visit(desk, "quarantine/1", { viewport: NARROW });
+    const cut = (cells: string) =>
+      page.locator(cells).evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth).length);
+    await page.locator(".facts").waitFor();
+    expect(await page.locator("dd").count()).toBeGreaterThan(3);
+    expect(await cut("dd")).toBe(0);
+    await go("dead");
+    const cells = "section:not(.groups) td.c-event";
+    await page.locator(cells).first().waitFor();
+    expect(await cut(cells)).toBe(0);
+  });
 });
 
 describe("colours", () => {
