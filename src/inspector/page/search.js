@@ -40,7 +40,7 @@ export function Search() {
     }
   };
   return html`<form class="search" role="search" onSubmit=${search}>
-      <input id="search" type="search" autocomplete="off" spellcheck="false" maxlength="256" aria-label="Message id, reference or whole number"
+      <input id="search" type="search" autocomplete="off" spellcheck=${false} maxlength="256" aria-label="Message id, reference or whole number"
         placeholder="Message id, reference or number ( / )" onFocus=${select} />
     </form>
     ${

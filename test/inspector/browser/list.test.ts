@@ -101,6 +101,16 @@ describe("the list of 100,000 events", () => {
     expect(await rowsOf(page)).toHaveLength(50);
   });
 
+  it("has no field whose text goes to a spell checker, which may be elsewhere", async () => {
+    const { page } = await atEvents();
+    await page.getByText("More filters").click();
+    const fields = page.locator("input:is([type=text], [type=search])");
+    await fields.nth(3).waitFor();
+    expect(await fields.evaluateAll((all) => all.map((one) => (one as { spellcheck?: boolean }).spellcheck))).toEqual(
+      Array(await fields.count()).fill(false),
+    );
+  });
+
   it("finds one message of 33,000 by its id, its reference and its number", async () => {
     const { page, go } = await atEvents();
     const lane = await laneOf(at().desk, copiedId(12_345));
@@ -148,6 +158,8 @@ describe("the list of 100,000 events", () => {
     expect([asked, await note.count()]).toEqual([0, 1]);
     await askedAnew(page, () => button(page, "Clear"));
     expect(await rowsOf(page)).toHaveLength(50);
+    // What went wrong with the CSV before was of another list.
+    expect(await page.getByRole("alert").allTextContents()).toEqual([]);
   });
 
   it("lists all messages of a number", async () => {

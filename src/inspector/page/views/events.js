@@ -8,7 +8,7 @@ import { clockTime, duration, shortId } from "../parts/format.js";
 import { Pager } from "../parts/pager.js";
 import { Table } from "../parts/table.js";
 import { awaited, go, href } from "../router.js";
-import { html, useRef, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
 import { Filters } from "./filters.js";
 
 /** @import { EventPage, EventShape } from "../../api.ts" @typedef {Readonly<Record<string, string>>} Texts */
@@ -45,6 +45,8 @@ export function EventsView({ params: { after, ...filters } }) {
     const asked = { ...queryOf(filters), limit: LIMIT, ...(after && { after: Number(after) }) };
     return { ...(await post("api/events", asked, signal)), of: key };
   };
+  // It was of the list before.
+  useEffect(() => setFailure(null), [key]);
   const held = isPaused || isHeld;
   const { data: newest, error, reload } = useData(load, [key], { held });
   const shown = useRef(newest);
@@ -78,7 +80,7 @@ export function EventsView({ params: { after, ...filters } }) {
     </div>`;
 }
 
-const hrefOf = (/** @type {EventShape} */ { lane }) => href("message", lane);
+const hrefOf = (/** @type {EventShape} */ { lane, id }) => href("message", lane, { event: id });
 
 /** @param {Texts} filters */
 async function saved(filters) {

@@ -45,7 +45,7 @@ export function Filters({ params }) {
       ${
         kind.includes(" ")
           ? html`<select name=${name} value=${value} onChange=${use}><option value="">any</option>${optionsOf(kind, value)}</select>`
-          : html`<input name=${name} type=${kind} value=${value} maxlength="256" autocomplete="off" spellcheck="false" onInput=${write} onChange=${use} />`
+          : html`<input name=${name} type=${kind} value=${value} maxlength="256" autocomplete="off" spellcheck=${false} onInput=${write} onChange=${use} />`
       }
     </label>`;
   };

@@ -9,7 +9,7 @@ import { useData } from "../live.js";
 import { Confirm } from "../parts/dialog.js";
 import { ErrorNote } from "../parts/error.js";
 import { href } from "../router.js";
-import { html, useState } from "../vendor/htm-preact.js";
+import { html, useRef, useState } from "../vendor/htm-preact.js";
 import { EventDetail, Facts } from "./event-detail.js";
 
 /** @typedef {import("../../api.ts").Message} Message */
@@ -22,12 +22,15 @@ export function MessageView({ id, params }) {
   /** @type {{ data: Message | null, error: unknown, reload: () => void }} */
   const { data, error, reload } = useData((signal) => get(`api/messages/${id}`, signal), [id]);
   const [revealed, setRevealed] = useState(/** @type {Message | null} */ (null));
+  const seen = useRef(0);
   const note = html`<${ErrorNote} error=${error} onRetry=${reload} />`;
   if (data === null)
     return html`<div class="head"><h1>Message</h1></div>${note}<div class="panel timeline-space"></div>`;
   const { drawing, events, lane } = data;
   const known = revealed ?? data;
-  const asked = events.find((event) => event.id === Number(params.event)) ?? events.at(-1);
+  const asked = events.find((event) => event.id === (Number(params.event) || seen.current)) ?? events.at(-1);
+  // What comes while it is read takes nothing away.
+  seen.current = asked?.id ?? 0;
   const {
     body = null,
     digest = null,
