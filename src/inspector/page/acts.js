@@ -24,6 +24,9 @@ const REFUSALS = {
   invalid_event: "The body is still no event to this version, or its secret does not vouch for it.",
 };
 
+/** Whether it is about what was acted on: the next one may go well. @param {ApiError} error */
+export const isRefusal = ({ code }) => Object.hasOwn(REFUSALS, code);
+
 /** Why something was not done, in plain words. @param {unknown} error @returns {string} */
 export function refusal(error) {
   if (!(error instanceof ApiError)) return BROKEN;
@@ -77,8 +80,7 @@ function passFocusOn(button) {
   if (button === null || document.activeElement !== button) return;
   const row = button.closest("tr");
   const next = (row?.nextElementSibling ?? row?.previousElementSibling)?.querySelector("button.act");
-  const target = next ?? document.querySelector("main");
-  if (target instanceof HTMLElement) target.focus({ preventScroll: true });
+  if (next instanceof HTMLElement) next.focus({ preventScroll: true });
 }
 
 /**

@@ -54,7 +54,11 @@ async function ask(path, body, signal) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "unreachable", "The inspector does not answer.");
   });
-  if (answer.ok) return answer;
+  // What stands before the inspector may answer with a page to sign in, and with 200.
+  if (answer.ok && !answer.headers.get("content-type")?.includes("html")) return answer;
   const { error, reason, message } = await answer.json().catch(() => ({}));
-  throw new ApiError(answer.status, error ?? reason, message ?? `The inspector answered with ${answer.status}.`);
+  const other = answer.ok
+    ? "Something else answers in the inspector's place: sign in again."
+    : `The inspector answered with ${answer.status}.`;
+  throw new ApiError(answer.status, error ?? reason, message ?? other);
 }

@@ -68,7 +68,7 @@ export function countsText(counts, { dryRun }) {
 export function told({ step, done, total, counts, code }) {
   if (step === "counting") return "Counting…";
   if (step === "running") return "Working…";
-  if (step === "failed") return `It did not get to its end: ${code}. Ask again for the rest.`;
+  if (step === "failed") return `It did not get to its end: ${code.replace(/\.$/, "")}. Ask again for the rest.`;
   if (step === "stopped") return `Stopped after about ${written(done)} of ${written(total)}. Ask again for the rest.`;
   return countsText(counts, { dryRun: step === "counted" });
 }

@@ -1,6 +1,6 @@
 /** Bulk work in a dialog: what would be done is counted first, then it is done, and can be stopped. */
-import { ACTS, Asking, attempt, refusal } from "./acts.js";
-import { lines } from "./api.js";
+import { ACTS, Asking, attempt, isRefusal, refusal } from "./acts.js";
+import { ApiError, lines } from "./api.js";
 import { bulkStep, COUNTING, mainCount, told } from "./bulk-steps.js";
 import { Dialog } from "./parts/dialog.js";
 import { count } from "./parts/format.js";
@@ -13,6 +13,8 @@ import { html, useEffect, useReducer, useRef, useState } from "./vendor/htm-prea
  * @typedef {{ act: string, what: string, work?: object, paths?: readonly string[] }} Plan
  * @typedef {{ dryRun: boolean, skipSuperseded: boolean, rate: string, upTo?: number | undefined }} Order
  */
+
+const BROKE_OFF = "the answer broke off";
 
 /** Opens the dialog. @param {Plan & { which: string }} props `which` are meant: `all` */
 export function BulkButton({ which, ...plan }) {
@@ -64,7 +66,7 @@ function BulkDialog({ plan, title, onClose }) {
     <p role="status" class="told">${told(state)}</p>
     <p class=${total > 0 && step !== "counted" ? "" : "idle"}>
       <progress aria-label="Progress" value=${done} max=${total || 1}></progress> ${count(done)} of ${count(total)}</p>
-    <p class="choices" key=${`${step}${isLeaving}`}>${choices}</p>
+    <p class="choices" key=${isSet && step + isLeaving}>${choices}</p>
   <//>`;
 }
 
@@ -81,8 +83,8 @@ function useBulk(plan) {
     tell({ kind: order.dryRun ? "count" : "run" });
     run(plan, order, tell, signal)
       // Without effect behind its end.
-      .then(() => tell({ kind: "failed", code: "the answer broke off" }))
-      .catch((error) => tell({ kind: "failed", code: refusal(error) }))
+      .then(() => tell({ kind: "failed", code: BROKE_OFF }))
+      .catch((error) => tell({ kind: "failed", code: error instanceof ApiError ? refusal(error) : BROKE_OFF }))
       .then(() => order.dryRun || dispatchEvent(new Event("acted")));
   };
   const stop = () => {
@@ -101,7 +103,9 @@ async function run({ act, work, paths }, { dryRun, skipSuperseded, rate, upTo },
   const counts = dryRun ? { [`${act}ed`]: paths.length } : {};
   for (const [index, path] of dryRun ? [] : paths.entries()) {
     if (signal.aborted) return;
-    const end = (await attempt(path))?.code ?? `${act}ed`;
+    const error = await attempt(path);
+    if (error && !isRefusal(error)) throw error;
+    const end = error?.code ?? `${act}ed`;
     counts[end] = (counts[end] ?? 0) + 1;
     tell({ kind: "progress", done: index + 1, total: paths.length });
   }

@@ -43,5 +43,5 @@ function step(by, key, target) {
 /** Keys belong to whoever writes, and to an open dialog. @param {unknown} target */
 function isTaken(target) {
   if (document.querySelector("dialog[open]")) return true;
-  return target instanceof Element && target.closest("input, select, textarea, summary") !== null;
+  return target instanceof Element && target.closest("input:not([type=checkbox]), select, textarea, summary") !== null;
 }

@@ -7,7 +7,7 @@ import { useListener } from "./parts/listen.js";
 import { Pager } from "./parts/pager.js";
 import { Table } from "./parts/table.js";
 import { awaited, go } from "./router.js";
-import { html, useRef, useState } from "./vendor/htm-preact.js";
+import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
 
 export const PER_PAGE = 50;
 /** Where somebody points at, or is. */
@@ -44,6 +44,10 @@ export function usePages(ask, news, isHeld) {
   const { data, error, reload } = useData((signal) => ask(after, signal), [after, heard.current.turn], { held: true });
   useListener(window, "acted", reload);
   const { items: rows = null, next = null } = data && "items" in data ? data : { items: data };
+  // What is on a page may be gone by an act, and there is no way back on an empty one.
+  useEffect(() => {
+    if (rows?.length === 0 && next === null) setPath([]);
+  }, [rows]);
   const steps = {
     onNewest: after === undefined ? null : () => setPath([]),
     onPrevious: after === undefined ? null : () => setPath(path.slice(0, -1)),

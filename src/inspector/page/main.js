@@ -92,6 +92,16 @@ function Keys({ onClose }) {
   <//>`;
 }
 
+/** What had the focus last: when an answer takes it away, whoever uses the keyboard stays in the view. @type {EventTarget | null} */
+let focused = null;
+addEventListener("focusin", ({ target }) => {
+  focused = target;
+});
+new MutationObserver(() => {
+  if (document.activeElement === document.body && focused instanceof Node && !focused.isConnected)
+    document.getElementById("main")?.focus({ preventScroll: true });
+}).observe(document.body, { childList: true, subtree: true });
+
 const root = document.getElementById("page");
 if (root) {
   root.textContent = "";

@@ -2,9 +2,10 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { incomingOf, lifecycle, signedRequest } from "../../../src/testing/index.ts";
 import { needsChromium } from "./support/browser.ts";
+import { fillWithCopies } from "./support/fill.ts";
 import { buttonOf, byMouse, told } from "./support/pressing.ts";
 import { MESSAGES } from "./support/stories.ts";
-import { deskOfSuite } from "./support/visit.ts";
+import { deskOfSuite, deskOfTest, visit } from "./support/visit.ts";
 
 beforeEach(needsChromium);
 
@@ -86,5 +87,53 @@ describe("the dialog of bulk work", () => {
     await told(visiting.page, new RegExp(`^${dead} were discarded`));
     expect((await inbox.stats()).gauges.dead).toBe(since);
     await byMouse(visiting.page, /^Close$/);
+  });
+});
+
+describe("bulk work that does not get to its end", () => {
+  it("stops where nobody may act any more, and says why", async () => {
+    const desk = await deskOfTest({ live: false });
+    const { page } = await visit(desk, "dead");
+    await page
+      .getByRole("checkbox", { name: /^Select event/ })
+      .first()
+      .waitFor();
+    desk.grant = false;
+    await page.getByRole("checkbox", { name: /selected/ }).check();
+    await byMouse(page, /^Discard selected/);
+    await byMouse(page, /^Discard 6$/);
+    await told(page, /sign in again\. Ask again for the rest\.$/);
+    expect((await desk.receiver.inbox.stats()).gauges.dead).toBe(6);
+  });
+
+  it("says that the answer broke off", async () => {
+    const desk = await deskOfTest({ live: false });
+    const { page } = await visit(desk, "dead");
+    await byMouse(page, /^Discard all/);
+    await told(page, /6 would be discarded/);
+    await page.getByLabel(/At most/).fill("0.2");
+    const begun = page.waitForResponse("**/api/bulk");
+    await byMouse(page, /^Discard 6$/);
+    await begun;
+    await desk.close();
+    await told(page, "It did not get to its end: the answer broke off. Ask again for the rest.");
+  });
+});
+
+describe("the last page of dead letters", () => {
+  it("is not the end of them when all of it is discarded", async () => {
+    const desk = await deskOfTest({ live: false, fill: (path) => fillWithCopies(path, { messages: 3, dead: 52 }) });
+    const { page } = await visit(desk, "dead");
+    const boxes = page.getByRole("checkbox", { name: /^Select event/ });
+    await expect.poll(() => boxes.count()).toBe(50);
+    const pages = page.getByRole("navigation", { name: "Pages of Dead letters" });
+    await pages.getByRole("button", { name: "Next" }).click();
+    await expect.poll(() => boxes.count()).toBe(3);
+    await page.getByRole("checkbox", { name: /selected/ }).check();
+    await byMouse(page, /^Discard selected/);
+    await byMouse(page, /^Discard 3$/);
+    await told(page, /^3 were discarded/);
+    await byMouse(page, /^Close$/);
+    await expect.poll(() => boxes.count()).toBe(50);
   });
 });

@@ -68,6 +68,15 @@ describe("the connection's state", () => {
 });
 
 describe("a list that could not be asked for", () => {
+  it("says so where a page to sign in comes in the inspector's place", async () => {
+    const desk = await deskOfTest({ live: false });
+    const { page } = await newPage();
+    const signIn = { status: 200, contentType: "text/html; charset=utf-8", body: "<!doctype html>" };
+    await page.route("**/api/events", (route) => route.fulfill(signIn));
+    await page.goto(desk.url);
+    await page.getByRole("alert").filter({ hasText: "Something else answers in the inspector's place" }).waitFor();
+  });
+
   it.each(["dead", "quarantine"])("is asked for again once the page is connected again: %s", async (view) => {
     const desk = await deskOfTest({ live: false });
     const { page } = await visit(desk, view);

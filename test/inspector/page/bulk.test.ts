@@ -125,5 +125,7 @@ describe("told()", () => {
     expect(told(reached(COUNTED, RUN, HALFWAY, STOP))).toMatch(/^Stopped after about 2 of 4\./);
     expect(told(reached(COUNTED, RUN, HALFWAY, STOP))).toMatch(rest);
     expect(told(reached(COUNTED, RUN, FAILED))).toMatch(rest);
+    const why = (code: string) => told(reached(COUNTED, RUN, { kind: "failed", code }));
+    expect(why("Sign in again.")).toBe(why("Sign in again"));
   });
 });
