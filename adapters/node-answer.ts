@@ -1,6 +1,6 @@
 /** Writes an answer to a Node response, and ends the connection of a request whose body was not read. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { breakOff, endEarly, http2Stream, isGone } from "./node-ending.ts";
+import { breakOffUntaken, endEarly, http2Stream, isGone, UNTAKEN_MS } from "./node-ending.ts";
 
 /** What to send: an `Answer` of the receiver, for one. */
 export interface WholeAnswer {
@@ -17,8 +17,6 @@ const DRAIN_BYTES = 64 * 1024;
 const DRAIN_CHUNK_BYTES = 1024;
 /** Milliseconds without a byte after which an answered connection is closed; on HTTP/2, here and below, its stream. */
 const DRAIN_IDLE_MS = 1_000;
-/** Milliseconds in which nothing of an answer is taken, after which its connection is closed: a server of Node waits for ever. */
-const UNTAKEN_MS = 10_000;
 
 /** Writes `answer`. Does nothing when something else already answered or the sender is gone. Never throws. */
 export function sendAnswer(answer: WholeAnswer, request: IncomingMessage, response: ServerResponse): void {
@@ -39,15 +37,12 @@ export function boundTaking(response: ServerResponse): void {
     else response.once("prefinish", again);
     return;
   }
-  const { socket } = response;
-  // Neither an answer that is only simulated, such as by Fastify's `inject`, nor one that was taken leaves a timer behind.
-  const isOver = isGone(response) || response.writableLength === 0;
-  if (isOver || (socket && typeof socket.setTimeout !== "function")) return;
-  const timeoutMs = stream === undefined ? (socket?.timeout ?? 0) : 0;
-  response.setTimeout(UNTAKEN_MS, () => breakOff(response));
+  // One that was taken leaves no timer behind.
+  if (isGone(response) || response.writableLength === 0) return;
+  const leave = breakOffUntaken(response);
   // Before Node's own listener, which gives the connection its keep-alive time or the next response. On HTTP/2 a response
   // finishes with its stream, which a sender can keep open after it has taken all.
-  (stream ?? response).prependOnceListener("finish", () => response.setTimeout(timeoutMs));
+  (stream ?? response).prependOnceListener("finish", leave);
 }
 
 /**

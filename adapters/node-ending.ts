@@ -5,6 +5,8 @@ import type { ServerHttp2Stream } from "node:http2";
 /** RFC 9113, section 7. */
 const NO_ERROR = 0;
 const INTERNAL_ERROR = 2;
+/** Milliseconds in which nothing of an answer is taken, after which its connection is closed: a server of Node waits for ever. */
+export const UNTAKEN_MS = 10_000;
 
 /** Whether nobody is there any more to read it. */
 export function isGone(response: ServerResponse): boolean {
@@ -21,6 +23,23 @@ export function breakOff(response: ServerResponse): void {
   const stream = http2Stream(response);
   if (stream === undefined) response.destroy();
   else stream.close(INTERNAL_ERROR);
+}
+
+/** Breaks it off when nothing of it is taken in time, until the function that is returned leaves the time-out as it was. */
+export function breakOffUntaken(response: ServerResponse): () => void {
+  const { socket } = response;
+  // An answer that is only simulated, such as by Fastify's `inject`.
+  if (socket && typeof socket.setTimeout !== "function") return () => {};
+  // On HTTP/2 the time is the stream's, and so is the event.
+  const stream = http2Stream(response);
+  const timed: ServerResponse | ServerHttp2Stream = stream ?? response;
+  const timeoutMs = stream === undefined ? (socket?.timeout ?? 0) : 0;
+  const end = () => breakOff(response);
+  timed.setTimeout(UNTAKEN_MS, end);
+  return () => {
+    timed.off("timeout", end);
+    timed.setTimeout(timeoutMs);
+  };
 }
 
 /**

@@ -1,7 +1,8 @@
 /** Writes a stream to a Node response, no faster than it is read. */
 import type { ServerResponse } from "node:http";
 import { endStream } from "./end-stream.ts";
-import { breakOff, isGone } from "./node-ending.ts";
+import { boundTaking } from "./node-answer.ts";
+import { breakOff, breakOffUntaken, isGone } from "./node-ending.ts";
 
 /**
  * Writes chunk by chunk, and ends the stream when whoever asked is gone. Never rejects. A stream that fails breaks the
@@ -16,6 +17,7 @@ export async function sendStream(chunks: AsyncIterable<string>, response: Server
       if (isGone(response)) return;
       if (done) {
         response.end();
+        boundTaking(response);
         return;
       }
       if (!response.write(value)) await drained(response);
@@ -25,10 +27,12 @@ export async function sendStream(chunks: AsyncIterable<string>, response: Server
   }
 }
 
-/** Resolves when more can be written, or nothing any more. */
+/** Resolves when more can be written, or nothing any more: also because nothing was taken for too long. */
 function drained(response: ServerResponse): Promise<void> {
+  const leave = breakOffUntaken(response);
   return new Promise((resolve) => {
     const settle = () => {
+      leave();
       response.off("drain", settle);
       response.off("close", settle);
       resolve();

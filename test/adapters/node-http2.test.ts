@@ -5,6 +5,7 @@ import { type ClientHttp2Stream, connect, createServer, type ServerHttp2Stream, 
 import { setImmediate as nextRound } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { boundTaking, sendAnswer } from "../../adapters/node-answer.ts";
+import { sendStream } from "../../adapters/node-stream.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 
 const BODY = '{"error":"payload_too_large"}';
@@ -148,5 +149,28 @@ describe("boundTaking() on HTTP/2", () => {
     sender.end();
     await closed;
     expect(sender.rstCode).toBe(NO_ERROR);
+  });
+});
+
+describe("sendStream() on HTTP/2", () => {
+  it("lets go of a stream of which nothing is taken, and of it alone", async () => {
+    let sent: Promise<void> | undefined;
+    const chunks = async function* () {
+      for (;;) yield BODY.repeat(1_000);
+    };
+    const { sender, stream } = await exchange(
+      (_request, answered) => {
+        sent = sendStream(chunks(), answered);
+      },
+      { initialWindowSize: 0 },
+    );
+    while (!stream.writableNeedDrain) await nextRound();
+    expect(stream.timeout).toBe(10_000);
+    const { session } = stream;
+    const closed = closeOf(sender);
+    stream.emit("timeout");
+    await closed;
+    await sent;
+    expect([sender.rstCode, session?.destroyed]).toEqual([INTERNAL_ERROR, false]);
   });
 });
