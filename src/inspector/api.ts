@@ -244,14 +244,14 @@ export type BulkRequest = BulkWork & {
 export type BulkWork =
   /**
    * `query` is an `EventQuery` without order, page and limit; dead letters unless it has `states`. Events with an id above `upTo`,
-   * which a dry run tells, are left out: they came since.
+   * which a dry run tells, are left out: they came since. An older one that became a dead letter since is taken.
    */
   | { readonly act: "replay"; readonly query: object; readonly upTo?: number; readonly skipSuperseded?: boolean }
   | { readonly act: "discard"; readonly query: object; readonly upTo?: number }
   /** All messages that are blocked. */
   | { readonly act: "unblock" }
-  /** All quarantined bodies that are held, `reason` names those of one reason. */
-  | { readonly act: "replay_quarantined" | "discard_quarantined"; readonly reason?: string };
+  /** All quarantined bodies that are held, `reason` names those of one reason; `upTo` as with events. */
+  | { readonly act: "replay_quarantined" | "discard_quarantined"; readonly reason?: string; readonly upTo?: number };
 
 /** Lines of the answer (`application/x-ndjson`): progress from time to time, then one end. An empty one where nothing was told for 15 s. */
 export type BulkLine =
@@ -260,7 +260,7 @@ export type BulkLine =
       readonly kind: "done";
       readonly counts: Readonly<Record<string, number>>;
       readonly dryRun: boolean;
-      /** The newest event when a dry run of events began. */
+      /** The newest event when a dry run of events began, or the newest quarantined body. */
       readonly upTo?: number;
     }
   | { readonly kind: "failed"; readonly code: string };

@@ -16,7 +16,7 @@ export type BulkOrder = Common &
     | { readonly act: "replay"; readonly query: BulkQuery; readonly upTo?: number; readonly skipSuperseded?: boolean }
     | { readonly act: "discard"; readonly query: BulkQuery; readonly upTo?: number }
     | { readonly act: "unblock" }
-    | { readonly act: "replay_quarantined" | "discard_quarantined"; readonly reason?: string }
+    | { readonly act: "replay_quarantined" | "discard_quarantined"; readonly reason?: string; readonly upTo?: number }
   );
 
 type Act = BulkOrder["act"];
@@ -31,8 +31,8 @@ const FIELDS: Readonly<Record<Act, Readonly<Record<string, Field<Said>>>>> = {
   replay: { ...common, query, upTo: rowId, skipSuperseded: flag },
   discard: { ...common, query, upTo: rowId },
   unblock: common,
-  replay_quarantined: { ...common, reason: text },
-  discard_quarantined: { ...common, reason: text },
+  replay_quarantined: { ...common, reason: text, upTo: rowId },
+  discard_quarantined: { ...common, reason: text, upTo: rowId },
 };
 
 export function bulkOrder(value: unknown): Checked<BulkOrder> {

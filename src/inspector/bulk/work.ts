@@ -24,15 +24,15 @@ const LANES_PER_PAGE = 1_000;
 /** Bodies are read with them. */
 const QUARANTINED_PER_PAGE = 100;
 
-/** A dry run of events takes those that are there as it begins, and tells up to which. */
+/** A dry run of events or quarantined bodies takes those that are there as it begins, and tells up to which. */
 export async function bounded(order: BulkOrder, inbox: InboxOperator): Promise<BulkOrder> {
-  if (!order.dryRun || !("query" in order) || order.upTo !== undefined) return order;
-  const upTo = await newestEvent(inbox);
+  if (!order.dryRun || order.act === "unblock" || order.upTo !== undefined) return order;
+  const upTo = "query" in order ? await newestEvent(inbox) : await newestQuarantined(inbox);
   return upTo === 0 ? order : { ...order, upTo };
 }
 
 export function boundOf(order: BulkOrder): { readonly upTo?: number } {
-  return "query" in order && order.upTo !== undefined ? { upTo: order.upTo } : {};
+  return "upTo" in order && order.upTo !== undefined ? { upTo: order.upTo } : {};
 }
 
 /** @throws the reason of the signal when it aborts, between two acts */
@@ -55,9 +55,9 @@ export async function doBulk(order: BulkOrder, context: BulkContext): Promise<Co
     case "unblock":
       return forEach(order, context, { targets: await blockedLanes(context), ...unblocking(context) });
     case "replay_quarantined":
-      return forEach(order, context, { targets: await heldBodies(context, order.reason), ...replaying(context) });
+      return forEach(order, context, { targets: await heldBodies(context, order), ...replaying(context) });
     case "discard_quarantined":
-      return forEach(order, context, { targets: await heldBodies(context, order.reason), ...discarding(context) });
+      return forEach(order, context, { targets: await heldBodies(context, order), ...discarding(context) });
     default:
       return order satisfies never;
   }
@@ -138,11 +138,22 @@ function blockedLanes({ inbox, signal }: BulkContext): Promise<readonly number[]
   return idsOf((after) => inbox.findLanes({ ...query, ...after }), signal);
 }
 
-function heldBodies({ inbox, signal }: BulkContext, reason: string | undefined): Promise<readonly number[]> {
+async function newestQuarantined(inbox: InboxOperator): Promise<number> {
+  const [newest] = (await inbox.findQuarantined({ limit: 1 })).items;
+  return newest?.id ?? 0;
+}
+
+interface Held {
+  readonly reason?: string;
+  readonly upTo?: number;
+}
+
+function heldBodies({ inbox, signal }: BulkContext, held: Held): Promise<readonly number[]> {
+  const { reason, upTo = Number.MAX_SAFE_INTEGER } = held;
   const query = { states: ["held"], limit: QUARANTINED_PER_PAGE } as const;
   return idsOf(async (after) => {
     const { items, next } = await inbox.findQuarantined({ ...query, ...after });
-    return { items: items.filter((row) => reason === undefined || row.reason === reason), next };
+    return { items: items.filter((row) => row.id <= upTo && (reason === undefined || row.reason === reason)), next };
   }, signal);
 }
 

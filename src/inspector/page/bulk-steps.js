@@ -2,7 +2,7 @@
 import { count as written } from "./parts/format.js";
 
 /**
- * `counts` are those of the step that ended last, `upTo` is the newest event that was counted; `isLeaving`: asked to close while it runs.
+ * `counts` are those of the step that ended last, `upTo` is the newest row that was counted; `isLeaving`: asked to close while it runs.
  *
  * @import { BulkLine } from "../api.ts"
  * @typedef {Readonly<Record<string, number>>} Counts

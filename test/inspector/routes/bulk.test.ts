@@ -84,6 +84,24 @@ describe("POST api/bulk", () => {
     expect((await call({ act: "discard", query: {}, dryRun: true, upTo: 0 })).status).toBe(400);
   });
 
+  it.each([
+    ["discard_quarantined", "discarded"],
+    ["replay_quarantined", "invalid_event"],
+  ])("leaves out what was quarantined since the dry run: %s", async (act, end) => {
+    const { scene, call } = await openRoute(0);
+    await scene.bench.deliver("one");
+    const dry = read((await call({ act, dryRun: true })).body);
+    await dry.over;
+    const [{ id: newest } = { id: 0 }] = (await scene.inbox.findQuarantined({ limit: 1 })).items;
+    expect(dry.lines).toMatchObject([{ kind: "done", dryRun: true, upTo: newest, counts: { [end]: 1 } }]);
+    await scene.bench.deliver("another, which nobody has seen");
+    const { lines, over } = read((await call({ act, dryRun: false, upTo: newest })).body);
+    await over;
+    expect(lines.at(-1)).toMatchObject({ kind: "done", dryRun: false, counts: { [end]: 1 } });
+    expect((await scene.inbox.findQuarantined({ states: ["held"] })).items[0]).toMatchObject({ id: newest + 1 });
+    expect((await call({ act, dryRun: true, upTo: 0 })).status).toBe(400);
+  });
+
   it("sends an empty line after 15 s without another: a proxy would end the answer, and with it the work", async () => {
     const { scene, clock, call } = await openRoute(2);
     scene.mended = true;
