@@ -1,6 +1,6 @@
 /** Work on many events of an inbox: dead letters by error, and replaying or discarding all that match. */
 import { beforeEach, describe, expect, it } from "vitest";
-import type { ReplayCounts } from "../../src/index.ts";
+import type { BulkProgress, ReplayCounts } from "../../src/index.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { idleTurns, memoryBench, until } from "./bench.ts";
 import { BulkScene } from "./bulk-scene.ts";
@@ -99,7 +99,7 @@ describe("inbox.replayAll()", () => {
     await scene.dead(5);
     scene.mended = true;
     const stop = new AbortController();
-    const told: { total: number; done: number; counts: ReplayCounts }[] = [];
+    const told: BulkProgress<ReplayCounts>[] = [];
     const replaying = scene.inbox.replayAll(
       {},
       {
@@ -111,9 +111,10 @@ describe("inbox.replayAll()", () => {
       },
     );
     await expect(replaying).rejects.toThrow("enough");
+    const acted = (await scene.inbox.audit()).map(({ detail }) => Number(/\d+/.exec(detail)));
     expect(told).toMatchObject([
-      { total: 5, done: 1, counts: { replayed: 1 } },
-      { total: 5, done: 2, counts: { replayed: 2 } },
+      { total: 5, done: 1, counts: { replayed: 1 }, id: acted[1], end: "replayed" },
+      { total: 5, done: 2, counts: { replayed: 2 }, id: acted[0], end: "replayed" },
     ]);
     expect(await scene.inbox.replayAll()).toMatchObject({ replayed: 3 });
   });

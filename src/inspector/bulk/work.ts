@@ -78,9 +78,10 @@ async function forEach<Done extends string>(
 ): Promise<Counts> {
   const rate = ratePerSecond === undefined ? {} : { ratePerSecond };
   const plan = planOf<Record<string, number>>({ dryRun, by, signal, onProgress, ...rate });
-  return onAll<number, Done | ActRefusal>(clock, targets, plan, {
+  const rows = targets.map((id) => ({ id }));
+  return onAll<{ readonly id: number }, Done | ActRefusal>(clock, rows, plan, {
     counts: { [done]: 0, ...REFUSALS, invalid_event: 0 } as Record<Done | ActRefusal, number>,
-    async handle(id: number, pace: Pace) {
+    async handle({ id }, pace: Pace) {
       if (dryRun) return endOf(await foresee(id), done);
       await pace.turn();
       pace.acts();

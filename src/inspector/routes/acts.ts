@@ -4,9 +4,7 @@ import type { ActResult } from "../../inbox/operations.ts";
 import { answerOf } from "../act-answer.ts";
 import { json } from "../answers.ts";
 import type { Call, Route } from "../route.ts";
-
-/** What `:id` of the path names, in the log's words. */
-type Subject = "event" | "lane" | "quarantine";
+import { type Subject, tellAct } from "../tell-act.ts";
 
 export const actRoutes: readonly Route[] = [
   act("events/:id/replay", "event", ({ inbox, id, by }) => inbox.replay(id, { by })),
@@ -17,6 +15,7 @@ export const actRoutes: readonly Route[] = [
   act("quarantine/:id/discard", "quarantine", ({ inbox, id, by }) => inbox.discardQuarantined(id, { by })),
 ];
 
+/** `subject` is what `:id` of the path names. */
 function act(path: string, subject: Subject, run: (call: Call) => Promise<ActResult>): Route {
   const name = path.slice(path.lastIndexOf("/") + 1);
   return {
@@ -31,9 +30,7 @@ function act(path: string, subject: Subject, run: (call: Call) => Promise<ActRes
         logger.warn({ ...told, code }, "An act failed in the inspector; the inbox's audit tells whether it was done.");
         throw error;
       });
-      const { ok } = answer;
-      if (ok) logger.info({ ...told, ok }, "An act was done in the inspector.");
-      else logger.info({ ...told, ok, reason: answer.reason }, "An act was refused in the inspector.");
+      tellAct(logger, told, answer);
       return json(answer, answer.ok ? 200 : answer.reason === "not_found" ? 404 : 409);
     },
   };

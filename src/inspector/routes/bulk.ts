@@ -5,6 +5,7 @@ import { refused, streamed, unreadable } from "../answers.ts";
 import { includes } from "../authorization.ts";
 import { BulkLines } from "../bulk/lines.ts";
 import { type BulkOrder, bulkOrder } from "../bulk/order.ts";
+import { singleActs } from "../bulk/single-acts.ts";
 import { bounded, boundOf, type Counts, doBulk } from "../bulk/work.ts";
 import type { Call, Route } from "../route.ts";
 import { ASK_AGAIN_MS } from "../stream.ts";
@@ -74,6 +75,7 @@ interface Telling {
 async function work(order: BulkOrder, call: Call, { lines, signal }: Telling): Promise<void> {
   const { inbox, clock, logger, by, watch } = call;
   const { act, dryRun } = order;
+  const tell = singleActs(order, call);
   let counts: Counts = {};
   let toldAt = clock.monotonic();
   const end = (code: string | null, upTo: { readonly upTo?: number } = {}) => {
@@ -86,8 +88,9 @@ async function work(order: BulkOrder, call: Call, { lines, signal }: Telling): P
     const asked = await bounded(order, inbox);
     counts = await doBulk(asked, {
       ...{ inbox, clock, by, signal },
-      onProgress({ done, total, counts: sofar }) {
+      onProgress({ done, total, counts: sofar, id, end: cameTo }) {
         counts = { ...sofar };
+        tell(id, cameTo);
         if (clock.monotonic() - toldAt < PROGRESS_EVERY_MS) return;
         toldAt = clock.monotonic();
         lines.progress({ done, total });

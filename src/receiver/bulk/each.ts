@@ -25,6 +25,9 @@ export interface BulkProgress<Counts> {
   readonly total: number;
   readonly done: number;
   readonly counts: Counts;
+  /** The event that was looked at last, and the name of the count that it is in. */
+  readonly id: EventId;
+  readonly end: string;
 }
 
 /** Why an event was left as it is: what the single act would answer. */
@@ -74,7 +77,7 @@ export interface Work<Target, End extends string> {
 }
 
 /** @throws the reason of the signal when it aborts */
-export async function onAll<Target, End extends string>(
+export async function onAll<Target extends { readonly id: number }, End extends string>(
   clock: Clock,
   targets: readonly Target[],
   { intervalMs, signal, onProgress }: Plan<Record<End, number>>,
@@ -84,9 +87,10 @@ export async function onAll<Target, End extends string>(
   let done = 0;
   signal?.throwIfAborted();
   for (const target of targets) {
-    counts[await handle(target, pace)] += 1;
+    const end = await handle(target, pace);
+    counts[end] += 1;
     done += 1;
-    onProgress?.({ total: targets.length, done, counts: { ...counts } });
+    onProgress?.({ total: targets.length, done, counts: { ...counts }, id: target.id, end });
     // An embedded store answers without giving up the thread.
     await new Promise<void>((resolve) => setImmediate(resolve));
     signal?.throwIfAborted();

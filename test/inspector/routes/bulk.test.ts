@@ -31,8 +31,10 @@ async function openRoute(dead: number) {
   const allow = (now: Access | false) => {
     right = now;
   };
-  const ended = () => log.filter(({ message }) => message.startsWith("Bulk work")).map(({ fields }) => fields);
-  return { scene, clock, call, ended, allow };
+  const told = (words: string) => log.filter(({ message }) => message.startsWith(words)).map(({ fields }) => fields);
+  const ended = () => told("Bulk work");
+  const acts = () => told("An act ");
+  return { scene, clock, call, ended, acts, allow };
 }
 
 type Body = Awaited<ReturnType<typeof bulkRoute.run>>["body"];
@@ -100,6 +102,26 @@ describe("POST api/bulk", () => {
     expect(lines.at(-1)).toMatchObject({ kind: "done", dryRun: false, counts: { [end]: 1 } });
     expect((await scene.inbox.findQuarantined({ states: ["held"] })).items[0]).toMatchObject({ id: newest + 1 });
     expect((await call({ act, dryRun: true, upTo: 0 })).status).toBe(400);
+  });
+
+  it("tells the log of each act what a single one tells, and of none that was not tried", async () => {
+    const { scene, call, acts } = await openRoute(2);
+    await scene.bench.deliver("no event");
+    const done = async (order: object) => read((await call({ dryRun: false, ...order })).body).over;
+    const [newer, older] = (await scene.inbox.find({ states: ["dead"] })).items.map(({ id }) => id);
+    await done({ act: "discard", query: {}, dryRun: true });
+    await done({ act: "discard", query: {}, upTo: older });
+    await done({ act: "replay_quarantined" });
+    scene.mended = true;
+    await scene.bench.deliver(outbound("delivery", { messageId: "msg_2" }));
+    await scene.settled();
+    await done({ act: "replay", query: {}, skipSuperseded: true });
+    await done({ act: "replay", query: {} });
+    expect(acts()).toEqual([
+      { act: "discard", by: "ann", event: older, ok: true },
+      { act: "replay", by: "ann", quarantine: 1, ok: false, reason: "invalid_event" },
+      { act: "replay", by: "ann", event: newer, ok: true },
+    ]);
   });
 
   it("sends an empty line after 15 s without another: a proxy would end the answer, and with it the work", async () => {

@@ -241,6 +241,11 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
       const acts = scene.log.filter(({ message }) => message.startsWith("Bulk work"));
       expect(acts[1]?.fields).toMatchObject({ act: "unblock", by: "ann", dryRun: false, end: "done" });
       expect(acts).toHaveLength(14);
+      const single = scene.log.filter(({ message }) => message.startsWith("An act was")).map(({ fields }) => fields);
+      const lane = await scene.laneOf("msg_blocked_0");
+      expect(single[0]).toEqual({ act: "unblock", by: "ann", lane, ok: true });
+      expect(single).toContainEqual({ act: "replay", by: "ann", quarantine: 1, ok: true });
+      expect(single).toHaveLength(3 + 1 + 2 + 3 + 2);
     });
   });
 }
