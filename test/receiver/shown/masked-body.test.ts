@@ -154,6 +154,20 @@ describe("maskedBody(): other values", () => {
   });
 });
 
+describe("maskedBody() of what nests deep", () => {
+  const nested = (levels: number, [open, close]: readonly [string, string]) =>
+    `${open.repeat(levels)}1${close.repeat(levels)}`;
+  const shown = (levels: number, brackets: readonly [string, string]) =>
+    JSON.stringify(maskedBody(Buffer.from(nested(levels, brackets))));
+
+  it.each([[["[", "]"]], [['{"a":', "}"]]] as const)("shows as many levels as an event may have: %j", (brackets) => {
+    expect(shown(64, brackets)).toBe(nested(64, brackets));
+    const [open, close] = brackets;
+    const deepest = `${open.repeat(64)}"[nested too deep to be shown]"${close.repeat(64)}`;
+    for (const levels of [65, 5_000, 100_000]) expect(shown(levels, brackets)).toBe(deepest);
+  });
+});
+
 describe("maskedBody() of what is no JSON", () => {
   it.each([
     ["", 0],
