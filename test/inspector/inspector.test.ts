@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import { createReceiver, StoreError } from "../../src/index.ts";
 import { createInspector, type InspectorOptions } from "../../src/inspector/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { memoryBench, recordedLog, SECRET, sqliteBench } from "../receiver/bench.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { makeBench, memoryBench, newInboxFile, recordedLog, SECRET, sqliteBench } from "../receiver/bench.ts";
 import { outbound } from "../receiver/events.ts";
 import { POST_HEADERS } from "./support/mounted.ts";
 import { inspected, inspectedOn, RIGHT } from "./support/scene.ts";
@@ -174,6 +175,18 @@ describe("an answer of the inspector", () => {
       { level: "error", fields: { code: "ERR_ODD" } },
     ]);
     expect(JSON.stringify(log)).not.toMatch(/5550100002|data/);
+  });
+
+  it("tells whoever set the store up what is wrong with it, and nobody else", async () => {
+    const store = sqliteStore(newInboxFile(), { onOpen: (async () => {}) as never });
+    const { server, log } = await inspectedOn(makeBench(store));
+    const answer = await server.ask({ url: OVERVIEW, headers: { [RIGHT]: "read" } });
+    expect([answer.status, answer.json()]).toMatchObject([500, { error: "internal_error" }]);
+    expect(answer.body).not.toContain("onOpen");
+    const told = expect.stringMatching(
+      /^The inspector failed to answer a request\. Option "onOpen" returned a promise/,
+    );
+    expect(log).toContainEqual({ level: "error", fields: { code: "invalid_option" }, message: told });
   });
 
   it("to a filter that is none says which", async () => {
