@@ -2,6 +2,7 @@
 import { failureCode } from "../../inbox/failure.ts";
 import { sleep } from "../../internal/clock.ts";
 import { refused, streamed, unreadable } from "../answers.ts";
+import type { Access } from "../api.ts";
 import { includes } from "../authorization.ts";
 import { BulkLines } from "../bulk/lines.ts";
 import { type BulkOrder, bulkOrder } from "../bulk/order.ts";
@@ -58,13 +59,22 @@ function begin(order: BulkOrder, call: Call): BulkLines {
 }
 
 /** At a low rate the work takes hours. */
-async function stopWithoutRight({ clock, reauthorize }: Call, over: AbortSignal, stop: AbortController): Promise<void> {
+async function stopWithoutRight(call: Call, over: AbortSignal, stop: AbortController): Promise<void> {
   for (;;) {
-    await sleep(clock, ASK_AGAIN_MS, over);
+    await sleep(call.clock, ASK_AGAIN_MS, over);
     if (over.aborted) return;
-    const access = await reauthorize();
+    const access = await accessNow(call, over);
     if (access === false || !includes(access, bulkRoute.access)) return stop.abort(WITHOUT_RIGHT);
   }
+}
+
+/** False when no answer comes before it would be asked for again. */
+async function accessNow({ clock, reauthorize }: Call, over: AbortSignal): Promise<Access | false> {
+  const answered = new AbortController();
+  const late = sleep(clock, ASK_AGAIN_MS, AbortSignal.any([over, answered.signal])).then(() => false as const);
+  const access = await Promise.race([reauthorize(), late]);
+  answered.abort();
+  return access;
 }
 
 interface Telling {

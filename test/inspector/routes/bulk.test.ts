@@ -26,9 +26,9 @@ async function openRoute(dead: number) {
     const { status, body } = await bulkRoute.run(facts);
     return { status, body };
   };
-  let right: Access | false = "act";
+  let right: Access | false | Promise<never> = "act";
   const reauthorize = async () => right;
-  const allow = (now: Access | false) => {
+  const allow = (now: Access | false | Promise<never>) => {
     right = now;
   };
   const told = (words: string) => log.filter(({ message }) => message.startsWith(words)).map(({ fields }) => fields);
@@ -170,6 +170,19 @@ describe("POST api/bulk", () => {
     await over;
     expect(lines.at(-1)).toEqual({ kind: "failed", code: "unauthorized" });
     expect(ended()).toMatchObject([{ end: "unauthorized" }]);
+    expect((await scene.inbox.audit()).length).toBeLessThan(10);
+  });
+
+  it("stops when nobody says within another minute whether there still is a right to act", async () => {
+    const { scene, clock, call, ended, allow } = await openRoute(10);
+    const { lines, over } = read((await call({ ...SLOWLY, ratePerSecond: 0.04 })).body);
+    await idleTurns();
+    allow(new Promise<never>(() => {}));
+    for (let n = 0; n < 119; n++) await clock.advance(1_000);
+    expect(ended()).toEqual([]);
+    await clock.advance(1_000);
+    await over;
+    expect(lines.at(-1)).toEqual({ kind: "failed", code: "unauthorized" });
     expect((await scene.inbox.audit()).length).toBeLessThan(10);
   });
 
