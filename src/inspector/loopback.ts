@@ -77,7 +77,8 @@ interface Opening {
 
 /** The answer to a link: the cookie for its token. */
 function open({ method, url, headers }: InspectorRequest, { guard, tokens, cookie, page }: Opening): InspectorAnswer {
-  const refusal = guard({ method, headers }, { kind: "page" });
+  // As what it may be: the methods of a page are not those of a link.
+  const refusal = guard({ method: "GET", headers }, { kind: "page" });
   if (refusal !== null) return refusal.answer;
   if (method !== "GET") return say(405, "A link is opened with GET.\n", { allow: "GET" });
   // A browser that looks ahead shall not use the link up, before anybody sees what came of it.

@@ -102,8 +102,14 @@ describe("the link", () => {
     const { session, get, origin } = await standalone();
     const link = session.link();
     expect((await get(link, { "sec-purpose": "prefetch;prerender" })).status).toBe(503);
-    expect((await get(link, {}, "HEAD")).status).toBe(405);
-    expect((await get(link, {}, "POST")).status).toBe(405);
+    for (const method of ["HEAD", "POST", "OPTIONS"]) {
+      const { status, headers } = await get(link, {}, method);
+      expect([status, headers.get("allow"), headers.get("content-type")], method).toEqual([
+        405,
+        "GET",
+        "text/plain; charset=utf-8",
+      ]);
+    }
     expect((await get(link, { origin: "http://evil.example" })).status).toBe(403);
     expect((await get(link, { "sec-fetch-site": "same-site", "sec-fetch-mode": "cors" })).status).toBe(403);
     expect((await getAs({ host: "evil.example" }, link)).statusCode).toBe(403);
