@@ -35,6 +35,20 @@ describe("what bulk work finds", () => {
     await deliver(inbound({ messageId: "one more" }));
     expect(await receiver.inbox.discardAll({ states: ["pending"] }, wish)).toMatchObject({ discarded: 1_001 });
   });
+
+  it("is read a hundred at a time, for bodies of a megabyte come with it", async () => {
+    const { receiver, store, deliver } = sqliteBench();
+    await deliver(inbound({ messageId: "one" }));
+    const limits: unknown[] = [];
+    const find = store.find;
+    store.find = (query) => {
+      limits.push(query.limit);
+      return find(query);
+    };
+    expect(await receiver.inbox.discardAll({ states: ["pending"] })).toMatchObject({ discarded: 1 });
+    await receiver.inbox.groupByError();
+    expect(limits).toEqual([100, 100]);
+  });
 });
 
 describe("upTo", () => {

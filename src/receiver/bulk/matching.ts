@@ -4,7 +4,8 @@ import type { EventQuery, Page } from "../../inbox/store.ts";
 import { invalidOption } from "../../internal/options.ts";
 import { checkEventFilter, type EventFilter } from "../queries.ts";
 
-const PAGE = 1_000;
+/** Bodies are read with them, and each may have a megabyte. */
+const PAGE = 100;
 
 /** Which events; dead letters unless `states` says otherwise. All filters must match. */
 export type BulkQuery = EventFilter;
