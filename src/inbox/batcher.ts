@@ -270,10 +270,14 @@ export class Batcher<Tx> {
     if (settles.length === 0) return;
     if (this.#closed) return lose(settles);
     this.#postponed.push(...settles);
-    this.#retryTimer ??= this.#clock.setTimeout(() => {
-      this.#bringBack();
-      this.#schedule();
-    }, this.#retryMs);
+    if (this.#retryTimer === null) {
+      this.#retryTimer = this.#clock.setTimeout(() => {
+        this.#bringBack();
+        this.#schedule();
+      }, this.#retryMs);
+      // A drain waits for it, and what was handled would be handled again if the process ended now.
+      this.#retryTimer.keepAlive();
+    }
     this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS.longest);
   }
 

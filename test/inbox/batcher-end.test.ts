@@ -1,5 +1,7 @@
 /** How the group commit comes to rest, and to its end. */
 import { describe, expect, it } from "vitest";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { watchedTimers } from "../support/watched-timers.ts";
 import { deferred, openBench, quarantine, rounds } from "./bench.ts";
 
 describe("Batcher.close()", () => {
@@ -39,6 +41,29 @@ describe("Batcher.close()", () => {
     const turns = bench.recorder.turns.length;
     await bench.clock.advance(60_000);
     expect(bench.recorder.turns.length).toBe(turns);
+  });
+
+  it("lets the process go, which stays while a settle waits for its next try", async () => {
+    const { clock, keeping } = watchedTimers(createFakeClock());
+    const bench = await openBench({ clock });
+    const settle = () =>
+      bench.batcher.settle({ kind: "release", lease: { lane: 1, epoch: 1, event: 1 }, delayMs: 0 }, () => {});
+    bench.recorder.failNextTurns = 1;
+    settle();
+    await rounds();
+    expect(keeping()).toBe(1);
+    await clock.advance(50);
+    expect(keeping()).toBe(0);
+    bench.recorder.failNextTurns = 1_000;
+    settle();
+    await rounds();
+    expect(keeping()).toBe(1);
+    const closed = bench.batcher.close();
+    await clock.advance(5_000);
+    await closed;
+    expect(keeping()).toBe(0);
+    await clock.advance(60_000);
+    expect(keeping()).toBe(0);
   });
 
   it("refuses what is still queued, and what comes after it, behind a turn that does not end", async () => {

@@ -4,7 +4,14 @@ import { sqliteStore } from "../../src/stores/sqlite.ts";
 
 const [mode = "", path = ""] = process.argv.slice(2);
 
-const receiver = createReceiver({ secrets: "a-webhook-signing-secret-of-32-b", store: sqliteStore(path) });
+const real = sqliteStore(path);
+let failures = mode === "drain" ? 1 : 0;
+const step: typeof real.step = (turn) =>
+  turn.settles.length > 0 && failures-- > 0 ? Promise.reject(new Error("down for a moment")) : real.step(turn);
+const receiver = createReceiver({
+  ...{ secrets: "a-webhook-signing-secret-of-32-b", store: { ...real, step } },
+  logger: { debug() {}, info() {}, warn() {}, error() {} },
+});
 receiver.onAny(() => {});
 if (mode === "work") {
   await receiver.start();
@@ -15,6 +22,8 @@ if (mode === "work") {
   await receiver.start();
   process.stdout.write("started");
   await receiver.stop();
+} else if (mode === "drain") {
+  await receiver.drain().catch(({ message }) => process.stdout.write(message));
 } else {
   try {
     await receiver.waitFor({ apiClientId: "a", messageId: "m" }, "message.queued", { timeoutMs: 300 });

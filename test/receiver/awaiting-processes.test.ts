@@ -5,12 +5,16 @@ import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { newInboxFile, sqliteBench } from "./bench.ts";
+import { inbound } from "./events.ts";
 
 /** Compiled by the tests' global set-up. */
 const CHILD = fileURLToPath(new URL("../../.build/test/receiver/awaiting-child.js", import.meta.url));
 const LOCKED_MS = 1_500;
 
-async function run(mode: "start" | "waitFor" | "work", file: string): Promise<{ code: unknown; said: string }> {
+async function run(
+  mode: "drain" | "start" | "waitFor" | "work",
+  file: string,
+): Promise<{ code: unknown; said: string }> {
   const child = spawn(process.execPath, [CHILD, mode, file], { stdio: ["ignore", "pipe", "inherit"] });
   let said = "";
   child.stdout.on("data", (chunk) => {
@@ -35,6 +39,13 @@ describe("a process that only awaits", () => {
 
   it("a started worker stays without a server beside it, until it is stopped", async () => {
     expect(await run("work", newInboxFile())).toEqual({ code: 0, said: "started, stopped" });
+  });
+
+  it("drain() writes what it handled once a store that failed is back, and then tells of it", async () => {
+    const { file, receiver, deliver } = sqliteBench();
+    await deliver(inbound());
+    expect(await run("drain", file)).toEqual({ code: 0, said: "down for a moment" });
+    expect((await receiver.inbox.find()).items).toMatchObject([{ outcome: "handled", attempts: 1 }]);
   });
 
   it("waitFor() rejects when its time is over", async () => {
