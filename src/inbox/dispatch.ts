@@ -96,6 +96,15 @@ export class HandlerRegistry<Tx> {
     return this.#handlers.length === 0 && this.#late.length === 0;
   }
 
+  /** @throws SetupError without any handler: nobody would be given the events, and each would end as unhandled */
+  requireHandlers(): void {
+    if (!this.isEmpty) return;
+    throw new SetupError(
+      "no_handlers",
+      'Register a handler first: receiver.on("message.inbound", (event, ctx) => { … }).',
+    );
+  }
+
   get takesLate(): boolean {
     return this.#late.length > 0;
   }

@@ -1,5 +1,5 @@
 /** One open inbox at work: its store, group commit, worker and housekeeping, without HTTP and without signatures. */
-import { SetupError, StoreError } from "../errors.ts";
+import { StoreError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import { Batcher } from "../inbox/batcher.ts";
 import type { HandlerRegistry } from "../inbox/dispatch.ts";
@@ -138,17 +138,8 @@ export class Engine<Tx> {
     return this.#opening;
   }
 
-  /** @throws SetupError without any handler: nobody would be given the events, and each would end as unhandled */
-  requireHandlers(): void {
-    if (!this.#inUse.registry.isEmpty) return;
-    throw new SetupError(
-      "no_handlers",
-      'Register a handler first: receiver.on("message.inbound", (event, ctx) => { … }).',
-    );
-  }
-
   async start(): Promise<void> {
-    this.requireHandlers();
+    this.#inUse.registry.requireHandlers();
     this.#inUse.registry.freeze();
     await this.open();
     if (this.isStopping) throw stopped();
@@ -161,7 +152,7 @@ export class Engine<Tx> {
 
   async drain(options: DrainOptions): Promise<DrainResult> {
     const deadline = this.options.clock.monotonic() + (options.budgetMs ?? Number.POSITIVE_INFINITY);
-    this.requireHandlers();
+    this.#inUse.registry.requireHandlers();
     this.#inUse.registry.freeze();
     await this.open();
     this.#warnAboutLateOnce();
