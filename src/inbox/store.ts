@@ -47,7 +47,10 @@ export interface InboxStore<Tx = unknown> {
   /** Names the place, for messages and for telling two stores apart: `sqlite:/data/inbox.db`. Never a password. */
   readonly location: string;
 
-  /** Opens and migrates; resolves with the rules that apply. Leases of processes of this host that no longer run expire at once. */
+  /**
+   * Opens and migrates; resolves with the rules that apply. Leases of processes of this host that no longer run expire at once. One
+   * that rejects has let go of what it took: no `close` follows it.
+   */
   open(context: OpenContext): Promise<InboxRules>;
 
   /**

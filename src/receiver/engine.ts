@@ -51,6 +51,8 @@ export class Engine<Tx> {
   #inUse: InUse<Tx>;
   /** It takes nothing any more. */
   #isClosed = false;
+  /** Its own open succeeded, and is not undone. */
+  #isOpen = false;
   /** The store is let go: an open that ends only now is undone. */
   #hasLeft = false;
   #opening: Promise<void> | null = null;
@@ -190,7 +192,8 @@ export class Engine<Tx> {
   async #leave(): Promise<void> {
     this.#hasLeft = true;
     await this.#housekeeping.stop();
-    await this.options.store.close();
+    // Otherwise another receiver may have it open, which was why this one could not.
+    if (this.#isOpen) await this.options.store.close();
   }
 
   accept(event: NewEvent, parsed: WebhookEvent): Promise<StoredAcceptance> {
@@ -244,6 +247,7 @@ export class Engine<Tx> {
       await store.close();
       throw stopped();
     }
+    this.#isOpen = true;
     this.#housekeeping.start();
   }
 

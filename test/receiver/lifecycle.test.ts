@@ -200,10 +200,10 @@ describe("takeOver()", () => {
   });
 
   it.each([
-    ["opens", true],
-    ["opens", false],
-    ["can not be opened", true],
-  ])("leaves no worker to a store of its own that %s later; the older one runs: %s", async (how, isRunning) => {
+    ["opens", true, 1],
+    ["opens", false, 1],
+    ["can not be opened", true, 0],
+  ])("leaves no worker to a store of its own that %s later; the older one runs: %s", async (how, isRunning, ends) => {
     const { receiver, clock } = memoryBench();
     receiver.onAny(() => {});
     if (isRunning) await receiver.start();
@@ -219,9 +219,9 @@ describe("takeOver()", () => {
     else opened.reject(new StoreError("store_unavailable", "The disk is gone."));
     await started;
     expect([receiver.running, reloaded.running]).toEqual([true, true]);
-    await until(() => closes === 1, "the end of its own store");
+    await until(() => closes === ends, "the end of its own store");
     await reloaded.stop();
-    expect([receiver.running, reloaded.running, closes]).toEqual([false, false, 1]);
+    expect([receiver.running, reloaded.running, closes]).toEqual([false, false, ends]);
   });
 
   it("says why its worker did not go on", async () => {

@@ -1,9 +1,10 @@
 /** stop(): what a receiver still does, and what it leaves. */
 import { describe, expect, it } from "vitest";
 import type { OpenContext } from "../../src/inbox/store.ts";
-import { type Answer, StoreError } from "../../src/index.ts";
+import { type Answer, type InboxStore, StoreError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { deferred, idleTurns, makeBench, memoryBench, sqliteBench, until } from "./bench.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { deferred, idleTurns, makeBench, memoryBench, newInboxFile, sqliteBench, until } from "./bench.ts";
 import { inbound } from "./events.ts";
 
 const body = inbound();
@@ -234,6 +235,19 @@ describe("stop()", () => {
     await deliver(body);
     await receiver.stop({ until: Promise.reject(new Error("ERR_SERVER_NOT_RUNNING")) });
     expect((await deliver(body)).status).toBe(503);
+  });
+
+  it.each([
+    ["SQLite", () => sqliteStore(newInboxFile())],
+    ["memory", () => memoryStore({ volatile: true })],
+  ])("leaves a %s store alone that another receiver has open", async (_, makeStore) => {
+    const store: InboxStore<never> = makeStore();
+    const { receiver, deliver } = makeBench(store);
+    await receiver.onAny(() => {}).start();
+    const second = makeBench(store).receiver.onAny(() => {});
+    await expect(second.start()).rejects.toMatchObject({ code: "already_started" });
+    await second.stop();
+    expect((await deliver(body)).status).toBe(200);
   });
 
   it("says nothing when the inbox was never opened", async () => {
