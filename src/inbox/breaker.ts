@@ -18,7 +18,10 @@ export class Breaker {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #failing = new Set<LaneId>();
-  /** Handlers that returned and whose effects are not committed yet: until then not every handler is known to fail. */
+  /**
+   * Handlers that returned and whose effects are not committed yet. Each may still prove that not every handler fails, so as many
+   * more lanes must; to wait until there are none would be for ever under load.
+   */
   #undecided = 0;
   #open = false;
   #nextProbeAt = 0;
@@ -75,7 +78,7 @@ export class Breaker {
   #failed(lane: LaneId): BreakerChange {
     if (this.#open) return null;
     this.#failing.add(lane);
-    if (this.#failing.size < WINDOW || this.#undecided > 0) return null;
+    if (this.#failing.size < WINDOW + this.#undecided) return null;
     this.#open = true;
     this.#nextProbeAt = this.#clock.monotonic() + PROBE_MS;
     this.#logger.error(

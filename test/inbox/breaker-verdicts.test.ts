@@ -68,14 +68,47 @@ describe("Breaker", () => {
     expect(changes).toEqual([...Array(59).fill(null), "opened"]);
   });
 
-  it("does not open while effects are undecided, whatever was handled without any", () => {
+  it("asks one lane more for each effect that is undecided, whatever was handled without any", () => {
     const { breaker, fail } = scene();
     breaker.ended(100, HANDLED);
     expect(breaker.committed(HANDLED, "settled")).toBe(null);
     breaker.ended(101, WITH_EFFECTS);
-    expect(fail(20)).toBe(null);
+    breaker.ended(102, WITH_EFFECTS);
+    expect(fail(21)).toBe(null);
     breaker.committed(WITH_EFFECTS, "lost");
     expect(fail(1)).toBe("opened");
+  });
+
+  it("opens under load, where some effect is always undecided and each fails", () => {
+    const { breaker } = scene();
+    const concurrency = 8;
+    for (let lane = 0; lane < concurrency; lane++) breaker.ended(lane, WITH_EFFECTS);
+    const changes: unknown[] = [];
+    for (let lane = 0; lane < 28; lane++) {
+      breaker.ended(lane + concurrency, WITH_EFFECTS);
+      breaker.committed(WITH_EFFECTS, "effect_failed");
+      changes.push(breaker.ended(lane, FAILED));
+    }
+    expect(changes).toEqual([...Array(27).fill(null), "opened"]);
+  });
+
+  it("opens within a turn that tells of many effects, each of which failed", () => {
+    const { breaker } = scene();
+    for (let lane = 0; lane < 40; lane++) breaker.ended(lane, WITH_EFFECTS);
+    for (let lane = 0; lane < 30 && !breaker.isOpen; lane++) {
+      breaker.committed(WITH_EFFECTS, "effect_failed");
+      breaker.ended(lane, FAILED);
+    }
+    expect(breaker.isOpen).toBe(true);
+  });
+
+  it("counts anew after an effect that was committed, however many failed meanwhile", () => {
+    const { breaker, fail } = scene();
+    breaker.ended(100, WITH_EFFECTS);
+    fail(20);
+    breaker.committed(WITH_EFFECTS, "settled");
+    expect(fail(19)).toBe(null);
+    expect(fail(20)).toBe("opened");
   });
 
   it("asks for another probe after one that nobody handles, while it is open only", () => {
