@@ -157,6 +157,8 @@ export class Engine<Tx> {
     this.#inUse.registry.requireHandlers();
     this.#inUse.registry.freeze();
     await this.open();
+    // Deliveries are still taken then, and wait for the next process.
+    if (this.isStopping) return { claimed: 0, complete: false };
     this.#warnAboutLateOnce();
     this.#housekeeping.workerRan();
     const result = await this.worker.drain(options);

@@ -27,6 +27,21 @@ describe("stop()", () => {
     await expect(receiver.start()).rejects.toBeInstanceOf(StoreError);
   });
 
+  it("lets no drain hand anything out while the server closes, and makes none fail", async () => {
+    const { receiver, deliver } = sqliteBench();
+    let runs = 0;
+    receiver.onAny(() => void runs++);
+    await receiver.start();
+    const closed = deferred();
+    const stopping = receiver.stop({ until: closed.promise });
+    await idleTurns();
+    await deliver(body);
+    expect(await receiver.drain()).toEqual({ claimed: 0, complete: false });
+    closed.resolve();
+    await stopping;
+    expect(runs).toBe(0);
+  });
+
   it("lets running handlers end, and starts none", async () => {
     const { receiver, deliver } = sqliteBench({ concurrency: 1 });
     const work = deferred();
