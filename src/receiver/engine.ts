@@ -160,8 +160,7 @@ export class Engine<Tx> {
     // Deliveries are still taken then, and wait for the next process.
     if (this.isStopping) return { claimed: 0, complete: false };
     this.#warnAboutLateOnce();
-    this.#housekeeping.workerRan();
-    const result = await this.worker.drain(options);
+    const result = await this.#housekeeping.whileDraining(this.worker.drain(options));
     await this.#housekeeping.pruneSome(deadline);
     return result;
   }

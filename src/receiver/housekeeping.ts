@@ -28,6 +28,8 @@ export class Housekeeping {
   #keyrings: KeyringUse;
   readonly #timers = new Map<string, Timer>();
   #workerRanAt: number;
+  /** Drains under way. */
+  #drains = 0;
   /** The version of the last heartbeat, whether it came through or not: one that failed is tried again when the next is due. */
   #toldVersion: string | null = null;
   /** When pruning began last, by the wall clock: where a process is frozen between two requests, that time may count nowhere else. */
@@ -75,15 +77,27 @@ export class Housekeeping {
     await this.#quietly("heartbeat", () => this.beat());
   }
 
-  /** `start()` or `drain()` was called. */
+  /** `start()` was called, or a drain has ended. */
   workerRan(): void {
     this.#workerRanAt = this.#options.clock.monotonic();
+  }
+
+  /** A drain is a worker, however long it takes. */
+  async whileDraining<T>(drained: Promise<T>): Promise<T> {
+    this.#drains++;
+    try {
+      return await drained;
+    } finally {
+      this.#drains--;
+      this.workerRan();
+    }
   }
 
   /** Something is due, and no worker has run for a minute. */
   async isWorkLeft(): Promise<boolean> {
     const { clock, store } = this.#options;
-    if (this.#worker.isStarted || clock.monotonic() - this.#workerRanAt < IDLE_WORKER_MS) return false;
+    if (this.#worker.isStarted || this.#drains > 0) return false;
+    if (clock.monotonic() - this.#workerRanAt < IDLE_WORKER_MS) return false;
     return (await store.nextDue()) === 0;
   }
 

@@ -114,6 +114,21 @@ describe("worker_not_running", () => {
     expect(await receiver.health()).toEqual({ status: "ok", reasons: [] });
   });
 
+  it("is neither logged nor a reason of health while a drain runs, however long, nor just after", async () => {
+    const { receiver, deliver, clock, codes } = sqliteBench({ concurrency: 1 });
+    receiver.onAny(() => new Promise<void>((resolve) => void clock.setTimeout(resolve, 10_000))).onLate(() => {});
+    for (let n = 0; n < 10; n++) await deliver(inbound({ messageId: `m ${n}` }));
+    const drained = receiver.drain();
+    for (let n = 0; n < 9; n++) await clock.advance(10_000);
+    expect((await receiver.health()).reasons).toEqual([]);
+    await clock.advance(10_000);
+    expect(await drained).toEqual({ claimed: 10, complete: true });
+    await deliver(inbound({ messageId: "after" }));
+    await clock.advance(30_000);
+    expect((await receiver.health()).reasons).toEqual([]);
+    expect(codes()).toEqual([]);
+  });
+
   it("is not logged by who drains now and then", async () => {
     const { receiver, deliver, clock, codes } = sqliteBench();
     receiver.onAny(() => {}).onLate(() => {});
