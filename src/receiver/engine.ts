@@ -91,6 +91,11 @@ export class Engine<Tx> {
     return this.#stopping !== null;
   }
 
+  /** Its inbox is open, or is being opened. */
+  get isInUse(): boolean {
+    return this.#opening !== null;
+  }
+
   /** What becomes of an event below its cursor. */
   get lateEvents(): Turn<Tx>["lateEvents"] {
     return this.#inUse.registry.takesLate ? "hand_out" : "record";

@@ -243,17 +243,24 @@ export class Receiver<Tx = unknown> {
 
   /**
    * Goes on with the open inbox and worker of an older receiver, with this one's handlers, secrets and instruments: for reloads in
-   * development. What this one had started itself is stopped. Of a receiver whose `stop()` was called there is nothing to go on with.
+   * development. What this one had opened itself is closed. There is nothing to go on with of a receiver whose `stop()` was called, or
+   * whose inbox is not open: it goes on with this one's.
+   * @throws SetupError `no_handlers` where the worker runs, and would get none
    */
   takeOver(previous: Receiver<Tx>): void {
     const own = this.#engine;
     const next = previous.#engine;
     if (next.isStopping || next === own) return;
+    if (!next.isInUse) {
+      previous.#engine = own;
+      return;
+    }
+    if (next.worker.isStarted) this.#registry.requireHandlers();
     const { running } = this;
     this.#engine = next;
     next.use(this.#inUse);
-    if (!running) return;
     this.#leave(own);
+    if (!running) return;
     next.start().catch((error: unknown) => {
       const said = "The worker did not go on with the inbox that was taken over; call receiver.start() again.";
       this.logger.error({ code: failureCode(error) }, explained(said, error));

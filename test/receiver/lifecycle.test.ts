@@ -204,6 +204,7 @@ describe("takeOver()", () => {
     const store = { ...own, close: () => own.close().finally(() => (closes += 1)) };
     const reloaded = createReceiver({ secrets: SECRET, store, clock });
     await reloaded.onAny(() => {}).start();
+    await receiver.health();
     reloaded.takeOver(receiver);
     await until(() => closes === 1);
     await until(() => receiver.running && reloaded.running);
@@ -221,7 +222,7 @@ describe("takeOver()", () => {
   ])("leaves no worker to a store of its own that %s later; the older one runs: %s", async (how, isRunning, ends) => {
     const { receiver, clock } = memoryBench();
     receiver.onAny(() => {});
-    if (isRunning) await receiver.start();
+    await (isRunning ? receiver.start() : receiver.health());
     const opened = deferred();
     let closes = 0;
     const own = memoryStore({ volatile: true });
@@ -241,12 +242,16 @@ describe("takeOver()", () => {
 
   it("says why its worker did not go on", async () => {
     const failing = memoryStore({ volatile: true });
-    failing.open = () => Promise.reject(new StoreError("store_unavailable", "The disk is gone."));
+    const opened = deferred<never>();
+    failing.open = () => opened.promise;
     const older = createReceiver({ secrets: SECRET, store: failing, logger: recordedLog().logger });
+    const opening = older.health();
     const { logger, log } = recordedLog();
     const reloaded = createReceiver({ secrets: SECRET, store: memoryStore({ volatile: true }), logger });
     await reloaded.onAny(() => {}).start();
     reloaded.takeOver(older);
+    opened.reject(new StoreError("store_unavailable", "The disk is gone."));
+    await opening.catch(() => {});
     const told = () => log.find(({ level }) => level === "error");
     await until(() => told() !== undefined, "the error");
     expect(told()).toMatchObject({ fields: { code: "store_unavailable" } });
