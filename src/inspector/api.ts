@@ -233,7 +233,7 @@ export type ActAnswer =
 
 export type ActRefusal = "not_found" | "in_progress" | "body_pruned" | "wrong_state" | "invalid_event";
 
-/** `POST api/bulk`. The work ends when whoever asked goes away; asked again, it does the rest. */
+/** `POST api/bulk`. The work ends when whoever asked goes away; asked again, it does the rest, but a replay of `done` or `late` events begins anew. */
 export type BulkRequest = BulkWork & {
   /** Changes nothing, and counts what would be done. */
   readonly dryRun: boolean;
