@@ -9,11 +9,12 @@ export const TEST_SECRET = "whsec_for_tests_0123456789abcdef";
 
 export type SignedRequestOptions = Partial<Pick<SignOptions, "secret" | "timestamp" | "unit" | "encoding">>;
 
-/** One delivery, ready for `fetch(url, request)`. */
+/** One delivery, ready for `fetch(url, request)`, for Fastify's `inject` as its `payload`, and for supertest's `send(String(body))`. */
 export interface SignedRequest {
   readonly method: "POST";
   readonly headers: Record<string, string>;
-  readonly body: Uint8Array<ArrayBuffer>;
+  /** A Buffer: Fastify's `inject` writes any other bytes as JSON. */
+  readonly body: Buffer<ArrayBuffer>;
 }
 
 /**
@@ -33,7 +34,7 @@ export function signedRequest(
 
 /** The same request with one bit of its body flipped: whoever verifies the raw bytes refuses it (RCV-1). */
 export function tampered(request: SignedRequest, bit = 0): SignedRequest {
-  const body = Uint8Array.from(request.body);
+  const body = Buffer.from(request.body);
   const index = (bit >> 3) % Math.max(1, body.length);
   body[index] = (body[index] ?? 0) ^ (1 << (bit & 7));
   return { ...request, body };
@@ -52,7 +53,7 @@ export function incomingOf({ method, headers, body }: SignedRequest): IncomingWe
   };
 }
 
-function bytesOf(content: object | string | Uint8Array): Uint8Array<ArrayBuffer> {
-  if (content instanceof Uint8Array) return Uint8Array.from(content);
-  return new TextEncoder().encode(typeof content === "string" ? content : JSON.stringify(content));
+function bytesOf(content: object | string | Uint8Array): Buffer<ArrayBuffer> {
+  if (content instanceof Uint8Array) return Buffer.from(content);
+  return Buffer.from(typeof content === "string" ? content : JSON.stringify(content));
 }

@@ -1,4 +1,9 @@
+import express from "express";
+import Fastify from "fastify";
+import supertest from "supertest";
 import { describe, expect, it } from "vitest";
+import { expressWebhook } from "../../adapters/express.ts";
+import { fastifyWebhook } from "../../adapters/fastify.ts";
 import { createReceiver, PermanentError, verifySignature } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
@@ -7,6 +12,7 @@ import {
   deliver,
   fixtures,
   incomingOf,
+  type SignedRequest,
   signedRequest,
   TEST_SECRET,
   tampered,
@@ -86,7 +92,25 @@ describe("signedRequest()", () => {
 
   it("takes bytes as they are", () => {
     const bytes = Uint8Array.of(0xff, 0, 0x7b);
-    expect(signedRequest(bytes).body).toEqual(bytes);
+    expect(signedRequest(bytes).body).toEqual(Buffer.from(bytes));
     expect(incomingOf(signedRequest("text")).method).toBe("POST");
+  });
+
+  it("is sent as it is by Fastify's inject(), tampered with or not", async () => {
+    const app = Fastify();
+    await app.register(fastifyWebhook, { receiver: receiverWith(() => {}), path: "/webhooks" });
+    const inject = ({ method, headers, body }: SignedRequest) =>
+      app.inject({ method, url: "/webhooks", headers, payload: body });
+    const request = signedRequest(fixtures.inbound());
+    expect((await inject(request)).statusCode).toBe(200);
+    expect((await inject(tampered(request))).statusCode).toBe(401);
+    expect((await inject(tampered(tampered(request)))).statusCode).toBe(200);
+  });
+
+  it("is sent as it is by supertest, as a text", async () => {
+    const app = express();
+    app.all("/webhooks", expressWebhook(receiverWith(() => {})));
+    const { headers, body } = signedRequest(fixtures.inbound());
+    await supertest(app).post("/webhooks").set(headers).send(String(body)).expect(200);
   });
 });
