@@ -19,15 +19,15 @@ export interface Signer {
   readonly algorithm: string;
 }
 
-/** Options of `createReceiver()` and `verifySignature()`; an absent one may stay at its default. */
+/** Options of `createReceiver()`; an absent one may stay at its default. */
 export interface FoundOptions {
   readonly secretEncoding: SecretEncoding;
   /** What to do to the secret's text first. */
   readonly secretPreparation?: string;
   /** As it is written in code. */
   readonly timestampFormat: string;
-  /** An option of `verifySignature()`; a receiver finds out by itself. */
-  readonly encoding: "hex" | "base64" | "base64url";
+  /** `verifySignature()` calls it `encoding`. */
+  readonly signatureEncoding: "hex" | "base64" | "base64url";
 }
 
 export interface Guess {
@@ -86,7 +86,7 @@ function receivable(finding: Finding): Pick<Guess, "options" | "needed"> {
   if (refusal !== null) return { options: null, needed: [refusal] };
   const prepared = preparation === undefined ? {} : { secretPreparation: preparation };
   return {
-    options: { secretEncoding, ...prepared, timestampFormat: format.code, encoding: spelling.encoding },
+    options: { secretEncoding, ...prepared, timestampFormat: format.code, signatureEncoding: spelling.encoding },
     needed,
   };
 }
@@ -108,7 +108,7 @@ function* needs({ key, timestamp, text, algorithm, body, signature, spelling }: 
 function refusalOf(
   { key, body, timestamp, signature }: Finding,
   timestampFormat: TimestampFormat,
-  encoding: FoundOptions["encoding"],
+  encoding: FoundOptions["signatureEncoding"],
 ): string | null {
   const headers = { [TIMESTAMP_HEADER]: timestamp.value, [SIGNATURE_HEADER]: signature.value.text };
   const secrets = { secret: key.value.bytes.toString("hex"), encoding: "hex" as const };

@@ -39,7 +39,7 @@ function neededText({ needed }: Guess, paint: Paint): string {
 
 /** Code that can be pasted; what is the default anyway is a remark. */
 function optionsText(options: FoundOptions, paint: Paint): string {
-  const { secretEncoding, secretPreparation, timestampFormat, encoding } = options;
+  const { secretEncoding, secretPreparation, timestampFormat, signatureEncoding } = options;
   const secret = "process.env.WEBHOOK_SECRET";
   const secrets = secretEncoding === "utf8" ? secret : `{ secret: ${secret}, encoding: "${secretEncoding}" }`;
   const isDefault = timestampFormat === '"s"' || timestampFormat === '"ms"';
@@ -47,6 +47,6 @@ function optionsText(options: FoundOptions, paint: Paint): string {
   return `${paint("bold", "Options to set")}
 ${preparation}  secrets: ${secrets},
   timestampFormat: ${timestampFormat},${isDefault ? ' // "auto", the default, takes it too' : ""}
-  encoding: "${encoding}", // of verifySignature(); "auto", the default, takes it too
+  signatureEncoding: "${signatureEncoding}", // "auto", the default, takes it too
 `;
 }

@@ -72,7 +72,7 @@ Verified: a receiver with this secret takes it.
     expect(text.output).toContain('secrets: { secret: process.env.WEBHOOK_SECRET, encoding: "base64" },');
     expect(text.output).toContain('timestampFormat: "s",');
     expect(JSON.parse(json.output).guess.options).toEqual({
-      ...{ secretEncoding: "base64", timestampFormat: '"s"', encoding: "base64" },
+      ...{ secretEncoding: "base64", timestampFormat: '"s"', signatureEncoding: "base64" },
     });
     const again = await verify([...parts, ...secret, "--secret-encoding=base64", "--timestamp-format=s"]);
     expect(again.code).toBe(0);

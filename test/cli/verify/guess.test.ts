@@ -16,31 +16,35 @@ const SIGNERS: readonly MadeSigner[] = JSON.parse(readFileSync(new URL("signers.
 const MICROSECONDS = "(text) => Number(text) / 1e3";
 
 const FOUND: Readonly<Record<string, FoundOptions>> = {
-  "openssl, hex, milliseconds": { secretEncoding: "utf8", timestampFormat: '"ms"', encoding: "hex" },
-  "openssl, base64, seconds": { secretEncoding: "utf8", timestampFormat: '"s"', encoding: "base64" },
-  "openssl, a key in hex": { secretEncoding: "hex", timestampFormat: '"ms"', encoding: "hex" },
-  "openssl, a key in base64": { secretEncoding: "base64", timestampFormat: '"s"', encoding: "hex" },
+  "openssl, hex, milliseconds": { secretEncoding: "utf8", timestampFormat: '"ms"', signatureEncoding: "hex" },
+  "openssl, base64, seconds": { secretEncoding: "utf8", timestampFormat: '"s"', signatureEncoding: "base64" },
+  "openssl, a key in hex": { secretEncoding: "hex", timestampFormat: '"ms"', signatureEncoding: "hex" },
+  "openssl, a key in base64": { secretEncoding: "base64", timestampFormat: '"s"', signatureEncoding: "hex" },
   "python, a key in base64url": {
-    ...{ secretEncoding: "base64", timestampFormat: '"ms"', encoding: "hex" },
+    ...{ secretEncoding: "base64", timestampFormat: '"ms"', signatureEncoding: "hex" },
     secretPreparation: "write + for - and / for _",
   },
   "python, a key that is the secret in base64": {
-    ...{ secretEncoding: "utf8", timestampFormat: '"ms"', encoding: "hex" },
+    ...{ secretEncoding: "utf8", timestampFormat: '"ms"', signatureEncoding: "hex" },
     secretPreparation: "write it in base64",
   },
-  "python, base64url without padding": { secretEncoding: "utf8", timestampFormat: '"ms"', encoding: "base64url" },
-  "python, upper-case hex": { secretEncoding: "utf8", timestampFormat: '"s"', encoding: "hex" },
-  "python, sha256= and hex": { secretEncoding: "utf8", timestampFormat: '"ms"', encoding: "hex" },
-  "python, v1, and base64": { secretEncoding: "utf8", timestampFormat: '"s"', encoding: "base64" },
+  "python, base64url without padding": {
+    secretEncoding: "utf8",
+    timestampFormat: '"ms"',
+    signatureEncoding: "base64url",
+  },
+  "python, upper-case hex": { secretEncoding: "utf8", timestampFormat: '"s"', signatureEncoding: "hex" },
+  "python, sha256= and hex": { secretEncoding: "utf8", timestampFormat: '"ms"', signatureEncoding: "hex" },
+  "python, v1, and base64": { secretEncoding: "utf8", timestampFormat: '"s"', signatureEncoding: "base64" },
   "python, whsec_ before a key in base64": {
-    ...{ secretEncoding: "base64", timestampFormat: '"s"', encoding: "base64" },
+    ...{ secretEncoding: "base64", timestampFormat: '"s"', signatureEncoding: "base64" },
     secretPreparation: "drop its prefix",
   },
-  "python, microseconds": { secretEncoding: "utf8", timestampFormat: MICROSECONDS, encoding: "hex" },
-  "python, a date": { secretEncoding: "utf8", timestampFormat: "(text) => Date.parse(text)", encoding: "hex" },
-  "perl, hex, seconds": { secretEncoding: "utf8", timestampFormat: '"s"', encoding: "hex" },
+  "python, microseconds": { secretEncoding: "utf8", timestampFormat: MICROSECONDS, signatureEncoding: "hex" },
+  "python, a date": { secretEncoding: "utf8", timestampFormat: "(text) => Date.parse(text)", signatureEncoding: "hex" },
+  "perl, hex, seconds": { secretEncoding: "utf8", timestampFormat: '"s"', signatureEncoding: "hex" },
   "perl, a secret with a line break": {
-    ...{ secretEncoding: "utf8", timestampFormat: '"ms"', encoding: "hex" },
+    ...{ secretEncoding: "utf8", timestampFormat: '"ms"', signatureEncoding: "hex" },
     secretPreparation: "add a line break",
   },
 };
@@ -110,12 +114,12 @@ describe("guess()", () => {
 });
 
 function verified({ headers, body, secret }: MadeSigner, options: FoundOptions) {
-  const { secretEncoding, secretPreparation, timestampFormat, encoding } = options;
+  const { secretEncoding, secretPreparation, timestampFormat, signatureEncoding } = options;
   const prepared = secretPreparation === undefined ? secret : PREPARED[secretPreparation]?.(secret);
   const formats = { '"s"': "s", '"ms"': "ms", [MICROSECONDS]: (text: string) => Number(text) / 1e3 } as const;
   const format = formats[timestampFormat as keyof typeof formats] ?? ((text: string) => Date.parse(text));
   return verifySignature({
-    ...{ headers, body, encoding, timestampFormat: format },
+    ...{ headers, body, encoding: signatureEncoding, timestampFormat: format },
     secrets: { secret: prepared ?? "", encoding: secretEncoding },
     now: 1_760_000_001_000,
   });

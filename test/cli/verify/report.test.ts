@@ -2,6 +2,8 @@
 import { describe, expect, it } from "vitest";
 import type { FoundOptions } from "../../../src/cli/verify/guess.ts";
 import { diagnosisText, guessText } from "../../../src/cli/verify/report.ts";
+import { createReceiver } from "../../../src/index.ts";
+import { memoryStore } from "../../../src/stores/memory.ts";
 
 const plain = (_style: string, text: string) => text;
 const signer = { timestamp: "t", signature: "s", key: "k", text: "x", body: "b", algorithm: "HMAC-SHA-256" };
@@ -26,20 +28,30 @@ describe("diagnosisText()", () => {
 
 describe("guessText()", () => {
   it("writes options as code, and says which of them may stay away", () => {
-    expect(optionsOf({ secretEncoding: "utf8", timestampFormat: '"ms"', encoding: "hex" })).toBe(
+    expect(optionsOf({ secretEncoding: "utf8", timestampFormat: '"ms"', signatureEncoding: "hex" })).toBe(
       `  secrets: process.env.WEBHOOK_SECRET,
   timestampFormat: "ms", // "auto", the default, takes it too
-  encoding: "hex", // of verifySignature(); "auto", the default, takes it too
+  signatureEncoding: "hex", // "auto", the default, takes it too
 `,
     );
     const prepared = { secretEncoding: "base64", secretPreparation: "drop its prefix" } as const;
-    expect(optionsOf({ ...prepared, timestampFormat: "(text) => Date.parse(text)", encoding: "base64" })).toBe(
+    expect(optionsOf({ ...prepared, timestampFormat: "(text) => Date.parse(text)", signatureEncoding: "base64" })).toBe(
       `  // The secret's text: drop its prefix.
   secrets: { secret: process.env.WEBHOOK_SECRET, encoding: "base64" },
   timestampFormat: (text) => Date.parse(text),
-  encoding: "base64", // of verifySignature(); "auto", the default, takes it too
+  signatureEncoding: "base64", // "auto", the default, takes it too
 `,
     );
+  });
+
+  it.each<FoundOptions>([
+    { secretEncoding: "utf8", timestampFormat: '"ms"', signatureEncoding: "hex" },
+    { secretEncoding: "hex", timestampFormat: "(text) => Date.parse(text)", signatureEncoding: "base64url" },
+  ])("writes options that createReceiver() takes as they stand: %j", (options) => {
+    const pasted = new Function("process", `return {${optionsOf(options)}}`);
+    const secrets = pasted({ env: { WEBHOOK_SECRET: "00112233445566778899aabbccddeeff" } });
+    const receiver = createReceiver({ ...secrets, store: memoryStore({ volatile: true }) });
+    expect(receiver.counters).toEqual({});
   });
 
   it("lists what no option changes, and says when nothing was found", () => {
