@@ -13,8 +13,8 @@ export type SignedRequestOptions = Partial<Pick<SignOptions, "secret" | "timesta
 export interface SignedRequest {
   readonly method: "POST";
   readonly headers: Record<string, string>;
-  /** A Buffer: Fastify's `inject` writes any other bytes as JSON. */
-  readonly body: Buffer<ArrayBuffer>;
+  /** A Buffer, as `signedRequest` and `tampered` make it: Fastify's `inject` writes any other bytes as JSON. */
+  readonly body: Uint8Array<ArrayBuffer>;
 }
 
 /**
@@ -53,7 +53,7 @@ export function incomingOf({ method, headers, body }: SignedRequest): IncomingWe
   };
 }
 
-function bytesOf(content: object | string | Uint8Array): Buffer<ArrayBuffer> {
+function bytesOf(content: object | string | Uint8Array): Uint8Array<ArrayBuffer> {
   if (content instanceof Uint8Array) return Buffer.from(content);
   return Buffer.from(typeof content === "string" ? content : JSON.stringify(content));
 }
