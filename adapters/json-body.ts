@@ -3,6 +3,7 @@ import type { BodyReading, BodyResult } from "../src/index.ts";
 import type { JsonReading } from "../src/inspector/index.ts";
 
 const INVALID: JsonReading = { ok: false, reason: "invalid" };
+const EMPTY: JsonReading = { ok: false, reason: "empty" };
 const TOO_LARGE: JsonReading = { ok: false, reason: "too_large" };
 
 /** The rules for a body that may have `maxBytes`. No deadline: only who may act is listened to, and the server has its own. */
@@ -13,6 +14,7 @@ export function readingUpTo(maxBytes: number): BodyReading {
 /** What the bytes say. Bytes that are no UTF-8 are no JSON. */
 export function jsonOf(result: BodyResult): JsonReading {
   if (!result.ok) return result.reason === "too_large" ? TOO_LARGE : INVALID;
+  if (result.bytes.length === 0) return EMPTY;
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(result.bytes);
     return { ok: true, value: JSON.parse(text) };
@@ -23,7 +25,9 @@ export function jsonOf(result: BodyResult): JsonReading {
 
 /** What a parser of the application made of the body. It is measured as it would be written again: the bytes are gone. */
 export function jsonLeft(value: unknown, maxBytes: number): JsonReading {
-  if (typeof value !== "object" || value === null) return INVALID;
+  // What parsers leave for none.
+  if (value === undefined || value === null) return EMPTY;
+  if (typeof value !== "object") return INVALID;
   try {
     return Buffer.byteLength(JSON.stringify(value)) > maxBytes ? TOO_LARGE : { ok: true, value };
   } catch {

@@ -21,7 +21,8 @@ export interface InspectorRequest<Native = unknown> {
 
 export type JsonReading =
   | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly reason: "too_large" | "invalid" };
+  /** `empty`: there is no body, or one without a byte. */
+  | { readonly ok: false; readonly reason: "too_large" | "invalid" | "empty" };
 
 /** What to send. */
 export interface InspectorAnswer {

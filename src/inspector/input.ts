@@ -103,6 +103,19 @@ export async function readBody<T>(
   return body.ok ? body : { ok: false, answer: refused("invalid_request", body.message) };
 }
 
+/** The answer that refuses a body with anything in it, where there is nothing to say: `dryRun` must not be taken for the act itself. */
+export async function refusedBody({ readJson }: Pick<Call, "readJson">): Promise<InspectorAnswer | null> {
+  const reading = await readJson();
+  if (!reading.ok) return reading.reason === "empty" ? null : unreadable(reading);
+  if (isRecord(reading.value) && Object.keys(reading.value).length === 0) return null;
+  return refused("invalid_request", "This takes no fields: the body must be {}, or empty.");
+}
+
+/** The answer that refuses a query where there is nothing to say. */
+export function refusedQuery({ query }: Pick<Call, "query">): InspectorAnswer | null {
+  return query.size === 0 ? null : refused("invalid_request", "This takes no query.");
+}
+
 /** What the query of a URL says: whole numbers as such, and `lists` as lists, for they may be said again. */
 export function checkedQuery<T>(
   query: URLSearchParams,

@@ -19,7 +19,7 @@ const HEADERS = {
 };
 const EVERY_BYTE = Uint8Array.from({ length: 256 }, (_byte, index) => index);
 
-/** Answers with what was read: `ok {"a":1}`, `too_large`, `invalid`. */
+/** Answers with what was read: `ok {"a":1}`, `too_large`, `invalid`, `empty`. */
 async function tellBody(request: InspectorRequest): Promise<InspectorAnswer> {
   const reading = await request.readJson(MAX_BYTES);
   return reading.ok ? textAnswer(200, `ok ${JSON.stringify(reading.value)}`) : textAnswer(400, reading.reason);
@@ -182,10 +182,11 @@ const unreadCases: readonly InspectorCase[] = [
     },
   },
   {
-    name: "calls what is no JSON invalid",
+    name: "calls what is no JSON invalid, and nothing at all empty",
     make: () => tellBody,
     async run(bench) {
-      for (const text of ["", '{"a":', "no", Buffer.from([0x22, 0xff, 0x22])])
+      bench.expect(await told(bench, "")).toBe("empty");
+      for (const text of ['{"a":', "no", Buffer.from([0x22, 0xff, 0x22])])
         bench.expect(await told(bench, text), `${text}`).toBe("invalid");
     },
   },

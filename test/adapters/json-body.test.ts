@@ -7,9 +7,13 @@ describe("jsonLeft()", () => {
   circular.self = circular;
 
   it.each([
-    ["null, which parsers leave for none", null],
+    ["a text", "{}"],
     ["what cannot be written as JSON", circular],
   ])("does not believe %s", (_what, value) => {
     expect(jsonLeft(value, 100)).toEqual({ ok: false, reason: "invalid" });
+  });
+
+  it.each([null, undefined])("takes %s, which parsers leave for none, for an empty one", (value) => {
+    expect(jsonLeft(value, 100)).toEqual({ ok: false, reason: "empty" });
   });
 });

@@ -61,7 +61,7 @@ function sceneOf(
 function requestOf(signal: AbortSignal, headers = HEADERS): InspectorRequest<never> {
   const url = "/inspector/api/stream";
   const native = null as never;
-  return { method: "GET", url, headers, native, signal, readJson: () => Promise.reject(new Error("No body.")) };
+  return { method: "GET", url, headers, native, signal, readJson: async () => ({ ok: false, reason: "empty" }) };
 }
 
 function reading(status: number, body: unknown, leaving: AbortController): Stream {

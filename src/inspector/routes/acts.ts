@@ -3,6 +3,7 @@ import { failureCode } from "../../inbox/failure.ts";
 import type { ActResult } from "../../inbox/operations.ts";
 import { answerOf } from "../act-answer.ts";
 import { json } from "../answers.ts";
+import { refusedBody } from "../input.ts";
 import type { Call, Route } from "../route.ts";
 import { type Subject, tellAct } from "../tell-act.ts";
 
@@ -23,6 +24,8 @@ function act(path: string, subject: Subject, run: (call: Call) => Promise<ActRes
     path,
     access: "act",
     async run(call) {
+      const refusal = await refusedBody(call);
+      if (refusal !== null) return refusal;
       const { logger, by, id } = call;
       const told = { act: name, by, [subject]: id };
       const answer = await answerOf(() => run(call)).catch((error: unknown) => {

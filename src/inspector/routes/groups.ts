@@ -1,6 +1,7 @@
 /** `GET api/groups`: dead letters that failed alike. */
 import { json } from "../answers.ts";
 import type { ErrorGroups } from "../api.ts";
+import { refusedQuery } from "../input.ts";
 import { OneAtATime } from "../one-at-a-time.ts";
 import type { Call, Route } from "../route.ts";
 
@@ -14,7 +15,9 @@ export const groupsRoute: Route = {
   method: "GET",
   path: "groups",
   access: "read",
-  async run({ inbox, watch }) {
+  async run({ inbox, watch, query }) {
+    const refusal = refusedQuery({ query });
+    if (refusal !== null) return refusal;
     const work = counting.get(watch) ?? new OneAtATime<ErrorGroups>(() => inbox.groupByError());
     counting.set(watch, work);
     const groups = await work.ask();

@@ -3,7 +3,7 @@ import { summaryShape } from "../../receiver/shown/shapes.ts";
 import { json, refused } from "../answers.ts";
 import type { MessagePage } from "../api.ts";
 import type { InspectorAnswer } from "../http.ts";
-import { readBody } from "../input.ts";
+import { readBody, refusedQuery } from "../input.ts";
 import { shownMessage } from "../message.ts";
 import { DEFAULT_PAGE, LANE_QUERY } from "../queries.ts";
 import type { Call, Route } from "../route.ts";
@@ -23,7 +23,7 @@ export const messageRoutes: readonly Route[] = [
       return json({ items: items.map(summaryShape), next } satisfies MessagePage);
     },
   },
-  { method: "GET", path: "messages/:id", access: "read", run: (call) => show(call, false) },
+  { method: "GET", path: "messages/:id", access: "read", run: (call) => refusedQuery(call) ?? show(call, false) },
   revealRoute({
     path: "messages/:id/reveal",
     subject: "lane",

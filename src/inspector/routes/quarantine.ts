@@ -4,7 +4,7 @@ import { findQuarantined } from "../../receiver/find-quarantined.ts";
 import { json, refused } from "../answers.ts";
 import type { QuarantinePage } from "../api.ts";
 import type { InspectorAnswer } from "../http.ts";
-import { checkedQuery, type Fields, listOf, oneOf, rowId, rows } from "../input.ts";
+import { checkedQuery, type Fields, listOf, oneOf, refusedQuery, rowId, rows } from "../input.ts";
 import { listedQuarantined, shownQuarantined } from "../message.ts";
 import { DEFAULT_PAGE, LONGEST_PAGE } from "../queries.ts";
 import type { Call, Route } from "../route.ts";
@@ -39,7 +39,7 @@ export const quarantineRoutes: readonly Route[] = [
       return json({ items: items.map(listedQuarantined), next } satisfies QuarantinePage);
     },
   },
-  { method: "GET", path: "quarantine/:id", access: "read", run: (call) => show(call, false) },
+  { method: "GET", path: "quarantine/:id", access: "read", run: (call) => refusedQuery(call) ?? show(call, false) },
   revealRoute({
     path: "quarantine/:id/reveal",
     subject: "quarantine",

@@ -2,6 +2,7 @@
 import type { ActResult } from "../../inbox/operations.ts";
 import { refused } from "../answers.ts";
 import type { InspectorAnswer } from "../http.ts";
+import { refusedBody } from "../input.ts";
 import type { Call, Route } from "../route.ts";
 
 interface Revealed {
@@ -22,6 +23,8 @@ export function revealRoute({ path, subject, message, absent, reveal, show }: Re
     path,
     access: "reveal",
     async run(call) {
+      const refusal = await refusedBody(call);
+      if (refusal !== null) return refusal;
       // First: what somebody saw must be in the audit, also when they saw it in vain.
       const revealed = await reveal(call);
       if (!revealed.ok) return refused("not_found", absent);

@@ -16,7 +16,7 @@ async function openRoute() {
   onTestFinished(() => watch.close());
   await scene.dead(2);
   const counts = async () => {
-    const { body } = await groupsRoute.run({ inbox, watch } as Call);
+    const { body } = await groupsRoute.run({ inbox, watch, query: new URLSearchParams() } as Call);
     return (JSON.parse(`${body}`) as ErrorGroups).map(({ count }) => count);
   };
   return { scene, store, find: store.find.bind(store), counts };

@@ -42,6 +42,34 @@ describe.each(["events", "messages", "lookup", "bulk"])("POST api/%s", (path) =>
   });
 });
 
+describe.each([
+  "events/1/replay",
+  "events/1/discard",
+  "messages/1/unblock",
+  "messages/1/release",
+  "messages/1/reveal",
+  "quarantine/1/replay",
+  "quarantine/1/discard",
+  "quarantine/1/reveal",
+])("POST api/%s", (path) => {
+  it("takes a body that is empty or an empty object, and does nothing for one that says more", async () => {
+    const { post } = await openInspector();
+    // There is no such row.
+    for (const body of ["", "{}", " { }"]) expect((await post(path, body))[0], body).toBe(404);
+    for (const body of ['{"dryRun":true}', "[]", "null", "1"])
+      expect(await post(path, body), body).toEqual(invalid("This takes no fields: the body must be {}, or empty."));
+    expect(await post(path, "{")).toEqual(invalid("The body must be JSON."));
+  });
+});
+
+describe("a GET that takes no query", () => {
+  it.each(["overview", "history", "groups", "messages/1", "quarantine/1"])("refuses one: %s", async (path) => {
+    const { get } = await openInspector();
+    expect(await get(`${path}?reveal=true`)).toEqual(invalid("This takes no query."));
+    expect((await get(`${path}?`))[0]).toBe(path.endsWith("1") ? 404 : 200);
+  });
+});
+
 describe("a request for rows", () => {
   it.each(["{}", '{"text":"  "}'])("looks nothing up for %s", async (body) => {
     const { post } = await openInspector();
