@@ -22,7 +22,7 @@ export interface DrainRouteOptions {
  * such as no handlers; the log says which. Retries and gaps are as punctual as the cron.
  *
  * @throws SetupError `invalid_secret` when the secret is missing, blank, shorter than 16 bytes, or nothing that a header can carry
- * @throws SetupError `invalid_option` for an unknown option, or one beyond its bounds
+ * @throws SetupError `invalid_option` for what is no receiver, for an unknown option, or one beyond its bounds
  * @example
  * export const { GET, POST } = drainRoute(receiver, { secret: process.env.CRON_SECRET });
  */
@@ -30,6 +30,9 @@ export function drainRoute(
   receiver: Pick<Receiver, "drain" | "logger">,
   options: DrainRouteOptions,
 ): Readonly<Record<"GET" | "POST", (request: Request) => Promise<Response>>> {
+  if (typeof (receiver as Partial<typeof receiver> | undefined)?.drain !== "function") {
+    throw new SetupError("invalid_option", "drainRoute() takes the receiver that createReceiver() makes.");
+  }
   refuseUnknownOptions("drainRoute()", options, ["secret", "budgetMs", "limit"]);
   const { secret, ...limits } = options;
   checkDrainOptions(limits);

@@ -26,7 +26,7 @@ declare global {
  * Makes the Express handler for one receiver. Mount it with `app.all`, so that other methods get their 405, and before any
  * body parser. It answers every request itself, and never calls `next`: Express 4 leaves a rejected handler hanging.
  *
- * @throws SetupError `invalid_option` for an unknown option
+ * @throws SetupError `invalid_option` for what is no receiver, and for an unknown option
  * @example
  * app.all("/webhooks", expressWebhook(receiver));
  */
@@ -34,7 +34,7 @@ export function expressWebhook(
   receiver: WebhookReceiver,
   options: WebhookOptions<Request> = {},
 ): (request: Request, response: Response) => void {
-  checkWebhookOptions("expressWebhook()", options);
+  checkWebhookOptions("expressWebhook()", { receiver, options });
   return nodeWebhook<Request>(receiver, options);
 }
 

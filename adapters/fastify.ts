@@ -32,21 +32,35 @@ const FASTIFY_OPTIONS = ["prefix", "logLevel", "logSerializers"];
  * apply, and a malformed Content-Type is no reason for a 415. A refusal that ends the connection is written past `onSend`,
  * because Fastify has no way to answer a request whose body is not read; `onResponse` and the log see it.
  *
- * @throws SetupError (as a rejection of the registration) `invalid_option` for an unknown option
+ * @throws SetupError (as a rejection of the registration) `invalid_option` for what is no receiver, for a path that begins
+ * with no slash, and for an unknown option
  * @example
  * await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
  */
 export async function fastifyWebhook(app: FastifyInstance, options: FastifyWebhookOptions): Promise<void> {
-  checkWebhookOptions("fastifyWebhook()", options, ["receiver", "path", ...FASTIFY_OPTIONS]);
+  const { receiver, path } = options;
+  checkWebhookOptions("fastifyWebhook()", { receiver, options }, ["receiver", "path", ...FASTIFY_OPTIONS]);
+  checkPath(path, app.prefix);
   // This scope is not wrapped in fastify-plugin, even if this plugin is: the raw parser must not leak to other routes.
   await app.register(async (scope) => {
     leaveBodiesUnread(scope);
-    scope.all(options.path, (request, reply) => {
-      const answer = answerTo(options.receiver, convert(request), { request, options });
+    scope.all(path, (request, reply) => {
+      const answer = answerTo(receiver, convert(request), { request, options });
       if (answer instanceof Promise) void answer.then((settled) => send(settled, request, reply));
       else send(answer, request, reply);
     });
   });
+}
+
+/** Fastify's own message names no option; below a prefix it takes "webhooks" for "/apiwebhooks" without a word. */
+function checkPath(path: unknown, prefix: string): void {
+  const isPath = typeof path === "string" && (/^[/*]/.test(path) || (path === "" && prefix !== ""));
+  if (isPath) return;
+  throw new SetupError(
+    "invalid_option",
+    'Option "path" of fastifyWebhook() must be the path of the route, with a slash before it: path: "/webhooks".',
+    { fields: { option: "path" } },
+  );
 }
 
 declare module "fastify" {

@@ -18,7 +18,7 @@ export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
  * Makes a fetch handler, for Hono and others. It answers every request itself and never rejects; the body is read from
  * `request.body` with a running limit. Connections are the host's: what it does with an unread body is its affair.
  *
- * @throws SetupError `invalid_option` for an unknown option
+ * @throws SetupError `invalid_option` for what is no receiver, and for an unknown option
  * @example
  * app.all("/webhooks", (context) => handle(context.req.raw));   // const handle = fetchWebhook(receiver)
  */
@@ -26,7 +26,7 @@ export function fetchWebhook(
   receiver: WebhookReceiver,
   options: WebhookOptions<Request> = {},
 ): (request: Request) => Promise<Response> {
-  checkWebhookOptions("fetchWebhook()", options);
+  checkWebhookOptions("fetchWebhook()", { receiver, options });
   return async (request) => {
     return toResponse(await answerTo(receiver, convert(request), { request, options }));
   };

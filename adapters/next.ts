@@ -30,12 +30,12 @@ export type NextRoutes = Readonly<Record<"GET" | "HEAD" | "POST" | "PUT" | "PATC
  * receiver's 405. The file must also hold `export const runtime = "nodejs"`. Register the receiver's handlers first: on a
  * reload in development it goes on with the inbox and the worker of its predecessor of the same name and store.
  *
- * @throws SetupError `invalid_option` for an unknown option or an unknown `drain`
+ * @throws SetupError `invalid_option` for what is no receiver, an unknown option or an unknown `drain`
  * @example
  * export const { GET, POST, PUT } = nextWebhook(receiver);
  */
 export function nextWebhook<Tx>(receiver: Receiver<Tx>, options: NextWebhookOptions = {}): NextRoutes {
-  checkWebhookOptions("nextWebhook()", options, ["drain"]);
+  checkWebhookOptions("nextWebhook()", { receiver, options }, ["drain"]);
   const { drain = "after", ...names } = options;
   if (drain !== "after" && drain !== "off")
     throw new SetupError("invalid_option", 'Option "drain" must be "after" or "off".');
@@ -75,7 +75,7 @@ const NO_AFTER = `${NOT_DRAINED} It needs after() of Next.js 15.1 or later; else
  * file Next.js parses the body first, and every request gets 500 `raw_body_unavailable`. It does not drain: start the
  * receiver, or point a cron at `drainRoute`.
  *
- * @throws SetupError `invalid_option` for an unknown option
+ * @throws SetupError `invalid_option` for what is no receiver, and for an unknown option
  * @example
  * export const config = { api: { bodyParser: false } };
  * export default nextPagesWebhook(receiver);
@@ -84,7 +84,7 @@ export function nextPagesWebhook<Tx, Request extends IncomingMessage = IncomingM
   receiver: Receiver<Tx>,
   options: WebhookOptions<Request> = {},
 ): (request: Request, response: ServerResponse) => Promise<void> {
-  checkWebhookOptions("nextPagesWebhook()", options);
+  checkWebhookOptions("nextPagesWebhook()", { receiver, options });
   keepAcrossReloads(receiver);
   const listener = nodeWebhook(receiver, options);
   // Next.js takes the end of the promise for the end of the request.

@@ -12,7 +12,7 @@ export type { WebhookOptions, WebhookReceiver };
  * Makes the listener for `http.createServer`. It answers every request itself and never throws. The exact bytes come from
  * the request's stream, or from a `Uint8Array` in `request.rawBody` or `request.body` if something else read them first.
  *
- * @throws SetupError `invalid_option` for an unknown option
+ * @throws SetupError `invalid_option` for what is no receiver, and for an unknown option
  * @example
  * const server = createServer(nodeWebhook(receiver));
  */
@@ -20,7 +20,7 @@ export function nodeWebhook<Request extends IncomingMessage = IncomingMessage>(
   receiver: WebhookReceiver,
   options: WebhookOptions<Request> = {},
 ): (request: Request, response: ServerResponse) => void {
-  checkWebhookOptions("nodeWebhook()", options);
+  checkWebhookOptions("nodeWebhook()", { receiver, options });
   return (request, response) => {
     const answer = answerTo(receiver, convert(request), { request, options });
     if (answer instanceof Promise) void answer.then((settled) => sendAnswer(settled, request, response));

@@ -1,5 +1,12 @@
 /** What every adapter takes: a receiver, and the options that name whose secrets a request is to be checked with. */
-import { type Answer, answers, type IncomingWebhook, type Receiver, refuseUnknownOptions } from "../src/index.ts";
+import {
+  type Answer,
+  answers,
+  type IncomingWebhook,
+  type Receiver,
+  refuseUnknownOptions,
+  SetupError,
+} from "../src/index.ts";
 
 /** What an adapter needs of a receiver. */
 export type WebhookReceiver = Pick<Receiver, "handle" | "logger">;
@@ -20,12 +27,25 @@ export type Conversion = Pick<IncomingWebhook, "method" | "headers" | "readBody"
 
 const OPTIONS = ["tenant", "route"];
 
+/** What an adapter was mounted with, as JavaScript may have it. */
+interface Mounted {
+  readonly receiver: Partial<WebhookReceiver> | undefined;
+  readonly options: unknown;
+}
+
 /**
- * Checks the options of the adapter `owner`; `others` are those that are its own.
+ * Checks what the adapter `owner` was mounted with; `others` are options that are its own.
  *
- * @throws SetupError `invalid_option` for any other, naming the likely one
+ * @throws SetupError `invalid_option` for no receiver, or for any other option, naming the likely one
  */
-export function checkWebhookOptions(owner: string, options: unknown, others: readonly string[] = []): void {
+export function checkWebhookOptions(
+  owner: string,
+  { receiver, options }: Mounted,
+  others: readonly string[] = [],
+): void {
+  if (typeof receiver?.handle !== "function") {
+    throw new SetupError("invalid_option", `${owner} takes the receiver that createReceiver() makes, not its options.`);
+  }
   refuseUnknownOptions(owner, options, [...OPTIONS, ...others]);
 }
 
