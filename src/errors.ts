@@ -108,7 +108,8 @@ export class RetryAfter extends OncehookError {
 
   constructor(ms: number, message = `The handler asked for a retry in ${ms} ms.`, options: OncehookErrorOptions = {}) {
     if (!(Number.isFinite(ms) && ms >= 0 && ms <= 86_400_000)) {
-      throw new SetupError("invalid_option", `RetryAfter takes 0 to 86,400,000 milliseconds (24 h), not ${ms}.`);
+      const given = typeof ms === "number" ? ms : `a ${typeof ms}`;
+      throw new SetupError("invalid_option", `RetryAfter takes 0 to 86,400,000 milliseconds (24 h), not ${given}.`);
     }
     super("retry_after", message, options);
     this.ms = ms;

@@ -1,6 +1,6 @@
 /** Tells the application's hooks what happened to an event. A hook that throws is logged and changes nothing. */
 import type { ConflictNotice, EventNotice, Hooks } from "../inbox/dispatch.ts";
-import { failureCode } from "../inbox/failure.ts";
+import { explained, failureCode, maskNumbers } from "../inbox/failure.ts";
 import { logFieldsOf } from "../inbox/log-fields.ts";
 import type { EventId } from "../inbox/record.ts";
 import type { Ending } from "../inbox/settlement.ts";
@@ -24,7 +24,9 @@ export class Announcer implements WorkerEvents {
   }
 
   failed(notice: EventNotice, attempt: number, error: unknown): void {
-    this.#logger.warn({ ...logFieldsOf(notice), attempt, code: failureCode(error) }, "A handler failed.");
+    // A text of ours can quote a number that a handler gave.
+    const said = maskNumbers(explained("A handler failed.", error));
+    this.#logger.warn({ ...logFieldsOf(notice), attempt, code: failureCode(error) }, said);
     this.#call(this.#hooks().error, { ...notice, attempt, error });
   }
 

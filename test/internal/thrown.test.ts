@@ -50,12 +50,16 @@ describe("RetryAfter", () => {
     expect(new RetryAfter(ms)).toMatchObject({ ms, message: `The handler asked for a retry in ${ms} ms.` });
   });
 
-  it.each([-1, 86_400_001, Number.NaN, Number.POSITIVE_INFINITY, "5" as never])("refuses %s ms", (ms) => {
+  it.each([-1, 86_400_001, Number.NaN, Number.POSITIVE_INFINITY])("refuses %s ms", (ms) => {
     expect(() => new RetryAfter(ms)).toThrow(
       expect.objectContaining({
         code: "invalid_option",
         message: `RetryAfter takes 0 to 86,400,000 milliseconds (24 h), not ${ms}.`,
       }),
     );
+  });
+
+  it("refuses a text, and does not repeat it", () => {
+    expect(() => new RetryAfter("+15550100002" as never)).toThrow(/\(24 h\), not a string\.$/);
   });
 });

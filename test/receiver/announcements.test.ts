@@ -2,9 +2,9 @@
 import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { eventIdentity } from "../../src/events/identity.ts";
-import { type ConflictNotice, PermanentError } from "../../src/index.ts";
+import { type ConflictNotice, PermanentError, RetryAfter } from "../../src/index.ts";
 import { idleTurns, type LogLine, memoryBench, sqliteBench, until } from "./bench.ts";
-import { outbound } from "./events.ts";
+import { inbound, outbound } from "./events.ts";
 
 const body = outbound("queued");
 const IDS = { eventId: 1, eventType: "message.queued", sequence: 1, messageId: "msg_1" };
@@ -48,6 +48,38 @@ describe("a failure", () => {
     ]);
     const dead = { level: "error", fields: { ...IDS, attempts: 2, code: "ECONNREFUSED" } };
     expect(line(log, "became a dead letter")).toMatchObject(dead);
+  });
+
+  it("that is a mistake with oncehook is explained in the log", async () => {
+    const { receiver, deliver, log } = sqliteBench();
+    receiver.on("message.queued", (_, ctx) => ctx.commit((async () => {}) as unknown as () => void));
+    receiver.on("message.inbound", ({ data }) => {
+      throw new RetryAfter(data.from as unknown as number);
+    });
+    await receiver.start();
+    await deliver(body);
+    await deliver(inbound({ from: "+15550100002" }));
+    await until(() => log.filter(({ message }) => message.includes("A handler failed.")).length === 2);
+    expect(line(log, "write synchronously")).toMatchObject({ level: "warn", fields: { ...IDS, code: "async_effect" } });
+    expect(line(log, "RetryAfter takes")?.message).toMatch(/^A handler failed\. .* not a string\.$/);
+    expect(JSON.stringify(log)).not.toContain("5550100002");
+  });
+
+  it.each([
+    ["an error", () => new Error("a private text")],
+    ["a PermanentError", () => new PermanentError("a private text")],
+    ["a RetryAfter", () => new RetryAfter(5, "a private text")],
+    ["a text", () => "a private text"],
+  ])("is logged without a text of the application, as of %s", async (_kind, thrown) => {
+    const { receiver, deliver, log } = memoryBench({ maxAttempts: 1 });
+    receiver.onAny(() => {
+      throw thrown();
+    });
+    await receiver.start();
+    await deliver(body);
+    await until(() => line(log, "became a dead letter") !== undefined);
+    expect(line(log, "A handler failed")?.message).toBe("A handler failed.");
+    expect(JSON.stringify(log)).not.toContain("private");
   });
 
   it("of what is no message is logged without an id, which is the digest of its body (EVT-12)", async () => {
