@@ -59,8 +59,10 @@ export class HandlerRegistry<Tx> {
   #frozen = false;
 
   on<T extends KnownEventType>(types: T | readonly T[], handler: Handler<EventByType[T], Tx>): void {
-    const wanted: readonly string[] = typeof types === "string" ? [types] : types;
+    const wanted: readonly unknown[] = Array.isArray(types) ? types : [types];
+    if (wanted.length === 0) throw noType();
     for (const type of wanted) {
+      if (typeof type !== "string") throw noType();
       if (!isKnownEventType(type)) throw unknownType(type);
       if (type !== "message.inbound") this.#outbound.add(type);
     }
@@ -145,6 +147,13 @@ export class HandlerRegistry<Tx> {
       "Handlers must be registered before start(), drain() or the first event: an event that came earlier would miss this one.",
     );
   }
+}
+
+function noType(): SetupError {
+  return new SetupError(
+    "invalid_option",
+    'on() takes an event type, such as "message.inbound", or a list of them; onAny() is for every event.',
+  );
 }
 
 function unknownType(type: string): SetupError {

@@ -116,6 +116,17 @@ describe("HandlerRegistry", () => {
     expect(registry.isEmpty).toBe(true);
   });
 
+  it.each([[undefined], [null], [7], [[]], [[undefined]]])(
+    "refuses %j for a type, which no event would have",
+    (wrong) => {
+      const registry = new HandlerRegistry<never>();
+      const message = expect.stringContaining('such as "message.inbound"');
+      const refused = expect.objectContaining({ code: "invalid_option", message });
+      expect(() => registry.on(wrong as unknown as "message.sent", nothing)).toThrow(refused);
+      expect(registry.isEmpty).toBe(true);
+    },
+  );
+
   it.each([
     [null, "null"],
     [undefined, "undefined"],
