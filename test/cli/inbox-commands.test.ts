@@ -251,7 +251,7 @@ describe.each([
     "missing.db": [() => {}, 2, "There is no inbox at"],
     "text.db": [(path) => writeFileSync(path, "longer than a header, ".repeat(9)), 1, "no SQLite database"],
     "foreign.db": [(path) => new Database(path).exec("create table theirs (id)").close(), 2, "There is no inbox at"],
-    folder: [(path) => mkdirSync(path), 1, "Check that it is a file"],
+    folder: [(path) => mkdirSync(path), 1, "is a directory: give the path of a file in it"],
     "newer.db": [makeNewer, 1, "upgrade oncehook"],
     "locked.db": [makeLocked, 1, "locked for too long"],
   };

@@ -140,8 +140,6 @@ describe("inWords()", () => {
     [new SetupError("migration_needed", "", { fields: { schema: 1, newest: 3 } }), 'run "oncehook inbox migrate"'],
     [new SetupError("copy_unfinished", ""), '"oncehook inbox copy" again'],
     [new SetupError("inbox_too_new", "Upgrade oncehook."), "Upgrade oncehook."],
-    [unavailable({ sqliteCode: "SQLITE_READONLY_DIRECTORY" }), "the right to write"],
-    [unavailable({ sqliteCode: "SQLITE_CORRUPT" }), "restore a backup"],
     [unavailable({ sqliteCode: "SQLITE_IOERR" }), "Not now."],
     [unavailable({ sqlState: "28P01" }), "the password"],
     [unavailable({ sqlState: "42501" }), "Not now."],

@@ -186,7 +186,7 @@ describe("oncehook listen", () => {
     writeFileSync(store, "Dear diary, today I was taken for a database. ".repeat(20), { mode: 0o600 });
     const { code, errors } = await runHere(listenCommand(), ["--port=0", `--store=${store}`], SECRETS);
     expect([code, errors.trimEnd().split("\n").length]).toEqual([1, 1]);
-    expect(errors).toContain("It is no SQLite database: check the path.");
+    expect(errors).toMatch(/\(SQLITE_NOTADB\)\. It is no SQLite database: check the path\.\n$/);
   });
 
   it("refuses a port that is in use, and lets go of the inbox", async () => {

@@ -8,7 +8,11 @@ describe("asStoreError()", () => {
     ["SQLITE_FULL", "store_full", "The disk is full: free some space."],
     ["SQLITE_BUSY_SNAPSHOT", "store_unavailable", "kept the inbox sqlite:a.db locked for too long"],
     ["SQLITE_LOCKED", "store_unavailable", "kept the inbox sqlite:a.db locked for too long"],
-    ["SQLITE_IOERR_FSYNC", "store_unavailable", "cannot be used now (SQLITE_IOERR_FSYNC)"],
+    ["SQLITE_IOERR_FSYNC", "store_unavailable", "cannot be used now (SQLITE_IOERR_FSYNC)."],
+    ["SQLITE_NOTADB", "store_unavailable", "(SQLITE_NOTADB). It is no SQLite database: check the path."],
+    ["SQLITE_CANTOPEN_FULLPATH", "store_unavailable", "that this user may read and write it."],
+    ["SQLITE_READONLY_DIRECTORY", "store_unavailable", "the right to write to the file and its directory."],
+    ["SQLITE_CORRUPT_INDEX", "store_unavailable", "The file is damaged: restore a backup."],
   ])("tells %s as %s", (sqliteCode, code, message) => {
     const cause = Object.assign(new Error("of the driver"), { code: sqliteCode });
     const told = asStoreError(cause, "sqlite:a.db");

@@ -58,6 +58,27 @@ describe("open()", () => {
     user.close();
   });
 
+  it("says that the path is a directory, and what to give", async () => {
+    const path = dirname(makePath());
+    chmodSync(path, 0o755);
+    const message = `${path} is a directory: give the path of a file in it, such as ${join(path, "inbox.db")}.`;
+    for (const rules of [RULES, "recorded"] as const) {
+      const { warnings, logger } = warningsOf();
+      const opening = sqliteStore(path).open({ ...contextOf(), rules, logger });
+      await expect(opening).rejects.toMatchObject({ code: "unsafe_location", message });
+      expect(warnings).toEqual([]);
+    }
+  });
+
+  it("says of a file that is no database what it is, and nothing of its mode", async () => {
+    const path = makePath();
+    writeFileSync(path, "longer than a header, ".repeat(9), { mode: 0o644 });
+    const { warnings, logger } = warningsOf();
+    const message = expect.stringContaining("It is no SQLite database: check the path.");
+    await expect(sqliteStore(path).open({ ...contextOf(), logger })).rejects.toMatchObject({ message });
+    expect(warnings).toEqual([]);
+  });
+
   it("refuses a driver that ignores synchronous=FULL (I2)", async () => {
     const driver = driverThat((source) => source.startsWith("synchronous ="));
     await expect(sqliteStore(makePath(), { driver }).open(contextOf())).rejects.toMatchObject({ code: "not_durable" });

@@ -54,13 +54,6 @@ const OF_OPTIONS: Readonly<Record<string, string>> = {
   messageId: "--message takes the whole id, at least three characters.",
 };
 
-const OF_SQLITE: Readonly<Record<string, string>> = {
-  SQLITE_NOTADB: "It is no SQLite database: check the path.",
-  SQLITE_CANTOPEN: "Check that it is a file, and that this user may read and write it.",
-  SQLITE_READONLY: "Opening it writes to it: this user needs the right to write to the file and its directory.",
-  SQLITE_CORRUPT: "The file is damaged: restore a backup.",
-};
-
 const OF_POSTGRES: Readonly<Record<string, string>> = {
   "28": "Check the user and the password in the address.",
   "3D": "Check the database's name in the address.",
@@ -90,10 +83,8 @@ export function inWords(error: unknown): unknown {
 
 function adviceFor({ fields }: OncehookError): string {
   const { sqliteCode, sqlState } = fields;
-  if (typeof sqliteCode === "string") {
-    const code = Object.keys(OF_SQLITE).find((known) => sqliteCode === known || sqliteCode.startsWith(`${known}_`));
-    return (code && OF_SQLITE[code]) ?? "";
-  }
+  // The store's own message has it.
+  if (typeof sqliteCode === "string") return "";
   if (typeof sqlState === "string") return OF_POSTGRES[sqlState.slice(0, 2)] ?? "";
   return "Check that the server runs, and that the address is right.";
 }

@@ -36,13 +36,22 @@ export function isRowFault(error: unknown): boolean {
   );
 }
 
+/** By SQLite's result codes, extended ones included: `SQLITE_READONLY` is also for `SQLITE_READONLY_DIRECTORY`. */
+const ADVICE: Readonly<Record<string, string>> = {
+  SQLITE_NOTADB: " It is no SQLite database: check the path.",
+  SQLITE_CANTOPEN: " Check that it is a file, and that this user may read and write it.",
+  SQLITE_READONLY: " Opening it writes to it: this user needs the right to write to the file and its directory.",
+  SQLITE_CORRUPT: " The file is damaged: restore a backup.",
+};
+
 /** What a caller of the store gets to see. */
 export function asStoreError(error: unknown, location: string): unknown {
   const code = sqliteCode(error);
   if (code === "" || error instanceof OncehookError) return error;
   if (isFull(error)) return storeFull("The disk is full: free some space.", error);
   if (isBusy(error)) return busyTooLong(location, error);
-  const message = `The inbox ${location} cannot be used now (${code}).`;
+  const primary = code.split("_", 2).join("_");
+  const message = `The inbox ${location} cannot be used now (${code}).${ADVICE[primary] ?? ""}`;
   return new StoreError("store_unavailable", message, { cause: error, fields: { sqliteCode: code } });
 }
 

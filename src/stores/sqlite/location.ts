@@ -68,7 +68,14 @@ export function prepareFile(path: string, typeOf: FileSystemType = fileSystemTyp
   }
   const file = join(directory, basename(path));
   createPrivately(file);
+  refuseDirectory(file);
   return realpathSync(file);
+}
+
+/** SQLite's own word for it is that it cannot open it. @throws SetupError `unsafe_location` */
+export function refuseDirectory(path: string): void {
+  if (!statSync(path).isDirectory()) return;
+  throw unsafe(`${path} is a directory: give the path of a file in it, such as ${join(path, "inbox.db")}.`);
 }
 
 /** Something about the file that the application may mean so, but should hear of at open. */

@@ -12,7 +12,7 @@ import { checkDurable, openConnection } from "./connection.ts";
 import { asStoreError } from "./failures.ts";
 import { enterInstance, leaveInstance } from "./instances.ts";
 import { Interner } from "./interner.ts";
-import { cautionsAbout, prepareFile } from "./location.ts";
+import { cautionsAbout, prepareFile, refuseDirectory } from "./location.ts";
 import { applyRules, holdsInbox, migrate } from "./migrate.ts";
 import { LaneReader } from "./records.ts";
 import { Space, type SpaceLimits } from "./space.ts";
@@ -166,12 +166,11 @@ export async function openInbox(settings: InboxSettings, context: OpenContext): 
   if (context.rules === "recorded" && !isInbox(driver, settings)) throw noInbox(settings.location);
   const file = prepareFile(settings.path);
   checkEffects(settings.effects, file);
-  for (const { message, ...fields } of cautionsAbout(file)) {
-    context.logger.warn({ ...fields, location: settings.location }, message);
-  }
+  const cautions = cautionsAbout(file);
   const patience = { ...settings, clock: context.clock };
+  let inbox: OpenInbox;
   try {
-    return await untilFree(patience, () => {
+    inbox = await untilFree(patience, () => {
       const db = openConnection(driver, file);
       try {
         return new OpenInbox(file, settings, context, db);
@@ -183,11 +182,17 @@ export async function openInbox(settings: InboxSettings, context: OpenContext): 
   } catch (error) {
     throw asStoreError(error, settings.location);
   }
+  // Of a file that is no inbox they would lead astray.
+  for (const { message, ...fields } of cautions) {
+    context.logger.warn({ ...fields, location: settings.location }, message);
+  }
+  return inbox;
 }
 
 /** Looks before anything is made or set: the file may be somebody else's. */
 function isInbox(driver: SqliteDriver, { path, location, busyTimeoutMs }: InboxSettings): boolean {
   if (!existsSync(path)) return false;
+  refuseDirectory(path);
   try {
     const db = new driver(path, { timeout: busyTimeoutMs, fileMustExist: true });
     try {
