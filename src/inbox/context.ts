@@ -22,7 +22,10 @@ export interface HandlerContext<Tx = unknown> {
   readonly replay: boolean;
   /** Its sequence is below that of an event already handed out: it is late, or a replay. */
   readonly outOfOrder: boolean;
-  /** Aborts at `handlerTimeoutMs`. A handler that goes on after it may overlap its own retry, but cannot commit. */
+  /**
+   * Aborts at `handlerTimeoutMs`. The attempt has failed when the handler then ends, or 30 s later: one that goes on after that may
+   * overlap its own retry, but cannot commit.
+   */
   readonly signal: AbortSignal;
   /**
    * Registers a write to the inbox's own database. After all handlers of the event returned, the effects run in order in

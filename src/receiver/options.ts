@@ -50,7 +50,10 @@ export interface ReceiverOptions<Tx = unknown> {
   readonly firstSequence?: number | "any";
   /** Handlers that run at once. 1 to 1,000. Default 8. */
   readonly concurrency?: number;
-  /** When a handler's `ctx.signal` aborts, milliseconds. 10 to 3,600,000. Default 30,000. */
+  /**
+   * When a handler's `ctx.signal` aborts, milliseconds. 10 to 3,600,000. Default 30,000. The attempt has failed when the handler
+   * then ends, or 30 s later if it does not; until then its message waits.
+   */
   readonly handlerTimeoutMs?: number;
   /** How long a worker that vanished keeps its lanes, milliseconds; renewed at a third. 1,000 to 3,600,000. Default 30,000. */
   readonly leaseMs?: number;

@@ -46,6 +46,7 @@ const POLL_MS = 5;
 
 /**
  * Signs `content`, hands it to the receiver and waits until its claim has ended. A receiver that was not started is drained.
+ * There a handler that does not end is waited for until the receiver's `handlerTimeoutMs` and 30 s more are over, by its clock.
  *
  * @throws OncehookError when the receiver refuses the request, naming the likely reason
  * @example
