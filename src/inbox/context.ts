@@ -6,7 +6,10 @@ import { logFieldsOf } from "./log-fields.ts";
 import type { LaneKey } from "./record.ts";
 import type { Effect, Lease } from "./store.ts";
 
-/** @typeParam Tx - what an effect gets: better-sqlite3's `Database` with the SQLite store. */
+/**
+ * @typeParam Tx - what an effect gets: `SqliteDatabase` of oncehook/sqlite with the SQLite store, or the type of its option `effects`,
+ *   and `PgClient` of oncehook/postgres with that of Postgres.
+ */
 export interface HandlerContext<Tx = unknown> {
   /** Hex SHA-256 that names the event; the same for every delivery and attempt. Use it as idempotency key. */
   readonly identity: string;

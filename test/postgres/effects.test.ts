@@ -1,5 +1,5 @@
 /** Effects in the transaction of their event's completion, and what they must not do with it. */
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, expectTypeOf, it, onTestFinished } from "vitest";
 import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { outbound } from "../receiver/events.ts";
 import { contextOf } from "../stores/sqlite-turns.ts";
@@ -40,6 +40,17 @@ describe("ctx.commit() on Postgres", () => {
     ]);
     expect(await notes()).toEqual(["a", "c"]);
     expect(await settle(store, complete(b, write("later")))).toEqual([{ status: "settled" }]);
+  });
+
+  it("gives rows of the type that the query is told", async () => {
+    const { store } = await openDesk();
+    const [lease] = await leases(store, "m");
+    const count = async (client: PgClient) => {
+      const { rows } = await client.query<{ count: number }>("select 1 as count");
+      expectTypeOf(rows[0]).toEqualTypeOf<{ count: number } | undefined>();
+      expect(rows).toEqual([{ count: 1 }]);
+    };
+    expect(await settle(store, complete(lease, count))).toEqual([{ status: "settled" }]);
   });
 
   it.each([

@@ -12,15 +12,21 @@ export interface PgQuery {
   readonly query_timeout?: number;
 }
 
-export interface PgResult {
-  readonly rows: readonly Record<string, unknown>[];
+export interface PgResult<Row = Record<string, unknown>> {
+  readonly rows: readonly Row[];
   readonly rowCount: number | null;
 }
 
-/** A connection; what an effect registered with `ctx.commit` writes with: `query("insert …", [values])`. */
+/**
+ * A connection; what an effect registered with `ctx.commit` writes with: `query("insert …", [values])`. `Row` is taken on trust, as
+ * pg takes it.
+ */
 export interface PgClient {
-  query(query: PgQuery): Promise<PgResult>;
-  query(text: string, values?: readonly unknown[]): Promise<PgResult>;
+  query<Row extends object = Record<string, unknown>>(query: PgQuery): Promise<PgResult<Row>>;
+  query<Row extends object = Record<string, unknown>>(
+    text: string,
+    values?: readonly unknown[],
+  ): Promise<PgResult<Row>>;
   release(destroy?: boolean | Error): void;
   on(
     event: "notification",
