@@ -81,7 +81,8 @@ export function wrongType(
 }
 
 function typeOf(value: unknown): string {
-  return value === null ? "null" : typeof value;
+  if (value === null) return "null";
+  return Array.isArray(value) ? "a list" : typeof value;
 }
 
 function refusal(name: string, said: string, code: OncehookErrorCode): SetupError {

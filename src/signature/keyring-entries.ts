@@ -78,11 +78,14 @@ function addKind(walk: Walk, kind: "inbound" | "delivery", value: unknown): void
 }
 
 function addSet(walk: Walk, option: string, value: unknown, direction: Direction | undefined): void {
+  if (Array.isArray(value)) throw bareList(option);
   if (!isRecord(value) || "secret" in value) {
     addSecret(walk, { option, slot: "current", index: 0, direction }, value);
     return;
   }
-  refuseUnknownOptions(option, value, ["current", "previous", "next"]);
+  // Whoever misspells a kind meant one of these; one that is spelled right does not come here.
+  const kinds = direction === undefined ? ["inbound", "delivery"] : [];
+  refuseUnknownOptions(option, value, ["current", "previous", "next", ...kinds]);
   const before = walk.entries.length;
   addSlot(walk, { option: `${option}.current`, slot: "current", direction }, value.current);
   if (value.previous !== undefined) {
@@ -91,6 +94,12 @@ function addSet(walk: Walk, option: string, value: unknown, direction: Direction
   if (value.next !== undefined) addSlot(walk, { option: `${option}.next`, slot: "next", direction }, value.next);
   // An empty list is right while a first rotation is under way: there is a next secret, and none in use yet.
   if (walk.entries.slice(before).every(({ grant }) => grant.slot === "previous")) throw emptyCurrent(option);
+}
+
+function bareList(option: string): SetupError {
+  const fix =
+    "several secrets that are in use go into { current: [...] }, one that was replaced into { current, previous }";
+  return new SetupError("invalid_secret", `Option "${option}" is a list: ${fix}.`, { fields: { option } });
 }
 
 function emptyCurrent(option: string): SetupError {

@@ -84,7 +84,7 @@ function checked(
       { fields: { option } },
     );
   }
-  if (text === "") throw invalidSecret(option, "is an empty text; is the environment variable set?");
+  if (text === "") throw invalidSecret(option, "is an empty text: look whether its environment variable is set");
   if (text.trim() === "") throw invalidSecret(option, "holds nothing but white space");
   const prefix = scope.option ?? option;
   const bytes = secretBytes(option, text, secretEncodingOption(`${prefix}.encoding`, scope.encoding));

@@ -17,7 +17,7 @@ describe("compileKeyring()", () => {
     ["nothing", undefined, /"secrets" is missing/],
     ["null", null, /"secrets" is missing/],
     ["a number", 42, /"secrets" must be a secret/],
-    ["a list", [SECRET], /"secrets" must be a secret/],
+    ["a list", [SECRET], /"secrets" is a list: several secrets/],
     ["an empty text", "", /"secrets" is an empty text/],
     ["white space", " \t\n\u00a0              ", /"secrets" holds nothing but white space/],
     ["15 bytes", "123456789012345", /"secrets" is 15 bytes long/],
