@@ -17,8 +17,10 @@ import { failureOf } from "../support/failure-of.ts";
 import { SCHEMAS } from "./inbox-schemas.ts";
 
 describe("filterOf()", () => {
-  const read = (args: readonly string[]) =>
-    filterOf(addFilterFlags(new Command("ls"), ["dead", "late"]).parse(args, { from: "user" }).opts<FilterFlags>());
+  const read = (args: readonly string[]) => {
+    const command = new Command("ls").exitOverride().configureOutput({ writeErr: () => {} });
+    return filterOf(addFilterFlags(command, ["dead", "late"]).parse(args, { from: "user" }).opts<FilterFlags>());
+  };
 
   it("gives each flag its filter, and none where there is no flag", () => {
     expect(read([])).toEqual({});
@@ -49,6 +51,12 @@ describe("filterOf()", () => {
     const { acceptedFrom = 0, acceptedTo = 0 } = read(["--since", "2h", "--older-than", "90m"]);
     expect(acceptedTo - acceptedFrom).toBeGreaterThanOrEqual(30 * 60_000);
     expect(acceptedTo - acceptedFrom).toBeLessThan(31 * 60_000);
+  });
+
+  it("says of a time that it cannot read how an age is written too", () => {
+    expect(() => read(["--since", "yesterday"])).toThrow(
+      /Write how long ago, such as 2h or 7d, or a time such as 2026/,
+    );
   });
 });
 

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import type { EventState, Outcome } from "../../inbox/record.ts";
 import { systemClock } from "../../internal/clock.ts";
 import type { BulkQuery } from "../../receiver/bulk/matching.ts";
-import { duration, instant, wholeNumber } from "../flags.ts";
+import { duration, instantOf, wholeNumber } from "../flags.ts";
 
 export interface FilterFlags {
   readonly state?: readonly EventState[];
@@ -73,7 +73,9 @@ export function ids(text: string, before: readonly number[] = []): readonly numb
 /** An age, or an instant; in epoch milliseconds. */
 function moment(text: string): number {
   if (/^\d+(?:\.\d+)?(?:ms|s|m|h|d)$/.test(text)) return systemClock.now() - duration(text);
-  return instant(text);
+  const value = instantOf(text);
+  if (value !== undefined) return value;
+  throw new InvalidArgumentError("Write how long ago, such as 2h or 7d, or a time such as 2026-01-01T00:00:00Z.");
 }
 
 export interface PageFlags {
