@@ -1,7 +1,7 @@
 /** `oncehook send`: an SMS through the service's API, with a key under which a repeat sends nothing twice. */
 import { randomUUID } from "node:crypto";
 import { Command } from "commander";
-import type { Client, SendRequest, SendResult } from "../client/index.ts";
+import type { Client, ClientOptions, SendRequest, SendResult } from "../client/index.ts";
 import { SetupError } from "../errors.ts";
 import { silentLogger } from "../internal/logger.ts";
 import { CommandError, FAILURE, NEGATIVE, USAGE_MISTAKE } from "./failure.ts";
@@ -76,8 +76,13 @@ async function run(flags: Flags): Promise<number> {
     externalReference: flags.reference ?? idempotencyKey,
   };
   const clientSecret = await neededSecret(CLIENT_SECRET, flags.clientSecretFile, terminal);
-  const client = await clientOf({ baseUrl, clientId, clientSecret }, terminal);
-  sayKey(idempotencyKey, flags, terminal);
+  let isKeySaid = false;
+  // Before the first request, but not where the client refuses to make one.
+  const onRequest = () => {
+    if (!isKeySaid) sayKey(idempotencyKey, flags, terminal);
+    isKeySaid = true;
+  };
+  const client = await clientOf({ baseUrl, clientId, clientSecret, onRequest }, terminal);
   const sent = await answerTo(client, request, idempotencyKey);
   const { results, errors, allRejected } = sent;
   const { externalReference } = request;
@@ -92,10 +97,7 @@ function sayKey(key: string, { idempotencyKey: given }: Flags, terminal: Termina
   else terminal.note(text);
 }
 
-async function clientOf(
-  options: { readonly baseUrl: string; readonly clientId: string; readonly clientSecret: string },
-  terminal: Terminal,
-): Promise<Client> {
+async function clientOf(options: ClientOptions, terminal: Terminal): Promise<Client> {
   // Loaded here: "--help" needs none of it.
   const { createClient } = await import("../client/index.ts");
   const note = (_fields: object, message: string) => terminal.note(message);
@@ -127,8 +129,16 @@ async function answerTo(client: Client, request: SendRequest, idempotencyKey: st
       : "";
     if (!isOpen && !(error instanceof ApiError)) throw error;
     const words = error instanceof ApiError && error.serviceMessage !== "" ? ` ${printable(error.serviceMessage)}` : "";
-    throw new CommandError(`${error.message}${words}${advice}`, FAILURE, { cause: error });
+    throw new CommandError(`${error.message}${words}${unreached(error)}${advice}`, FAILURE, { cause: error });
   }
+}
+
+/** Where the system or TLS says why no connection came about: its code, such as ECONNREFUSED or ENOTFOUND. */
+function unreached(error: Error): string {
+  const { cause: failed } = error;
+  const cause = failed instanceof Error ? failed.cause : undefined;
+  if (!(cause instanceof Error && "code" in cause && typeof cause.code === "string")) return "";
+  return ` It failed with ${cause.code}: check --base-url, and that the service runs there.`;
 }
 
 /** `Option "baseUrl" must be …` and `sendFrom: must be …` in the words of the command line. */

@@ -114,6 +114,14 @@ describe("oncehook send", () => {
     expect(errors).toMatch(/^error: .* Repeat it with --idempotency-key key-2: nothing is sent twice\.\n$/);
   });
 
+  it("says that nothing listens at --base-url", async () => {
+    const { emulator, send } = await startService();
+    await emulator.close();
+    const { code, errors } = await send("--to=+14155550101", "--quiet");
+    expect(code).toBe(1);
+    expect(errors).toMatch(/^error: .*\. It failed with ECONNREFUSED: check --base-url, .*\. Repeat it /m);
+  });
+
   it.each(["", "<html>", { results: [] }, { results: [], errors: null }])(
     "says how to repeat a send that was accepted with %j, which tells of no recipient (CLI-6)",
     async (answer) => {
@@ -162,6 +170,8 @@ describe("oncehook send", () => {
     const { code, output, errors } = await send("--to=+14155550101", ...args);
     expect([code, output]).toEqual([2, ""]);
     expect(errors).toMatch(message);
+    // Nothing was tried that could be repeated.
+    expect(errors).not.toContain("The idempotency key is");
   });
 
   it("remarks nothing of a line break where there is none", async () => {
