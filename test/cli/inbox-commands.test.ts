@@ -139,6 +139,8 @@ describe.each([
     expect(rows.map(({ result }) => result)).toEqual(["replayed", "wrong_state", "not_found"]);
     expect(replayed.code).toBe(3);
     expect(await inbox(path, "discard", "6")).toMatchObject({ code: 0, output: "event 6: discarded\n" });
+    const again = { code: 3, output: "event 6: left as it is: it is discarded\n" };
+    expect(await inbox(path, "discard", "6")).toMatchObject(again);
     const audit = await json("audit", path, "audit");
     expect(audit.map(({ act, by }) => [act, by === "ann"])).toEqual([
       ["discard", false],

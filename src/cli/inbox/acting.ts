@@ -46,19 +46,22 @@ export interface RowAct {
   /** `replayed` */
   readonly done: string;
   act(id: number): Promise<ActResult>;
+  /** The state that was the wrong one, where rows have a word for it. */
+  stateOf?(id: number): Promise<string | undefined>;
 }
 
 /** Does it for each id, and says what came of it. Ends with 3 unless all were done. */
 export async function actOnEach(
   terminal: Terminal,
   ids: readonly number[],
-  { noun, done, act }: RowAct,
+  { noun, done, act, stateOf }: RowAct,
 ): Promise<void> {
   for (const id of ids) {
     const result = await attempt(() => act(id));
     if (!result.ok) process.exitCode = NEGATIVE;
     const event = result.ok && noun !== "event" && result.event !== undefined ? { event: result.event } : {};
-    const said = result.ok ? done : `left as it is: ${REASONS[result.reason]}`;
+    const state = !result.ok && result.reason === "wrong_state" ? await stateOf?.(id) : undefined;
+    const said = result.ok ? done : `left as it is: ${state === undefined ? REASONS[result.reason] : `it is ${state}`}`;
     const row = { [noun]: id, ...event, result: result.ok ? done : result.reason };
     const line = `${noun} ${id}${"event" in event ? ` (event ${event.event})` : ""}: ${said}`;
     await terminal.result(row, () => printable(line));

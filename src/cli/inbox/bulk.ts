@@ -10,6 +10,7 @@ import type { Progress, Terminal } from "../terminal.ts";
 import { type ActFlags, actOnEach, actorOf, addByFlag } from "./acting.ts";
 import { type AskFlags, checkAskable, confirm } from "./asking.ts";
 import { addFilterFlags, type FilterFlags, filterOf, ids } from "./filters.ts";
+import { eventOf } from "./find-event.ts";
 import { interruptible } from "./interruption.ts";
 import { type InboxFlags, withInbox, withInboxFlags } from "./opening.ts";
 import { counted } from "./printable.ts";
@@ -56,6 +57,12 @@ export function bulkCommand(command: Command, act: BulkAct): Command {
           : actOnEach(terminal, events, {
               ...{ noun: "event", done: act.done },
               act: (event) => act.one(inbox, event, actorOf(flags)),
+              // Gone meanwhile: the line then does without, and the others are still to be acted on.
+              stateOf: (event) =>
+                eventOf(inbox, event).then(
+                  ({ state }) => state,
+                  () => undefined,
+                ),
             }),
       );
     },
