@@ -33,19 +33,11 @@ export function numberOption(name: string, value: unknown, fallback: number, bou
   throw invalidOption(name, `must be ${integer ? "a whole number" : "a number"} from ${min} to ${max} ${unit}`, value);
 }
 
-/** Measuring how close a longer text is would take long, and it is no slip. */
-const LONGEST_WORD = 64;
-
 /** Returns `value`, or `fallback` when it is undefined; throws a `SetupError` when it is none of `choices`. */
 export function choiceOption<T extends string>(name: string, value: unknown, fallback: T, choices: readonly T[]): T {
   if (value === undefined) return fallback;
   if ((choices as readonly unknown[]).includes(value)) return value as T;
-  const rule = `must be one of ${choices.map((c) => `"${c}"`).join(", ")}`;
-  const likely = typeof value === "string" && value.length <= LONGEST_WORD ? closest(value, choices) : undefined;
-  if (likely === undefined) throw invalidOption(name, rule, value);
-  throw new SetupError("invalid_option", `Option "${name}" ${rule}. Did you mean "${likely}"?`, {
-    fields: { option: name },
-  });
+  throw invalidOption(name, `must be one of ${choices.map((c) => `"${c}"`).join(", ")}`, value);
 }
 
 /** Returns a text that is not empty, or undefined; throws a `SetupError` for anything else. */
@@ -105,8 +97,7 @@ export function suggestion(word: string, known: readonly string[]): string {
 
 function closest(word: string, known: readonly string[]): string | undefined {
   let best: string | undefined;
-  // Of a word of one or two letters something has to be left.
-  let bestDistance = Math.min(Math.max(2, Math.floor(word.length / 3)) + 1, word.length);
+  let bestDistance = Math.max(2, Math.floor(word.length / 3)) + 1;
   for (const candidate of known) {
     const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
     if (distance < bestDistance) {
