@@ -90,12 +90,13 @@ async function resultsOf(gate: Gate, given: GateContext): Promise<readonly GateR
   }
 }
 
-function report({ name, count, unit, problems }: GateResult, seconds: string): boolean {
+function report({ name, count, unit, problems, warnings = [] }: GateResult, seconds: string): boolean {
   const ok = problems.length === 0 && count > 0;
   console.log(
     `${ok ? "pass" : "FAIL"}  ${name.padEnd(76)} ${`${count} ${unit}`.padStart(14)} ${seconds.padStart(9)}`.trimEnd(),
   );
   for (const problem of problems) console.log(`      ${problem.replaceAll("\n", "\n      ")}`);
+  for (const warning of warnings) console.log(`      warning: ${warning}`);
   if (problems.length === 0 && count === 0) console.log("      it looked at nothing");
   return ok;
 }

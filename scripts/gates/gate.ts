@@ -11,6 +11,8 @@ export interface GateResult {
   readonly unit: string;
   /** Empty when it passed. */
   readonly problems: readonly string[];
+  /** Printed, but the gate passes all the same. */
+  readonly warnings?: readonly string[];
 }
 
 export interface Gate {
