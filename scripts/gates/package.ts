@@ -172,7 +172,8 @@ async function entryLoads(root: string, project: Project): Promise<GateResult> {
 
 /** A lock file that names hosts makes an install elsewhere ask a registry that its user did not choose. */
 async function lockHosts(root: string): Promise<GateResult> {
-  const files = ["package-lock.json", "bench/package-lock.json", "examples/nextjs/package-lock.json"];
+  const folders = [".", "bench", "examples/nextjs", "test/orms"];
+  const files = folders.map((folder) => join(folder, "package-lock.json"));
   const present = files.filter((file) => existsSync(join(root, file)));
   const locks = await Promise.all(
     present.map(async (file) => ({ file, packages: await lockedPackages(join(root, file)) })),

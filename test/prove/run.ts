@@ -13,6 +13,7 @@ import { fuzz } from "../fuzz/programme.ts";
 import { leak } from "../leak/programme.ts";
 import { acrossMachines } from "../machines/programme.ts";
 import { mutants } from "../mutants/programme.ts";
+import { orms } from "../orms/programme.ts";
 import { outages } from "../outages/programme.ts";
 import { planted } from "../planted/programme.ts";
 import { postgres } from "../postgres/programme.ts";
@@ -39,6 +40,7 @@ const PROGRAMMES: readonly Programme[] = [
   fuzz,
   leak,
   acrossMachines,
+  orms,
   outages,
   postgres,
   power,

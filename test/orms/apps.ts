@@ -1,0 +1,180 @@
+/** The applications of `npm run prove -- orms`: each an ORM on a store, in a process of its own that dies between effects and commits. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type InboxStore, openInbox } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { fixtures, signedRequest, TEST_SECRET } from "../../src/testing/index.ts";
+
+// The programme runs from .build/test/orms; the packages and the applications lie beside its source.
+const ROOT = join(import.meta.dirname, "..", "..", "..");
+const HOME = join(ROOT, "test", "orms");
+const PACKAGES = join(HOME, "node_modules");
+const COMPILED = join(PACKAGES, ".apps");
+
+const SENDERS = 8;
+const PATIENCE_MS = 60_000;
+
+/** What an application is told, as `apps/serve.ts` reads it. */
+export interface Place {
+  readonly url: string;
+  readonly schema: string;
+  readonly path: string;
+}
+
+export interface Trial {
+  /** A file in `apps/`, without its ending. */
+  readonly app: string;
+  readonly place: Place;
+  readonly events: number;
+  /** Of the inbox, to look into it at the end. */
+  store(): InboxStore<unknown>;
+  /** The `identity` of each row of `orders`. */
+  rows(): Promise<readonly string[]>;
+}
+
+export interface Outcome {
+  readonly acknowledged: number;
+  readonly deaths: number;
+  /** Identities in more than one row. */
+  readonly doubled: number;
+  /** Acknowledged events that have no row. */
+  readonly missing: number;
+  /** Rows of what was rolled back. */
+  readonly undone: number;
+  readonly dead: number;
+}
+
+/** Installs the packages when one is missing, compiles the applications, and tells what the compiler has against them. */
+export function prepareApps(say: (line: string) => void): readonly string[] {
+  const packages = Object.keys(JSON.parse(readFileSync(join(HOME, "package.json"), "utf8")).dependencies);
+  if (!packages.every((name) => existsSync(join(PACKAGES, name)))) {
+    say("Installing the ORMs …");
+    const { status } = spawnSync("npm", ["ci", "--ignore-scripts", "--legacy-peer-deps", "--no-audit", "--no-fund"], {
+      cwd: HOME,
+      stdio: ["ignore", "ignore", "inherit"],
+    });
+    if (status !== 0) return [`npm ci in test/orms ended with ${status}`];
+  }
+  // The drivers are the project's own: one instance of each, and better-sqlite3 is compiled there.
+  for (const name of ["pg", "better-sqlite3"]) rmSync(join(PACKAGES, name), { recursive: true, force: true });
+  if (!existsSync(join(PACKAGES, "oncehook"))) symlinkSync(ROOT, join(PACKAGES, "oncehook"), "dir");
+  mkdirSync(COMPILED, { recursive: true });
+  const tsc = createRequire(import.meta.url)
+    .resolve("typescript/package.json")
+    .replace("package.json", "bin/tsc");
+  const compiled = spawnSync(process.execPath, [tsc, "-p", join(HOME, "apps")], { encoding: "utf8" });
+  return compiled.status === 0 ? [] : [`the applications do not compile: ${compiled.stdout}`];
+}
+
+/** Delivers events to an application that dies again and again, until each has had its time. */
+export async function underDeaths({ app, place, events, store, rows }: Trial): Promise<Outcome> {
+  const deaths = mkdtempSync(join(tmpdir(), "oncehook-orms-"));
+  const running = new Application(app, JSON.stringify({ ...place, secret: TEST_SECRET, deaths }));
+  try {
+    const bodies = Array.from({ length: events }, (_, index) =>
+      JSON.stringify(fixtures.queued({ messageId: `${app}-${index}` })),
+    );
+    const acknowledged = bodies.length;
+    await Promise.all(Array.from({ length: SENDERS }, () => sendAll(running, bodies)));
+    const dead = await deadAtTheEnd(store());
+    await running.end();
+    return { acknowledged, deaths: readdirSync(deaths).length, dead, ...verdict(await rows(), acknowledged) };
+  } finally {
+    await running.end();
+    rmSync(deaths, { recursive: true, force: true });
+  }
+}
+
+/** How many events are dead letters once none is pending any more. */
+async function deadAtTheEnd(store: InboxStore<unknown>): Promise<number> {
+  const inbox = await openInbox({ store, logger: silentLogger });
+  try {
+    for (const until = performance.now() + PATIENCE_MS; performance.now() < until; await sleep(50)) {
+      const { gauges } = await inbox.stats();
+      if (gauges.pending === 0) return gauges.dead;
+    }
+    throw new Error("Events are pending still.");
+  } finally {
+    await inbox.close();
+  }
+}
+
+function verdict(rows: readonly string[], acknowledged: number): Pick<Outcome, "doubled" | "missing" | "undone"> {
+  const counts = new Map<string, number>();
+  for (const identity of rows) counts.set(identity, (counts.get(identity) ?? 0) + 1);
+  const undone = [...counts.keys()].filter((identity) => identity.startsWith("undone")).length;
+  const doubled = [...counts.values()].filter((count) => count > 1).length;
+  return { doubled, missing: acknowledged - (counts.size - undone), undone };
+}
+
+/** A line for each thing that is not as promised. */
+export function flawsOf(app: string, { acknowledged, deaths, doubled, missing, undone, dead }: Outcome): string[] {
+  const flaws = Object.entries({ doubled, missing, undone, dead }).filter(([, count]) => count !== 0);
+  const found = flaws.map(([flaw, count]) => `${app}: ${count} of ${acknowledged} ${flaw}`);
+  return deaths === 0 ? [...found, `${app}: it never died`] : found;
+}
+
+async function sendAll(running: Application, bodies: string[]): Promise<void> {
+  for (let body = bodies.shift(); body !== undefined; body = bodies.shift()) {
+    for (const until = performance.now() + PATIENCE_MS; !(await running.deliver(body)); await sleep(5)) {
+      if (performance.now() > until) throw new Error("An event was not acknowledged in time.");
+    }
+  }
+}
+
+/** A process of an application, started again each time it dies. */
+class Application {
+  readonly #file: string;
+  readonly #assignment: string;
+  #child: ChildProcess | null = null;
+  #port: Promise<number>;
+  #isEnding = false;
+
+  constructor(app: string, assignment: string) {
+    this.#file = join(COMPILED, `${app}.js`);
+    this.#assignment = assignment;
+    this.#port = this.#start();
+  }
+
+  /** Whether it was acknowledged. */
+  async deliver(body: string): Promise<boolean> {
+    const port = await this.#port;
+    try {
+      const answer = await fetch(`http://127.0.0.1:${port}/`, signedRequest(body));
+      await answer.arrayBuffer();
+      return answer.ok;
+    } catch {
+      return false;
+    }
+  }
+
+  async end(): Promise<void> {
+    this.#isEnding = true;
+    const child = this.#child;
+    if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGTERM");
+    await once(child, "exit");
+  }
+
+  #start(): Promise<number> {
+    const child = spawn(process.execPath, [this.#file, this.#assignment], { stdio: ["ignore", "pipe", "pipe"] });
+    this.#child = child;
+    let errors = "";
+    child.stderr.on("data", (chunk) => (errors += chunk));
+    const port = new Promise<number>((resolve, reject) => {
+      createInterface({ input: child.stdout }).once("line", (line) => resolve(Number(line)));
+      child.once("exit", (code, signal) => {
+        if (signal === "SIGKILL" && !this.#isEnding) this.#port = this.#start();
+        reject(new Error(`${this.#file} ended with ${code ?? signal}: ${errors.slice(-2_000)}`));
+      });
+    });
+    port.catch(() => {});
+    return port;
+  }
+}
