@@ -1,7 +1,8 @@
 /** Seals secrets with the key in a file: AES-256-GCM, under a fresh nonce each time, bound to what they are. */
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
-import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
 import { SetupError } from "../errors.ts";
+import { octal, ownerProblem } from "../internal/file-owner.ts";
 import type { Sealing } from "../signature/sealing.ts";
 
 /** The first byte of what is sealed: another way of sealing gets another one. */
@@ -20,7 +21,7 @@ export const MAKE_KEY_FILE = 'make a key file with "openssl rand -hex 32 > webho
 /**
  * Reads the key now, so that a wrong file is found at start-up.
  *
- * @throws SetupError when the file can not be read, can be read by others, or holds no key of 32 bytes
+ * @throws SetupError when the file cannot be read, belongs to another user, can be read or changed by others, or holds no key of 32 bytes
  */
 export function keyFileSealing(path: string): Sealing {
   const key = readKey(path);
@@ -60,27 +61,39 @@ function readKey(path: string): KeyObject {
   throw new SetupError("invalid_secret", message, { fields: { option: "keyFile" } });
 }
 
+/** Checks the file that was opened, not the path: a link may lead elsewhere a moment later. */
 function readPrivately(path: string): string {
   try {
     const file = openSync(path, "r");
     try {
-      const { mode, size } = fstatSync(file);
-      if (process.platform !== "win32" && (mode & 0o077) !== 0) throw readableByOthers(path, mode);
-      return size > MAX_FILE_BYTES ? "" : readFileSync(file, "latin1");
+      const stat = fstatSync(file);
+      const problem = ownerProblem("The key file", path, stat) ?? readersProblem(path, stat);
+      if (problem !== null) {
+        throw new SetupError("unsafe_location", problem, { fields: { option: "keyFile", mode: octal(stat.mode) } });
+      }
+      return stat.size > MAX_FILE_BYTES ? "" : readFileSync(file, "latin1");
     } finally {
       closeSync(file);
     }
   } catch (cause) {
     if (cause instanceof SetupError) throw cause;
-    const message = `The key file ${path} can not be read: ${MAKE_KEY_FILE}.`;
-    throw new SetupError("invalid_option", message, { cause, fields: { option: "keyFile" } });
+    throw new SetupError("invalid_option", `The key file ${path} cannot be read${remedyFor(cause)}.`, {
+      cause,
+      fields: { option: "keyFile" },
+    });
   }
 }
 
-function readableByOthers(path: string, mode: number): SetupError {
-  const octal = (mode & 0o777).toString(8);
-  const message = `Others than its owner may open the key file ${path} (mode ${octal}): run "chmod 600 ${path}", or mount it with mode 0400.`;
-  return new SetupError("unsafe_location", message, { fields: { option: "keyFile", mode: octal } });
+/** Group read of a file that belongs to root is how Kubernetes, Docker and systemd hand a secret to a process of another user. */
+function readersProblem(path: string, { uid, mode }: Stats): string | null {
+  if (process.platform === "win32" || (mode & (uid === 0 ? 0o007 : 0o077)) === 0) return null;
+  return `The key file ${path} can be read by others than its owner (mode ${octal(mode)}): run "chmod 600 ${path}", or mount it with mode 0440 (Kubernetes: "defaultMode: 0440", Docker: "mode: 0440").`;
+}
+
+function remedyFor(cause: unknown): string {
+  const isDenied = cause instanceof Error && "code" in cause && (cause.code === "EACCES" || cause.code === "EPERM");
+  if (!isDenied) return `: ${MAKE_KEY_FILE}`;
+  return ' by the user of this process: make that user its owner, or mount it for a group of that user (Kubernetes: "fsGroup")';
 }
 
 /** Strictly: re-encoding must give the same text, or a typing error would silently change the key. */

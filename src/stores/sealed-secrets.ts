@@ -18,7 +18,11 @@ import { keyFileSealing, MAKE_KEY_FILE } from "./key-file.ts";
 /** Either a key file or a sealing of your own: secrets are never stored plain. */
 export type SealedWith =
   | {
-      /** A file that only its owner can read, with a key of 32 bytes as 64 hex digits or base64; read at once. */
+      /**
+       * A file with a key of 32 bytes as 64 hex digits or base64; read at once. It must belong to this user or
+       * root, and only its owner may read it. A file of root may be read by its group too, as Kubernetes and Docker mount it.
+       * Links are followed.
+       */
       readonly keyFile: string;
       readonly sealing?: never;
     }

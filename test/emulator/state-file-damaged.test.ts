@@ -1,6 +1,17 @@
-/** State files that are damaged, and those that others could read. */
+/** State files that are damaged, and those that others could read or change. */
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
@@ -69,6 +80,44 @@ describe.skipIf(process.platform === "win32")("a state file that others can read
     chmodSync(state, 0o644);
     await expect(start({ state })).rejects.toThrow(/another program's/);
     expect(statSync(state).mode & 0o777).toBe(0o644);
+  });
+});
+
+describe.skipIf(process.platform === "win32")("a state file that others can change", () => {
+  it("is refused when another user owns it, also behind a link, and stays as it is", async ({ skip }) => {
+    if (process.geteuid?.() !== 0) skip("needs root, which can give files to other users");
+    const state = await keptState();
+    const link = newFile();
+    symlinkSync(state, link);
+    chmodSync(state, 0o644);
+    chownSync(state, 54_321, 54_321);
+    const refused = {
+      code: "unsafe_location",
+      message: expect.stringContaining(`run "chown 0 ${realpathSync(state)}"`),
+    };
+    for (const path of [state, link]) await expect(start({ state: path })).rejects.toMatchObject(refused);
+    expect(statSync(state)).toMatchObject({ uid: 54_321, mode: 0o100644 });
+  });
+
+  it("is refused when its mode lets them, and when its log's does", async () => {
+    const state = await keptState();
+    chmodSync(state, 0o666);
+    await expect(start({ state })).rejects.toMatchObject({ message: expect.stringContaining(`chmod go-w ${state}`) });
+    chmodSync(state, 0o600);
+    writeFileSync(`${state}-wal`, "");
+    chmodSync(`${state}-wal`, 0o622);
+    await expect(start({ state })).rejects.toMatchObject({
+      message: expect.stringContaining(`chmod go-w ${state}-wal`),
+    });
+  });
+
+  it("keeps its log beside the file that a link leads to, both for its owner alone", async () => {
+    const state = await keptState();
+    const link = newFile();
+    symlinkSync(state, link);
+    chmodSync(state, 0o644);
+    await start({ state: link });
+    for (const file of [state, `${state}-wal`]) expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 });
 

@@ -98,7 +98,7 @@ describe("the key file", () => {
     ["base64 with a typing error", HEX.toString("base64").replace(/.=$/, "!="), 0o600, "invalid_secret"],
     ["raw bytes", HEX.toString("latin1"), 0o600, "invalid_secret"],
     ["a large file", HEX.toString("hex").repeat(100), 0o600, "invalid_secret"],
-    ["readable by its group", HEX.toString("hex"), 0o640, "unsafe_location"],
+    ["readable by others than its group", HEX.toString("hex"), 0o604, "unsafe_location"],
     ["readable by all", HEX.toString("hex"), 0o644, "unsafe_location"],
   ])("is refused when it is %s, and never shown", (_, text, mode, code) => {
     const path = makePath();

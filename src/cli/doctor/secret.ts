@@ -1,6 +1,7 @@
 /** Whether a secret is one: not forgotten, not a placeholder, long enough, as it was meant, and readable by nobody else. */
 import { statSync } from "node:fs";
 import { OncehookError } from "../../errors.ts";
+import { ownerProblem } from "../../internal/file-owner.ts";
 import { checkSecret } from "../../signature/secret.ts";
 import { CommandError, isSystemError } from "../failure.ts";
 import { type SecretSource, textOfSecretFile } from "../secret-input.ts";
@@ -89,8 +90,14 @@ function refusal(secret: string): string | null {
 }
 
 function modeFindings(file: string): Finding[] {
-  const { mode } = statSync(file);
-  if (process.platform === "win32" || (mode & 0o077) === 0) return [];
+  const stat = statSync(file);
+  if (process.platform === "win32" || !stat.isFile()) return [];
+  const problem = ownerProblem("The secret's file", file, stat);
+  if (problem !== null) {
+    const at = problem.lastIndexOf(": ");
+    return [warning("secret_file_owner", `${problem.slice(0, at)}.`, sentence(problem.slice(at + 2)))];
+  }
+  if ((stat.mode & (stat.uid === 0 ? 0o007 : 0o077)) === 0) return [];
   return [warning("secret_file_mode", `Others than its owner may read ${file}.`, `chmod 600 ${file}`)];
 }
 

@@ -20,7 +20,8 @@ const FIXES: Readonly<Record<string, string>> = {
   missing_peer: "Install it beside oncehook.",
   incompatible_peer: "Install the version that is named, or upgrade the server.",
   not_durable: "Mend the setting that is named: until then an answer of 200 promises nothing.",
-  unsafe_location: "Put the file on a local disk, in a directory that only its owner writes to.",
+  unsafe_location:
+    "The file belongs on a local disk, to the user that runs the receiver, where nobody else can write. Run this command as that user.",
   store_unavailable: "Check that it is there, that this user may read and write it, and that nobody locks it.",
 };
 

@@ -1,7 +1,8 @@
 /** The state in a SQLite file: a row per record, one transaction per commit, one emulator at a time. */
-import { chmodSync, closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, openSync, readSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { SetupError } from "../../errors.ts";
+import { ownerProblem } from "../../internal/file-owner.ts";
 import { loadDriver } from "../../internal/load-sqlite.ts";
 import type { SqliteDatabase, SqliteDriver } from "../../internal/sqlite-driver.ts";
 import type { Changes } from "./changes.ts";
@@ -41,10 +42,11 @@ const CREATE = `
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${SCHEMA};`;
 
-/** @throws SetupError when the file cannot be opened, is damaged, another program's or a newer version's, or in use */
+/** @throws SetupError when the file cannot be opened, can be changed by others, is damaged, another program's or a newer version's, or in use */
 export async function openStateFile(path: string): Promise<StateFile> {
   const Driver = await loadDriver();
-  const file = resolve(path);
+  // SQLite keeps its log beside the file that a link leads to.
+  const file = existsSync(path) ? realpathSync(path) : resolve(path);
   const db = openDatabase(Driver, file);
   try {
     prepare(db, file);
@@ -60,9 +62,19 @@ function openDatabase(Driver: SqliteDriver, file: string): SqliteDatabase {
     // It holds secrets, so only its owner may read it; SQLite gives its companions the same mode.
     // One that is there is not opened: closing it would end the lock that this process may have on it (POSIX).
     if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
+    refuseOthers(file);
     return new Driver(file, { timeout: LOCK_TIMEOUT_MS, fileMustExist: true });
   } catch (cause) {
-    throw unusable(file, cause);
+    throw cause instanceof SetupError ? cause : unusable(file, cause);
+  }
+}
+
+/** SQLite takes over what it finds in the log and the journal. */
+function refuseOthers(file: string): void {
+  for (const each of [file, `${file}-wal`, `${file}-journal`]) {
+    const stat = statSync(each, { throwIfNoEntry: false });
+    const problem = stat === undefined ? null : ownerProblem("The state file", each, stat);
+    if (problem !== null) throw new SetupError("unsafe_location", problem, { fields: { option: "state" } });
   }
 }
 

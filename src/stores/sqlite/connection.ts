@@ -1,6 +1,7 @@
 /** Opens the inbox's own connection with the settings that durability hangs on, and reads them back. */
 import { StoreError } from "../../errors.ts";
 import type { SqliteDatabase, SqliteDriver } from "../../internal/sqlite-driver.ts";
+import { checkOwner, checkStillOwner } from "./location.ts";
 
 /** The driver waits for a lock by blocking the event loop, so it waits hardly at all; we wait on the clock. */
 const DRIVER_BUSY_TIMEOUT_MS = 5;
@@ -8,7 +9,9 @@ const DRIVER_BUSY_TIMEOUT_MS = 5;
 /** A backstop: the log is copied into the file while idle. At the default of 1,000 pages a copy falls into every few batches. */
 const AUTOCHECKPOINT_PAGES = 16_000;
 
+/** @throws SetupError `unsafe_location` */
 export function openConnection(driver: SqliteDriver, file: string): SqliteDatabase {
+  const checked = checkOwner(file);
   const db = new driver(file, { timeout: DRIVER_BUSY_TIMEOUT_MS, fileMustExist: true });
   try {
     // Only a file without tables takes this setting; an inbox added to an application's file keeps that file's.
@@ -25,6 +28,7 @@ export function openConnection(driver: SqliteDriver, file: string): SqliteDataba
     db.pragma(`wal_autocheckpoint = ${AUTOCHECKPOINT_PAGES}`);
     db.pragma("secure_delete = FAST");
     db.pragma("foreign_keys = OFF");
+    checkStillOwner(file, checked);
   } catch (error) {
     db.close();
     throw error;

@@ -1,7 +1,8 @@
-/** Makes sure that the inbox lies where a file lock and an fsync mean something, and that only its owner can read it. */
-import { closeSync, openSync, realpathSync, statfsSync, statSync } from "node:fs";
+/** Makes sure that the inbox lies where a file lock and an fsync mean something, and that nobody else can change it. */
+import { closeSync, lstatSync, openSync, realpathSync, type Stats, statfsSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { SetupError } from "../../errors.ts";
+import { GROUP_WRITES, octal, ownerProblem } from "../../internal/file-owner.ts";
 
 /** Where SQLite's locks or its shared memory do not work, by the magic number of Linux's `statfs`. */
 const UNSAFE_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
@@ -49,27 +50,92 @@ export function checkPath(path: unknown): string {
 }
 
 /**
- * Refuses directories and file systems where an inbox is not safe, and makes the file, readable by its owner only.
+ * Refuses directories and file systems where an inbox is not safe, and makes the file, readable by its owner only. A link is followed:
+ * what is checked and opened is the file that it leads to.
  *
  * @returns the path with links resolved
  * @throws SetupError `unsafe_location`
  */
 export function prepareFile(path: string, typeOf: FileSystemType = fileSystemType): string {
   const directory = realDirectory(dirname(path));
+  checkDirectory(directory);
+  const file = targetOf(join(directory, basename(path)));
+  if (dirname(file) !== directory) checkDirectory(dirname(file));
+  const fileSystem = lookUp(UNSAFE_FILE_SYSTEMS, dirname(file), typeOf);
+  if (fileSystem !== undefined) {
+    throw unsafe(
+      `${dirname(file)} is on ${fileSystem}, where SQLite's locks cannot be trusted: put the inbox on a local disk.`,
+    );
+  }
+  createPrivately(file);
+  refuseDirectory(file);
+  return file;
+}
+
+/** Where others could put another file in the place of a checked one. In a sticky directory only a file's owner can. */
+function checkDirectory(directory: string): void {
   const { mode } = statSync(directory);
   if (process.platform !== "win32" && (mode & 0o002) !== 0 && (mode & 0o1000) === 0) {
     throw unsafe(`Anyone can replace files in ${directory}: run "chmod o-w ${directory}", or use another directory.`);
   }
-  const fileSystem = lookUp(UNSAFE_FILE_SYSTEMS, directory, typeOf);
-  if (fileSystem !== undefined) {
-    throw unsafe(
-      `${directory} is on ${fileSystem}, where SQLite's locks cannot be trusted: put the inbox on a local disk.`,
-    );
+}
+
+/** The file that a link leads to; any other path as it is. */
+function targetOf(path: string): string {
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return path;
+  try {
+    return realpathSync(path);
+  } catch (cause) {
+    throw unsafe(`${path} is a link to a file that does not exist: make that file, or remove the link.`, cause);
   }
-  const file = join(directory, basename(path));
-  createPrivately(file);
-  refuseDirectory(file);
-  return realpathSync(file);
+}
+
+/** What tells a file from one that was put in its place. */
+export interface FileIdentity {
+  readonly dev: number;
+  readonly ino: number;
+}
+
+/** SQLite takes over what it finds in these, when it opens the file beside them. */
+const COMPANIONS = ["-wal", "-shm", "-journal"];
+
+/**
+ * Refuses a database that another user owns or others can change, with the files beside it. By path: to open the file and close it would
+ * end the locks that SQLite holds on it in this process (POSIX).
+ *
+ * @param file - with links resolved
+ * @throws SetupError `unsafe_location`
+ */
+export function checkOwner(file: string): FileIdentity {
+  const stat = statSync(file);
+  const allowed = isPrivateGroup(stat) || isGroupsDirectory(dirname(file), stat) ? GROUP_WRITES : 0;
+  for (const path of [file, ...COMPANIONS.map((companion) => `${file}${companion}`)]) {
+    const found = path === file ? stat : statSync(path, { throwIfNoEntry: false });
+    const problem = found === undefined ? null : ownerProblem("The database", path, found, allowed);
+    if (found !== undefined && problem !== null) {
+      throw new SetupError("unsafe_location", problem, { fields: { mode: octal(found.mode) } });
+    }
+  }
+  return { dev: stat.dev, ino: stat.ino };
+}
+
+/** @throws SetupError `unsafe_location` when the file at this path is not `opened`, or has another owner or mode now */
+export function checkStillOwner(file: string, opened: FileIdentity): void {
+  const { dev, ino } = checkOwner(file);
+  if (dev === opened.dev && ino === opened.ino) return;
+  throw unsafe(`The database ${file} was replaced while it was opened: find out which program does that.`);
+}
+
+/** Where each user has a group of the same number, files that an application makes are writable by that group (umask 0002). */
+function isPrivateGroup({ uid, gid }: Stats): boolean {
+  return gid === uid && uid !== 0;
+}
+
+/** Kubernetes' `fsGroup` makes all files of a volume writable by a group of the process, in directories that have the setgid bit. */
+function isGroupsDirectory(directory: string, { gid }: Stats): boolean {
+  const { mode, gid: group } = statSync(directory);
+  const isOurs = gid === process.getegid?.() || process.getgroups?.().includes(gid) === true;
+  return (mode & 0o2000) !== 0 && group === gid && isOurs;
 }
 
 /** SQLite's own word for it is that it cannot open it. @throws SetupError `unsafe_location` */
@@ -97,7 +163,7 @@ export function cautionsAbout(file: string, typeOf: FileSystemType = fileSystemT
   const mode = statSync(file).mode & 0o777;
   if (process.platform !== "win32" && (mode & 0o077) !== 0) {
     const message = `Others than its owner may open the inbox ${file}, with its texts and numbers: run "chmod 600 ${file}*".`;
-    cautions.push({ code: "file_mode", mode: mode.toString(8), message });
+    cautions.push({ code: "file_mode", mode: octal(mode), message });
   }
   return cautions;
 }

@@ -12,7 +12,7 @@ import { checkDurable, openConnection } from "./connection.ts";
 import { asStoreError } from "./failures.ts";
 import { enterInstance, leaveInstance } from "./instances.ts";
 import { Interner } from "./interner.ts";
-import { cautionsAbout, prepareFile, refuseDirectory } from "./location.ts";
+import { cautionsAbout, checkOwner, prepareFile, refuseDirectory } from "./location.ts";
 import { applyRules, holdsInbox, migrate } from "./migrate.ts";
 import { LaneReader } from "./records.ts";
 import { Space, type SpaceLimits } from "./space.ts";
@@ -193,8 +193,10 @@ export async function openInbox(settings: InboxSettings, context: OpenContext): 
 function isInbox(driver: SqliteDriver, { path, location, busyTimeoutMs }: InboxSettings): boolean {
   if (!existsSync(path)) return false;
   refuseDirectory(path);
+  const file = realpathSync(path);
+  checkOwner(file);
   try {
-    const db = new driver(path, { timeout: busyTimeoutMs, fileMustExist: true });
+    const db = new driver(file, { timeout: busyTimeoutMs, fileMustExist: true });
     try {
       return holdsInbox(db);
     } finally {

@@ -181,6 +181,7 @@ describe("oncehook doctor finds", () => {
   it.each([
     ["secret_line_break", () => ({ flags: { secretFile: newFile(`${SECRET}\n`) } })],
     ["secret_file_mode", () => ({ flags: { secretFile: newFile(SECRET, 0o644) } })],
+    ["secret_file_owner", () => ({ flags: { secretFile: newFile(SECRET, 0o620) } })],
     ["webhooks_hidden", () => service(mended, {}, { "webhooks.routes": "404" })],
     [
       "url_not_receiver",
