@@ -59,6 +59,23 @@ export const effectCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "writes nothing that an effect left behind when it ended",
+    needs: "transactional",
+    async run(bench) {
+      const { write, read } = effectsOf(bench);
+      await bench.accept(bench.event(1));
+      let late: Promise<unknown> = Promise.resolve();
+      const leavesBehind = (tx: unknown) => {
+        // Not returned: no store can wait for it. Of the promise's end nothing is asked, only of what it wrote.
+        late = new Promise((resolve) => setImmediate(resolve)).then(() => write("late")(tx)).catch(() => {});
+      };
+      const settle = bench.complete(await bench.claimOne(), "handled", [leavesBehind]);
+      bench.expect(await bench.settle(settle)).toEqual(["settled"]);
+      await late;
+      bench.expect([await read(), (await bench.at(1)).state]).toEqual([[], "done"]);
+    },
+  },
+  {
     name: "runs no effect of a stale completion (I3)",
     needs: "transactional",
     async run(bench) {

@@ -2,7 +2,9 @@ import { setImmediate } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { Effect, InboxStore, Lease, Settle } from "../../src/inbox/store.ts";
-import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
+import { driverOver } from "../../src/internal/node-sqlite.ts";
+import { type SqliteDatabase, type SqliteStoreOptions, sqliteStore } from "../../src/stores/sqlite.ts";
+import { nodeSqliteStandIn } from "../internal/node-sqlite-stand-in.ts";
 import { makePath, open } from "./sqlite-place.ts";
 import { contextOf, event, turn } from "./sqlite-turns.ts";
 
@@ -40,12 +42,40 @@ function makeOwned(path: string): Database.Database {
 const orphan = (db: SqliteDatabase) => db.exec("insert into owned values (1)");
 
 describe("effects", () => {
+  it.each([
+    ["an async function", async (db: SqliteDatabase) => write("early")(db)],
+    ["a bound one", (async (text: string, db: SqliteDatabase) => write(text)(db)).bind(null, "early")],
+  ])("refuses %s before it runs", async (_what, effect) => {
+    const path = makePath();
+    const store = await open(sqliteStore(path));
+    const [lease] = await leases(store, "m");
+    let ran = false;
+    const before = () => {
+      ran = true;
+    };
+    const { settled } = await store.step(turn({ settles: [complete(lease!, before, effect)] }));
+    expect(settled).toMatchObject([{ status: "effect_failed", error: { code: "async_effect" } }]);
+    expect(ran).toBe(false);
+  });
+
+  it("refuses a query builder that nobody ran, without running it", async () => {
+    const store = await open(sqliteStore(makePath()));
+    const [lease] = await leases(store, "m");
+    let runs = 0;
+    // biome-ignore lint/suspicious/noThenProperty: the kind under test
+    const builder = () => ({ then: () => void runs++ });
+    const { settled } = await store.step(turn({ settles: [complete(lease!, builder)] }));
+    expect(settled).toMatchObject([{ status: "effect_failed", error: { code: "async_effect" } }]);
+    await setImmediate();
+    expect(runs).toBe(0);
+  });
+
   it("refuses an effect that returns a promise, and takes back what it wrote before", async () => {
     const path = makePath();
     const notes = makeNotes(path);
     const store = await open(sqliteStore(path));
     const [lease] = await leases(store, "m");
-    const later = async (db: SqliteDatabase) => write("early")(db);
+    const later = (db: SqliteDatabase) => Promise.resolve(write("early")(db));
     const { settled } = await store.step(turn({ settles: [complete(lease!, later)] }));
     expect(settled).toMatchObject([{ status: "effect_failed", error: { code: "async_effect" } }]);
     expect(notesIn(notes)).toEqual([]);
@@ -195,7 +225,222 @@ describe("effects", () => {
   });
 });
 
+const NODE = driverOver(nodeSqliteStandIn({ tellsTransactions: true }));
+
+/** What an effect that goes on after its end does, and how often it is refused. */
+function lateWrites() {
+  const refusals: unknown[] = [];
+  const attempt = (act: () => unknown) => () => {
+    try {
+      act();
+    } catch (error) {
+      refusals.push(error);
+    }
+  };
+  return { refusals, attempt };
+}
+
+describe.each<[string, SqliteStoreOptions]>([
+  ["better-sqlite3", {}],
+  ["node:sqlite", { driver: NODE }],
+])("the connection that effects get of %s", (_driver, options) => {
+  const refusal = expect.objectContaining({ name: "SetupError", message: expect.stringMatching(/has returned/) });
+
+  it("is dead after the effect returned: after an await, in a timer, in a callback", async () => {
+    const path = makePath();
+    const notes = makeNotes(path);
+    const store = await open(sqliteStore(path, options));
+    const [a, b] = await leases(store, "a", "b");
+    const { refusals, attempt } = lateWrites();
+    const goesOn = (db: SqliteDatabase) => {
+      const insert = db.prepare("insert into note values (?)");
+      const insertOne = attempt(() => insert.run("statement"));
+      queueMicrotask(insertOne);
+      setTimeout(insertOne);
+      setTimeout(attempt(() => db.exec("insert into note values ('exec')")));
+      return Promise.resolve().then(attempt(() => write("prepared")(db)));
+    };
+    const leavesBehind = (db: SqliteDatabase) =>
+      void Promise.resolve().then(attempt(() => db.pragma("user_version = 7")));
+    const { settled } = await store.step(
+      turn({ settles: [complete(a!, goesOn), complete(b!, write("b"), leavesBehind)] }),
+    );
+    await new Promise((resolve) => setTimeout(resolve));
+    expect(settled.map(({ status }) => status)).toEqual(["effect_failed", "settled"]);
+    expect(refusals).toEqual(Array(5).fill(refusal));
+    expect([notesIn(notes), notes.pragma("user_version", { simple: true })]).toEqual([["b"], 0]);
+    notes.close();
+  });
+
+  it("and its statements may be kept for later effects", async () => {
+    const path = makePath();
+    const notes = makeNotes(path);
+    const seen = new Set<SqliteDatabase>();
+    let insert: ReturnType<SqliteDatabase["prepare"]> | undefined;
+    const onOpen = (db: SqliteDatabase) => {
+      insert = db.prepare("insert into note values (?)");
+      seen.add(db);
+    };
+    const store = await open(sqliteStore(path, { ...options, onOpen }));
+    expect(() => insert?.run("between")).toThrow(refusal);
+    const [a, b] = await leases(store, "a", "b");
+    const kept = (text: string) => (db: SqliteDatabase) => {
+      seen.add(db);
+      insert?.run(text);
+    };
+    await store.step(turn({ settles: [complete(a!, kept("a"))] }));
+    await store.step(turn({ settles: [complete(b!, kept("b"))] }));
+    expect([notesIn(notes), seen.size]).toEqual([["a", "b"], 1]);
+    notes.close();
+  });
+
+  it("cannot be closed by one", async () => {
+    const store = await open(sqliteStore(makePath(), options));
+    const [lease] = await leases(store, "m");
+    const { settled } = await store.step(turn({ settles: [complete(lease!, (db) => db.close())] }));
+    expect(settled).toMatchObject([
+      { status: "effect_failed", error: { message: expect.stringMatching(/not close it/) } },
+    ]);
+    expect((await store.step(turn({ settles: [complete(lease!)] }))).settled).toEqual([{ status: "settled" }]);
+  });
+
+  it("knows what the driver's own does", async () => {
+    const path = makePath();
+    const store = await open(sqliteStore(path, options));
+    const [lease] = await leases(store, "m");
+    const seen: unknown[] = [];
+    const looks = (db: SqliteDatabase) => {
+      seen.push(db.name, db.open, db.inTransaction, db.pragma("foreign_keys", { simple: true }));
+      seen.push(db.prepare("select ? as n").get(1), db.prepare("select 2 as n").all());
+    };
+    expect((await store.step(turn({ settles: [complete(lease!, looks)] }))).settled).toEqual([{ status: "settled" }]);
+    expect(seen).toEqual([path, true, true, 0, { n: 1 }, [{ n: 2 }]]);
+  });
+});
+
+describe("what ORMs do with better-sqlite3's connection", () => {
+  type Own = Database.Database;
+
+  it("is a Database to them, and chains as one", async () => {
+    const store = await open(sqliteStore(makePath()));
+    const [lease] = await leases(store, "m");
+    const seen: unknown[] = [];
+    const looks = (lent: SqliteDatabase) => {
+      const db = lent as Own;
+      seen.push(db instanceof Database, db.constructor === Database, db.exec("select 1") === db, db.memory);
+      seen.push(db.prepare("select 1, 2").raw().all(), db.prepare("select 3").pluck().get());
+      seen.push([...db.prepare("select 4 union select 5").pluck().iterate()]);
+    };
+    expect((await store.step(turn({ settles: [complete(lease!, looks)] }))).settled).toEqual([{ status: "settled" }]);
+    expect(seen).toEqual([true, true, true, false, [[1, 2]], 3, [4, 5]]);
+  });
+
+  it("makes a savepoint of their transaction, and writes nothing through one that they kept", async () => {
+    const path = makePath();
+    const notes = makeNotes(path);
+    const store = await open(sqliteStore(path));
+    const [lease] = await leases(store, "m");
+    const kept: (() => unknown)[] = [];
+    const nests = (lent: SqliteDatabase) => {
+      const db = lent as Own;
+      const insert = db.transaction((text: string, fails: boolean) => {
+        write(text)(db);
+        if (fails) throw new Error("no");
+      });
+      insert("whole", false);
+      expect(() => insert.immediate("half", true)).toThrow("no");
+      kept.push(
+        () => insert("late", false),
+        () => insert.immediate("late", false),
+      );
+      const rows = db.prepare("insert into note values ('late') returning text").iterate();
+      kept.push(() => rows.next());
+      rows.return?.();
+    };
+    expect((await store.step(turn({ settles: [complete(lease!, nests)] }))).settled).toEqual([{ status: "settled" }]);
+    for (const late of kept) expect(late).toThrow(/has returned/);
+    expect(notesIn(notes)).toEqual(["whole"]);
+    notes.close();
+  });
+});
+
+describe("an effect that writes through another connection", () => {
+  class Wrapped extends Error {}
+
+  it.each([
+    ["as the driver throws it", (act: () => unknown) => act()],
+    [
+      "as an ORM wraps it",
+      (act: () => unknown) => {
+        try {
+          act();
+        } catch (cause) {
+          throw new Wrapped("Failed query", { cause });
+        }
+      },
+    ],
+  ])("is told so with the fix, %s", async (_how, run) => {
+    const path = makePath();
+    const other = makeNotes(path);
+    other.pragma("busy_timeout = 1");
+    const store = await open(sqliteStore(path));
+    const [lease] = await leases(store, "m");
+    const elsewhere = () => run(() => other.prepare("insert into note values ('m')").run());
+    const { settled } = await store.step(turn({ settles: [complete(lease!, elsewhere)] }));
+    expect(settled).toMatchObject([
+      {
+        status: "effect_failed",
+        error: { code: "invalid_argument", message: expect.stringMatching(/SQLITE_BUSY.*option "effects"/) },
+      },
+    ]);
+    expect(notesIn(other)).toEqual([]);
+    other.close();
+  });
+});
+
 describe("effects on the user's own connection", () => {
+  it("write nothing after they returned, though the connection is the application's and an ORM has it", async () => {
+    const path = makePath();
+    const user = makeNotes(path);
+    const store = (await open(sqliteStore(path, { effects: user }))) as Store;
+    const [a, b] = await leases(store, "a", "b");
+    const { refusals, attempt } = lateWrites();
+    const insert = user.prepare("insert into note values (?)");
+    // As an ORM's query does that is asynchronous by its interface only.
+    const orm = async (text: string) => {
+      await null;
+      attempt(() => user.prepare("insert into note values (?)").run(text))();
+      attempt(() => user.exec("insert into note values ('exec')"))();
+      await setImmediate();
+      attempt(() => insert.run(text))();
+    };
+    const settles = [complete(a!, () => orm("a")), complete(b!, () => void orm("b"), write("b"))];
+    const { settled } = await store.step(turn({ settles }));
+    write("meanwhile")(user);
+    await setImmediate();
+    await setImmediate();
+    expect(settled.map(({ status }) => status)).toEqual(["effect_failed", "settled"]);
+    expect(refusals).toHaveLength(6);
+    expect(notesIn(user)).toEqual(["b", "meanwhile"]);
+    user.close();
+  });
+
+  it("leave the inbox its own work that began in what follows from them", async () => {
+    const path = makePath();
+    const user = makeNotes(path);
+    const store = (await open(sqliteStore(path, { effects: user }))) as Store;
+    const [a, b] = await leases(store, "a", "b");
+    let second: ReturnType<Store["step"]> | undefined;
+    const begins = () =>
+      void queueMicrotask(() => {
+        second = store.step(turn({ settles: [complete(b!, write("b"))] }));
+      });
+    await store.step(turn({ settles: [complete(a!, begins)] }));
+    expect((await second)?.settled).toEqual([{ status: "settled" }]);
+    expect(notesIn(user)).toEqual(["b"]);
+    user.close();
+  });
+
   it("run on it, with its settings left alone, and commit with the completion", async () => {
     const path = makePath();
     const user = makeNotes(path);

@@ -5,6 +5,7 @@
 import type { LeaseRef, SettleResult, Turn } from "../../inbox/store.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { isRowFault } from "./failures.ts";
+import { outsideOfEffects } from "./lending.ts";
 import { settle } from "./settle.ts";
 import { type Indexed, openEffects, type Plan } from "./turn.ts";
 import type { Facts, Session } from "./work.ts";
@@ -62,7 +63,7 @@ export class AheadSettles {
   }
 
   async #settle(requests: readonly Indexed[], plan: Plan, facts: Facts): Promise<void> {
-    const results = await untilFree(this.#patience, () => {
+    const attempt = () => {
       // What the user does may last: the core asks again.
       if (isInUse(this.#session.db)) return requests.map(([index]) => [index, UNFINISHED] as const);
       // The user's connection may be set to wait for locks by blocking; ours finds out first that there is none.
@@ -70,7 +71,8 @@ export class AheadSettles {
       return inTransaction(this.#session, facts, this.#patience.clock.now(), (work) =>
         requests.map(([index, request]) => [index, settle(work, request)] as const),
       );
-    });
+    };
+    const results = await untilFree(this.#patience, () => outsideOfEffects(attempt));
     for (const [index, result] of results) plan.answered.set(index, result);
   }
 }

@@ -23,6 +23,15 @@ export function isBusy(error: unknown): boolean {
   return /^SQLITE_(BUSY|LOCKED)/.test(sqliteCode(error));
 }
 
+/** Whether an effect met a lock, also where an ORM wrapped the driver's error or Node's own SQLite threw it. */
+export function metLock(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (/^SQLITE_BUSY/.test(sqliteCode(cause)) || ("errcode" in cause && Number(cause.errcode) % 256 === NODE_BUSY))
+      return true;
+  }
+  return false;
+}
+
 export function isFull(error: unknown): boolean {
   return /^SQLITE_FULL/.test(sqliteCode(error)) || (error instanceof StoreError && error.code === "store_full");
 }
@@ -35,6 +44,8 @@ export function isRowFault(error: unknown): boolean {
     error instanceof RangeError
   );
 }
+
+const NODE_BUSY = 5;
 
 /** By SQLite's result codes, extended ones included: `SQLITE_READONLY` is also for `SQLITE_READONLY_DIRECTORY`. */
 const ADVICE: Readonly<Record<string, string>> = {

@@ -1,6 +1,7 @@
 /** An inbox that is open: its connection, and how transactions are run on it. */
 import { existsSync, realpathSync } from "node:fs";
 import { SetupError, StoreError } from "../../errors.ts";
+import { refuseUnrun, refuseUnwaited } from "../../inbox/effect.ts";
 import { type InboxRules, noInbox } from "../../inbox/rules.ts";
 import type { OpenContext, Turn, TurnResult } from "../../inbox/store.ts";
 import { loadDriver } from "../../internal/load-sqlite.ts";
@@ -12,12 +13,12 @@ import { checkDurable, openConnection } from "./connection.ts";
 import { asStoreError } from "./failures.ts";
 import { enterInstance, leaveInstance } from "./instances.ts";
 import { Interner } from "./interner.ts";
+import { type Lending, lend, lendOfUser } from "./lending.ts";
 import { cautionsAbout, checkOwner, prepareFile, refuseDirectory } from "./location.ts";
 import { applyRules, holdsInbox, migrate } from "./migrate.ts";
 import { LaneReader } from "./records.ts";
 import { Space, type SpaceLimits } from "./space.ts";
 import { forgetStatistics } from "./statistics.ts";
-import { refusePromise } from "./synchronous.ts";
 import { amend, createPlan, runTurn } from "./turn.ts";
 import { Wake } from "./wake.ts";
 import { createSession, type Facts, type Session, type Work } from "./work.ts";
@@ -211,9 +212,10 @@ function isInbox(driver: SqliteDriver, { path, location, busyTimeoutMs }: InboxS
 function setUp(db: SqliteDatabase, { effects, onOpen }: InboxSettings, holder: number) {
   try {
     checkDurable(db);
-    refusePromise(onOpen?.(effects ?? db), asyncOnOpen);
-    const own = createSession(db);
-    return { own, ofEffects: effects === undefined ? own : createSession(effects) };
+    const lending = effects === undefined ? lend(db) : lendOfUser(effects);
+    if (onOpen !== undefined) runOnOpen(onOpen, lending);
+    const own = createSession(db, lending);
+    return { own, ofEffects: effects === undefined ? own : createSession(effects, lending) };
   } catch (error) {
     leave(db, holder);
     throw error;
@@ -230,9 +232,18 @@ function leave(db: SqliteDatabase, holder: number): void {
   }
 }
 
-function asyncOnOpen(): SetupError {
-  const message = `Option "onOpen" returned a promise, but events are handled before it would settle: work synchronously in it.`;
-  return new SetupError("invalid_option", message, { fields: { option: "onOpen" } });
+function runOnOpen(onOpen: (db: SqliteDatabase) => unknown, { connection, during }: Lending): void {
+  try {
+    refuseUnwaited(onOpen, "never");
+    refuseUnrun(
+      during(() => onOpen(connection)),
+      "never",
+    );
+  } catch (cause) {
+    if (!(cause instanceof SetupError && cause.code === "async_effect")) throw cause;
+    const message = `Option "onOpen" is async or returned a promise or a query that was not run, but nothing waits for it: work synchronously in it.`;
+    throw new SetupError("invalid_option", message, { cause, fields: { option: "onOpen" } });
+  }
 }
 
 function checkEffects(effects: SqliteDatabase | undefined, file: string): void {

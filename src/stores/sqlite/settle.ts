@@ -1,13 +1,13 @@
 /** Ends leases, each only while it is still held; effects commit with the completion of their event. */
 import { SetupError } from "../../errors.ts";
+import { refuseUnrun, refuseUnwaited } from "../../inbox/effect.ts";
 import type { Outcome } from "../../inbox/record.ts";
 import type { Effect, Failure, LeaseRef, Settle, SettleResult } from "../../inbox/store.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { KEEP, OUTCOME, STATE, STATUS } from "../codes.ts";
-import { EffectAborted } from "./failures.ts";
+import { EffectAborted, metLock } from "./failures.ts";
 import { goOnAfterDead, rearm, schedule, writeLane } from "./lanes.ts";
 import type { Change, LaneRow } from "./statements.ts";
-import { refusePromise } from "./synchronous.ts";
 import type { Work } from "./work.ts";
 
 /** The user's own type of connection is not known here: effects get the connection that the completion is written on. */
@@ -98,8 +98,14 @@ function completeWith(
   work.sql.savepoint.run();
   const { rollbackTo, release } = work.sql;
   try {
-    for (const effect of effects) refusePromise(effect(work.db), asyncEffect);
-  } catch (error) {
+    for (const effect of effects) refuseUnwaited(effect, "never");
+    const { connection, during } = work.lending;
+    for (const effect of effects) {
+      const returned = during(() => effect(connection));
+      refuseUnrun(returned, "never");
+    }
+  } catch (cause) {
+    const error = metLock(cause) ? otherConnection(cause) : cause;
     if (!ends(work, rollbackTo, release)) throw new EffectAborted(lease, error);
     return { status: "effect_failed", error };
   }
@@ -121,11 +127,11 @@ function ends({ db }: Work, ...statements: readonly Change[]): boolean {
   }
 }
 
-function asyncEffect(): SetupError {
-  return new SetupError(
-    "async_effect",
-    "An effect of ctx.commit returned a promise, but SQLite's transaction ends before it would settle: write synchronously.",
-  );
+/** The inbox's own connection has the write lock, so it is another connection that met one. */
+function otherConnection(cause: unknown): SetupError {
+  const message =
+    'An effect of ctx.commit wrote through another connection and found its database locked (SQLITE_BUSY). While effects run, the inbox holds the write lock of its own file, so the other connection blocks the process until its busy timeout, in vain. Write with the connection that ctx.commit gives, or give your ORM\'s connection to sqliteStore() as the option "effects".';
+  return new SetupError("invalid_argument", message, { cause });
 }
 
 function effectEndedTransaction(): SetupError {

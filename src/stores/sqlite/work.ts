@@ -2,6 +2,7 @@
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import type { Interner, InternTable } from "./interner.ts";
 import { Ledger } from "./ledger.ts";
+import type { Lending } from "./lending.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 
 /** What stays the same while the inbox is open. */
@@ -16,6 +17,8 @@ export interface Facts {
 /** A connection with its prepared statements. */
 export interface Session {
   readonly db: SqliteDatabase;
+  /** For effects. */
+  readonly lending: Lending;
   readonly sql: Statements;
   readonly clientTable: InternTable;
   readonly kindTable: InternTable;
@@ -28,10 +31,11 @@ export interface Work extends Session {
   readonly now: number;
 }
 
-export function createSession(db: SqliteDatabase): Session {
+export function createSession(db: SqliteDatabase, lending: Lending): Session {
   const sql = prepareStatements(db);
   return {
     db,
+    lending,
     sql,
     clientTable: { idOf: sql.clientId, nameOf: sql.clientName, insert: sql.insertClient },
     kindTable: { idOf: sql.kindId, nameOf: sql.kindName, insert: sql.insertKind },

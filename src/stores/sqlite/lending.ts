@@ -1,0 +1,148 @@
+/** Lends a connection to functions of the application: it works while one of them runs, and not after. */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { SetupError } from "../../errors.ts";
+import type { SqliteDatabase, SqliteStatement } from "../../internal/sqlite-driver.ts";
+
+export interface Lending {
+  /** What the application's functions get. */
+  readonly connection: SqliteDatabase;
+  /** Runs a synchronous `operation`, in which the connection works. */
+  during<T>(operation: () => T): T;
+}
+
+type Method = (...args: unknown[]) => unknown;
+
+/**
+ * Lends the inbox's own connection. An async function may go on after its first `await`, when its transaction was rolled back;
+ * what it writes then would stay. Statements made through the loan work in a later one too: they may be kept.
+ */
+export function lend(db: SqliteDatabase): Lending {
+  let isLent = false;
+  const check = () => {
+    if (!isLent) throw isOver();
+  };
+  const guards = new Map<PropertyKey, Method>([["close", refuseClose]]);
+  const connection = new Proxy(db, {
+    get(target, key) {
+      const value: unknown = Reflect.get(target, key, target);
+      if (typeof value !== "function" || key === "constructor") return value;
+      const known = guards.get(key);
+      if (known !== undefined) return known;
+      const guard = guarded(target, key, value as Method);
+      guards.set(key, guard);
+      return guard;
+    },
+  });
+  const guarded =
+    (target: SqliteDatabase, key: PropertyKey, method: Method): Method =>
+    (...args) => {
+      check();
+      // A transaction function that is kept calls what it got, and so is of no use later either.
+      const given = key === "transaction" ? args.map((value) => whileLent(value, check)) : args;
+      const answer = Reflect.apply(method, target, given);
+      if (key === "prepare") guardStatement(answer as SqliteStatement, check);
+      return answer === target ? connection : answer;
+    };
+  return {
+    connection,
+    during(operation) {
+      isLent = true;
+      try {
+        return operation();
+      } finally {
+        isLent = false;
+      }
+    },
+  };
+}
+
+/** Of the effect that the running code belongs to, also after its first `await`. */
+const current = new AsyncLocalStorage<{ isOver: boolean }>();
+const guardedOnes = new WeakSet<SqliteDatabase>();
+
+/**
+ * Lends the application's own connection, which is always theirs to use, except from an effect that has returned: an ORM that
+ * was given this connection would write outside of the effect's transaction. Looks at what is prepared from here on.
+ */
+export function lendOfUser(db: SqliteDatabase): Lending {
+  if (!guardedOnes.has(db)) {
+    guardedOnes.add(db);
+    const check = () => {
+      if (current.getStore()?.isOver === true) throw isOver();
+    };
+    const prepare = db.prepare.bind(db);
+    const exec = db.exec.bind(db);
+    Object.assign(db, {
+      prepare(sql: string) {
+        check();
+        return guardStatement(prepare(sql), check);
+      },
+      exec(sql: string) {
+        check();
+        return exec(sql);
+      },
+    });
+  }
+  return {
+    connection: db,
+    during(operation) {
+      const loan = { isOver: false };
+      try {
+        return current.run(loan, operation);
+      } finally {
+        loan.isOver = true;
+      }
+    },
+  };
+}
+
+/** Runs the inbox's own work, which an effect that has returned may have begun. */
+export function outsideOfEffects<T>(operation: () => T): T {
+  return current.getStore() === undefined ? operation() : current.run({ isOver: false }, operation);
+}
+
+/** In place: a native statement works with no other `this`. */
+function guardStatement(statement: SqliteStatement, check: () => void): SqliteStatement {
+  const methods = statement as unknown as Record<string, unknown>;
+  for (const name of ["run", "get", "all", "iterate"]) {
+    const method = methods[name];
+    if (typeof method !== "function") continue;
+    methods[name] = (...params: unknown[]) => {
+      check();
+      const answer: unknown = Reflect.apply(method, statement, params);
+      return name === "iterate" ? guardRows(answer as Iterator<unknown>, check) : answer;
+    };
+  }
+  return statement;
+}
+
+/** The first row is what runs the statement. Ending it early is always allowed. */
+function guardRows(rows: Iterator<unknown>, check: () => void): Iterator<unknown> {
+  const { next } = rows;
+  rows.next = () => {
+    check();
+    return next.call(rows);
+  };
+  return rows;
+}
+
+function whileLent(value: unknown, check: () => void): unknown {
+  if (typeof value !== "function") return value;
+  return function (this: unknown, ...args: unknown[]) {
+    check();
+    return Reflect.apply(value, this, args);
+  };
+}
+
+function refuseClose(): never {
+  throw new SetupError(
+    "invalid_argument",
+    "The connection that ctx.commit and onOpen give belongs to the inbox: do not close it.",
+  );
+}
+
+function isOver(): SetupError {
+  const message =
+    "The effect of ctx.commit (or onOpen) has returned, and its connection with it, so nothing was written: write before it returns, not after an await, in a timer or in a callback.";
+  return new SetupError("invalid_argument", message);
+}
