@@ -33,7 +33,11 @@ export interface HandlerContext<Tx = unknown> {
   /**
    * Registers a write to the inbox's own database. After all handlers of the event returned, the effects run in order in
    * the same transaction as the event's completion: exactly once. Synchronous on SQLite.
+   *
+   * The connection works only while effects run. Write with it, and with no other: only then the write is in the transaction.
    * @throws LeaseLost when the event is already settled
+   * @throws SetupError `async_effect` for an async function on SQLite, and for a generator function; `invalid_argument` for a
+   *   function without a parameter, except with the option `effects` of `sqliteStore`
    * @throws SetupError `effects_unsupported` with a store that has no transactions
    */
   commit(effect: Effect<Tx>): void;
@@ -58,15 +62,17 @@ export class LeaseContext<Tx> implements HandlerContext<Tx> {
   readonly #lease: Lease;
   readonly #logger: Logger;
   readonly #transactional: boolean;
+  readonly #checkEffect: ((effect: Effect<Tx>) => void) | undefined;
   readonly effects: Effect<Tx>[] = [];
   #identity: string | undefined;
   #abort: AbortController | undefined;
   #closed = false;
 
-  constructor(lease: Lease, logger: Logger, transactional: boolean) {
+  constructor(lease: Lease, logger: Logger, transactional: boolean, checkEffect?: (effect: Effect<Tx>) => void) {
     this.#lease = lease;
     this.#logger = logger;
     this.#transactional = transactional;
+    this.#checkEffect = checkEffect;
   }
 
   get identity(): string {
@@ -125,6 +131,7 @@ export class LeaseContext<Tx> implements HandlerContext<Tx> {
       );
     }
     if (this.#closed) throw new LeaseLost();
+    this.#checkEffect?.(effect);
     this.effects.push(effect);
   }
 

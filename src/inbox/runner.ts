@@ -37,6 +37,8 @@ export interface RunnerOptions<Tx> {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly transactional: boolean;
+  /** The store's. */
+  readonly checkEffect?: (effect: Effect<Tx>) => void;
   readonly handlerTimeoutMs: number;
 }
 
@@ -57,9 +59,9 @@ export class Runner<Tx> {
    * been called when this returns.
    */
   run(lease: Lease, parsed: WebhookEvent | null, done: (verdict: Verdict<Tx>) => void): Run {
-    const { registry, instruments, logger, transactional } = this.#options;
+    const { registry, instruments, logger, transactional, checkEffect } = this.#options;
     const observed = instruments().attempt(lease);
-    const context = new LeaseContext<Tx>(lease, logger, transactional);
+    const context = new LeaseContext<Tx>(lease, logger, transactional, checkEffect);
     const event = parsed ?? reparse(lease);
     const late = lease.late && !lease.forced;
     const handlers = registry().handlersFor(lease.eventType, late);

@@ -67,6 +67,12 @@ export interface InboxStore<Tx = unknown> {
    */
   acceptsQuickly?(event: NewEvent): boolean;
 
+  /**
+   * Throws for a function that this store cannot use as an effect, as far as that is seen before it runs. Called by `ctx.commit`, so that
+   * the error leads to the line that called it. Default: takes any.
+   */
+  checkEffect?(effect: Effect<never>): void;
+
   /** Renews leases for `leaseMs` from now. Answers per lease whether it is still held. */
   extend(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]>;
 

@@ -7,7 +7,7 @@ import type { DrainOptions, DrainResult } from "../inbox/drains.ts";
 import type { Instruments } from "../inbox/instruments.ts";
 import type { EventId, NewEvent, NewQuarantine } from "../inbox/record.ts";
 import { Runner } from "../inbox/runner.ts";
-import type { Acceptance, QuarantineAnswer, Turn } from "../inbox/store.ts";
+import type { Acceptance, Effect, QuarantineAnswer, Turn } from "../inbox/store.ts";
 import { Waiters } from "../inbox/waiters.ts";
 import { Worker } from "../inbox/worker.ts";
 import { atMost, type Timer } from "../internal/clock.ts";
@@ -69,7 +69,16 @@ export class Engine<Tx> {
     const transactional = store.capabilities.transactional;
     const instruments = () => this.#inUse.instruments;
     const registry = () => this.#inUse.registry;
-    const runner = new Runner<Tx>({ registry, instruments, clock, logger, transactional, handlerTimeoutMs });
+    const checkEffect = (effect: Effect<Tx>) => store.checkEffect?.(effect);
+    const runner = new Runner<Tx>({
+      registry,
+      instruments,
+      clock,
+      logger,
+      transactional,
+      checkEffect,
+      handlerTimeoutMs,
+    });
     this.#announcer = new Announcer(() => registry().hooks, this.waiters, logger);
     this.worker = new Worker(
       store,

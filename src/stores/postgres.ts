@@ -1,5 +1,6 @@
 /** The inbox in Postgres: durable, for many processes on many machines. */
 import { SetupError } from "../errors.ts";
+import { refuseUnwaited, refuseWithoutConnection } from "../inbox/effect.ts";
 import type { InboxStore, Turn, TurnResult } from "../inbox/store.ts";
 import { act } from "./postgres/act.ts";
 import { runTurnCarefully } from "./postgres/careful.ts";
@@ -83,6 +84,10 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
     },
     step: async (turn) => step(open(), turn),
     acceptsQuickly: (event) => opened?.freshLanes.mayTake(event) ?? false,
+    checkEffect(effect) {
+      refuseUnwaited(effect, "during");
+      refuseWithoutConnection(effect);
+    },
     extend: (leases, leaseMs) => reading((inbox) => extend(inbox, leases, leaseMs)),
     nextDue: () =>
       reading((inbox) =>

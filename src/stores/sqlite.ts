@@ -1,5 +1,6 @@
 /** The inbox in a SQLite file: durable, for one process or several on one machine. */
 import { SetupError } from "../errors.ts";
+import { refuseUnwaited, refuseWithoutConnection } from "../inbox/effect.ts";
 import type { InboxStore, Turn } from "../inbox/store.ts";
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { SqliteDatabase, SqliteDriver } from "../internal/sqlite-driver.ts";
@@ -40,6 +41,8 @@ export interface SqliteStoreOptions<Db extends SqliteDatabase = SqliteDatabase> 
   /** With more in the file nothing is accepted (`store_full`). Bytes, 1 or more. Default: no limit. */
   readonly maxDatabaseBytes?: number;
 }
+
+const YOUR_OWN = ` Or give your ORM's connection to sqliteStore() as the option "effects".`;
 
 const OPTIONS = ["effects", "onOpen", "driver", "busyTimeoutMs", "minFreeBytes", "maxDatabaseBytes"];
 
@@ -109,6 +112,10 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
     },
     // An effect runs on the connection given as `effects`, which is a `Db`, or on ours, which is what `Db` then stands for.
     step: async (turn) => inbox().step(turn as Turn<SqliteDatabase>),
+    checkEffect(effect) {
+      refuseUnwaited(effect, "never");
+      if (settings.effects === undefined) refuseWithoutConnection(effect, YOUR_OWN);
+    },
     extend: async (leases, leaseMs) =>
       inbox().write(({ sql, facts, now }) =>
         leases.map(({ lane, epoch, event }) => {

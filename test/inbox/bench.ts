@@ -166,7 +166,11 @@ export class Bench<Tx = never> {
     options.register?.(this.registry);
     const runner = new Runner<Tx>({
       ...{ registry: () => this.registry, instruments: () => this.instruments, clock, logger },
-      ...{ transactional: inner.capabilities.transactional, handlerTimeoutMs: options.handlerTimeoutMs ?? 30_000 },
+      ...{
+        transactional: inner.capabilities.transactional,
+        checkEffect: (effect) => inner.checkEffect?.(effect),
+        handlerTimeoutMs: options.handlerTimeoutMs ?? 30_000,
+      },
     });
     const standard = { concurrency: 4, leaseMs: 30_000, maxAttempts: 12, onDead: "continue" as const };
     this.worker = new Worker<Tx>(

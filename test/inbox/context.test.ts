@@ -76,6 +76,16 @@ describe("LeaseContext", () => {
     expect(() => aborted.commit(first)).toThrow(LeaseLost);
   });
 
+  it("asks the store before it takes an effect", () => {
+    const refusal = new SetupError("async_effect", "no");
+    const refuse = () => {
+      throw refusal;
+    };
+    const context = new LeaseContext<string>(lease, silentLogger, true, refuse);
+    expect(() => context.commit(async (_tx) => {})).toThrow(refusal);
+    expect(context.effects).toEqual([]);
+  });
+
   it("names sqliteStore where the store has no transactions", () => {
     const context = new LeaseContext<never>(lease, silentLogger, false);
     expect(() => context.commit(() => {})).toThrow(SetupError);

@@ -38,7 +38,7 @@ async function sqliteBench(
       .prepare("select text from note order by rowid")
       .all()
       .map((row) => (row as { text: string }).text);
-  return { bench, notes };
+  return { bench, notes, orm: () => user };
 }
 
 const write = (text: string | null) => (db: Tx) => db.prepare("insert into note (text) values (?)").run(text);
@@ -102,7 +102,7 @@ describe("ctx.commit() with the worker", () => {
     const { bench, notes } = await sqliteBench((on) =>
       on.onAny((_, ctx) => {
         ctx.commit(write("before"));
-        ctx.commit(() => {
+        ctx.commit((_db) => {
           throw new PermanentError("no such order");
         });
       }),
@@ -126,6 +126,34 @@ describe("ctx.commit() with the worker", () => {
     await bench.worker.drain({});
     expect((await bench.lane("a")).attempts).toMatchObject([{ errorCode: "async_effect" }]);
     for (const ctx of contexts) expect(() => ctx.commit(write("late"))).toThrow(LeaseLost);
+  });
+
+  it.each([
+    [
+      "whose driver works synchronously",
+      (orm: Database.Database) => () => orm.exec("insert into note values ('past')"),
+    ],
+    [
+      "whose interface is asynchronous",
+      (orm: Database.Database) => () => Promise.resolve().then(() => orm.exec("insert into note values ('past')")),
+    ],
+  ])("refuses an effect that takes no connection, as with an ORM of its own %s, before it runs", async (_how, past) => {
+    const refused: unknown[] = [];
+    const { bench, notes, orm } = await sqliteBench((on) =>
+      on.onAny((_, ctx) => {
+        try {
+          ctx.commit(past(orm()));
+        } catch (error) {
+          refused.push(error);
+          throw error;
+        }
+      }),
+    );
+    await bench.accept("a");
+    await bench.worker.drain({});
+    expect(refused).toMatchObject([{ code: "invalid_argument", message: expect.stringMatching(/option "effects"/) }]);
+    expect((await bench.lane("a")).attempts).toMatchObject([{ errorCode: "invalid_argument" }]);
+    expect(notes()).toEqual([]);
   });
 
   it("has its effects once when the turn that carries them fails at first (I3)", async () => {

@@ -86,6 +86,38 @@ describe("ctx.commit() on Postgres", () => {
     expect(() => kept?.query("select 1")).toThrow(/effect has ended/);
   });
 
+  it("refuses what an effect returned that nobody runs or waits for, and takes back what it wrote", async () => {
+    const { store, notes, write } = await openDesk();
+    const [a, b] = await leases(store, "a", "b");
+    const forgets = async (client: PgClient) => [await write("a")(client), write("a too")(client)];
+    const [failed] = await settle(store, complete(a, forgets));
+    expect(failed).toMatchObject({ status: "effect_failed", error: { code: "async_effect" } });
+    const generates = function* (client: PgClient) {
+      yield write("b")(client);
+    };
+    expect(await settle(store, complete(b, generates))).toMatchObject([{ status: "effect_failed" }]);
+    expect(await notes()).toEqual([]);
+  });
+
+  it("refuses a function that takes no connection, where the handler registers it", async () => {
+    const { schema, notes } = await makeNotes();
+    const pool = newPool();
+    const { receiver, post } = await serve(postgresStore(pool, { schema }));
+    const refused: unknown[] = [];
+    receiver.onAny((_event, ctx) => {
+      const past = () => pool.query(`insert into public.${schema}_note values ('past')`);
+      try {
+        ctx.commit(past);
+      } catch (error) {
+        refused.push(error);
+      }
+    });
+    await post(outbound("queued"));
+    await receiver.drain();
+    expect(refused).toMatchObject([{ code: "invalid_argument", message: expect.stringMatching(/\(tx\) =>/) }]);
+    expect(await notes()).toEqual([]);
+  });
+
   it("lets an effect go on after its own savepoint", async () => {
     const { store, notes, write } = await openDesk();
     const [lease] = await leases(store, "m");

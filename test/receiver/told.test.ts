@@ -62,7 +62,7 @@ describe("what is told of a write transaction", () => {
     const commits: CommitReport[] = [];
     receiver.instrument({ commit: (report: CommitReport) => void commits.push(report) });
     receiver.onAny((_, ctx) =>
-      ctx.commit(() => {
+      ctx.commit((_db) => {
         throw new Error("no");
       }),
     );

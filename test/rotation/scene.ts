@@ -121,7 +121,7 @@ async function createReceiving(
       sequence = 0,
       eventType,
     } = event as Partial<Record<"messageId" | "sequence", never>> & typeof event;
-    ctx.commit(() => void handled.push({ message_id: messageId, sequence, event_type: eventType }));
+    ctx.commit((_tx) => void handled.push({ message_id: messageId, sequence, event_type: eventType }));
   });
   const front = await openFront(nodeWebhook(receiver));
   const close = async () => {

@@ -41,7 +41,7 @@ export function handleBy({ process, ctx, manner, timeoutMs, write }: Handling): 
   if (manner === "never ends") return new Promise(() => {});
   if (manner === "effect throws") {
     write();
-    return ctx.commit(() => {
+    return ctx.commit((_tx) => {
       throw new Error("Its effect throws.");
     });
   }

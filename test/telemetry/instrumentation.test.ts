@@ -119,7 +119,7 @@ describe("what is told of an attempt", () => {
       if (body === "retry" && ctx.attempt === 1) throw Object.assign(new Error("x"), { code: "ECONNREFUSED" });
       if (body === "dead") throw new PermanentError("no");
       if (body === "effect")
-        ctx.commit(() => {
+        ctx.commit((_db) => {
           throw new TypeError("no such table");
         });
     });

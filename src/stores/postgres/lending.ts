@@ -1,5 +1,6 @@
 /** Lends the connection of a completion to the handler's effects for a bounded time, and sees that its transaction comes back as it was. */
 import { OncehookError, SetupError } from "../../errors.ts";
+import { refuseUnrun } from "../../inbox/effect.ts";
 import type { Effect } from "../../inbox/store.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
 import type { PgClient } from "./driver.ts";
@@ -54,7 +55,7 @@ export async function lendConnection(
     await inTime(clock, async () => {
       for (const effect of effects) {
         if (loan.isOver) return;
-        await effect(lent);
+        refuseUnrun(await effect(lent), "during");
       }
       loan.isOver = true;
       await takeBack(client);
