@@ -1,8 +1,7 @@
 #!/usr/bin/env node
 /** The command `oncehook`. A new command is a file that makes it, and its line in `COMMANDS`. */
-import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { Command } from "commander";
+import { VERSION } from "../internal/version.ts";
 import { demoCommand } from "./demo/command.ts";
 import { doctorCommand } from "./doctor/command.ts";
 import { emulatorCommand } from "./emulator.ts";
@@ -40,16 +39,8 @@ try {
 function program(): Command {
   const program = new Command("oncehook")
     .description("The messaging service's webhooks, received and sent.")
-    .version(version())
+    .version(VERSION)
     .exitOverride();
   for (const make of COMMANDS) program.addCommand(make().copyInheritedSettings(program));
   return program;
-}
-
-/** Of the package that this file is in, wherever it was installed or compiled to. */
-function version(): string {
-  const manifest: { version: string } = JSON.parse(
-    readFileSync(fileURLToPath(import.meta.resolve("oncehook/package.json")), "utf8"),
-  );
-  return manifest.version;
 }

@@ -1,20 +1,15 @@
 /** `oncehook send`: an SMS through the service's API, with a key under which a repeat sends nothing twice. */
 import { randomUUID } from "node:crypto";
 import { Command } from "commander";
-import type { Client, ClientOptions, SendRequest, SendResult } from "../client/index.ts";
-import { SetupError } from "../errors.ts";
-import { silentLogger } from "../internal/logger.ts";
+import type { Client, SendRequest, SendResult } from "../client/index.ts";
 import { CommandError, FAILURE, NEGATIVE, USAGE_MISTAKE } from "./failure.ts";
 import { repeated } from "./flags.ts";
 import { printable } from "./inbox/printable.ts";
 import { bytesOfFile, bytesOfStream, textOfBytes, WRITTEN_BYTES } from "./input-file.ts";
-import { addSecretFlag, CLIENT_SECRET, neededSecret } from "./secret-input.ts";
+import { addServiceFlags, clientOf, inFlags, type ServiceFlags } from "./service-flags.ts";
 import { addOutputFlags, type OutputFlags, Terminal } from "./terminal.ts";
 
-interface Flags extends OutputFlags {
-  readonly baseUrl: string;
-  readonly clientId: string;
-  readonly clientSecretFile?: string;
+interface Flags extends OutputFlags, ServiceFlags {
   readonly from: string;
   readonly to: readonly string[];
   readonly textFile: string;
@@ -34,11 +29,8 @@ Examples:
 Exit codes: 0 every recipient was accepted, 3 some were rejected, 1 the service refused, or gave no
 answer that can be read, 2 usage.`;
 
-/** Options of the client, and of a send, by the flags that give them. */
+/** Options of a send, by the flags that give them. */
 const FLAGS: Readonly<Record<string, string>> = {
-  baseUrl: "--base-url",
-  clientId: "--client-id",
-  clientSecret: "--client-secret-file",
   sendFrom: "--from",
   to: "--to",
   externalReference: "--reference",
@@ -47,11 +39,8 @@ const FLAGS: Readonly<Record<string, string>> = {
 
 /** The command, for the program. */
 export function sendCommand(): Command {
-  const command = new Command("send")
-    .description("send an SMS through the service's API")
-    .requiredOption("--base-url <url>", "the service's address")
-    .requiredOption("--client-id <id>", "the API client that sends");
-  addSecretFlag(command, CLIENT_SECRET)
+  const command = new Command("send").description("send an SMS through the service's API");
+  addServiceFlags(command, "sends")
     .requiredOption("--from <numberId>", "the number to send from: its id, as the service lists it")
     .requiredOption("--to <number>", "a recipient, such as +14155550101; can be repeated", repeated)
     .requiredOption("--text-file <file>", "file with the text, or - for standard input")
@@ -66,7 +55,7 @@ export function sendCommand(): Command {
 /** Resolves with the exit code. */
 async function run(flags: Flags): Promise<number> {
   const terminal = new Terminal(flags);
-  const { baseUrl, clientId, idempotencyKey = randomUUID() } = flags;
+  const { idempotencyKey = randomUUID() } = flags;
   const request: SendRequest = {
     sendFrom: flags.from,
     to: flags.to,
@@ -75,14 +64,13 @@ async function run(flags: Flags): Promise<number> {
     // A repeat with the same key is then the same request.
     externalReference: flags.reference ?? idempotencyKey,
   };
-  const clientSecret = await neededSecret(CLIENT_SECRET, flags.clientSecretFile, terminal);
   let isKeySaid = false;
   // Before the first request, but not where the client refuses to make one.
   const onRequest = () => {
     if (!isKeySaid) sayKey(idempotencyKey, flags, terminal);
     isKeySaid = true;
   };
-  const client = await clientOf({ baseUrl, clientId, clientSecret, onRequest }, terminal);
+  const client = await clientOf(flags, terminal, { onRequest });
   const sent = await answerTo(client, request, idempotencyKey);
   const { results, errors, allRejected } = sent;
   const { externalReference } = request;
@@ -97,18 +85,6 @@ function sayKey(key: string, { idempotencyKey: given }: Flags, terminal: Termina
   else terminal.note(text);
 }
 
-async function clientOf(options: ClientOptions, terminal: Terminal): Promise<Client> {
-  // Loaded here: "--help" needs none of it.
-  const { createClient } = await import("../client/index.ts");
-  const note = (_fields: object, message: string) => terminal.note(message);
-  try {
-    return createClient({ ...options, logger: { ...silentLogger, warn: note, error: note } });
-  } catch (error) {
-    if (!(error instanceof SetupError)) throw error;
-    throw new CommandError(inFlags(error.message), USAGE_MISTAKE, { cause: error });
-  }
-}
-
 async function answerTo(client: Client, request: SendRequest, idempotencyKey: string): Promise<SendResult> {
   const { ApiError, ConnectionError, InvalidArgumentError, ResponseValidationError, ServerError } = await import(
     "../client/index.ts"
@@ -117,7 +93,9 @@ async function answerTo(client: Client, request: SendRequest, idempotencyKey: st
     return await client.messages.send(request, { idempotencyKey });
   } catch (error) {
     if (error instanceof InvalidArgumentError) {
-      throw new CommandError(error.issues.map(inFlags).join("; "), USAGE_MISTAKE, { cause: error });
+      throw new CommandError(error.issues.map((issue) => inFlags(issue, FLAGS)).join("; "), USAGE_MISTAKE, {
+        cause: error,
+      });
     }
     // A success that cannot be read, also one without its lists.
     const isAccepted = error instanceof ResponseValidationError;
@@ -128,9 +106,15 @@ async function answerTo(client: Client, request: SendRequest, idempotencyKey: st
       ? `${accepted} Repeat it with --idempotency-key ${idempotencyKey}: nothing is sent twice.`
       : "";
     if (!isOpen && !(error instanceof ApiError)) throw error;
-    const words = error instanceof ApiError && error.serviceMessage !== "" ? ` ${printable(error.serviceMessage)}` : "";
-    throw new CommandError(`${error.message}${words}${unreached(error)}${advice}`, FAILURE, { cause: error });
+    throw new CommandError(`${error.message}${unsaid(error)}${unreached(error)}${advice}`, FAILURE, { cause: error });
   }
+}
+
+/** The service's own words, for the person who typed the command, where the error's message has not all of them. */
+function unsaid(error: Error): string {
+  const words = "serviceMessage" in error && typeof error.serviceMessage === "string" ? error.serviceMessage : "";
+  const isSaid = error.message.includes(words.replace(/[.\s]+$/, ""));
+  return isSaid ? "" : ` The service's words: ${printable(words)}`;
 }
 
 /** Where the system or TLS says why no connection came about: its code, such as ECONNREFUSED or ENOTFOUND. */
@@ -139,11 +123,6 @@ function unreached(error: Error): string {
   const cause = failed instanceof Error ? failed.cause : undefined;
   if (!(cause instanceof Error && "code" in cause && typeof cause.code === "string")) return "";
   return ` It failed with ${cause.code}: check --base-url, and that the service runs there.`;
-}
-
-/** `Option "baseUrl" must be …` and `sendFrom: must be …` in the words of the command line. */
-function inFlags(text: string): string {
-  return text.replace(/^(?:Option ")?([\w.]+)[":]/, (said, name) => FLAGS[name] ?? said);
 }
 
 /** The client lets an answer pass that is not quite as specified, and so does this: the message was accepted all the same. */

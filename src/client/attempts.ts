@@ -3,7 +3,7 @@ import { type Clock, sleep } from "../internal/clock.ts";
 import type { Refusal } from "./errors.ts";
 import type { Hooks } from "./hooks.ts";
 import type { RequestNotice } from "./options.ts";
-import { type Failure, type RetryRules, retryDelay } from "./retry.ts";
+import { type Failure, isRefusedForNow, type RetryRules, retryDelay } from "./retry.ts";
 import { type Answer, exchange, type NoAnswer, type Wire } from "./transport.ts";
 
 /** One call, whichever route it is for. */
@@ -47,6 +47,7 @@ export interface Ground extends Wire {
 /** Makes a call's requests until one succeeds or the rules say to give up. */
 export async function attempt(plan: Plan, ground: Ground): Promise<Ending> {
   const { signal } = plan;
+  let waits = 0;
   let retries = 0;
   let isRenewed = false;
   for (let attempts = 0; ; ) {
@@ -64,9 +65,10 @@ export async function attempt(plan: Plan, ground: Ground): Promise<Ending> {
       ground.hooks.onRetry?.({ ...noticeOf(plan, attempts), delayMs: 0, reason: reasonOf(outcome) });
       continue;
     }
-    const delayMs = plan.isRepeatable ? retryDelay(outcome, retries, ground.rules) : null;
+    const delayMs = plan.isRepeatable ? retryDelay(outcome, waits, ground.rules) : null;
     if (delayMs === null) return { ...outcome, attempts, retries };
-    retries += 1;
+    waits += 1;
+    if (!isRefusedForNow(outcome)) retries += 1;
     ground.hooks.onRetry?.({ ...noticeOf(plan, attempts), delayMs, reason: reasonOf(outcome) });
     await sleep(ground.clock, delayMs, signal);
   }

@@ -1,6 +1,13 @@
 /** The client of the service's API: one method per route. */
 import type { Ground } from "./attempts.ts";
-import { type Call, type CallOptions, callOf, type SendOptions } from "./call.ts";
+import {
+  type Call,
+  type CallOptions,
+  callOf,
+  type RequestMethod,
+  type RequestOptions,
+  type SendOptions,
+} from "./call.ts";
 import { type CoreCall, CoreCalls } from "./core-call.ts";
 import { guardedHooks } from "./hooks.ts";
 import {
@@ -9,6 +16,7 @@ import {
   numbersListCall,
   numbersSearchCall,
   numbersUpdateCall,
+  requestCall,
   webhooksGetCall,
   webhooksUpdateCall,
   whoamiCall,
@@ -17,6 +25,7 @@ import { type ClientOptions, resolveOptions } from "./options.ts";
 import { TokenSource } from "./token.ts";
 import { tokenRequest } from "./token-request.ts";
 import type {
+  ComputedSend,
   NumberSearch,
   NumberSearchResult,
   NumberUpdate,
@@ -60,8 +69,17 @@ export interface Client {
      * Queues one message per recipient. With one idempotency key for all attempts, so that no retry sends twice (SND-17); a
      * rejected recipient is data (CLI-9).
      */
+    send<T extends "SMS" | "MMS">(request: ComputedSend<T>, options?: SendOptions): Call<SendResult>;
     send(request: SendRequest, options?: SendOptions): Call<SendResult>;
   };
+  /**
+   * Makes a call that has no method here, with the same token, retries, time-outs and errors. GET, PUT and DELETE are retried; POST
+   * and PATCH only with an `idempotencyKey`.
+   *
+   * @param path - from `baseUrl` on, encoded, with its query: `/api/core/calls/call_1?page=2`
+   * @returns the answer's JSON, unchecked; undefined for an answer without a body
+   */
+  request(method: RequestMethod, path: string, options?: RequestOptions): Call<unknown>;
 }
 
 /**
@@ -74,12 +92,12 @@ export interface Client {
  */
 export function createClient(options: ClientOptions): Client {
   const resolved = resolveOptions(options);
-  const { fetch, clock, timeoutMs, logger, maxRetries, backoff, random, validateRequests } = resolved;
+  const { fetch, clock, timeoutMs, logger, maxRetries, retryRateLimited, backoff, random, validateRequests } = resolved;
   const request = tokenRequest(resolved);
   const ground: Ground = {
     ...{ fetch, clock, timeoutMs, secrets: request.secrets },
     hooks: guardedHooks(resolved.hooks, logger),
-    rules: { maxRetries, backoff, random },
+    rules: { maxRetries, retryRateLimited, backoff, random },
   };
   const calls = new CoreCalls(resolved, ground, new TokenSource(request, ground, logger));
   const run = <T>(operation: string, make: () => CoreCall<T>): Call<T> => callOf(calls.run(operation, make));
@@ -99,7 +117,9 @@ export function createClient(options: ClientOptions): Client {
         run("numbers.update", () => numbersUpdateCall(checks, numberId, { update, options })),
     },
     messages: {
-      send: (request, options) => run("messages.send", () => messagesSendCall(checks, request, options)),
+      send: (request: SendRequest, options?: SendOptions) =>
+        run("messages.send", () => messagesSendCall(checks, request, options)),
     },
+    request: (method, path, options) => run("request", () => requestCall(method, path, options)),
   };
 }

@@ -2,8 +2,9 @@
 import { setMaxListeners } from "node:events";
 import { isRecord } from "../internal/record.ts";
 import { SampledLog } from "../internal/sampled-log.ts";
+import { USER_AGENT } from "../internal/version.ts";
 import { attempt, type Ground, type Plan } from "./attempts.ts";
-import type { CallOptions, WithResponse } from "./call.ts";
+import type { CallOptions, RequestMethod, WithResponse } from "./call.ts";
 import {
   AbortedError,
   type CallFacts,
@@ -14,6 +15,7 @@ import {
 import { coreError } from "./failure-error.ts";
 import { meaningOf } from "./meaning.ts";
 import type { ResolvedOptions } from "./options.ts";
+import { textsIn } from "./reason.ts";
 import { coreRefusal } from "./refusal.ts";
 import { issuesOf, type Operation, RESPONSES } from "./responses.ts";
 import type { Body } from "./results.ts";
@@ -24,8 +26,9 @@ export interface CoreCall<T> {
   /** As in `client.messages.send`. */
   readonly operation: string;
   /** Whose success the answer is. */
-  readonly answers: Operation;
-  readonly method: "GET" | "POST" | "PATCH";
+  /** Null: any JSON, or nothing; `read` gets it as the field `json`. */
+  readonly answers: Operation | null;
+  readonly method: RequestMethod;
   readonly route: string;
   /** The route with its parameters, encoded. */
   readonly path: string;
@@ -59,12 +62,24 @@ export class CoreCalls {
   async run<T>(operation: string, make: () => CoreCall<T>): Promise<WithResponse<T>> {
     const { call, plan } = this.#begun(operation, make);
     const { idempotencyKey } = call;
-    const ending = await attempt(plan, this.#ground);
+    const ground = this.#groundOf(call.options);
+    const ending = await attempt(plan, ground);
     const { attempts } = ending;
-    const facts = { operation, attempts, idempotencyKey };
-    if (ending.kind !== "answer") throw coreError(ending, facts, this.#options.timeoutMs);
-    const data = call.read(this.#checked(ending, call.answers, facts), facts);
-    return { data, response: ending.response, attempts };
+    const facts = { operation: plan.operation, attempts, idempotencyKey };
+    if (ending.kind !== "answer") {
+      const sent = () => [...ground.secrets, ...textsSent(plan, call.options)];
+      throw coreError(ending, facts, { timeoutMs: ground.timeoutMs, sent });
+    }
+    const body = call.answers === null ? anyJson(ending, facts) : this.#checked(ending, call.answers, facts);
+    return { data: call.read(body, facts), response: ending.response, attempts };
+  }
+
+  /** The client's, with what the call wants otherwise. */
+  #groundOf(options: CallOptions | undefined): Ground {
+    const ground = this.#ground;
+    if (options?.timeoutMs === undefined && options?.maxRetries === undefined) return ground;
+    const { timeoutMs = ground.timeoutMs, maxRetries = ground.rules.maxRetries } = options;
+    return { ...ground, timeoutMs, rules: { ...ground.rules, maxRetries } };
   }
 
   /** Arguments may have getters, or be proxies: whatever they throw when they are read. */
@@ -87,7 +102,9 @@ export class CoreCalls {
     const signal = call.options?.signal;
     // An application may end thousands of calls by one signal; each takes its listener away at its end, so none leaks.
     if (signal instanceof EventTarget) setMaxListeners(0, signal);
-    const fixed: Record<string, string> = { accept: "application/json", "user-agent": "oncehook" };
+    const fixed: Record<string, string> = { accept: "application/json", "user-agent": USER_AGENT };
+    // Before the client's own, so that these win whatever was checked.
+    for (const [name, value] of Object.entries(call.options?.headers ?? {})) fixed[name.toLowerCase()] = value;
     if (body !== undefined) fixed["content-type"] = "application/json";
     if (idempotencyKey !== null) fixed["idempotency-key"] = idempotencyKey;
     let token: HeldToken | null = null;
@@ -141,6 +158,29 @@ export class CoreCalls {
     this.#log.warn({ operation: facts.operation, issues }, "An answer of the service is not as specified.");
     return json;
   }
+}
+
+/** What a service could repeat of a request; its token is among the headers. */
+function textsSent({ url, body }: Plan, options: CallOptions | undefined): string[] {
+  const { pathname, search } = new URL(url);
+  const inPath = [...pathname.split("/"), ...new URLSearchParams(search).values()].map(decoded);
+  // The parts of the API's own paths are words that a reason may have.
+  const given = inPath.filter((part) => !/^[a-z]*$/.test(part));
+  return [...given, ...Object.values(options?.headers ?? {}), ...(body === undefined ? [] : textsIn(JSON.parse(body)))];
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** An answer whose shape nobody knows, as a record that holds it; one without a body is undefined. */
+function anyJson({ json, isEmpty }: Answer, facts: CallFacts): Body {
+  if (json !== undefined || isEmpty) return { json };
+  throw new ResponseValidationError(["body: expected JSON, found none"], facts);
 }
 
 function unlessAborted<T>(outcome: Promise<T>, signal: AbortSignal): Promise<T | "aborted"> {

@@ -1,9 +1,13 @@
 /** What a call of the client can end in, a class for each thing a caller handles differently. */
 import { OncehookError, type OncehookErrorCode, type ServiceErrorCode } from "../errors.ts";
+import { maskNumbers } from "../internal/mask-numbers.ts";
 
 /** Which call an error belongs to, and how far it got. */
 export interface CallFacts {
-  /** As in `client.messages.send`: `messages.send`, also when it was the token route that failed. */
+  /**
+   * As in `client.messages.send`: `messages.send`, also when it was the token route that failed. Of `client.request()`, the method
+   * and the path without what identifies anything: `GET /api/core/calls/{id}`.
+   */
   readonly operation: string;
   /** Requests that were made for the call itself, those for a token not counted; 0: certainly nothing was asked. */
   readonly attempts: number;
@@ -12,8 +16,8 @@ export interface CallFacts {
 }
 
 /**
- * Base class of every error of the client. Messages, `inspect` and JSON never show secrets, tokens, numbers, texts, or what
- * the service wrote as free text.
+ * Base class of every error of the client. Messages, `inspect` and JSON never show secrets, tokens, numbers or texts. The
+ * service's own reason is in the message up to the first thing that may be one of these.
  */
 export class ServiceError extends OncehookError implements CallFacts {
   readonly operation: string;
@@ -54,8 +58,9 @@ export class ApiError extends ServiceError {
   readonly retryAfterMs: number | null;
   readonly #refusal: Refusal;
 
-  constructor(refusal: Refusal, facts: CallFacts, advice = "") {
-    super("api_error", `${facts.operation} was answered with ${shown(refusal)}.${advice}`, facts);
+  /** @param rest - what the message says after the status: `: the masked reason. What to do.` */
+  constructor(refusal: Refusal, facts: CallFacts, rest = ".") {
+    super("api_error", `${facts.operation} was answered with ${shown(refusal)}${rest}`, facts);
     this.code = refusal.code ?? "api_error";
     this.status = refusal.status;
     this.requestId = refusal.requestId;
@@ -63,7 +68,10 @@ export class ApiError extends ServiceError {
     this.#refusal = refusal;
   }
 
-  /** The service's own words, which may repeat what was sent: for people, not for logs. Not shown by `inspect` or JSON. */
+  /**
+   * The service's own words in full, which may repeat what was sent: for people, not for logs. Not shown by `inspect` or JSON; the
+   * error's message has the part that logs may show.
+   */
   get serviceMessage(): string {
     return this.#refusal.message;
   }
@@ -121,8 +129,9 @@ export class OAuthError extends ServiceError {
   readonly retryAfterMs: number | null;
   readonly #description: string;
 
-  constructor(refusal: Refusal, facts: CallFacts, advice = "") {
-    super("api_error", `The token route answered with ${shown(refusal)}.${advice}`, facts);
+  /** @param rest - what the message says after the status: `: the masked reason. What to do.` */
+  constructor(refusal: Refusal, facts: CallFacts, rest = ".") {
+    super("api_error", `The token route answered with ${shown(refusal)}${rest}`, facts);
     this.code = refusal.code ?? "api_error";
     this.status = refusal.status;
     this.error = refusal.code;
@@ -130,7 +139,7 @@ export class OAuthError extends ServiceError {
     this.#description = refusal.message;
   }
 
-  /** The service's own words: for people, not for logs. Not shown by `inspect` or JSON. */
+  /** The service's own words in full: for people, not for logs. Not shown by `inspect` or JSON. */
   get errorDescription(): string {
     return this.#description;
   }
@@ -205,13 +214,16 @@ export class RecipientsRejectedError extends ServiceError {
   readonly accepted: number;
   readonly rejected: number;
 
-  constructor(counts: { readonly accepted: number; readonly rejected: number }, facts: CallFacts) {
-    const { accepted, rejected } = counts;
-    super(
-      "api_error",
-      `${rejected} of ${accepted + rejected} recipients were rejected; see errors of the result.`,
-      facts,
-    );
+  /** @param counts - `codes` are the codes of the rejections, in any number */
+  constructor(
+    counts: { readonly accepted: number; readonly rejected: number; readonly codes?: readonly string[] },
+    facts: CallFacts,
+  ) {
+    const { accepted, rejected, codes = [] } = counts;
+    const named = [...new Set(codes)].filter((code) => NAME.test(code) && maskNumbers(code) === code).slice(0, 5);
+    const why = named.length > 0 ? ` (${named.join(", ")})` : "";
+    const message = `${rejected} of ${accepted + rejected} recipients were rejected${why}; see errors of the result.`;
+    super("api_error", message, facts);
     this.accepted = accepted;
     this.rejected = rejected;
   }

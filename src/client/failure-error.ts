@@ -13,6 +13,7 @@ import {
   TimeoutError,
 } from "./errors.ts";
 import { meaningOf } from "./meaning.ts";
+import { maskedReason } from "./reason.ts";
 import type { NoAnswer } from "./transport.ts";
 
 /** Where a call ends that does not succeed. */
@@ -30,24 +31,32 @@ const SAME_KEY =
   " An earlier attempt may have been accepted or be running still: repeat the same request with the same key later.";
 const BAD_CREDENTIALS = " The credentials are wrong, or the client or its account is inactive; it is not retried.";
 
+/** What an error needs to know of its call. */
+export interface Asked {
+  readonly timeoutMs: number;
+  /** Texts of the request, which no message may repeat. */
+  sent(): readonly string[];
+}
+
 /** The error of a call to a core route. */
-export function coreError(ending: FailedEnding, facts: CallFacts, timeoutMs: number): ServiceError {
+export function coreError(ending: FailedEnding, facts: CallFacts, { timeoutMs, sent }: Asked): ServiceError {
   if (ending.kind === "none") {
     return noAnswerError(ending, facts, { subject: facts.operation, verb: "got", attempts: facts.attempts, timeoutMs });
   }
   const { refusal, retries } = ending;
   const { error: Kind } = meaningOf(refusal);
   const advice = isRedirect(refusal) ? REDIRECTED : coreAdvice(Kind, facts.operation, retries);
-  return new Kind(refusal, facts, advice);
+  return new Kind(refusal, facts, `${maskedReason(refusal.message, sent())}.${advice}`);
 }
 
 /** The error of a call that got no token; the facts are the call's own. */
-export function tokenError(ending: FailedEnding, facts: CallFacts, timeoutMs: number): ServiceError {
+export function tokenError(ending: FailedEnding, facts: CallFacts, { timeoutMs, sent }: Asked): ServiceError {
   if (ending.kind === "none") {
     const { attempts } = ending;
     return noAnswerError(ending, facts, { subject: "The token route", verb: "gave", attempts, timeoutMs });
   }
-  return new OAuthError(ending.refusal, facts, tokenAdvice(ending.refusal));
+  const { refusal } = ending;
+  return new OAuthError(refusal, facts, `${maskedReason(refusal.message, sent())}.${tokenAdvice(refusal)}`);
 }
 
 interface Telling {

@@ -1,5 +1,5 @@
 /** oncehook/client: the service's API, typed, with one token, retries that never send twice, and typed errors. */
-export type { Call, CallOptions, SendOptions, WithResponse } from "./call.ts";
+export type { Call, CallOptions, RequestMethod, RequestOptions, SendOptions, WithResponse } from "./call.ts";
 export { type Client, createClient } from "./client.ts";
 export {
   AbortedError,

@@ -51,6 +51,15 @@ export function meaningOf({ code, status }: Named): Meaning {
   return byCode ?? BY_STATUS.get(status) ?? (status >= 500 ? FAILED : UNKNOWN);
 }
 
+/**
+ * Whether the service asks to come back later: nothing was done. A known code says what it says, whatever the status (GEN-11); so do
+ * the codes of OAuth.
+ */
+export function isRateLimit({ code, status }: Named): boolean {
+  if (code !== null && (BY_CODE.has(code) || OAUTH_REFUSALS.has(code))) return false;
+  return status === 429 || code === "RATE_LIMITED";
+}
+
 /** Said of the credentials or of the request, which a repetition does not change (RFC 6749, 4.1.2.1 and 5.2; CLI-4). */
 const OAUTH_REFUSALS: ReadonlySet<string> = new Set([
   "access_denied",

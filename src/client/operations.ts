@@ -1,7 +1,16 @@
 /** What each method asks of which route, and how its arguments are checked. */
 import { randomUUID } from "node:crypto";
-import { bodyIssues, jsonOf, keyIssues, kindIssues, numberIdIssues, optionIssues } from "./arguments.ts";
-import type { CallOptions, SendOptions } from "./call.ts";
+import {
+  bodyIssues,
+  jsonOf,
+  keyIssues,
+  kindIssues,
+  methodIssues,
+  numberIdIssues,
+  optionIssues,
+  pathIssues,
+} from "./arguments.ts";
+import type { CallOptions, RequestMethod, RequestOptions, SendOptions } from "./call.ts";
 import type { CoreCall } from "./core-call.ts";
 import { recordOf } from "./refusal.ts";
 import { numberUpdateIssues, searchIssues, sendIssues, webhookUpdateIssues } from "./requests.ts";
@@ -31,8 +40,13 @@ function asShown<T>(body: unknown): T {
   return body as T;
 }
 
-const CALL_OPTIONS = ["signal"];
-const SEND_OPTIONS = ["signal", "idempotencyKey"];
+const CALL_OPTIONS = ["signal", "timeoutMs", "maxRetries", "headers"] as const satisfies (keyof CallOptions)[];
+const SEND_OPTIONS = [...CALL_OPTIONS, "idempotencyKey"] as const satisfies (keyof SendOptions)[];
+const REQUEST_OPTIONS = [...SEND_OPTIONS, "body"] as const satisfies (keyof RequestOptions)[];
+/** A repetition of these does no more than the first (RFC 9110, 9.2.2). */
+const REPEATABLE: ReadonlySet<unknown> = new Set<RequestMethod>(["GET", "PUT", "DELETE"]);
+/** A part of a path that identifies nothing. */
+const PLAIN_PART = /^(?:[A-Za-z][A-Za-z_-]{0,39}|v\d{1,3})?$/;
 
 export function whoamiCall(options?: CallOptions): CoreCall<Whoami> {
   return readCall<Whoami>("whoami", "/api/core/whoami", { operation: "whoami", options, read: asShown });
@@ -167,6 +181,40 @@ export function messagesSendCall(
     issues,
     read: (answer, facts) => sendResultOf(answer, { ...facts, idempotencyKey }),
   };
+}
+
+/** A call that this client has no method for. */
+export function requestCall(method: RequestMethod, path: string, options?: RequestOptions): CoreCall<unknown> {
+  const issues = [...methodIssues(method), ...pathIssues(path), ...optionIssues(options, REQUEST_OPTIONS)];
+  const route = issues.length === 0 ? routeOf(path) : "";
+  const value = issues.length === 0 ? options?.body : undefined;
+  const key = issues.length === 0 ? options?.idempotencyKey : undefined;
+  const body = value === undefined ? undefined : jsonOf(value);
+  if (value !== undefined) issues.push(...bodyIssues("options.body", value, body));
+  if (value !== undefined && method === "GET") issues.push("options.body: a GET has none");
+  if (key !== undefined) issues.push(...keyIssues(key));
+  return {
+    operation: issues.length === 0 ? `${method} ${route}` : "request",
+    answers: null,
+    method,
+    route,
+    path,
+    body,
+    idempotencyKey: issues.length === 0 ? (key ?? null) : null,
+    isRepeatable: REPEATABLE.has(method) || key !== undefined,
+    options,
+    issues,
+    read: ({ json }) => json,
+  };
+}
+
+/** What logs and metrics may be told of a path: no ids, no query. */
+function routeOf(path: string): string {
+  const [plain = ""] = path.split("?");
+  return plain
+    .split("/")
+    .map((part) => (PLAIN_PART.test(part) ? part : "{id}"))
+    .join("/");
 }
 
 /** A call that only reads. Written out, because spreading objects together costs more than all else here. */

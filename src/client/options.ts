@@ -3,7 +3,7 @@ import { SetupError } from "../errors.ts";
 import { type Clock, type Random, systemClock, systemRandom } from "../internal/clock.ts";
 import { hasCredentials } from "../internal/credentials.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
-import { isLoopback } from "../internal/loopback.ts";
+import { isLoopback, isPrivateHost } from "../internal/loopback.ts";
 import {
   booleanOption,
   choiceOption,
@@ -29,8 +29,17 @@ export interface Backoff {
 }
 
 export interface ClientOptions {
-  /** The service's base address; a path in it is kept (GEN-13). `http` is for loopback only. */
+  /**
+   * The service's base address; a path in it is kept (GEN-13). Must be `https`; `http` is taken for this machine (`localhost`,
+   * `*.localhost`, 127.0.0.0/8, `[::1]`), and for private hosts with `allowHttpToPrivateHosts`.
+   */
   readonly baseUrl: string;
+  /**
+   * Take `http` in `baseUrl` for hosts of a private network too, such as `http://emulator:4010` under docker compose: a private
+   * address, a name without a dot, or a name under `.internal`, `.local`, `.localdomain`, `.lan`, `.home.arpa`, `.svc` or `.test`. The
+   * client's secret crosses that network unencrypted. `http` to a public host stays refused. Default false.
+   */
+  readonly allowHttpToPrivateHosts?: boolean | undefined;
   readonly clientId: string;
   readonly clientSecret: string;
   /** How the token request names the client: in its form body (default, recommended) or by HTTP Basic (CLI-1). */
@@ -42,6 +51,11 @@ export interface ClientOptions {
   readonly timeoutMs?: number | undefined;
   /** Retries of one call, the one after a 401 not counted. 0 to 10. Default 2. */
   readonly maxRetries?: number | undefined;
+  /**
+   * Retry a call that the service refused with 429 or `RATE_LIMITED`, after its `Retry-After` (60 s at most, as after a 5xx) or the
+   * usual backoff. Counts against `maxRetries`. Default false: the error comes at once, with `retryAfterMs`.
+   */
+  readonly retryRateLimited?: boolean | undefined;
   readonly backoff?: BackoffOptions | undefined;
   /** What to do with an answer that differs from the specification where the client can go on: log it (default), throw, or nothing. */
   readonly validateResponses?: "warn" | "throw" | "off" | undefined;
@@ -65,10 +79,13 @@ export interface ClientOptions {
 
 /** One request; never its body, its token or its recipients. */
 export interface RequestNotice {
-  /** `messages.send`, or `token`. */
+  /** `messages.send`, or `token`. Of `client.request()`, the method and the route. */
   readonly operation: string;
   readonly method: string;
-  /** The route as the specification writes it, without its parameters: `/api/core/numbers/{numberId}`. */
+  /**
+   * The route as the specification writes it, without its parameters: `/api/core/numbers/{numberId}`. Of `client.request()`, the
+   * path with `{id}` for each part that is not a plain word, without the query.
+   */
   readonly route: string;
   /** 1 for the first. */
   readonly attempt: number;
@@ -98,6 +115,7 @@ export interface ResolvedOptions {
   readonly authMethod: "body" | "basic";
   readonly timeoutMs: number;
   readonly maxRetries: number;
+  readonly retryRateLimited: boolean;
   readonly backoff: Backoff;
   readonly validateResponses: "warn" | "throw" | "off";
   readonly validateRequests: boolean;
@@ -108,13 +126,19 @@ export interface ResolvedOptions {
   readonly random: Random;
 }
 
+/** Bounds of what a call may change for itself too. */
+export const TIMEOUT_BOUNDS = { min: 1, max: 300_000, unit: "ms" } as const;
+export const RETRY_BOUNDS = { min: 0, max: 10, unit: "retries" } as const;
+
 const KNOWN = [
   "baseUrl",
+  "allowHttpToPrivateHosts",
   "clientId",
   "clientSecret",
   "authMethod",
   "timeoutMs",
   "maxRetries",
+  "retryRateLimited",
   "backoff",
   "validateResponses",
   "validateRequests",
@@ -134,12 +158,13 @@ export function resolveOptions(options: ClientOptions): ResolvedOptions {
   if (backoff !== undefined) refuseUnknownOptions("backoff", backoff, ["baseMs", "maxMs"]);
   const wait = { min: 0, max: 60_000, unit: "ms" };
   return {
-    baseUrl: baseUrlOption(options.baseUrl),
+    baseUrl: baseUrlOption(options.baseUrl, options.allowHttpToPrivateHosts),
     clientId: requiredText("clientId", options.clientId),
     clientSecret: requiredText("clientSecret", options.clientSecret),
     authMethod: choiceOption("authMethod", options.authMethod, "body", ["body", "basic"]),
-    timeoutMs: numberOption("timeoutMs", options.timeoutMs, 30_000, { min: 1, max: 300_000, unit: "ms" }),
-    maxRetries: numberOption("maxRetries", options.maxRetries, 2, { min: 0, max: 10, unit: "retries" }),
+    timeoutMs: numberOption("timeoutMs", options.timeoutMs, 30_000, TIMEOUT_BOUNDS),
+    maxRetries: numberOption("maxRetries", options.maxRetries, 2, RETRY_BOUNDS),
+    retryRateLimited: booleanOption("retryRateLimited", options.retryRateLimited, false),
     backoff: {
       baseMs: numberOption("backoff.baseMs", backoff?.baseMs, 250, wait),
       maxMs: numberOption("backoff.maxMs", backoff?.maxMs, 8_000, wait),
@@ -158,7 +183,8 @@ export function resolveOptions(options: ClientOptions): ResolvedOptions {
   };
 }
 
-function baseUrlOption(value: unknown): string {
+function baseUrlOption(value: unknown, allowHttpToPrivateHosts: unknown): string {
+  const isPrivateAllowed = booleanOption("allowHttpToPrivateHosts", allowHttpToPrivateHosts, false);
   if (isMissing(value)) throw missing("baseUrl");
   const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : undefined;
   if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:")) {
@@ -168,10 +194,16 @@ function baseUrlOption(value: unknown): string {
     throw refused("baseUrl", "must have no credentials, query or fragment.");
   }
   if (url.protocol === "http:" && !isLoopback(url.hostname.replace(/^\[|\]$/g, ""))) {
-    throw refused("baseUrl", "must be https, because the client's secret is sent there; http is for loopback.");
+    const isPrivate = isPrivateHost(url.hostname);
+    if (!isPrivate || !isPrivateAllowed) throw refused("baseUrl", isPrivate ? `${NOT_HTTP} ${ALLOW}` : NOT_HTTP);
   }
   return `${url.origin}${url.pathname}`.replace(/\/+$/, "");
 }
+
+const NOT_HTTP =
+  "must be https, because the client's secret is sent there; http is for this machine, such as localhost or *.localhost.";
+const ALLOW =
+  "This host is in a private network: allowHttpToPrivateHosts: true takes it, if everybody in that network may read the secret.";
 
 function requiredText(name: string, value: unknown): string {
   const text = isMissing(value) ? undefined : textOption(name, value);

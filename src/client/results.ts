@@ -1,6 +1,7 @@
 /** What the methods make of a success: the service's own object, and what the client adds to it. */
 import { isRecord } from "../internal/record.ts";
 import { type CallFacts, RecipientsRejectedError, ResponseValidationError } from "./errors.ts";
+import { recordOf } from "./refusal.ts";
 import type { PhoneNumber, SendResult, UpdatedWebhookConfig } from "./types.ts";
 
 export type Body = Readonly<Record<string, unknown>>;
@@ -40,7 +41,8 @@ export function sendResultOf(body: Body, facts: CallFacts & { readonly idempoten
     allRejected: results.length === 0,
     throwIfRejected() {
       if (errors.length === 0) return result;
-      throw new RecipientsRejectedError({ accepted: results.length, rejected: errors.length }, facts);
+      const codes = errors.map((rejected) => String(recordOf(recordOf(rejected).error).code));
+      throw new RecipientsRejectedError({ accepted: results.length, rejected: errors.length, codes }, facts);
     },
   };
   // Logged and compared as the data that it is.

@@ -1,5 +1,6 @@
 /** The token request, written once: who the client is, in the form body (recommended) or by HTTP Basic (CLI-1). */
 import { Buffer } from "node:buffer";
+import { USER_AGENT } from "../internal/version.ts";
 import type { ResolvedOptions } from "./options.ts";
 
 export interface TokenRequest {
@@ -17,7 +18,7 @@ export function tokenRequest({ baseUrl, clientId, clientSecret, authMethod }: Cr
   const headers = {
     "content-type": "application/x-www-form-urlencoded",
     accept: "application/json",
-    "user-agent": "oncehook",
+    "user-agent": USER_AGENT,
   };
   const grant = { grant_type: "client_credentials" };
   // Both parts are form-encoded first (RFC 6749, 2.3.1), or a colon in the id would end it.

@@ -109,7 +109,7 @@ export class TokenSource {
   }
 
   async #ask(ground: Ground): Promise<TokenOutcome> {
-    const { clock, timeoutMs } = ground;
+    const { clock, timeoutMs, secrets } = ground;
     // Before the answer came, so that the token ends here no later than there.
     let askedAt = clock.monotonic();
     const onAttempt = () => {
@@ -118,13 +118,14 @@ export class TokenSource {
     const ending = await attempt(planOf(this.#request, clock, onAttempt), ground);
     if (ending.kind !== "answer") {
       const retryAfterMs = ending.kind === "refused" ? ending.refusal.retryAfterMs : null;
-      const error = (facts: CallFacts) => tokenError(ending, facts, timeoutMs);
+      const asked = { timeoutMs, sent: () => secrets };
+      const error = (facts: CallFacts) => tokenError(ending, facts, asked);
       return { kind: "failed", isTransient: isTransient(ending), retryAfterMs, error };
     }
     const held = heldToken(ending, askedAt);
     if (held === null) {
       const refusal = oauthRefusal(ending, clock.now());
-      const error = (facts: CallFacts) => new OAuthError(refusal, facts, UNUSABLE);
+      const error = (facts: CallFacts) => new OAuthError(refusal, facts, `.${UNUSABLE}`);
       return { kind: "failed", isTransient: false, retryAfterMs: null, error };
     }
     this.#renewNotBefore = Number.NEGATIVE_INFINITY;

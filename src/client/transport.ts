@@ -18,6 +18,7 @@ export interface Answer {
   readonly response: Response;
   /** Undefined when the body is not JSON. */
   readonly json: unknown;
+  readonly isEmpty: boolean;
 }
 
 /** No complete answer: the service may or may not have done what was asked. */
@@ -76,7 +77,7 @@ async function ask(fetch: Wire["fetch"], request: HttpRequest, signal: AbortSign
   const text = await textOf(response);
   if (text === null) return { kind: "none", reason: "too_large", cause: undefined };
   const json = parsed(text);
-  return { kind: "answer", status: response.status, headers: response.headers, response, json };
+  return { kind: "answer", status: response.status, headers: response.headers, response, json, isEmpty: text === "" };
 }
 
 function parsed(text: string): unknown {

@@ -162,6 +162,16 @@ export interface MmsSend extends SendBase {
 /** A send: an SMS without media, or an MMS with at least one. */
 export type SendRequest = SmsSend | MmsSend;
 
+/**
+ * A send whose `messageType` is computed, so that the compiler cannot know whether media belong to it. The client looks at that
+ * before it makes a request: an SMS has no media, an MMS at least one.
+ */
+export type ComputedSend<T extends "SMS" | "MMS" = "SMS" | "MMS"> = SendBase & {
+  /** Of the type `"SMS" | "MMS"`; a type that is known is told by `SendRequest`. */
+  readonly messageType: T & (["SMS" | "MMS"] extends [T] ? unknown : never);
+  readonly media?: readonly MediaInput[] | undefined;
+};
+
 /** An accepted recipient. Accepted means queued, no more; what becomes of it comes by webhook (SND-20). */
 export interface AcceptedRecipient {
   readonly to: string;

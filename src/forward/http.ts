@@ -5,6 +5,7 @@ import { backoffMs } from "../inbox/backoff.ts";
 import { systemClock, systemRandom } from "../internal/clock.ts";
 import { hasCredentials } from "../internal/credentials.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
+import { USER_AGENT } from "../internal/version.ts";
 import { HmacKey } from "../signature/hmac.ts";
 import { checkSecretText } from "../signature/secret.ts";
 import { type AnswerHead, poster } from "./http-exchange.ts";
@@ -65,7 +66,7 @@ function headersOf({ id, key, headers, body }: ForwardedMessage, secret: HmacKey
   const timestamp = `${systemClock.now()}`;
   return {
     "content-type": "application/json",
-    "user-agent": "oncehook",
+    "user-agent": USER_AGENT,
     ...headers,
     "oncehook-id": id,
     "oncehook-key": key,

@@ -1,6 +1,7 @@
 /** Turns what a handler threw into what the inbox keeps of it: a code and a masked message. */
 import { KeyringError, SetupError, StoreError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
+import { maskNumbers } from "../internal/mask-numbers.ts";
 import type { Failure } from "./store.ts";
 
 const LONGEST_MESSAGE = 500;
@@ -44,11 +45,6 @@ export function maskText(message: string, event: WebhookEvent | null): string {
   let masked = message;
   for (const text of textsOf(event)) masked = masked.replaceAll(text, "[text]");
   return maskNumbers(masked).slice(0, LONGEST_MESSAGE).toWellFormed();
-}
-
-/** Every run of seven or more digits, also with spaces, dots, dashes or brackets between them, keeps its last two. */
-export function maskNumbers(message: string): string {
-  return message.replace(/\+?\d(?:[\s().-]{0,3}\d){6,}/g, (number) => `…${number.slice(-2)}`);
 }
 
 function messageOf(error: unknown): string {

@@ -1,12 +1,13 @@
 /** Tells the application's hooks what happened to an event. A hook that throws is logged and changes nothing. */
 import type { ConflictNotice, EventNotice, Hooks } from "../inbox/dispatch.ts";
-import { explained, failureCode, maskNumbers } from "../inbox/failure.ts";
+import { explained, failureCode } from "../inbox/failure.ts";
 import { logFieldsOf } from "../inbox/log-fields.ts";
 import type { EventId } from "../inbox/record.ts";
 import type { Ending } from "../inbox/settlement.ts";
 import type { Waiters } from "../inbox/waiters.ts";
 import type { WorkerEvents } from "../inbox/worker.ts";
 import type { Logger } from "../internal/logger.ts";
+import { maskNumbers } from "../internal/mask-numbers.ts";
 
 export class Announcer implements WorkerEvents {
   readonly #hooks: () => Hooks;

@@ -103,7 +103,9 @@ describe("oncehook send", () => {
     const { emulator, send } = await startService();
     const { code, output, errors } = await send("--to=+14155550101", `--from=${emulator.fixtures.numbers.noCampaign}`);
     expect([code, output]).toEqual([1, ""]);
-    expect(errors).toMatch(/^error: messages\.send was answered with 400 INVALID_REQUEST \(request \S+\)\. .+\n$/m);
+    expect(errors).toMatch(
+      /^error: messages\.send was answered with 400 INVALID_REQUEST \(request \S+\): The number of .+\.\n$/m,
+    );
   });
 
   it("says how to repeat a send whose answer was lost", async () => {
@@ -162,6 +164,11 @@ describe("oncehook send", () => {
       ["--base-url=http://api.example.com"],
       /^error: --base-url must be https, because the client's secret is sent there/m,
     ],
+    [
+      ["--base-url=http://emulator:4010"],
+      /^error: --base-url must be https, .+ in a private network: --allow-private-http takes it/m,
+    ],
+    [["--base-url=http://api.example.com", "--allow-private-http"], /^error: --base-url must be https/m],
     [["--idempotency-key=two words"], /^error: --idempotency-key must be 1 to 255 visible ASCII characters$/m],
     [["--reference="], /^error: --reference must be /m],
     [["--client-id="], /^error: --client-id is missing/m],
@@ -172,6 +179,19 @@ describe("oncehook send", () => {
     expect(errors).toMatch(message);
     // Nothing was tried that could be repeated.
     expect(errors).not.toContain("The idempotency key is");
+  });
+
+  it("calls a private host over http where it is told to, and says why it got no answer", async () => {
+    const { send } = await startService({ port: null });
+    const { code, errors } = await send(
+      "--to=+14155550101",
+      "--base-url=http://nowhere.test:4010",
+      "--allow-private-http",
+    );
+    expect([code, errors]).toEqual([
+      1,
+      expect.stringMatching(/It failed with (?:ENOTFOUND|EAI_AGAIN): check --base-url/),
+    ]);
   });
 
   it("remarks nothing of a line break where there is none", async () => {

@@ -55,6 +55,6 @@ describe("what is said of an argument", () => {
 
   it("shows no call option whose name could be a value", async () => {
     const { issues } = await refused((client) => client.whoami({ "+14155550123": 1 } as never));
-    expect(issues).toEqual(["options.(a key): is not known here. Known: signal."]);
+    expect(issues).toEqual(["options.(a key): is not known here. Known: signal, timeoutMs, maxRetries, headers."]);
   });
 });

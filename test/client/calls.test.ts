@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Call, type Client, InvalidArgumentError, ServerError } from "../../src/client/index.ts";
+import { VERSION } from "../../src/internal/version.ts";
 import { answerJson, failureOf, SEND_PATH, sendOf, startClient, startServer, TOKEN_PATH } from "./support.ts";
 
 describe("createClient()", () => {
@@ -291,7 +292,7 @@ describe("the headers of a call", () => {
     await client.whoami();
     const [, send, whoami] = requests.map(({ headers }) => Object.fromEntries(headers));
     const authorization = expect.stringMatching(/^Bearer \S+$/);
-    const always = { accept: "application/json", "user-agent": "oncehook", authorization };
+    const always = { accept: "application/json", "user-agent": `oncehook/${VERSION}`, authorization };
     expect(send).toEqual({ ...always, "content-type": "application/json", "idempotency-key": "order-1" });
     expect(whoami).toEqual(always);
   });

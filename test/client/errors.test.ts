@@ -128,10 +128,10 @@ describe("an ApiError", () => {
     expect(statuses).toEqual([503, null, null]);
   });
 
-  it("shows neither the service's free text nor its details in message, inspect or JSON", async () => {
+  it("shows the service's reason with masked numbers, and its details nowhere", async () => {
     const { client } = await startServer((_, response) => answerJson(response, 400, wrapper("INVALID_REQUEST")));
     const error = await failureOf(client.whoami(), InvalidRequestError);
-    expect(error.message).toBe("whoami was answered with 400 INVALID_REQUEST (request req_1).");
+    expect(error.message).toBe("whoami was answered with 400 INVALID_REQUEST (request req_1): free text with …99.");
     expect(`${inspect(error, { depth: 9, showHidden: true })}${JSON.stringify(error)}`).not.toContain(PHONE);
   });
 });

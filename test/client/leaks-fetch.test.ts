@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { ECHO, playAll, serviceThat, Told, talkativeClient, tokenAnswer } from "./leaks-support.ts";
 
-const CALLS = 10;
+const CALLS = 11;
 
 /** What libraries that stand in for `fetch` throw: errors that hold the request, or quote it. */
 const THROWN: Readonly<Record<string, (input: string, init: RequestInit) => unknown>> = {

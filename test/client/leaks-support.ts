@@ -119,6 +119,7 @@ export function callsOf(client: Client, signal?: AbortSignal): readonly (() => P
     () => client.numbers.update(number, { smsEnabled: true }, options),
     () => client.messages.send({ ...common, messageType: "SMS" }, options),
     () => client.messages.send({ ...common, messageType: "MMS", media }, options),
+    () => client.request("PUT", `/api/core/x/${number}/${encodeURIComponent(text)}`, { ...options, body: common }),
   ];
 }
 

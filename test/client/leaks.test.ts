@@ -16,7 +16,7 @@ import {
   tokenAnswer,
 } from "./leaks-support.ts";
 
-const CALLS = 10;
+const CALLS = 11;
 
 /** A page or a body that repeats all that it was sent, in every place where free text can stand. */
 const echoed = (code: string | null) => ({

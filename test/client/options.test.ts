@@ -22,6 +22,7 @@ describe("createClient()", () => {
     "http://127.0.0.1:4010",
     "http://localhost:4010",
     "http://[::1]:4010",
+    "http://emulator.localhost:4010",
   ])("takes %s as its baseUrl (GEN-13)", (baseUrl) => {
     expect(() => createClient({ ...given, baseUrl })).not.toThrow();
   });
@@ -51,11 +52,24 @@ describe("createClient()", () => {
     });
   });
 
-  it("says why plain http is for loopback only", () => {
-    expect(refusal({ baseUrl: "http://api.example.com" }).message).toBe(
-      'Option "baseUrl" must be https, because the client\'s secret is sent there; http is for loopback.',
-    );
+  const NOT_HTTP =
+    'Option "baseUrl" must be https, because the client\'s secret is sent there; http is for this machine, such as localhost or *.localhost.';
+
+  it.each([undefined, false, true])("refuses http to a public host, allowHttpToPrivateHosts: %s", (allow) => {
+    for (const baseUrl of ["http://api.example.com", "http://8.8.8.8", "http://127.0.0.1.example.com"])
+      expect(refusal({ baseUrl, allowHttpToPrivateHosts: allow }).message).toBe(NOT_HTTP);
   });
+
+  it.each(["http://emulator:4010", "http://10.0.0.7:4010", "http://host.docker.internal", "http://[fd00::1]/sms"])(
+    "takes %s only where it is said so, and says how",
+    (baseUrl) => {
+      const { message } = refusal({ baseUrl });
+      expect(message).toContain(
+        `${NOT_HTTP} This host is in a private network: allowHttpToPrivateHosts: true takes it`,
+      );
+      expect(() => createClient({ ...given, baseUrl, allowHttpToPrivateHosts: true })).not.toThrow();
+    },
+  );
 
   it.each([
     ["clientId", undefined],
@@ -70,6 +84,8 @@ describe("createClient()", () => {
     ["maxRetries", -1],
     ["maxRetries", 11],
     ["maxRetries", 1.5],
+    ["retryRateLimited", 1],
+    ["allowHttpToPrivateHosts", "yes"],
     ["validateResponses", true],
     ["validateRequests", "yes"],
     ["fetch", "fetch"],

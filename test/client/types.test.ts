@@ -1,7 +1,7 @@
 /** Most of this file is checked by the compiler: a wrong type fails `tsc`, which includes the tests. */
 import { describe, expect, expectTypeOf, it } from "vitest";
 import type { z } from "zod";
-import { type Client, type ClientOptions, createClient, type SendOptions } from "../../src/client/index.ts";
+import { type Call, type Client, type ClientOptions, createClient, type SendOptions } from "../../src/client/index.ts";
 import { type Operation, RESPONSES } from "../../src/client/responses.ts";
 import type {
   AcceptedRecipient,
@@ -12,6 +12,7 @@ import type {
   PhoneNumber,
   RejectedRecipient,
   SendRequest,
+  SendResult,
   SmsSend,
   UpdatedWebhookConfig,
   WebhookDefaults,
@@ -90,6 +91,29 @@ describe("the types of requests", () => {
     expectTypeOf([mms, without, withNone]).toBeArray();
   });
 
+  it("take a computed messageType, and leave media to the client's own check", () => {
+    const send = (media: readonly MediaInput[], client: Client) => {
+      const messageType = media.length > 0 ? "MMS" : "SMS";
+      return client.messages.send({ ...base, messageType, media: media.length > 0 ? media : undefined });
+    };
+    const given = (messageType: "SMS" | "MMS", client: Client) => client.messages.send({ ...base, messageType });
+    const wrong = (client: Client) => {
+      // @ts-expect-error: a type that is known is held to what belongs to it.
+      const sms = client.messages.send({ ...base, messageType: "SMS", media: [medium] });
+      // @ts-expect-error: and an MMS too.
+      const mms = client.messages.send({ ...base, messageType: "MMS" });
+      // @ts-expect-error: not any text.
+      const any = client.messages.send({ ...base, messageType: "FAX" as string });
+      return [sms, mms, any];
+    };
+    expectTypeOf(send).returns.toExtend<Promise<SendResult>>();
+    expectTypeOf(given).returns.toExtend<Promise<SendResult>>();
+    expectTypeOf(wrong).toBeFunction();
+    // A stand-in is written as before, and a wrapper finds the request's type.
+    expectTypeOf<{ send(request: SendRequest): Call<SendResult> }>().toExtend<Client["messages"]>();
+    expectTypeOf<Parameters<Client["messages"]["send"]>[0]>().toEqualTypeOf<SendRequest>();
+  });
+
   it("take SMS and MMS only, as they are written (SND-10)", () => {
     // @ts-expect-error: capitals.
     const small: SendRequest = { ...base, messageType: "sms" };
@@ -120,12 +144,21 @@ describe("the types of requests", () => {
 
   it("take undefined for what is left out, as code writes it that has a value or none", () => {
     const options: Partial<ClientOptions> = {
+      ...{ retryRateLimited: undefined, allowHttpToPrivateHosts: undefined },
       ...{ authMethod: undefined, timeoutMs: undefined, maxRetries: undefined, validateRequests: undefined },
       backoff: { baseMs: undefined, maxMs: undefined },
       ...{ validateResponses: undefined, fetch: undefined, logger: undefined, clock: undefined, random: undefined },
       ...{ onRequest: undefined, onResponse: undefined, onRetry: undefined },
     };
-    const send: SendOptions = { signal: undefined, idempotencyKey: undefined };
+    const send: SendOptions = {
+      ...{
+        signal: undefined,
+        idempotencyKey: undefined,
+        timeoutMs: undefined,
+        maxRetries: undefined,
+        headers: undefined,
+      },
+    };
     const webhook: WebhookUpdate = {
       signingEnabled: true,
       endpointUrl: undefined,

@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import { KeyringError, PermanentError, SetupError, StoreError } from "../../src/errors.ts";
 import { parseEvent } from "../../src/events/parse.ts";
 import type { WebhookEvent } from "../../src/events/types.ts";
-import { describeFailure, explained, failureCode, maskNumbers, maskText } from "../../src/inbox/failure.ts";
+import { describeFailure, explained, failureCode, maskText } from "../../src/inbox/failure.ts";
+import { maskNumbers } from "../../src/internal/mask-numbers.ts";
 import { inboundBody } from "../events/examples.ts";
 
 function inboundWith(body: string): WebhookEvent {

@@ -5,6 +5,7 @@ import { NEGATIVE } from "../failure.ts";
 import { counted, printable } from "../inbox/printable.ts";
 import { addStoreFlags } from "../inbox-address.ts";
 import { addSecretFlag, CLIENT_SECRET, WEBHOOK_SECRET } from "../secret-input.ts";
+import { addHttpFlag } from "../service-flags.ts";
 import { addOutputFlags, type OutputFlags, Terminal } from "../terminal.ts";
 import type { DoctorFlags } from "./examine.ts";
 import type { Finding, Level } from "./finding.ts";
@@ -23,7 +24,7 @@ export function doctorCommand(): Command {
   addSecretFlag(addStoreFlags(command), WEBHOOK_SECRET)
     .option("--base-url <url>", "the service's address, to ask it about webhooks and numbers")
     .option("--client-id <id>", "the API client that asks");
-  addSecretFlag(command, CLIENT_SECRET).option(
+  addHttpFlag(addSecretFlag(command, CLIENT_SECRET)).option(
     "--url <url>",
     "the webhook's public address, to ask it without a signature",
   );

@@ -23,6 +23,7 @@ export interface DoctorFlags extends StoreFlags {
   readonly baseUrl?: string;
   readonly clientId?: string;
   readonly clientSecretFile?: string;
+  readonly allowPrivateHttp?: true;
   readonly url?: string;
 }
 
@@ -77,11 +78,12 @@ async function* storeFindings(
   }
 }
 
-type ApiClient = Pick<ServiceInput, "baseUrl" | "clientId">;
+type ApiClient = Pick<ServiceInput, "baseUrl" | "clientId" | "allowHttpToPrivateHosts">;
 
 /** Null when the service is not to be asked. @throws CommandError for half of what that takes */
-function apiClientOf({ baseUrl, clientId, clientSecretFile }: DoctorFlags): ApiClient | null {
-  if (baseUrl !== undefined && clientId !== undefined) return { baseUrl, clientId };
+function apiClientOf(flags: DoctorFlags): ApiClient | null {
+  const { baseUrl, clientId, clientSecretFile, allowPrivateHttp: allowHttpToPrivateHosts } = flags;
+  if (baseUrl !== undefined && clientId !== undefined) return { baseUrl, clientId, allowHttpToPrivateHosts };
   if ([baseUrl, clientId, clientSecretFile].every((flag) => flag === undefined)) return null;
   throw new CommandError("--base-url and --client-id go together.", USAGE_MISTAKE);
 }

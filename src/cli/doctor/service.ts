@@ -13,10 +13,11 @@ import type { PhoneNumber, WebhookDefaults, Whoami } from "../../client/types.ts
 import { SetupError } from "../../errors.ts";
 import type { Clock } from "../../internal/clock.ts";
 import { silentLogger } from "../../internal/logger.ts";
+import { isPrivateHost } from "../../internal/loopback.ts";
+import { inFlags } from "../service-flags.ts";
 import { ServiceClock } from "./clocks.ts";
 import { type Finding, named, ok, problem, warning } from "./finding.ts";
 import { numberFindings } from "./numbers.ts";
-import { isPrivate } from "./target.ts";
 import { webhookFindings } from "./webhooks.ts";
 
 const HIDDEN = warning(
@@ -29,6 +30,7 @@ export interface ServiceInput {
   readonly baseUrl: string;
   readonly clientId: string;
   readonly clientSecret: string;
+  readonly allowHttpToPrivateHosts: true | undefined;
   /** Where the webhooks should go; null when it was not said. */
   readonly url: string | null;
   readonly clock: Clock;
@@ -37,13 +39,20 @@ export interface ServiceInput {
 
 /** Whether the service runs on this machine, as the emulator does. */
 export function isLocalService(baseUrl: string | undefined): boolean {
-  return baseUrl !== undefined && URL.canParse(baseUrl) && isPrivate(new URL(baseUrl).hostname);
+  return baseUrl !== undefined && URL.canParse(baseUrl) && isPrivateHost(new URL(baseUrl).hostname);
 }
 
 export async function serviceFindings(input: ServiceInput): Promise<Finding[]> {
-  const { baseUrl, clientId, clientSecret, clock } = input;
+  const { baseUrl, clientId, clientSecret, allowHttpToPrivateHosts, clock } = input;
   const serviceClock = new ServiceClock(clock, input.fetch);
-  const options = { timeoutMs: 10_000, maxRetries: 1, logger: silentLogger, fetch: serviceClock.fetch, clock };
+  const options = {
+    allowHttpToPrivateHosts,
+    timeoutMs: 10_000,
+    maxRetries: 1,
+    logger: silentLogger,
+    fetch: serviceClock.fetch,
+    clock,
+  };
   try {
     // What cannot be judged is told, not guessed: an application's client would only log it.
     const client = createClient({ baseUrl, clientId, clientSecret, ...options, validateResponses: "throw" });
@@ -115,7 +124,7 @@ function hiddenDefaults(error: unknown): null {
 /** Why none of the calls can be made; null for what is no answer of the service, or of the network. */
 function refusedBy(error: unknown): Finding | null {
   if (error instanceof SetupError)
-    return problem("api_setup", error.message, "Mend --base-url, --client-id or the client's secret.");
+    return problem("api_setup", inFlags(error.message), "Correct --base-url, --client-id or the client's secret.");
   if (error instanceof OAuthError && error.error === "invalid_client") {
     const fix =
       "Check --client-id and --client-secret-file; if they are right, ask whether client and account are active.";

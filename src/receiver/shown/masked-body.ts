@@ -1,6 +1,6 @@
 /** What a body says, without the numbers and texts in it: what may be seen unless somebody asks for more. */
 import { MAX_DEPTH } from "../../events/structure.ts";
-import { maskNumbers } from "../../inbox/failure.ts";
+import { maskNumbers } from "../../internal/mask-numbers.ts";
 
 /** Texts that tell what an event is, as far as they look like an id or a word of a program. */
 const IDS = new Set(["apiClientId", "messageId", "conversationId", "numberId", "providerMessageRef"]);
