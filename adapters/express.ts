@@ -1,10 +1,10 @@
 /** The adapter for Express 4.21 and 5. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { NextFunction, Request, Response } from "express";
-import type { WebhookEvent } from "../src/index.ts";
+import { loggerOption, type WebhookEvent } from "../src/index.ts";
 import type { Mountable } from "../src/inspector/index.ts";
-import { nodeWebhook } from "./node.ts";
-import { sendAnswer } from "./node-answer.ts";
+import { nodeHandler } from "./node.ts";
+import { NodeAnswers } from "./node-answers.ts";
 import { convert } from "./node-body.ts";
 import { sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
 import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
@@ -24,7 +24,8 @@ declare global {
 
 /**
  * Makes the Express handler for one receiver. Mount it with `app.all`, so that other methods get their 405, and before any
- * body parser. It answers every request itself, and never calls `next`: Express 4 leaves a rejected handler hanging.
+ * body parser. It answers every request itself, and never calls `next`: Express 4 leaves a rejected handler hanging. Its
+ * promise settles when the response is written out or its connection has closed, and never rejects. In a NestJS controller return it.
  *
  * @throws SetupError `invalid_option` for what is no receiver, and for an unknown option
  * @example
@@ -33,17 +34,19 @@ declare global {
 export function expressWebhook(
   receiver: WebhookReceiver,
   options: WebhookOptions<Request> = {},
-): (request: Request, response: Response) => void {
+): (request: Request, response: Response) => Promise<void> {
   checkWebhookOptions("expressWebhook()", { receiver, options });
-  return nodeWebhook<Request>(receiver, options);
+  return nodeHandler("expressWebhook()", receiver, options);
 }
 
 /**
  * Keeps the exact bytes for routes behind a global JSON parser: the `verify` function of `express.json`. Prefer to mount
- * the receiver before the parser; this keeps a second copy of every JSON body of the application.
+ * the receiver before the parser. This keeps a second copy of every JSON body of the application, and the parser answers some
+ * deliveries before the receiver sees them: 413 above its `limit` (default 100 kB), 400 for a body that is not JSON, 415 for an
+ * unknown charset.
  *
  * @example
- * app.use(express.json({ verify: captureRawBody }));
+ * app.use(express.json({ verify: captureRawBody, limit: "256kb" }));
  */
 export function captureRawBody(
   request: IncomingMessage & { rawBody?: unknown },
@@ -55,7 +58,7 @@ export function captureRawBody(
 
 /**
  * Makes a middleware that verifies and parses, and keeps nothing: it sets `req.webhookEvent` and `req.rawBody` and calls
- * `next()`, or answers itself (401, 413, 415, 400, 500, 503). Every retry and replay within the tolerance (5 minutes by
+ * `next()`, or answers itself (401, 413, 415, 400, 500, 503). Its promise settles then, and never rejects. Every retry and replay within the tolerance (5 minutes by
  * default) passes again, and nothing is ordered: a receiver does that. What is wrong with the set-up goes to `logger`.
  *
  * @throws SetupError for a wrong option or secret
@@ -64,33 +67,34 @@ export function captureRawBody(
  */
 export function expressVerify(
   options: WebhookVerifyOptions<Request>,
-): (request: Request, response: Response, next: NextFunction) => void {
+): (request: Request, response: Response, next: NextFunction) => Promise<void> {
   const verify = createRequestVerifier("expressVerify()", options);
-  return (request, response, next) => {
-    void verify(convert(request), request).then((result) => {
-      if (!result.ok) return sendAnswer(result.answer, request, response);
+  const answers = new NodeAnswers(loggerOption(options.logger));
+  return (request, response, next) =>
+    verify(convert(request), request).then((result) => {
+      if (!result.ok) return answers.send(result.answer, request, response);
       Object.assign(request, { webhookEvent: result.event, rawBody: result.bytes });
-      next();
+      return next();
     });
-  };
 }
 
 /**
  * Makes a middleware that serves an inspector at its own `path`, as browsers ask for it, and leaves everything else to
  * `next()`. Mount it with `app.use`, behind what tells `authorize` who asks, such as a session; a JSON parser may stand
- * before it.
+ * before it. Where it answers itself, its promise settles when the response is written out or its connection has closed.
  *
  * @example
  * app.use(expressInspector(inspector));
  */
 export function expressInspector(
   inspector: Mountable<Request>,
-): (request: Request, response: Response, next: NextFunction) => void {
+): (request: Request, response: Response, next: NextFunction) => Promise<void> | void {
+  const answers = new NodeAnswers(inspector.logger);
   return (request, response, next) => {
     const url = request.originalUrl;
     if (!isBelow(inspector.path, url)) return next();
     const asked = toInspectorRequest({ native: request, request, response, url });
-    void inspector.handle(asked).then((answer) => sendInspectorAnswer(answer, request, response));
+    return inspector.handle(asked).then((answer) => sendInspectorAnswer(answers, answer, { request, response }));
   };
 }
 

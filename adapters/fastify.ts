@@ -1,9 +1,10 @@
 /** The adapter for Fastify 5. */
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { type Answer, refuseUnknownOptions, SetupError, type WebhookEvent } from "../src/index.ts";
+import { loggerOption, refuseUnknownOptions, SetupError, type WebhookEvent } from "../src/index.ts";
 import type { InspectorAnswer, Mountable } from "../src/inspector/index.ts";
-import { boundTaking, sendAnswer, type WholeAnswer } from "./node-answer.ts";
+import { boundTaking, type WholeAnswer } from "./node-answer.ts";
+import { NodeAnswers } from "./node-answers.ts";
 import { readBody } from "./node-body.ts";
 import { isOver, isWhole, sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
 import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
@@ -42,12 +43,13 @@ export async function fastifyWebhook(app: FastifyInstance, options: FastifyWebho
   checkWebhookOptions("fastifyWebhook()", { receiver, options }, ["receiver", "path", ...FASTIFY_OPTIONS]);
   checkPath(path, app.prefix);
   // This scope is not wrapped in fastify-plugin, even if this plugin is: the raw parser must not leak to other routes.
+  const answers = new NodeAnswers(receiver.logger);
   await app.register(async (scope) => {
     leaveBodiesUnread(scope);
     scope.all(path, (request, reply) => {
       const answer = answerTo(receiver, convert(request), { request, options });
-      if (answer instanceof Promise) void answer.then((settled) => send(settled, request, reply));
-      else send(answer, request, reply);
+      if (answer instanceof Promise) void answer.then((settled) => send(answers, settled, { request, reply }));
+      else send(answers, answer, { request, reply });
     });
   });
 }
@@ -87,9 +89,10 @@ export function fastifyVerify(
   options: WebhookVerifyOptions<FastifyRequest>,
 ): (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
   const verify = createRequestVerifier("fastifyVerify()", options);
+  const answers = new NodeAnswers(loggerOption(options.logger));
   return async (request, reply) => {
     const result = await verify(convert(request), request);
-    if (!result.ok) return send(result.answer, request, reply);
+    if (!result.ok) return send(answers, result.answer, { request, reply });
     request.webhookEvent = result.event;
     request.body = result.bytes;
     return undefined;
@@ -134,16 +137,20 @@ function bodyStream({ body, raw }: FastifyRequest): Readable {
   return body instanceof Readable ? body : raw;
 }
 
-function send(answer: Answer, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  if (!answer.close) return sendWhole(answer, reply);
-  sendAnswer(answer, request.raw, reply.hijack().raw);
+interface Exchange {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}
+
+function send(answers: NodeAnswers, answer: WholeAnswer, { request, reply }: Exchange): FastifyReply {
+  if (answer.close) void answers.send(answer, request.raw, reply.hijack().raw);
+  else answers.begin(request.raw, reply.raw, () => sendWhole(answer, reply));
   return reply;
 }
 
-function sendWhole({ status, headers, body }: Omit<WholeAnswer, "close">, reply: FastifyReply): FastifyReply {
+function sendWhole({ status, headers, body }: WholeAnswer, reply: FastifyReply): void {
   reply.code(status).headers(headers).send(body);
   boundTaking(reply.raw);
-  return reply;
 }
 
 export interface FastifyInspectorOptions {
@@ -165,6 +172,7 @@ export async function fastifyInspector(app: FastifyInstance, options: FastifyIns
   const { inspector } = options;
   const path = pathBelow(app.prefix, inspector.path);
   const closing = new AbortController();
+  const answers = new NodeAnswers(inspector.logger);
   // Fastify waits for all answers before `onClose`, and a live one has no end.
   app.addHook("preClose", async () => closing.abort());
   await app.register(async (scope) => {
@@ -172,7 +180,7 @@ export async function fastifyInspector(app: FastifyInstance, options: FastifyIns
     for (const route of [path || "/", `${path}/*`]) {
       scope.all(route, (request, reply) => {
         const asked = inspectorRequest(request, reply, closing.signal);
-        void inspector.handle(asked).then((answer) => sendShown(answer, request, reply));
+        void inspector.handle(asked).then((answer) => sendShown(answers, answer, { request, reply }));
       });
     }
   });
@@ -201,7 +209,7 @@ function inspectorRequest(request: FastifyRequest, reply: FastifyReply, closing:
   };
 }
 
-function sendShown(answer: InspectorAnswer, request: FastifyRequest, reply: FastifyReply): void {
-  if (isWhole(answer) && isOver(request.raw)) sendWhole(answer, reply);
-  else sendInspectorAnswer(answer, request.raw, reply.hijack().raw);
+function sendShown(answers: NodeAnswers, answer: InspectorAnswer, { request, reply }: Exchange): void {
+  if (isWhole(answer) && isOver(request.raw)) send(answers, { ...answer, close: false }, { request, reply });
+  else void sendInspectorAnswer(answers, answer, { request: request.raw, response: reply.hijack().raw });
 }

@@ -5,7 +5,7 @@ import type { Mountable } from "../src/inspector/index.ts";
 import { logDrainFailure } from "./drain-failure.ts";
 import { fetchInspector, fetchWebhook } from "./fetch.ts";
 import { keepAcrossReloads } from "./next-reload.ts";
-import { nodeWebhook } from "./node.ts";
+import { nodeHandler } from "./node.ts";
 import { checkWebhookOptions, type WebhookOptions } from "./webhook-options.ts";
 
 export { type DrainRouteOptions, drainRoute } from "./drain-route.ts";
@@ -86,15 +86,8 @@ export function nextPagesWebhook<Tx, Request extends IncomingMessage = IncomingM
 ): (request: Request, response: ServerResponse) => Promise<void> {
   checkWebhookOptions("nextPagesWebhook()", { receiver, options });
   keepAcrossReloads(receiver);
-  const listener = nodeWebhook(receiver, options);
   // Next.js takes the end of the promise for the end of the request.
-  return (request, response) =>
-    new Promise((resolve) => {
-      // Whoever asked may be gone before the route runs; then "close" has been, and does not come again.
-      if (response.destroyed) return resolve();
-      response.once("close", resolve);
-      listener(request, response);
-    });
+  return nodeHandler("nextPagesWebhook()", receiver, options);
 }
 
 /**

@@ -18,10 +18,18 @@ const DRAIN_CHUNK_BYTES = 1024;
 /** Milliseconds without a byte after which an answered connection is closed; on HTTP/2, here and below, its stream. */
 const DRAIN_IDLE_MS = 1_000;
 
-/** Writes `answer`. Does nothing when something else already answered or the sender is gone. Never throws. */
-export function sendAnswer(answer: WholeAnswer, request: IncomingMessage, response: ServerResponse): void {
-  if (response.headersSent || response.destroyed) return;
-  if (answer.close) return sendAndClose(answer, request, response);
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Called with what the response threw when it was ended later, which is not thrown to anybody. */
+  failed(error: unknown): void;
+}
+
+/** Writes `answer`. Does nothing for a sender who is gone. Throws what the response throws, which others may have wrapped. */
+export function sendAnswer(answer: WholeAnswer, exchange: Exchange): void {
+  const { response } = exchange;
+  if (response.destroyed) return;
+  if (answer.close) return sendAndClose(answer, exchange);
   response.writeHead(answer.status, answer.headers);
   response.end(answer.body);
   boundTaking(response);
@@ -49,7 +57,7 @@ export function boundTaking(response: ServerResponse): void {
  * Writes the whole answer at once but ends it only after the drain: Node closes the socket when a response ends, and a
  * socket closed with bytes unread resets the connection, often before the sender has read the answer.
  */
-function sendAndClose(answer: WholeAnswer, request: IncomingMessage, response: ServerResponse): void {
+function sendAndClose(answer: WholeAnswer, { request, response, failed }: Exchange): void {
   // HTTP/2 has no such header: there only the stream ends.
   const headers = request.httpVersionMajor > 1 ? answer.headers : { ...answer.headers, connection: "close" };
   response.writeHead(answer.status, headers);
@@ -64,8 +72,12 @@ function sendAndClose(answer: WholeAnswer, request: IncomingMessage, response: S
     if (response.writableEnded) return;
     // Else what still comes would be read until the answer is taken, and its time would begin again with each byte.
     request.pause();
-    endEarly(response);
-    boundTaking(response);
+    try {
+      endEarly(response);
+      boundTaking(response);
+    } catch (error) {
+      failed(error);
+    }
   };
   request.on("data", (chunk: Uint8Array) => {
     left -= Math.max(chunk.length, DRAIN_CHUNK_BYTES);

@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import getRawBody from "raw-body";
 import type { BodyReading, BodyResult } from "../src/index.ts";
+import { parsedBodyFix } from "./host-fixes.ts";
 import type { Conversion } from "./webhook-options.ts";
 
 /** Where a capture hook or a raw parser may have kept the bytes; only a `Uint8Array` is believed. */
@@ -11,7 +12,6 @@ export interface KeptBody {
   readonly body?: unknown;
 }
 
-const ALREADY_PARSED: BodyResult = { ok: false, reason: "already_parsed" };
 const TOO_LARGE: BodyResult = { ok: false, reason: "too_large" };
 const TRUNCATED: BodyResult = { ok: false, reason: "truncated" };
 const CUT: BodyResult = { ok: false, reason: "cut" };
@@ -33,9 +33,13 @@ export function readBody(stream: Readable, kept: KeptBody, reading: BodyReading)
   if (kept.rawBody instanceof Uint8Array) return takeKept(kept.rawBody, reading);
   if (kept.body instanceof Uint8Array) return takeKept(kept.body, reading);
   // After an empty body was consumed `readableDidRead` is false; in the midst of one `readableEnded` is.
-  if (stream.readableEnded || stream.readableDidRead) return ALREADY_PARSED;
+  if (stream.readableEnded || stream.readableDidRead) return alreadyParsed(kept);
   if (stream.destroyed) return TRUNCATED;
-  return new Promise((resolve) => readStream(stream, reading, resolve));
+  return new Promise((resolve) => readStream(stream, reading, (result) => resolve(result ?? alreadyParsed(kept))));
+}
+
+function alreadyParsed(kept: KeptBody): BodyResult {
+  return { ok: false, reason: "already_parsed", fix: parsedBodyFix(kept) };
 }
 
 /** Checks bytes that were read before the adapter saw the request: their reader may have cut them, or allowed more. */
@@ -46,10 +50,10 @@ function takeKept(bytes: Uint8Array, reading: BodyReading): BodyResult {
   return { ok: true, bytes };
 }
 
-function readStream(stream: Readable, reading: BodyReading, settle: (result: BodyResult) => void): void {
+function readStream(stream: Readable, reading: BodyReading, settle: (result: BodyResult | null) => void): void {
   let failure: BodyResult | undefined;
   let settled = false;
-  const done = (result: BodyResult) => {
+  const done = (result: BodyResult | null) => {
     settled = true;
     stream.removeListener("data", count);
     stream.removeListener("close", closed);
@@ -71,9 +75,10 @@ function readStream(stream: Readable, reading: BodyReading, settle: (result: Bod
   });
 }
 
-function failureOf(error: { readonly type?: string }): BodyResult {
+/** Null when somebody else has read it. */
+function failureOf(error: { readonly type?: string }): BodyResult | null {
   if (error.type === "entity.too.large") return TOO_LARGE;
   // Someone set an encoding on the stream: it gives text now, and the bytes are gone.
-  if (error.type === "stream.encoding.set") return ALREADY_PARSED;
+  if (error.type === "stream.encoding.set") return null;
   return TRUNCATED;
 }

@@ -8,6 +8,11 @@ const INTERNAL_ERROR = 2;
 /** Milliseconds in which nothing of an answer is taken, after which its connection is closed: a server of Node waits for ever. */
 export const UNTAKEN_MS = 10_000;
 
+/** Whether an answer has begun. */
+export function isAnswered(response: ServerResponse): boolean {
+  return response.headersSent || response.writableEnded;
+}
+
 /** Whether nobody is there any more to read it. */
 export function isGone(response: ServerResponse): boolean {
   return response.destroyed || http2Stream(response)?.destroyed === true;

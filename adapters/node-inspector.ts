@@ -4,9 +4,9 @@ import type { Readable } from "node:stream";
 import type { InspectorAnswer, InspectorRequest, JsonReading } from "../src/inspector/index.ts";
 import { endStream } from "./end-stream.ts";
 import { jsonLeft, jsonOf, readingUpTo } from "./json-body.ts";
-import { sendAnswer } from "./node-answer.ts";
+import type { NodeAnswers } from "./node-answers.ts";
 import { type KeptBody, readBody } from "./node-body.ts";
-import { isGone, wasSent } from "./node-ending.ts";
+import { isAnswered, isGone, wasSent } from "./node-ending.ts";
 import { sendStream } from "./node-stream.ts";
 
 /** What a framework knows of one request. */
@@ -71,19 +71,38 @@ export function isOver(request: IncomingMessage): boolean {
   return request.complete || request.readableEnded;
 }
 
-/** Sends the answer. Does nothing when something else already answered or whoever asked is gone. Never throws. */
-export function sendInspectorAnswer(answer: InspectorAnswer, request: IncomingMessage, response: ServerResponse): void {
+/** Sends the answer. Its promise is that of `NodeAnswers`. */
+export function sendInspectorAnswer(
+  answers: NodeAnswers,
+  answer: InspectorAnswer,
+  { request, response }: Pick<NodeExchange<unknown>, "request" | "response">,
+): Promise<void> {
   // A body that nobody read would stand in the way of the next request on the connection.
-  if (isWhole(answer)) return sendAnswer({ ...answer, close: !isOver(request) }, request, response);
-  const { status, headers, body } = answer as InspectorAnswer & { readonly body: AsyncIterable<string> };
-  const isWanted = !response.headersSent && !isGone(response);
-  if (isWanted) response.writeHead(status, headers);
-  if (isWanted && request.method !== "HEAD") {
-    // Before the first chunk: a page shows that it is connected.
-    response.flushHeaders();
-    void sendStream(body, response);
-    return;
-  }
-  endStream(body[Symbol.asyncIterator]());
-  if (isWanted) response.end();
+  if (isWhole(answer)) return answers.send({ ...answer, close: !isOver(request) }, request, response);
+  const { body } = answer as InspectorAnswer & { readonly body: AsyncIterable<string> };
+  const unread = () => endStream(body[Symbol.asyncIterator]());
+  if (isAnswered(response)) unread();
+  return answers.write(request, response, () => {
+    try {
+      if (beginStream(answer, request, response)) void sendStream(body, response);
+      else unread();
+    } catch (error) {
+      unread();
+      throw error;
+    }
+  });
+}
+
+/** Whether somebody reads on. */
+function beginStream(
+  { status, headers }: InspectorAnswer,
+  request: IncomingMessage,
+  response: ServerResponse,
+): boolean {
+  if (isGone(response)) return false;
+  response.writeHead(status, headers);
+  // Before the first chunk: a page shows that it is connected.
+  if (request.method === "HEAD") response.end();
+  else response.flushHeaders();
+  return request.method !== "HEAD";
 }

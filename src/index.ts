@@ -31,8 +31,9 @@ export type * from "./inbox/record.ts";
 export type * from "./inbox/store.ts";
 export type { Subject } from "./inbox/subject.ts";
 export type { Clock, Random, Timer } from "./internal/clock.ts";
-export type { LogFields, Logger } from "./internal/logger.ts";
-/** For adapters, which see nothing of this package but this entry: how every function here treats its options. */
+/** For adapters, which see nothing of this package but this entry: what a log may say of a foreign error, and how options are treated. */
+export { foreignLabels } from "./internal/foreign-error.ts";
+export { type LogFields, type Logger, loggerOption } from "./internal/logger.ts";
 export { refuseUnknownOptions } from "./internal/options.ts";
 export * as answers from "./receiver/answers.ts";
 export type {

@@ -1,4 +1,5 @@
 /** The seam between adapters and the inspector: what an adapter hands in, and the answer it sends. No framework is known here. */
+import type { Logger } from "../internal/logger.ts";
 import type { HeaderSource } from "../signature/headers.ts";
 
 /**
@@ -37,6 +38,8 @@ export interface InspectorAnswer {
 export interface Mountable<Native = unknown> {
   /** Where it is mounted, such as `/inspector`; empty for the root. No slash at its end. */
   readonly path: string;
+  /** Told of answers that could not be sent. */
+  readonly logger: Logger;
   /** Answers any request at or below `path`. Neither throws nor rejects. */
   handle(request: InspectorRequest<Native>): Promise<InspectorAnswer>;
 }

@@ -1,4 +1,5 @@
 /** The inspector: the way of a request from its head to its answer. */
+import type { Logger } from "../internal/logger.ts";
 import { SampledLog } from "../internal/sampled-log.ts";
 import { refused, TEXT, text } from "./answers.ts";
 import { type Assets, loadAssets } from "./assets.ts";
@@ -40,6 +41,7 @@ export function inspectorWithPage<Request>(options: InspectorOptions<Request>, f
 
 class MountedInspector<Request> implements Inspector<Request> {
   readonly path: string;
+  readonly logger: Logger;
   readonly #options: ResolvedInspector<Request>;
   readonly #assets: Assets;
   readonly #match: Match;
@@ -53,6 +55,7 @@ class MountedInspector<Request> implements Inspector<Request> {
   constructor(options: ResolvedInspector<Request>, folder: string | undefined) {
     const { path, origins, logger, clock } = options;
     this.path = path;
+    this.logger = logger;
     this.#options = options;
     this.#assets = loadAssets(path, folder);
     this.#match = matcher(path, this.#assets, ROUTES);

@@ -56,6 +56,7 @@ export function createLoopbackSession({ port, access, by, clock = systemClock }:
     link: () => `${origins[0]}${path}/open?token=${tokens.make()}`,
     mount: (inspector) => ({
       path: "",
+      logger: inspector.logger,
       async handle(request) {
         const [pathname = ""] = request.url.split("?", 1);
         if (pathname === `${path}/open`) return secured(open(request, opening));

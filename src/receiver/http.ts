@@ -25,7 +25,7 @@ import { Delivery } from "./delivery.ts";
 import type { Engine } from "./engine.ts";
 import { whenHandled } from "./handled.ts";
 import { declaredLength, type HeadRefusal, refuseBody, refuseMethod } from "./head.ts";
-import { type Answer, type BodyResult, type IncomingWebhook, RAW_BODY_FIX } from "./incoming.ts";
+import { type Answer, type BodyResult, bodyParsedMessage, type IncomingWebhook } from "./incoming.ts";
 import { newEvent, newQuarantine, readTrace, type Verified } from "./intake.ts";
 import { ReadingBudget } from "./reading.ts";
 
@@ -108,7 +108,7 @@ export class HttpIntake<Tx> {
       const body = await incoming.readBody(reading);
       reading.finish();
       delivery.isRead = true;
-      if (!body.ok) return this.#refuseBody(delivery, body.reason);
+      if (!body.ok) return this.#refuseBody(delivery, body);
       return await this.#inSlot(delivery, () => this.#receive(delivery, checked.ok ? checked : null, body.bytes));
     } finally {
       reading.release();
@@ -195,7 +195,8 @@ export class HttpIntake<Tx> {
     }
   }
 
-  #refuseBody(delivery: Delivery, reason: Exclude<BodyResult, { ok: true }>["reason"]): Answer {
+  #refuseBody(delivery: Delivery, failure: Exclude<BodyResult, { ok: true }>): Answer {
+    const { reason } = failure;
     switch (reason) {
       case "too_large":
         return this.#refuse(delivery, { reason, answer: answers.TOO_LARGE });
@@ -206,7 +207,7 @@ export class HttpIntake<Tx> {
       case "already_parsed":
         delivery.reason = reason;
         this.#count("refused:already_parsed");
-        this.#alerts.error({ code: "raw_body_unavailable" }, RAW_BODY_FIX);
+        this.#alerts.error({ code: "raw_body_unavailable" }, bodyParsedMessage(failure));
         return answers.RAW_BODY_UNAVAILABLE;
       default:
         return reason satisfies never;

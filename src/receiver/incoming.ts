@@ -32,13 +32,17 @@ export type BodyResult =
       readonly ok: false;
       /** `already_parsed`: the application consumed the body before the adapter saw it, and left no bytes. */
       readonly reason: "too_large" | "truncated" | "cut" | "already_parsed";
+      /** With `already_parsed`: how this host leaves the bytes, for the log. */
+      readonly fix?: string;
     };
 
-/** What to tell whoever runs the application when a body was `already_parsed`. */
-export const RAW_BODY_FIX =
-  "The body was parsed before the receiver saw it, so its exact bytes are gone. Mount the receiver before express.json() and other " +
-  "body parsers, or keep the bytes: express.json({ verify: captureRawBody }). For fastifyVerify call leaveBodiesUnread(scope) in the " +
-  "scope of its routes. A Next.js pages route needs: export const config = { api: { bodyParser: false } }.";
+/** What the log says when a body was `already_parsed`. */
+export function bodyParsedMessage({ fix = RAW_BODY_FIX }: { readonly fix?: string }): string {
+  return `The body was read before the receiver saw it, so its exact bytes are gone. ${fix}`;
+}
+
+const RAW_BODY_FIX =
+  "Mount the receiver before everything that reads bodies, or keep the bytes as a Buffer in request.rawBody.";
 
 /** What to send. Never a redirect, never the payload, never which check failed. */
 export interface Answer {

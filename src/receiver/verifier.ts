@@ -21,7 +21,7 @@ import type { SecretStore } from "../signature/secret-store.ts";
 import { resolvePolicy, type VerifyOptions, verifyFrom } from "../signature/verify.ts";
 import * as answers from "./answers.ts";
 import { refuseBody } from "./head.ts";
-import { type Answer, type BodyReading, type BodyResult, type IncomingWebhook, RAW_BODY_FIX } from "./incoming.ts";
+import { type Answer, type BodyReading, type BodyResult, bodyParsedMessage, type IncomingWebhook } from "./incoming.ts";
 
 export interface VerifierOptions extends Pick<VerifyOptions, "toleranceMs" | "timestampFormat" | "encoding"> {
   /**
@@ -77,7 +77,7 @@ export function createVerifier(options: VerifierOptions): (incoming: UnverifiedW
     if (refused !== null) return refuse(refused.answer);
     if (!checkHeaders(headers, policy, systemClock.now()).ok) return refuse(answers.UNAUTHORIZED_UNREAD);
     const body = await incoming.readBody(readingOf(maxBodyBytes));
-    if (!body.ok) return refuse(answerTo(body.reason, log));
+    if (!body.ok) return refuse(answerTo(body, log));
     const now = systemClock.now();
     // Once more: a body may come so slowly that its timestamp has become too old.
     const checked = checkHeaders(headers, policy, now);
@@ -120,9 +120,9 @@ const BODY_ANSWERS = {
   already_parsed: answers.RAW_BODY_UNAVAILABLE,
 } as const;
 
-function answerTo(reason: Exclude<BodyResult, { ok: true }>["reason"], log: SampledLog): Answer {
-  if (reason === "already_parsed") log.error({ code: "raw_body_unavailable" }, RAW_BODY_FIX);
-  return BODY_ANSWERS[reason];
+function answerTo(failure: Exclude<BodyResult, { ok: true }>, log: SampledLog): Answer {
+  if (failure.reason === "already_parsed") log.error({ code: "raw_body_unavailable" }, bodyParsedMessage(failure));
+  return BODY_ANSWERS[failure.reason];
 }
 
 function answerToFailure(error: unknown, log: SampledLog): Answer {

@@ -1,5 +1,7 @@
 /** What every case of the inspector's adapter contract stands on: something mountable that a case answers for, behind a server. */
+
 import type { InspectorAnswer, InspectorRequest, Mountable } from "../inspector/http.ts";
+import { silentLogger } from "../internal/logger.ts";
 import type { AdapterServer, BodyState, ContractExpect } from "./adapter-contract-bench.ts";
 import {
   connectionsTo,
@@ -77,6 +79,7 @@ export async function runInspectorCase<Native>(
   const answerTo = make?.() ?? (() => textAnswer(200, "page"));
   const inspector: Mountable<Native> = {
     path: INSPECTOR_PATH,
+    logger: silentLogger,
     async handle(request) {
       seen.push(request);
       return answerTo(request);

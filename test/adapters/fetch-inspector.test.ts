@@ -3,6 +3,7 @@ import { describe, expect, it, test } from "vitest";
 import { fetchInspector } from "../../adapters/fetch.ts";
 import { type NextRoutes, nextInspector } from "../../adapters/next.ts";
 import type { Mountable } from "../../src/inspector/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
 import { inspectorAdapterContract, type MakeInspectorServer } from "../../src/testing/inspector-adapter-contract.ts";
 import { bridge } from "./fetch-bridge.ts";
 import { inspectorAt } from "./inspectors.ts";
@@ -52,6 +53,7 @@ describe.each([
   it("ends the stream of a body that the host cancels", async () => {
     const inspector: Mountable<Request> = {
       path: "/inspector",
+      logger: silentLogger,
       handle: async ({ signal }) => ({ status: 200, headers: {}, body: untilAborted(signal) }),
     };
     const { body } = await make(inspector)(new Request("http://a.example/inspector/"));

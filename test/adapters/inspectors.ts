@@ -1,5 +1,7 @@
 /** Something to mount where a test needs no whole inspector. */
+
 import type { InspectorRequest, Mountable } from "../../src/inspector/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
 
 /** It answers 200 with what `tell` says of a request, and keeps the requests. */
 export function inspectorAt<Native>(
@@ -9,6 +11,7 @@ export function inspectorAt<Native>(
   const seen: InspectorRequest<Native>[] = [];
   const inspector: Mountable<Native> = {
     path,
+    logger: silentLogger,
     async handle(request) {
       seen.push(request);
       const body = String(await tell(request));

@@ -95,8 +95,8 @@ describe("readBody()", () => {
     const ended = new PassThrough();
     ended.resume().end();
     await new Promise((resolve) => ended.once("end", resolve));
-    expect(readBody(begun, {}, reading())).toEqual({ ok: false, reason: "already_parsed" });
-    expect(readBody(ended, { body: {} }, reading())).toEqual({ ok: false, reason: "already_parsed" });
+    expect(readBody(begun, {}, reading())).toMatchObject({ ok: false, reason: "already_parsed" });
+    expect(readBody(ended, { body: {} }, reading())).toMatchObject({ ok: false, reason: "already_parsed" });
   });
 
   it("says truncated for a stream that is gone", () => {

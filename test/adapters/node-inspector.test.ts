@@ -5,6 +5,7 @@ import { connect, createServer as createHttp2Server } from "node:http2";
 import { describe, expect, it, test } from "vitest";
 import { nodeInspector } from "../../adapters/node.ts";
 import type { Mountable } from "../../src/inspector/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
 import { readHeader } from "../../src/signature/headers.ts";
 import { openConnection, requestBytes } from "../../src/testing/adapter-contract-wire.ts";
 import { inspectorAdapterContract, type MakeInspectorServer } from "../../src/testing/inspector-adapter-contract.ts";
@@ -51,6 +52,7 @@ describe("nodeInspector()", () => {
     const body = { [Symbol.asyncIterator]: () => iterator };
     const inspector: Mountable<IncomingMessage> = {
       path: "",
+      logger: silentLogger,
       handle: async () => ({ status: 200, headers: {}, body }),
     };
     const inspect = nodeInspector(inspector);
@@ -129,6 +131,7 @@ describe("nodeInspector() on HTTP/2", () => {
     });
     const inspector: Mountable<IncomingMessage> = {
       path: "",
+      logger: silentLogger,
       async handle({ method, url, headers, readJson, signal }) {
         hosts.add(readHeader(headers, "host"));
         if (method === "POST") {

@@ -83,8 +83,8 @@ describe("createVerifier()", () => {
   it.each([
     [
       "raw_body_unavailable",
-      "captureRawBody",
-      { readBody: () => ({ ok: false, reason: "already_parsed" }) as const },
+      "are gone. In Koa: …",
+      { readBody: () => ({ ok: false, reason: "already_parsed", fix: "In Koa: …" }) as const },
       {},
     ],
     ["Error", "could not be verified", { readBody: () => Promise.reject(new Error("a text of somebody's")) }, {}],

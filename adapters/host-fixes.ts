@@ -1,0 +1,117 @@
+/** What to do about a mistake in mounting an adapter, told for the host that the request is recognised to come from. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+
+/** Anything a host may pass; its properties are looked at, never believed. */
+type Unknown = Readonly<Record<string, unknown>>;
+
+export interface WrongArguments {
+  readonly fix: string;
+  /** Node's own pair behind the host's objects, so that the mistake can be answered. */
+  readonly exchange: { readonly request: IncomingMessage; readonly response: ServerResponse } | null;
+}
+
+/** Where the hosts keep Node's request and response, seen from what their handlers get. */
+const PLACES: readonly {
+  readonly fix: string;
+  find(request: Unknown, response: Unknown): { readonly request: unknown; readonly response: unknown };
+}[] = [
+  {
+    fix: "In Koa: await hook(ctx.req, ctx.res).",
+    find: (request, response) => ({ request: request.req, response: response.res ?? request.res }),
+  },
+  {
+    fix: "In Fastify: register fastifyWebhook of oncehook/fastify.",
+    find: (request, reply) => ({ request: request.raw, response: reply.raw }),
+  },
+  {
+    fix: 'In hapi: await hook(request.raw.req, request.raw.res), return h.abandon, and give the route payload: { parse: false, output: "stream" }.',
+    find: ({ raw }) => ({ request: looked(raw).req, response: looked(raw).res }),
+  },
+  {
+    fix: "In h3 and Nitro: await hook(event.node.req, event.node.res).",
+    find: ({ node }) => ({ request: looked(node).req, response: looked(node).res }),
+  },
+];
+
+/** Null when they are Node's own. */
+export function wrongNodeArguments(request: unknown, response: unknown): WrongArguments | null {
+  if (isNodeRequest(request) && isNodeResponse(response)) return null;
+  for (const { fix, find } of PLACES) {
+    const found = find(looked(request), looked(response));
+    if (isNodeRequest(found.request) && isNodeResponse(found.response))
+      return { fix, exchange: { request: found.request, response: found.response } };
+  }
+  const fix = isFetchRequest(request)
+    ? "It got a fetch Request: use oncehook/fetch."
+    : "Pass both: hook(request, response).";
+  return { fix, exchange: null };
+}
+
+/** How to pass the fetch `Request`; null when it was passed. */
+export function wrongFetchArgument(request: unknown): string | null {
+  if (isFetchRequest(request)) return null;
+  const { raw, req, node, request: inner } = looked(request);
+  if (isFetchRequest(raw) || isFetchRequest(looked(req).raw)) return "In Hono: handle(c.req.raw).";
+  if (isFetchRequest(req)) return "In h3 and Nitro: handle(event.req).";
+  if (isNodeRequest(looked(node).req)) return "In h3 1 and Nitro 2: handle(toWebRequest(event)).";
+  if (isFetchRequest(inner)) return "In Elysia, SvelteKit, Astro and React Router: handle(context.request).";
+  if (isNodeRequest(request)) return "It got a request of node:http: use oncehook/node, or oncehook/express.";
+  return "Pass the Request itself.";
+}
+
+/** How to leave the bytes of a Node request to the receiver, once something else has read them. */
+export function parsedBodyFix(kept: object): string {
+  const { rawBody, body, raw, server, cookies, query } = looked(kept);
+  if (typeof rawBody === "string") return STRING_RAW_BODY;
+  if (typeof body === "string") return STRING_BODY;
+  if (raw !== undefined && server !== undefined) return FASTIFY;
+  if (isExpressRequest(kept)) return EXPRESS;
+  return cookies !== undefined && query !== undefined ? NEXT_PAGES : NODE;
+}
+
+const STRING_RAW_BODY =
+  "request.rawBody is a string, whose bytes may not be those that were signed. Keep the bytes there, as a Buffer.";
+const STRING_BODY =
+  'request.body is a string, so its bytes are gone. Replace express.text() by express.raw({ type: "*/*" }).';
+const FASTIFY =
+  "In Fastify a hook or parser read it: call leaveBodiesUnread(scope) in the scope of the routes of fastifyVerify, and read no bodies in " +
+  "preParsing hooks. In NestJS: register fastifyWebhook with app.register() before app.listen().";
+const EXPRESS =
+  'In Express: mount the receiver before express.json() and other body parsers, or keep the bytes: express.json({ verify: captureRawBody, limit: "256kb" }). ' +
+  "In NestJS: mount it with app.use() in main.ts, or pass { rawBody: true } to NestFactory.create().";
+const NEXT_PAGES = "A Next.js pages route needs: export const config = { api: { bodyParser: false } }.";
+const NODE =
+  'In Koa: mount the receiver before koa-bodyparser. In hapi: give the route payload: { parse: false, output: "stream" }. ' +
+  "In h3 and Nitro: call no readBody() before it. Elsewhere: keep the bytes as a Buffer in request.rawBody.";
+
+/** The same for a fetch `Request`, which does not tell where it comes from. */
+export const READ_REQUEST_FIX =
+  "Something read request.body before the receiver. In Hono: call no c.req.json(), c.req.text() or validator before it. In Elysia: give the route " +
+  '{ parse: "none" }. In Next.js: call no request.json() before it. Elsewhere: pass a request.clone() made before the body was read.';
+
+/** Also one of NestJS, which serves with Express by default. */
+export function isExpressRequest(request: object): boolean {
+  const { app, res } = looked(request);
+  return typeof app === "function" && res !== undefined;
+}
+
+function isNodeRequest(value: unknown): value is IncomingMessage {
+  const { on, method, headers } = looked(value);
+  return typeof on === "function" && typeof method === "string" && typeof headers === "object";
+}
+
+function isNodeResponse(value: unknown): value is ServerResponse {
+  const { writeHead, end } = looked(value);
+  return typeof writeHead === "function" && typeof end === "function";
+}
+
+function isFetchRequest(value: unknown): value is Request {
+  const { method, headers } = looked(value);
+  return typeof method === "string" && typeof looked(headers).get === "function";
+}
+
+const NOTHING: Unknown = {};
+
+function looked(value: unknown): Unknown {
+  return typeof value === "object" && value !== null ? (value as Unknown) : NOTHING;
+}

@@ -1,0 +1,258 @@
+/** How a host learns that a Node handler has answered, and what becomes of an answer that cannot be sent. */
+import { IncomingMessage, type RequestListener, ServerResponse } from "node:http";
+import { Socket } from "node:net";
+import { Writable } from "node:stream";
+import express from "express";
+import { describe, expect, it } from "vitest";
+import { expressInspector, expressVerify, expressWebhook } from "../../adapters/express.ts";
+import { fastifyWebhook } from "../../adapters/fastify.ts";
+import { nextPagesWebhook } from "../../adapters/next.ts";
+import { nodeInspector, nodeWebhook } from "../../adapters/node.ts";
+import type { Logger } from "../../src/index.ts";
+import { openConnection, requestBytes } from "../../src/testing/adapter-contract-wire.ts";
+import { uncaughtErrors } from "../support/uncaught.ts";
+import { inspectorAt } from "./inspectors.ts";
+import { memoryReceiver, recordingLogger, SECRET, signedEvent } from "./receivers.ts";
+import { serve } from "./serving.ts";
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
+
+/** Every handler that answers on a Node response. */
+const HANDLERS: Readonly<Record<string, (logger: Logger) => Handler>> = {
+  "nodeWebhook()": (logger) => nodeWebhook(memoryReceiver({ logger }).receiver),
+  "expressWebhook()": (logger) => expressWebhook(memoryReceiver({ logger }).receiver) as unknown as Handler,
+  "nextPagesWebhook()": (logger) => nextPagesWebhook(memoryReceiver({ logger }).receiver),
+  // Of another secret: it refuses, and answers itself.
+  "expressVerify()": (logger) => {
+    const verify = expressVerify({ secrets: `${SECRET}-other`, logger });
+    return (request, response) => verify(request as never, response as never, () => {});
+  },
+  "nodeInspector()": (logger) => nodeInspector({ ...inspectorAt<IncomingMessage>("").inspector, logger }),
+  "expressInspector()": (logger) => {
+    const inspect = expressInspector({ ...inspectorAt<express.Request>("").inspector, logger });
+    return (request, response) => {
+      const asked = Object.assign(request, { originalUrl: request.url });
+      return inspect(asked as never, response as never, () => {});
+    };
+  },
+};
+
+const post = (port: number) => fetch(`http://127.0.0.1:${port}/`, { method: "POST", ...signedEvent() });
+
+async function serving<T>(listener: RequestListener, use: (port: number) => Promise<T>): Promise<T> {
+  const server = await serve(listener);
+  try {
+    return await use(server.port);
+  } finally {
+    await server.close();
+  }
+}
+
+describe.each(Object.entries(HANDLERS))("%s", (_name, make) => {
+  it("returns a promise that resolves once the answer is sent", async () => {
+    const handler = make(recordingLogger().logger);
+    const seen: unknown[] = [];
+    // As hosts do that answer once the handler is done.
+    const answer = await serving(async (request, response) => {
+      await handler(request, response);
+      seen.push(response.writableFinished);
+      if (!response.headersSent) response.writeHead(404).end();
+    }, post);
+    expect([answer.status === 404, seen]).toEqual([false, [true]]);
+  });
+
+  it("resolves when the sender is gone", async () => {
+    const handler = make(recordingLogger().logger);
+    await serving(
+      (request, response) => {
+        response.destroy();
+        return handler(request, response);
+      },
+      (port) => post(port).catch(() => {}),
+    );
+    const request = Object.assign(new IncomingMessage(new Socket()), { method: "GET", url: "/" });
+    const response = new ServerResponse(request);
+    response.destroy();
+    await handler(request, response);
+  });
+
+  it("resolves on a response that is only simulated, and never closes", async () => {
+    const request = Object.assign(new IncomingMessage(new Socket()), { method: "GET", url: "/", complete: true });
+    const response = new ServerResponse(request);
+    response.assignSocket(new Writable({ write: (_chunk, _encoding, done) => done() }) as Socket);
+    await make(recordingLogger().logger)(request, response);
+    expect(response.writableFinished).toBe(true);
+  });
+
+  it("leaves an answer alone that something else gave first, and logs once that its own was not sent", async () => {
+    const { logger, lines } = recordingLogger();
+    const handler = make(logger);
+    const answers = await serving(
+      async (request, response) => {
+        response.writeHead(201, { "content-length": "6" }).write("tea");
+        // It is not waited for: what answers instead may wait for this promise.
+        await handler(request, response);
+        response.end("pot");
+      },
+      async (port) => [await (await post(port)).text(), await (await post(port)).text()],
+    );
+    expect(answers).toEqual(["teapot", "teapot"]);
+    const told = lines.filter(({ fields }) => fields.code === "already_answered");
+    expect(told).toMatchObject([{ level: "error", fields: { status: 201 } }]);
+    expect(told[0]?.message).toMatch(/Return or await the promise/);
+  });
+
+  it("survives a response that throws, logs why and where, and closes the connection", async () => {
+    const uncaught = uncaughtErrors();
+    const { logger, lines } = recordingLogger();
+    const handler = make(logger);
+    const settled: string[] = [];
+    await serving(
+      async (request, response) => {
+        response.writeHead = () => {
+          throw new TypeError("of +15550000001");
+        };
+        await handler(request, response);
+        settled.push("resolved");
+      },
+      (port) => expect(post(port)).rejects.toThrow(),
+    );
+    expect([settled, uncaught]).toEqual([["resolved"], []]);
+    const told = lines.filter(({ fields }) => fields.code === "answer_failed");
+    expect(told).toMatchObject([
+      { fields: { reason: "an error (TypeError)", at: expect.stringContaining("node-answers.test.ts:") } },
+    ]);
+    expect(JSON.stringify(lines)).not.toContain("+1555");
+  });
+});
+
+describe("an answer that is not written", () => {
+  it.each([
+    [
+      "a status message beyond Latin-1",
+      (response: ServerResponse) => (response.statusMessage = "✓"),
+      "ERR_INVALID_CHAR",
+    ],
+    ["an end that throws", (response: ServerResponse) => (response.end = fails), "RangeError"],
+  ])("is logged with its reason: %s", async (_what, prepare, reason) => {
+    const uncaught = uncaughtErrors();
+    const { receiver, lines } = memoryReceiver();
+    const webhook = nodeWebhook(receiver);
+    await serving(
+      (request, response) => {
+        prepare(response);
+        return webhook(request, response);
+      },
+      (port) => expect(post(port)).rejects.toThrow(),
+    );
+    expect(lines.at(-1)?.fields.reason).toContain(reason);
+    expect(uncaught).toEqual([]);
+  });
+
+  it("closes the connection when the end throws that comes after a body nobody read", async () => {
+    const uncaught = uncaughtErrors();
+    const { receiver, lines } = memoryReceiver();
+    const webhook = nodeWebhook(receiver);
+    await serving(
+      (request, response) => {
+        response.end = fails;
+        return webhook(request, response);
+      },
+      async (port) => {
+        const connection = await openConnection(port);
+        connection.send(requestBytes({ headers: [["Content-Length", "5"]] }));
+        expect((await connection.answer()).status).toBe(401);
+        connection.send("12345");
+        await connection.ended();
+        connection.close();
+      },
+    );
+    expect(lines.at(-1)?.fields).toMatchObject({ code: "answer_failed", reason: "an error (RangeError)" });
+    expect(uncaught).toEqual([]);
+  });
+
+  it("names NestJS to an application on Express, and Koa to one on node:http", async () => {
+    const { receiver, lines } = memoryReceiver();
+    const webhook = expressWebhook(receiver);
+    const app = express().post("/", async (request, response) => {
+      response.status(201).write("answered");
+      await webhook(request, response);
+      response.end();
+    });
+    await serving(app, async (port) => (await post(port)).text());
+    const plain = nodeWebhook(receiver);
+    let settled: Promise<void> | undefined;
+    await serving((request, response) => {
+      response.end();
+      settled = plain(request, response);
+    }, post);
+    await settled;
+    const told = lines.filter(({ fields }) => fields.code === "already_answered").map(({ message }) => message);
+    expect(told).toEqual([expect.stringContaining("In NestJS"), expect.stringContaining("In Koa")]);
+  });
+
+  it("does not end the process in Fastify", async () => {
+    const uncaught = uncaughtErrors();
+    const { default: Fastify } = await import("fastify");
+    const { receiver, lines } = memoryReceiver();
+    const app = Fastify({ forceCloseConnections: true });
+    app.addHook("onRequest", async (_request, reply) => {
+      reply.raw.writeHead = fails;
+    });
+    await app.register(fastifyWebhook, { receiver, path: "/" });
+    const address = await app.listen({ port: 0, host: "127.0.0.1" });
+    await expect(post(Number(new URL(address).port))).rejects.toThrow();
+    await app.close();
+    expect(lines.at(-1)?.fields).toMatchObject({ code: "answer_failed", reason: "an error (RangeError)" });
+    expect(uncaught).toEqual([]);
+  });
+});
+
+function fails(): never {
+  throw new RangeError("of a listener");
+}
+
+describe("a host's own objects in place of Node's request and response", () => {
+  const wrapped: readonly [string, (request: IncomingMessage, response: ServerResponse) => [unknown, unknown]][] = [
+    [
+      "In Koa",
+      (req, res) => [
+        { req, res, method: "POST", headers: {} },
+        { req, res },
+      ],
+    ],
+    ["In Koa", (req, res) => [{ req, res }, undefined]],
+    ["In Fastify", (request, response) => [{ raw: request }, { raw: response }]],
+    ["In hapi", (req, res) => [{ raw: { req, res } }, { abandon: Symbol("abandon") }]],
+    ["In h3", (req, res) => [{ node: { req, res } }, undefined]],
+  ];
+
+  it.each(wrapped)("are a mistake in the set-up: 500, and %s the fix", async (fix, wrap) => {
+    const { receiver, lines } = memoryReceiver();
+    const webhook = nodeWebhook(receiver) as (request: unknown, response: unknown) => Promise<void>;
+    const statuses = await serving(
+      (request, response) => webhook(...wrap(request, response)),
+      async (port) => [(await post(port)).status, (await post(port)).status],
+    );
+    expect(statuses).toEqual([500, 500]);
+    expect(lines).toMatchObject([{ level: "error", fields: { code: "wrong_arguments" } }]);
+    expect(lines[0]?.message).toContain(fix);
+  });
+
+  it("are reported to the host where nothing can be answered", () => {
+    const { receiver } = memoryReceiver();
+    const webhook = nodeWebhook(receiver) as (...given: unknown[]) => Promise<void>;
+    expect(() => webhook(new Request("http://a.example"))).toThrow(/oncehook\/fetch/);
+    expect(() => webhook({})).toThrow(/hook\(request, response\)/);
+  });
+
+  it("are named for nodeInspector() too", async () => {
+    const { logger, lines } = recordingLogger();
+    const inspect = nodeInspector({ ...inspectorAt<IncomingMessage>("").inspector, logger }) as unknown as Handler;
+    const { status } = await serving(
+      (request, response) => inspect({ raw: request } as never, { raw: response } as never),
+      post,
+    );
+    expect([status, lines[0]?.message]).toEqual([500, expect.stringContaining("nodeInspector()")]);
+  });
+});
