@@ -2,6 +2,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { checkDrainOptions, type DrainResult, type Receiver, refuseUnknownOptions, SetupError } from "../src/index.ts";
 import { logDrainFailure } from "./drain-failure.ts";
+import { closing } from "./fetch-answer.ts";
 
 const SHORTEST_SECRET_BYTES = 16;
 /** What a header carries as it is: a byte above ASCII is another letter to each sender (RFC 9110, section 5.5). */
@@ -40,7 +41,7 @@ export function drainRoute(
   let draining: Promise<DrainResult> | undefined;
   const route = async (request: Request): Promise<Response> => {
     // Digests have one length, so the comparison tells nothing, not even how long the secret is.
-    if (!timingSafeEqual(digest(request.headers.get("authorization") ?? ""), expected)) return refused();
+    if (!timingSafeEqual(digest(request.headers.get("authorization") ?? ""), expected)) return refused(request);
     if (draining !== undefined) return json(202, { outcome: "busy" });
     try {
       draining = receiver.drain(limits);
@@ -68,10 +69,12 @@ function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-function refused(): Response {
-  return json(401, { error: "unauthorized" }, { "www-authenticate": "Bearer" });
+/** Nobody reads the body that it may have. */
+function refused({ body }: Request): Response {
+  const headers = { "www-authenticate": "Bearer" };
+  return json(401, { error: "unauthorized" }, body === null ? headers : closing(headers));
 }
 
-function json(status: number, content: object, headers: Record<string, string> = {}): Response {
+function json(status: number, content: object, headers: Readonly<Record<string, string>> = {}): Response {
   return Response.json(content, { status, headers: { "cache-control": "no-store", ...headers } });
 }

@@ -1,11 +1,12 @@
 /** Reads the exact bytes of a fetch `Request`, with a running limit. */
 import type { BodyReading, BodyResult } from "../src/index.ts";
+import { READ_REQUEST_FIX } from "./host-fixes.ts";
 
 type Failure = Extract<BodyResult, { ok: false }>["reason"];
 
 /** Never rejects. */
 export async function readRequestBody(request: Request, reading: BodyReading): Promise<BodyResult> {
-  if (request.bodyUsed || request.body?.locked) return failed("already_parsed");
+  if (request.bodyUsed || request.body?.locked) return { ok: false, reason: "already_parsed", fix: READ_REQUEST_FIX };
   if (request.body === null) return reading.declaredBytes ? failed("truncated") : { ok: true, bytes: new Uint8Array() };
   const reader = request.body.getReader();
   const chunks: Uint8Array[] = [];

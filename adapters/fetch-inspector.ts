@@ -1,5 +1,6 @@
 /** A fetch `Request` as the inspector takes it, and its answer as a `Response`. */
 import type { InspectorAnswer, InspectorRequest, JsonReading, Mountable } from "../src/inspector/index.ts";
+import { closing } from "./fetch-answer.ts";
 import { readRequestBody } from "./fetch-body.ts";
 import { bodyOf } from "./fetch-stream.ts";
 import { jsonOf, readingUpTo } from "./json-body.ts";
@@ -8,24 +9,29 @@ import { jsonOf, readingUpTo } from "./json-body.ts";
 export async function answerOf(inspector: Mountable<Request>, request: Request): Promise<Response> {
   const gone = new AbortController();
   const signal = AbortSignal.any([request.signal, gone.signal]);
-  const answer = await inspector.handle(toInspectorRequest(request, signal));
-  return toResponse(answer, request, { signal, gone: () => gone.abort() });
+  let isRead = request.body === null;
+  const readJson = async (maxBytes: number): Promise<JsonReading> => {
+    const result = await readRequestBody(request, readingUpTo(maxBytes));
+    isRead = result.ok;
+    return jsonOf(result);
+  };
+  const answer = await inspector.handle(toInspectorRequest(request, { signal, readJson }));
+  const headers = isRead ? answer.headers : closing(answer.headers);
+  return toResponse({ ...answer, headers }, request, { signal, gone: () => gone.abort() });
 }
 
-function toInspectorRequest(request: Request, signal: AbortSignal): InspectorRequest<Request> {
+function toInspectorRequest(
+  request: Request,
+  reading: Pick<InspectorRequest, "signal" | "readJson">,
+): InspectorRequest<Request> {
   const { pathname, search } = new URL(request.url);
   return {
     method: request.method,
     url: pathname + search,
     headers: request.headers,
     native: request,
-    readJson: (maxBytes) => readJson(request, maxBytes),
-    signal,
+    ...reading,
   };
-}
-
-async function readJson(request: Request, maxBytes: number): Promise<JsonReading> {
-  return jsonOf(await readRequestBody(request, readingUpTo(maxBytes)));
 }
 
 function toResponse(

@@ -1,6 +1,7 @@
 /** The adapter for everything that speaks fetch: a `Request` in, a `Response` out. */
-import type { Answer, WebhookEvent } from "../src/index.ts";
+import { loggerOption, type WebhookEvent } from "../src/index.ts";
 import type { Mountable } from "../src/inspector/index.ts";
+import { refuseOthers, toResponse } from "./fetch-answer.ts";
 import { readRequestBody } from "./fetch-body.ts";
 import { answerOf } from "./fetch-inspector.ts";
 import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
@@ -16,7 +17,8 @@ export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
 
 /**
  * Makes a fetch handler, for Hono and others. It answers every request itself and never rejects; the body is read from
- * `request.body` with a running limit. Connections are the host's: what it does with an unread body is its affair.
+ * `request.body` with a running limit. An answer to a request whose body was not read says `connection: close`; hosts drop that
+ * header on HTTP/2, which has none.
  *
  * @throws SetupError `invalid_option` for what is no receiver, and for an unknown option
  * @example
@@ -27,9 +29,9 @@ export function fetchWebhook(
   options: WebhookOptions<Request> = {},
 ): (request: Request) => Promise<Response> {
   checkWebhookOptions("fetchWebhook()", { receiver, options });
-  return async (request) => {
-    return toResponse(await answerTo(receiver, convert(request), { request, options }));
-  };
+  const refuse = refuseOthers("fetchWebhook()", () => receiver.logger);
+  return async (request) =>
+    refuse(request) ?? toResponse(await answerTo(receiver, convert(request), { request, options }));
 }
 
 /** What `fetchVerify` finds: a delivery whose signature fits, or the answer to return as it is. */
@@ -48,7 +50,10 @@ export type FetchVerified =
  */
 export function fetchVerify(options: WebhookVerifyOptions<Request>): (request: Request) => Promise<FetchVerified> {
   const verify = createRequestVerifier("fetchVerify()", options);
+  const refuse = refuseOthers("fetchVerify()", () => loggerOption(options.logger));
   return async (request) => {
+    const refused = refuse(request);
+    if (refused !== null) return { ok: false, response: refused };
     const result = await verify(convert(request), request);
     return result.ok ? result : { ok: false, response: toResponse(result.answer) };
   };
@@ -59,11 +64,6 @@ function convert(request: Request): Conversion {
   return { method: request.method, headers: request.headers, readBody: (reading) => readRequestBody(request, reading) };
 }
 
-/** `answer` as a `Response`. */
-function toResponse(answer: Answer): Response {
-  return new Response(answer.body, { status: answer.status, headers: answer.headers });
-}
-
 /**
  * Makes the fetch handler of an inspector, for Hono and others. It answers every request itself, one outside of the
  * inspector's path with 404, and never rejects.
@@ -72,5 +72,6 @@ function toResponse(answer: Answer): Response {
  * app.all("/inspector/*", (context) => inspect(context.req.raw));   // const inspect = fetchInspector(inspector)
  */
 export function fetchInspector(inspector: Mountable<Request>): (request: Request) => Promise<Response> {
-  return (request) => answerOf(inspector, request);
+  const refuse = refuseOthers("fetchInspector()", () => inspector.logger);
+  return async (request) => refuse(request) ?? (await answerOf(inspector, request));
 }

@@ -125,6 +125,26 @@ export const bodyCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "tells the sender that the connection ends with each refusal that leaves a body unread",
+    async run(bench) {
+      const large = Array.from({ length: 32 }, () => Buffer.alloc(32_768, "x"));
+      const unread = [
+        { chunks: large, signed: Buffer.from("other") },
+        { chunks: large, signature: [] },
+        { body: Buffer.alloc(LIMIT_BYTES + 1) },
+        { headers: [["Content-Encoding", "gzip"]] },
+        { method: "PATCH" },
+      ] as const;
+      const answers = [];
+      for (const delivery of unread) answers.push(await bench.deliver(delivery));
+      bench
+        .expect(answers.map(({ status, headers }) => [status, headers.connection]))
+        .toEqual([413, 401, 413, 415, 405].map((status) => [status, "close"]));
+      // A proxy that keeps connections would otherwise send the next delivery behind what is left of the body.
+      await accepts(bench, eventBody("next"));
+    },
+  },
+  {
     name: "lets the sender of a large body read its 413",
     async run(bench) {
       const answer = await bench.deliver({ body: Buffer.alloc(LIMIT_BYTES + 10_000, "x") });

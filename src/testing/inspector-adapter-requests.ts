@@ -36,6 +36,14 @@ async function answersOneMore({ expect }: InspectorBench, connection: WireConnec
 
 const pageCases: readonly InspectorCase[] = [
   {
+    name: "tells that the connection ends with an answer that leaves a body unread",
+    async run({ expect, connect }) {
+      const connection = await connect();
+      connection.send(bytesOf({ method: "POST", headers: [["Content-Length", "100000"]] }));
+      expect((await connection.answer()).headers.connection).toBe("close");
+    },
+  },
+  {
     name: "answers with the inspector's status, headers and text",
     make: () => () => ({ ...textAnswer(203, "päge"), headers: { ...textAnswer(203, "päge").headers, ...HEADERS } }),
     async run({ expect, ask }) {

@@ -1,9 +1,12 @@
 /** The fetch adapter: the contract, and what is its own. */
+import { IncomingMessage } from "node:http";
+import { Socket } from "node:net";
 import { describe, expect, it, test } from "vitest";
-import { fetchVerify, fetchWebhook } from "../../adapters/fetch.ts";
+import { fetchInspector, fetchVerify, fetchWebhook } from "../../adapters/fetch.ts";
 import { adapterContract, type MakeAdapterServer } from "../../src/testing/adapter-contract.ts";
 import { bridge } from "./fetch-bridge.ts";
-import { memoryReceiver, SECRET, signedEvent } from "./receivers.ts";
+import { inspectorAt } from "./inspectors.ts";
+import { memoryReceiver, recordingLogger, SECRET, signedEvent } from "./receivers.ts";
 import { serve } from "./serving.ts";
 
 const makeServer: MakeAdapterServer = ({ receiver, bodyState }) => {
@@ -92,5 +95,39 @@ describe("fetchVerify()", () => {
       401,
       { error: "unauthorized" },
     ]);
+  });
+});
+
+describe("what is no Request", () => {
+  const request = new Request("http://a.example/", { method: "POST", ...signedEvent() });
+  const node = Object.assign(new IncomingMessage(new Socket()), { method: "POST" });
+  const mistakes: readonly [string, unknown][] = [
+    ["handle(c.req.raw)", { raw: request, method: "POST", header: () => "" }],
+    ["handle(c.req.raw)", { req: { raw: request }, env: {} }],
+    ["handle(event.req)", { req: request }],
+    ["toWebRequest(event)", { node: { req: node }, method: "POST" }],
+    ["In Elysia", { request, set: {} }],
+    ["oncehook/node", node],
+    ["the Request itself", undefined],
+  ];
+
+  it.each(mistakes)("is answered with 500, and the log says once: %s", async (fix, given) => {
+    const { receiver, lines, handled } = memoryReceiver();
+    const handle = fetchWebhook(receiver);
+    const answers = [await handle(given as Request), await handle(given as Request)];
+    expect(answers.map(({ status }) => status)).toEqual([500, 500]);
+    expect(await answers[0]?.json()).toEqual({ error: "misconfigured" });
+    expect(lines).toMatchObject([{ level: "error", fields: { code: "wrong_arguments" } }]);
+    expect(lines[0]?.message).toContain(fix);
+    expect(handled).toEqual([]);
+  });
+
+  it("is answered by fetchVerify() and fetchInspector() too", async () => {
+    const { logger, lines } = recordingLogger();
+    const delivery = await fetchVerify({ secrets: SECRET, logger })({ raw: request } as never);
+    expect(delivery.ok || delivery.response.status).toBe(500);
+    const inspect = fetchInspector({ ...inspectorAt<Request>("/inspector").inspector, logger });
+    expect((await inspect({ raw: request } as never)).status).toBe(500);
+    expect(lines.map(({ message }) => /^\w+/.exec(message)?.[0])).toEqual(["fetchVerify", "fetchInspector"]);
   });
 });
