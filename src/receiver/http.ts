@@ -7,52 +7,35 @@ import type { Observation } from "../inbox/instruments.ts";
 import type { NewQuarantine } from "../inbox/record.ts";
 import type { LogFields } from "../internal/logger.ts";
 import { SampledLog } from "../internal/sampled-log.ts";
-import type { HeaderSource } from "../signature/headers.ts";
-import type { CompiledKeyring } from "../signature/keyring.ts";
-import {
-  type CheckedHeaders,
-  carriesNeitherHeader,
-  checkHeaders,
-  type Match,
-  matchSignature,
-  matchUnsigned,
-  type VerifyFailureCode,
-  vouchingMatch,
-} from "../signature/match.ts";
-import { type KeyringSource, keyringContext } from "../signature/provider.ts";
+import { vouchingMatch } from "../signature/match.ts";
+import { type KeyringSource, LookUpsCrowded } from "../signature/provider.ts";
+import { type AdmissionRules, Admissions, type Admitted, type NotAdmitted } from "./admission.ts";
 import * as answers from "./answers.ts";
 import { Delivery } from "./delivery.ts";
 import type { Engine } from "./engine.ts";
 import { whenHandled } from "./handled.ts";
-import { declaredLength, type HeadRefusal, refuseBody, refuseMethod } from "./head.ts";
-import { type Answer, type BodyResult, bodyParsedMessage, type IncomingWebhook } from "./incoming.ts";
+import { type HeadRefusal, refuseMethod } from "./head.ts";
+import { type Answer, bodyParsedMessage, type IncomingWebhook } from "./incoming.ts";
 import { newEvent, newQuarantine, readTrace, type Verified } from "./intake.ts";
-import { ReadingBudget } from "./reading.ts";
 
-/** Verified bodies in work at once; taken after the body is read, so that slow senders hold none. */
+/** Verified deliveries in work at once. A place is taken after the signature has matched, so that neither slow nor forged requests hold one. */
 const MOST_IN_WORK = 256;
 
 /** Why a request was refused, for logs and counters. */
-type Refusal =
-  | VerifyFailureCode
-  | HeadRefusal["reason"]
-  | "out_of_scope"
-  | "truncated"
-  | "cut"
-  | "busy"
-  | "invalid_event";
+type Refusal = NotAdmitted["reason"] | HeadRefusal["reason"] | "out_of_scope" | "busy" | "invalid_event";
 
 interface Refused {
   readonly reason: Refusal;
   readonly answer: Answer;
   /** For the log. */
   readonly more?: LogFields;
+  /** Its message goes to the log, if it is one of ours. */
+  readonly why?: unknown;
 }
 
 export class HttpIntake<Tx> {
   readonly #engine: () => Engine<Tx>;
-  readonly #keyrings: KeyringSource;
-  readonly #readings: ReadingBudget;
+  readonly #admissions: Admissions;
   readonly #log: SampledLog;
   /** Apart, so that a flood of refused requests hides no failure of ours. */
   readonly #alerts: SampledLog;
@@ -61,8 +44,7 @@ export class HttpIntake<Tx> {
   constructor(engine: () => Engine<Tx>, keyrings: KeyringSource) {
     const { clock, logger } = engine().options;
     this.#engine = engine;
-    this.#keyrings = keyrings;
-    this.#readings = new ReadingBudget(clock);
+    this.#admissions = new Admissions(keyrings, clock);
     this.#log = new SampledLog(logger, clock);
     this.#alerts = new SampledLog(logger, clock);
   }
@@ -96,41 +78,27 @@ export class HttpIntake<Tx> {
 
   async #handle(delivery: Delivery): Promise<Answer> {
     const { incoming } = delivery;
-    const { maxBodyBytes } = this.#engine().options;
-    const refused = refuseMethod(incoming.method) ?? refuseBody(incoming.headers, maxBodyBytes);
+    const refused = refuseMethod(incoming.method);
     if (refused !== null) return this.#refuse(delivery, refused);
-    const checked = this.#checkHeaders(incoming.headers);
-    if (!checked.ok && !(await this.#mayBeUnsigned(incoming))) {
-      return this.#refuse(delivery, { reason: checked.code, answer: answers.UNAUTHORIZED_UNREAD });
-    }
-    const reading = this.#readings.begin(maxBodyBytes, declaredLength(incoming.headers));
+    const admission = await this.#admissions.admit(incoming, this.#rules(), delivery);
+    if (!admission.ok) return this.#refuseAdmission(delivery, admission);
+    this.#inWork += 1;
     try {
-      const body = await incoming.readBody(reading);
-      reading.finish();
-      delivery.isRead = true;
-      if (!body.ok) return this.#refuseBody(delivery, body);
-      return await this.#inSlot(delivery, () => this.#receive(delivery, checked.ok ? checked : null, body.bytes));
+      if (this.#inWork > MOST_IN_WORK) return this.#refuse(delivery, { reason: "busy", answer: answers.UNAVAILABLE });
+      return await this.#receive(delivery, admission);
     } finally {
-      reading.release();
+      this.#inWork -= 1;
+      admission.release();
     }
   }
 
-  #checkHeaders(headers: HeaderSource): ReturnType<typeof checkHeaders> {
-    const { tolerance, timestampFormat, signatureEncoding, clock } = this.#engine().options;
-    const policy = { tolerance, timestampFormat, encoding: signatureEncoding };
-    return checkHeaders(headers, policy, clock.now());
+  #rules(): AdmissionRules {
+    const { tolerance, timestampFormat, signatureEncoding, maxBodyBytes } = this.#engine().options;
+    return { tolerance, timestampFormat, encoding: signatureEncoding, maxBodyBytes, mayBeUnsigned: true };
   }
 
-  /** Asks the provider only when nothing in the request speaks against it. */
-  async #mayBeUnsigned(incoming: IncomingWebhook): Promise<boolean> {
-    if (!carriesNeitherHeader(incoming.headers)) return false;
-    return matchUnsigned(incoming.headers, await this.#keyrings.read(keyringContext(incoming))) !== null;
-  }
-
-  /** Verify, parse, accept: from here on the bytes are complete. */
-  async #receive(delivery: Delivery, checked: CheckedHeaders | null, bytes: Uint8Array): Promise<Answer> {
-    const match = await this.#match(delivery.incoming, checked, bytes);
-    if (match === null) return this.#refuse(delivery, { reason: "signature_mismatch", answer: answers.UNAUTHORIZED });
+  /** Parse, accept: from here on the bytes are complete and signed. */
+  async #receive(delivery: Delivery, { match, checked, bytes }: Admitted): Promise<Answer> {
     const engine = this.#engine();
     const signedAt = checked?.timestamp ?? engine.options.clock.now();
     const parsed = parseEvent(bytes);
@@ -153,19 +121,6 @@ export class HttpIntake<Tx> {
     return answer;
   }
 
-  async #match(incoming: IncomingWebhook, checked: CheckedHeaders | null, bytes: Uint8Array): Promise<Match | null> {
-    const context = keyringContext(incoming);
-    const read = this.#keyrings.read(context);
-    const keyring = read instanceof Promise ? await read : read;
-    if (checked === null) return matchUnsigned(incoming.headers, keyring);
-    const matchWith = (tried: CompiledKeyring) =>
-      matchSignature(checked, bytes, tried, this.#engine().options.clock.now());
-    const match = matchWith(keyring);
-    if (match !== null) return match;
-    const fresh = await this.#keyrings.reread(context, keyring);
-    return fresh === null ? null : matchWith(fresh);
-  }
-
   async #quarantine(delivery: Delivery, reason: string, quarantine: NewQuarantine): Promise<Answer> {
     const { slot } = quarantine;
     if (this.#engine().options.quarantine === "reject") {
@@ -185,39 +140,20 @@ export class HttpIntake<Tx> {
     return answers.accepted("quarantined");
   }
 
-  async #inSlot(delivery: Delivery, work: () => Promise<Answer>): Promise<Answer> {
-    if (this.#inWork >= MOST_IN_WORK) return this.#refuse(delivery, { reason: "busy", answer: answers.UNAVAILABLE });
-    this.#inWork += 1;
-    try {
-      return await work();
-    } finally {
-      this.#inWork -= 1;
-    }
+  #refuseAdmission(delivery: Delivery, refused: NotAdmitted): Answer {
+    const { reason, answer } = refused;
+    if (reason !== "already_parsed") return this.#refuse(delivery, { reason, answer });
+    delivery.reason = reason;
+    this.#count("refused:already_parsed");
+    this.#alerts.error({ code: "raw_body_unavailable" }, bodyParsedMessage(refused));
+    return answer;
   }
 
-  #refuseBody(delivery: Delivery, failure: Exclude<BodyResult, { ok: true }>): Answer {
-    const { reason } = failure;
-    switch (reason) {
-      case "too_large":
-        return this.#refuse(delivery, { reason, answer: answers.TOO_LARGE });
-      case "truncated":
-        return this.#refuse(delivery, { reason, answer: answers.BODY_TRUNCATED });
-      case "cut":
-        return this.#refuse(delivery, { reason, answer: answers.UNAVAILABLE_UNREAD });
-      case "already_parsed":
-        delivery.reason = reason;
-        this.#count("refused:already_parsed");
-        this.#alerts.error({ code: "raw_body_unavailable" }, bodyParsedMessage(failure));
-        return answers.RAW_BODY_UNAVAILABLE;
-      default:
-        return reason satisfies never;
-    }
-  }
-
-  #refuse(delivery: Delivery, { reason, answer, more = {} }: Refused): Answer {
+  #refuse(delivery: Delivery, { reason, answer, more = {}, why }: Refused): Answer {
     delivery.reason = reason;
     this.#count(`refused:${reason}`);
-    this.#log.warn({ code: reason, status: answer.status, ...more }, "A delivery was refused.");
+    const sentence = explained("A delivery was refused.", why);
+    this.#log.warn({ code: reason, status: answer.status, ...more }, sentence);
     return answer;
   }
 
@@ -227,6 +163,10 @@ export class HttpIntake<Tx> {
   }
 
   #answerFailure(delivery: Delivery, error: unknown): Answer {
+    // A flood of forged requests is no failure of ours.
+    if (error instanceof LookUpsCrowded) {
+      return this.#refuse(delivery, { reason: "busy", answer: answers.UNAVAILABLE, why: error });
+    }
     delivery.reason = failureCode(error);
     // A delivery that failed later has been counted by its secret's slot.
     if (error instanceof KeyringError) this.#count("refused:keyring_unavailable");

@@ -4,6 +4,8 @@ import type { BodyReading } from "./incoming.ts";
 
 /** Bytes that unfinished and unprocessed bodies may hold together. */
 const BUDGET_BYTES = 64 * 1024 * 1024;
+/** Of these, what complete bodies may hold while they wait for a fresher keyring: they cannot be cut to make room. */
+const WAITING_BYTES = BUDGET_BYTES / 4;
 /** What a chunk takes beside its bytes, as measured on Node: a body that comes byte by byte takes hundreds of times what it is. */
 const CHUNK_BYTES = 1024;
 /** A body that is not complete by then is cut. */
@@ -17,6 +19,10 @@ const SWEEP_MS = 500;
 export interface Reading extends BodyReading {
   /** The body is complete, or given up: it can no longer be cut. */
   finish(): void;
+  /** The complete body waits for a fresher keyring. False, and nothing changes, when such bodies hold as much as they may. */
+  wait(): boolean;
+  /** It waits no longer. */
+  waited(): void;
   /** Its bytes are no longer held. */
   release(): void;
 }
@@ -34,6 +40,7 @@ export class ReadingBudget {
   readonly #clock: Clock;
   readonly #unfinished = new Set<Unfinished>();
   #held = 0;
+  #waiting = 0;
   #sweep: Timer | null = null;
 
   constructor(clock: Clock) {
@@ -68,6 +75,14 @@ export class ReadingBudget {
         if (one.isCut) cut();
       },
       finish: () => this.#finish(one),
+      wait: () => {
+        if (this.#waiting + one.bytes > WAITING_BYTES) return false;
+        this.#waiting += one.bytes;
+        return true;
+      },
+      waited: () => {
+        this.#waiting -= one.bytes;
+      },
       release: () => this.#release(one),
     };
   }

@@ -1,4 +1,5 @@
 /** The contract between whoever needs a keyring and whoever provides it. */
+import { KeyringError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import type { CompiledKeyring, Keyring } from "./keyring.ts";
@@ -24,6 +25,13 @@ export function keyringContext({
 /** Reads the keyring of a tenant; undefined for a tenant it does not know. It has 2 seconds. */
 export type KeyringProvider = (context: KeyringContext) => Promise<Keyring | undefined> | Keyring | undefined;
 
+/** As many requests wait for look-ups of secrets as may. Unlike any other `KeyringError` it says nothing about the provider. */
+export class LookUpsCrowded extends KeyringError {
+  constructor() {
+    super("Too many requests wait for look-ups of secrets. If they are not forged, make the keyring provider faster.");
+  }
+}
+
 /** What a source needs from outside. */
 export interface KeyringSourceDeps {
   readonly clock: Clock;
@@ -41,13 +49,14 @@ export interface BackgroundRefresh {
 export interface KeyringSource {
   /**
    * The keyring to try first; synchronous when it is at hand. A tenant the provider does not know gets an empty one.
-   * Rejects with `KeyringError` when the provider fails and no keyring of the last 10 minutes is at hand.
+   * Rejects with `KeyringError` when the provider fails and no keyring of the last 10 minutes is at hand, and with
+   * `LookUpsCrowded` when too many requests wait already.
    */
   read(context: KeyringContext): CompiledKeyring | Promise<CompiledKeyring>;
   /**
    * After a mismatch: a keyring other than `seen`, or null when there is none or none may be read now (one such read in
    * flight in all, at most one per 10 s and tenant). Rejects with `KeyringError` while the provider fails: nobody can then
-   * tell a forgery from a delivery signed with a newer secret.
+   * tell a forgery from a delivery signed with a newer secret; and with `LookUpsCrowded` when too many wait already.
    */
   reread(context: KeyringContext, seen: CompiledKeyring): Promise<CompiledKeyring | null>;
   /** Names the secrets in use, as `CompiledKeyring.version` does; for many tenants, all that are cached. */

@@ -4,7 +4,13 @@ import { KeyringError, OncehookError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import { type CompiledKeyring, compileKeyring, EMPTY_KEYRING, type Keyring } from "./keyring.ts";
-import type { KeyringContext, KeyringProvider, KeyringSource, KeyringSourceDeps } from "./keyring-source.ts";
+import {
+  type KeyringContext,
+  type KeyringProvider,
+  type KeyringSource,
+  type KeyringSourceDeps,
+  LookUpsCrowded,
+} from "./keyring-source.ts";
 
 /** What the cache holds of one tenant on one route. Times are monotonic milliseconds. */
 interface Entry {
@@ -20,6 +26,20 @@ interface Entry {
   rereadAt: number;
 }
 
+/** One read of a tenant's keyring under way. */
+interface LookUp {
+  /** Never rejects. */
+  readonly entry: Promise<Entry>;
+  /** Requests that have come to wait for it. */
+  waiting: number;
+}
+
+/** Where unverified requests wait, so that those of one kind take no place from others. */
+interface WaitingPlace {
+  readonly most: number;
+  taken: number;
+}
+
 const MAX_TENANTS = 1000;
 const READ_TIMEOUT_MS = 2_000;
 const REFRESH_MS = 30_000;
@@ -28,15 +48,17 @@ const IDLE_MS = 60_000;
 const UNKNOWN_MS = 10_000;
 const REREAD_MS = 10_000;
 const SERVE_LAST_MS = 600_000;
-/** Half of what a receiver has in work: forgeries that wait for a slow provider leave room for deliveries whose secret is at hand. */
-const MOST_WAITING = 128;
-/** Invented tenants are read one by one, each before anything of the request is verified. */
-const MOST_READS = 64;
+/** Requests that wait for a tenant's keyring: for one look-up, and for all of tenants that are cached, or of those that are not. */
+const MOST_PER_LOOK_UP = 128;
+const MOST_WAITING = 512;
+/** Requests that wait, with their bodies, to see whether a fresher keyring fits. */
+const MOST_MISMATCHED = 128;
+/** Look-ups under way at once of tenants that are not cached: anybody can invent names. */
+const MOST_STRANGERS = 64;
 /** Spares a failing provider; far below the service's first retry after a minute. */
 const FAILURE_PAUSE_MS = 5_000;
 
 const CLOSED = "The receiver is closed, and its keyrings with it.";
-const CROWDED = "The keyring provider is slow, and as many wait for it as may: this delivery is answered with 503.";
 const UNDECIDED =
   "A signature fits none of the secrets at hand, and the keyring provider, which may know a newer one, fails: such deliveries are answered with 503 until it works again.";
 
@@ -49,9 +71,12 @@ export class ProvidedKeyrings implements KeyringSource {
   readonly #known = new Map<string, Entry>();
   /** Apart from the known tenants, so that a flood of invented names evicts none of them. */
   readonly #unknown = new Map<string, Entry>();
-  readonly #reading = new Map<string, Promise<Entry>>();
-  #rereading: Promise<Entry> | null = null;
-  #waiting = 0;
+  readonly #lookUps = new Map<string, LookUp>();
+  #strangers = 0;
+  readonly #forKnown: WaitingPlace = { most: MOST_WAITING, taken: 0 };
+  readonly #forStrangers: WaitingPlace = { most: MOST_WAITING, taken: 0 };
+  readonly #forFresher: WaitingPlace = { most: MOST_MISMATCHED, taken: 0 };
+  #rereading: LookUp | undefined;
   #closed = false;
   #isFailing = false;
 
@@ -68,18 +93,21 @@ export class ProvidedKeyrings implements KeyringSource {
     if (this.#closed) return Promise.reject(new KeyringError(CLOSED));
     const key = keyOf(context);
     const entry = this.#find(key);
-    if (entry === undefined) return this.#readFirst(key, context);
     const now = this.#clock.monotonic();
-    if (now < entry.dueAt) return serve(entry, now);
-    const reading = this.#refresh(key, context);
-    return mayServeMeanwhile(entry, now)
-      ? serve(entry, now)
-      : reading.then((read) => serve(read, this.#clock.monotonic()));
+    if (entry !== undefined && now < entry.dueAt) return serve(entry, now);
+    const isKnown = this.#known.has(key);
+    if (!isKnown && this.#strangers >= MOST_STRANGERS && !this.#lookUps.has(key)) {
+      return Promise.reject(new LookUpsCrowded());
+    }
+    const lookUp = this.#refresh(key, context);
+    if (entry !== undefined && mayServeMeanwhile(entry, now)) return serve(entry, now);
+    const place = isKnown ? this.#forKnown : this.#forStrangers;
+    return this.#waitFor(lookUp, place).then((read) => serve(read, this.#clock.monotonic()));
   }
 
   /** Reads again now, or waits for the read under way. Never rejects; a failure is logged, and the last keyring kept. */
   async refresh(context: KeyringContext): Promise<void> {
-    if (!this.#closed) await this.#refresh(keyOf(context), context);
+    if (!this.#closed) await this.#refresh(keyOf(context), context).entry;
   }
 
   async reread(context: KeyringContext, seen: CompiledKeyring): Promise<CompiledKeyring | null> {
@@ -94,28 +122,29 @@ export class ProvidedKeyrings implements KeyringSource {
   async #fresherThan(seen: CompiledKeyring, context: KeyringContext): Promise<CompiledKeyring | null> {
     const key = keyOf(context);
     // Whatever is being read already may bring the fresher keyring; only then is a read of our own worth its place.
-    for (const underWay of [() => null, () => this.#reading.get(key) ?? null, () => this.#rereading]) {
-      const reading = underWay();
-      if (reading !== null) await this.#waitFor(reading);
+    for (const underWay of [() => undefined, () => this.#lookUps.get(key), () => this.#rereading]) {
+      const lookUp = underWay();
+      if (lookUp !== undefined) await this.#waitFor(lookUp, this.#forFresher);
       const fresher = this.#otherThan(seen, key);
       if (fresher !== null) return fresher;
     }
     const entry = this.#known.get(key);
     const now = this.#clock.monotonic();
-    if (entry === undefined || this.#rereading !== null || now < entry.rereadAt + REREAD_MS) return null;
+    if (entry === undefined || this.#rereading !== undefined || now < entry.rereadAt + REREAD_MS) return null;
     entry.rereadAt = now;
-    this.#rereading = this.#refresh(key, context).finally(() => {
-      this.#rereading = null;
-    });
-    await this.#rereading;
+    this.#rereading = this.#refresh(key, context);
+    await this.#rereading.entry;
+    this.#rereading = undefined;
     return this.#otherThan(seen, key);
   }
 
-  async #waitFor(reading: Promise<Entry>): Promise<void> {
-    if (this.#waiting >= MOST_WAITING) throw new KeyringError(CROWDED);
-    this.#waiting += 1;
-    await reading;
-    this.#waiting -= 1;
+  async #waitFor(lookUp: LookUp, place: WaitingPlace): Promise<Entry> {
+    if (place.taken >= place.most || lookUp.waiting >= MOST_PER_LOOK_UP) throw new LookUpsCrowded();
+    place.taken += 1;
+    lookUp.waiting += 1;
+    const entry = await lookUp.entry;
+    place.taken -= 1;
+    return entry;
   }
 
   version(): string {
@@ -143,18 +172,19 @@ export class ProvidedKeyrings implements KeyringSource {
     return keyring === null || keyring.version === seen.version ? null : keyring;
   }
 
-  async #readFirst(key: string, context: KeyringContext): Promise<CompiledKeyring> {
-    if (this.#reading.size >= MOST_READS && !this.#reading.has(key)) throw new KeyringError(CROWDED);
-    return serve(await this.#refresh(key, context), this.#clock.monotonic());
-  }
-
-  /** One read at a time per key; never rejects. */
-  #refresh(key: string, context: KeyringContext): Promise<Entry> {
-    const started = this.#reading.get(key);
+  /** One read at a time per key. */
+  #refresh(key: string, context: KeyringContext): LookUp {
+    const started = this.#lookUps.get(key);
     if (started !== undefined) return started;
-    const reading = this.#readInto(key, context).finally(() => this.#reading.delete(key));
-    this.#reading.set(key, reading);
-    return reading;
+    const stranger = this.#known.has(key) ? 0 : 1;
+    this.#strangers += stranger;
+    const entry = this.#readInto(key, context).finally(() => {
+      this.#lookUps.delete(key);
+      this.#strangers -= stranger;
+    });
+    const lookUp = { entry, waiting: 0 };
+    this.#lookUps.set(key, lookUp);
+    return lookUp;
   }
 
   async #readInto(key: string, context: KeyringContext): Promise<Entry> {

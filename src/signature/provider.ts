@@ -15,6 +15,7 @@ export {
   type KeyringSource,
   type KeyringSourceDeps,
   keyringContext,
+  LookUpsCrowded,
 } from "./keyring-source.ts";
 
 /**

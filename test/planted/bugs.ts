@@ -164,12 +164,16 @@ export const BUGS: readonly Bug[] = [
     says: 'was told {"error":"invalid_event"} before it was verified',
     edits: [
       edit(
-        "src/receiver/http.ts",
-        "const match = await this.#match(delivery.incoming, checked, bytes);",
-        `if (!parseEvent(bytes).ok) {
-          return this.#refuse(delivery, { reason: "invalid_event", answer: answers.UNPROCESSABLE });
-        }
-        const match = await this.#match(delivery.incoming, checked, bytes);`,
+        "src/receiver/admission.ts",
+        "const match = checked.ok ?",
+        `if (!parseEvent(bytes).ok) return notAdmitted("signature_mismatch", answers.UNPROCESSABLE);
+        const match = checked.ok ?`,
+      ),
+      edit(
+        "src/receiver/admission.ts",
+        'import type { Clock } from "../internal/clock.ts";',
+        `import { parseEvent } from "../events/parse.ts";
+        import type { Clock } from "../internal/clock.ts";`,
       ),
     ],
   },

@@ -1,7 +1,7 @@
 /** Which secret vouches for what: kinds on one URL, scopes, rotation, and keyrings that are read. */
 import { describe, expect, it } from "vitest";
 import type { Keyring, KeyringContext } from "../../src/index.ts";
-import { deferred, HOUR, incoming, MINUTE, memoryBench, SECRET, sqliteBench, until } from "./bench.ts";
+import { deferred, HOUR, idleTurns, incoming, MINUTE, memoryBench, SECRET, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 const INBOUND = "the-secret-of-inbound-events-32b";
@@ -158,6 +158,48 @@ describe("keyrings that are read", () => {
     expect(asked).toEqual([{ tenant: "a", route: "/hooks" }, { tenant: "stranger" }, {}]);
   });
 
+  it("read no body while they are looked up, and answer a stranger as any other forger (RCV-2)", async () => {
+    const lookUp = deferred<Keyring | undefined>();
+    const { receiver, clock } = memoryBench({ secrets: () => lookUp.promise });
+    let reads = 0;
+    const { readBody, ...head } = incoming(inbound(), clock.now());
+    const answer = receiver.handle({
+      ...head,
+      readBody(reading) {
+        reads += 1;
+        return readBody(reading);
+      },
+    });
+    await idleTurns();
+    expect(reads).toBe(0);
+    lookUp.resolve(undefined);
+    // The connection is kept, as after a signature that is wrong: nobody learns which tenants there are.
+    expect(await answer).toMatchObject({ status: 401, close: false });
+    expect(reads).toBe(1);
+  });
+
+  it("leave the place of a delivery in work to signed ones, whoever waits for a fresher keyring", async () => {
+    let hold = false;
+    const { deliver, receiver, log } = sqliteBench({
+      secrets: () => (hold ? deferred<Keyring>().promise : SECRET),
+      maxBodyBytes: 1024 * 1024,
+    });
+    expect((await deliver(inbound())).status).toBe(200);
+    hold = true;
+    const large = "x".repeat(1024 * 1024);
+    const forged = Array.from({ length: 300 }, () => deliver(large, { secret: OLD }));
+    await idleTurns();
+    for (let index = 0; index < 200; index++) {
+      expect((await deliver(inbound({ messageId: `m ${index}` }))).status).toBe(200);
+    }
+    // One reads itself, and bodies of 16 MiB wait for it.
+    const busy = { status: 503, body: '{"error":"unavailable"}' };
+    for (const answer of await Promise.all(forged.slice(16))) expect(answer).toMatchObject(busy);
+    expect(receiver.counters["refused:busy"]).toBe(300 - 16);
+    expect(log.at(-1)?.message).toContain("Too many requests wait for look-ups of secrets.");
+    expect(log.at(-1)?.fields).toMatchObject({ code: "busy", status: 503 });
+  });
+
   it("does not ask for a request whose headers are malformed, or half missing", async () => {
     let asked = 0;
     const { deliver } = sqliteBench({
@@ -212,7 +254,7 @@ describe("keyrings that are read", () => {
     }
     expect(answers).toEqual([
       { status: 503, close: true, reads: 0 },
-      { status: 503, close: false, reads: 1 },
+      { status: 503, close: true, reads: 0 },
     ]);
   });
 

@@ -107,4 +107,20 @@ describe("ReadingBudget", () => {
     await clock.advance(3_500);
     expect([exact.isCut(), short.isCut()]).toEqual([false, true]);
   });
+
+  it("lets complete bodies of 16 MiB wait, to the byte, and others when these wait no longer", () => {
+    const { begin } = makeBudget();
+    const complete = (bytes: number) => {
+      const one = begin();
+      one.received(bytes);
+      one.finish();
+      return one;
+    };
+    const all = Array.from({ length: 16 }, () => complete(MIB));
+    expect(all.map((one) => one.wait())).toEqual(all.map(() => true));
+    const [empty, small] = [complete(0), complete(1)];
+    expect([empty.wait(), small.wait()]).toEqual([true, false]);
+    all[0]?.waited();
+    expect([small.wait(), complete(MIB).wait(), complete(MIB - 1).wait()]).toEqual([true, false, true]);
+  });
 });

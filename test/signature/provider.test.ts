@@ -1,10 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { KeyringError, SetupError } from "../../src/errors.ts";
 import type { Logger } from "../../src/internal/logger.ts";
-import { createKeyringSource, type KeyringProvider } from "../../src/signature/provider.ts";
+import { createKeyringSource, type KeyringProvider, LookUpsCrowded } from "../../src/signature/provider.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { OTHER_SECRET, SECRET } from "./openssl.ts";
 import { atHand, MINUTE, pending, settle, setUp } from "./provider-setup.ts";
+
+const times = (count: number, text: string) => Array.from({ length: count }, () => text);
+const crowded = (error: unknown) => (error instanceof LookUpsCrowded ? "crowded" : "failed");
+const ended = (read: unknown) => Promise.resolve(read).then(() => "read", crowded);
 
 describe("createKeyringSource() of a value", () => {
   it("is synchronous, never re-read, and compiled at once", async () => {
@@ -37,6 +41,62 @@ describe("createKeyringSource() of a provider", () => {
     const turnedAway = source.read({ tenant: "t99" });
     waiting.at(-1)?.resolve(SECRET);
     expect((await turnedAway).version).toBe((await source.read({ tenant: "t0" })).version);
+  });
+
+  it("counts names that it read as unknown among the 64, but never those of tenants", async () => {
+    const { answer, waiting } = pending();
+    let hold = false;
+    const { source, clock, reads } = setUp((context) =>
+      hold ? answer() : context.tenant?.startsWith("t") ? SECRET : undefined,
+    );
+    const read = (tenant: string) => ended(source.read({ tenant }));
+    for (let index = 0; index < 70; index++) await Promise.all([read(`t${index}`), read(`junk${index}`)]);
+    hold = true;
+    await clock.advance(MINUTE);
+    reads.length = 0;
+    const ends = [];
+    for (let index = 0; index < 70; index++) ends.push(read(`junk${index}`));
+    for (let index = 0; index < 70; index++) ends.push(read(`t${index}`));
+    await settle();
+    expect(reads).toHaveLength(64 + 70);
+    for (const { resolve } of waiting) resolve(SECRET);
+    const crowd = Array.from({ length: 6 }, () => "crowded");
+    expect((await Promise.all(ends)).filter((end) => end === "crowded")).toEqual(crowd);
+    hold = false;
+    expect(await read("junk69")).toBe("read");
+  });
+
+  it("lets 128 requests wait for one look-up, and as many again for the next", async () => {
+    const { answer, waiting } = pending();
+    const { source } = setUp(answer);
+    for (const tenant of ["a", "b"]) {
+      const asked = Array.from({ length: 130 }, () => ended(source.read({ tenant })));
+      await settle();
+      waiting.at(-1)?.resolve(undefined);
+      expect(await Promise.all(asked)).toEqual([...times(128, "read"), ...times(2, "crowded")]);
+    }
+  });
+
+  it("lets 512 requests wait for look-ups of strangers, and as many for those of tenants", async () => {
+    const { answer, waiting } = pending();
+    let hold = false;
+    const { source, clock } = setUp(() => (hold ? answer() : SECRET));
+    const tenants = ["a", "b", "c", "d", "e"];
+    for (const tenant of tenants) await source.read({ tenant });
+    hold = true;
+    await clock.advance(MINUTE);
+    for (const round of ["first", "second"]) {
+      const strangers = tenants.flatMap((name) =>
+        times(128, `${round} ${name}`).map((tenant) => ended(source.read({ tenant }))),
+      );
+      const known = tenants.flatMap((name) => times(128, name).map((tenant) => ended(source.read({ tenant }))));
+      await settle();
+      for (const { resolve } of waiting) resolve(SECRET);
+      for (const asked of [strangers, known]) {
+        expect(await Promise.all(asked)).toEqual([...times(512, "read"), ...times(128, "crowded")]);
+      }
+      await clock.advance(MINUTE);
+    }
   });
 
   it("reads once per tenant and route, passing both and nothing else", async () => {
