@@ -1,6 +1,5 @@
 /** Verification alone, for applications that keep their own inbox: what is common to each framework's `…Verify`. */
 import {
-  answers,
   createVerifier,
   refuseUnknownOptions,
   SetupError,
@@ -35,17 +34,18 @@ export function createRequestVerifier<Request>(owner: string, options: WebhookVe
   refuseUnknownOptions(owner, options, Object.keys(OPTIONS));
   const { tenant: nameOf, ...policy } = options;
   const verify = createVerifier(policy);
-  return async (incoming: Conversion, request: Request): Promise<VerifiedWebhook> => {
-    let tenant: string | undefined;
-    try {
-      tenant = tenantOf(nameOf, request);
-    } catch (error) {
-      // The verifier answers and logs it as any other mistake in the set-up, for requests whose headers are in order.
-      const result = await verify({ ...incoming, readBody: () => Promise.reject(tenantThrew(owner, error)) });
-      return result.ok ? result : { ok: false, answer: answers.unread(result.answer) };
-    }
-    return verify({ ...incoming, tenant });
-  };
+  return (incoming: Conversion, request: Request): Promise<VerifiedWebhook> =>
+    verify({
+      ...incoming,
+      // Asked for once the headers are in order; the verifier answers and logs what it throws as any other mistake in the set-up.
+      get tenant() {
+        try {
+          return tenantOf(nameOf, request);
+        } catch (error) {
+          throw tenantThrew(owner, error);
+        }
+      },
+    });
 }
 
 /** Its own message may hold anything of the request. */

@@ -8,20 +8,23 @@ import { type Logger, loggerOption } from "../internal/logger.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { SampledLog } from "../internal/sampled-log.ts";
 import { type CompiledKeyring, compileKeyring, type Keyring } from "../signature/keyring.ts";
-import { checkHeaders } from "../signature/match.ts";
+import { vouchingMatch } from "../signature/match.ts";
 import {
   createKeyringSource,
   isSecretStore,
   type KeyringProvider,
   type KeyringSource,
   type KeyringSourceDeps,
-  keyringContext,
+  LookUpsCrowded,
 } from "../signature/provider.ts";
 import type { SecretStore } from "../signature/secret-store.ts";
-import { resolvePolicy, type VerifyOptions, verifyFrom } from "../signature/verify.ts";
+import { checkAge } from "../signature/timestamp.ts";
+import { resolvePolicy, type VerifyOptions } from "../signature/verify.ts";
+import { Admissions, type Admitted, type NotAdmitted, type UnverifiedWebhook } from "./admission.ts";
 import * as answers from "./answers.ts";
-import { refuseBody } from "./head.ts";
-import { type Answer, type BodyReading, type BodyResult, bodyParsedMessage, type IncomingWebhook } from "./incoming.ts";
+import { type Answer, bodyParsedMessage } from "./incoming.ts";
+
+export type { UnverifiedWebhook };
 
 export interface VerifierOptions extends Pick<VerifyOptions, "toleranceMs" | "timestampFormat" | "encoding"> {
   /**
@@ -39,9 +42,6 @@ export interface VerifierOptions extends Pick<VerifyOptions, "toleranceMs" | "ti
 export type VerifiedWebhook =
   | { readonly ok: true; readonly event: WebhookEvent; readonly bytes: Uint8Array }
   | { readonly ok: false; readonly answer: Answer };
-
-/** Any method will do: the application chose its route. */
-export type UnverifiedWebhook = Pick<IncomingWebhook, "headers" | "readBody" | "tenant" | "route">;
 
 const DEFAULT_MAX_BODY_BYTES = 262_144;
 const OPTIONS = [
@@ -66,28 +66,31 @@ export function createVerifier(options: VerifierOptions): (incoming: UnverifiedW
     max: 1024 * 1024,
     unit: "bytes",
   });
-  const policy = resolvePolicy(options);
+  const rules = { ...resolvePolicy(options), maxBodyBytes, mayBeUnsigned: false };
   const logger = loggerOption(options.logger);
   const log = new SampledLog(logger, systemClock);
-  const source = signedSource(options.secrets, { clock: systemClock, logger });
+  const admissions = new Admissions(signedSource(options.secrets, { clock: systemClock, logger }), systemClock);
 
-  const verify = async (incoming: UnverifiedWebhook): Promise<VerifiedWebhook> => {
-    const { headers } = incoming;
-    const refused = refuseBody(headers, maxBodyBytes);
-    if (refused !== null) return refuse(refused.answer);
-    if (!checkHeaders(headers, policy, systemClock.now()).ok) return refuse(answers.UNAUTHORIZED_UNREAD);
-    const body = await incoming.readBody(readingOf(maxBodyBytes));
-    if (!body.ok) return refuse(answerTo(body, log));
-    const now = systemClock.now();
-    // Once more: a body may come so slowly that its timestamp has become too old.
-    const checked = checkHeaders(headers, policy, now);
-    if (!checked.ok) return refuse(answers.UNAUTHORIZED);
-    const result = await verifyFrom(source, { checked, body: body.bytes, context: keyringContext(incoming), now });
-    if (!result.ok) return refuse(answers.UNAUTHORIZED);
-    const parsed = parseEvent(body.bytes);
-    return parsed.ok ? { ok: true, event: parsed.event, bytes: body.bytes } : refuse(answers.UNPROCESSABLE);
+  const parse = ({ bytes, match, checked }: Admitted): VerifiedWebhook => {
+    // Once more: the body may have come so slowly that its timestamp has become too old.
+    const expired = checked === null ? null : checkAge(checked.timestamp, systemClock.now(), rules.tolerance);
+    const parsed = parseEvent(bytes);
+    const vouching = expired === null ? vouchingMatch(match, parsed.ok ? parsed.event : {}) : null;
+    if (vouching === null) return refuse(answers.UNAUTHORIZED);
+    return parsed.ok ? { ok: true, event: parsed.event, bytes } : refuse(answers.UNPROCESSABLE);
   };
-  return (incoming) => verify(incoming).catch((error: unknown) => refuse(answerToFailure(error, log)));
+  return async (incoming) => {
+    const progress = { isRead: false };
+    try {
+      const admission = await admissions.admit(incoming, rules, progress);
+      if (!admission.ok) return refuse(answerTo(admission, log));
+      admission.release();
+      return parse(admission);
+    } catch (error) {
+      const answer = answerToFailure(error, log);
+      return refuse(progress.isRead ? answer : answers.unread(answer));
+    }
+  };
 }
 
 /** @throws SetupError where a kind is accepted unsigned, now or when it is read */
@@ -113,19 +116,14 @@ function signed(keyring: CompiledKeyring): CompiledKeyring {
   throw new SetupError("invalid_secret", message, { fields: { option: "secrets" } });
 }
 
-const BODY_ANSWERS = {
-  too_large: answers.TOO_LARGE,
-  truncated: answers.BODY_TRUNCATED,
-  cut: answers.UNAVAILABLE_UNREAD,
-  already_parsed: answers.RAW_BODY_UNAVAILABLE,
-} as const;
-
-function answerTo(failure: Exclude<BodyResult, { ok: true }>, log: SampledLog): Answer {
-  if (failure.reason === "already_parsed") log.error({ code: "raw_body_unavailable" }, bodyParsedMessage(failure));
-  return BODY_ANSWERS[failure.reason];
+function answerTo(refused: NotAdmitted, log: SampledLog): Answer {
+  if (refused.reason === "already_parsed") log.error({ code: "raw_body_unavailable" }, bodyParsedMessage(refused));
+  return refused.answer;
 }
 
 function answerToFailure(error: unknown, log: SampledLog): Answer {
+  // A flood of forged requests is no failure of ours.
+  if (error instanceof LookUpsCrowded) return answers.UNAVAILABLE;
   const code = failureCode(error);
   if (error instanceof KeyringError) {
     log.warn({ code }, explained("A delivery could not be verified; it was answered with 503.", error));
@@ -133,12 +131,6 @@ function answerToFailure(error: unknown, log: SampledLog): Answer {
   }
   log.error({ code }, explained("A delivery could not be verified; it was answered with 500.", error));
   return answers.MISCONFIGURED;
-}
-
-/** No budget is shared here, and nothing cuts a read: the server's own time-outs bound it. */
-function readingOf(maxBytes: number): BodyReading {
-  // A body that is short of its declared length can not have the signature of the whole.
-  return { maxBytes, declaredBytes: null, received: () => {}, onCut: () => {} };
 }
 
 function refuse(answer: Answer): VerifiedWebhook {

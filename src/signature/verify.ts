@@ -109,7 +109,7 @@ interface CheckedDelivery {
 }
 
 /** Verifies against the keyring at hand, and once more against a fresher one. @throws KeyringError when neither can be had now */
-export async function verifyFrom(
+async function verifyFrom(
   source: Pick<KeyringSource, "read" | "reread">,
   { checked, body, context, now }: CheckedDelivery,
 ): Promise<VerifyResult> {
