@@ -30,11 +30,12 @@ export type { PostgresStoreOptions } from "./postgres/settings.ts";
  * package pg, 8.11 or later of 8. What is acknowledged is on the server's disk, whatever its `synchronous_commit` says.
  *
  * An effect of `ctx.commit` gets the connection of the transaction in which its event is completed. It may run again when another
- * transaction was in its way or the connection broke, and ends neither that transaction nor the connection. The effects of an event
- * have 10 s together, then they are taken back and the attempt has failed (`handler_timeout`); the server ends what is left of them
- * after 10 s more, unless the role has a `statement_timeout` or `idle_in_transaction_session_timeout` of its own. At most 8 events
- * are completed with effects at once, each on a connection of the pool, which is left 2 for everything else: with fewer than 3, an
- * effect that waits holds up deliveries for so long. A turn's statements are sent together, and not one by one, where its connection
+ * transaction was in its way or the connection broke. A transaction that it begins there, as ORMs do, is a savepoint. Statements that
+ * would end the event's own transaction are refused before they are sent. The effects of an event have 10 s together, then they are
+ * taken back and the attempt has failed (`handler_timeout`). The server ends their statements after 10 s more, unless the role has a
+ * `statement_timeout` or `idle_in_transaction_session_timeout` of its own. At most 8 events are completed with effects at once, each on
+ * a connection of the pool, which is left 2 for everything else: with fewer than 3, an effect that waits holds up deliveries for so
+ * long. A turn's statements are sent together, and not one by one, where its connection
  * pipelines: with a connection string it does, with a pool of your own if it has the option `pipeline` of pg 8.23.
  *
  * @param database - a connection string, `postgres://user:password@host:5432/database`, or your own `Pool` of pg, which you end

@@ -1,10 +1,31 @@
 /** Effects in the transaction of their event's completion, and what they must not do with it. */
+import pg from "pg";
 import { describe, expect, expectTypeOf, it, onTestFinished } from "vitest";
 import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { outbound } from "../receiver/events.ts";
 import { contextOf } from "../stores/sqlite-turns.ts";
 import { complete, leases, makeNotes, openDesk, settle } from "./desk.ts";
 import { newPool, serve, sql } from "./place.ts";
+
+/** pg's older way, which some libraries use. */
+interface CallbackClient {
+  query(...asked: readonly unknown[]): void;
+}
+
+/** As pg-cursor does it: a class of its own that writes itself to the connection. */
+class Cursor {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+  submit(): void {
+    throw new Error("It was sent.");
+  }
+}
+
+async function send(client: PgClient, query: unknown): Promise<void> {
+  await (client as unknown as CallbackClient).query(query);
+}
 
 describe("ctx.commit() on Postgres", () => {
   it("writes exactly once, together with the completion, though its handler runs twice", async () => {
@@ -54,25 +75,89 @@ describe("ctx.commit() on Postgres", () => {
   });
 
   it.each([
+    ["a commit", "commit", /cannot commit or roll back/],
+    ["one of several", "commit; begin", /each in a query of its own/],
+    ["one behind a comment", "insert into {} values ('b'); /* then */ End;", /each in a query of its own/],
+    ["a query with a text", { text: "-- done\nABORT" }, /cannot commit or roll back/],
+    ["a prepared query", { name: "end", text: "rollback", values: [] }, /cannot commit or roll back/],
     [
-      "caught",
-      /failed and its error was caught/,
-      async (client: PgClient) => void (await client.query("select 1 / 0").catch(() => {})),
+      "a prepared query without its text",
+      { name: "a statement that was prepared before" },
+      /give an effect's query its text/,
     ],
-    ["commit", /ended the transaction/, (client: PgClient) => client.query("commit")],
-    ["commit; begin", /ended the transaction/, (client: PgClient) => client.query("commit; begin")],
-    ["rollback", /ended the transaction/, (client: PgClient) => client.query("rollback")],
-    ["release", /do not release it/, async (client: PgClient) => client.release()],
-    ["end", /do not release it, nor end it/, async (client: PgClient) => (client as unknown as PgPool).end()],
-  ])("says what an effect does wrong with its transaction: %s", async (_name, message, effect) => {
+    ["a query object", new pg.Query("commit"), /cannot commit or roll back/],
+    ["a cursor", new Cursor("commit"), /cannot commit or roll back/],
+    ["another isolation", "begin isolation level serializable", /READ COMMITTED/],
+    ["another isolation, later", "set transaction isolation level repeatable read", /READ COMMITTED/],
+    ["a transaction to be prepared", "prepare transaction 'one'", /each in a query of its own/],
+    ["a prepared transaction", "commit prepared 'one'", /each in a query of its own/],
+  ])(
+    "refuses what would end its transaction before it is sent, also if that is caught: %s",
+    async (_name, query, message) => {
+      const { store, schema, notes, write } = await openDesk({ max: 1 });
+      const [a, b] = await leases(store, "a", "b");
+      const asked = typeof query === "string" ? query.replace("{}", `public.${schema}_note`) : query;
+      const effect = async (client: PgClient) => {
+        await write("before")(client);
+        await send(client, asked);
+      };
+      const caught = async (client: PgClient) => {
+        await effect(client).catch(() => {});
+        await write("after")(client);
+      };
+      for (const wrong of [effect, caught]) {
+        const [failed] = await settle(store, complete(a, wrong));
+        expect(failed).toMatchObject({ status: "effect_failed", error: { name: "SetupError" } });
+        expect(String(failed?.status === "effect_failed" && failed.error)).toMatch(message);
+      }
+      expect(await notes()).toEqual([]);
+      // The only connection is as good as before, and the lease still held.
+      const settled = await settle(store, complete(a, write("a")), complete(b, write("b")));
+      expect(settled).toEqual([{ status: "settled" }, { status: "settled" }]);
+      expect(await notes()).toEqual(["a", "b"]);
+    },
+  );
+
+  it.each([
+    ["call", "call {}()"],
+    ["do", "do $$ begin commit; end $$"],
+  ])("has the server refuse a commit within a routine: %s", async (_name, text) => {
+    const { store, schema, notes, write } = await openDesk();
+    await sql(`create procedure ${schema}.ends() language plpgsql as $$ begin commit; end $$`);
+    const [lease] = await leases(store, "m");
+    const ends = async (client: PgClient) => {
+      await write("before")(client);
+      await client.query(text.replace("{}", `${schema}.ends`));
+    };
+    expect(await settle(store, complete(lease, ends))).toMatchObject([
+      { status: "effect_failed", error: { code: "2D000" } },
+    ]);
+    expect(await notes()).toEqual([]);
+  });
+
+  it("says that a statement's error was caught, which leaves the transaction unusable", async () => {
+    const { store } = await openDesk();
+    const [lease] = await leases(store, "m");
+    const caught = async (client: PgClient) => void (await client.query("select 1 / 0").catch(() => {}));
+    expect(await settle(store, complete(lease, caught))).toMatchObject([
+      { status: "effect_failed", error: { message: expect.stringMatching(/failed and its error was caught/) } },
+    ]);
+  });
+
+  it("keeps its connection when an effect gives it back, and refuses to end it", async () => {
     const { store, notes, write } = await openDesk({ max: 1 });
     const [lease] = await leases(store, "m");
-    const [failed] = await settle(store, complete(lease, effect));
-    expect(failed).toMatchObject({ status: "effect_failed", error: { name: "SetupError" } });
-    expect(String(failed?.status === "effect_failed" && failed.error)).toMatch(message);
-    // The only connection is as good as before, and the lease still held.
-    expect(await settle(store, complete(lease, write("later")))).toEqual([{ status: "settled" }]);
-    expect(await notes()).toEqual(["later"]);
+    const ends = async (client: PgClient) => (client as unknown as PgPool).end();
+    expect(await settle(store, complete(lease, ends))).toMatchObject([
+      { status: "effect_failed", error: { message: expect.stringMatching(/do not end it/) } },
+    ]);
+    const releases = async (client: PgClient) => {
+      client.release();
+      await write("after")(client);
+      client.release(true);
+    };
+    expect(await settle(store, complete(lease, releases))).toEqual([{ status: "settled" }]);
+    expect(await notes()).toEqual(["after"]);
   });
 
   it("refuses a query after the effect has ended", async () => {
@@ -128,6 +213,153 @@ describe("ctx.commit() on Postgres", () => {
     };
     expect(await settle(store, complete(lease, careful))).toEqual([{ status: "settled" }]);
     expect(await notes()).toEqual(["still"]);
+  });
+
+  it.each(["stored", "handled"] as const)(
+    "lets an ORM begin and commit, once for each handling: ack %s",
+    async (ack) => {
+      const { schema, notes, write } = await makeNotes();
+      const { receiver, post } = await serve(postgresStore(newPool(), { schema }), { ack });
+      let runs = 0;
+      receiver.onAny((_event, ctx) => {
+        ctx.commit(async (client) => {
+          await client.query("begin");
+          await write(`run ${++runs}`)(client);
+          await client.query("commit");
+        });
+      });
+      expect(await post(outbound("queued"))).toBe(200);
+      await receiver.drain();
+      expect(await post(outbound("queued"))).toBe(200);
+      await receiver.drain();
+      expect(await notes()).toEqual(["run 1"]);
+      const { items } = await receiver.inbox.find({});
+      for (const { id } of items) await receiver.inbox.replay(id);
+      await receiver.drain();
+      expect(await notes()).toEqual(["run 1", "run 2"]);
+    },
+  );
+
+  describe("makes a savepoint of a transaction within an effect", () => {
+    /** In the way of an ORM: committed if `work` succeeds. */
+    async function transaction(client: PgClient, work: () => Promise<unknown>, begin = "begin"): Promise<void> {
+      await client.query(begin);
+      try {
+        await work();
+        await client.query("commit");
+      } catch (error) {
+        await client.query("rollback");
+        throw error;
+      }
+    }
+    const undo = () => Promise.reject(new Error("undo"));
+
+    it("and keeps what it commits, with the rest", async () => {
+      const { store, notes, write } = await openDesk();
+      const [lease] = await leases(store, "m");
+      const nested = async (client: PgClient) => {
+        await write("before")(client);
+        await transaction(client, () => write("first")(client) as Promise<unknown>, "START TRANSACTION;");
+        await transaction(client, () => write("second")(client) as Promise<unknown>);
+      };
+      expect(await settle(store, complete(lease, nested))).toEqual([{ status: "settled" }]);
+      expect(await notes()).toEqual(["before", "first", "second"]);
+    });
+
+    it("and takes back what it rolls back, also after a statement that failed", async () => {
+      const { store, notes, write } = await openDesk();
+      const [lease] = await leases(store, "m");
+      const nested = async (client: PgClient) => {
+        await write("before")(client);
+        await transaction(client, () => client.query("select 1 / 0")).catch(() => {});
+        await transaction(client, async () => {
+          await write("undone")(client);
+          await undo();
+        }).catch(() => {});
+        await transaction(client, () => write("kept")(client) as Promise<unknown>);
+      };
+      expect(await settle(store, complete(lease, nested))).toEqual([{ status: "settled" }]);
+      expect(await notes()).toEqual(["before", "kept"]);
+    });
+
+    it("and takes back what it has committed when the effect throws after it", async () => {
+      const { store, notes, write } = await openDesk();
+      const [lease] = await leases(store, "m");
+      const nested = async (client: PgClient) => {
+        await transaction(client, () => write("first")(client) as Promise<unknown>);
+        await undo();
+      };
+      expect(await settle(store, complete(lease, nested))).toMatchObject([{ status: "effect_failed" }]);
+      expect(await notes()).toEqual([]);
+    });
+
+    it("and leaves a read-only one that: the completion writes after it", async () => {
+      const { store, notes, write } = await openDesk();
+      const [lease] = await leases(store, "m");
+      const codes: unknown[] = [];
+      const nested = async (client: PgClient) => {
+        const work = () => write("refused")(client) as Promise<unknown>;
+        await transaction(client, work, "begin read only").catch((error) => codes.push(error.code));
+        await transaction(client, () => client.query("select 1"), "begin read only");
+        await write("after")(client);
+      };
+      expect(await settle(store, complete(lease, nested))).toEqual([{ status: "settled" }]);
+      expect(codes).toEqual(["25006"]);
+      expect(await notes()).toEqual(["after"]);
+    });
+
+    it("for callers with callbacks, with queries that are objects, and without waiting in between", async () => {
+      const { store, notes, write } = await openDesk();
+      const [lease] = await leases(store, "m");
+      const nested = async (client: PgClient) => {
+        const called = client as unknown as CallbackClient;
+        const answers = await Promise.all([
+          new Promise((resolve) => called.query({ text: "begin", values: [] }, resolve)),
+          write("undone")(client),
+          new Promise((resolve) => called.query("rollback", [], resolve)),
+          new Promise((resolve) => called.query({ text: "begin", callback: resolve })),
+          write("kept")(client),
+          client.query({ name: "named", text: "commit" }),
+        ]);
+        expect(answers.filter((answer) => answer === null)).toHaveLength(3);
+        await client.query("savepoint mine");
+        const error = await new Promise((resolve) => called.query("select 1 / 0", resolve));
+        expect(error).toMatchObject({ code: "22012" });
+        expect(await new Promise((resolve) => called.query("begin", resolve))).toMatchObject({ code: "25P02" });
+        await client.query("rollback to savepoint mine");
+      };
+      expect(await settle(store, complete(lease, nested))).toEqual([{ status: "settled" }]);
+      expect(await notes()).toEqual(["kept"]);
+    });
+
+    it.each([
+      ["one in another at the same time", ["begin", "begin", "commit", "commit"], /open already/],
+      ["one more end than beginnings", ["begin", "commit", "commit"], /cannot commit or roll back/],
+      ["one that is left open", ["begin"], /left a transaction open/],
+      ["one whose savepoint the effect released", ["begin", "release savepoint oncehook_nested", "commit"], /left a/],
+      ["the savepoint of all effects", ["release savepoint oncehook_effects"], /ended the transaction/],
+    ])("but not of %s", async (_name, texts, message) => {
+      const { store, notes, write } = await openDesk();
+      const [lease] = await leases(store, "m");
+      const nested = async (client: PgClient) => {
+        await write("m")(client);
+        for (const text of texts) await client.query(text).catch(() => client.query("rollback to oncehook_effects"));
+      };
+      const [failed] = await settle(store, complete(lease, nested));
+      expect(String(failed?.status === "effect_failed" && failed.error)).toMatch(message);
+      expect(await notes()).toEqual([]);
+      expect(await settle(store, complete(lease, write("later")))).toEqual([{ status: "settled" }]);
+    });
+
+    it("not in one effect for the next, which belongs to somebody else", async () => {
+      const { store, notes, write } = await openDesk();
+      const [lease] = await leases(store, "m");
+      const opens = (client: PgClient) => client.query("begin");
+      const closes = (client: PgClient) => client.query("commit");
+      const [failed] = await settle(store, complete(lease, opens, write("m"), closes));
+      expect(String(failed?.status === "effect_failed" && failed.error)).toMatch(/left a transaction open/);
+      expect(await notes()).toEqual([]);
+    });
   });
 
   it("fails one event when the server ends a connection that waits too long, and the process goes on", async () => {

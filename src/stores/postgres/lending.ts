@@ -6,6 +6,7 @@ import { type Clock, sleep } from "../../internal/clock.ts";
 import type { PgClient } from "./driver.ts";
 import { isContention, isGivenUp, isUnanswered, refusesWrites, sqlState } from "./failures.ts";
 import { ANSWER_MS, CONNECT_MS, LIMIT_MS, limit, type Session } from "./session.ts";
+import { type TransactionControl, transactionControlOf } from "./transaction-control.ts";
 
 /** What an effect may set for its transaction, and the completion needs as it was: a savepoint that is released keeps such settings. */
 const KEPT = `unnest(array['session_authorization', 'role', 'search_path', 'lock_timeout', 'statement_timeout',
@@ -48,14 +49,14 @@ export async function lendConnection(
   clock: Clock,
 ): Promise<void> {
   const { client } = session;
-  const loan = { isOver: false };
-  const lent = lend(client, loan);
+  const loan = new Loan(client);
   await client.query({ text: LEND, query_timeout: ANSWER_MS });
   try {
     await inTime(clock, async () => {
       for (const effect of effects) {
         if (loan.isOver) return;
-        refuseUnrun(await effect(lent), "during");
+        refuseUnrun(await effect(loan.client), "during");
+        loan.check();
       }
       loan.isOver = true;
       await takeBack(client);
@@ -109,33 +110,119 @@ export function isTooSlow(error: unknown): error is OncehookError {
   return error instanceof OncehookError && error.code === "handler_timeout";
 }
 
-/** Without its ends, and of no use after the loan: a query that nobody waited for would run in somebody else's transaction. */
-function lend(client: PgClient, loan: { readonly isOver: boolean }): PgClient {
-  return new Proxy(client, {
-    get(target, key) {
-      if (key === "release" || key === "end") return refuseRelease;
-      const value: unknown = Reflect.get(target, key, target);
-      if (typeof value !== "function") return value;
-      return (...values: readonly unknown[]) => {
-        if (loan.isOver) throw tooLate();
-        return Reflect.apply(value, target, values);
-      };
-    },
-  });
+const NESTED = "savepoint oncehook_nested";
+const INSTEAD = {
+  begin: NESTED,
+  "begin read only": `${NESTED}; set transaction read only`,
+  commit: `release ${NESTED}`,
+  // The savepoint stays; it is below the next one, and goes with that of all effects.
+  rollback: `rollback to ${NESTED}`,
+} as const;
+
+type Callback = (error: unknown, result?: unknown) => void;
+
+/**
+ * The connection as an effect has it: until the loan's end, without its own end, and with a savepoint in place of a transaction, so
+ * that an ORM's `transaction()` works in it. Nothing that would begin or end a transaction reaches the server.
+ */
+class Loan {
+  readonly client: PgClient;
+  isOver = false;
+  /** A savepoint stands for a transaction of the effect's. */
+  #isNested = false;
+  /** The first refusal. The effect has failed, even if it catches that: what it did next was meant for another transaction. */
+  #refusal: SetupError | null = null;
+  readonly #own: PgClient;
+
+  constructor(own: PgClient) {
+    this.#own = own;
+    this.client = new Proxy(own, { get: (target, key) => this.#get(target, key) });
+  }
+
+  /** @throws SetupError when an effect that has returned was refused something, or has left its transaction open. */
+  check(): void {
+    if (this.#isNested) this.#refusal ??= new SetupError("invalid_argument", LEFT_OPEN);
+    if (this.#refusal !== null) throw this.#refusal;
+  }
+
+  #get(target: PgClient, key: string | symbol): unknown {
+    if (key === "release") return () => {};
+    if (key === "end") return () => this.#refuse(ENDS_CONNECTION);
+    const value: unknown = Reflect.get(target, key, target);
+    if (typeof value !== "function" || key === "constructor") return value;
+    return (...values: readonly unknown[]) => {
+      // A query that nobody waited for would run in somebody else's transaction.
+      if (this.isOver) throw new SetupError("invalid_argument", TOO_LATE);
+      return key === "query" ? this.#query(values) : Reflect.apply(value, target, values);
+    };
+  }
+
+  #query(asked: readonly unknown[]): unknown {
+    const [query] = asked;
+    const control = transactionControlOf(this.#textOf(query));
+    if (control === null) return Reflect.apply(this.#own.query, this.#own, asked);
+    const text = this.#instead(control);
+    if (isSubmittable(query)) this.#refuse(SUBMITTABLE);
+    const wasNested = this.#isNested;
+    this.#isNested = text.startsWith(NESTED);
+    const sent = this.#own.query(text);
+    sent.catch(() => {
+      this.#isNested = wasNested;
+    });
+    const callback = callbackOf(asked);
+    return callback === undefined ? sent : void sent.then((result) => callback(null, result), callback);
+  }
+
+  /** Null and the like are for pg to refuse. */
+  #textOf(query: unknown): string {
+    if (typeof query !== "object" || query === null) return typeof query === "string" ? query : "";
+    const { text } = query as { readonly text?: unknown };
+    return typeof text === "string" ? text : this.#refuse(WITHOUT_TEXT);
+  }
+
+  #instead(control: TransactionControl): string {
+    if (control === "isolation") return this.#refuse(ISOLATION);
+    if (control === "other") return this.#refuse(OTHER_CONTROL);
+    const begins = control === "begin" || control === "begin read only";
+    if (begins && this.#isNested) return this.#refuse(OPEN_ALREADY);
+    if (!begins && !this.#isNested) return this.#refuse(ENDS_TRANSACTION);
+    return INSTEAD[control];
+  }
+
+  #refuse(message: string): never {
+    const refusal = new SetupError("invalid_argument", message);
+    this.#refusal ??= refusal;
+    throw refusal;
+  }
 }
 
-function refuseRelease(): never {
-  throw new SetupError(
-    "invalid_argument",
-    "The connection that ctx.commit gives belongs to the inbox: do not release it, nor end it.",
-  );
+/** A query object, such as a cursor, which writes itself to the connection. */
+function isSubmittable(query: unknown): boolean {
+  return typeof query === "object" && query !== null && "submit" in query && typeof query.submit === "function";
 }
 
-function tooLate(): SetupError {
-  const message =
-    "The effect has ended, and its connection with it: await each query inside of the function that ctx.commit got.";
-  return new SetupError("invalid_argument", message);
+/** As pg finds it: behind the text or the values, or in the query. */
+function callbackOf([query, ...rest]: readonly unknown[]): Callback | undefined {
+  const own = typeof query === "object" && query !== null && "callback" in query ? query.callback : undefined;
+  return [...rest.slice(0, 2).reverse(), own].find((value) => typeof value === "function") as Callback | undefined;
 }
+
+const TOO_LATE =
+  "The effect has ended, and its connection with it: await each query inside of the function that ctx.commit got.";
+const ENDS_CONNECTION = "The connection that ctx.commit gives belongs to the inbox: do not end it.";
+const ENDS_TRANSACTION =
+  "An effect cannot commit or roll back the transaction that it shares with its event's completion: throw to roll it back.";
+const OPEN_ALREADY =
+  "A transaction is open already on the connection that ctx.commit gives: await its end before the next one, or use a savepoint.";
+const LEFT_OPEN =
+  "An effect left a transaction open: await the end of each transaction inside of the function that ctx.commit got.";
+const ISOLATION =
+  "An effect shares its event's transaction, which is READ COMMITTED: begin its own without another isolation level, and lock rows instead.";
+const OTHER_CONTROL =
+  "An effect sent a statement that would end the transaction which it shares with its event's completion. Send begin, commit and rollback each in a query of its own, without CHAIN and not PREPARE TRANSACTION: they become a savepoint.";
+const SUBMITTABLE = "An effect can begin, commit and roll back with a text only, not with a query object.";
+const WITHOUT_TEXT =
+  "A query without a text cannot be checked for what it does to the transaction: give an effect's query its text, next to its name.";
 
 function misuse(cause: unknown): SetupError | null {
   const state = sqlState(cause);
