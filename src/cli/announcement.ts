@@ -3,8 +3,9 @@ import type { Emulator } from "../emulator/index.ts";
 import { jsonLine } from "./terminal.ts";
 
 /** One JSON object on one line. */
-export function announcementLine({ url, clientId, clientSecret, webhookSecret, fixtures }: Emulator): string {
-  return jsonLine({ url, clientId, clientSecret, webhookSecret, fixtures });
+export function announcementLine(emulator: Emulator): string {
+  const { url, apiClientId, clientId, clientSecret, webhookSecret, fixtures } = emulator;
+  return jsonLine({ url, apiClientId, clientId, clientSecret, webhookSecret, fixtures });
 }
 
 /** The text: where it is, and who one is there. */

@@ -18,6 +18,7 @@ import { handleApi } from "./http/api.ts";
 import { type FetchHandler, type Listener, listen } from "./http/listener.ts";
 import { CLOSED, refusalFor } from "./http/listener-refusal.ts";
 import { placeOf } from "./http/place.ts";
+import { withoutBody } from "./http/responses.ts";
 import { Router } from "./http/route.ts";
 import { createJournal } from "./journal.ts";
 import { createMessages } from "./messages/messages.ts";
@@ -35,6 +36,7 @@ export interface Emulator {
   /** The base address, without a slash at its end: `http://127.0.0.1:4010`. */
   readonly url: string;
   /** The main client's. */
+  readonly apiClientId: string;
   readonly clientId: string;
   readonly clientSecret: string;
   /** The secret that `inboundUrl` and `deliveryUrl` are signed with. */
@@ -185,14 +187,15 @@ function handlerOf(context: ControlContext, keeper: Keeper): FetchHandler {
   const { basePath } = service.settings;
   return async (request) => {
     const place = placeOf(new URL(request.url).pathname, basePath);
-    if (keeper.isClosed) return refusalFor(service, CLOSED, place.contract);
+    const told = (response: Response) => (request.method === "HEAD" ? withoutBody(response) : response);
+    if (keeper.isClosed) return told(refusalFor(service, CLOSED, place.contract));
     const response =
       place.contract === "control"
         ? await controlApi(request, place.path)
         : await handleApi(service, router, request, place);
-    if (keeper.isClosed) return refusalFor(service, CLOSED, place.contract);
+    if (keeper.isClosed) return told(refusalFor(service, CLOSED, place.contract));
     keeper.commit();
-    return response;
+    return told(response);
   };
 }
 

@@ -10,6 +10,8 @@ export type {
   ControlledClient,
   FaultControls,
   Filter,
+  NewClient,
+  NewNumber,
   StateExport,
 } from "./control/control.ts";
 export { createEmulator, type Emulator } from "./emulator.ts";
@@ -31,6 +33,7 @@ export type {
   Message,
   PhoneNumber,
   RequestRecord,
+  Status,
   Step,
   Target,
 } from "./state/records.ts";

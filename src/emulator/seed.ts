@@ -6,6 +6,8 @@ import { type Client, type Kind, type PhoneNumber, webhookId } from "./state/rec
 import type { State } from "./state/state.ts";
 
 export interface Credentials {
+  /** What events name the client by. */
+  readonly apiClientId: string;
   readonly clientId: string;
   readonly clientSecret: string;
 }
@@ -42,17 +44,15 @@ export function seedState(state: State, settings: Settings): void {
   state.accounts.put("acct_other", { accountId: "acct_other", status: "ACTIVE" });
   state.accounts.put("acct_inactive", { accountId: "acct_inactive", status: "INACTIVE" });
   const { clients, numbers } = fixturesOf(settings);
-  addClient(state, { apiClientId: "ac_main", name: "Main client", accountId: "acct_main", ...clients.main });
-  addClient(state, { apiClientId: "ac_other", name: "Other client", accountId: "acct_other", ...clients.other });
+  addClient(state, { name: "Main client", accountId: "acct_main", ...clients.main });
+  addClient(state, { name: "Other client", accountId: "acct_other", ...clients.other });
   addClient(state, {
-    apiClientId: "ac_inactive",
     name: "Inactive client",
     accountId: "acct_main",
     status: "INACTIVE",
     ...clients.inactive,
   });
   addClient(state, {
-    apiClientId: "ac_inactive_account",
     name: "Client of an inactive account",
     accountId: "acct_inactive",
     ...clients.inactiveAccount,
@@ -72,10 +72,14 @@ function fixturesOf({ seed, clientId, clientSecret }: Settings): Fixtures {
   const secret = (name: string) => seededHex(seed, `client secret: ${name}`, 24);
   return {
     clients: {
-      main: { clientId, clientSecret },
-      other: { clientId: OTHER_CLIENT_IDS.other, clientSecret: secret("other") },
-      inactive: { clientId: OTHER_CLIENT_IDS.inactive, clientSecret: secret("inactive") },
-      inactiveAccount: { clientId: OTHER_CLIENT_IDS.inactiveAccount, clientSecret: secret("inactiveAccount") },
+      main: { apiClientId: "ac_main", clientId, clientSecret },
+      other: { apiClientId: "ac_other", clientId: OTHER_CLIENT_IDS.other, clientSecret: secret("other") },
+      inactive: { apiClientId: "ac_inactive", clientId: OTHER_CLIENT_IDS.inactive, clientSecret: secret("inactive") },
+      inactiveAccount: {
+        apiClientId: "ac_inactive_account",
+        clientId: OTHER_CLIENT_IDS.inactiveAccount,
+        clientSecret: secret("inactiveAccount"),
+      },
     },
     numbers: {
       full: "num_000001",
@@ -91,16 +95,16 @@ function fixturesOf({ seed, clientId, clientSecret }: Settings): Fixtures {
 /** The same as they are now: in a kept state they can be another seed's, or changed by the controls. */
 export function fixturesIn(state: State, settings: Settings): Fixtures {
   const { clients, numbers } = fixturesOf(settings);
-  const current = (apiClientId: string, otherwise: Credentials): Credentials => {
-    const { clientId, clientSecret } = state.clients.get(apiClientId) ?? otherwise;
-    return { clientId, clientSecret };
+  const current = (fixture: Credentials): Credentials => {
+    const { apiClientId, clientId, clientSecret } = state.clients.get(fixture.apiClientId) ?? fixture;
+    return { apiClientId, clientId, clientSecret };
   };
   return {
     clients: {
-      main: current("ac_main", clients.main),
-      other: current("ac_other", clients.other),
-      inactive: current("ac_inactive", clients.inactive),
-      inactiveAccount: current("ac_inactive_account", clients.inactiveAccount),
+      main: current(clients.main),
+      other: current(clients.other),
+      inactive: current(clients.inactive),
+      inactiveAccount: current(clients.inactiveAccount),
     },
     numbers,
   };
@@ -112,7 +116,8 @@ export function webhookSecretIn(state: State, { webhookSecret }: Settings): stri
   return current("delivery") ?? current("inbound") ?? webhookSecret;
 }
 
-function addClient(state: State, client: Omit<Client, "status" | "capabilities"> & Partial<Client>): void {
+/** With both webhook configurations. */
+export function addClient(state: State, client: Omit<Client, "status" | "capabilities"> & Partial<Client>): void {
   const { apiClientId } = client;
   state.clients.put(apiClientId, { status: "ACTIVE", capabilities: CAPABILITIES, ...client });
   for (const kind of ["inbound", "delivery"] as const) {
@@ -133,8 +138,8 @@ function addClient(state: State, client: Omit<Client, "status" | "capabilities">
 
 type NumberFields = Pick<PhoneNumber, "numberId" | "e164"> & Partial<PhoneNumber>;
 
-function addNumber(state: State, number: NumberFields): void {
-  state.numbers.put(number.numberId, {
+export function addNumber(state: State, fields: NumberFields): PhoneNumber {
+  const number: PhoneNumber = {
     status: "ACTIVE",
     campaignRegId: "C000001",
     smsEnabled: true,
@@ -142,8 +147,10 @@ function addNumber(state: State, number: NumberFields): void {
     webhookInboundOverride: null,
     webhookDeliveryOverride: null,
     apiClientId: "ac_main",
-    ...number,
-  });
+    ...fields,
+  };
+  state.numbers.put(number.numberId, number);
+  return number;
 }
 
 function configure(state: State, { webhookSecret }: Settings, kind: Kind, endpointUrl: string | undefined): void {

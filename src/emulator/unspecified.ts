@@ -27,7 +27,11 @@ const TEN_YEARS_MS = 315_576_000_000;
 
 /** The table. Its keys are the option's names as docs/spec/conformance.md writes them. */
 export const READINGS = {
-  unknownFields: { rule: "GEN-9", values: ["warn", "reject"], decides: "what unknown request fields lead to" },
+  unknownFields: {
+    rule: "GEN-9",
+    values: ["warn", "reject"],
+    decides: "what unknown fields of a core request lead to",
+  },
   "token.wwwAuthenticate": {
     rule: "TOK-21",
     values: [false, true],
@@ -62,6 +66,11 @@ export const READINGS = {
   "webhooks.routes": { rule: "WHK-27", values: ["enabled", "404"], decides: "whether the webhook routes exist" },
   absentNullables: { rule: "NUM-6", values: ["null", "omit"], decides: "how a number's absent fields are written" },
   updateReturnsNull: { rule: "UPD-11", values: [false, true], decides: "whether an update answers with number: null" },
+  rejectionCode: {
+    rule: "SND-7",
+    values: { pattern: /^[A-Z][A-Z0-9_]{0,63}$/, default: "INVALID_RECIPIENT" },
+    decides: "the code with which a well-formed recipient is rejected: +15005550009",
+  },
   replay: {
     rule: "SND-17",
     values: ["stored", "current"],

@@ -9,9 +9,10 @@ describe("announcementLine()", () => {
     const emulator = await start({ clientSecret: "two\nlines" });
     const line = announcementLine(emulator);
     expect(line.indexOf("\n")).toBe(line.length - 1);
-    const { url, clientId, webhookSecret, fixtures } = emulator;
+    const { url, apiClientId, clientId, webhookSecret, fixtures } = emulator;
     expect(announcementLine({ ...emulator, clientSecret: "a\u202eb" })).toContain('"a\\u202eb"');
-    expect(JSON.parse(line)).toEqual({ url, clientId, clientSecret: "two\nlines", webhookSecret, fixtures });
+    const told = { url, apiClientId, clientId, clientSecret: "two\nlines", webhookSecret, fixtures };
+    expect(JSON.parse(line)).toEqual(told);
   });
 });
 

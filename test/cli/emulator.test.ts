@@ -11,7 +11,8 @@ import { startHanging } from "./hanging.ts";
 import { runHere } from "./here.ts";
 import { type Announced, COMMAND, Running, runToEnd, tokenStatus } from "./running.ts";
 
-const CREDENTIALS = { clientId: expect.stringMatching(/./), clientSecret: expect.stringMatching(/./) };
+const text = expect.stringMatching(/./);
+const CREDENTIALS = { apiClientId: text, clientId: text, clientSecret: text };
 const NUMBER_ID = expect.stringMatching(/^num_/);
 
 describe("oncehook emulator, with the flags of every command,", () => {
@@ -35,6 +36,7 @@ describe("oncehook emulator --json", () => {
     const announced = await running.announced();
     expect(announced).toEqual({
       url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      apiClientId: "ac_main",
       clientId: "client_main",
       clientSecret: expect.stringMatching(/^.{16,}$/),
       webhookSecret: expect.stringMatching(/^.{16,}$/),

@@ -192,7 +192,6 @@ describe("bad calls of the control API", () => {
     ["no route at all", "GET", "", 404, {}],
     ["a wrong method", "PUT", "/reset", 405, {}],
     ["a wrong method on a path with a parameter", "DELETE", "/clients/ac_main", 405, {}],
-    ["HEAD", "HEAD", "/health", 405, {}],
     ["a form", "POST", "/recover", 415, { "content-type": "application/x-www-form-urlencoded" }, "since=0"],
     ["a text that is JSON", "POST", "/recover", 415, { "content-type": "text/plain" }, '{"since":0}'],
     ["an empty form", "POST", "/reset", 415, { "content-type": "application/x-www-form-urlencoded" }, ""],
@@ -244,7 +243,7 @@ describe("bad calls of the control API", () => {
   it("are told which methods a route has", async () => {
     const emulator = await start();
     const { headers } = await call(emulator, "PUT", "/_emulator/faults");
-    expect(headers.get("allow")).toBe("GET, POST, DELETE");
+    expect(headers.get("allow")).toBe("GET, HEAD, POST, DELETE");
   });
 
   it("take application/json with parameters", async () => {

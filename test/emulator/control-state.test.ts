@@ -209,7 +209,10 @@ describe("clients", () => {
 
   it.each([
     ["/clients/ac_none", {}, 404],
-    ["/clients/ac_main", { status: "GONE" }, 400],
+    ["/clients/ac_main", { status: "" }, 400],
+    ["/clients/ac_main", { status: "no word" }, 400],
+    ["/clients/ac_main", { accountStatus: 1 }, 400],
+    ["/numbers/num_000001", { status: null }, 400],
     ["/clients/ac_main", { clientSecret: "" }, 400],
     ["/clients/ac_main", { clientId: "x" }, 400],
     ["/numbers/num_none", {}, 404],
@@ -236,6 +239,149 @@ describe("numbers", () => {
     expect(body.numbers).toHaveLength(6);
     const token = await tokenOf(emulator);
     expect((await call(emulator, "GET", "/api/core/whoami", { token })).body.assignedNumbers.total).toBe(4);
+  });
+});
+
+describe("a status that the specification does not show", () => {
+  it("can be that of a client: it gets no token, and whoami would say it (AUT-5, TOK-9)", async () => {
+    const emulator = await start();
+    const token = await tokenOf(emulator);
+    emulator.control.updateClient("ac_main", { status: "SUSPENDED" });
+    expect(await tokenOf(emulator)).toBeUndefined();
+    expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(401);
+    expect((await control(emulator, "GET", "/clients/ac_main")).body.client.status).toBe("SUSPENDED");
+  });
+
+  it("can be that of an account (TOK-10)", async () => {
+    const emulator = await start();
+    expect(emulator.control.updateClient("ac_main", { accountStatus: "CLOSED" }).accountStatus).toBe("CLOSED");
+    expect(await tokenOf(emulator)).toBeUndefined();
+  });
+
+  it("can be that of a number: it is listed, and sends nothing (SND-16, UPD-14)", async () => {
+    const emulator = await start();
+    emulator.control.updateNumber("num_000001", { status: "PORTING_OUT" });
+    const token = await tokenOf(emulator);
+    const { body } = await call(emulator, "GET", "/api/core/numbers", { token });
+    expect(body.numbers[0]).toMatchObject({ numberId: "num_000001", status: "PORTING_OUT" });
+    expect((await send(emulator, token)).status).toBe(400);
+    const again = await start();
+    again.control.importState(emulator.control.exportState());
+    expect(again.control.numbers()[0]?.status).toBe("PORTING_OUT");
+  });
+});
+
+describe("a number that is added", () => {
+  it("is the main client's, complete, and sends and receives as the others do", async () => {
+    const catcher = await startCatcher();
+    const emulator = await start({ deliveryUrl: catcher.url, inboundUrl: catcher.url, lifecycle: "instant" });
+    const { status, body } = await control(emulator, "POST", "/numbers", { e164: "+12065550177" });
+    expect([status, body.number]).toEqual([
+      200,
+      {
+        ...{ numberId: "num_000007", e164: "+12065550177", status: "ACTIVE", campaignRegId: "C000001" },
+        ...{ smsEnabled: true, mmsEnabled: true, webhookInboundOverride: null, webhookDeliveryOverride: null },
+        apiClientId: "ac_main",
+      },
+    ]);
+    const token = await tokenOf(emulator);
+    expect((await call(emulator, "GET", "/api/core/numbers", { token })).body.numbers).toHaveLength(6);
+    expect((await send(emulator, token, { sendFrom: "num_000007" })).status).toBe(202);
+    emulator.control.inbound({ to: "+12065550177", from: "+14155550123", body: "hello" });
+    await emulator.clock.advance(1_000);
+    expect(catcher.caught.map(({ event }) => event.eventType)).toContain("message.inbound");
+    expect(catcher.caught[0]?.event.data.sendFrom).toBe("+12065550177");
+  });
+
+  it("can have everything of its own, and the next ids are free ones", async () => {
+    const emulator = await start();
+    const own = { numberId: "num_000008", e164: "+12065550178", status: "PORTING", apiClientId: "ac_other" };
+    expect(emulator.control.addNumber({ ...own, campaignRegId: null, smsEnabled: undefined })).toMatchObject({
+      ...own,
+      campaignRegId: null,
+      smsEnabled: true,
+    });
+    expect(emulator.control.addNumber({ e164: "+12065550179" }).numberId).toBe("num_000009");
+  });
+
+  it("is kept in a state, and gone after a reset", async () => {
+    const emulator = await start();
+    emulator.control.addNumber({ e164: "+12065550177" });
+    const again = await start();
+    again.control.importState(emulator.control.exportState());
+    expect(again.control.numbers()).toHaveLength(7);
+    again.control.reset();
+    expect(again.control.numbers()).toHaveLength(6);
+    expect(again.control.addNumber({ e164: "+12065550177" }).numberId).toBe("num_000007");
+  });
+
+  it.each([
+    [{}, 400],
+    [{ e164: "12065550177" }, 400],
+    [{ e164: "+12065550101" }, 400],
+    [{ e164: "+12065550177", numberId: "num_000001" }, 400],
+    [{ e164: "+12065550177", numberId: "../x" }, 400],
+    [{ e164: "+12065550177", numberId: "__proto__" }, 400],
+    [{ e164: "+12065550177", apiClientId: "ac_none" }, 404],
+    [{ e164: "+12065550177", more: 1 }, 400],
+  ])("refuses %j, and leaves everything as it was", async (number, status) => {
+    const emulator = await start();
+    const before = emulator.control.exportState();
+    expect((await control(emulator, "POST", "/numbers", number)).status).toBe(status);
+    expect(emulator.control.exportState()).toEqual(before);
+  });
+});
+
+describe("a client that is added", () => {
+  it("gets tokens with the secret that only this answer has, and has webhooks and an account of its own", async () => {
+    const emulator = await start();
+    const { status, body } = await control(emulator, "POST", "/clients", {});
+    expect([status, body]).toEqual([
+      200,
+      {
+        client: {
+          ...{ apiClientId: "ac_000005", name: "Client ac_000005", status: "ACTIVE", accountId: "acct_000004" },
+          ...{ clientId: "client_of_ac_000005", capabilities: ["numbers:read", "numbers:search", "numbers:update"] },
+          accountStatus: "ACTIVE",
+        },
+        clientSecret: expect.stringMatching(/^[0-9a-f]{24,}$/),
+      },
+    ]);
+    const { clientId } = body.client;
+    const token = await tokenOf(emulator, { clientId, clientSecret: body.clientSecret });
+    expect((await call(emulator, "GET", "/api/core/whoami", { token })).body).toMatchObject({
+      apiClientId: "ac_000005",
+    });
+    expect((await call(emulator, "GET", "/api/core/webhooks", { token })).status).toBe(200);
+    emulator.control.addNumber({ e164: "+12065550177", apiClientId: "ac_000005" });
+    expect((await send(emulator, token, { sendFrom: "num_000007" })).status).toBe(202);
+    // Its account is no other client's.
+    emulator.control.updateClient("ac_000005", { accountStatus: "INACTIVE" });
+    expect(await tokenOf(emulator)).toEqual(expect.any(String));
+  });
+
+  it("can have everything of its own, and is the same for the same seed", async () => {
+    const own = { apiClientId: "tenant-a", clientId: "tenant a", clientSecret: "s", name: "A", capabilities: ["x"] };
+    const [one, two] = [await start(), await start()];
+    expect(one.control.addClient({ ...own, status: "PAUSED", accountStatus: "CLOSED" })).toMatchObject({
+      ...own,
+      ...{ status: "PAUSED", accountStatus: "CLOSED" },
+    });
+    two.control.addClient(own);
+    expect(one.control.addClient().clientSecret).toBe(two.control.addClient().clientSecret);
+  });
+
+  it.each([
+    [{ apiClientId: "ac_main" }, 400],
+    [{ clientId: "client_main" }, 400],
+    [{ apiClientId: "a/b" }, 400],
+    [{ clientSecret: "" }, 400],
+    [{ accountId: "acct_main" }, 400],
+  ])("refuses %j, and leaves everything as it was", async (client, status) => {
+    const emulator = await start();
+    const before = emulator.control.exportState();
+    expect((await control(emulator, "POST", "/clients", client)).status).toBe(status);
+    expect(emulator.control.exportState()).toEqual(before);
   });
 });
 

@@ -25,6 +25,14 @@ describe("docs/emulator.md", () => {
     for (const name of Object.keys(READINGS)) expect(guide).toContain(`| \`${name}\` |`);
   });
 
+  it("and the rules name no option that is not built", () => {
+    const rules = readFileSync(join(ROOT, "docs/spec/conformance.md"), "utf8");
+    const named = [...rules.matchAll(/ \| (?:fault )?`([\w.]+)/g)].map(([, name]) => name);
+    expect(named.length).toBeGreaterThan(15);
+    const built = new Set<unknown>([...Object.keys(READINGS), ...WEBHOOK_ACTIONS.keys()]);
+    expect(named.filter((name) => !built.has(name))).toEqual([]);
+  });
+
   it("sees a table that is not up to date, has no name that is known, or no place", () => {
     expect(withTables(guide.replace("| `retrySignature` |", "| `signatureOfRetries` |"))).toBe(guide);
     expect(() => withTables(guide.replace("table: magic", "table: magical"))).toThrow(/no table "magical"/);

@@ -138,7 +138,7 @@ describe("export and import", () => {
     ["with an unknown table", (state) => Object.assign(state.tables, { others: {} })],
     [
       "with a record that does not fit",
-      (state) => Object.assign(state.tables.numbers?.num_000001 ?? {}, { status: "GONE" }),
+      (state) => Object.assign(state.tables.numbers?.num_000001 ?? {}, { status: "no word" }),
     ],
     [
       "with a number of no client",

@@ -98,6 +98,49 @@ describe("unknown paths and methods", () => {
     },
   );
 
+  const readable = ["/api/core/whoami", "/api/core/webhooks", "/api/core/numbers", "/_emulator/health"];
+
+  it.each(readable)("HEAD %s is answered as GET is, without a body (GEN-7)", async (path) => {
+    const { emulator, token } = await ready({ port: 0 });
+    const [got, told] = await Promise.all(
+      ["GET", "HEAD"].map((method) =>
+        fetch(emulator.url + path, { method, headers: { authorization: `Bearer ${token}` } }),
+      ),
+    );
+    expect([got?.status, told?.status]).toEqual([200, 200]);
+    for (const name of ["content-type", "content-length", "cache-control"])
+      expect(told?.headers.get(name)).toBe(got?.headers.get(name));
+    expect([(await got?.text())?.length, await told?.text()]).toEqual([Number(got?.headers.get("content-length")), ""]);
+    const handled = await emulator.handle(new Request(emulator.url + path, { method: "HEAD" }));
+    expect(handled.body).toBeNull();
+  });
+
+  it.each([
+    ["/api/core/whoami", false, 401],
+    ["/api/core/none", true, 404],
+    ["/api/core/messages/send", true, 404],
+    ["/api/auth/token", true, 400],
+    ["/_emulator/none", true, 404],
+    ["/_emulator/reset", true, 405],
+  ])("HEAD %s with a token: %s gives %i, without a body (GEN-7)", async (path, hasToken, status) => {
+    const { emulator, token } = await ready();
+    const answer = await call(emulator, "HEAD", path, hasToken ? { token } : {});
+    expect([answer.status, answer.text]).toEqual([status, ""]);
+  });
+
+  it("plays the faults of GET on HEAD, and logs it (GEN-7)", async () => {
+    const fault: FaultRule = { match: { route: "GET /api/core/whoami" }, action: { type: "status", status: 503 } };
+    const { emulator, token } = await ready({ faults: [fault] });
+    expect((await call(emulator, "HEAD", "/api/core/whoami", { token })).status).toBe(503);
+    expect(emulator.control.requests().at(-1)).toMatchObject({ method: "HEAD", status: 503, faults: ["status"] });
+  });
+
+  it("lets HEAD open no event stream that stays (GEN-7)", async () => {
+    const { emulator } = await ready({ port: 0 });
+    const response = await fetch(`${emulator.url}/_emulator/stream`, { method: "HEAD" });
+    expect([response.status, await response.text()]).toEqual([200, ""]);
+  });
+
   it("takes a query for no part of the path (GEN-7)", async () => {
     const { emulator, token } = await ready();
     expect((await call(emulator, "GET", "/api/core/whoami?a=b", { token })).status).toBe(200);

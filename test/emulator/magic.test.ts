@@ -20,6 +20,46 @@ const QUEUED = "message.queued 1";
 const SENT = "message.sent 2";
 const DELIVERY = "message.delivery 3";
 
+describe("+15005550009, which is rejected though it is well-formed", () => {
+  it.each([
+    [undefined, "INVALID_RECIPIENT"],
+    ["OPTED_OUT", "OPTED_OUT"],
+  ])("code %s: %s, and the others are accepted (SND-7, CLI-9)", async (rejectionCode, code) => {
+    const { emulator, token, story } = await ready({
+      lifecycle: "instant",
+      unspecified: rejectionCode === undefined ? {} : { rejectionCode },
+    });
+    const to = ["+15005550009", "+14155550123", "12"];
+    const { status, body } = await send(emulator, token, { to });
+    expect(status).toBe(202);
+    expect(body.results.map((one: { to: string }) => one.to)).toEqual(["+14155550123"]);
+    expect(body.errors).toEqual([
+      { to: "+15005550009", error: { code, message: expect.any(String), details: {} } },
+      { to: "12", error: { code: "INVALID_RECIPIENT", message: expect.any(String), details: {} } },
+    ]);
+    await emulator.clock.advance(1_000);
+    expect(story()).toEqual([QUEUED, SENT, DELIVERY]);
+  });
+
+  it("is everybody, where nobody else is asked (SND-24)", async () => {
+    const { emulator, token } = await ready({ unspecified: { allRejected: 400 } });
+    const { status, body } = await send(emulator, token, { to: ["+15005550009", "12"] });
+    expect([status, body.error.details.issues]).toEqual([
+      400,
+      [
+        { path: "to.0", problem: "A magic recipient is rejected." },
+        { path: "to.1", problem: "This is no E.164 number." },
+      ],
+    ]);
+  });
+
+  it("is ordinary without magic, and takes no code that is none", async () => {
+    const { emulator, token } = await ready({ magic: false });
+    expect((await send(emulator, token, { to: ["+15005550009"] })).body.errors).toEqual([]);
+    await expect(ready({ unspecified: { rejectionCode: "opted out" } })).rejects.toThrow(/rejectionCode/);
+  });
+});
+
 describe("the events of a magic recipient", () => {
   it.each([
     ["+15005550001", [QUEUED, "message.failed 2"], "failed"],
@@ -205,8 +245,8 @@ describe("+15005550013", () => {
 describe("MAGIC_RECIPIENTS", () => {
   it("says of each what it does, and each does something of its own", () => {
     const all = Object.entries(MAGIC_RECIPIENTS);
-    expect(all.length).toBe(11);
-    expect(new Set(all.map(([, { behaviour }]) => behaviour)).size).toBe(11);
+    expect(all.length).toBe(12);
+    expect(new Set(all.map(([, { behaviour }]) => behaviour)).size).toBe(12);
     for (const [number, { does }] of all)
       expect([number, does.length > 10]).toEqual([expect.stringMatching(/^\+1500555\d{4}$/), true]);
   });

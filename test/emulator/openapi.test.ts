@@ -136,7 +136,7 @@ describe("operations of the document", () => {
       [["nxx"], ["npa"]],
       [["city"], ["state"]],
     ]);
-    expect(body.not).toEqual({ required: ["rateCenter"] });
+    expect(body.not).toMatchObject({ required: ["rateCenter"] });
     expect(body.description).toContain("nxx requires npa");
   });
 

@@ -6,11 +6,21 @@ describe("the seed data", () => {
   it("has two clients that get tokens, and two that do not (TOK-9, TOK-10)", async () => {
     const emulator = await start();
     const { clients } = emulator.fixtures;
-    expect(clients.main).toEqual({ clientId: emulator.clientId, clientSecret: emulator.clientSecret });
+    const { apiClientId, clientId, clientSecret } = emulator;
+    expect(clients.main).toEqual({ apiClientId, clientId, clientSecret });
     for (const client of [clients.main, clients.other]) expect(await tokenOf(emulator, client)).toMatch(/./);
     for (const client of [clients.inactive, clients.inactiveAccount]) {
       expect(await tokenOf(emulator, client)).toBeUndefined();
     }
+  });
+
+  it("names each client as events do", async () => {
+    const emulator = await start();
+    const { fixtures, control } = emulator;
+    const known = control.clients().map((client) => [client.apiClientId, client.clientId]);
+    expect(Object.values(fixtures.clients).map((client) => [client.apiClientId, client.clientId])).toEqual(known);
+    const { body } = await call(emulator, "GET", "/api/core/whoami", { token: await tokenOf(emulator) });
+    expect(body.apiClientId).toBe(fixtures.clients.main.apiClientId);
   });
 
   it.each([

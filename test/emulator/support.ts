@@ -55,7 +55,10 @@ export async function call(
 }
 
 /** A fresh token; of the main client by default. */
-export async function tokenOf(emulator: Emulator, client: Credentials = emulator): Promise<string> {
+export async function tokenOf(
+  emulator: Emulator,
+  client: Pick<Credentials, "clientId" | "clientSecret"> = emulator,
+): Promise<string> {
   const { body } = await call(emulator, "POST", "/api/auth/token", {
     body: { grant_type: "client_credentials", client_id: client.clientId, client_secret: client.clientSecret },
   });

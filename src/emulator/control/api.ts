@@ -10,7 +10,7 @@ import { type ControlRefusal, refusalResponse } from "./refusal.ts";
 import { CONTROL_ROUTES } from "./routes/table.ts";
 
 const PREFIX = "/_emulator";
-const METHODS = ["GET", "POST", "PATCH", "DELETE"];
+const METHODS = ["GET", "HEAD", "POST", "PATCH", "DELETE"];
 
 /** Answers a call; `path` is the path behind the base path, beginning with `/_emulator`. */
 export type ControlApi = (request: Request, path: string) => Promise<Response>;

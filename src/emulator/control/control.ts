@@ -41,6 +41,17 @@ export type ClientFields = Changed<
   Pick<ControlledClient, "status" | "capabilities" | "clientSecret" | "accountStatus">
 >;
 
+/** A new client: all of it can be left out. Default: ACTIVE, all capabilities, an account of its own, and ids that are free. */
+export type NewClient = Changed<
+  Pick<
+    ControlledClient,
+    "apiClientId" | "clientId" | "name" | "status" | "capabilities" | "clientSecret" | "accountStatus"
+  >
+>;
+
+/** A new number: `e164` is required. Default: the main client's, ACTIVE, with campaign, SMS and MMS, and an id that is free. */
+export type NewNumber = Pick<PhoneNumber, "e164"> & Changed<PhoneNumber>;
+
 /** The fault rules: which are in force, and changes of them. */
 export type FaultControls = Pick<Faults, "add" | "remove" | "clear" | "list">;
 
@@ -74,9 +85,13 @@ export interface Control {
   trigger(event: TriggerInput): EventRecord;
   readonly faults: FaultControls;
   clients(): readonly ControlledClient[];
+  /** The same as the clients of the start: gone after a reset. Its secret is in what is returned. */
+  addClient(client?: NewClient): ControlledClient;
   /** `accountStatus` is its account's, which other clients can share. */
   updateClient(apiClientId: string, fields: ClientFields): ControlledClient;
   numbers(): readonly PhoneNumber[];
+  /** Gone after a reset. */
+  addNumber(number: NewNumber): PhoneNumber;
   updateNumber(numberId: string, fields: Changed<Omit<PhoneNumber, "numberId">>): PhoneNumber;
   /** Makes all tokens unknown, or those of one client; returns how many. */
   revokeTokens(apiClientId?: string): number;

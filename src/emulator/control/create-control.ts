@@ -1,7 +1,9 @@
 /** `createControl()`: the controls over the assembled service, with every argument checked. */
 import { z } from "zod";
-import { OncehookError } from "../../errors.ts";
+import { OncehookError, SetupError } from "../../errors.ts";
 import type { FaultRule } from "../faults/rule.ts";
+import { seededHex } from "../random.ts";
+import { addClient, addNumber } from "../seed.ts";
 import type { Service } from "../service.ts";
 import type { Client, PhoneNumber } from "../state/records.ts";
 import type { State } from "../state/state.ts";
@@ -12,6 +14,8 @@ import {
   fitted,
   given,
   inboundSchema,
+  newClientSchema,
+  newNumberSchema,
   numberFieldsSchema,
   recoverSchema,
   triggerSchema,
@@ -117,13 +121,26 @@ function deliveryControls({ deliveries }: Service, { isClosed }: Whole): Pick<Co
   };
 }
 
-function clientControls({ state }: Service): Pick<Control, "updateClient" | "revokeTokens"> {
+function clientControls({ state, settings }: Service): Pick<Control, "addClient" | "updateClient" | "revokeTokens"> {
   const known = (apiClientId: string): Client => {
     const client = state.clients.get(apiClientId);
     if (client === undefined) throw unknownId("client");
     return client;
   };
   return {
+    addClient(client = {}) {
+      const { accountStatus = "ACTIVE", ...fields } = given(fitted("addClient()", newClientSchema, client));
+      const { apiClientId = freeId("ac", state.clients) } = fields;
+      const { clientId = `client_of_${apiClientId}`, name = `Client ${apiClientId}` } = fields;
+      const { clientSecret = seededHex(settings.seed, `client secret: ${apiClientId}`, 24) } = fields;
+      if (state.clients.has(apiClientId)) throw taken("addClient()", "apiClientId");
+      if ([...state.clients.values()].some((one) => one.clientId === clientId)) throw taken("addClient()", "clientId");
+      // Of its own, so that its status is no other client's.
+      const accountId = freeId("acct", state.accounts);
+      state.accounts.put(accountId, { accountId, status: accountStatus });
+      addClient(state, { ...fields, apiClientId, clientId, clientSecret, name, accountId });
+      return controlled(state, known(apiClientId));
+    },
     updateClient(apiClientId, changes) {
       const { accountId } = known(apiClientId);
       const { accountStatus, ...fields } = fitted("updateClient()", clientFieldsSchema, changes);
@@ -142,8 +159,17 @@ function clientControls({ state }: Service): Pick<Control, "updateClient" | "rev
   };
 }
 
-function numberControls({ state }: Service): Pick<Control, "updateNumber"> {
+function numberControls({ state }: Service): Pick<Control, "addNumber" | "updateNumber"> {
   return {
+    addNumber(number) {
+      const fields = given(fitted("addNumber()", newNumberSchema, number));
+      const { e164 = "", numberId = freeId("num", state.numbers), apiClientId = "ac_main" } = fields;
+      if (!state.clients.has(apiClientId)) throw unknownId("client");
+      if (state.numbers.has(numberId)) throw taken("addNumber()", "numberId");
+      // Inbound messages find their number by it.
+      if (numberNamed(state.numbers.values(), e164) !== undefined) throw taken("addNumber()", "e164");
+      return addNumber(state, { ...fields, numberId, e164, apiClientId });
+    },
     updateNumber(numberId, changes) {
       const number = state.numbers.get(numberId);
       if (number === undefined) throw unknownId("number");
@@ -156,6 +182,19 @@ function numberControls({ state }: Service): Pick<Control, "updateNumber"> {
       return updated;
     },
   };
+}
+
+/** The next one of the form `num_000007` that nothing has. */
+function freeId(prefix: string, table: { readonly size: number; has(id: string): boolean }): string {
+  for (let number = table.size + 1; ; number++) {
+    const id = `${prefix}_${String(number).padStart(6, "0")}`;
+    if (!table.has(id)) return id;
+  }
+}
+
+function taken(call: string, field: string): SetupError {
+  const message = `control.${call} does not take this: "${field}": there is one with it already; give another, or none.`;
+  return new SetupError("invalid_option", message, { fields: { call } });
 }
 
 function controlled({ accounts }: State, client: Client): ControlledClient {

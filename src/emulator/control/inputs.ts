@@ -4,11 +4,14 @@ import { SetupError } from "../../errors.ts";
 import { E164 } from "../e164.ts";
 import { isDeeper, MOST_LEVELS } from "../http/body.ts";
 import { isHttpUrl } from "../http-url.ts";
-import { deliverySchema } from "../state/schemas.ts";
+import { deliverySchema, statusSchema } from "../state/schemas.ts";
 
 const text = z.string().min(1);
 const instant = z.int().min(0);
-const activity = z.enum(["ACTIVE", "INACTIVE"]);
+/** Not `__proto__`, which objects lose, and nothing that a path would change. */
+const recordId = z
+  .string()
+  .regex(/^[A-Za-z0-9][\w.-]{0,63}$/, "must be 1 to 64 letters, digits, dots, dashes and underscores");
 const override = z.string().refine(isHttpUrl, "must be an http or https URL").nullable();
 
 export const inboundSchema = z.strictObject({
@@ -31,27 +34,36 @@ export const triggerSchema = z.strictObject({
   data: z.record(z.string(), z.json()),
 });
 
-export const clientFieldsSchema = z
-  .strictObject({
-    status: activity,
-    capabilities: z.array(text),
-    clientSecret: text,
-    accountStatus: activity,
-  })
+const clientFields = {
+  status: statusSchema,
+  capabilities: z.array(text),
+  clientSecret: text,
+  accountStatus: statusSchema,
+};
+
+export const clientFieldsSchema = z.strictObject(clientFields).partial();
+
+export const newClientSchema = z
+  .strictObject({ apiClientId: recordId, clientId: text, name: z.string(), ...clientFields })
   .partial();
 
-export const numberFieldsSchema = z
-  .strictObject({
-    e164: z.string().regex(E164, "must be an E.164 number"),
-    status: activity,
-    campaignRegId: text.nullable(),
-    smsEnabled: z.boolean(),
-    mmsEnabled: z.boolean(),
-    webhookInboundOverride: override,
-    webhookDeliveryOverride: override,
-    apiClientId: text,
-  })
-  .partial();
+const numberFields = {
+  e164: z.string().regex(E164, "must be an E.164 number"),
+  status: statusSchema,
+  campaignRegId: text.nullable(),
+  smsEnabled: z.boolean(),
+  mmsEnabled: z.boolean(),
+  webhookInboundOverride: override,
+  webhookDeliveryOverride: override,
+  apiClientId: text,
+};
+
+export const numberFieldsSchema = z.strictObject(numberFields).partial();
+
+export const newNumberSchema = z
+  .strictObject({ numberId: recordId, ...numberFields })
+  .partial()
+  .required({ e164: true });
 
 export const recoverSchema = z.strictObject({ since: instant });
 

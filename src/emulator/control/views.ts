@@ -3,12 +3,10 @@ import { z } from "zod";
 import { redactedHeader, redactedText, withoutCredentials } from "../http/redaction.ts";
 import type { JournalEntry } from "../journal.ts";
 import type { Attempt, Delivery } from "../state/records.ts";
-import { clientSchema, deliverySchema } from "../state/schemas.ts";
+import { clientSchema, deliverySchema, statusSchema } from "../state/schemas.ts";
 import type { ControlledClient } from "./control.ts";
 
-export const clientViewSchema = clientSchema
-  .omit({ clientSecret: true })
-  .extend({ accountStatus: z.enum(["ACTIVE", "INACTIVE"]) });
+export const clientViewSchema = clientSchema.omit({ clientSecret: true }).extend({ accountStatus: statusSchema });
 
 export const deliveryViewSchema = deliverySchema
   .omit({ target: true, frozen: true })

@@ -33,6 +33,14 @@ export function json(status: number, text: string, headers: Readonly<Record<stri
   return response;
 }
 
+/** The answer to HEAD: that of GET without its body (RFC 9110, 9.3.2). */
+export function withoutBody(response: Response): Response {
+  if (response.type === "error") return response;
+  // A stream of events ends here, before its first one.
+  response.body?.cancel().catch(() => {});
+  return new Response(null, { status: response.status, headers: response.headers });
+}
+
 const texts = new WeakMap<Response, string>();
 
 /** The whole body of a JSON answer of this module, without the cost of reading its stream; undefined for others. */

@@ -91,7 +91,7 @@ export interface Found<R> {
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** Matches a path against routes; parameters are percent-decoded once (UPD-16). */
+/** Matches a path against routes; parameters are percent-decoded once (UPD-16). HEAD finds the route of GET (GEN-7). */
 export class Router<R extends { readonly method: string; readonly path: string }> {
   readonly #fixed = new Map<string, R>();
   readonly #patterns: { readonly route: R; readonly pattern: RegExp; readonly names: readonly string[] }[] = [];
@@ -103,7 +103,8 @@ export class Router<R extends { readonly method: string; readonly path: string }
     }
   }
 
-  match(method: string, path: string): Found<R> | undefined {
+  match(asked: string, path: string): Found<R> | undefined {
+    const method = asked === "HEAD" ? "GET" : asked;
     const route = this.#fixed.get(`${method} ${path}`);
     if (route !== undefined) return { route, params: {} };
     for (const { route, pattern, names } of this.#patterns) {

@@ -10,6 +10,7 @@ export type Behaviour =
   | "reversed"
   | "late"
   | "answer"
+  | "rejected"
   | "errorOnce"
   | "resetOnce"
   | "slow";
@@ -30,6 +31,10 @@ export const MAGIC_RECIPIENTS: Readonly<Record<string, MagicRecipient>> = {
   "+15005550006": { behaviour: "reversed", does: "the events come in reversed order" },
   "+15005550007": { behaviour: "late", does: "every event comes 90 minutes late" },
   "+15005550008": { behaviour: "answer", does: "answers with a `message.inbound` once it was delivered" },
+  "+15005550009": {
+    behaviour: "rejected",
+    does: "there is none: the recipient is rejected although its number is valid, with the code of the reading `rejectionCode` (`INVALID_RECIPIENT`)",
+  },
   "+15005550011": { behaviour: "errorOnce", does: "the send gets 500 once per idempotency key, then 202" },
   "+15005550012": {
     behaviour: "resetOnce",

@@ -20,7 +20,13 @@ const USUAL_URL = "http://127.0.0.1:4010";
 export function openApiDocument(baseUrl: string = USUAL_URL): Json {
   return marked({
     openapi: "3.1.1",
-    info: { title: "Messaging Service", version: "0.2.0", description: DESCRIPTION },
+    info: {
+      title: "Messaging Service",
+      version: "0.2.0",
+      description: DESCRIPTION,
+      // Of this description, which is a part of the package; the service's own terms are not shown.
+      license: { name: "MIT (this description, a part of oncehook)", identifier: "MIT" },
+    },
     servers: [{ url: baseUrl, description: "The emulator" }],
     tags: TAGS,
     security: [{ clientCredentials: [] }, { bearer: [] }],

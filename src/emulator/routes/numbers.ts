@@ -64,7 +64,7 @@ export const updateNumber = coreRoute<Update>({
     const number = state.numbers.get(params.numberId ?? "");
     if (number === undefined) return refuse("NOT_FOUND", "There is no such number.");
     if (number.apiClientId !== client.apiClientId) return refuse("FORBIDDEN", "The number is another client's.");
-    if (number.status !== "ACTIVE") return refuse("INVALID_REQUEST", "The number is inactive.");
+    if (number.status !== "ACTIVE") return refuse("INVALID_REQUEST", "The number is not active.");
     const next = updated(number, body);
     state.numbers.put(number.numberId, next);
     const { webhookInboundOverride, webhookDeliveryOverride } = body;

@@ -146,11 +146,12 @@ async function accept(
   { key, fingerprint }: { key: IdempotencyKey; fingerprint: string },
 ): Promise<Answer> {
   const { service, now, body } = call;
-  if (service.settings.readings.allRejected === 400 && !body.to.some((to) => E164.test(to)))
-    return allRejected(body.to);
+  const reasons = body.to.map((to) => rejectionOf(service, to));
+  if (service.settings.readings.allRejected === 400 && !reasons.includes(null)) return allRejected(reasons);
   const sent: Sent = {
-    results: body.to.filter((to) => E164.test(to)).map((to) => queued(call, number, to)),
-    errors: body.to.filter((to) => !E164.test(to)).map(rejected),
+    results: body.to.filter((_, i) => reasons[i] === null).map((to) => queued(call, number, to)),
+    // What was asked for comes back as it came (SND-8).
+    errors: body.to.flatMap((to, i) => (reasons[i] ? [{ to, error: { ...reasons[i], details: {} } }] : [])),
   };
   const text = JSON.stringify(sent);
   remember(service, key, { fingerprint, status: 202, body: text, createdAt: now });
@@ -165,14 +166,23 @@ function queued({ service, client, body }: SendCall, number: PhoneNumber, to: st
   return { to, messageId, status: "QUEUED" };
 }
 
-/** What was asked for comes back as it came (SND-8). */
-function rejected(to: string): object {
-  return { to, error: { code: "INVALID_RECIPIENT", message: "This is no E.164 number.", details: {} } };
+interface Rejection {
+  readonly code: string;
+  readonly message: string;
 }
 
-function allRejected(to: readonly string[]): Refusal {
-  const issues = to.slice(0, MOST_ISSUES).map((_, i) => ({ path: `to.${i}`, problem: "is no E.164 number" }));
-  return refuse("INVALID_REQUEST", "No recipient is an E.164 number.", { issues });
+/** Why a recipient is rejected by itself; null for one that is accepted (SND-7). */
+function rejectionOf({ settings }: Service, to: string): Rejection | null {
+  if (!E164.test(to)) return { code: "INVALID_RECIPIENT", message: "This is no E.164 number." };
+  if (behaviourOf(to, settings) !== "rejected") return null;
+  return { code: settings.readings.rejectionCode, message: "A magic recipient is rejected." };
+}
+
+function allRejected(reasons: readonly (Rejection | null)[]): Refusal {
+  const issues = reasons
+    .slice(0, MOST_ISSUES)
+    .map((reason, i) => ({ path: `to.${i}`, problem: reason?.message ?? "" }));
+  return refuse("INVALID_REQUEST", "Every recipient is rejected.", { issues });
 }
 
 async function allAnswerable({ messages }: Service, { results }: Sent): Promise<void> {

@@ -40,8 +40,9 @@ export const token: TokenRoute = {
     if (!request.ok) return refused(400, "invalid_request", request.problem);
     const presented = presentedCredentials(call.headers, request.fields);
     if (!presented.ok) return refused(400, "invalid_request", presented.problem);
-    const refusal = grantRefusal(request.fields) ?? unknownFieldsRefusal(call, request.fields);
+    const refusal = grantRefusal(request.fields);
     if (refusal !== null) return refusal;
+    warnOfUnknownFields(call, request.fields);
     const client = provenClient(call.service, presented.readings);
     if (client === undefined || !isActive(call.service, client)) return invalidClient(call.service);
     call.authenticated(client);
@@ -56,18 +57,10 @@ function grantRefusal(fields: ReadonlyMap<string, string>): Refusal | null {
   return refused(400, "unsupported_grant_type", "grant_type must be client_credentials.");
 }
 
-function unknownFieldsRefusal({ service, warn }: TokenCall, fields: ReadonlyMap<string, string>): Refusal | null {
+/** Never a refusal, whatever `unknownFields` says: OAuth has servers ignore parameters that they do not know (RFC 6749, 3.2). */
+function warnOfUnknownFields({ warn }: TokenCall, fields: ReadonlyMap<string, string>): void {
   const count = unknownFieldCount(fields);
-  if (count === 0) return null;
-  if (service.settings.readings.unknownFields === "reject") {
-    return refused(
-      400,
-      "invalid_request",
-      "The request has a field that is not grant_type, client_id or client_secret.",
-    );
-  }
-  warn(`${count} unknown field${count === 1 ? " was" : "s were"} ignored`);
-  return null;
+  if (count > 0) warn(`${count} unknown field${count === 1 ? " was" : "s were"} ignored`);
 }
 
 /** The same for a wrong secret and an inactive client or account: what is inactive is nobody's business (TOK-8 to TOK-10). */

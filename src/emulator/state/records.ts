@@ -1,15 +1,18 @@
 /** What the emulator knows, as plain records: everything here goes into an export of the state and comes back from it. */
 
+/** `ACTIVE` is usable; the specification shows no other value, so every other word is not. */
+export type Status = "ACTIVE" | "INACTIVE" | (string & Record<never, never>);
+
 export interface Account {
   readonly accountId: string;
-  readonly status: "ACTIVE" | "INACTIVE";
+  readonly status: Status;
 }
 
 /** An API client: a machine account of an account. */
 export interface Client {
   readonly apiClientId: string;
   readonly name: string;
-  readonly status: "ACTIVE" | "INACTIVE";
+  readonly status: Status;
   readonly accountId: string;
   /** The OAuth client identifier. */
   readonly clientId: string;
@@ -37,7 +40,7 @@ export interface WebhookConfig {
 export interface PhoneNumber {
   readonly numberId: string;
   readonly e164: string;
-  readonly status: "ACTIVE" | "INACTIVE";
+  readonly status: Status;
   readonly campaignRegId: string | null;
   readonly smsEnabled: boolean;
   readonly mmsEnabled: boolean;

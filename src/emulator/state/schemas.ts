@@ -23,17 +23,20 @@ const instant = z.int().min(0).max(8_640_000_000_000_000);
 /** An attempt to anything else would fail in the emulator itself, not at a receiver. */
 const target = z.string().refine(isHttpUrl, "must be an http or https URL");
 const count = z.int().min(0);
-const activity = z.enum(["ACTIVE", "INACTIVE"]);
+/** Any word: the specification shows ACTIVE only. */
+export const statusSchema = z
+  .string()
+  .regex(/^[A-Za-z][\w-]{0,63}$/, "must be a word, such as ACTIVE, INACTIVE or SUSPENDED");
 const kind = z.enum(["inbound", "delivery"]);
 const headers = z.record(z.string(), z.string());
 const texts = z.array(z.string());
 
-const accountSchema = z.strictObject({ accountId: id, status: activity }) satisfies z.ZodType<Account>;
+const accountSchema = z.strictObject({ accountId: id, status: statusSchema }) satisfies z.ZodType<Account>;
 
 export const clientSchema = z.strictObject({
   apiClientId: id,
   name: z.string(),
-  status: activity,
+  status: statusSchema,
   accountId: id,
   clientId: id,
   clientSecret: id,
@@ -55,7 +58,7 @@ const webhookSchema = z.strictObject({
 export const phoneNumberSchema = z.strictObject({
   numberId: id,
   e164: z.string(),
-  status: activity,
+  status: statusSchema,
   campaignRegId: z.string().nullable(),
   smsEnabled: z.boolean(),
   mmsEnabled: z.boolean(),

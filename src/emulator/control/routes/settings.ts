@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type FaultRule, faultRuleSchema } from "../../faults/rule.ts";
 import { phoneNumberSchema } from "../../state/schemas.ts";
 import { controlRoute } from "../control-route.ts";
-import { clientFieldsSchema, numberFieldsSchema } from "../inputs.ts";
+import { clientFieldsSchema, newClientSchema, newNumberSchema, numberFieldsSchema } from "../inputs.ts";
 import { unknownId } from "../unknown-id.ts";
 import { clientView, clientViewSchema } from "../views.ts";
 
@@ -69,6 +69,17 @@ export const settingsRoutes = [
     },
   }),
   controlRoute({
+    method: "POST",
+    path: "/clients",
+    summary: "Adds a client; every field can be left out, and its secret is in this answer only",
+    body: newClientSchema,
+    answer: z.strictObject({ client: clientViewSchema, clientSecret: z.string() }),
+    handle({ control, body }) {
+      const client = control.addClient(body);
+      return { client: clientView(client), clientSecret: client.clientSecret };
+    },
+  }),
+  controlRoute({
     method: "PATCH",
     path: "/clients/{apiClientId}",
     summary: "Changes a client's status, capabilities or secret, or its account's status",
@@ -95,6 +106,14 @@ export const settingsRoutes = [
       if (number === undefined) throw unknownId("number");
       return { number };
     },
+  }),
+  controlRoute({
+    method: "POST",
+    path: "/numbers",
+    summary: "Adds a number; all but `e164` can be left out",
+    body: newNumberSchema,
+    answer: z.strictObject({ number: phoneNumberSchema }),
+    handle: ({ control, body }) => ({ number: control.addNumber(body) }),
   }),
   controlRoute({
     method: "PATCH",
