@@ -7,6 +7,7 @@ import {
   refuseUnknownOptions,
   SetupError,
 } from "../src/index.ts";
+import { placeOf } from "../src/internal/foreign-error.ts";
 
 /** What an adapter needs of a receiver. */
 export type WebhookReceiver = Pick<Receiver, "handle" | "logger">;
@@ -74,7 +75,8 @@ export function answerTo<Request>(
   } catch (error) {
     const reason = error instanceof Error ? error.name : typeof error;
     const said = "The adapter's tenant option threw, or gave no text: the request was answered with 500.";
-    receiver.logger.error({ reason }, said);
+    const { at } = placeOf(error);
+    receiver.logger.error({ reason, ...(at && { at }) }, said);
     return answers.unread(answers.MISCONFIGURED);
   }
 }

@@ -1,4 +1,5 @@
 /** Calls the user's hooks, and keeps what goes wrong in them away from the call. */
+import { placeOf } from "../internal/foreign-error.ts";
 import type { Logger } from "../internal/logger.ts";
 import type { ClientOptions, RequestNotice, ResponseNotice, RetryNotice } from "./options.ts";
 
@@ -29,7 +30,8 @@ function guarded<Notice extends RequestNotice>(
   return (notice) => {
     const dropped = (error: unknown) => {
       const kind = error instanceof Error ? error.name : typeof error;
-      logger.error({ hook: name, operation: notice.operation, error: kind }, "A hook of the client threw.");
+      const fields = { hook: name, operation: notice.operation, error: kind, ...placeOf(error) };
+      logger.error(fields, "A hook of the client threw.");
     };
     try {
       // A hook may be async though its type says nothing of it.

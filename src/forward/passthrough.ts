@@ -1,6 +1,7 @@
 /** The way without an inbox: verify, publish, and answer 2xx on the engine's acknowledgement. */
 import { OncehookError, SetupError } from "../errors.ts";
-import { explained, failureCode } from "../inbox/failure.ts";
+import type { WebhookEvent } from "../events/types.ts";
+import { errorFields, explained } from "../inbox/failure.ts";
 import { systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
 import { choiceOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
@@ -141,7 +142,7 @@ class EngineIntake implements Passthrough {
       await this.#engine.publish(messageOf(event, bytes, { ...unknown, traceparent, signal }), this.logger);
       return answers.accepted("accepted");
     } catch (error) {
-      return this.#answerFailure(error);
+      return this.#answerFailure(error, event);
     } finally {
       this.#inWork -= 1;
     }
@@ -159,10 +160,10 @@ class EngineIntake implements Passthrough {
     return answers.UNAVAILABLE;
   }
 
-  #answerFailure(error: unknown): Answer {
+  #answerFailure(error: unknown, event: WebhookEvent): Answer {
     const answer = error instanceof SetupError ? answers.MISCONFIGURED : answers.UNAVAILABLE;
     const sentence = `An event was not acknowledged by the engine; its delivery was answered with ${answer.status}.`;
-    this.#failures.error({ code: failureCode(error) }, explained(sentence, error));
+    this.#failures.error(errorFields(error, event), explained(sentence, error));
     return answer;
   }
 }

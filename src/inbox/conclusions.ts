@@ -1,19 +1,27 @@
 /** Tells what became of claims, once it is committed: to those who wait, to the application's hooks, and to the log. */
+import type { WebhookEvent } from "../events/types.ts";
 import type { Logger } from "../internal/logger.ts";
 import type { EventNotice } from "./dispatch.ts";
 import { failureCode } from "./failure.ts";
 import type { AttemptReport } from "./instrumentation.ts";
 import { attemptOf } from "./instruments.ts";
 import type { EventId, EventRecord } from "./record.ts";
-import type { Verdict } from "./runner.ts";
+import { readEvent, type Verdict } from "./runner.ts";
 import { ENDINGS, type Ending } from "./settlement.ts";
 import type { Lease, Settle, SettleResult } from "./store.ts";
 
 export interface WorkerEvents {
   /** A claim ended, and its end is committed. */
   ended(event: EventId, ending: Ending): void;
-  failed(notice: EventNotice, attempt: number, error: unknown): void;
-  deadLettered(notice: EventNotice, attempts: number, code: string): void;
+  failed(notice: EventNotice, failure: AttemptFailure): void;
+  deadLettered(notice: EventNotice, attempts: number, code: string, event: () => WebhookEvent | null): void;
+}
+
+/** A failed attempt: what was thrown, and the event that it was thrown for; null if its stored body cannot be read. */
+export interface AttemptFailure {
+  readonly attempt: number;
+  readonly error: unknown;
+  readonly event: WebhookEvent | null;
 }
 
 /** How a claim was to end. */
@@ -41,8 +49,13 @@ export class Conclusions {
       this.#logger.warn({ eventId: lease.event, epoch: lease.epoch }, "A lease was lost before its event was settled.");
       return this.putBack(lease);
     }
-    if (verdict.kind === "failed") this.#events.failed(noticeOf(lease), lease.attempt, verdict.error);
-    if (settle.kind === "dead") this.#events.deadLettered(noticeOf(lease), lease.attempt, settle.failure.code);
+    if (verdict.kind === "failed") {
+      const { error, event } = verdict;
+      this.#events.failed(noticeOf(lease), { attempt: lease.attempt, error, event });
+    }
+    if (settle.kind === "dead") {
+      this.#events.deadLettered(noticeOf(lease), lease.attempt, settle.failure.code, () => verdict.event);
+    }
     this.#events.ended(lease.event, ENDINGS[settle.kind]);
   }
 
@@ -54,7 +67,8 @@ export class Conclusions {
   /** The store found that the event's attempts were used up. */
   retired(record: EventRecord): void {
     const notice = { eventId: record.id, lane: record.lane, sequence: record.sequence, eventType: record.eventType };
-    this.#events.deadLettered(notice, record.attempts, record.errorCode ?? "attempts_exhausted");
+    const code = record.errorCode ?? "attempts_exhausted";
+    this.#events.deadLettered(notice, record.attempts, code, () => readEvent(record.raw));
     this.#events.ended(record.id, "dead");
   }
 }

@@ -1,13 +1,15 @@
-/** Turns what a handler threw into what the inbox keeps of it: a code and a masked message. */
+/** Turns an error of the application's code into what the inbox and the log keep: a code, a masked message, and its place. */
 import { KeyringError, SetupError, StoreError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
+import { applicationFrames, errorName, placeOf, propertyOf } from "../internal/foreign-error.ts";
+import type { LogFields } from "../internal/logger.ts";
 import { maskNumbers } from "../internal/mask-numbers.ts";
+import { hiddenTexts, maskText } from "./masking.ts";
 import type { Failure } from "./store.ts";
 
-const LONGEST_MESSAGE = 500;
 const LONGEST_CODE = 64;
-/** Shorter texts ("ok") would blank out half of an error message, and tell nothing. */
-const SHORTEST_TEXT = 4;
+/** Of an error's causes, those that are logged. */
+const MOST_CAUSES = 3;
 
 /** Keeps the error's own code or name, and its message without the event's text and without phone numbers. */
 export function describeFailure(error: unknown, event: WebhookEvent | null, durationMs: number): Failure {
@@ -18,9 +20,49 @@ export function describeFailure(error: unknown, event: WebhookEvent | null, dura
   };
 }
 
+/**
+ * The log fields of an error that the application threw about `event`, in a handler, a hook or another function of its own: its
+ * code, name, masked message, causes, and the application's frames. Where its message may hold secrets, as of a function that reads
+ * them, use `placeOf`, which leaves the message out.
+ */
+export function errorFields(error: unknown, event: WebhookEvent | null): LogFields {
+  const texts = hiddenTexts(event);
+  const chain = [error, ...causesOf(error)];
+  const isQuoted = (line: string) => texts.some((text) => text.includes(line));
+  const at = chain.map((link) => applicationFrames(link, isQuoted)).find((frames) => frames.length > 0);
+  const [said, ...causes] = chain.map((link) => sentenceOf(link, event));
+  return {
+    code: failureCode(error),
+    error: said,
+    ...(causes.length > 0 && { causes }),
+    ...(at !== undefined && { at }),
+  };
+}
+
+function sentenceOf(error: unknown, event: WebhookEvent | null): string {
+  const name = errorName(error);
+  const message = maskText(messageOf(error), event);
+  return name === null || message === "" ? (name ?? message) : `${name}: ${message}`;
+}
+
+function causesOf(error: unknown): unknown[] {
+  const causes: unknown[] = [];
+  let cause = propertyOf(error, "cause");
+  while (cause !== undefined && cause !== null && causes.length < MOST_CAUSES) {
+    causes.push(cause);
+    cause = propertyOf(cause, "cause");
+  }
+  return causes;
+}
+
+/** As `errorFields`, without any message: for errors that may quote secrets, requests or what was to be written. */
+export function placeFields(error: unknown): LogFields {
+  return { code: failureCode(error), ...placeOf(error) };
+}
+
 /** A stable label for what was thrown: its `code` when that is a plain word, else its `name`. */
 export function failureCode(error: unknown): string {
-  for (const label of [read(error, "code"), read(error, "name")]) {
+  for (const label of [propertyOf(error, "code"), propertyOf(error, "name")]) {
     if (typeof label === "string" && /^[A-Za-z_$][\w$.-]*$/.test(label) && !holdsNumber(label)) {
       return label.slice(0, LONGEST_CODE);
     }
@@ -40,37 +82,8 @@ export function explained(sentence: string, error: unknown): string {
   return isOurs ? `${sentence} ${error.message}` : sentence;
 }
 
-/** Masks numbers to their last two digits and takes out the message's own text, then cuts to 500 characters. */
-export function maskText(message: string, event: WebhookEvent | null): string {
-  let masked = message;
-  for (const text of textsOf(event)) masked = masked.replaceAll(text, "[text]");
-  return maskNumbers(masked).slice(0, LONGEST_MESSAGE).toWellFormed();
-}
-
 function messageOf(error: unknown): string {
-  const message = typeof error === "string" ? error : read(error, "message");
-  return typeof message === "string" ? message : `A handler threw ${error === null ? "null" : typeof error}.`;
-}
-
-/** What a handler throws may be anything, even something that throws when it is looked at. */
-function read(thrown: unknown, property: "code" | "message" | "name"): unknown {
-  try {
-    return (thrown as Record<string, unknown> | null | undefined)?.[property];
-  } catch {
-    return undefined;
-  }
-}
-
-/**
- * What a person wrote: the body of an inbound message, and any `text` or `body` of an unknown event; also as it stands in
- * JSON, since errors often quote the event. The longest first, so that no part of one is left by another.
- */
-function textsOf(event: WebhookEvent | null): string[] {
-  const data: unknown = event?.data;
-  if (typeof data !== "object" || data === null) return [];
-  const { body, text } = data as { body?: unknown; text?: unknown };
-  return [body, text]
-    .filter((value): value is string => typeof value === "string" && value.length >= SHORTEST_TEXT)
-    .flatMap((value) => [value, JSON.stringify(value).slice(1, -1)])
-    .sort((a, b) => b.length - a.length);
+  const message = typeof error === "string" ? error : propertyOf(error, "message");
+  if (typeof message === "string") return message;
+  return `A value that is not an Error was thrown (${error === null ? "null" : typeof error}).`;
 }

@@ -4,7 +4,7 @@ import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import { functionOption } from "../internal/options.ts";
 import { SampledLog } from "../internal/sampled-log.ts";
-import { failureCode } from "./failure.ts";
+import { errorFields } from "./failure.ts";
 import type {
   AttemptInfo,
   AttemptReport,
@@ -30,7 +30,7 @@ export class Instruments {
   constructor(logger: Logger, clock: Clock) {
     const log = new SampledLog(logger, clock);
     this.#guard = guardedBy((error) =>
-      log.error({ code: failureCode(error) }, "An instrumentation threw; what it watched went on."),
+      log.error(errorFields(error, null), "An instrumentation threw; what it watched went on."),
     );
   }
 

@@ -62,7 +62,7 @@ export class Runner<Tx> {
     const { registry, instruments, logger, transactional, checkEffect } = this.#options;
     const observed = instruments().attempt(lease);
     const context = new LeaseContext<Tx>(lease, logger, transactional, checkEffect);
-    const event = parsed ?? reparse(lease);
+    const event = parsed ?? readEvent(lease.raw);
     const late = lease.late && !lease.forced;
     const handlers = registry().handlersFor(lease.eventType, late);
     if (event === null) {
@@ -159,8 +159,8 @@ function unreadable(): PermanentError {
   );
 }
 
-/** An event that was claimed later than it was accepted, or after a restart, is parsed from its stored bytes. */
-function reparse(lease: Lease): WebhookEvent | null {
-  const result = parseEvent(lease.raw);
+/** The event of a stored body: after a restart, for example. Null if there is none, or it cannot be read. */
+export function readEvent(raw: Uint8Array | null): WebhookEvent | null {
+  const result = parseEvent(raw);
   return result.ok ? result.event : null;
 }

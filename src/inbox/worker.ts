@@ -6,7 +6,7 @@ import type { Batcher, ClaimDriver } from "./batcher.ts";
 import { Breaker, type BreakerChange, PROBE_MS } from "./breaker.ts";
 import { Conclusions, type WorkerEvents } from "./conclusions.ts";
 import { type DrainOptions, type DrainResult, Drains } from "./drains.ts";
-import { explained, failureCode } from "./failure.ts";
+import { explained, placeFields } from "./failure.ts";
 import { InHand } from "./in-hand.ts";
 import { LaneDrives } from "./lane-drives.ts";
 import { type Held, LeaseBook } from "./lease-book.ts";
@@ -155,7 +155,7 @@ export class Worker<Tx> implements ClaimDriver {
 
   turnFailed(error: Error): void {
     this.#options.logger.error(
-      { code: failureCode(error) },
+      placeFields(error),
       explained("The inbox could not be written; what was not stored is answered with 503.", error),
     );
     this.#laneDrives.giveUp();

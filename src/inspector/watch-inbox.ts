@@ -1,5 +1,5 @@
 /** The watch over an inbox: looks on a timer, kept as samples, and shown to all who watch. */
-import { failureCode } from "../inbox/failure.ts";
+import { explained, placeFields } from "../inbox/failure.ts";
 import type { Clock, Timer } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import type { InboxOperator } from "../receiver/operator.ts";
@@ -155,6 +155,7 @@ class InboxWatch implements Watch {
   #tell(error: unknown): void {
     if (this.#now() - this.#toldAt < TELL_EVERY_MS) return;
     this.#toldAt = this.#now();
-    this.#watched.logger.warn({ code: failureCode(error) }, "The inspector cannot read the inbox; it goes on trying.");
+    const said = explained("The inspector cannot read the inbox; it goes on trying.", error);
+    this.#watched.logger.warn(placeFields(error), said);
   }
 }

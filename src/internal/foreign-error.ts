@@ -1,24 +1,120 @@
-/** What may be told of an error that somebody else's code threw where secrets went through: it may quote them anywhere. */
+/** What may be logged of an error that somebody else's code threw: its labels and its place, and never its message, which may quote anything. */
+import { isAbsolute, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { OncehookError } from "../errors.ts";
 
 const LONGEST_LABEL = 40;
 /** As names of errors are written, or as codes are: `AccessDenied`, `ERR_HTTP2_ERROR`. No part of a code is as long as a secret. */
 const LABEL = /^(?:[A-Z][A-Za-z]*|[A-Z][A-Z0-9]{0,14}(?:_[A-Z0-9]{1,15})*)$/;
 
+const MOST_FRAMES = 5;
+const LONGEST_STACK = 20_000;
+/** `    at name (file:1:2)` or `    at file:1:2`. */
+const FRAME = /^\s+at (?:(?:async )?(.+) \((.+):(\d+):\d+\)|(?:async )?(.+):(\d+):\d+)$/;
+const FUNCTION = /^[\p{L}\p{N}_$#.<>[\] ]{1,80}$/u;
+/** Node itself, packages, and code without a file. */
+const NOT_OF_THE_APPLICATION = /^(?:node:|native)|<anonymous>|[\\/]node_modules[\\/]/;
+
+/** Where the sources of oncehook lie, if they are not bundled with the application: a linked package is not in `node_modules`. */
+const OWN_FOLDER = /^(.+[\\/])internal[\\/]foreign-error\.[jt]s$/.exec(ownFile())?.[1] ?? null;
+
 /** Its name and code, as far as they look like names, ready to be put behind what failed: ` (TypeError, ECONNRESET)`, or nothing. */
 export function foreignLabels(thrown: unknown): string {
-  const labels = (["name", "code"] as const).map((property) => read(thrown, property)).filter(isLabel);
+  const labels = (["name", "code"] as const).map((property) => propertyOf(thrown, property)).filter(isLabel);
   return labels.length === 0 ? "" : ` (${[...new Set(labels)].join(", ")})`;
+}
+
+/** Log fields of an error whose message may hold what no log may: `error`, its name, and `at`, the application's frames. */
+export function placeOf(thrown: unknown): { readonly error?: string; readonly at?: readonly string[] } {
+  // What these say is logged whole.
+  if (thrown instanceof OncehookError) return {};
+  const error = errorName(thrown);
+  const at = applicationFrames(thrown);
+  return { ...(error !== null && { error }), ...(at.length > 0 && { at }) };
+}
+
+/** As `foreignLabels`, and where it was thrown: ` (TypeError) at save (src/vault.ts:12)`. */
+export function foreignPlace(thrown: unknown): string {
+  const [innermost] = applicationFrames(thrown);
+  return foreignLabels(thrown) + (innermost === undefined ? "" : ` at ${innermost}`);
+}
+
+/** The error's name, if it looks like one. */
+export function errorName(thrown: unknown): string | null {
+  const name = propertyOf(thrown, "name");
+  return isLabel(name) ? name : null;
+}
+
+/**
+ * The application's own frames of the error's stack, the innermost first, 5 at most: `charge (src/billing.ts:12)`. Files are relative
+ * to the working directory if they lie in it. Frames of Node.js, of packages and of oncehook are left out.
+ *
+ * @param isQuoted - whether a line of the stack is one that a text brought along: an error's message stands in its stack
+ */
+export function applicationFrames(thrown: unknown, isQuoted: (line: string) => boolean = () => false): string[] {
+  const frames: string[] = [];
+  for (const line of stackBehindMessage(thrown).split("\n")) {
+    const frame = frameOf(line);
+    if (frame === null || isQuoted(line.trim())) continue;
+    frames.push(frame);
+    if (frames.length === MOST_FRAMES) break;
+  }
+  return frames;
+}
+
+/** Whatever was thrown may throw again when it is looked at. */
+export function propertyOf(thrown: unknown, property: "name" | "code" | "message" | "stack" | "cause"): unknown {
+  try {
+    return (thrown as Readonly<Record<string, unknown>> | null | undefined)?.[property];
+  } catch {
+    return undefined;
+  }
 }
 
 function isLabel(value: unknown): value is string {
   return typeof value === "string" && value.length <= LONGEST_LABEL && LABEL.test(value);
 }
 
-/** Whatever was thrown may throw again when it is looked at. */
-function read(thrown: unknown, property: "name" | "code"): unknown {
+/** A message of several lines must not pass for frames. */
+function stackBehindMessage(thrown: unknown): string {
+  const stack = propertyOf(thrown, "stack");
+  if (typeof stack !== "string") return "";
+  const message = propertyOf(thrown, "message");
+  const at = typeof message === "string" ? stack.indexOf(message) : -1;
+  const from = at < 0 ? 0 : at + (message as string).length;
+  return stack.slice(from, from + LONGEST_STACK);
+}
+
+function frameOf(line: string): string | null {
+  const [, name, file = "", row, bareFile = file, bareRow = row] = FRAME.exec(line) ?? [];
+  if (!/[\\/]/.test(bareFile) || NOT_OF_THE_APPLICATION.test(bareFile)) return null;
+  const path = pathOf(bareFile);
+  if (OWN_FOLDER !== null && path.startsWith(OWN_FOLDER)) return null;
+  const place = `${fromWorkingDirectory(path)}:${bareRow}`;
+  return name !== undefined && FUNCTION.test(name) ? `${name} (${place})` : place;
+}
+
+function pathOf(file: string): string {
+  if (!file.startsWith("file://")) return file;
   try {
-    return (thrown as Readonly<Record<string, unknown>> | null | undefined)?.[property];
+    return fileURLToPath(file);
   } catch {
-    return undefined;
+    return file;
   }
+}
+
+function fromWorkingDirectory(path: string): string {
+  if (!isAbsolute(path)) return path;
+  try {
+    const inside = relative(process.cwd(), path);
+    return inside.startsWith("..") || isAbsolute(inside) ? path : inside;
+  } catch {
+    // The working directory was removed.
+    return path;
+  }
+}
+
+function ownFile(): string {
+  const [, , file, , bareFile] = FRAME.exec(new Error().stack?.split("\n")[1] ?? "") ?? [];
+  return pathOf(file ?? bareFile ?? "");
 }

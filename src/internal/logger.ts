@@ -1,4 +1,5 @@
 /** What oncehook asks of a logger; pino and Fastify's `log` fit as they are. */
+import { placeOf } from "./foreign-error.ts";
 import { invalidOption } from "./options.ts";
 
 /** Ids, types, sizes and reason codes; never a secret, signature, phone number or body text. */
@@ -29,15 +30,22 @@ export function loggerOption(value: Logger | undefined): Logger {
   throw invalidOption("logger", "must have debug, info, warn and error methods", value);
 }
 
-/** The logger, with its exceptions and rejections dropped: a log that is full must not turn a stored event into a failed one. */
+/**
+ * The logger, with its exceptions and rejections caught: a log that is full must not turn a stored event into a failed one. Standard
+ * error says so once.
+ */
 export function guardedLogger(logger: Logger): Logger {
+  return guardedWith(logger, tellOnce());
+}
+
+function guardedWith(logger: Logger, failed: (error: unknown) => void): Logger {
   const guarded = (level: "debug" | "info" | "warn" | "error") => (fields: LogFields, message: string) => {
     try {
       // A logger may be async though its type says nothing of it.
       const result: unknown = logger[level](fields, message);
-      if (result instanceof Promise) result.catch(nothing);
-    } catch {
-      // Where could it be told?
+      if (result instanceof Promise) result.catch(failed);
+    } catch (error) {
+      failed(error);
     }
   };
   return {
@@ -47,11 +55,26 @@ export function guardedLogger(logger: Logger): Logger {
     error: guarded("error"),
     child(fields) {
       try {
-        return guardedLogger(logger.child?.(fields) ?? withFields(logger, fields));
-      } catch {
+        return guardedWith(logger.child?.(fields) ?? withFields(logger, fields), failed);
+      } catch (error) {
+        failed(error);
         return this;
       }
     },
+  };
+}
+
+/** Without the error's message, which may hold what was to be logged. */
+function tellOnce(): (error: unknown) => void {
+  let isTold = false;
+  return (error) => {
+    if (isTold) return;
+    isTold = true;
+    try {
+      write("error", placeOf(error), "The logger given to oncehook threw: the line is lost, and others may be.");
+    } catch {
+      // Standard error is closed too.
+    }
   };
 }
 

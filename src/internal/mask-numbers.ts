@@ -1,6 +1,9 @@
 /** Masks phone numbers in texts that people and logs see. */
 
-/** Every run of seven or more digits, also with spaces, dots, dashes or brackets between them, keeps its last two. */
+/** Seven or more digits, also with spaces, dots, dashes or brackets between them. */
+export const PHONE_NUMBER = /\+?\d(?:[\s().-]{0,3}\d){6,}/g;
+
+/** Every phone number keeps its last two digits. */
 export function maskNumbers(message: string): string {
-  return message.replace(/\+?\d(?:[\s().-]{0,3}\d){6,}/g, (number) => `…${number.slice(-2)}`);
+  return message.replace(PHONE_NUMBER, (number) => `…${number.slice(-2)}`);
 }

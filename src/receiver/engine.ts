@@ -79,7 +79,8 @@ export class Engine<Tx> {
       checkEffect,
       handlerTimeoutMs,
     });
-    this.#announcer = new Announcer(() => registry().hooks, this.waiters, logger);
+    const isShared = store.capabilities.shared;
+    this.#announcer = new Announcer({ hooks: () => registry().hooks, waiters: this.waiters, logger, isShared });
     this.worker = new Worker(
       store,
       runner,
@@ -225,7 +226,8 @@ export class Engine<Tx> {
         if (acceptance.outcome === "failed") return reject(this.#notStored(acceptance.error));
         this.#acceptFailedAt = null;
         this.#remember(key, event, acceptance);
-        if (acceptance.outcome === "duplicate" && acceptance.conflict) this.#announceConflict(event, acceptance.event);
+        if (acceptance.outcome === "duplicate" && acceptance.conflict)
+          this.#announceConflict(event, acceptance.event, parsed);
         resolve(acceptance);
       });
     });
@@ -283,8 +285,8 @@ export class Engine<Tx> {
     return this.options.ack === "stored" || acceptance.state === "done" || acceptance.state === "late";
   }
 
-  #announceConflict({ lane, sequence, eventType }: NewEvent, eventId: EventId): void {
-    this.#announcer.conflict({ eventId, lane, sequence, eventType });
+  #announceConflict({ lane, sequence, eventType }: NewEvent, eventId: EventId, parsed: WebhookEvent): void {
+    this.#announcer.conflict({ eventId, lane, sequence, eventType }, () => parsed);
   }
 
   #notStored(thrown: unknown): unknown {

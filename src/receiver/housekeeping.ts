@@ -1,5 +1,5 @@
 /** What an open inbox needs now and then: a heartbeat, pruning, and a warning when nobody works on it. */
-import { failureCode } from "../inbox/failure.ts";
+import { explained, placeFields } from "../inbox/failure.ts";
 import type { InboxStore } from "../inbox/store.ts";
 import type { Timer } from "../internal/clock.ts";
 import type { BackgroundRefresh, KeyringSource } from "../signature/provider.ts";
@@ -174,7 +174,8 @@ export class Housekeeping {
     try {
       await work();
     } catch (error) {
-      this.#options.logger.warn({ code: failureCode(error), what }, "Housekeeping failed; it is tried again.");
+      const said = explained("Housekeeping failed; it is tried again.", error);
+      this.#options.logger.warn({ ...placeFields(error), what }, said);
     }
   }
 }

@@ -1,7 +1,7 @@
 /** The way of a delivery from its headers to its answer; the order of the checks is the order of their cost. */
 import { KeyringError, SetupError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
-import { explained, failureCode } from "../inbox/failure.ts";
+import { explained, failureCode, placeFields } from "../inbox/failure.ts";
 import type { DeliveryReport } from "../inbox/instrumentation.ts";
 import type { Observation } from "../inbox/instruments.ts";
 import type { NewQuarantine } from "../inbox/record.ts";
@@ -174,7 +174,7 @@ export class HttpIntake<Tx> {
     const sentence = misconfigured
       ? "A delivery was answered with 500."
       : "A delivery was answered with 503; the service retries.";
-    const fields = { code: delivery.reason, keyring: error instanceof KeyringError };
+    const fields = { ...placeFields(error), keyring: error instanceof KeyringError };
     this.#alerts.warn(fields, explained(sentence, error));
     return misconfigured ? answers.MISCONFIGURED : answers.UNAVAILABLE;
   }

@@ -8,7 +8,7 @@ import {
   HandlerRegistry,
 } from "../inbox/dispatch.ts";
 import { checkDrainOptions, type DrainOptions, type DrainResult } from "../inbox/drains.ts";
-import { explained, failureCode } from "../inbox/failure.ts";
+import { explained, placeFields } from "../inbox/failure.ts";
 import type { Instrumentation } from "../inbox/instrumentation.ts";
 import { Instruments } from "../inbox/instruments.ts";
 import type { Clock } from "../internal/clock.ts";
@@ -263,7 +263,7 @@ export class Receiver<Tx = unknown> {
     if (!running) return;
     next.start().catch((error: unknown) => {
       const said = "The worker did not go on with the inbox that was taken over; call receiver.start() again.";
-      this.logger.error({ code: failureCode(error) }, explained(said, error));
+      this.logger.error(placeFields(error), explained(said, error));
     });
   }
 

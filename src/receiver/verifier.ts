@@ -2,7 +2,7 @@
 import { KeyringError, SetupError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
 import type { WebhookEvent } from "../events/types.ts";
-import { explained, failureCode } from "../inbox/failure.ts";
+import { explained, placeFields } from "../inbox/failure.ts";
 import { systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
@@ -124,12 +124,12 @@ function answerTo(refused: NotAdmitted, log: SampledLog): Answer {
 function answerToFailure(error: unknown, log: SampledLog): Answer {
   // A flood of forged requests is no failure of ours.
   if (error instanceof LookUpsCrowded) return answers.UNAVAILABLE;
-  const code = failureCode(error);
+  const fields = placeFields(error);
   if (error instanceof KeyringError) {
-    log.warn({ code }, explained("A delivery could not be verified; it was answered with 503.", error));
+    log.warn(fields, explained("A delivery could not be verified; it was answered with 503.", error));
     return answers.UNAVAILABLE;
   }
-  log.error({ code }, explained("A delivery could not be verified; it was answered with 500.", error));
+  log.error(fields, explained("A delivery could not be verified; it was answered with 500.", error));
   return answers.MISCONFIGURED;
 }
 

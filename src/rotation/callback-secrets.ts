@@ -1,6 +1,6 @@
 /** Webhook secrets in a place of the application's own, such as a secret manager, by two functions. */
 import { SetupError, StoreError } from "../errors.ts";
-import { foreignLabels } from "../internal/foreign-error.ts";
+import { foreignPlace } from "../internal/foreign-error.ts";
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { type SecretEncoding, secretEncodingOption, type WebhookKind } from "../signature/secret.ts";
 import { checkKind, checkRevision, checkSlots, slotsFromText, slotsToText } from "../signature/secret-slots.ts";
@@ -84,7 +84,7 @@ async function called(name: string, call: () => unknown): Promise<unknown> {
   try {
     return await call();
   } catch (error) {
-    const message = `The function ${name}() of callbackSecrets() failed${foreignLabels(error)}.`;
+    const message = `The function ${name}() of callbackSecrets() failed${foreignPlace(error)}.`;
     throw new StoreError("store_unavailable", message);
   }
 }

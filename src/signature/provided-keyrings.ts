@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { KeyringError, OncehookError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
+import { placeOf } from "../internal/foreign-error.ts";
 import type { Logger } from "../internal/logger.ts";
 import { type CompiledKeyring, compileKeyring, EMPTY_KEYRING, type Keyring } from "./keyring.ts";
 import {
@@ -218,7 +219,7 @@ export class ProvidedKeyrings implements KeyringSource {
     if (entry.failure === undefined) {
       // The provider's own message may hold anything; only our own say nothing secret.
       const reason = cause instanceof OncehookError ? cause.message : "It threw an error.";
-      const fields = { code: "keyring_unavailable", servesLast: entry.keyring !== null };
+      const fields = { code: "keyring_unavailable", servesLast: entry.keyring !== null, ...placeOf(cause) };
       this.#logger.error(fields, `The keyring provider failed. ${reason}`);
     }
     entry.failure = { cause };

@@ -1,6 +1,6 @@
 /** Secret stores over a table of sealed texts: what they do alike, whatever the database. */
 import { SetupError, StoreError } from "../errors.ts";
-import { foreignLabels } from "../internal/foreign-error.ts";
+import { foreignPlace } from "../internal/foreign-error.ts";
 import { invalidOption } from "../internal/options.ts";
 import type { Sealing } from "../signature/sealing.ts";
 import { type SecretEncoding, secretEncodingOption, type WebhookKind } from "../signature/secret.ts";
@@ -172,7 +172,7 @@ class SealedSecrets implements SecretStore {
 
   async #seal(text: string, kind: WebhookKind): Promise<Uint8Array> {
     const sealed = await (async () => this.#sealing.seal(Buffer.from(text), contextOf(kind)))().catch((error) => {
-      const message = `The secrets could not be sealed${foreignLabels(error)}, and nothing was written.`;
+      const message = `The secrets could not be sealed${foreignPlace(error)}, and nothing was written.`;
       throw new StoreError("store_unavailable", message);
     });
     if (sealed instanceof Uint8Array && sealed.length > 0) return sealed;
@@ -197,7 +197,7 @@ class SealedSecrets implements SecretStore {
       return new TextDecoder("utf-8", { fatal: true }).decode(plain);
     } catch (error) {
       const { location } = this.#place;
-      const message = `The ${kind} secrets in ${location} can not be opened${foreignLabels(error)}. ${this.#remedy}`;
+      const message = `The ${kind} secrets in ${location} can not be opened${foreignPlace(error)}. ${this.#remedy}`;
       throw unreadable(message);
     }
   }

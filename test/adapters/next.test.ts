@@ -94,7 +94,10 @@ describe("nextWebhook()", () => {
     receiver.drain = () => Promise.reject(new Error("disk"));
     await nextWebhook(receiver).POST(post());
     await after.mock.calls[0]?.[0]();
-    expect(lines.at(-1)?.fields).toEqual({ reason: "Error" });
+    expect(lines.at(-1)?.fields).toEqual({
+      reason: "Error",
+      at: expect.arrayContaining([expect.stringMatching(/test\/adapters\/next\.test\.ts:\d+/)]),
+    });
     expect(JSON.stringify(lines)).not.toContain("disk");
   });
 

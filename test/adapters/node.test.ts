@@ -100,7 +100,7 @@ describe("nodeWebhook()", () => {
     expect(Buffer.concat(written).toString()).toMatch(/^HTTP\/1\.1 405 /);
   });
 
-  it("answers 500 when the tenant option throws, and logs no more than the kind of error", async () => {
+  it("answers 500 when the tenant option throws, and logs no more than the kind of error and its place", async () => {
     const { receiver, lines } = memoryReceiver();
     const tenant = () => {
       throw new TypeError("of +15550000001");
@@ -112,7 +112,10 @@ describe("nodeWebhook()", () => {
     expect(lines).toEqual([
       {
         level: "error",
-        fields: { reason: "TypeError" },
+        fields: {
+          reason: "TypeError",
+          at: expect.arrayContaining([expect.stringMatching(/^tenant \(test\/adapters\/node\.test\.ts:\d+\)$/)]),
+        },
         message: "The adapter's tenant option threw, or gave no text: the request was answered with 500.",
       },
     ]);

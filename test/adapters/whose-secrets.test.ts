@@ -42,7 +42,10 @@ describe("fetchWebhook()", () => {
         throw thrown;
       };
       expect((await fetchWebhook(receiver, { tenant: throwing })(signed())).status).toBe(500);
-      expect(lines.map(({ fields }) => fields)).toEqual([{ reason: thrown instanceof Error ? "TypeError" : "string" }]);
+      expect(lines.map(({ fields }) => fields)).toMatchObject([
+        { reason: thrown instanceof Error ? "TypeError" : "string" },
+      ]);
+      expect(JSON.stringify(lines)).not.toContain("5550100002");
     },
   );
 
@@ -50,7 +53,7 @@ describe("fetchWebhook()", () => {
     const { receiver, lines } = memoryReceiver();
     const options = { tenant: given as unknown as typeof tenant };
     expect((await fetchWebhook(receiver, options)(signed())).status).toBe(500);
-    expect(lines.map(({ fields }) => fields)).toEqual([{ reason: "TypeError" }]);
+    expect(lines.map(({ fields }) => fields)).toMatchObject([{ reason: "TypeError" }]);
     expect(await fetchVerify({ secrets: SECRET, ...options })(signed())).toMatchObject({ ok: false });
   });
 

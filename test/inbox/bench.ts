@@ -196,7 +196,7 @@ export class Bench<Tx = never> {
   #events(): WorkerEvents {
     return {
       ended: (event, ending) => void this.endings.push([event, ending]),
-      failed: (notice, attempt, error) => void this.failures.push({ notice, attempt, error }),
+      failed: (notice, { attempt, error }) => void this.failures.push({ notice, attempt, error }),
       deadLettered: (notice, attempts, code) => void this.dead.push({ notice, attempts, code }),
     };
   }

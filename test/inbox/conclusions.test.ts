@@ -33,8 +33,8 @@ describe("Conclusions", () => {
     const { told, conclusions } = scene();
     conclusions.settled(dead, { status: "settled" });
     expect(told).toEqual([
-      ["failed", notice, 5, thrown],
-      ["deadLettered", notice, 5, "Error"],
+      ["failed", notice, { attempt: 5, error: thrown, event: null }],
+      ["deadLettered", notice, 5, "Error", expect.any(Function)],
       ["ended", 3, "dead"],
     ]);
   });
@@ -69,7 +69,7 @@ describe("Conclusions", () => {
     const record = { id: 3, lane: key, sequence: 2, eventType: "message.sent", attempts: 12, errorCode };
     conclusions.retired(record as EventRecord);
     expect(told).toEqual([
-      ["deadLettered", notice, 12, code],
+      ["deadLettered", notice, 12, code, expect.any(Function)],
       ["ended", 3, "dead"],
     ]);
   });

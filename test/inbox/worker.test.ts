@@ -149,7 +149,11 @@ describe("Worker", () => {
     await bench.clock.advance(1);
     expect(await bench.states()).toEqual(["handled"]);
     const message = "The inbox could not be written; what was not stored is answered with 503.";
-    expect(bench.lines).toContainEqual({ level: "error", fields: { code: "Error" }, message });
+    expect(bench.lines).toContainEqual({
+      level: "error",
+      fields: expect.objectContaining({ code: "Error", error: "Error" }),
+      message,
+    });
   });
 
   it("wakes when the store says that another process made a lane due, until it stops", async () => {

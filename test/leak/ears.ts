@@ -1,6 +1,6 @@
 /** Hears everything that is said, by where it is said, and keeps what must not have been. */
 import { inspect } from "node:util";
-import { ALL_MARKS, Finder, PERSONAL_MARKS } from "./marks.ts";
+import { ALL_MARKS, Finder, MARKS, PERSONAL_MARKS, UNLOGGED_MARKS } from "./marks.ts";
 
 /** Every way out of a receiver but its database. */
 export const SOURCES = [
@@ -32,16 +32,25 @@ export class Ears {
   readonly heard = new Map<Source, number>(SOURCES.map((source) => [source, 0]));
   readonly #all = new Finder(ALL_MARKS);
   readonly #personal = new Finder(PERSONAL_MARKS);
+  readonly #unlogged = new Finder(UNLOGGED_MARKS);
+  readonly #remarks = new Finder(MARKS.remarks);
+  /** How often a log said what an error of the application says: if never, nothing is shown of how it is masked. */
+  remarks = 0;
 
   hear(source: Source, said: unknown): void {
     this.heard.set(source, (this.heard.get(source) ?? 0) + 1);
     const text = textOf(said);
-    // What a handler threw is stored for whoever mends it, without what is personal in it.
-    const finder = source === "stored error" ? this.#personal : this.#all;
-    for (const mark of finder.find(text)) {
+    if (source === "log" || source === "stderr") this.remarks += this.#remarks.find(text).length;
+    for (const mark of this.#finderFor(source).find(text)) {
       const at = Math.max(0, text.toLowerCase().indexOf(mark.toLowerCase()) - SHOWN / 2);
       this.leaks.push({ source, mark, said: text.slice(at, at + SHOWN) });
     }
+  }
+
+  /** What a handler threw is stored and logged for the developer, without what is personal in it. */
+  #finderFor(source: Source): Finder {
+    if (source === "stored error") return this.#personal;
+    return source === "log" || source === "stderr" ? this.#unlogged : this.#all;
   }
 
   /** Of an error that an application gets what it would print; a cause is the application's own. */

@@ -3,15 +3,20 @@
 const secrets = Array.from({ length: 10 }, (_, index) => `marked-secret-${index}-0123456789abcdef`);
 const numbers = Array.from({ length: 12 }, (_, index) => `+1555777${1000 + index}`);
 const texts = Array.from({ length: 12 }, (_, index) => `marked text ${index}: "meet me", at dawn\nby the bridge`);
-/** What an error of the application, of its engine, its vault or its database's driver says. */
-const details = Array.from({ length: 6 }, (_, index) => `marked-detail-${index}-of-an-error`);
+/** What an error of the application's vault or of its database's driver says. */
+const details = Array.from({ length: 3 }, (_, index) => `marked-detail-${index}-of-an-error`);
+/** What an error of a handler, a hook or a publisher says: the log says it too, without what is personal in it. No word is one of the texts. */
+const remarks = Array.from({ length: 3 }, (_, index) => `remark-number-${index}-of-an-error`);
 
-export const MARKS = { secrets, numbers, texts, details } as const;
+export const MARKS = { secrets, numbers, texts, details, remarks } as const;
 
 export const ALL_MARKS: readonly string[] = Object.values(MARKS).flat();
 
 /** What a person wrote, and who they are: not even an error that is stored may hold it. */
 export const PERSONAL_MARKS: readonly string[] = [...numbers, ...texts];
+
+/** What no log may hold. */
+export const UNLOGGED_MARKS: readonly string[] = [...PERSONAL_MARKS, ...secrets, ...details];
 
 /** `list[index]`, round and round. */
 export function pick<T>(list: readonly T[], index: number): T {
@@ -43,6 +48,18 @@ function formsOf(mark: string): string[] {
   const separated = ["-", ".", "_", " "].map((separator) =>
     mark.replace(/^\+1(\d{3})(\d{3})/, `$1${separator}$2${separator}`),
   );
+  // As much as JSON.parse quotes of a text that is not JSON.
+  const beginning = mark.includes(" ") ? [mark.slice(0, 10)] : [];
   const firstLine = mark.split(/[:\n]/)[0] ?? mark;
-  return [mark, quoted, twice, firstLine, mark.replace(/^\+/, ""), encodeURIComponent(mark), ...encoded, ...separated];
+  return [
+    mark,
+    quoted,
+    twice,
+    firstLine,
+    mark.replace(/^\+/, ""),
+    encodeURIComponent(mark),
+    ...encoded,
+    ...separated,
+    ...beginning,
+  ];
 }

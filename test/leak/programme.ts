@@ -92,7 +92,8 @@ function problemsOf(ears: Ears, paths: Paths): readonly string[] {
     .filter(([, times]) => times === 0)
     .map(([source]) => `nothing was heard from ${source}`);
   const untaken = PATHS.filter((path) => !paths.taken.has(path)).map((path) => `no request went the way "${path}"`);
-  return [...leaks.slice(0, 20), ...silent, ...untaken];
+  const unheard = ears.remarks === 0 ? ["no log said what an error of the application says"] : [];
+  return [...leaks.slice(0, 20), ...silent, ...untaken, ...unheard];
 }
 
 /** The controls: a leak in each source. */

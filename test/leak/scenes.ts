@@ -62,7 +62,8 @@ const SIGNERS: Signers = {
 function handlersFail(terms: SceneTerms): Scene {
   return sceneOf(terms, (receiver) => {
     failingHandlers(receiver);
-    const fail = () => Promise.reject(new Error(pick(MARKS.details, 0)));
+    const fail = (notice: unknown) =>
+      Promise.reject(new Error(`${pick(MARKS.remarks, 0)} ${pick(MARKS.numbers, 3)}`, { cause: errorIn(notice) }));
     receiver.onConflict(fail).onError(fail).onDeadLetter(fail);
   });
 }
@@ -89,7 +90,7 @@ function vaultFails(terms: SceneTerms): Scene {
   let calls = 0;
   const secrets = async () => {
     calls += 1;
-    if (calls % 2 === 1) throw new Error(`vault: ${pick(MARKS.details, 1)} ${pick(MARKS.secrets, 3)}`);
+    if (calls % 2 === 1) throw new Error(`vault: ${pick(MARKS.details, 0)} ${pick(MARKS.secrets, 3)}`);
     return secretSet(SIGNERS);
   };
   return sceneOf(terms, (receiver) => void receiver.onAny(() => {}), { secrets });
@@ -114,7 +115,7 @@ function secretsRotate(terms: SceneTerms): Scene {
 function forwardFails(terms: SceneTerms): Scene {
   return sceneOf(terms, (receiver) => {
     const handler = forward(({ body }) =>
-      Promise.reject(new Error(`broker: ${pick(MARKS.details, 2)} ${personalIn(body)}`)),
+      Promise.reject(new Error(`broker: ${pick(MARKS.remarks, 1)} ${personalIn(body)}`)),
     );
     receiver.onAny(handler as never).onLate(handler as never);
   });
@@ -128,10 +129,15 @@ function passthroughFails({ ears }: SceneTerms): Scene {
     ...{ secrets: pick(MARKS.secrets, 0), logger: heardLogger(ears), duplicates: "consumers" },
     publisher: async ({ body }) => {
       published += 1;
-      if (published % 2 === 0) throw new Error(`broker: ${pick(MARKS.details, 3)} ${personalIn(body)}`);
+      if (published % 2 === 0) throw new Error(`broker: ${pick(MARKS.remarks, 2)} ${personalIn(body)}`);
     },
   });
   return { clock, receiver: null, handle: (incoming) => intake.handle(incoming), signers: () => SIGNERS };
+}
+
+/** The error that a hook was told of. */
+function errorIn(notice: unknown): unknown {
+  return (notice as { readonly error?: unknown }).error;
 }
 
 /** What an error that quotes an event says of a person. */
@@ -182,6 +188,8 @@ function failingHandlers(receiver: Receiver<never>): void {
     count += 1;
     ctx.log.info({ attempt: ctx.attempt }, "A handler of the application.");
     if (count % 3 === 0) throw new Error(`No customer ${data.from} for ${JSON.stringify(data.body)}`);
+    // The runtime quotes a part of it.
+    if (count % 3 === 1) JSON.parse(data.body);
   });
   receiver.on("message.queued", ({ data }) => Promise.reject(new RetryAfter(5, `Busy with ${data.to}.`)));
   receiver.on("message.delivery", async ({ data }) => {
@@ -214,10 +222,10 @@ function failingStore<Tx>(store: InboxStore<Tx>): { store: InboxStore<Tx>; fault
       step: (turn) =>
         failing(
           () => store.step(turn),
-          `insert into x values ('${pick(MARKS.details, 4)}', '${pick(MARKS.numbers, 0)}')`,
+          `insert into x values ('${pick(MARKS.details, 1)}', '${pick(MARKS.numbers, 0)}')`,
         ),
-      stats: () => failing(() => store.stats(), pick(MARKS.details, 5)),
-      heartbeat: (beat) => failing(() => store.heartbeat(beat), pick(MARKS.details, 5)),
+      stats: () => failing(() => store.stats(), pick(MARKS.details, 2)),
+      heartbeat: (beat) => failing(() => store.heartbeat(beat), pick(MARKS.details, 2)),
     },
   };
 }

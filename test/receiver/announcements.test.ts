@@ -42,9 +42,11 @@ describe("a failure", () => {
     await clock.advance(10_000);
     await answer;
     const failures = log.filter(({ message }) => message === "A handler failed.");
+    const at = [expect.stringMatching(/^test\/receiver\/announcements\.test\.ts:\d+$/)];
+    const told = { ...IDS, code: "ECONNREFUSED", error: "Error: text", at, more: "onError" };
     expect(failures.map(({ level, fields }) => [level, fields])).toEqual([
-      ["warn", { ...IDS, attempt: 1, code: "ECONNREFUSED" }],
-      ["warn", { ...IDS, attempt: 2, code: "ECONNREFUSED" }],
+      ["warn", { ...told, attempt: 1 }],
+      ["warn", { ...told, attempt: 2 }],
     ]);
     const dead = { level: "error", fields: { ...IDS, attempts: 2, code: "ECONNREFUSED" } };
     expect(line(log, "became a dead letter")).toMatchObject(dead);
@@ -66,20 +68,34 @@ describe("a failure", () => {
   });
 
   it.each([
-    ["an error", () => new Error("a private text")],
-    ["a PermanentError", () => new PermanentError("a private text")],
-    ["a RetryAfter", () => new RetryAfter(5, "a private text")],
-    ["a text", () => "a private text"],
-  ])("is logged without a text of the application, as of %s", async (_kind, thrown) => {
+    ["an error", "Error: No order for [text]", (text: string) => new Error(`No order for ${text}`)],
+    ["a PermanentError", "PermanentError: [text]", (text: string) => new PermanentError(text)],
+    ["a RetryAfter", "RetryAfter: [text] is late", (text: string) => new RetryAfter(5, `${text} is late`)],
+    ["a string", "[text]", (text: string) => text],
+    ["a part of the text", "SyntaxError: Unexpected token 'M', \"[text]\"... is not valid JSON", parseFailure],
+    ["a cause", "Error: Not sent", (text: string) => new Error("Not sent", { cause: new Error(text) })],
+  ])("is logged without the event's own text, as of %s", async (_kind, error, thrown) => {
     const { receiver, deliver, log } = memoryBench({ maxAttempts: 1 });
+    receiver.on("message.inbound", ({ data }) => {
+      throw thrown(data.body);
+    });
+    await receiver.start();
+    await deliver(inbound({ text: "Meet me at the bridge, please" }));
+    await until(() => line(log, "became a dead letter") !== undefined);
+    expect(line(log, "A handler failed.")?.fields).toMatchObject({ error });
+    expect(JSON.stringify(log)).not.toMatch(/Meet me|bridge|please/i);
+  });
+
+  it("says where to find more: in the inbox too, if another process can open it", async () => {
+    const { receiver, deliver, log } = sqliteBench();
     receiver.onAny(() => {
-      throw thrown();
+      throw new PermanentError("no");
     });
     await receiver.start();
     await deliver(body);
     await until(() => line(log, "became a dead letter") !== undefined);
-    expect(line(log, "A handler failed")?.message).toBe("A handler failed.");
-    expect(JSON.stringify(log)).not.toContain("private");
+    expect(line(log, "A handler failed.")?.fields.more).toBe("onError, or oncehook inbox show 1");
+    expect(line(log, "became a dead letter")?.fields.more).toBe("onDeadLetter, or oncehook inbox show 1");
   });
 
   it("of what is no message is logged without an id, which is the digest of its body (EVT-12)", async () => {
@@ -99,15 +115,42 @@ describe("a failure", () => {
     expect(said).not.toContain(eventIdentity(JSON.parse(other), Buffer.from(other)));
   });
 
-  it("of a hook is logged with its code", async () => {
-    const { receiver, deliver, log } = memoryBench();
-    receiver.onError(() => Promise.reject(Object.assign(new Error("text"), { code: "EPIPE" })));
-    receiver.onAny(() => {
-      throw new PermanentError("no");
+  it.each(["onError", "onDeadLetter"] as const)(
+    "of the hook %s is logged as that of a handler is, without the event's text",
+    async (hook) => {
+      const { receiver, deliver, log } = memoryBench();
+      receiver[hook](() => Promise.reject(Object.assign(new Error("No mail to Meet me at dawn"), { code: "EPIPE" })));
+      receiver.onAny(() => {
+        throw new PermanentError("no");
+      });
+      await receiver.start();
+      await deliver(inbound({ text: "Meet me at dawn" }));
+      await until(() => line(log, "A hook threw.") !== undefined);
+      const at = [expect.stringMatching(/announcements\.test\.ts:\d+/)];
+      expect(line(log, "A hook threw.")).toMatchObject({
+        level: "error",
+        fields: { eventId: 1, hook, code: "EPIPE", error: "Error: No mail to [text]", at },
+      });
+    },
+  );
+
+  it("of onConflict is logged too", async () => {
+    const { receiver, deliver, log } = sqliteBench();
+    receiver.onConflict(({ eventId }) => {
+      throw new Error(`${eventId}: +15550100009 differs`);
     });
-    await receiver.start();
     await deliver(body);
+    await deliver(outbound("queued", { to: "+15550100009" }));
     await until(() => line(log, "A hook threw.") !== undefined);
-    expect(line(log, "A hook threw.")).toMatchObject({ level: "error", fields: { code: "EPIPE" } });
+    expect(line(log, "A hook threw.")?.fields).toMatchObject({ hook: "onConflict", error: "Error: 1: …09 differs" });
   });
 });
+
+/** What a handler meets that takes a text for JSON: the runtime quotes ten characters of it. */
+function parseFailure(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    return error;
+  }
+}

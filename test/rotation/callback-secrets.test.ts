@@ -96,7 +96,7 @@ describe("callbackSecrets()", () => {
   });
 
   it.each(["load", "save", "receivers"])(
-    "wraps what `%s` throws, with its name and code, and nothing else of it",
+    "wraps what `%s` throws, with its name, code and place, and nothing else of it",
     async (name) => {
       const thrown = Object.assign(new TypeError(`permission denied: ${SECRET}`, { cause: SECRET }), {
         code: "ECONNRESET",
@@ -111,7 +111,11 @@ describe("callbackSecrets()", () => {
       const failure = await failureOf(calls[name as keyof typeof calls]());
       expect(failure).toMatchObject({
         code: "store_unavailable",
-        message: `The function ${name}() of callbackSecrets() failed (TypeError, ECONNRESET).`,
+        message: expect.stringMatching(
+          new RegExp(
+            `^The function ${name}\\(\\) of callbackSecrets\\(\\) failed \\(TypeError, ECONNRESET\\) at test/rotation/callback-secrets\\.test\\.ts:\\d+\\.$`,
+          ),
+        ),
       });
       expect(inspect(failure, { depth: 9, showHidden: true })).not.toContain(SECRET);
     },

@@ -59,7 +59,12 @@ describe("a source of keyrings", () => {
     state.works = false;
     await Promise.resolve(source.read({})).catch(() => {});
     const failed = (servesLast: boolean) =>
-      `error {"code":"keyring_unavailable","servesLast":${servesLast}} The keyring provider failed. It threw an error.`;
+      expect.stringMatching(
+        new RegExp(
+          `^error {"code":"keyring_unavailable","servesLast":${servesLast},"error":"Error","at":\\[.*provider-state\\.test\\.ts:.*\\]} ` +
+            "The keyring provider failed\\. It threw an error\\.$",
+        ),
+      );
     expect(log).toEqual([failed(false)]);
     state.works = true;
     await clock.advance(5_000);
@@ -69,7 +74,7 @@ describe("a source of keyrings", () => {
     await clock.advance(30_000);
     source.read({});
     await settle();
-    expect(log.at(-1)).toBe(failed(true));
+    expect(log.at(-1)).toEqual(failed(true));
   });
 
   it("logs a keyring's warnings with their code", async () => {

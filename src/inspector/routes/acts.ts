@@ -1,5 +1,5 @@
 /** Acts on one event, message or quarantined body, each told to the audit and to the log. */
-import { failureCode } from "../../inbox/failure.ts";
+import { explained, placeFields } from "../../inbox/failure.ts";
 import type { ActResult } from "../../inbox/operations.ts";
 import { answerOf } from "../act-answer.ts";
 import { json } from "../answers.ts";
@@ -29,8 +29,8 @@ function act(path: string, subject: Subject, run: (call: Call) => Promise<ActRes
       const { logger, by, id } = call;
       const told = { act: name, by, [subject]: id };
       const answer = await answerOf(() => run(call)).catch((error: unknown) => {
-        const code = failureCode(error);
-        logger.warn({ ...told, code }, "An act failed in the inspector; the inbox's audit tells whether it was done.");
+        const said = "An act failed in the inspector; the inbox's audit tells whether it was done.";
+        logger.warn({ ...told, ...placeFields(error) }, explained(said, error));
         throw error;
       });
       tellAct(logger, told, answer);

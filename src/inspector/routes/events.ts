@@ -1,5 +1,5 @@
 /** `POST api/events`: the events that match, as a page or as a download. */
-import { failureCode } from "../../inbox/failure.ts";
+import { explained, failureCode, placeFields } from "../../inbox/failure.ts";
 import type { EventQuery, Page } from "../../inbox/operations.ts";
 import type { EventRecord } from "../../inbox/record.ts";
 import { eventShape } from "../../receiver/shown/shapes.ts";
@@ -59,7 +59,7 @@ async function* lines({ inbox, logger, by }: Call, query: Partial<EventQuery>, f
     end = "done";
   } catch (error) {
     end = failureCode(error);
-    logger.warn({ code: end }, "A download from the inspector broke off.");
+    logger.warn(placeFields(error), explained("A download from the inspector broke off.", error));
     throw error;
   } finally {
     logger.info({ by, rows, end }, "Events were exported from the inspector.");

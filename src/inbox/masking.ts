@@ -1,0 +1,141 @@
+/** What may be said of an event and of an error about it: numbers keep two digits, texts are left out. */
+import type { WebhookEvent } from "../events/types.ts";
+import { maskNumbers, PHONE_NUMBER } from "../internal/mask-numbers.ts";
+
+const LONGEST_MESSAGE = 500;
+/** What is read of a message: enough for 500 characters once its texts are left out. */
+const LONGEST_READ = 4 * LONGEST_MESSAGE;
+/** Shorter texts ("ok") would blank out half of an error message, and tell nothing. */
+const SHORTEST_TEXT = 4;
+/** In scripts that need fewer characters for a word, and for emoji. */
+const SHORTEST_BEYOND_LATIN = 2;
+
+/** Fields that say what an event is, as far as they look like an id or a word of a program. */
+const IDS = new Set(["apiClientId", "messageId", "conversationId", "numberId", "providerMessageRef"]);
+const WORDS = new Set(["eventType", "direction", "status", "code"]);
+const TIMES = new Set(["occurredAt", "timestamp"]);
+const PLAIN_ID = /^[\w.:-]+$/;
+const PLAIN_WORD = /^[A-Za-z][\w.:-]*$/;
+const PLAIN_TIME = /^[\d:.TZ+-]{1,40}$/;
+const TELEPHONE = /^\+?[\d\s().-]+$/;
+
+/** Letters, digits and emoji, without the punctuation and symbols that stand between them. */
+const WORD = /[^\s\p{P}$+<=>^`|~]+/gu;
+const BEYOND_LATIN = /[\u0250-\u{10ffff}]/u;
+const CREDENTIALS = /(?<=:\/\/)[^\s/@]+(?=@)|(?<=\b(?:bearer|basic)\s)(?=\S*\d)[\w.~+/=-]{8,}/gi;
+
+/** What may be shown of the string `text` that an event has in the field `key`: itself, its number masked, or `[text]`. */
+export function shownText(text: string, key: string): string {
+  if (text === "" || (IDS.has(key) && PLAIN_ID.test(text)) || (WORDS.has(key) && PLAIN_WORD.test(text))) return text;
+  const shown = maskNumbers(text);
+  // The application's own reference, which people search by.
+  if (key === "externalReference") return shown;
+  // Fewer digits are no telephone number, and may be what somebody has to type in.
+  return TELEPHONE.test(text) && shown !== text ? shown : "[text]";
+}
+
+/**
+ * The message of an error about `event`, at most 500 characters. Numbers keep two digits. Strings of the event that may not be shown
+ * become `[text]`, whole and in part: an error often quotes the beginning of a text, or one word of it. Credentials in URLs go too.
+ */
+export function maskText(message: string, event: WebhookEvent | null): string {
+  const said = message.slice(0, LONGEST_READ).replace(CREDENTIALS, "…");
+  return maskNumbers(withoutTexts(said, hiddenTexts(event)))
+    .slice(0, LONGEST_MESSAGE)
+    .toWellFormed();
+}
+
+/** The strings of an event that may not be shown as they are. */
+export function hiddenTexts(event: WebhookEvent | null): readonly string[] {
+  const found = new Set<string>();
+  collect(event, "", found);
+  return [...found];
+}
+
+/** A parsed event is nested 64 levels deep at most. */
+function collect(value: unknown, key: string, found: Set<string>): void {
+  if (typeof value === "string") {
+    const isTime = TIMES.has(key) && PLAIN_TIME.test(value);
+    if (!isTime && shownText(value, key) !== value && key !== "externalReference") found.add(value);
+  } else if (Array.isArray(value)) {
+    for (const item of value) collect(item, key, found);
+  } else if (typeof value === "object" && value !== null) {
+    for (const [name, item] of Object.entries(value)) collect(item, name, found);
+  }
+}
+
+type Span = readonly [from: number, to: number];
+
+function withoutTexts(message: string, texts: readonly string[]): string {
+  if (texts.length === 0) return message;
+  const written = texts.flatMap((text) => formsOf(text, message));
+  const whole = wholeTexts(message, written);
+  const numbers = [...message.matchAll(PHONE_NUMBER)].map(({ index, 0: { length } }): Span => [index, index + length]);
+  return replaced(message, [...whole, ...quotedParts(message, written, [...whole, ...numbers])]);
+}
+
+/** As it is, within JSON and within a URL: as errors quote what they were given. */
+function formsOf(text: string, message: string): string[] {
+  const forms = [text];
+  if (message.includes("\\")) forms.push(JSON.stringify(text).slice(1, -1));
+  if (message.includes("%")) forms.push(encodeURIComponent(text.toWellFormed()));
+  return forms;
+}
+
+/** Where a whole text stands; a number that stands alone keeps its last two digits instead. */
+function wholeTexts(message: string, texts: readonly string[]): Span[] {
+  const spans: Span[] = [];
+  for (const text of texts) {
+    if (text.length < SHORTEST_TEXT || TELEPHONE.test(text)) continue;
+    for (let at = message.indexOf(text); at >= 0; at = message.indexOf(text, at + 1))
+      spans.push([at, at + text.length]);
+  }
+  return spans;
+}
+
+/** Where words of the texts stand, in the order of a text and in any case of letters; `taken` is dealt with already. */
+function quotedParts(message: string, texts: readonly string[], taken: readonly Span[]): Span[] {
+  const said = lowerCase(message);
+  const texted = lowerCase(texts.join("\n"));
+  const words = [...said.matchAll(WORD)]
+    .map(({ index, 0: { length } }): Span => [index, index + length])
+    .filter(([from, to]) => !taken.some((span) => span[0] < to && from < span[1]));
+  const spans: Span[] = [];
+  for (let first = 0; first < words.length; ) {
+    const from = words[first]?.[0] ?? 0;
+    let next = first;
+    let to = from;
+    for (
+      let word = words[next];
+      word !== undefined && texted.includes(said.slice(from, word[1]));
+      word = words[++next]
+    ) {
+      to = word[1];
+    }
+    if (isTelling(said.slice(from, to))) spans.push([from, to]);
+    first = Math.max(next, first + 1);
+  }
+  return spans;
+}
+
+function isTelling(part: string): boolean {
+  const letters = part.match(WORD)?.join("") ?? "";
+  return letters.length >= (BEYOND_LATIN.test(letters) ? SHORTEST_BEYOND_LATIN : SHORTEST_TEXT);
+}
+
+/** Of the same length, so that places stay: a few letters have a longer lower case. */
+function lowerCase(text: string): string {
+  const lower = text.toLowerCase();
+  if (lower.length === text.length) return lower;
+  return text.replace(/./gsu, (char) => (char.toLowerCase().length === char.length ? char.toLowerCase() : char));
+}
+
+function replaced(message: string, spans: readonly Span[]): string {
+  let masked = "";
+  let end = 0;
+  for (const [from, to] of spans.toSorted((a, b) => a[0] - b[0])) {
+    if (from >= end) masked += `${message.slice(end, from)}[text]`;
+    end = Math.max(end, to);
+  }
+  return masked + message.slice(end);
+}
