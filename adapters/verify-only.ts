@@ -10,7 +10,10 @@ import { type Conversion, tenantOf } from "./webhook-options.ts";
 
 /** What the `…Verify` functions take; `Request` is the framework's own. */
 export interface WebhookVerifyOptions<Request> extends VerifierOptions {
-  /** Whose secrets to use, when `secrets` is a function. Nothing about the request is verified yet when it is called. */
+  /**
+   * Whose secrets to use, when `secrets` is a function. Nothing about the request is verified yet when it is called. Each secret of a
+   * tenant must name its `apiClientId`.
+   */
   readonly tenant?: (request: Request) => string | undefined;
 }
 

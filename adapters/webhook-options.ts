@@ -16,7 +16,7 @@ export type WebhookReceiver = Pick<Receiver, "handle" | "logger">;
 export interface WebhookOptions<Request> {
   /**
    * Whose secrets to use, for an async keyring. Nothing about the request is verified yet when it is called: take the
-   * host or the path, never the body. Default: none.
+   * host or the path, never the body. Each secret of a tenant must name its `apiClientId`. Default: none.
    */
   readonly tenant?: (request: Request) => string | undefined;
   /** The name of the route the receiver is mounted on, for an async keyring. Default: none. */

@@ -22,7 +22,10 @@ export function keyringContext({
   return route === undefined ? { tenant } : { route, tenant };
 }
 
-/** Reads the keyring of a tenant; undefined for a tenant it does not know. It has 2 seconds. */
+/**
+ * Reads the keyring of a tenant; undefined for a tenant it does not know. It has 2 seconds. When it is asked for a `tenant`, each secret
+ * must name its `apiClientId`, and no kind may be unsigned: one tenant could otherwise sign events of another.
+ */
 export type KeyringProvider = (context: KeyringContext) => Promise<Keyring | undefined> | Keyring | undefined;
 
 /** As many requests wait for look-ups of secrets as may. Unlike any other `KeyringError` it says nothing about the provider. */

@@ -5,7 +5,7 @@ import { SetupError } from "../errors.ts";
 import { invalidOption } from "../internal/options.ts";
 import type { Grant, Slot } from "./grant.ts";
 import { HmacKey } from "./hmac.ts";
-import { flattenKeyring, type KeyringEntry } from "./keyring-entries.ts";
+import { type FlatKeyring, flattenKeyring, type KeyringEntry } from "./keyring-entries.ts";
 import type { Direction, PreviousSecret, Secret } from "./secret.ts";
 
 export type { Grant, ScopeName, Slot } from "./grant.ts";
@@ -66,8 +66,29 @@ export const EMPTY_KEYRING: CompiledKeyring = { keys: [], version: "none", unsig
  * @throws SetupError naming the option that is wrong
  */
 export function compileKeyring(keyring: Keyring, now: number): CompiledKeyring {
-  const { entries, unsigned, warnings } = flattenKeyring(keyring, now);
-  refuseUnscopedAmongClients(entries);
+  const flat = flattenKeyring(keyring, now);
+  refuseUnscopedAmongClients(flat.entries);
+  return compile(flat);
+}
+
+/**
+ * The same for the keyring of one tenant among others: each secret must name its API client.
+ *
+ * @throws SetupError naming the option that is wrong
+ */
+export function compileTenantKeyring(keyring: Keyring, now: number): CompiledKeyring {
+  const flat = flattenKeyring(keyring, now);
+  const unscoped = flat.entries.find(({ grant }) => grant.apiClientId === undefined)?.option;
+  const [unsigned] = flat.unsigned;
+  if (unscoped === undefined && unsigned === undefined) return compile(flat);
+  const message =
+    unscoped === undefined
+      ? `A tenant's ${unsigned} events are unsigned, and could name any tenant's API client: receive them at a receiver without tenants.`
+      : `Option "${unscoped}" of a tenant has no apiClientId, so that it could sign events of other tenants: give { secret, apiClientId }.`;
+  throw new SetupError("invalid_secret", message, { fields: { option: unscoped ?? "secrets" } });
+}
+
+function compile({ entries, unsigned, warnings }: FlatKeyring): CompiledKeyring {
   const keys = mergeEqualSecrets(entries);
   if (keys.length > MAX_LIVE_SECRETS) {
     throw invalidOption(

@@ -4,7 +4,7 @@ import { KeyringError, OncehookError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import { placeOf } from "../internal/foreign-error.ts";
 import type { Logger } from "../internal/logger.ts";
-import { type CompiledKeyring, compileKeyring, EMPTY_KEYRING, type Keyring } from "./keyring.ts";
+import { type CompiledKeyring, compileKeyring, compileTenantKeyring, EMPTY_KEYRING, type Keyring } from "./keyring.ts";
 import {
   type KeyringContext,
   type KeyringProvider,
@@ -192,7 +192,8 @@ export class ProvidedKeyrings implements KeyringSource {
     const entry = this.#find(key) ?? newEntry();
     try {
       const keyring = await this.#ask(context);
-      this.#succeeded(entry, keyring === undefined ? EMPTY_KEYRING : compileKeyring(keyring, this.#clock.now()));
+      const compile = context.tenant === undefined ? compileKeyring : compileTenantKeyring;
+      this.#succeeded(entry, keyring === undefined ? EMPTY_KEYRING : compile(keyring, this.#clock.now()));
     } catch (cause) {
       this.#failed(entry, cause);
     }

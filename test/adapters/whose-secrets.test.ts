@@ -1,6 +1,8 @@
 /** Whose secrets a request is checked with: `tenant` and `route`, as a web-standard handler takes them. */
 import { describe, expect, it } from "vitest";
 import { fetchVerify, fetchWebhook } from "../../adapters/fetch.ts";
+import { signPayload } from "../../src/index.ts";
+import { fixtures } from "../../src/testing/fixtures.ts";
 import { memoryReceiver, recordingLogger, SECRET, signedEvent } from "./receivers.ts";
 
 const URL_OF = "https://acme.example.com/sms";
@@ -12,7 +14,7 @@ function asking() {
   const seen: unknown[] = [];
   const secrets = async (context: object) => {
     seen.push({ ...context });
-    return SECRET;
+    return { current: { secret: SECRET, apiClientId: "client_1" } };
   };
   return { seen, secrets };
 }
@@ -84,5 +86,35 @@ describe("fetchVerify()", () => {
     const verified = await fetchVerify({ secrets: SECRET, logger, tenant: throwing })(signed());
     expect(verified.ok || verified.response.status).toBe(500);
     expect(lines.map(({ message }) => message)).toEqual([expect.stringContaining("gave no text (string)")]);
+  });
+});
+
+describe("tenants with secrets of their own", () => {
+  const urlOf = (name: string) => `https://${name}.example.com/sms`;
+  const secretOf = (name = "") => `the-secret-of-the-tenant-${name}`;
+  const post = (name: string, apiClientId: string) => {
+    const body = Buffer.from(JSON.stringify(fixtures.inbound({ apiClientId })));
+    const headers = signPayload({ body, secret: secretOf(name) });
+    return new Request(urlOf(name), { method: "POST", body, headers });
+  };
+
+  it("sign events of their own API client alone, so that none suppresses another's", async () => {
+    const { receiver, handled } = memoryReceiver({
+      secrets: ({ tenant: name }) => ({ current: { secret: secretOf(name), apiClientId: `client_${name}` } }),
+    });
+    const handle = fetchWebhook(receiver, { tenant });
+    expect((await handle(post("a", "client_b"))).status).toBe(401);
+    expect((await handle(post("b", "client_b"))).status).toBe(200);
+    expect(handled).toEqual(["message.inbound"]);
+  });
+
+  it("are refused with the fix while their secrets name no API client", async () => {
+    const secrets = ({ tenant: name }: { tenant?: string }) => secretOf(name);
+    const { receiver, lines } = memoryReceiver({ secrets });
+    expect((await fetchWebhook(receiver, { tenant })(post("a", "client_b"))).status).toBe(503);
+    const { lines: said, logger } = recordingLogger();
+    const verified = await fetchVerify({ secrets, tenant, logger })(post("a", "client_b"));
+    expect(verified.ok || verified.response.status).toBe(503);
+    for (const [first] of [lines, said]) expect(first?.message).toContain("give { secret, apiClientId }");
   });
 });

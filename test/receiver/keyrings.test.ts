@@ -149,7 +149,7 @@ describe("keyrings that are read", () => {
     const { deliver } = sqliteBench({
       secrets: async (context) => {
         asked.push(context);
-        return context.tenant === "a" ? SECRET : undefined;
+        return context.tenant === "a" ? { current: { secret: SECRET, apiClientId: "apc_1" } } : undefined;
       },
     });
     expect((await deliver(inbound(), { tenant: "a", route: "/hooks" })).status).toBe(200);

@@ -55,7 +55,7 @@ describe("createVerifier()", () => {
   it("reads a keyring per tenant, and answers 503 when it can not (RCV-9)", async () => {
     const secrets = async ({ tenant }: { tenant?: string }): Promise<Keyring | undefined> => {
       if (tenant === "broken") throw new Error("down");
-      return tenant === "known" ? SECRET : undefined;
+      return tenant === "known" ? { current: { secret: SECRET, apiClientId: "apc_1" } } : undefined;
     };
     const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
     onTestFinished(() => write.mockRestore());
@@ -74,7 +74,7 @@ describe("createVerifier()", () => {
     const asked: KeyringContext[] = [];
     const secrets = (context: KeyringContext) => {
       asked.push(context);
-      return SECRET;
+      return { current: { secret: SECRET, apiClientId: "apc_1" } };
     };
     expect(await statusOf({ tenant: "a", route: "/hooks" }, { secrets })).toBe(200);
     expect(asked).toEqual([{ tenant: "a", route: "/hooks" }]);

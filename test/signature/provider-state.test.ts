@@ -150,9 +150,10 @@ describe("a source of keyrings", () => {
   });
 
   it("names the secrets of several tenants by a digest of all their versions", async () => {
-    const { source } = setUp(({ tenant }) => `${SECRET}-${tenant}`);
+    const keyringOf = (tenant = "") => ({ current: { secret: `${SECRET}-${tenant}`, apiClientId: tenant } });
+    const { source } = setUp(({ tenant }) => keyringOf(tenant));
     for (const tenant of ["a", "b", "c"]) await source.read({ tenant });
-    const versions = ["a", "b", "c"].map((tenant) => compileKeyring(`${SECRET}-${tenant}`, NOW).version).sort();
+    const versions = ["a", "b", "c"].map((tenant) => compileKeyring(keyringOf(tenant), NOW).version).sort();
     const expected = createHash("sha256").update(versions.join("\n")).digest("hex").slice(0, 16);
     expect(source.version()).toBe(expected);
   });

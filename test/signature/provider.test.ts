@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { KeyringError, SetupError } from "../../src/errors.ts";
 import type { Logger } from "../../src/internal/logger.ts";
+import type { Keyring } from "../../src/signature/keyring.ts";
 import { createKeyringSource, type KeyringProvider, LookUpsCrowded } from "../../src/signature/provider.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { OTHER_SECRET, SECRET } from "./openssl.ts";
@@ -97,6 +98,38 @@ describe("createKeyringSource() of a provider", () => {
       }
       await clock.advance(MINUTE);
     }
+  });
+
+  it.each<[string, Keyring, RegExp]>([
+    ["a plain secret", SECRET, /Option "secrets" of a tenant has no apiClientId/],
+    [
+      "a secret of a kind",
+      { inbound: SECRET, delivery: SECRET },
+      /Option "secrets.inbound" of a tenant has no apiClientId/,
+    ],
+    [
+      "a previous secret",
+      {
+        current: { secret: SECRET, apiClientId: "a" },
+        previous: { secret: OTHER_SECRET, validUntil: 1_760_000_100_000 },
+      },
+      /Option "secrets.previous" of a tenant has no apiClientId/,
+    ],
+    [
+      "an unsigned kind",
+      { inbound: "dangerouslyUnsigned", delivery: { secret: SECRET, apiClientId: "a" } },
+      /A tenant's inbound events are unsigned/,
+    ],
+  ])("refuses %s that is not bound to its tenant's API client", async (_, keyring, says) => {
+    const { log, logger, clock } = setUp(() => undefined);
+    const unbound = createKeyringSource(() => keyring, { clock, logger });
+    await expect(unbound.read({ tenant: "a" })).rejects.toMatchObject({
+      name: "KeyringError",
+      cause: { name: "SetupError", code: "invalid_secret", message: expect.stringMatching(says) },
+    });
+    expect(await unbound.read({ route: "/hooks" })).toMatchObject({ version: expect.any(String) });
+    expect(log[0]).toMatch(says);
+    expect(log.join()).not.toContain(SECRET);
   });
 
   it("reads once per tenant and route, passing both and nothing else", async () => {

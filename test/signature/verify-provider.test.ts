@@ -13,7 +13,7 @@ describe("verifySignature() with a provider", () => {
     const tenants: unknown[] = [];
     const secrets = async ({ tenant }: { tenant?: string }) => {
       tenants.push(tenant);
-      return tenant === "a" ? SECRET : undefined;
+      return tenant === "a" ? { current: { secret: SECRET, apiClientId: "apc_1" } } : undefined;
     };
     const options = { headers, body, secrets, now: NOW };
     expect(code(await verifySignature({ ...options, tenant: "a" }))).toBe("ok");
@@ -26,7 +26,7 @@ describe("verifySignature() with a provider", () => {
     const asked: unknown[] = [];
     const secrets = (context: unknown) => {
       asked.push(context);
-      return SECRET;
+      return { current: { secret: SECRET, apiClientId: "apc_1" } };
     };
     const options = { headers, body, secrets, now: NOW };
     expect(code(await verifySignature({ ...options, tenant: "a", route: "/hooks" }))).toBe("ok");
