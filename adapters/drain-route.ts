@@ -1,6 +1,13 @@
 /** A route that drains the inbox when a cron calls it, for deployments without a running worker. */
 import { createHash, timingSafeEqual } from "node:crypto";
-import { checkDrainOptions, type DrainResult, type Receiver, refuseUnknownOptions, SetupError } from "../src/index.ts";
+import {
+  atFirstUse,
+  checkDrainOptions,
+  type DrainResult,
+  type Receiver,
+  refuseUnknownOptions,
+  SetupError,
+} from "../src/index.ts";
 import { logDrainFailure } from "./drain-failure.ts";
 import { closing } from "./fetch-answer.ts";
 
@@ -9,8 +16,11 @@ const SHORTEST_SECRET_BYTES = 16;
 const HEADER_TEXT = new RegExp(`^[\\t\\x20-\\x7e]{${SHORTEST_SECRET_BYTES},}$`);
 
 export interface DrainRouteOptions {
-  /** What the cron sends as `Authorization: Bearer <secret>`. At least 16 bytes of ASCII; a variable that is not set is refused. */
-  readonly secret: string | undefined;
+  /**
+   * What the cron sends as `Authorization: Bearer <secret>`: at least 16 bytes of ASCII. A variable that is not set is refused, but in
+   * `next build` only at the first request. A function is called at the first request, and again after it failed.
+   */
+  readonly secret: string | undefined | (() => string | undefined | Promise<string | undefined>);
   /** Passed to `receiver.drain`: milliseconds after which no further event is begun. 1 to 86,400,000. */
   readonly budgetMs?: number;
   /** Passed to `receiver.drain`: events handled at most. 1 to 86,400,000. */
@@ -19,8 +29,8 @@ export interface DrainRouteOptions {
 
 /**
  * Makes the exports of an app route that a cron calls. It answers 200 with what was drained, 202 `busy` while an earlier
- * call of this process is still at it, 401 without the secret, 503 when the store fails, 500 for a mistake in the set-up,
- * such as no handlers; the log says which. Retries and gaps are as punctual as the cron.
+ * call of this process is still at it, 401 without the secret, 503 when the store or the function `secret` fails, 500 for a mistake in
+ * the set-up, such as no handlers; the log says which. Retries and gaps are as punctual as the cron.
  *
  * @throws SetupError `invalid_secret` when the secret is missing, blank, shorter than 16 bytes, or nothing that a header can carry
  * @throws SetupError `invalid_option` for what is no receiver, for an unknown option, or one beyond its bounds
@@ -37,18 +47,31 @@ export function drainRoute(
   refuseUnknownOptions("drainRoute()", options, ["secret", "budgetMs", "limit"]);
   const { secret, ...limits } = options;
   checkDrainOptions(limits);
-  const expected = digest(`Bearer ${checked(secret)}`);
+  const readExpected =
+    typeof secret === "function" ? readOnce(secret) : atFirstUse([secret], () => expectedFor(secret));
+  let isReadable = true;
   let draining: Promise<DrainResult> | undefined;
   const route = async (request: Request): Promise<Response> => {
-    // Digests have one length, so the comparison tells nothing, not even how long the secret is.
-    if (!timingSafeEqual(digest(request.headers.get("authorization") ?? ""), expected)) return refused(request);
+    try {
+      const read = readExpected();
+      const expected = read instanceof Promise ? await read : read;
+      // Digests have one length, so the comparison tells nothing, not even how long the secret is.
+      if (!timingSafeEqual(digest(request.headers.get("authorization") ?? ""), expected)) return refused(request);
+      isReadable = true;
+    } catch (error) {
+      // Logged once, because anyone can send such a request.
+      if (isReadable)
+        logDrainFailure(receiver.logger, error, "drainRoute could not read its secret; nothing was drained.");
+      isReadable = false;
+      return failed(error, request);
+    }
     if (draining !== undefined) return json(202, { outcome: "busy" });
     try {
       draining = receiver.drain(limits);
       return json(200, { outcome: "drained", ...(await draining) });
     } catch (error) {
       logDrainFailure(receiver.logger, error, "drainRoute could not drain; accepted events wait for the next call.");
-      return error instanceof SetupError ? json(500, { error: "misconfigured" }) : json(503, { error: "unavailable" });
+      return failed(error);
     } finally {
       draining = undefined;
     }
@@ -56,17 +79,42 @@ export function drainRoute(
   return { GET: route, POST: route };
 }
 
+/** Calls `read` at the first use, and again after a failure. */
+function readOnce(read: () => unknown): () => Promise<Buffer> {
+  let reading: Promise<Buffer> | undefined;
+  return () => {
+    reading ??= (async () => expectedFor(await read()))().catch((error: unknown) => {
+      reading = undefined;
+      throw error;
+    });
+    return reading;
+  };
+}
+
+function expectedFor(secret: unknown): Buffer {
+  return digest(`Bearer ${checked(secret)}`);
+}
+
 function checked(secret: unknown): string {
   // Header values arrive trimmed: a secret read with a newline at its end could never match.
   if (typeof secret === "string" && secret === secret.trim() && HEADER_TEXT.test(secret)) return secret;
   throw new SetupError(
     "invalid_secret",
-    `Option "secret" of drainRoute() must be a text of at least ${SHORTEST_SECRET_BYTES} bytes of ASCII, without line breaks and without white space around it.`,
+    `Option "secret" of drainRoute() must be a text of at least ${SHORTEST_SECRET_BYTES} bytes of ASCII, without line breaks and without white space around it. Is its environment variable set?`,
   );
 }
 
 function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
+}
+
+/** With the request whose body, if it has one, was not read. */
+function failed(error: unknown, unread?: Request): Response {
+  const [status, content] =
+    error instanceof SetupError
+      ? ([500, { error: "misconfigured" }] as const)
+      : ([503, { error: "unavailable" }] as const);
+  return json(status, content, (unread?.body ?? null) === null ? {} : closing({}));
 }
 
 /** Nobody reads the body that it may have. */

@@ -58,8 +58,10 @@ export class CoreCalls {
    * Makes the call that `make` describes; what is made of the arguments is made before this returns.
    *
    * @throws ServiceError
+   * @throws SetupError in `next build`, without credentials
    */
   async run<T>(operation: string, make: () => CoreCall<T>): Promise<WithResponse<T>> {
+    if (this.#options.missing !== null) throw this.#options.missing;
     const { call, plan } = this.#begun(operation, make);
     const { idempotencyKey } = call;
     const ground = this.#groundOf(call.options);

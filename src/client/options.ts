@@ -1,5 +1,6 @@
 /** The client's options: documented, validated, then defaulted. */
 import { SetupError } from "../errors.ts";
+import { isUnsetInBuild } from "../internal/build-phase.ts";
 import { type Clock, type Random, systemClock, systemRandom } from "../internal/clock.ts";
 import { hasCredentials } from "../internal/credentials.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
@@ -108,6 +109,8 @@ export interface RetryNotice extends RequestNotice {
 }
 
 export interface ResolvedOptions {
+  /** What each call is refused with: `next build` does not have the credentials yet. Otherwise null. */
+  readonly missing: SetupError | null;
   /** Without a slash at its end. */
   readonly baseUrl: string;
   readonly clientId: string;
@@ -155,12 +158,14 @@ const KNOWN = [
 export function resolveOptions(options: ClientOptions): ResolvedOptions {
   refuseUnknownOptions("createClient", options, KNOWN);
   const { backoff, validateRequests, fetch } = options;
+  const unset = (["baseUrl", "clientId", "clientSecret"] as const).find((name) => isUnsetInBuild(options[name]));
   if (backoff !== undefined) refuseUnknownOptions("backoff", backoff, ["baseMs", "maxMs"]);
   const wait = { min: 0, max: 60_000, unit: "ms" };
   return {
-    baseUrl: baseUrlOption(options.baseUrl, options.allowHttpToPrivateHosts),
-    clientId: requiredText("clientId", options.clientId),
-    clientSecret: requiredText("clientSecret", options.clientSecret),
+    missing: unset === undefined ? null : missing(unset),
+    baseUrl: isUnsetInBuild(options.baseUrl) ? "" : baseUrlOption(options.baseUrl, options.allowHttpToPrivateHosts),
+    clientId: isUnsetInBuild(options.clientId) ? "" : requiredText("clientId", options.clientId),
+    clientSecret: isUnsetInBuild(options.clientSecret) ? "" : requiredText("clientSecret", options.clientSecret),
     authMethod: choiceOption("authMethod", options.authMethod, "body", ["body", "basic"]),
     timeoutMs: numberOption("timeoutMs", options.timeoutMs, 30_000, TIMEOUT_BOUNDS),
     maxRetries: numberOption("maxRetries", options.maxRetries, 2, RETRY_BOUNDS),

@@ -2,6 +2,7 @@
 
 import { OncehookError, PermanentError, RetryAfter } from "../errors.ts";
 import { backoffMs } from "../inbox/backoff.ts";
+import { atFirstUse } from "../internal/build-phase.ts";
 import { systemClock, systemRandom } from "../internal/clock.ts";
 import { hasCredentials } from "../internal/credentials.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
@@ -33,7 +34,7 @@ const LONGEST_RETRY_AFTER_MS = 3_600_000;
  * included, is tried again with the inbox's waits, or later if `Retry-After` asks for it, by an hour at most. An answer is waited for
  * until `handlerTimeoutMs`; its body is not read.
  *
- * @throws SetupError `invalid_option` or `invalid_secret`; from `publish`, `PermanentError`, `RetryAfter`, or `OncehookError`
+ * @throws SetupError `invalid_option` or `invalid_secret`, in `next build` from `publish` if one is not set; from `publish`, `PermanentError`, `RetryAfter`, or `OncehookError`
  * `target_refused` for an answer that is no 2xx
  * @example
  * const handler = forward(httpPublisher({ url: "http://127.0.0.1:8000/events", secret: process.env.FORWARD_SECRET ?? "" }));
@@ -41,10 +42,14 @@ const LONGEST_RETRY_AFTER_MS = 3_600_000;
  */
 export function httpPublisher(options: HttpPublisherOptions): Publisher {
   refuseUnknownOptions("httpPublisher()", options, ["url", "secret"]);
-  const post = poster(urlOption(options.url));
-  const key = new HmacKey(Buffer.from(checkSecretText("secret", options.secret, "utf8")));
+  const { url, secret } = options;
+  const target = atFirstUse([url, secret], () => ({
+    post: poster(urlOption(url)),
+    key: new HmacKey(Buffer.from(checkSecretText("secret", secret, "utf8"))),
+  }));
   return {
     async publish(message) {
+      const { post, key } = target();
       const { body, signal, attempt } = message;
       judge(await post({ headers: headersOf(message, key), body, signal }), attempt);
     },

@@ -5,6 +5,7 @@ import { DEFAULT_MAX_ATTEMPTS } from "../inbox/backoff.ts";
 import { type GapWait, gapWaitPolicy } from "../inbox/gap-wait.ts";
 import type { OnDead } from "../inbox/record.ts";
 import type { InboxStore } from "../inbox/store.ts";
+import { isBuilding } from "../internal/build-phase.ts";
 import { type Clock, type Random, systemClock, systemRandom } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
 import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
@@ -23,7 +24,8 @@ const SIGNATURE_ENCODINGS = ["auto", "hex", "base64", "base64url"] as const;
 export interface ReceiverOptions<Tx = unknown> {
   /**
    * A secret, a set of them, one per webhook kind, a function that reads them, or a secret store, such as `sqliteSecrets`
-   * of oncehook/sqlite: that is read again every `refreshMs`, and stays open when the receiver stops (RCV-9).
+   * of oncehook/sqlite: that is read again every `refreshMs`, and stays open when the receiver stops (RCV-9). A secret that is not
+   * set is refused at once; only in `next build` the first delivery reports it.
    */
   readonly secrets: Keyring | KeyringProvider | SecretStore;
   /** Where events are kept: `sqliteStore("inbox.db")`. */
@@ -128,7 +130,7 @@ const KNOWN = [
 export function resolveOptions<Tx>(options: ReceiverOptions<Tx>): ResolvedOptions<Tx> {
   refuseUnknownOptions("createReceiver", options, KNOWN);
   const { secrets, store } = options;
-  if (secrets === undefined)
+  if (secrets === undefined && !isBuilding())
     throw new SetupError("invalid_secret", 'Option "secrets" is missing: pass the webhook signing secret.');
   if (typeof store?.step !== "function") {
     throw invalidOption("store", 'must be a store, such as sqliteStore("inbox.db") from oncehook/sqlite', store);

@@ -7,10 +7,11 @@ import { systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { SampledLog } from "../internal/sampled-log.ts";
-import { type CompiledKeyring, compileKeyring, type Keyring } from "../signature/keyring.ts";
+import type { CompiledKeyring, Keyring } from "../signature/keyring.ts";
 import { vouchingMatch } from "../signature/match.ts";
 import {
   createKeyringSource,
+  fixedKeyring,
   isSecretStore,
   type KeyringProvider,
   type KeyringSource,
@@ -98,7 +99,7 @@ function signedSource(
   secrets: VerifierOptions["secrets"],
   deps: KeyringSourceDeps,
 ): Pick<KeyringSource, "read" | "reread"> {
-  if (typeof secrets !== "function" && !isSecretStore(secrets)) signed(compileKeyring(secrets, deps.clock.now()));
+  if (typeof secrets !== "function" && !isSecretStore(secrets)) signed(fixedKeyring(secrets, deps.clock.now()).keyring);
   const source = createKeyringSource(secrets, deps);
   return {
     read: async (context) => signed(await source.read(context)),

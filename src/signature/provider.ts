@@ -1,6 +1,8 @@
 /** Makes the source of keyrings from a value, an async provider or a secret store. */
+import { isBuilding } from "../internal/build-phase.ts";
 import type { Logger } from "../internal/logger.ts";
-import { compileKeyring, type Keyring } from "./keyring.ts";
+import { type CompiledKeyring, compileKeyring, type Keyring } from "./keyring.ts";
+import { withStandIns } from "./keyring-entries.ts";
 import type { KeyringProvider, KeyringSource, KeyringSourceDeps } from "./keyring-source.ts";
 import { latestReads } from "./latest-reads.ts";
 import { logWarnings, ProvidedKeyrings } from "./provided-keyrings.ts";
@@ -30,16 +32,27 @@ export function createKeyringSource(
 ): KeyringSource {
   if (typeof secrets === "function") return new ProvidedKeyrings(secrets, deps);
   if (isSecretStore(secrets)) return storedSource(secrets, deps);
-  const keyring = compileKeyring(secrets, deps.clock.now());
+  const { keyring, read } = fixedKeyring(secrets, deps.clock.now());
   logWarnings(deps.logger, keyring);
   return {
-    read: () => keyring,
+    read,
     reread: () => Promise.resolve(null),
     version: () => keyring.version,
     isFailing: false,
     background: null,
     close: () => {},
   };
+}
+
+/**
+ * Compiles a keyring that was given as a value. In `next build` the secrets that are not set yet are left out of the check, and `read`
+ * rejects for them (`SetupError`).
+ *
+ * @throws SetupError naming the option that is wrong
+ */
+export function fixedKeyring(secrets: Keyring, now: number): { keyring: CompiledKeyring; read: KeyringSource["read"] } {
+  const keyring = compileKeyring(withStandIns("secrets", secrets) as Keyring, now);
+  return { keyring, read: isBuilding() ? async () => compileKeyring(secrets, now) : () => keyring };
 }
 
 /** A keyring holds no functions. */

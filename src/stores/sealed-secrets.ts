@@ -1,5 +1,7 @@
 /** Secret stores over a table of sealed texts: what they do alike, whatever the database. */
+import { existsSync } from "node:fs";
 import { SetupError, StoreError } from "../errors.ts";
+import { atFirstUse } from "../internal/build-phase.ts";
 import { foreignPlace } from "../internal/foreign-error.ts";
 import { invalidOption } from "../internal/options.ts";
 import type { Sealing } from "../signature/sealing.ts";
@@ -19,7 +21,7 @@ import { keyFileSealing, MAKE_KEY_FILE } from "./key-file.ts";
 export type SealedWith =
   | {
       /**
-       * A file with a key of 32 bytes as 64 hex digits or base64; read at once. It must belong to this user or
+       * A file with a key of 32 bytes as 64 hex digits or base64; read at once, in `next build` at the first use. It must belong to this user or
        * root, and only its owner may read it. A file of root may be read by its group too, as Kubernetes and Docker mount it.
        * Links are followed.
        */
@@ -207,6 +209,11 @@ function contextOf(kind: WebhookKind): string {
   return `oncehook secret ${kind}`;
 }
 
+function keySealing(keyFile: string): Sealing {
+  if (typeof keyFile === "string" && keyFile !== "") return keyFileSealing(keyFile);
+  throw invalidOption("keyFile", `must be the path of a file; ${MAKE_KEY_FILE}`, keyFile);
+}
+
 function sealingOption(maker: string, { keyFile, sealing }: SealedWith): Sealing {
   if ((keyFile === undefined) === (sealing === undefined)) {
     throw new SetupError(
@@ -215,8 +222,12 @@ function sealingOption(maker: string, { keyFile, sealing }: SealedWith): Sealing
     );
   }
   if (keyFile !== undefined) {
-    if (typeof keyFile === "string" && keyFile !== "") return keyFileSealing(keyFile);
-    throw invalidOption("keyFile", `must be the path of a file; ${MAKE_KEY_FILE}`, keyFile);
+    const isThere = typeof keyFile === "string" && existsSync(keyFile);
+    const sealing = atFirstUse([isThere ? keyFile : ""], () => keySealing(keyFile));
+    return {
+      seal: async (plain, context) => sealing().seal(plain, context),
+      open: async (sealed, context) => sealing().open(sealed, context),
+    };
   }
   if (typeof sealing?.seal === "function" && typeof sealing.open === "function") return sealing;
   throw invalidOption("sealing", "must have the functions seal and open", sealing);

@@ -121,6 +121,44 @@ describe("drainRoute()", () => {
     },
   );
 
+  it("calls a function for its secret at the first request, and again only after it failed", async () => {
+    const { receiver, lines } = memoryReceiver();
+    const results = [undefined, new Error("vault of secret-text"), secret, "never asked for"];
+    const read = async () => {
+      const result = results.shift();
+      if (result instanceof Error) throw result;
+      return result;
+    };
+    const { GET } = drainRoute(receiver, { secret: read });
+    expect(results).toHaveLength(4);
+    const statuses = [];
+    for (const text of [secret, secret, "a guess of it ...", secret]) statuses.push((await GET(bearer(text))).status);
+    expect([statuses, results]).toEqual([[500, 503, 401, 200], ["never asked for"]]);
+    expect(lines.filter(({ level }) => level === "error")).toEqual([
+      {
+        level: "error",
+        fields: { code: "invalid_secret" },
+        message: expect.stringContaining("could not read its secret"),
+      },
+    ]);
+  });
+
+  it("logs once that its secret cannot be read, however many ask", async () => {
+    const { receiver, lines } = memoryReceiver();
+    let fails = true;
+    const { GET } = drainRoute(receiver, {
+      secret: () => {
+        if (fails) throw new Error("vault of secret-text");
+        return secret;
+      },
+    });
+    for (const text of ["a", "b", "c"]) expect((await GET(bearer(text))).status).toBe(503);
+    expect(JSON.stringify(lines)).not.toContain("secret-text");
+    expect(lines).toHaveLength(1);
+    fails = false;
+    expect((await GET(bearer(secret))).status).toBe(200);
+  });
+
   it("takes a secret of 16 bytes, and lets nobody keep its answers", async () => {
     const { receiver } = memoryReceiver();
     const shortest = "sixteen bytes !!";

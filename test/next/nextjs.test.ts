@@ -110,7 +110,9 @@ describe("examples/nextjs", () => {
   it("does not start without its secret, and says which", async () => {
     const server = application.launch("start", { INBOX_PATH: application.inboxPath, CRON_SECRET });
     expect(await server.exited()).not.toBe(0);
-    expect(server.lines.join("\n")).toContain("WEBHOOK_SECRET is not set");
+    expect(server.lines.join("\n")).toContain(
+      'Option "secrets.current" is an empty text: look whether its environment variable is set',
+    );
   });
 
   it("keeps one inbox and one worker over reloads in development", async () => {

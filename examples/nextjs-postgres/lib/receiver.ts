@@ -2,13 +2,13 @@
 import { createReceiver } from "oncehook";
 import { nextWebhook } from "oncehook/next";
 import { postgresStore } from "oncehook/postgres";
-import { readVariable } from "./environment";
 import { registerHandlers } from "./handlers";
 
+// Set where the function runs, and not where `next build` does.
 export const receiver = createReceiver({
-  secrets: readVariable("WEBHOOK_SECRET"),
+  secrets: process.env.WEBHOOK_SECRET ?? "",
   // There are as many pools as instances of the function: one connection each, and none kept open to listen.
-  store: postgresStore(readVariable("DATABASE_URL"), { maxConnections: 1, listen: false }),
+  store: postgresStore(process.env.DATABASE_URL ?? "", { maxConnections: 1, listen: false }),
 });
 
 registerHandlers(receiver);

@@ -1,4 +1,6 @@
 /** What is made in Postgres, and with what: checked, defaulted, and turned into the settings of an inbox. */
+import type { SetupError } from "../../errors.ts";
+import { isUnsetInBuild } from "../../internal/build-phase.ts";
 import { booleanOption, invalidOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
 import { CONNECTIONS, loadPool, type PgPool, TURN_CONNECTIONS } from "./driver.ts";
 import { CONNECT_MS } from "./session.ts";
@@ -65,7 +67,7 @@ export function readSettings(database: string | PgPool, options: PostgresStoreOp
   if (typeof database !== "string" && options.maxConnections !== undefined) {
     throw invalidOption("maxConnections", "is for a connection string: a pool of your own has its max", max);
   }
-  const connections = typeof database === "string" ? max : (database.options?.max ?? CONNECTIONS);
+  const connections = typeof database === "string" ? max : (database?.options?.max ?? CONNECTIONS);
   return {
     ...settings,
     async turns() {
@@ -88,10 +90,12 @@ export function readDatabase(
   wanted: { readonly schema: string | undefined; readonly max: number },
 ): DatabaseSettings {
   const schema = schemaOption(wanted.schema);
+  const place = isUnsetInBuild(database) ? UNSET : placeOf(database);
   return {
     schema: `"${schema}"`,
-    location: `${placeOf(database)}/${schema}`,
+    location: `${place}/${schema}`,
     async pool() {
+      if (place === UNSET) throw refusal(database);
       const isOurs = typeof database === "string";
       const pool = isOurs ? await makePool(database, { max: wanted.max, pipeline: false }) : database;
       watchIdle(pool);
@@ -129,6 +133,9 @@ function schemaOption(schema: unknown = "oncehook"): string {
   throw invalidOption("schema", 'must be lower case letters, digits and underscores, 41 at most, not "pg_…"', schema);
 }
 
+/** Stands for a connection string that `next build` does not have yet. */
+const UNSET = "postgres:not set";
+
 /** Where the database is: never a password, and nothing of a text that could hold one in a place not looked at. */
 function placeOf(database: unknown): string {
   if (typeof database === "string") return placeOfUrl(database) ?? refuse(database);
@@ -143,9 +150,13 @@ function placeOf(database: unknown): string {
 }
 
 function refuse(database: unknown): never {
+  throw refusal(database);
+}
+
+function refusal(database: unknown): SetupError {
   const rule =
     'must be a connection string, "postgres://user:password@host:5432/database", in which reserved characters are escaped ("@" as %40, "/" as %2F), or a pool of pg';
-  throw invalidOption("database", rule, database);
+  return invalidOption("database", rule, database);
 }
 
 /** A connection of its own is no pool: it has a process number of the server. */

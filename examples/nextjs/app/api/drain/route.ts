@@ -1,8 +1,7 @@
 import { drainRoute } from "oncehook/next";
-import { readSecret } from "../../../lib/environment";
 import { receiver } from "../../../lib/receiver";
 
 export const runtime = "nodejs";
 
 /** For a cron: handles what is ready. */
-export const { GET, POST } = drainRoute(receiver, { secret: readSecret("CRON_SECRET") });
+export const { GET, POST } = drainRoute(receiver, { secret: process.env.CRON_SECRET });
