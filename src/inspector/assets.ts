@@ -1,9 +1,10 @@
 /** The page's files, read once. Only what is listed here can be asked for, so no path leads anywhere else. */
 import { hash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { dirname, extname, join, relative, sep } from "node:path";
-import { fileURLToPath } from "node:url";
 import { SetupError } from "../errors.ts";
+import { ownFile } from "../internal/own-file.ts";
 
 export interface Asset {
   readonly type: string;
@@ -26,14 +27,11 @@ const TYPES: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 };
 
-/** No `new URL("./page", import.meta.url)`: bundlers take that for a file of theirs. */
-const FOLDER = join(dirname(fileURLToPath(import.meta.url)), "page");
-
 /**
  * @param path - where the inspector is mounted, which stands in the page for `{{path}}`; `{{modules}}` stands for all that it imports
  * @throws SetupError where the files are not: a bundler has taken the code away from them
  */
-export function loadAssets(path: string, folder = FOLDER): Assets {
+export function loadAssets(path: string, folder = pageFolder()): Assets {
   const files = new Map<string, Asset>();
   for (const name of namesIn(folder)) {
     const type = TYPES[extname(name)];
@@ -47,6 +45,18 @@ export function loadAssets(path: string, folder = FOLDER): Assets {
     .replace("{{modules}}", preloadsOf([...files.keys()]))
     .replaceAll("{{path}}", path);
   return { page: assetOf(page.type, Buffer.from(text)), files };
+}
+
+/** Beside this file. A bundle has no such folder: there, the one of the installed package. */
+function pageFolder(): string {
+  const file = ownFile();
+  const beside = join(dirname(file), "page");
+  if (existsSync(join(beside, PAGE))) return beside;
+  try {
+    return join(dirname(createRequire(file).resolve("oncehook/inspector")), "page");
+  } catch {
+    return beside;
+  }
 }
 
 /** Without them a browser learns of a module only from the one that imports it, one round trip after the other. */
@@ -68,7 +78,7 @@ function namesIn(folder: string): string[] {
 
 function missing(): SetupError {
   const message =
-    'The inspector\'s page is not beside its code: keep oncehook out of the bundle (in Next.js: serverExternalPackages: ["oncehook"]).';
+    'The inspector\'s page is not beside its code: keep oncehook out of the bundle, or install it where the bundle runs (in Next.js: serverExternalPackages: ["oncehook"]).';
   return new SetupError("incomplete_package", message);
 }
 

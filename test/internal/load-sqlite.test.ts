@@ -1,10 +1,9 @@
 /** Which SQLite driver is loaded, and what is said where none works. */
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { installedVersion, loadBetterSqlite3, refuseIncompatible } from "../../src/internal/better-sqlite3.ts";
+import { connect, installedVersion, loadBetterSqlite3, refuseIncompatible } from "../../src/internal/better-sqlite3.ts";
 import { chooseDriver, loadDriver } from "../../src/internal/load-sqlite.ts";
 import { nodeSqliteDriver } from "../../src/internal/node-sqlite.ts";
-
-const none = () => null;
+import type { SqliteDriver } from "../../src/internal/sqlite-driver.ts";
 
 describe("refuseIncompatible()", () => {
   it.each([
@@ -33,31 +32,66 @@ describe("refuseIncompatible()", () => {
   });
 });
 
+/** What `import` rejects with. */
+function rejects(error: Error): void {
+  vi.doMock("better-sqlite3", () => {
+    throw error;
+  });
+  onTestFinished(() => void vi.doUnmock("better-sqlite3"));
+}
+
+const DOES_NOT_LOAD = {
+  code: "incompatible_peer",
+  message:
+    'better-sqlite3 does not load: run "npm rebuild better-sqlite3". In a bundle, keep better-sqlite3 external or pass `driver`.',
+  cause: expect.any(Error),
+};
+
 describe("loadBetterSqlite3()", () => {
   it("looks at the version before it loads anything", async () => {
     await expect(loadBetterSqlite3("11.0.0")).rejects.toMatchObject({ code: "incompatible_peer" });
   });
 
-  it("says how one that does not load is built again", async () => {
-    vi.doMock("better-sqlite3", () => {
-      throw new Error("It was compiled against a different Node.js version.");
-    });
-    onTestFinished(() => vi.doUnmock("better-sqlite3"));
-    await expect(loadBetterSqlite3("12.0.0")).rejects.toMatchObject({
-      code: "incompatible_peer",
-      message: 'better-sqlite3 is installed but does not load: run "npm rebuild better-sqlite3".',
-      cause: expect.any(Error),
-    });
+  it.each([["12.0.0"], [null]])("says how one that does not load is built again (%s)", async (version) => {
+    rejects(new Error('Dynamic require of "fs" is not supported'));
+    await expect(loadBetterSqlite3(version)).rejects.toMatchObject(DOES_NOT_LOAD);
   });
 
   it("loads the one that is installed", async () => {
     const version = installedVersion();
     expect(version).toMatch(/^\d+\.\d+\.\d+/);
-    const Database = await loadBetterSqlite3(version ?? "");
+    const Database = (await loadBetterSqlite3(version)) as SqliteDriver;
     const db = new Database(":memory:", { timeout: 5, fileMustExist: false });
     expect(db.prepare("select 1 as one").get()).toEqual({ one: 1 });
     db.close();
     expect(await loadDriver()).toBe(Database);
+  });
+});
+
+describe("connect()", () => {
+  const failing = (error: Error) =>
+    class {
+      constructor() {
+        throw error;
+      }
+    } as unknown as SqliteDriver;
+  const options = { timeout: 5, fileMustExist: true };
+
+  it.each([
+    ["a bundle that holds better-sqlite3", new Error("Could not locate the bindings file. Tried: …")],
+    ["a bundle of ES modules", new ReferenceError("__filename is not defined in ES module scope")],
+    [
+      "a bundle without its parts",
+      Object.assign(new Error("Cannot find module 'bindings'"), { code: "MODULE_NOT_FOUND" }),
+    ],
+    ["another Node", Object.assign(new Error("NODE_MODULE_VERSION 131"), { code: "ERR_DLOPEN_FAILED" })],
+  ])("says what to do where the compiled part does not load: %s", (_where, error) => {
+    expect(() => connect(failing(error), "inbox.db", options)).toThrow(expect.objectContaining(DOES_NOT_LOAD));
+  });
+
+  it("leaves what SQLite says as it is", () => {
+    const error = Object.assign(new Error("unable to open database file"), { code: "SQLITE_CANTOPEN" });
+    expect(() => connect(failing(error), "inbox.db", options)).toThrow(error);
   });
 });
 
@@ -70,21 +104,27 @@ describe("nodeSqliteDriver()", () => {
 });
 
 describe("chooseDriver()", () => {
-  it("takes better-sqlite3 where it is installed, whatever Node brings", async () => {
-    class Own {}
-    expect(await chooseDriver(installedVersion(), () => Own as never)).toBe(await loadDriver());
+  class Installed {}
+  class Own {}
+
+  it("takes better-sqlite3 where it is installed, whatever Node brings", () => {
+    const looking = () => {
+      throw new Error("It was looked for.");
+    };
+    expect(chooseDriver(Installed as never, looking)).toBe(Installed);
   });
 
-  it("takes Node's own where it is not", async () => {
-    class Own {}
-    expect(await chooseDriver(null, () => Own as never)).toBe(Own);
+  it("takes Node's own where it is not", () => {
+    expect(chooseDriver(null, () => Own as never)).toBe(Own);
   });
 
-  it("says what to install where there is neither", async () => {
-    await expect(chooseDriver(null, none)).rejects.toMatchObject({
-      code: "missing_peer",
-      message: expect.stringMatching(/or Node 22\.13 or later, .* run "npm install better-sqlite3@12"/),
-      fields: { nodeVersion: process.versions.node },
-    });
+  it("says what to install where there is neither", () => {
+    expect(() => chooseDriver(null, () => null)).toThrow(
+      expect.objectContaining({
+        code: "missing_peer",
+        message: expect.stringMatching(/or Node 22\.13 or later, .* run "npm install better-sqlite3@12"/),
+        fields: { nodeVersion: process.versions.node },
+      }),
+    );
   });
 });

@@ -4,11 +4,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Changes } from "../../src/emulator/state/changes.ts";
 import { openStateFile } from "../../src/emulator/state/state-file.ts";
-import { SetupError } from "../../src/errors.ts";
 import { installedVersion } from "../../src/internal/better-sqlite3.ts";
-import { chooseDriver } from "../../src/internal/load-sqlite.ts";
 import { nodeSqliteDriver } from "../../src/internal/node-sqlite.ts";
-import type { SqliteDriver } from "../../src/internal/sqlite-driver.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { storeContract } from "../../src/testing/store-contract.ts";
 import { nodeSqliteConnections } from "./node-sqlite-connections.ts";
@@ -16,23 +13,6 @@ import { contextOf } from "./sqlite-turns.ts";
 import { newFolder, sqliteUnderTest } from "./sqlite-under-test.ts";
 
 const driver = nodeSqliteDriver();
-
-describe("chooseDriver()", () => {
-  test("names both ways when neither driver is there", async () => {
-    const choosing = chooseDriver(null, () => null);
-    await expect(choosing).rejects.toThrow(/better-sqlite3.*Node 22\.13/);
-    await expect(choosing).rejects.toMatchObject({ code: "missing_peer", constructor: SetupError });
-  });
-
-  test("takes Node's own where better-sqlite3 is not installed, and does not look for it otherwise", async () => {
-    const own = class {} as unknown as SqliteDriver;
-    expect(await chooseDriver(null, () => own)).toBe(own);
-    const looking = () => {
-      throw new Error("It was looked for.");
-    };
-    await expect(chooseDriver("11.0.0", looking)).rejects.toMatchObject({ code: "incompatible_peer" });
-  });
-});
 
 if (driver === null) {
   test("sqliteStore({ driver: node:sqlite })", ({ skip }) => {

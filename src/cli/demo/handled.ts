@@ -1,6 +1,7 @@
 /** The application's own table: a row for each event, written in the transaction in which the event is completed. */
 import { isKnownEvent, type WebhookEvent } from "../../events/types.ts";
 import type { HandlerContext } from "../../inbox/context.ts";
+import { connect } from "../../internal/better-sqlite3.ts";
 import { loadDriver } from "../../internal/load-sqlite.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 
@@ -25,7 +26,7 @@ export function keepRow(event: WebhookEvent, ctx: HandlerContext<SqliteDatabase>
 /** The rows in the order of handling. */
 export async function readHandled(inboxPath: string): Promise<HandledRow[]> {
   const Database = await loadDriver();
-  const db = new Database(inboxPath, { timeout: BUSY_MS, fileMustExist: true });
+  const db = connect(Database, inboxPath, { timeout: BUSY_MS, fileMustExist: true });
   try {
     return db.prepare("select message_id, sequence from handled order by id").all() as HandledRow[];
   } finally {

@@ -2,6 +2,7 @@
 import { chmodSync, closeSync, existsSync, openSync, readSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { SetupError } from "../../errors.ts";
+import { connect } from "../../internal/better-sqlite3.ts";
 import { ownerProblem } from "../../internal/file-owner.ts";
 import { loadDriver } from "../../internal/load-sqlite.ts";
 import type { SqliteDatabase, SqliteDriver } from "../../internal/sqlite-driver.ts";
@@ -63,7 +64,7 @@ function openDatabase(Driver: SqliteDriver, file: string): SqliteDatabase {
     // One that is there is not opened: closing it would end the lock that this process may have on it (POSIX).
     if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
     refuseOthers(file);
-    return new Driver(file, { timeout: LOCK_TIMEOUT_MS, fileMustExist: true });
+    return connect(Driver, file, { timeout: LOCK_TIMEOUT_MS, fileMustExist: true });
   } catch (cause) {
     throw cause instanceof SetupError ? cause : unusable(file, cause);
   }

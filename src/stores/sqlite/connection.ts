@@ -1,5 +1,6 @@
 /** Opens the inbox's own connection with the settings that durability hangs on, and reads them back. */
 import { StoreError } from "../../errors.ts";
+import { connect } from "../../internal/better-sqlite3.ts";
 import type { SqliteDatabase, SqliteDriver } from "../../internal/sqlite-driver.ts";
 import { checkOwner, checkStillOwner } from "./location.ts";
 
@@ -12,7 +13,7 @@ const AUTOCHECKPOINT_PAGES = 16_000;
 /** @throws SetupError `unsafe_location` */
 export function openConnection(driver: SqliteDriver, file: string): SqliteDatabase {
   const checked = checkOwner(file);
-  const db = new driver(file, { timeout: DRIVER_BUSY_TIMEOUT_MS, fileMustExist: true });
+  const db = connect(driver, file, { timeout: DRIVER_BUSY_TIMEOUT_MS, fileMustExist: true });
   try {
     // Only a file without tables takes this setting; an inbox added to an application's file keeps that file's.
     db.pragma("auto_vacuum = INCREMENTAL");

@@ -1,0 +1,19 @@
+/** Where a file is, without `import.meta`. */
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { ownFile } from "../../src/internal/own-file.ts";
+
+describe("ownFile()", () => {
+  it("names the file that calls it, and leaves the stacks of errors alone", () => {
+    const { prepareStackTrace, stackTraceLimit } = Error;
+    const own = () => ownFile();
+    expect(own()).toBe(fileURLToPath(import.meta.url));
+    expect([Error.prepareStackTrace, Error.stackTraceLimit]).toEqual([prepareStackTrace, stackTraceLimit]);
+    expect(new Error("x").stack).toContain("own-file.test.ts");
+  });
+
+  it("takes code without a file for code in the directory that the process runs in", () => {
+    const nameless = new Function("ownFile", "return ownFile()") as (own: typeof ownFile) => string;
+    expect(nameless(ownFile)).toBe(`${process.cwd()}/index.js`);
+  });
+});
