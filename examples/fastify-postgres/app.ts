@@ -2,12 +2,11 @@
 import fastify, { type FastifyInstance } from "fastify";
 import type { Receiver } from "oncehook";
 import { fastifyWebhook } from "oncehook/fastify";
-import type { PgClient } from "oncehook/postgres";
-import type { Pool } from "pg";
+import type { Pool, PoolClient } from "pg";
 import { readinessStatus } from "../shared/health.ts";
 import { readHistory } from "./history.ts";
 
-export async function createApp(receiver: Receiver<PgClient>, pool: Pool): Promise<FastifyInstance> {
+export async function createApp(receiver: Receiver<PoolClient>, pool: Pool): Promise<FastifyInstance> {
   // While it closes, deliveries on open connections are still accepted.
   const app = fastify({ return503OnClosing: false });
   await app.register(fastifyWebhook, { receiver, path: "/webhooks" });

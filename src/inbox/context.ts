@@ -7,8 +7,9 @@ import type { LaneKey } from "./record.ts";
 import type { Effect, Lease } from "./store.ts";
 
 /**
- * @typeParam Tx - what an effect gets: `SqliteDatabase` of oncehook/sqlite with the SQLite store, or the type of its option `effects`,
- *   and `PgClient` of oncehook/postgres with that of Postgres.
+ * @typeParam Tx - the connection that an effect gets. With `postgresStore(pool)` it is the pool's client, pg's `PoolClient`; with a
+ *   connection string `PgClient` of oncehook/postgres. With `sqliteStore` it is what its option `driver` or `effects` gives,
+ *   better-sqlite3's `Database`; without them `SqliteDatabase` of oncehook/sqlite.
  */
 export interface HandlerContext<Tx = unknown> {
   /** Hex SHA-256 that names the event; the same for every delivery and attempt. Use it as idempotency key. */

@@ -19,5 +19,12 @@ export interface SqliteDatabase {
   close(): unknown;
 }
 
-/** A constructor of connections, as better-sqlite3 exports it. */
-export type SqliteDriver = new (path: string, options: { timeout: number; fileMustExist: boolean }) => SqliteDatabase;
+/**
+ * A constructor of connections, as better-sqlite3 exports it.
+ *
+ * @typeParam Db - its connections, as its own types have them
+ */
+export type SqliteDriver<Db extends SqliteDatabase = SqliteDatabase> = new (
+  path: string,
+  options: { timeout: number; fileMustExist: boolean },
+) => Db;

@@ -40,6 +40,8 @@ export type { PostgresStoreOptions } from "./postgres/settings.ts";
  *
  * @param database - a connection string, `postgres://user:password@host:5432/database`, or your own `Pool` of pg, which you end
  *   yourself after `receiver.stop()`
+ * @typeParam Client - the connection that effects get: the pool's own, as an ORM needs it. With a connection string it is
+ *   `PgClient`; `postgresStore<PoolClient>(url)` says that it is pg's
  * @throws SetupError `invalid_option`; opening also `missing_peer`, `incompatible_peer`, `not_durable`, `inbox_too_new`,
  *   `migration_needed`, `wrong_receiver_name`
  * @throws StoreError `store_unavailable` from every method while the server cannot be reached, answers nothing for 30 s, has no
@@ -49,8 +51,12 @@ export type { PostgresStoreOptions } from "./postgres/settings.ts";
  * const pool = new Pool({ connectionString: "postgres://app@db.internal/app" });
  * const receiver = createReceiver({ secrets, store: postgresStore(pool) });
  */
-export function postgresStore(database: string | PgPool, options: PostgresStoreOptions = {}): InboxStore<PgClient> {
-  return createStore(readSettings(database, options));
+export function postgresStore<Client extends PgClient = PgClient>(
+  database: string | PgPool<Client>,
+  options: PostgresStoreOptions = {},
+): InboxStore<Client> {
+  // An effect runs on a connection of the pool, which is a `Client`, or of a pool that is made of pg here.
+  return createStore(readSettings(database, options)) as InboxStore<PgClient> as InboxStore<Client>;
 }
 
 interface Opened {

@@ -32,8 +32,11 @@ export interface SqliteStoreOptions<Db extends SqliteDatabase = SqliteDatabase> 
    * write `create table if not exists`. It must work synchronously; a promise is refused (`invalid_option`).
    */
   readonly onOpen?: (db: Db) => unknown;
-  /** The constructor that better-sqlite3 exports. Default: loaded at open; where it is not installed, Node's own SQLite. */
-  readonly driver?: SqliteDriver;
+  /**
+   * The constructor that better-sqlite3 exports; effects and `onOpen` then get the connection with that package's own types, as an
+   * ORM needs it. Default: loaded at open; where it is not installed, Node's own SQLite.
+   */
+  readonly driver?: SqliteDriver<Db>;
   /** How long another connection's lock is waited for, without blocking the event loop: 0 to 60,000 ms. Default 5,000. */
   readonly busyTimeoutMs?: number;
   /** With less free space on the disk nothing is accepted (`store_full`). Bytes, 0 or more. Default 67,108,864 (64 MiB). */

@@ -28,19 +28,20 @@ export interface PgClient {
     values?: readonly unknown[],
   ): Promise<PgResult<Row>>;
   release(destroy?: boolean | Error): void;
-  on(
-    event: "notification",
-    listener: (message: { readonly channel: string; readonly payload?: string }) => void,
-  ): unknown;
-  on(event: "error" | "end", listener: (error?: Error) => void): unknown;
+  /** One signature, not one for each event: pg's own type, which is generic, fits no other. */
+  on(event: "notification" | "error" | "end", listener: (...values: never[]) => void): unknown;
   removeListener(event: "error", listener: (error?: Error) => void): unknown;
   /** It sends a query before the one ahead of it is answered; since pg 8.23, as the pool's option says. */
   readonly pipeline?: boolean;
 }
 
-/** A pool of pg: `new Pool({ connectionString })`. */
-export interface PgPool {
-  connect(callback: (error: Error | undefined, client: PgClient | undefined) => void): void;
+/**
+ * A pool of pg: `new Pool({ connectionString })`.
+ *
+ * @typeParam Client - its connections, as its own types have them: pg's `PoolClient`
+ */
+export interface PgPool<Client extends PgClient = PgClient> {
+  connect(callback: (error: Error | undefined, client: Client | undefined) => void): void;
   end(): Promise<void>;
   on(event: "error", listener: (error: Error) => void): unknown;
   readonly options?: PgPoolOptions;

@@ -12,6 +12,11 @@ const LISTENING_POLL_MS = 5_000;
 
 const NOTIFY = "select pg_catalog.pg_notify($1::text, $2::text)";
 
+interface Notification {
+  readonly channel: string;
+  readonly payload?: string;
+}
+
 export interface WakeOptions {
   readonly clock: Clock;
   readonly listen: boolean;
@@ -110,7 +115,7 @@ export class Wake {
     };
     connection.on("error", lost);
     connection.on("end", lost);
-    connection.on("notification", ({ channel, payload }) => {
+    connection.on("notification", ({ channel, payload }: Notification) => {
       if (this.#connection !== connection || channel !== this.#channel) return;
       if (payload !== String(this.#options.instance)) this.#wake();
     });

@@ -6,6 +6,7 @@ import * as fetch from "oncehook/fetch";
 import { memoryStore } from "oncehook/memory";
 import * as next from "oncehook/next";
 import * as node from "oncehook/node";
+import * as postgres from "oncehook/postgres";
 import * as sqlite from "oncehook/sqlite";
 
 const receiver = createReceiver({
@@ -14,4 +15,9 @@ const receiver = createReceiver({
   ack: "handled",
 });
 export const handle: (request: Request) => Promise<Response> = fetch.fetchWebhook(receiver);
-export const entries: object[] = [express, fastify, next, node, sqlite];
+// Without the drivers' types.
+createReceiver({
+  secrets: "a-consumer-secret-of-32-characters",
+  store: postgres.postgresStore("postgres://db.internal/app"),
+}).onAny((_event, ctx) => ctx.commit((tx) => tx.query("select 1")));
+export const entries: object[] = [express, fastify, next, node, postgres, sqlite];
