@@ -5,6 +5,7 @@ import { postgresStore } from "../../src/stores/postgres.ts";
 import { clockAt, diagnose } from "../cli/doctor/scene.ts";
 import { contextOf } from "../stores/sqlite-turns.ts";
 import { newSchema, sql, urlOf } from "./place.ts";
+import { startPooler } from "./poolers.ts";
 
 /** An inbox whose receiver reported just now; its schema. */
 async function newInbox(): Promise<string> {
@@ -43,6 +44,17 @@ it("goes on where the server has one connection to give", async () => {
   const findings = await diagnose({ store: urlOf({ user: role, database: pathname.slice(1) }), schema });
   expect(findings.map(({ code, level }) => `${code}: ${level}`)).toContain("clock: skipped");
   expect(findings.map(({ code, level }) => `${code}: ${level}`)).toContain("inbox: ok");
+});
+
+it("finds a transaction pooler, and names the options", async () => {
+  const schema = await newInbox();
+  const { url } = await startPooler();
+  const [found, ...others] = await findingsOf({ store: url, schema });
+  expect(others).toEqual([]);
+  expect(found).toMatchObject({
+    ...{ code: "transaction_pooler", level: "warning" },
+    fix: expect.stringContaining("{ prepare: false, listen: false }"),
+  });
 });
 
 it("finds a clock that differs from the database's", async () => {

@@ -47,6 +47,25 @@ describe("sqlState()", () => {
   });
 });
 
+describe("what a pooler answers", () => {
+  it.each([
+    ["42P05", 'prepared statement "lock" already exists', /prepare: false/],
+    ["26000", 'prepared statement "lock" does not exist', /prepare: false/],
+    ["08P01", 'bind message supplies 3 parameters, but prepared statement "lock" requires 0', /prepare: false/],
+    ["08P01", "unsupported startup parameter: options", /ignore_startup_parameters/],
+    ["08P01", "query_wait_timeout", /default_pool_size/],
+    ["08P01", "transaction blocks not allowed in statement pooling mode", /pool_mode/],
+    ["08P01", "server conn crashed?", /look into its log/],
+  ])("names the pooler's fix for %s, %s", (code, message, fix) => {
+    const error = asStoreError(Object.assign(new Error(message), { code, severity: "ERROR" }), "here");
+    expect(error).toMatchObject({
+      code: "store_unavailable",
+      message: expect.stringMatching(fix),
+      fields: { sqlState: code },
+    });
+  });
+});
+
 describe("a socket that the other side ended", () => {
   it("is no answer of the server's, though Node tells of no system call", async () => {
     const error = await endedByOther();

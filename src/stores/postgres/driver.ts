@@ -31,6 +31,8 @@ export interface PgClient {
   /** One signature, not one for each event: pg's own type, which is generic, fits no other. */
   on(event: "notification" | "error" | "end", listener: (...values: never[]) => void): unknown;
   removeListener(event: "error", listener: (error?: Error) => void): unknown;
+  /** The server's process, as the connection was told; behind a pooler another number. */
+  readonly processID?: number | null;
   /** It sends a query before the one ahead of it is answered; since pg 8.23, as the pool's option says. */
   readonly pipeline?: boolean;
 }

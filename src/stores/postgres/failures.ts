@@ -26,6 +26,19 @@ export function isContention(error: unknown): boolean {
 }
 
 /**
+ * A statement that was prepared by name is not there, or somebody else's is: a pooler gave the transaction another connection of the
+ * server than the one it was prepared on. The statement was not run.
+ */
+export function isStatementLost(error: unknown): boolean {
+  const state = sqlState(error);
+  return ["26000", "42P05"].includes(state) || (state === "08P01" && /prepared statement/.test(messageOf(error)));
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : "";
+}
+
+/**
  * The server refused a statement and says why, so that nothing of it is written. The classes 08 and 57P tell of a connection that ends,
  * and so does an overstay: a commit may have come before.
  */
@@ -93,9 +106,23 @@ function reasonOf(error: unknown, state: string): string {
     return `the server takes no writes (${state}): connect to the primary, as a role that may write.`;
   if (state === "3D000") return `the database does not exist (${state}).`;
   if (state.startsWith("28")) return `the server refused the role or its password (${state}).`;
+  if (isStatementLost(error))
+    return `a pooler between here and the server does not keep prepared statements (${state}). Pass { prepare: false } to postgresStore(), or set max_prepared_statements in PgBouncer 1.21 or later.`;
+  if (state === "08P01") return `${reasonOfPooler(messageOf(error))} (08P01).`;
   if (state === "53300") return `the server has no connection left (${state}).`;
   if (state !== "") return `the server answered ${state}.`;
   return `${codeOf(error) || "no connection"}.`;
+}
+
+/** Poolers answer with 08P01 whatever is wrong with them; only PgBouncer's fixed texts tell what. */
+function reasonOfPooler(message: string): string {
+  if (/startup parameter/.test(message))
+    return "the pooler refuses a parameter of the connection string, such as options: remove it, or name it in PgBouncer's ignore_startup_parameters";
+  if (/statement pooling/.test(message))
+    return "the pooler is in statement mode, which allows no transactions: set pool_mode to transaction or session";
+  if (/query_wait_timeout/.test(message))
+    return "the pooler had no connection of the server free in time: raise its default_pool_size";
+  return "a pooler between here and the server ended the connection: look into its log, and whether the server runs";
 }
 
 const GRANTS =

@@ -11,7 +11,8 @@ import { LookFrom } from "./look-from.ts";
 import { migrate } from "./migrate.ts";
 import { NameBook, NamesMissing, type Naming } from "./names.ts";
 import { LaneAppeared, makeLanes } from "./new-lanes.ts";
-import { type Access, inTransaction, NOW, type Session, withSession } from "./session.ts";
+import { lookForPooler } from "./pooler.ts";
+import { type Access, inTransaction, NOW, type Session, Statements, withSession } from "./session.ts";
 import type { InboxSettings } from "./settings.ts";
 import { Slots } from "./slots.ts";
 import { Wake } from "./wake.ts";
@@ -44,6 +45,8 @@ export class OpenInbox {
     readonly turns: PgPool;
     readonly isOurs: boolean;
     readonly listen: boolean;
+    /** Called once, when it shows that LISTEN does not last. */
+    readonly onDeaf: () => void;
   }) {
     this.context = parts.context;
     this.rules = parts.rules;
@@ -54,7 +57,8 @@ export class OpenInbox {
     this.#isOurs = parts.isOurs;
     const { clock } = parts.context;
     this.lookFrom = { due: new LookFrom(clock), expired: new LookFrom(clock) };
-    this.wake = new Wake(parts.access, { clock, listen: parts.listen, instance: parts.instance });
+    const { listen, instance, onDeaf } = parts;
+    this.wake = new Wake(parts.access, { clock, listen, instance, onDeaf });
   }
 
   /** Epoch milliseconds, by `readClock`. */
@@ -185,23 +189,40 @@ export class OpenInbox {
 export async function openInbox(settings: InboxSettings, context: OpenContext): Promise<OpenInbox> {
   const { pool, isOurs } = await settings.pool();
   const turns = (await settings.turns()) ?? pool;
-  const { schema, prepares, location, listen } = settings;
-  const access: Access = { pool, clock: context.clock, schema, prepares, texts: new Map() };
+  const { schema, location } = settings;
+  const warn = (option: keyof typeof LOST) =>
+    context.logger.warn({ code: "transaction_pooler", option, location }, LOST[option]);
+  const statements = new Statements(schema, settings.prepares, () => warn("prepare"));
+  const access: Access = { pool, clock: context.clock, schema, statements };
   try {
-    const rules = await withSession(access, async ({ client }) => {
-      await checkServer(client);
-      return migrate({ client, schema, location }, context);
+    const { rules, listen } = await withSession(access, async (session) => {
+      const { client } = session;
+      const pid = await checkServer(client);
+      const rules = await migrate({ client, schema, location }, context);
+      if (!settings.prepares && !settings.listen) return { rules, listen: false };
+      const kept = await lookForPooler(access, session, pid);
+      if (settings.listen && !kept.listening) warn("listen");
+      if (!kept.statements) statements.lost();
+      return { rules, listen: settings.listen && kept.listening };
     });
     await makeReadyLanesDue(access, await withSession(access, (session) => readClock(session, context.clock)));
     const instance = await inTransaction(access, async (session) =>
       enterInstance(session, context.instance, await readClock(session, context.clock)),
     );
-    return new OpenInbox({ context, rules, access, location, instance, turns, isOurs, listen });
+    const onDeaf = () => warn("listen");
+    return new OpenInbox({ context, rules, access, location, instance, turns, isOurs, listen, onDeaf });
   } catch (error) {
     if (isOurs) await endAll([pool, turns]).catch(() => {});
     throw asStoreError(error, location);
   }
 }
+
+const LOST = {
+  prepare:
+    "A pooler between here and the server does not keep prepared statements: they are sent without names from now on. Pass { prepare: false } to postgresStore(), or set max_prepared_statements in PgBouncer 1.21 or later.",
+  listen:
+    "A transaction pooler between here and the server does not keep LISTEN: the inbox is looked at every second instead. Pass { listen: false } to postgresStore(), or connect to the server directly.",
+} as const;
 
 async function endAll(pools: readonly PgPool[]): Promise<void> {
   await Promise.all([...new Set(pools)].map((pool) => pool.end()));

@@ -10,7 +10,7 @@ import { asStoreError } from "./failures.ts";
 import { readInstances } from "./instances.ts";
 import { migrateTables } from "./migrate.ts";
 import { readClock } from "./open-inbox.ts";
-import { type Access, CLOCK, inTransaction, type Session, withSession } from "./session.ts";
+import { type Access, CLOCK, inTransaction, type Session, Statements, withSession } from "./session.ts";
 import { type DatabaseSettings, readDatabase } from "./settings.ts";
 
 interface PostgresSecretsSettings {
@@ -70,7 +70,7 @@ async function openTable(settings: DatabaseSettings, migrate: "auto" | "check", 
   const { pool, isOurs } = await settings.pool();
   const { schema, location } = settings;
   // Nothing is prepared: a few statements a second would not be worth a pooler's trouble with it.
-  const access: Access = { pool, clock, schema, prepares: false, texts: new Map() };
+  const access: Access = { pool, clock, schema, statements: new Statements(schema, false) };
   const close = async () => {
     if (isOurs) await pool.end();
   };

@@ -1,8 +1,9 @@
 /** Connections of the pool, and transactions on them. */
+import { createHash } from "node:crypto";
 import type { Clock } from "../../internal/clock.ts";
 import { sleep } from "../../internal/clock.ts";
 import { type PgClient, type PgPool, types } from "./driver.ts";
-import { ConnectionTimeout, isContention, isUnanswered } from "./failures.ts";
+import { ConnectionTimeout, isContention, isStatementLost, isUnanswered } from "./failures.ts";
 
 /** Statements of one connection; names make them prepared, and null is for those of many shapes. */
 export interface Session {
@@ -76,10 +77,49 @@ export interface Access {
   readonly clock: Clock;
   /** The schema, quoted. */
   readonly schema: string;
-  /** Statements are prepared by name; not behind a transaction pooler. */
-  readonly prepares: boolean;
-  /** Statements with the schema in them, by name. */
-  readonly texts: Map<string, string>;
+  readonly statements: Statements;
+}
+
+/** The statements of an open inbox, and whether they are prepared by name; shared by all its connections. */
+export class Statements {
+  readonly #schema: string;
+  readonly #prepared = new Map<string, { readonly name: string; readonly text: string }>();
+  readonly #onLost: () => void;
+  #areNamed: boolean;
+
+  /** @param onLost - called once, when `lost()` is called first */
+  constructor(schema: string, areNamed: boolean, onLost: () => void = () => {}) {
+    this.#schema = schema;
+    this.#areNamed = areNamed;
+    this.#onLost = onLost;
+  }
+
+  get areNamed(): boolean {
+    return this.#areNamed;
+  }
+
+  /** A pooler does not keep them: from now on none has a name. */
+  lost(): void {
+    if (!this.#areNamed) return;
+    this.#areNamed = false;
+    this.#onLost();
+  }
+
+  /**
+   * The statement as pg takes it. Its name holds a hash of its text, schema included: behind a pooler, other versions and other inboxes prepare
+   * statements on the same connection, and a name alone would run theirs.
+   */
+  of(name: string | null, template: string): { readonly name?: string; readonly text: string } {
+    if (name === null) return { text: template.replaceAll("{}", this.#schema) };
+    let prepared = this.#prepared.get(name);
+    if (prepared === undefined) {
+      const text = template.replaceAll("{}", this.#schema);
+      const hash = createHash("sha256").update(text).digest("hex").slice(0, 16);
+      prepared = { name: `${name} ${hash}`, text };
+      this.#prepared.set(name, prepared);
+    }
+    return this.#areNamed ? prepared : { text: prepared.text };
+  }
 }
 
 /** The answers to two statements, which are sent at once where the connection pipelines. */
@@ -144,10 +184,12 @@ function ignoreLoss(): void {}
 /** Runs `work` in a transaction: all of it is durable when this resolves, or nothing happened. Contention is tried again. */
 export async function inTransaction<T>(access: Access, work: (session: Session) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
+    const { areNamed } = access.statements;
     try {
       return await onConnection(access, (session) => transact(session, work));
     } catch (error) {
-      if (!isContention(error) || attempt >= MOST_TRIES) throw error;
+      const isLost = areNamed && isStatementLost(error);
+      if (!(isLost || isContention(error)) || attempt >= MOST_TRIES) throw error;
     }
     await sleep(access.clock, FIRST_PAUSE_MS * attempt);
   }
@@ -182,6 +224,7 @@ class Connected implements Session {
   #begunAt: number | null = null;
   /** Something was done since it began. */
   #isUsed = false;
+  #isBegun = false;
 
   constructor(access: Access, client: PgClient) {
     this.#access = access;
@@ -207,6 +250,7 @@ class Connected implements Session {
   };
 
   begin(): void {
+    this.#isBegun = true;
     this.#isUsed = false;
     this.#begun = this.#begin();
     // Who does not wait for it hears of it from the next statement too.
@@ -248,24 +292,17 @@ class Connected implements Session {
     values: readonly unknown[] = [],
   ): Promise<readonly Row[]> => {
     this.#isUsed = true;
-    const text = textOf(this.#access, name, template);
-    const { prepares, schema } = this.#access;
-    const query = { text, values, types, query_timeout: ANSWER_MS };
-    // Another store may share the pool, with another schema.
-    const isNamed = prepares && name !== null;
-    const asked = this.client.query(isNamed ? { ...query, name: `${name} ${schema}` } : query);
+    const statement = this.#access.statements.of(name, template);
+    const asked = this.client.query({ ...statement, values, types, query_timeout: ANSWER_MS });
     this.#sent += 1;
-    const { rows } = await asked;
-    return rows as readonly Row[];
+    try {
+      return (await asked).rows as readonly Row[];
+    } catch (error) {
+      if (statement.name === undefined || !isStatementLost(error)) throw error;
+      this.#access.statements.lost();
+      // It was not run. A transaction has failed with it, and is run again from its beginning.
+      if (this.#isBegun) throw error;
+      return this.rows<Row>(name, template, values);
+    }
   };
-}
-
-function textOf({ texts, schema }: Access, name: string | null, template: string): string {
-  if (name === null) return template.replaceAll("{}", schema);
-  let text = texts.get(name);
-  if (text === undefined) {
-    text = template.replaceAll("{}", schema);
-    texts.set(name, text);
-  }
-  return text;
 }

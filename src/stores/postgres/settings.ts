@@ -12,11 +12,15 @@ export interface PostgresStoreOptions {
    */
   readonly schema?: string;
   /**
-   * Keep one connection of the pool that is told at once when another process has stored something (`LISTEN`). Turn it off behind
-   * a transaction pooler: the inbox is then looked at every second. It is off with a pool of one connection. Default true.
+   * Keep one connection of the pool that hears at once when another process has stored something (`LISTEN`). Without it the inbox is
+   * looked at every second: with a pool of one connection, and behind a transaction pooler, which is noticed and warned of
+   * (`transaction_pooler`). Default true.
    */
   readonly listen?: boolean;
-  /** Prepare statements by name. Turn it off behind a transaction pooler that does not keep them. Default true. */
+  /**
+   * Prepare statements by name. Behind a pooler that does not keep them they are sent without names, which is noticed and warned of
+   * (`transaction_pooler`); nothing is lost by it. Default true.
+   */
   readonly prepare?: boolean;
   /**
    * Connections that are made from a connection string, 2 of them for turns alone if they are 5 or more; a pool of your own has its

@@ -10,6 +10,8 @@ const POLL_MS = 1_000;
 /** With LISTEN: whoever stored something may have ended before its notification, or send none. */
 const LISTENING_POLL_MS = 5_000;
 
+const STILL_LISTENS =
+  "select 1 from pg_catalog.pg_listening_channels() as listening (channel) where channel = $1::text";
 const NOTIFY = "select pg_catalog.pg_notify($1::text, $2::text)";
 
 interface Notification {
@@ -22,6 +24,8 @@ export interface WakeOptions {
   readonly listen: boolean;
   /** This open's own number: its notifications wake the others only. */
   readonly instance: number;
+  /** Called once, when a pooler has given its connection of the server to others: then it listens no more. */
+  readonly onDeaf: () => void;
 }
 
 export class Wake {
@@ -31,6 +35,7 @@ export class Wake {
   readonly #channel: string;
   #connection: PgClient | null = null;
   #isConnecting = false;
+  #listens: boolean;
   #poll: Timer | null = null;
   /** Others have not been told of the last that was stored. */
   #isUntold = false;
@@ -41,6 +46,7 @@ export class Wake {
   constructor(access: Access, options: WakeOptions) {
     this.#access = access;
     this.#options = options;
+    this.#listens = options.listen;
     this.#channel = `oncehook ${access.schema.replaceAll('"', "")}`;
   }
 
@@ -79,7 +85,7 @@ export class Wake {
 
   #start(): void {
     if (this.#isStopped) return;
-    if (this.#options.listen) void this.#listen();
+    if (this.#listens) void this.#listen();
     this.#plan();
   }
 
@@ -95,7 +101,7 @@ export class Wake {
     const ms = this.#connection === null ? POLL_MS : LISTENING_POLL_MS;
     this.#poll = this.#options.clock.setTimeout(() => {
       this.#wake();
-      if (this.#options.listen) void (this.#connection === null ? this.#listen() : this.#check(this.#connection));
+      if (this.#listens) void (this.#connection === null ? this.#listen() : this.#check(this.#connection));
       this.#plan();
     }, ms);
   }
@@ -126,10 +132,16 @@ export class Wake {
     }, lost);
   }
 
-  /** A server that is gone without a word would notify nobody. */
+  /** A server that is gone without a word would notify nobody, nor would one that a pooler has put in its place. */
   async #check(connection: PgClient): Promise<void> {
-    const query = { text: "select 1", query_timeout: LISTENING_POLL_MS };
-    await connection.query(query).catch(() => this.#lose(connection));
+    const query = { text: STILL_LISTENS, values: [this.#channel], query_timeout: LISTENING_POLL_MS };
+    const answer = await connection.query(query).catch(() => null);
+    if (this.#connection !== connection || answer?.rows.length === 1) return;
+    this.#lose(connection);
+    if (answer === null) return;
+    this.#listens = false;
+    this.#options.onDeaf();
+    if (this.#poll !== null) this.#plan();
   }
 
   #lose(connection: PgClient | null): void {
