@@ -1,7 +1,18 @@
 // Compiles the package to dist/ and, with `tools`, everything else that Node 20 cannot run as TypeScript to .build/.
 // Plain JavaScript, because it is what makes the other scripts runnable. Does nothing when the output is newer than every input.
+// Compiles into a folder of its own, and then puts the files in place: `npm pack` or a test that reads meanwhile never finds half a build.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -39,11 +50,18 @@ export function build(name, options = {}) {
 
   const startedAt = new Date();
   const tsc = createRequire(import.meta.url).resolve("typescript/package.json");
-  const compiled = run([join(dirname(tsc), "bin", "tsc"), "-p", project], options);
-  for (const input of inputs) removeStale(join(root, out), join(root, out, input), sources);
-  const made = run([MAKE_SMALL, join(out, SERVED)]);
-  if (!compiled || !made) return false;
-  mkdirSync(join(root, out), { recursive: true });
+  // Beside the output, so that a rename moves a file and source maps find their sources.
+  const fresh = `.new-${name}-${process.pid}`;
+  let done;
+  try {
+    const compiled = run([join(dirname(tsc), "bin", "tsc"), "-p", project, "--outDir", fresh], options);
+    const made = run([MAKE_SMALL, join(fresh, SERVED)]);
+    putInPlace(join(root, fresh), join(root, out), inputs);
+    done = compiled && made;
+  } finally {
+    rmSync(join(root, fresh), { recursive: true, force: true });
+  }
+  if (!done) return false;
   writeFileSync(stamp, list);
   // Dated before the compiler read its first file: an edit made meanwhile counts as newer.
   utimesSync(stamp, startedAt, startedAt);
@@ -61,13 +79,30 @@ function isFresh(stamp, list, newestMs) {
   return existsSync(stamp) && statSync(stamp).mtimeMs > newestMs && readFileSync(stamp, "utf8") === list;
 }
 
-/** Removes compiled files whose source is gone: a package must not carry what its repository no longer has. */
-function removeStale(out, folder, sources) {
-  const wanted = new Set(sources.map((file) => file.slice(root.length, -".ts".length)));
-  for (const file of filesOf(folder, /\.(js|d\.ts)(\.map)?$/)) {
-    const name = file.slice(out.length).replace(/\.(js|d\.ts)(\.map)?$/, "");
-    if (!wanted.has(name)) rmSync(file);
+/**
+ * Moves what was compiled to `out`. Files that are new come first, so that nothing leads to one that is missing; then each changed one is
+ * replaced by a rename, the package's entries last; what has no source any more is removed at the end.
+ */
+function putInPlace(fresh, out, inputs) {
+  const made = filesOf(fresh, /./).map((file) => file.slice(fresh.length + 1));
+  const entries = new Set(
+    Object.values(manifest().exports).map(({ default: file = "" }) => file.slice("./dist/".length)),
+  );
+  const rank = (name) => (existsSync(join(out, name)) ? 1 + Number(entries.has(name)) : 0);
+  const ranked = made.map((name) => [rank(name), name]).sort(([a], [b]) => a - b);
+  for (const [place, name] of ranked) {
+    if (place > 0 && readFileSync(join(out, name)).equals(readFileSync(join(fresh, name)))) continue;
+    mkdirSync(dirname(join(out, name)), { recursive: true });
+    renameSync(join(fresh, name), join(out, name));
   }
+  const wanted = new Set(made);
+  for (const folder of inputs) {
+    for (const file of filesOf(join(out, folder), /./)) if (!wanted.has(file.slice(out.length + 1))) rmSync(file);
+  }
+}
+
+function manifest() {
+  return JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 }
 
 /** Every file under `folder` whose name matches, without following node_modules. */
@@ -83,18 +118,5 @@ function filesOf(folder, name) {
     .sort();
 }
 
-function hasCompiler() {
-  try {
-    createRequire(import.meta.url).resolve("typescript/package.json");
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
-  const force = process.argv.includes("--force");
-  // `npm install` in a clone builds too, but without development dependencies there is nothing to build with.
-  if (process.env.npm_lifecycle_event !== "prepare" || hasCompiler())
-    process.exitCode = build("dist", { force }) ? 0 : 1;
-}
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href)
+  process.exitCode = build("dist", { force: process.argv.includes("--force") }) ? 0 : 1;
