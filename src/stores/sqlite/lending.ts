@@ -12,6 +12,11 @@ export interface Lending {
 
 type Method = (...args: unknown[]) => unknown;
 
+/** Its methods may be replaced; `iterate` is better-sqlite3's. */
+type Statement = { -readonly [Key in keyof SqliteStatement]: SqliteStatement[Key] } & {
+  iterate?: (...params: unknown[]) => Iterator<unknown>;
+};
+
 /**
  * Lends the inbox's own connection. An async function may go on after its first `await`, when its transaction was rolled back;
  * what it writes then would stay. Statements made through the loan work in a later one too: they may be kept.
@@ -40,7 +45,7 @@ export function lend(db: SqliteDatabase): Lending {
       // A transaction function that is kept calls what it got, and so is of no use later either.
       const given = key === "transaction" ? args.map((value) => whileLent(value, check)) : args;
       const answer = Reflect.apply(method, target, given);
-      if (key === "prepare") guardStatement(answer as SqliteStatement, check);
+      if (key === "prepare") guardStatement(answer as Statement, check);
       return answer === target ? connection : answer;
     };
   return {
@@ -101,18 +106,26 @@ export function outsideOfEffects<T>(operation: () => T): T {
   return current.getStore() === undefined ? operation() : current.run({ isOver: false }, operation);
 }
 
-/** In place: a native statement works with no other `this`. */
-function guardStatement(statement: SqliteStatement, check: () => void): SqliteStatement {
-  const methods = statement as unknown as Record<string, unknown>;
-  for (const name of ["run", "get", "all", "iterate"]) {
-    const method = methods[name];
-    if (typeof method !== "function") continue;
-    methods[name] = (...params: unknown[]) => {
-      check();
-      const answer: unknown = Reflect.apply(method, statement, params);
-      return name === "iterate" ? guardRows(answer as Iterator<unknown>, check) : answer;
-    };
-  }
+/** In place: a native statement works with no other `this`. Name by name: a loop over names is slower. */
+function guardStatement(statement: Statement, check: () => void): Statement {
+  const { run, get, all, iterate } = statement;
+  statement.run = (...params) => {
+    check();
+    return Reflect.apply(run, statement, params);
+  };
+  statement.get = (...params) => {
+    check();
+    return Reflect.apply(get, statement, params);
+  };
+  statement.all = (...params) => {
+    check();
+    return Reflect.apply(all, statement, params);
+  };
+  if (iterate === undefined) return statement;
+  statement.iterate = (...params) => {
+    check();
+    return guardRows(Reflect.apply(iterate, statement, params), check);
+  };
   return statement;
 }
 

@@ -212,10 +212,12 @@ function isInbox(driver: SqliteDriver, { path, location, busyTimeoutMs }: InboxS
 function setUp(db: SqliteDatabase, { effects, onOpen }: InboxSettings, holder: number) {
   try {
     checkDurable(db);
+    const own = createSession(db);
+    const ofEffects = effects === undefined ? own : createSession(effects);
+    // After the inbox's own statements were made, which need no watching.
     const lending = effects === undefined ? lend(db) : lendOfUser(effects);
     if (onOpen !== undefined) runOnOpen(onOpen, lending);
-    const own = createSession(db, lending);
-    return { own, ofEffects: effects === undefined ? own : createSession(effects, lending) };
+    return { own: { ...own, lending }, ofEffects: { ...ofEffects, lending } };
   } catch (error) {
     leave(db, holder);
     throw error;

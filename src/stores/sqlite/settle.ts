@@ -100,10 +100,9 @@ function completeWith(
   try {
     for (const effect of effects) refuseUnwaited(effect, "never");
     const { connection, during } = work.lending;
-    for (const effect of effects) {
-      const returned = during(() => effect(connection));
-      refuseUnrun(returned, "never");
-    }
+    during(() => {
+      for (const effect of effects) refuseUnrun(effect(connection), "never");
+    });
   } catch (cause) {
     const error = metLock(cause) ? otherConnection(cause) : cause;
     if (!ends(work, rollbackTo, release)) throw new EffectAborted(lease, error);

@@ -31,11 +31,10 @@ export interface Work extends Session {
   readonly now: number;
 }
 
-export function createSession(db: SqliteDatabase, lending: Lending): Session {
+export function createSession(db: SqliteDatabase): Omit<Session, "lending"> {
   const sql = prepareStatements(db);
   return {
     db,
-    lending,
     sql,
     clientTable: { idOf: sql.clientId, nameOf: sql.clientName, insert: sql.insertClient },
     kindTable: { idOf: sql.kindId, nameOf: sql.kindName, insert: sql.insertKind },
