@@ -5,7 +5,7 @@ import type { EventNotice } from "./dispatch.ts";
 import { failureCode } from "./failure.ts";
 import type { AttemptReport } from "./instrumentation.ts";
 import { attemptOf } from "./instruments.ts";
-import type { EventId, EventRecord } from "./record.ts";
+import type { EventId, EventRecord, LaneId } from "./record.ts";
 import { readEvent, type Verdict } from "./runner.ts";
 import { ENDINGS, type Ending } from "./settlement.ts";
 import type { Lease, Settle, SettleResult } from "./store.ts";
@@ -13,6 +13,10 @@ import type { Lease, Settle, SettleResult } from "./store.ts";
 export interface WorkerEvents {
   /** A claim ended, and its end is committed. */
   ended(event: EventId, ending: Ending): void;
+  /** A lane begins to wait for a missing sequence. */
+  waits(lane: LaneId): void;
+  /** An event of a lane was claimed: it does not wait any more. */
+  claimed(lane: LaneId): void;
   failed(notice: EventNotice, failure: AttemptFailure): void;
   deadLettered(notice: EventNotice, attempts: number, code: string, event: () => WebhookEvent | null): void;
 }
@@ -42,7 +46,8 @@ export class Conclusions {
     this.#logger = logger;
   }
 
-  settled<Tx>(conclusion: Conclusion<Tx>, { status }: SettleResult): void {
+  settled<Tx>(conclusion: Conclusion<Tx>, result: SettleResult): void {
+    const { status } = result;
     const { lease, settle, verdict } = conclusion;
     attemptOf(lease)?.ended(reportOf(conclusion, status));
     if (status !== "settled") {
@@ -57,6 +62,11 @@ export class Conclusions {
       this.#events.deadLettered(noticeOf(lease), lease.attempt, settle.failure.code, () => verdict.event);
     }
     this.#events.ended(lease.event, ENDINGS[settle.kind]);
+    if (result.gapBegins) this.#events.waits(lease.lane);
+  }
+
+  claimed({ lane }: Lease): void {
+    this.#events.claimed(lane);
   }
 
   /** The claim ended without having been started. */

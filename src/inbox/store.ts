@@ -249,7 +249,8 @@ export type Settle<Tx> =
   | { readonly kind: "release"; readonly lease: LeaseRef; readonly delayMs: number };
 
 export type SettleResult =
-  | { readonly status: "settled" }
+  /** `gapBegins`: the lane waits for a missing sequence from now on. Said once for each gap, for the log. */
+  | { readonly status: "settled"; readonly gapBegins?: true }
   /** The lease had passed to another worker, or an operator had acted: the effects did not happen. */
   | { readonly status: "lost" }
   /** An effect threw: nothing of this settle happened and the lease is still held. */
@@ -258,7 +259,13 @@ export type SettleResult =
   | { readonly status: "unfinished" };
 
 export type Acceptance =
-  | { readonly outcome: "accepted" | "late"; readonly event: EventId; readonly lane: LaneId }
+  | {
+      readonly outcome: "accepted" | "late";
+      readonly event: EventId;
+      readonly lane: LaneId;
+      /** As of a settle: the event waits for a missing sequence, and none before it in its lane waited for the same gap. */
+      readonly gapBegins?: true;
+    }
   | {
       readonly outcome: "duplicate";
       readonly event: EventId;

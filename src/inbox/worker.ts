@@ -142,6 +142,7 @@ export class Worker<Tx> implements ClaimDriver {
     for (const record of result.retired) this.#conclusions.retired(record);
     for (const lease of result.leases) {
       this.#inHand.take(lease);
+      this.#conclusions.claimed(lease);
       this.#book.add(lease, lease.acceptIndex === null ? null : parsed(lease.acceptIndex));
     }
     this.#laneDrives.claimCame(request, result, this.#isActive());

@@ -4,11 +4,12 @@ import type { AttemptFailure, WorkerEvents } from "../inbox/conclusions.ts";
 import type { ConflictNotice, EventNotice, Hooks } from "../inbox/dispatch.ts";
 import { errorFields, explained } from "../inbox/failure.ts";
 import { logFieldsOf } from "../inbox/log-fields.ts";
-import type { EventId } from "../inbox/record.ts";
+import type { EventId, LaneId } from "../inbox/record.ts";
 import type { Ending } from "../inbox/settlement.ts";
 import type { Waiters } from "../inbox/waiters.ts";
 import type { Logger } from "../internal/logger.ts";
 import { maskNumbers } from "../internal/mask-numbers.ts";
+import type { GapLog } from "./gap-log.ts";
 
 const HOOKS = { conflict: "onConflict", error: "onError", deadLetter: "onDeadLetter" } as const satisfies Record<
   keyof Hooks,
@@ -18,6 +19,7 @@ const HOOKS = { conflict: "onConflict", error: "onError", deadLetter: "onDeadLet
 export interface AnnouncerOptions {
   readonly hooks: () => Hooks;
   readonly waiters: Waiters;
+  readonly gaps: GapLog;
   readonly logger: Logger;
   /** Another process can open the inbox, as the command line does. */
   readonly isShared: boolean;
@@ -32,6 +34,14 @@ export class Announcer implements WorkerEvents {
 
   ended(event: EventId, ending: Ending): void {
     this.#options.waiters.ended(event, ending);
+  }
+
+  waits(lane: LaneId): void {
+    this.#options.gaps.began(lane);
+  }
+
+  claimed(lane: LaneId): void {
+    this.#options.gaps.ended(lane);
   }
 
   failed(notice: EventNotice, { attempt, error, event }: AttemptFailure): void {

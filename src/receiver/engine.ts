@@ -15,6 +15,7 @@ import { thisInstance } from "../internal/process.ts";
 import { Announcer } from "./announcements.ts";
 import { measuredSteps } from "./commits.ts";
 import { CommittedIdentities, repeatOf } from "./duplicates.ts";
+import { GapLog } from "./gap-log.ts";
 import { Housekeeping, type KeyringUse } from "./housekeeping.ts";
 import { identityKey } from "./intake.ts";
 import type { ResolvedOptions } from "./options.ts";
@@ -48,6 +49,7 @@ export class Engine<Tx> {
   readonly #identities = new CommittedIdentities();
   readonly #housekeeping: Housekeeping;
   readonly #announcer: Announcer;
+  readonly #gaps: GapLog;
   #inUse: InUse<Tx>;
   /** It takes nothing any more. */
   #isClosed = false;
@@ -80,7 +82,10 @@ export class Engine<Tx> {
       handlerTimeoutMs,
     });
     const isShared = store.capabilities.shared;
-    this.#announcer = new Announcer({ hooks: () => registry().hooks, waiters: this.waiters, logger, isShared });
+    const { firstSequence } = options;
+    this.#gaps = new GapLog({ store, clock, logger, firstSequence });
+    const { waiters } = this;
+    this.#announcer = new Announcer({ hooks: () => registry().hooks, waiters, gaps: this.#gaps, logger, isShared });
     this.worker = new Worker(
       store,
       runner,
@@ -176,6 +181,7 @@ export class Engine<Tx> {
     if (this.isStopping) return { claimed: 0, complete: false };
     this.#warnAboutLateOnce();
     const result = await this.#housekeeping.whileDraining(this.worker.drain(options));
+    await this.#gaps.flush();
     await this.#housekeeping.pruneSome(deadline);
     return result;
   }
@@ -207,6 +213,7 @@ export class Engine<Tx> {
 
   async #leave(): Promise<void> {
     this.#hasLeft = true;
+    this.#gaps.close();
     await this.#housekeeping.stop();
     // Otherwise another receiver may have it open, which was why this one could not.
     if (this.#isOpen) await this.options.store.close();
@@ -225,6 +232,7 @@ export class Engine<Tx> {
         if (acceptance === null) return reject(this.#notStored(error));
         if (acceptance.outcome === "failed") return reject(this.#notStored(acceptance.error));
         this.#acceptFailedAt = null;
+        if (acceptance.outcome === "accepted" && acceptance.gapBegins) this.#gaps.began(acceptance.lane);
         this.#remember(key, event, acceptance);
         if (acceptance.outcome === "duplicate" && acceptance.conflict)
           this.#announceConflict(event, acceptance.event, parsed);

@@ -37,6 +37,18 @@ export const effectCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "says that a gap begins as a completion with effects ends",
+    needs: "transactional",
+    async run(bench) {
+      const { write } = effectsOf(bench);
+      await bench.accept(bench.event(1));
+      const lease = await bench.claimOne();
+      await bench.accept(bench.event(3));
+      const settled = await bench.settled([bench.complete(lease, "handled", [write("one")])]);
+      bench.expect(settled).toEqual([{ status: "settled", gapBegins: true }]);
+    },
+  },
+  {
     name: "undoes all of a completion whose effect throws, and only that one; the lease is still held",
     needs: "transactional",
     async run(bench) {

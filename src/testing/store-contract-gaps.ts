@@ -1,10 +1,60 @@
 /** The store contract on order: gaps before a head, what is waited for, and for how long. */
+import type { Acceptance, Lease, SettleResult } from "../inbox/store.ts";
 import { type ContractCase, sequences } from "./store-contract-bench.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
+/** What an answer says of a gap. */
+function gapBegins(answer: Acceptance | SettleResult | undefined): true | undefined {
+  if (answer === undefined || !("gapBegins" in answer)) return undefined;
+  return answer.gapBegins;
+}
+
 export const gapCases: readonly ContractCase[] = [
+  {
+    name: "says once that a gap begins: as an event comes that waits, and not for those behind it or within the gap",
+    async run(bench) {
+      const answers = [];
+      for (const sequence of [1, 5, 6, 3]) {
+        const { accepted } = await bench.accept(bench.event(sequence));
+        answers.push(gapBegins(accepted[0]));
+        for (const lease of await bench.claim()) await bench.settle(bench.complete(lease));
+      }
+      bench.expect(answers).toEqual([undefined, true, undefined, undefined]);
+      const { accepted } = await bench.accept(bench.event(2), bench.of("other", 2), bench.event(1));
+      bench.expect(accepted.map(gapBegins)).toEqual([undefined, true, undefined]);
+    },
+  },
+  {
+    name: "says that a gap begins as the event before it ends, whichever way it ends",
+    async run(bench) {
+      const ends = [
+        (lease: Lease) => bench.complete(lease),
+        (lease: Lease) => bench.complete(lease, "unhandled"),
+        (lease: Lease) => bench.dead(lease),
+      ];
+      for (const [index, end] of ends.entries()) {
+        const message = `m${index}`;
+        await bench.accept(bench.of(message, 1));
+        const lease = await bench.claimOne();
+        await bench.accept(bench.of(message, 3));
+        bench.expect((await bench.settled([end(lease)])).map(gapBegins)).toEqual([true]);
+        bench.expect((await bench.lane(message)).status).toBe("gap");
+      }
+    },
+  },
+  {
+    name: "does not say it where the event before ends and nothing is missing, or is tried again",
+    async run(bench) {
+      await bench.accept(bench.event(1), bench.event(2), bench.event(4));
+      const first = await bench.claimOne();
+      bench.expect((await bench.settled([bench.retry(first, 1_000)])).map(gapBegins)).toEqual([undefined]);
+      await bench.clock.advance(1_000);
+      bench.expect((await bench.settled([bench.complete(await bench.claimOne())])).map(gapBegins)).toEqual([undefined]);
+      bench.expect((await bench.settled([bench.complete(await bench.claimOne())])).map(gapBegins)).toEqual([true]);
+    },
+  },
   {
     name: "hands out a message's events one by one in ascending sequence, however they arrived (RCV-7, I3, I4)",
     async run(bench) {

@@ -150,6 +150,8 @@ export class Bench<Tx = never> {
   readonly batcher: Batcher<Tx>;
   readonly lines: LogLine[] = [];
   readonly endings: [event: number, ending: Ending][] = [];
+  /** Lanes that began to wait for a gap. */
+  readonly waits: number[] = [];
   readonly failures: { notice: EventNotice; attempt: number; error: unknown }[] = [];
   readonly dead: { notice: EventNotice; attempts: number; code: string }[] = [];
   readonly #inner: InboxStore<Tx>;
@@ -196,6 +198,8 @@ export class Bench<Tx = never> {
   #events(): WorkerEvents {
     return {
       ended: (event, ending) => void this.endings.push([event, ending]),
+      waits: (lane) => void this.waits.push(lane),
+      claimed: () => {},
       failed: (notice, { attempt, error }) => void this.failures.push({ notice, attempt, error }),
       deadLettered: (notice, attempts, code) => void this.dead.push({ notice, attempts, code }),
     };

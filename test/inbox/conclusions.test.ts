@@ -22,6 +22,8 @@ function scene() {
   const log = (fields: object, message: string) => void told.push(["log", fields, message]);
   const events = {
     ended: (...facts: unknown[]) => void told.push(["ended", ...facts]),
+    waits: (...facts: unknown[]) => void told.push(["waits", ...facts]),
+    claimed: (...facts: unknown[]) => void told.push(["claimed", ...facts]),
     failed: (...facts: unknown[]) => void told.push(["failed", ...facts]),
     deadLettered: (...facts: unknown[]) => void told.push(["deadLettered", ...facts]),
   };

@@ -11,13 +11,20 @@ export function knownEvent(lane: LaneState | undefined, incoming: NewEvent): Lan
   return lane?.events.find((e) => e.sequence === incoming.sequence && e.eventType === incoming.eventType);
 }
 
+/** An event that was added to its lane. */
+export interface Added {
+  readonly event: LaneEvent;
+  /** Its lane begins to wait for a missing sequence with it. */
+  readonly beginsToWait: boolean;
+}
+
 /** Adds an event whose identity is not known, under its new id, and arms its lane. */
 export function acceptNew(
   moment: Moment,
   lane: LaneState,
   incoming: NewEvent,
   { id, lateEvents }: { readonly id: number; readonly lateEvents: LateEvents },
-): LaneEvent {
+): Added {
   moment.tally.signed(incoming.signedAt);
   moment.tally.count("accepted");
   const late = isOrdered(lane) && lane.cursor !== null && incoming.sequence < lane.cursor;
@@ -26,9 +33,16 @@ export function acceptNew(
   lane.peer ??= incoming.peer;
   lane.externalReference ??= incoming.externalReference;
   if (late) noteLate(moment, event);
+  let beginsToWait = false;
   if (late && lateEvents === "record") finish(event, "late", moment.now);
-  else if (mayRearm(lane, event)) rearm(moment, lane);
-  return event;
+  else if (mayRearm(lane, event)) beginsToWait = rearm(moment, lane);
+  return { event, beginsToWait };
+}
+
+/** What the core is answered for a new event. */
+export function acceptanceOf({ event, beginsToWait }: Added): Extract<Acceptance, { outcome: "accepted" | "late" }> {
+  const answer = { outcome: event.late ? "late" : "accepted", event: event.id, lane: event.lane.id } as const;
+  return beginsToWait ? { ...answer, gapBegins: true } : answer;
 }
 
 /** A known identity again. `conflict`: its content differs from what was accepted. True when it is the first that does. */

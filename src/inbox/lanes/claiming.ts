@@ -26,19 +26,26 @@ function armingOf(moment: Moment, lane: LaneState): Arming<LaneEvent> {
   return arm(position, lowestPending(lane, false), lowestPending(lane, true), moment.now);
 }
 
-/** Decides anew what a lane does next. A lane that was ready keeps its place among the ready ones. */
-export function rearm(moment: Moment, lane: LaneState): void {
+/**
+ * Decides anew what a lane does next. A lane that was ready keeps its place among the ready ones.
+ *
+ * @returns whether it begins to wait for a missing sequence with that
+ */
+export function rearm(moment: Moment, lane: LaneState): boolean {
   const arming = armingOf(moment, lane);
+  const beginsToWait = arming.status === "gap" && lane.gapSince === null;
   lane.gapSince = arming.gapSince;
   if (arming.status === "idle") schedule(lane, "idle", null);
   else if (arming.status === "gap") schedule(lane, "gap", arming.dueAt);
   else schedule(lane, "ready", lane.status === "ready" ? lane.readyAt : moment.now);
+  return beginsToWait;
 }
 
-/** A dead letter behind which its lane goes on or is parked. */
-export function goOnAfterDead(moment: Moment, lane: LaneState, onDead: OnDead): void {
-  if (onDead === "block") schedule(lane, "blocked", null);
-  else rearm(moment, lane);
+/** A dead letter behind which its lane goes on or is parked. @returns as `rearm` */
+export function goOnAfterDead(moment: Moment, lane: LaneState, onDead: OnDead): boolean {
+  if (onDead === "continue") return rearm(moment, lane);
+  schedule(lane, "blocked", null);
+  return false;
 }
 
 /** Leases a due lane's head, or retires it, or finds that there is none to take yet; the lane is not left due in vain. */

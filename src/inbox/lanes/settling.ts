@@ -1,5 +1,5 @@
 /** Ends leases, each only while it is still held. */
-import type { Failure, LeaseRef, Settle } from "../store.ts";
+import type { Failure, LeaseRef, Settle, SettleResult } from "../store.ts";
 import { goOnAfterDead, rearm } from "./claiming.ts";
 import { finish, type LaneEvent, type LaneState, type Moment, schedule } from "./state.ts";
 
@@ -11,7 +11,20 @@ export function heldEvent(moment: Moment, lane: LaneState | undefined, ref: Leas
 }
 
 /** Ends the lease on `event` as the core decided; effects are the store's part. */
-export function endLease(moment: Moment, event: LaneEvent, request: Settle<never>): void {
+export function endLease(
+  moment: Moment,
+  event: LaneEvent,
+  request: Settle<never>,
+): Extract<SettleResult, { status: "settled" }> {
+  return settled(ended(moment, event, request));
+}
+
+/** @param beginsToWait - what rearming the lane returned */
+export function settled(beginsToWait: boolean): Extract<SettleResult, { status: "settled" }> {
+  return beginsToWait ? { status: "settled", gapBegins: true } : { status: "settled" };
+}
+
+function ended(moment: Moment, event: LaneEvent, request: Settle<never>): boolean {
   const { lane } = event;
   switch (request.kind) {
     case "complete":
@@ -21,7 +34,8 @@ export function endLease(moment: Moment, event: LaneEvent, request: Settle<never
     case "retry":
       recordFailure(moment, event, request.failure);
       moment.tally.count("retried");
-      return schedule(lane, "backoff", moment.now + request.delayMs);
+      schedule(lane, "backoff", moment.now + request.delayMs);
+      return false;
     case "dead":
       recordFailure(moment, event, request.failure);
       finish(event, "dead", moment.now);
@@ -29,7 +43,9 @@ export function endLease(moment: Moment, event: LaneEvent, request: Settle<never
       return goOnAfterDead(moment, lane, request.onDead);
     case "release":
       event.attempts--;
-      return request.delayMs > 0 ? schedule(lane, "backoff", moment.now + request.delayMs) : rearm(moment, lane);
+      if (request.delayMs === 0) return rearm(moment, lane);
+      schedule(lane, "backoff", moment.now + request.delayMs);
+      return false;
     default:
       return request satisfies never;
   }

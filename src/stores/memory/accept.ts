@@ -1,7 +1,14 @@
 /** Takes events and quarantined bodies into the memory store. */
 import { StoreError } from "../../errors.ts";
 import { sameContent } from "../../events/content.ts";
-import { acceptNew, countDuplicate, duplicateOf, knownEvent, type LateEvents } from "../../inbox/lanes/accepting.ts";
+import {
+  acceptanceOf,
+  acceptNew,
+  countDuplicate,
+  duplicateOf,
+  knownEvent,
+  type LateEvents,
+} from "../../inbox/lanes/accepting.ts";
 import type { LaneEvent } from "../../inbox/lanes/state.ts";
 import type { NewEvent, NewQuarantine } from "../../inbox/record.ts";
 import type { Acceptance, QuarantineAnswer, QuarantineQuota, Repeat } from "../../inbox/store.ts";
@@ -19,12 +26,13 @@ export function accept(moment: MemoryMoment, incoming: NewEvent, lateEvents: Lat
     return { outcome: "failed", error: storeFull(state.maxEvents) };
   }
   const lane = known ?? addLane(state, incoming);
-  const event = acceptNew(moment, lane, incoming, { id: ++state.lastEventId, lateEvents });
+  const added = acceptNew(moment, lane, incoming, { id: ++state.lastEventId, lateEvents });
+  const { event } = added;
   state.events.set(event.id, event);
   // A copy: a request body is often a view of a buffer that is used again.
   state.bodies.set(event.id, { raw: new Uint8Array(incoming.raw), conflict: null });
   keep(state, lane);
-  return { outcome: event.late ? "late" : "accepted", event: event.id, lane: lane.id };
+  return acceptanceOf(added);
 }
 
 function acceptDuplicate(moment: MemoryMoment, first: LaneEvent, incoming: NewEvent): Acceptance {

@@ -10,9 +10,9 @@ export function settle(moment: MemoryMoment, request: Settle<never>): SettleResu
   if (request.kind === "complete" && request.effects.length > 0) {
     return { status: "effect_failed", error: effectsUnsupported() };
   }
-  endLease(moment, event, request);
+  const result = endLease(moment, event, request);
   keep(moment.state, event.lane);
-  return { status: "settled" };
+  return result;
 }
 
 export function extend(moment: MemoryMoment, ref: LeaseRef, leaseMs: number): boolean {

@@ -1,6 +1,13 @@
 /** Takes events into their lanes, which this transaction holds, or counts them as duplicates. */
 import { sameContent } from "../../events/content.ts";
-import { acceptNew, countDuplicate, duplicateOf, knownEvent, type LateEvents } from "../../inbox/lanes/accepting.ts";
+import {
+  acceptanceOf,
+  acceptNew,
+  countDuplicate,
+  duplicateOf,
+  knownEvent,
+  type LateEvents,
+} from "../../inbox/lanes/accepting.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { Acceptance } from "../../inbox/store.ts";
@@ -41,11 +48,11 @@ export async function acceptAll(
       countAgain(work, first, { incoming, conflict });
       return duplicateOf(first, conflict);
     }
-    const event = acceptNew(work.moment, lane, incoming, { id, lateEvents });
+    const newcomer = acceptNew(work.moment, lane, incoming, { id, lateEvents });
     bodies.set(id, incoming.raw);
     work.adds({ bodies: [{ event: id, raw: incoming.raw }], conflicts: [] });
     added(lane);
-    return { outcome: event.late ? "late" : "accepted", event: id, lane: lane.id };
+    return acceptanceOf(newcomer);
   });
 }
 

@@ -169,8 +169,9 @@ export class EffectSettles {
       if (!isHeld) return { status: fate === "committed" ? "settled" : "lost" };
       trial.hasBegun = true;
       await lendConnection(session, request.effects, this.#inbox.context.clock);
-      trial.transaction = await complete(await openWorkspace(this.#inbox, session, trial.slot), request);
-      return { status: "settled" };
+      const { result, transaction } = await complete(await openWorkspace(this.#inbox, session, trial.slot), request);
+      trial.transaction = transaction;
+      return result;
     });
   }
 
@@ -232,13 +233,16 @@ async function holds({ instance }: OpenInbox, session: Session, { lane, epoch, e
 }
 
 /** The lane is locked after the effects, so that nobody waits for them; so its lease is looked at once more. @throws Overtaken */
-async function complete(work: Workspace, request: Completion): Promise<string | null> {
+async function complete(
+  work: Workspace,
+  request: Completion,
+): Promise<{ readonly result: SettleResult; readonly transaction: string | null }> {
   const { lane } = request.lease;
   await work.lock([lane], []);
   const event = heldEvent(work.moment, work.byId.get(lane), request.lease);
   if (event === null) throw new Overtaken();
-  endLease(work.moment, event, request);
-  return work.flush();
+  const result = endLease(work.moment, event, request);
+  return { result, transaction: await work.flush() };
 }
 
 function keyOf({ lane, epoch, event }: LeaseRef): string {

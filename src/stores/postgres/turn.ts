@@ -118,8 +118,7 @@ async function begin(inbox: OpenInbox, session: Session, { turn, answered, wante
 function settle(work: Workspace, request: Settle<PgClient>): SettleResult {
   const event = heldEvent(work.moment, work.byId.get(request.lease.lane), request.lease);
   if (event === null) return { status: "lost" };
-  endLease(work.moment, event, request);
-  return { status: "settled" };
+  return endLease(work.moment, event, request);
 }
 
 /** Where in the turn each new event came. */

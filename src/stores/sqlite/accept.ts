@@ -70,11 +70,13 @@ function acceptAlone(work: Work, placed: Placed, index: number | null, mode: Acc
   const arming = late ? arm(position, null, head, work.now) : arm(position, head, null, work.now);
   const leased = arming.status === "ready" && mode.claim !== null && mode.claimed.leases.length < mode.claim.limit;
   if (!insertEvent(work, placed, { leased, recorded: false })) return countDuplicate(work, placed);
+  let beginsToWait = false;
   if (leased) leaseNow(work, placed, { arming, index, claim: mode.claim, claimed: mode.claimed });
-  else applyArming(work, lane, arming);
+  else beginsToWait = applyArming(work, lane, arming);
   if (late) lane.below = 1;
   storeLane(work, placed);
-  return { outcome: late ? "late" : "accepted", event: id, lane: lane.id };
+  const acceptance = { outcome: late ? "late" : "accepted", event: id, lane: lane.id } as const;
+  return beginsToWait ? { ...acceptance, gapBegins: true } : acceptance;
 }
 
 function acceptBeside(work: Work, placed: Placed, mode: AcceptMode): Acceptance {
@@ -82,7 +84,7 @@ function acceptBeside(work: Work, placed: Placed, mode: AcceptMode): Acceptance 
   const recorded = late && mode.lateEvents === "record";
   const id = work.ledger.peek("next_event");
   if (!insertEvent(work, placed, { leased: false, recorded })) return countDuplicate(work, placed);
-  const acceptance: Acceptance = { outcome: late ? "late" : "accepted", event: id, lane: lane.id };
+  const acceptance = { outcome: late ? "late" : "accepted", event: id, lane: lane.id } as const;
   nameLane(work, placed);
   if (recorded) return acceptance;
   const belowBefore = lane.below;
@@ -91,7 +93,7 @@ function acceptBeside(work: Work, placed: Placed, mode: AcceptMode): Acceptance 
     if (lane.below !== belowBefore) writeLane(work, lane);
     return acceptance;
   }
-  rearmAfterAccept(work, lane, belowBefore);
+  if (rearmAfterAccept(work, lane, belowBefore)) return { ...acceptance, gapBegins: true };
   const free = mode.claim !== null && mode.claimed.leases.length < mode.claim.limit;
   const due = lane.readyAt !== null && isDue(lane.readyAt, work.now);
   if (!free || mode.claim === null || !due) return acceptance;

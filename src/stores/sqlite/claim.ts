@@ -78,7 +78,7 @@ function claimOnly(work: Work, id: number, request: ClaimRequest, claimed: Claim
 export function claimLane(work: Work, lane: DueLaneRow, request: ClaimRequest, claimed: Claimed): void {
   if (lane.leased !== null) {
     const event = work.sql.claimed.get(lane.leased);
-    if (event?.state !== STATE.pending) return rearm(work, lane);
+    if (event?.state !== STATE.pending) return void rearm(work, lane);
     return take(work, { lane, event, missing: null, request, claimed });
   }
   const arming = armingOf(work, lane, headsOf(work, lane));

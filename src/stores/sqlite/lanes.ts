@@ -35,26 +35,34 @@ export function positionOf(work: Work, lane: Pick<LaneRow, "id" | "tag" | "curso
   return { ordered: lane.tag === TAG.outbound, cursor, gapSince, firstSequence: work.facts.firstSequence, isSettled };
 }
 
-/** Decides anew what a lane does next, and stores it. A lane that was ready keeps its place among the ready ones. */
-export function rearm(work: Work, lane: LaneRow): void {
-  applyArming(work, lane, armingOf(work, lane, headsOf(work, lane)));
+/**
+ * Decides anew what a lane does next, and stores it. A lane that was ready keeps its place among the ready ones.
+ *
+ * @returns whether it begins to wait for a missing sequence with that
+ */
+export function rearm(work: Work, lane: LaneRow): boolean {
+  const beginsToWait = applyArming(work, lane, armingOf(work, lane, headsOf(work, lane)));
   writeLane(work, lane);
+  return beginsToWait;
 }
 
-/** As `rearm`, for a lane of which nothing but a new event has changed: most stay as they are, and cost no write. */
-export function rearmAfterAccept(work: Work, lane: LaneRow, belowBefore: number): void {
+/** As `rearm`, for a lane of which nothing but a new event has changed: most stay as they are, and cost no write. @returns as `rearm` */
+export function rearmAfterAccept(work: Work, lane: LaneRow, belowBefore: number): boolean {
   const { status, readyAt, gapSince } = lane;
-  applyArming(work, lane, armingOf(work, lane, headsOf(work, lane)));
+  const beginsToWait = applyArming(work, lane, armingOf(work, lane, headsOf(work, lane)));
   const same = lane.status === status && lane.readyAt === readyAt && lane.gapSince === gapSince;
   if (!same || lane.below !== belowBefore) writeLane(work, lane);
+  return beginsToWait;
 }
 
-/** Sets what `arming` says on the row, without storing it. */
-export function applyArming(work: Work, lane: LaneRow, arming: Arming<Head>): void {
+/** Sets what `arming` says on the row, without storing it. @returns as `rearm` */
+export function applyArming(work: Work, lane: LaneRow, arming: Arming<Head>): boolean {
+  const beginsToWait = arming.status === "gap" && lane.gapSince === null;
   lane.gapSince = arming.gapSince;
   if (arming.status === "idle") schedule(work, lane, STATUS.idle, null);
   else if (arming.status === "gap") schedule(work, lane, STATUS.gap, arming.dueAt);
   else schedule(work, lane, STATUS.ready, lane.status === STATUS.ready ? lane.readyAt : work.now);
+  return beginsToWait;
 }
 
 /** Sets a lane's status and due time on the row, without storing it. */
@@ -86,11 +94,12 @@ export function moveCursor(lane: LaneRow, sequence: number): void {
   lane.gapSince = null;
 }
 
-/** A dead letter behind which its lane goes on or is parked. */
-export function goOnAfterDead(work: Work, lane: LaneRow, onDead: OnDead): void {
+/** A dead letter behind which its lane goes on or is parked. @returns as `rearm` */
+export function goOnAfterDead(work: Work, lane: LaneRow, onDead: OnDead): boolean {
   if (onDead === "continue") return rearm(work, lane);
   schedule(work, lane, STATUS.blocked, null);
   writeLane(work, lane);
+  return false;
 }
 
 function toHead(row: HeadRow | undefined, late: boolean): Head | null {

@@ -1,6 +1,7 @@
 /** Ends leases, each only while it is still held; effects commit with the completion of their event. */
 import { SetupError } from "../../errors.ts";
 import { refuseUnrun, refuseUnwaited } from "../../inbox/effect.ts";
+import { settled } from "../../inbox/lanes/settling.ts";
 import type { Outcome } from "../../inbox/record.ts";
 import type { Effect, Failure, LeaseRef, Settle, SettleResult } from "../../inbox/store.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
@@ -24,6 +25,7 @@ export function settle(work: Work, request: AnySettle): SettleResult {
   const lane = heldLane(work, request.lease);
   if (lane === null) return LOST;
   const { event } = request.lease;
+  let beginsToWait = false;
   switch (request.kind) {
     case "retry":
       recordFailure(work, event, request.failure);
@@ -37,11 +39,11 @@ export function settle(work: Work, request: AnySettle): SettleResult {
       work.ledger.add("pending", -1);
       work.ledger.add("dead");
       work.ledger.add("dead_lettered");
-      goOnAfterDead(work, lane, request.onDead);
+      beginsToWait = goOnAfterDead(work, lane, request.onDead);
       break;
     case "release":
       work.sql.releaseEvent.run(event);
-      if (request.delayMs === 0) rearm(work, lane);
+      if (request.delayMs === 0) beginsToWait = rearm(work, lane);
       else {
         schedule(work, lane, STATUS.backoff, work.now + request.delayMs);
         writeLane(work, lane);
@@ -50,7 +52,7 @@ export function settle(work: Work, request: AnySettle): SettleResult {
     default:
       return request satisfies never;
   }
-  return SETTLED;
+  return settled(beginsToWait);
 }
 
 /** The lane of a lease that is still this open's; null when it is lost. */
@@ -71,8 +73,7 @@ function completeAndRearm(work: Work, lease: LeaseRef, outcome: Outcome): Settle
   const lane = heldLane(work, lease);
   if (lane === null) return LOST;
   finishDone(work, lease.event, outcome);
-  rearm(work, lane);
-  return SETTLED;
+  return settled(rearm(work, lane));
 }
 
 function finishDone(work: Work, event: number, outcome: Outcome): SettleResult {
