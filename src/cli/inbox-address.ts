@@ -17,17 +17,30 @@ export interface StoreFlags {
   readonly schema?: string;
 }
 
-/** The store that is meant; not open. What it cannot be is refused here, without showing the address. */
-export async function storeAt({ store: address, schema }: StoreFlags): Promise<InboxStore<never>> {
+/** Where an inbox is: a file, or a database with its schema. */
+export type InboxAddress =
+  | { readonly kind: "sqlite"; readonly path: string }
+  | { readonly kind: "postgres"; readonly url: string; readonly schema?: string };
+
+/** What it cannot be is refused here, without showing the address. @throws CommandError */
+export function addressOf({ store: address, schema }: StoreFlags): InboxAddress {
   if (address === undefined || address === "")
     throw new CommandError(`Say which inbox: --store inbox.db, or ${ENVIRONMENT} in the environment.`, USAGE_MISTAKE);
-  if (POSTGRES.test(address)) {
-    const { postgresStore } = await import("../stores/postgres.ts");
-    return postgresStore(address, schema === undefined ? {} : { schema }) as InboxStore<never>;
-  }
+  if (POSTGRES.test(address)) return { kind: "postgres", url: address, ...(schema === undefined ? {} : { schema }) };
   if (schema !== undefined) throw new CommandError("--schema goes with a postgres:// address.", USAGE_MISTAKE);
   if (/^[a-z][a-z\d+.-]*:\/\//i.test(address))
     throw new CommandError("--store takes a SQLite file or a postgres:// URL.", USAGE_MISTAKE);
+  return { kind: "sqlite", path: address.replace(/^sqlite:/, "") };
+}
+
+/** The store that is meant; not open. @throws CommandError */
+export async function storeAt(flags: StoreFlags): Promise<InboxStore<never>> {
+  const address = addressOf(flags);
+  if (address.kind === "postgres") {
+    const { url, kind: _, ...options } = address;
+    const { postgresStore } = await import("../stores/postgres.ts");
+    return postgresStore(url, options) as InboxStore<never>;
+  }
   const { sqliteStore } = await import("../stores/sqlite.ts");
-  return sqliteStore(address.replace(/^sqlite:/, "")) as InboxStore<never>;
+  return sqliteStore(address.path) as InboxStore<never>;
 }

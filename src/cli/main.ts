@@ -9,6 +9,7 @@ import { endingOf } from "./failure.ts";
 import { inboxCommand } from "./inbox/command.ts";
 import { inspectCommand } from "./inspect/command.ts";
 import { listenCommand } from "./listen/command.ts";
+import { secretsCommand } from "./secrets/command.ts";
 import { sendCommand } from "./send.ts";
 import { triggerCommand } from "./trigger/command.ts";
 import { verifyCommand } from "./verify/command.ts";
@@ -20,6 +21,7 @@ const COMMANDS: readonly (() => Command)[] = [
   inboxCommand,
   inspectCommand,
   listenCommand,
+  secretsCommand,
   sendCommand,
   triggerCommand,
   verifyCommand,

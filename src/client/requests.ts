@@ -1,6 +1,7 @@
 /** What the service would refuse for certain is refused before a request: "path: rule" texts that say what to do, never a value. */
 import { suggestion } from "../internal/options.ts";
 import { isRecord } from "../internal/record.ts";
+import { secretTextIssue } from "../signature/secret.ts";
 
 /** What a value must be, to stand after its path; undefined when it is that. */
 type Rule = (value: unknown) => string | undefined;
@@ -36,6 +37,14 @@ const sender: Rule = (value) =>
   typeof value === "string" && value !== "" && !E164.test(value)
     ? undefined
     : "must be a numberId as numbers.list() shows it, not the phone number";
+/** The service has no such rule (WHK-24), but no receiver would take its deliveries. */
+const signingSecret: Rule = (value) => {
+  if (typeof value !== "string" || value === "") return filledText(value);
+  const issue = secretTextIssue(value);
+  return issue === null
+    ? undefined
+    : `${issue}. Receivers refuse it, so it is not sent; validateRequests: false sends it`;
+};
 /** Looked at beside the shape, element by element. */
 const elsewhere: Rule = () => undefined;
 
@@ -73,7 +82,7 @@ const SEARCH: Shape = {
 };
 
 const WEBHOOK_UPDATE: Shape = {
-  rules: { endpointUrl: urlOrNull, enabled: flag, signingEnabled: flag, secret: filledText },
+  rules: { endpointUrl: urlOrNull, enabled: flag, signingEnabled: flag, secret: signingSecret },
   required: ["signingEnabled"],
 };
 

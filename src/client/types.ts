@@ -61,7 +61,7 @@ export interface WebhookUpdate {
   readonly enabled?: boolean | undefined;
   /** Required in every update (WHK-8). */
   readonly signingEnabled: boolean;
-  /** Your own signing secret. Without one an update is never retried: a lost answer would lose a generated secret. */
+  /** Your own signing secret, of at least 16 bytes, as receivers ask for. Without one an update is never retried: a lost answer would lose a generated secret. */
   readonly secret?: string | undefined;
 }
 

@@ -24,6 +24,7 @@ import { createJournal } from "./journal.ts";
 import { createMessages } from "./messages/messages.ts";
 import { type EmulatorOptions, type Settings, settingsFrom } from "./options.ts";
 import { seededFraction, seededHex } from "./random.ts";
+import { secretWarning } from "./routes/secret-warning.ts";
 import { ROUTES } from "./routes/table.ts";
 import { Scheduler } from "./scheduler.ts";
 import { type Fixtures, fixturesIn, seedState, webhookSecretIn } from "./seed.ts";
@@ -84,6 +85,8 @@ async function begin(settings: Settings, keeper: Keeper): Promise<Emulator> {
   if (!isKept) {
     seedState(state, settings);
     warnOfBlockedTargets(settings);
+    const shortness = secretWarning(settings.webhookSecret);
+    if (shortness !== null) settings.logger.warn({}, shortness);
   }
   time.raiseTo(state.meta.get("now") ?? 0);
   const closing = new AbortController();

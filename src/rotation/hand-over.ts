@@ -2,7 +2,7 @@
 import { ResponseValidationError } from "../client/errors.ts";
 import type { WebhookConfig } from "../client/types.ts";
 import { isRecord } from "../internal/record.ts";
-import { checkSecret } from "../signature/secret.ts";
+import { checkSecretText } from "../signature/secret.ts";
 import type { NextSecret } from "../signature/secret-store.ts";
 import { checkedConfig, configOf } from "./config.ts";
 import { RotationError } from "./errors.ts";
@@ -23,7 +23,8 @@ export async function handOver(rotation: Rotation, next: NextSecret): Promise<Ha
     "webhooks.update()",
   );
   const { generatedSecret } = config;
-  if (isSecret(rotation, generatedSecret) && generatedSecret !== next.secret) {
+  refuseShort(rotation, generatedSecret);
+  if (isSecret(generatedSecret) && generatedSecret !== next.secret) {
     logger.warn({ kind }, "The service made a secret of its own though one was supplied: that one becomes current.");
     return { secret: generatedSecret, config };
   }
@@ -46,15 +47,28 @@ async function answerTo({ client, kind, logger }: Rotation, { secret }: NextSecr
   }
 }
 
-/** Anything else in its place, such as null or a mask, says that there is none. */
-function isSecret({ secrets }: Rotation, value: unknown): value is string {
-  if (typeof value !== "string" || isMask(value)) return false;
+/** A word in the place of a secret: `[hidden]`. */
+const PLACEHOLDER = /^\W*(?:hidden|masked|none|not shown|null|omitted|redacted|secret|undefined|unchanged)?\W*$/i;
+
+/**
+ * What is too short for any receiver is told, because the service signs with it: to go on with the secret of this rotation would hide that
+ * all deliveries are refused.
+ *
+ * @throws RotationError `invalid_secret`
+ */
+function refuseShort({ kind, secrets }: Rotation, value: unknown): void {
+  if (typeof value !== "string" || isMask(value) || PLACEHOLDER.test(value)) return;
   try {
-    checkSecret("generatedSecret", { secret: value, encoding: secrets.encoding });
-    return true;
+    checkSecretText("generatedSecret", value, secrets.encoding);
   } catch {
-    return false;
+    const message = `The service made a ${kind} secret of its own though one was supplied, and it is one that no receiver takes, mostly because it has fewer than 16 bytes: deliveries are refused until the service signs with another one. Nothing was stored. If the service has a setting for it, turn it off and call rotateSecret() again. Otherwise give it no more secrets by rotation: webhooks.update() without a secret shows a new one, which a receiver takes as { secret, dangerouslyShort: true }; see "When the service makes short secrets" in docs/guides/rotation.md.`;
+    throw new RotationError("invalid_secret", message, { fields: { kind } });
   }
+}
+
+/** Anything else in its place, such as null or a mask, says that there is none. */
+function isSecret(value: unknown): value is string {
+  return typeof value === "string" && !isMask(value) && !PLACEHOLDER.test(value);
 }
 
 /** A row of signs that no encoding of a secret has, perhaps between its first and last characters. */

@@ -61,6 +61,18 @@ export function withNext(slots: SecretSlots, next: NextSecret, now: number): Sec
   return { current: slots.current, previous: livePrevious(slots, now), next, rotatedAt: slots.rotatedAt };
 }
 
+/**
+ * The same secrets as they were before the last rotation's last step, if there was one: `next` for what is `current` now. Who uses these
+ * accepts exactly what is accepted now.
+ */
+export function beforeLastStep(slots: SecretSlots): SecretSlots | null {
+  const { current, previous, next, rotatedAt } = slots;
+  if (current === null || next !== null) return null;
+  const [replaced, ...older] = previous;
+  const then = { secret: current, since: 0, rotatedAtBefore: null, hadSecret: replaced !== undefined };
+  return { current: replaced?.secret ?? null, previous: older, next: then, rotatedAt };
+}
+
 /** Which secret becomes the current one, what becomes of the one it replaces, and the rotation that ends with it. */
 export interface Replacement {
   readonly secret: string;

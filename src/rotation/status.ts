@@ -6,7 +6,7 @@ import { otherKind, type WebhookKind } from "../internal/webhook-kind.ts";
 import type { ReceiverSighting, SecretStore, StoredSecrets } from "../signature/secret-store.ts";
 import { secretStoreOption } from "../signature/secret-store-option.ts";
 import { kindOption } from "./options.ts";
-import { NOTHING_STORED, previousEnd } from "./slots.ts";
+import { beforeLastStep, NOTHING_STORED, previousEnd } from "./slots.ts";
 import type { RotationStatus, RotationStatusOptions } from "./types.ts";
 import { livingOf, storedVersion } from "./waiting.ts";
 
@@ -64,9 +64,29 @@ async function withReadiness(
   secrets: SecretStore,
   now: number,
 ): Promise<NonNullable<RotationStatus["receivers"]>> {
-  // Before the first secret there is nothing to be ready for.
-  const version = living.length === 0 ? null : await storedVersion(secrets, now).catch(nothingStored);
-  return living.map((receiver) => ({ ...receiver, ready: receiver.keyringVersion === version }));
+  const versions = living.length === 0 ? new Set() : await acceptedVersions(secrets, now);
+  return living.map((receiver) => ({ ...receiver, ready: versions.has(receiver.keyringVersion) }));
+}
+
+/**
+ * What receivers report that accept the secrets as they are stored. Right after a rotation they still have them in the slots of the
+ * moment before, until they read the store again. Of both kinds, because a receiver reports both as one.
+ */
+async function acceptedVersions(secrets: SecretStore, now: number): Promise<ReadonlySet<string | null>> {
+  const [inbound, delivery] = await Promise.all([placesOf(secrets, "inbound"), placesOf(secrets, "delivery")]);
+  const pairs = inbound.flatMap((one) => delivery.map((other) => ({ inbound: one, delivery: other })));
+  const versions = pairs.map((slots) =>
+    // Before the first secret there is nothing to be ready for.
+    storedVersion({ encoding: secrets.encoding, read: async (kind) => slots[kind] }, now).catch(nothingStored),
+  );
+  return new Set((await Promise.all(versions)).filter((version) => version !== null));
+}
+
+/** As they are stored, and as they were before the last step of a rotation. */
+async function placesOf(secrets: SecretStore, kind: WebhookKind): Promise<readonly (StoredSecrets | null)[]> {
+  const stored = await secrets.read(kind);
+  const before = stored && beforeLastStep(stored);
+  return stored && before ? [stored, { ...before, revision: stored.revision }] : [stored];
 }
 
 function nothingStored(error: unknown): null {

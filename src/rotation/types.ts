@@ -92,6 +92,6 @@ export interface RotationStatus {
   readonly nextUses: number | null;
   /** The living receivers; null when the store can not tell. */
   readonly receivers:
-    | readonly (ReceiverSighting & { /** It uses the secrets as they are stored. */ readonly ready: boolean })[]
+    | readonly (ReceiverSighting & { /** It accepts the secrets as they are stored. */ readonly ready: boolean })[]
     | null;
 }

@@ -65,7 +65,7 @@ export function livingOf(sightings: readonly ReceiverSighting[], now: number): r
 }
 
 /** What a receiver reports that uses the secrets as they are stored. */
-export async function storedVersion(secrets: SecretStore, now: number): Promise<string> {
+export async function storedVersion(secrets: Pick<SecretStore, "read" | "encoding">, now: number): Promise<string> {
   return compileKeyring(await storedKeyring(secrets, now), now).version;
 }
 

@@ -6,7 +6,7 @@ import { isUnsetInBuild } from "../internal/build-phase.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
 import { isRecord } from "../internal/record.ts";
 import type { Grant, ScopeName, Slot } from "./grant.ts";
-import { type CheckedSecret, checkSecret, type Direction, UNSIGNED } from "./secret.ts";
+import { type CheckedSecret, checkSecret, type Direction, MIN_SECRET_BYTES, UNSIGNED } from "./secret.ts";
 
 /** One listed secret. */
 export interface KeyringEntry {
@@ -150,6 +150,8 @@ function addSecret(walk: Walk, place: Place & { index: number }, value: unknown)
   const secret = checkSecret(option, value, slot === "previous" ? ["validUntil"] : []);
   if (secret.padded)
     walk.warnings.push(`Option "${option}" has white space at an end; it counts as part of the secret.`);
+  if (secret.short)
+    walk.warnings.push(`Option "${option}" has fewer than ${MIN_SECRET_BYTES} bytes, and can be guessed.`);
   if (validUntil <= walk.now) {
     walk.warnings.push(`Option "${option}" has ended and is ignored; remove it.`);
     return;

@@ -1,7 +1,7 @@
 /** One secret: its shape, and its text turned into the bytes of the HMAC key. */
 import { Buffer } from "node:buffer";
 import { SetupError } from "../errors.ts";
-import { choiceOption, invalidOption, refuseUnknownOptions, wrongType } from "../internal/options.ts";
+import { booleanOption, choiceOption, invalidOption, refuseUnknownOptions, wrongType } from "../internal/options.ts";
 
 export type { WebhookKind } from "../internal/webhook-kind.ts";
 
@@ -19,6 +19,11 @@ export interface ScopedSecret {
   apiClientId?: string;
   /** Vouches only for events of this direction. */
   direction?: Direction;
+  /**
+   * Takes a secret of fewer than 16 bytes, from a service that makes such secrets itself. Short secrets can be guessed from one captured
+   * delivery, and a rotation takes none. Default false.
+   */
+  dangerouslyShort?: boolean;
 }
 
 /** A secret: text of at least 16 bytes, or that text with its encoding and scope. */
@@ -32,8 +37,9 @@ export interface PreviousSecret extends ScopedSecret {
 /** The literal that stands in the place of a kind's keyring when that kind is delivered unsigned. */
 export const UNSIGNED = "dangerouslyUnsigned";
 
-const MIN_SECRET_BYTES = 16;
-const KNOWN = ["secret", "encoding", "apiClientId", "direction"];
+/** Of a secret, once its text is decoded. */
+export const MIN_SECRET_BYTES = 16;
+const KNOWN = ["secret", "encoding", "apiClientId", "direction", "dangerouslyShort"];
 
 /** A secret after validation. */
 export interface CheckedSecret {
@@ -42,6 +48,8 @@ export interface CheckedSecret {
   readonly direction: Direction | undefined;
   /** True for a text with white space at an end: nearly always the line break of the file it was read from. */
   readonly padded: boolean;
+  /** True for fewer than 16 bytes, taken because of `dangerouslyShort`. */
+  readonly short: boolean;
 }
 
 /**
@@ -55,12 +63,12 @@ export function checkSecret(option: string, value: unknown, extra: readonly stri
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw invalidSecret(
       option,
-      "must be a secret: a text of at least 16 bytes, or { secret, encoding?, apiClientId?, direction? }",
+      "must be a secret: a text of at least 16 bytes, or { secret, encoding?, apiClientId?, direction?, dangerouslyShort? }",
       value,
     );
   }
   refuseUnknownOptions(option, value, [...KNOWN, ...extra]);
-  const scoped: { secret?: unknown; encoding?: unknown; apiClientId?: unknown; direction?: unknown } = value;
+  const scoped: { readonly secret?: unknown } & Scope = value;
   if (typeof scoped.secret !== "string") throw invalidSecret(`${option}.secret`, "must be a text", scoped.secret);
   return checked(`${option}.secret`, scoped.secret, { ...scoped, option });
 }
@@ -72,11 +80,15 @@ export function checkSecretText(option: string, value: unknown, encoding: Secret
   return value;
 }
 
-function checked(
-  option: string,
-  text: string,
-  scope: { option?: string; encoding?: unknown; apiClientId?: unknown; direction?: unknown },
-): CheckedSecret {
+/** Not checked yet. */
+interface Scope {
+  readonly encoding?: unknown;
+  readonly apiClientId?: unknown;
+  readonly direction?: unknown;
+  readonly dangerouslyShort?: unknown;
+}
+
+function checked(option: string, text: string, scope: Scope & { readonly option?: string }): CheckedSecret {
   if (text === UNSIGNED) {
     throw new SetupError(
       "invalid_secret",
@@ -88,7 +100,8 @@ function checked(
   if (text.trim() === "") throw invalidSecret(option, "holds nothing but white space");
   const prefix = scope.option ?? option;
   const bytes = secretBytes(option, text, secretEncodingOption(`${prefix}.encoding`, scope.encoding));
-  if (bytes.length < MIN_SECRET_BYTES) {
+  const isShortTaken = booleanOption(`${prefix}.dangerouslyShort`, scope.dangerouslyShort, false);
+  if (bytes.length < MIN_SECRET_BYTES && !isShortTaken) {
     throw invalidSecret(option, `is ${bytes.length} bytes long; a secret has at least ${MIN_SECRET_BYTES}`);
   }
   const { apiClientId, direction } = scope;
@@ -98,7 +111,7 @@ function checked(
   if (direction !== undefined && direction !== "inbound" && direction !== "outbound") {
     throw invalidOption(`${prefix}.direction`, 'must be "inbound" or "outbound"', direction);
   }
-  return { bytes, apiClientId, direction, padded: text !== text.trim() };
+  return { bytes, apiClientId, direction, padded: text !== text.trim(), short: bytes.length < MIN_SECRET_BYTES };
 }
 
 /** Checks an `encoding` option. @throws SetupError */
@@ -116,6 +129,17 @@ export function secretBytes(option: string, text: string, encoding: SecretEncodi
     throw invalidSecret(option, "is not valid base64");
   }
   return bytes;
+}
+
+/** Why a text can be no secret, whatever makes key bytes of it, such as `is 11 bytes long; …`; null for one that can. */
+export function secretTextIssue(text: string): string | null {
+  try {
+    checked("secret", text, {});
+    return null;
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    return error.message.replace(/^Option "secret" /, "").replace(/\.$/, "");
+  }
 }
 
 function invalidSecret(option: string, rule: string, ...value: readonly unknown[]): SetupError {

@@ -255,6 +255,15 @@ describe("webhookUpdateIssues()", () => {
     expect(webhookUpdateIssues({ ...update, enabled })).toEqual(["enabled: must be true or false"]);
   });
 
+  it.each([
+    ["elevenbytes", "is 11 bytes long; a secret has at least 16"],
+    ["                    ", "holds nothing but white space"],
+  ])("refuses the secret %j, which no receiver takes (WHK-24)", (secret, rule) => {
+    expect(webhookUpdateIssues({ ...update, secret })).toEqual([
+      `secret: ${rule}. Receivers refuse it, so it is not sent; validateRequests: false sends it`,
+    ]);
+  });
+
   it.each(["", null, 7])("refuses a secret that is no text or empty (WHK-11, WHK-24)", (secret) => {
     expect(webhookUpdateIssues({ ...update, secret })).toEqual(["secret: must be a text that is not empty"]);
   });

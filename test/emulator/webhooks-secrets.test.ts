@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Emulator } from "../../src/emulator/index.ts";
 import type { WebhookConfig } from "../../src/emulator/state/records.ts";
+import { collected } from "../client/support.ts";
 import { checkedCall, verdict } from "./checked-call.ts";
 import { start } from "./support.ts";
 
@@ -66,6 +67,27 @@ describe("a generated secret", () => {
     const { body } = await patch(emulator);
     expect(body).toMatchObject({ signingEnabled: true, hasCurrentSecret: false });
     expect(body).not.toHaveProperty("generatedSecret");
+  });
+});
+
+describe("a secret that no receiver takes", () => {
+  it("is taken, as the specification has no rule for it, with a warning that does not show it (WHK-24)", async () => {
+    const { lines, logger } = collected();
+    const emulator = await start({ logger });
+    expect((await patch(emulator, { secret: "elevenbytes" })).status).toBe(200);
+    expect(kept(emulator).currentSecret).toBe("elevenbytes");
+    const warning = expect.stringMatching(/is 11 bytes long; a secret has at least 16\. .*receivers refuse it\.$/);
+    expect(emulator.control.requests().at(-1)?.warnings).toEqual([warning]);
+    expect(lines).toEqual([{ level: "warn", fields: { kind: "delivery", apiClientId: "ac_main" }, message: warning }]);
+    expect(JSON.stringify(lines)).not.toContain("elevenbytes");
+    await patch(emulator, { secret: "sixteen bytes..." });
+    expect(lines).toHaveLength(1);
+  });
+
+  it("is warned of at the start too", async () => {
+    const { lines, logger } = collected();
+    await start({ logger, webhookSecret: "elevenbytes" });
+    expect(lines).toMatchObject([{ level: "warn", message: expect.stringContaining("is 11 bytes long") }]);
   });
 });
 

@@ -61,6 +61,40 @@ describe("rotationStatus()", () => {
     });
   });
 
+  it("finds receivers ready right after a rotation: they accept the same secrets until they read again", async () => {
+    const setting = await startSetting();
+    const versionNow = async () => {
+      const now = setting.clock.now();
+      return compileKeyring(await storedKeyring(setting.secrets, now), now).version;
+    };
+    const readinessOf = async (...versions: string[]) => {
+      setting.sightings = versions.map((keyringVersion, i) =>
+        sightingOf({ id: String(i), seenAt: setting.clock.now(), keyringVersion }),
+      );
+      return (await statusOf(setting)).receivers?.map(({ ready }) => ready);
+    };
+    const first = await versionNow();
+    await failureOf(
+      rotateSecret({
+        ...setting.options,
+        waitMs: 0,
+        secrets: { ...setting.secrets, receivers: async () => [sightingOf({ seenAt: setting.clock.now() })] },
+      }),
+    );
+    const installing = await versionNow();
+    expect(await readinessOf(first, installing)).toEqual([false, true]);
+    setting.sightings = [];
+    await rotateSecret(setting.options);
+    const ended = await versionNow();
+    expect(installing).not.toBe(ended);
+    // The first one lacks the secret that the service signs with.
+    expect(await readinessOf(first, installing, ended)).toEqual([false, true, true]);
+    // And so it is beside the other kind's, rotated after it.
+    setting.sightings = [];
+    await rotateSecret({ ...setting.options, kind: "inbound" });
+    expect(await readinessOf(first, installing, ended, await versionNow())).toEqual([false, false, false, true]);
+  });
+
   it("does not know the uses of `next` beside one of the other kind: receivers count both as one", async () => {
     const setting = await startSetting();
     setting.sightings = [sightingOf({ seenAt: setting.clock.now(), counters: { "slot:next": 6, "slot:previous": 1 } })];

@@ -24,7 +24,8 @@ const MASKS = [
   "a1b2c3d4e5f6…7890",
   "0f1e2d3c4b***5a69",
 ];
-const NO_SECRETS = [null, "", "fifteen bytes..", ...MASKS, 5, {}, ["a-text-of-at-least-16-bytes"]];
+const PLACEHOLDERS = ["[hidden]", "REDACTED", "<not shown>", "null"];
+const NO_SECRETS = [null, "", ...PLACEHOLDERS, ...MASKS, 5, {}, ["a-text-of-at-least-16-bytes"]];
 
 describe("rotateSecret(), not rotated", () => {
   it("says so when the service shows the same rotatedAt as before, and keeps `next` (WHK-2)", async () => {
@@ -138,6 +139,29 @@ describe("rotateSecret(), answers of another shape", () => {
     const setting = await startSetting();
     expect(await rotateSecret(generating(setting, generatedSecret))).toMatchObject({ generated: false });
     await expectAgreement(setting);
+  });
+
+  it.each(["elevenbytes", "fifteen bytes.."])(
+    "refuses %j, which no receiver takes (WHK-18, WHK-24)",
+    async (secret) => {
+      const setting = await startSetting();
+      const refused = await failureOf(rotateSecret(generating(setting, secret)));
+      expect(refused).toBeInstanceOf(RotationError);
+      expect(refused).toMatchObject({ code: "invalid_secret", fields: { kind: "delivery" } });
+      expect(String(refused)).toMatch(/deliveries are refused.*dangerouslyShort: true/);
+      expect(String(refused)).not.toContain(secret);
+      expect(await setting.secrets.read("delivery")).toMatchObject({ current: FIRST_SECRET, next: expect.any(Object) });
+      // What the service makes next can be used.
+      expect(await rotateSecret(setting.options)).toMatchObject({ resumed: true, generated: false });
+      await expectAgreement(setting);
+    },
+  );
+
+  it("refuses a short one by its bytes, not its text (DLV-14)", async () => {
+    const setting = await startSetting();
+    const secrets = { ...setting.secrets, encoding: "hex" as const };
+    const refused = await failureOf(rotateSecret({ ...generating(setting, "0123456789abcdef01"), secrets }));
+    expect(refused).toMatchObject({ code: "invalid_secret" });
   });
 
   it.each(["sixteen bytes...", "0000000012345678"])("takes %j for one (WHK-18)", async (generatedSecret) => {

@@ -187,6 +187,21 @@ describe("compileKeyring()", () => {
     expect(compile(keyring).warnings).toEqual([expect.stringMatching(message)]);
   });
 
+  it("takes a short secret only where it is said so, and warns of it (WHK-24)", () => {
+    const short = { secret: "elevenbytes", dangerouslyShort: true };
+    expect(compile(short).keys).toHaveLength(1);
+    expect(compile({ current: short }).warnings).toEqual([
+      'Option "secrets.current" has fewer than 16 bytes, and can be guessed.',
+    ]);
+    expect(compile({ secret: SECRET, dangerouslyShort: true }).warnings).toEqual([]);
+    for (const dangerouslyShort of [false, undefined])
+      expect(() => compile({ secret: "elevenbytes", dangerouslyShort })).toThrow(/is 11 bytes long/);
+    expect(() => compile({ secret: "", dangerouslyShort: true })).toThrow(/is an empty text/);
+    expect(() => compile({ secret: SECRET, dangerouslyShort: "yes" })).toThrow(
+      /dangerouslyShort" must be true or false/,
+    );
+  });
+
   it("warns of no previous secret that is replaced where it was", () => {
     const validUntil = NOW + 1;
     const warnings = (keyring: unknown) => compile(keyring).warnings;

@@ -8,6 +8,7 @@ import type { Service } from "../service.ts";
 import { type Kind, type WebhookConfig, webhookId } from "../state/records.ts";
 import { previousSecretAt } from "../state/webhook-secrets.ts";
 import type { Readings } from "../unspecified.ts";
+import { secretWarning } from "./secret-warning.ts";
 import { targetUrl } from "./target-url.ts";
 import { updateWebhookConfig } from "./webhook-config.ts";
 
@@ -105,6 +106,11 @@ function update(kind: Kind, { service, client: { apiClientId }, now, body, warn 
     });
   }
   state.webhooks.put(webhookId(apiClientId, kind), result.config);
+  const shortness = body.secret === undefined ? null : secretWarning(body.secret);
+  if (shortness !== null) {
+    warn(shortness);
+    settings.logger.warn({ kind, apiClientId }, shortness);
+  }
   for (const warning of blockedTargetWarnings(settings, { endpointUrl: body.endpointUrl })) warn(warning);
   const config = written(result.config, now, readings);
   // A supplied secret is never shown, a generated one only here (WHK-13, WHK-22).
