@@ -15,6 +15,7 @@ import { fixtures, signedRequest, TEST_SECRET } from "../../src/testing/index.ts
 const ROOT = join(import.meta.dirname, "..", "..", "..");
 const HOME = join(ROOT, "test", "orms");
 const PACKAGES = join(HOME, "node_modules");
+const APPS = join(HOME, "apps");
 const COMPILED = join(PACKAGES, ".apps");
 
 const SENDERS = 8;
@@ -64,12 +65,21 @@ export function prepareApps(say: (line: string) => void): readonly string[] {
   // The drivers are the project's own: one instance of each, and better-sqlite3 is compiled there.
   for (const name of ["pg", "better-sqlite3"]) rmSync(join(PACKAGES, name), { recursive: true, force: true });
   if (!existsSync(join(PACKAGES, "oncehook"))) symlinkSync(ROOT, join(PACKAGES, "oncehook"), "dir");
+  const generated = readdirSync(APPS).flatMap((file) => (file.endsWith(".prisma") ? generateClient(file) : []));
   mkdirSync(COMPILED, { recursive: true });
   const tsc = createRequire(import.meta.url)
     .resolve("typescript/package.json")
     .replace("package.json", "bin/tsc");
-  const compiled = spawnSync(process.execPath, [tsc, "-p", join(HOME, "apps")], { encoding: "utf8" });
-  return compiled.status === 0 ? [] : [`the applications do not compile: ${compiled.stdout}`];
+  const compiled = spawnSync(process.execPath, [tsc, "-p", APPS], { encoding: "utf8" });
+  return compiled.status === 0 ? generated : [...generated, `the applications do not compile: ${compiled.stdout}`];
+}
+
+/** Prisma's command would download an engine first, which `generate` does not use: it is content with any file in its place. */
+function generateClient(schema: string): string[] {
+  const env = { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: "1" };
+  const command = [join(PACKAGES, "prisma", "build", "index.js"), "generate", "--schema", join(APPS, schema)];
+  const { status, stdout, stderr } = spawnSync(process.execPath, command, { cwd: HOME, env, encoding: "utf8" });
+  return status === 0 ? [] : [`prisma generate ended with ${status} for ${schema}: ${stdout}${stderr}`];
 }
 
 /** Delivers events to an application that dies again and again, until each has had its time. */
@@ -99,7 +109,7 @@ async function deadAtTheEnd(store: InboxStore<unknown>): Promise<number> {
       const { gauges } = await inbox.stats();
       if (gauges.pending === 0) return gauges.dead;
     }
-    throw new Error("Events are pending still.");
+    throw new Error(`${(await inbox.stats()).gauges.pending} events are pending still.`);
   } finally {
     await inbox.close();
   }
@@ -117,7 +127,7 @@ function verdict(rows: readonly string[], acknowledged: number): Pick<Outcome, "
 export function flawsOf(app: string, { acknowledged, deaths, doubled, missing, undone, dead }: Outcome): string[] {
   const flaws = Object.entries({ doubled, missing, undone, dead }).filter(([, count]) => count !== 0);
   const found = flaws.map(([flaw, count]) => `${app}: ${count} of ${acknowledged} ${flaw}`);
-  return deaths === 0 ? [...found, `${app}: it never died`] : found;
+  return deaths < acknowledged / 4 ? [...found, `${app}: it died ${deaths} times only`] : found;
 }
 
 async function sendAll(running: Application, bodies: string[]): Promise<void> {

@@ -5,10 +5,10 @@ import { startPostgres } from "../postgres/server.ts";
 import type { Proof, Terms } from "../prove/programme.ts";
 import { flawsOf, type Outcome, underDeaths } from "./apps.ts";
 
-const APPS = ["pg"] as const;
+const APPS = ["pg", "drizzle", "kysely", "knex", "typeorm", "prisma"] as const;
 const CONTROL = "careless";
 
-const EVENTS = { short: 24, full: 400 } as const;
+const EVENTS = { short: 24, full: 200 } as const;
 
 export async function onPostgres({ full, say }: Terms): Promise<Proof> {
   const events = full ? EVENTS.full : EVENTS.short;
@@ -48,7 +48,7 @@ async function newDatabase(server: string, app: string): Promise<string> {
   url.pathname = `/${app}`;
   await sql(
     url.href,
-    "create table orders (id integer generated always as identity primary key, identity text not null)",
+    "create table handled (identity text primary key); create table orders (id integer generated always as identity primary key, identity text not null)",
   );
   return url.href;
 }

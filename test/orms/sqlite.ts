@@ -9,7 +9,7 @@ import { flawsOf, type Outcome, underDeaths } from "./apps.ts";
 
 const APPS = ["better-sqlite3"] as const;
 
-const EVENTS = { short: 24, full: 400 } as const;
+const EVENTS = { short: 24, full: 200 } as const;
 
 export async function onSqlite({ full, say }: Terms): Promise<Proof> {
   const folder = mkdtempSync(join(MEMORY_DISK, "oncehook-orms-"));

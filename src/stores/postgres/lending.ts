@@ -63,7 +63,7 @@ export async function lendConnection(
     });
   } catch (cause) {
     loan.isOver = true;
-    const error = isGivenUp(cause) ? tooSlow(cause) : cause;
+    const error = loan.refusal ?? (isGivenUp(cause) ? tooSlow(cause) : cause);
     // Whatever still runs on it must not go on, nor be waited for.
     if (isTooSlow(error)) session.discard(error);
     throw new EffectFailed(error, refusesWrites(error) && (await isRefused(session)));
@@ -136,7 +136,18 @@ class Loan {
 
   constructor(own: PgClient) {
     this.#own = own;
-    this.client = new Proxy(own, { get: (target, key) => this.#get(target, key) });
+    // What an ORM or a tracer sets on the connection must not outlive the loan: the pool lends it to others.
+    const set = new Map<string | symbol, unknown>();
+    this.client = new Proxy(own, {
+      get: (target, key) => (set.has(key) ? set.get(key) : this.#get(target, key)),
+      set: (_target, key, value) => set.set(key, value) === set,
+      deleteProperty: (_target, key) => set.delete(key) || true,
+    });
+  }
+
+  /** Null while nothing was refused. ORMs wrap it in errors of their own, which say less. */
+  get refusal(): SetupError | null {
+    return this.#refusal;
   }
 
   /** @throws SetupError when an effect that has returned was refused something, or has left its transaction open. */
