@@ -102,8 +102,21 @@ export class ContentReader {
 
   addQuarantined(row: QuarantineRecord): void {
     this.#content.quarantined++;
-    const { id, reason, slot, scope, state, replayedAs, signedAt, acceptedAt, trace, digest, raw } = row;
-    this.#add(id, reason, slot, scope, state, replayedAs, signedAt, acceptedAt, trace, hex(digest), bodyOf(raw));
+    const { id, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, digest, raw } = row;
+    this.#add(
+      id,
+      reason,
+      slot,
+      signer,
+      scope,
+      state,
+      replayedAs,
+      signedAt,
+      acceptedAt,
+      trace,
+      hex(digest),
+      bodyOf(raw),
+    );
   }
 
   addAudit({ id, at, by, act, detail }: AuditRecord): void {

@@ -61,8 +61,10 @@ export interface NewEvent {
 export interface NewQuarantine {
   /** The parser's code, such as `invalid_json`. */
   readonly reason: string;
-  /** Which secret vouched for it: `current`, `previous`, `next`, or `unsigned`. Quotas count per slot. */
+  /** The place of the secret that vouched for it: `current`, `previous`, `next`, or `unsigned`. */
   readonly slot: string;
+  /** Names that secret itself, in 64 characters at most. The quota counts per signer. */
+  readonly signer: string;
   /** What that secret may vouch for, such as `any` or `inbound`; an API client is named by a digest. Kept as it is given. */
   readonly scope: string;
   /** Epoch milliseconds: the verified timestamp of the delivery. */
@@ -111,6 +113,8 @@ export interface QuarantineRecord {
   readonly id: number;
   readonly reason: string;
   readonly slot: string;
+  /** Null when an older version stored it: it counts against the quota of every signer with its slot and scope. */
+  readonly signer: string | null;
   readonly scope: string;
   readonly state: "held" | "replayed" | "discarded";
   /** The event its replay became. */

@@ -165,7 +165,7 @@ export interface Turn<Tx> {
   readonly claim: ClaimRequest;
 }
 
-/** Limits per secret slot; beyond them a quarantine is refused. */
+/** Limits for the held bodies of each signer; beyond them a quarantine is refused. */
 export interface QuarantineQuota {
   readonly maxRows: number;
   readonly maxBytes: number;
@@ -281,7 +281,7 @@ export type Acceptance =
   /** This row alone could not be stored; its neighbours were. */
   | { readonly outcome: "failed"; readonly error: unknown };
 
-/** `full`: the quota of its slot is used up. */
+/** `full`: the quota of its signer is used up. */
 export type QuarantineAnswer =
   | "held"
   | "duplicate"

@@ -47,7 +47,8 @@ export function newEvent(
 }
 
 export function newQuarantine(reason: string, raw: Uint8Array, { match, signedAt, trace }: Verified): NewQuarantine {
-  return { reason, slot: match.slot, scope: scopeOf(match.key), signedAt, digest: sha256(raw), raw, trace };
+  const { slot, key } = match;
+  return { reason, slot, signer: key.signer, scope: scopeOf(key), signedAt, digest: sha256(raw), raw, trace };
 }
 
 /** Names an event's identity for the cache of committed ones; the parts cannot run into each other. */

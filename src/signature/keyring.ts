@@ -29,6 +29,8 @@ export type Keyring = Secret | SecretSet | { inbound: KindKeyring; delivery: Kin
 export interface Voucher {
   /** Never empty; current before previous before next. */
   readonly grants: readonly Grant[];
+  /** Names the secret: 16 hex digits, equal in every process, that tell no more of it than a captured delivery does; or `unsigned`. */
+  readonly signer: string;
 }
 
 /** A distinct secret, with every grant under which the keyring lists it. */
@@ -132,8 +134,10 @@ function mergeEqualSecrets(entries: readonly KeyringEntry[]): readonly CompiledK
   }
   return [...byBytes.values()].map((same) => {
     const ends = same.map(({ grant }) => grant.validUntil);
+    const hmac = new HmacKey(same[0]?.bytes ?? new Uint8Array());
     return {
-      hmac: new HmacKey(same[0]?.bytes ?? new Uint8Array()),
+      hmac,
+      signer: hmac.digest("oncehook signer", new Uint8Array()).toString("hex").slice(0, 16),
       grants: same.map(({ grant }) => grant),
       validUntil: Math.max(...ends),
       mixedValidity: Math.min(...ends) !== Math.max(...ends),

@@ -99,7 +99,7 @@ export function carriesNeitherHeader(headers: HeaderSource): boolean {
  */
 export function matchUnsigned(headers: HeaderSource, keyring: CompiledKeyring): Match | null {
   if (keyring.unsigned.size === 0 || !carriesNeitherHeader(headers)) return null;
-  return matchOf({ grants: [...keyring.unsigned].map(unsignedGrant) });
+  return matchOf({ grants: [...keyring.unsigned].map(unsignedGrant), signer: "unsigned" });
 }
 
 /** What a key's scope is compared with: the fields of the parsed event, as far as it carries them. */
@@ -147,7 +147,8 @@ function isUnstated(direction: unknown): boolean {
 
 /** A grant that has ended must not vouch just because the same secret has another one. */
 function liveVoucher(key: CompiledKey, now: number): Voucher {
-  return key.mixedValidity ? { grants: key.grants.filter((grant) => grant.validUntil > now) } : key;
+  if (!key.mixedValidity) return key;
+  return { grants: key.grants.filter((grant) => grant.validUntil > now), signer: key.signer };
 }
 
 function matchOf(key: Voucher): Match | null {

@@ -223,20 +223,66 @@ export const acceptCases: readonly ContractCase[] = [
     },
   },
   {
-    name: "refuses quarantined bodies beyond the quota of their slot, by rows and by bytes",
+    name: "refuses quarantined bodies beyond the quota of their signer, by rows and by bytes",
     async run(bench) {
       const bodies = ["a1", "a2", "a3"].map((text) => bench.quarantine(text));
-      const other = bench.quarantine("b1", { slot: "next" });
+      const other = bench.quarantine("b1", { signer: "signer-2" });
       const quarantineQuota = { maxRows: 2, maxBytes: 1_000 };
       const { quarantined } = await bench.step({ quarantines: [...bodies, other], quarantineQuota });
       bench.expect(quarantined).toEqual(["held", "held", "full", "held"]);
-      const long = bench.quarantine("b".repeat(999), { slot: "next" });
+      const long = bench.quarantine("b".repeat(999), { signer: "signer-2", slot: "next", scope: "any" });
       bench.expect((await bench.step({ quarantines: [long], quarantineQuota })).quarantined).toEqual(["full"]);
       const oldest = (await bench.store.findQuarantined({ limit: 10 })).items.at(-1);
       await bench.act({ kind: "discard_quarantined", quarantine: oldest?.id ?? 0 });
       bench
         .expect((await bench.step({ quarantines: bodies, quarantineQuota })).quarantined)
         .toEqual(["duplicate", "duplicate", "held"]);
+    },
+  },
+  {
+    name: "counts a signer's quarantined bodies together, whatever slot its secret was in",
+    async run(bench) {
+      const quarantines = ["next", "current", "previous"].map((slot) => bench.quarantine(slot, { slot }));
+      const quarantineQuota = { maxRows: 2, maxBytes: 1_000 };
+      bench.expect((await bench.step({ quarantines, quarantineQuota })).quarantined).toEqual(["held", "held", "full"]);
+      const rows = (await bench.store.findQuarantined({ limit: 10 })).items;
+      bench.expect(rows.map(({ slot, signer }) => [slot, signer])).toEqual([
+        ["current", "signer-1"],
+        ["next", "signer-1"],
+      ]);
+    },
+  },
+  {
+    name: "counts a body whose signer an older version did not record for all with its slot and scope",
+    async run(bench) {
+      const { counters } = await bench.store.stats();
+      const { signedAt, ...older } = bench.quarantine("older");
+      const row = {
+        ...older,
+        id: 1,
+        signer: null,
+        state: "held",
+        replayedAs: null,
+        signedAt,
+        acceptedAt: signedAt,
+      } as const;
+      const totals = { counters, newestSignedAt: null, serviceResigns: false };
+      await bench.store.import({ source: "older", lanes: [], quarantined: [row], audit: [], totals });
+      const [found] = (await bench.store.findQuarantined({ limit: 10 })).items;
+      bench.expect(found?.signer).toBe(null);
+      const of = (signer: string) => [
+        bench.quarantine(`${signer} 1`, { signer }),
+        bench.quarantine(`${signer} 2`, { signer }),
+        bench.quarantine(`${signer} 3`, { signer, scope: "inbound" }),
+        bench.quarantine(`${signer} 4`, { signer, slot: "next" }),
+      ];
+      for (const signer of ["signer-1", "signer-2"]) {
+        const { quarantined } = await bench.step({
+          quarantines: of(signer),
+          quarantineQuota: { maxRows: 2, maxBytes: 1_000 },
+        });
+        bench.expect(quarantined).toEqual(["held", "full", "held", "full"]);
+      }
     },
   },
 ];

@@ -163,7 +163,7 @@ export class Bench {
 
   quarantine(text: string, wish: Partial<NewQuarantine> = {}): NewQuarantine {
     const raw = wish.raw ?? bytes(text);
-    const standard = { reason: "invalid_json", slot: "current", scope: "delivery", trace: null };
+    const standard = { reason: "invalid_json", slot: "current", signer: "signer-1", scope: "delivery", trace: null };
     return { ...standard, signedAt: this.clock.now(), digest: sha256(raw), ...wish, raw };
   }
 

@@ -50,7 +50,9 @@ async function fill(bench: Bench): Promise<void> {
   await accept(bench.of("leased", 1), bench.of("leased", 2));
   await claim();
   await accept(bench.of("gap", 3), bench.of("ready", 1), bench.of("in", 0, { lane: { tag: "inbound" } }));
-  await bench.step({ quarantines: [bench.quarantine("{"), bench.quarantine("[", { slot: "previous" })] });
+  await bench.step({
+    quarantines: [bench.quarantine("{"), bench.quarantine("[", { slot: "previous", signer: "signer-2" })],
+  });
   const quarantined = (await bench.store.findQuarantined({ limit: 1 })).items[0];
   await act({ kind: "discard_quarantined", quarantine: quarantined?.id ?? 0 });
   await bench.clock.advance(1);

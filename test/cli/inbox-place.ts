@@ -69,7 +69,14 @@ export async function fillInbox(path: string): Promise<void> {
     (lease) => ({ ...handled(lease), outcome: "unhandled" }) as Settle<never>,
   );
   const raw = Buffer.from(`{"to": "${NUMBER}", "text": "${TEXT}"`);
-  const quarantined = { reason: "invalid_json", slot: "current", scope: "any", signedAt: Date.now(), trace: null };
+  const quarantined = {
+    reason: "invalid_json",
+    slot: "current",
+    signer: "s",
+    scope: "any",
+    signedAt: Date.now(),
+    trace: null,
+  };
   await store.step(turn<never>({ quarantines: [{ ...quarantined, digest: hash("sha256", raw, "buffer"), raw }] }));
   await store.close();
 }

@@ -89,7 +89,14 @@ describe("oncehook inbox show", () => {
     await printed(path, "prune", "--handled-bodies", "0s", "--other-bodies", "30d", "--dead", "90d", "--yes");
     expect(await printed(path, "show", "1")).toMatch(/\nThe body was pruned or erased\.\n$/);
     const raw = Buffer.from("fffe", "hex");
-    const quarantined = { reason: "invalid_utf8", slot: "current", scope: "any", signedAt: Date.now(), trace: null };
+    const quarantined = {
+      reason: "invalid_utf8",
+      slot: "current",
+      signer: "s",
+      scope: "any",
+      signedAt: Date.now(),
+      trace: null,
+    };
     await working(path, async (store) => {
       await store.step(turn<never>({ quarantines: [{ ...quarantined, digest: hash("sha256", raw, "buffer"), raw }] }));
     });

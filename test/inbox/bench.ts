@@ -285,7 +285,7 @@ export function outbound(clock: FakeClock, messageId: string, sequence: number, 
 export function quarantine(bench: Bench, text = "{", bytes = 1): Promise<QuarantineAnswer | null> {
   const raw = Buffer.from(text.padEnd(bytes));
   const body: NewQuarantine = {
-    ...{ reason: "invalid_json", slot: "current", scope: "delivery", signedAt: bench.clock.now() },
+    ...{ reason: "invalid_json", slot: "current", signer: "s", scope: "delivery", signedAt: bench.clock.now() },
     ...{ digest: raw, raw, trace: null },
   };
   return new Promise((resolve, reject) => {

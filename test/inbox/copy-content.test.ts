@@ -33,7 +33,16 @@ const ATTEMPTS: readonly [AttemptRecord, AttemptRecord] = [
 ];
 const QUARANTINED: readonly [QuarantineRecord, QuarantineRecord] = [
   {
-    ...{ id: 1, reason: "invalid_json", slot: "current", scope: "any", state: "held", replayedAs: null, signedAt: 2 },
+    ...{
+      id: 1,
+      reason: "invalid_json",
+      slot: "current",
+      signer: "s",
+      scope: "any",
+      state: "held",
+      replayedAs: null,
+      signedAt: 2,
+    },
     ...{ acceptedAt: 3, trace: null, digest: Buffer.from("brace"), raw: Buffer.from("{") },
   },
   {
@@ -41,6 +50,7 @@ const QUARANTINED: readonly [QuarantineRecord, QuarantineRecord] = [
       id: 4,
       reason: "invalid_event",
       slot: "next",
+      signer: null,
       scope: "inbound",
       state: "replayed",
       replayedAs: 5,

@@ -20,7 +20,14 @@ async function openInbox() {
   await until(async () => (await inbox.stats()).gauges.blockedLanes === 2);
   const quarantines = ["msg_3", "msg_4"].map((messageId) => {
     const raw = Buffer.from(inbound({ messageId }));
-    const facts = { reason: "invalid_json", slot: "current", scope: "any", signedAt: clock.now(), trace: null };
+    const facts = {
+      reason: "invalid_json",
+      slot: "current",
+      signer: "s",
+      scope: "any",
+      signedAt: clock.now(),
+      trace: null,
+    };
     return { ...facts, digest: hash("sha256", raw, "buffer"), raw };
   });
   await store.step(turn<never>({ quarantines }));

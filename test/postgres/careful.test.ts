@@ -25,7 +25,14 @@ async function openStore(
 }
 
 function quarantine(id: number, wish: Partial<NewQuarantine> = {}): NewQuarantine {
-  const facts = { reason: "invalid_json", slot: "current", scope: "any", signedAt: Date.now(), trace: null };
+  const facts = {
+    reason: "invalid_json",
+    slot: "current",
+    signer: "s",
+    scope: "any",
+    signedAt: Date.now(),
+    trace: null,
+  };
   return { ...facts, digest: Buffer.alloc(32, id), raw: Buffer.from("{"), ...wish };
 }
 

@@ -98,7 +98,14 @@ async function fill(store: InboxStore<unknown>): Promise<void> {
     settles = leases.flatMap(settleOf);
   }
   const bodies = Array.from({ length: 20 }, (_, index) => new TextEncoder().encode(`{${index}`));
-  const standard = { reason: "invalid_json", slot: "current", scope: "any", signedAt: Date.now(), trace: null };
+  const standard = {
+    reason: "invalid_json",
+    slot: "current",
+    signer: "s",
+    scope: "any",
+    signedAt: Date.now(),
+    trace: null,
+  };
   await step(store, { settles, quarantines: bodies.map((raw) => ({ ...standard, raw, digest: sha256(raw) })) });
 }
 

@@ -74,7 +74,9 @@ describe("after a failover that lost the last commits", () => {
   it("replays a quarantined body whose names were lost", async () => {
     const { schema, store, failOver } = await remembering();
     const { body } = signedRequest("{");
-    const quarantines = [{ ...event("held", 1, { raw: body }), reason: "invalid_json", slot: "current", scope: "any" }];
+    const quarantines = [
+      { ...event("held", 1, { raw: body }), reason: "invalid_json", slot: "current", signer: "s", scope: "any" },
+    ];
     await store.step(turn<PgClient>({ quarantines }));
     await failOver(LOSES);
     const { items } = await store.findQuarantined({ limit: 1 });

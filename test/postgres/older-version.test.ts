@@ -122,4 +122,28 @@ describe("a process of an older version", () => {
     expect(items).toMatchObject([{ sequence: 2, attempts: 1, startedAt: 7 }]);
     expect(await claim(store, "recover")).toMatchObject({ sequence: 2, attempt: 2 });
   });
+
+  it("quarantines bodies without their signer: they count for each secret of their slot and scope", async () => {
+    const schema = newSchema();
+    const client = (await newPool({ max: 1 }).connect()) as unknown as PgClient;
+    onTestFinished(() => client.release());
+    await migrate({ client, schema: `"${schema}"`, location: schema }, contextOf(), MIGRATIONS.slice(0, 4));
+    const insert = (digest: string) =>
+      sql(`insert into ${schema}.quarantine (digest, reason, slot, scope, signed, accepted, bytes, raw)
+      values ('${digest}', 'invalid_json', 'current', 'inbound', 1, 1, 1, '{')`);
+    await insert("before the migration");
+    const store = await openIn(schema);
+    await insert("after the migration");
+    const body = (text: string, scope: string, signer: string) => ({
+      ...{ reason: "invalid_json", slot: "current", scope, signer, signedAt: 1, trace: null },
+      ...{ digest: Buffer.alloc(32, text), raw: Buffer.from(text) },
+    });
+    const quarantineQuota = { maxRows: 2, maxBytes: 1_000 };
+    const quarantines = [body("a", "inbound", "s1"), body("b", "inbound", "s2"), body("c", "delivery", "s3")];
+    const step = async (some: typeof quarantines) =>
+      (await store.step(turn<PgClient>({ quarantines: some, quarantineQuota }))).quarantined;
+    expect(await step(quarantines)).toEqual(["full", "full", "held"]);
+    await sql(`update ${schema}.quarantine set state = 2 where signer is null`);
+    expect(await step(quarantines.slice(0, 2))).toEqual(["held", "held"]);
+  });
 });

@@ -130,7 +130,7 @@ describe("onWake()", () => {
     );
     const failure = { code: "e", message: "", durationMs: 1 };
     const settles = leases.map((lease) => ({ kind: "dead", lease, failure, onDead: "block" }) as const);
-    const slot = { reason: "r", slot: "current", scope: "any", signedAt: 1, trace: null };
+    const slot = { reason: "r", slot: "current", signer: "s", scope: "any", signedAt: 1, trace: null };
     const quarantines = [{ ...slot, digest: Buffer.alloc(32), raw: Buffer.from("{") }];
     await notified(store.step(turn<PgClient>({ settles, quarantines })));
     const [gap] = (await store.find({ limit: 1 })).items;

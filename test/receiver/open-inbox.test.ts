@@ -48,7 +48,14 @@ describe("openInbox()", () => {
     const { receiver, file, clock, store } = sqliteBench({ firstSequence: 0 });
     await receiver.inbox.stats();
     const raw = Buffer.from(outbound("queued"));
-    const quarantine = { reason: "unknown_version", slot: "current", scope: "any", signedAt: clock.now(), trace: null };
+    const quarantine = {
+      reason: "unknown_version",
+      slot: "current",
+      signer: "s",
+      scope: "any",
+      signedAt: clock.now(),
+      trace: null,
+    };
     await store.step(turn({ quarantines: [{ ...quarantine, digest: hash("sha256", raw, "buffer"), raw }] }));
     await receiver.stop();
     const inbox = await openInbox({ store: sqliteStore(file), clock, logger, gapWait: "strict" });

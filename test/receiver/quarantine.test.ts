@@ -1,8 +1,12 @@
 /** Signed bodies that are no events: kept once, bounded, and accepted after all when a later version can read them. */
 import { describe, expect, it } from "vitest";
+import { nodeWebhook } from "../../adapters/node.ts";
 import { sha256 } from "../../src/events/identity.ts";
-import { type Keyring, OncehookError, type Receiver } from "../../src/index.ts";
-import { type Bench, DAY, memoryBench, SECRET, sqliteBench, until } from "./bench.ts";
+import { createReceiver, type Keyring, OncehookError, type Receiver, signPayload } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { serve } from "../adapters/serving.ts";
+import { type Bench, DAY, memoryBench, newInboxFile, SECRET, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 const junk = "not json";
@@ -55,6 +59,40 @@ describe.each([
   });
 });
 
+describe("the quota of the quarantine", () => {
+  const [INBOUND, DELIVERY, OTHER] = [
+    "the-secret-of-inbound-events-32b",
+    "the-secret-of-delivery-events-32",
+    "the-secret-after-the-rotation-32",
+  ];
+
+  it("is each secret's own: one kind's signer does not fill the other's, nor an old secret a new one's (RCV-4)", async () => {
+    const until = Date.now() + DAY;
+    const store = sqliteStore(newInboxFile());
+    const receiverOf = async (secrets: Keyring) => {
+      const receiver = createReceiver({ secrets, store, logger: silentLogger });
+      const { port, close } = await serve(nodeWebhook(receiver));
+      const post = async (secret: string, text: string) => {
+        const body = Buffer.from(text);
+        const headers = signPayload({ body, secret });
+        return (await fetch(`http://127.0.0.1:${port}/`, { method: "POST", body, headers })).status;
+      };
+      return { post, end: () => Promise.all([close(), receiver.stop()]) };
+    };
+    const before = await receiverOf({ inbound: INBOUND, delivery: DELIVERY });
+    const junk = Array.from({ length: 1_000 }, (_, index) => before.post(INBOUND, `junk ${index}`));
+    expect(new Set(await Promise.all(junk))).toEqual(new Set([200]));
+    expect(await before.post(INBOUND, "one more")).toBe(503);
+    expect(await before.post(DELIVERY, "of the other kind")).toBe(200);
+    await before.end();
+    const inbound = { current: OTHER, previous: { secret: INBOUND, validUntil: until } };
+    const after = await receiverOf({ inbound, delivery: DELIVERY });
+    expect(await after.post(INBOUND, "one more")).toBe(503);
+    expect(await after.post(OTHER, "after the rotation")).toBe(200);
+    await after.end();
+  });
+});
+
 describe("quarantine", () => {
   it('answers 400 and keeps nothing with quarantine: "reject"', async () => {
     const { deliver, receiver, log } = sqliteBench({ quarantine: "reject" });
@@ -68,7 +106,7 @@ describe("quarantine", () => {
     expect(log[0]).toMatchObject({ level: "warn", fields });
   });
 
-  it("counts its quota per slot: a leaked previous secret does not use up the current one's", async () => {
+  it("counts its quota per secret: a leaked previous secret does not use up the current one's", async () => {
     const previous = { secret: "the-previous-secret-of-32-bytes-", validUntil: 1_760_000_000_000 + DAY };
     const { deliver } = sqliteBench({ secrets: { current: "the-current-secret-of-32-bytes-x", previous } });
     const flood = Array.from({ length: 1_001 }, (_, index) => `junk ${index}`);
@@ -91,7 +129,7 @@ describe("inbox.replayQuarantined()", () => {
       ...{ settles: [], accepts: [], repeats: [], lateEvents: "record" },
       quarantines: [
         {
-          ...{ reason: "invalid_event", slot: "current", scope, signedAt: clock.now(), trace: null },
+          ...{ reason: "invalid_event", slot: "current", signer: "s", scope, signedAt: clock.now(), trace: null },
           ...{ digest: sha256(raw), raw },
         },
       ],

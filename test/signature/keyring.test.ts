@@ -245,6 +245,13 @@ describe("compileKeyring()", () => {
     expect(compile({ current: [SECRET] }).version).toBe(versions[0]);
   });
 
+  it("names each secret, the same wherever it stands and from release to release", () => {
+    const nameOf = (secret: string) =>
+      createHmac("sha256", secret).update("oncehook signer").digest("hex").slice(0, 16);
+    const { keys } = compile({ inbound: { current: SECRET, next: OTHER_SECRET }, delivery: OTHER_SECRET });
+    expect(keys.map(({ signer }) => signer)).toEqual([nameOf(OTHER_SECRET), nameOf(SECRET)].reverse());
+  });
+
   it("shows no secret when it is printed, nor in an error", () => {
     const keyring = compile({ current: SECRET, previous: { secret: OTHER_SECRET, validUntil: NOW + 1 } });
     const printed = inspect(keyring, { depth: 10, showHidden: true }) + JSON.stringify(keyring);

@@ -120,9 +120,18 @@ describe("matchUnsigned()", () => {
   const half = compileKeyring({ inbound: "dangerouslyUnsigned", delivery: SECRET }, NOW);
   const both = compileKeyring({ inbound: "dangerouslyUnsigned", delivery: "dangerouslyUnsigned" }, NOW);
 
+  it("names the secret that matched, also when one of its places has ended", () => {
+    const previous = { secret: SECRET, validUntil: NOW + 1_000 };
+    const both = { current: SECRET, previous };
+    const [key] = compileKeyring(both, NOW).keys;
+    const names = [match(both), match(both, SECRET, NOW + 1_000)].map((found) => found?.key.signer);
+    expect(names).toEqual([key?.signer, key?.signer]);
+    expect(match(both, SECRET, NOW + 1_000)?.key.grants).toHaveLength(1);
+  });
+
   it("vouches only for events that state a direction of an unsigned kind", () => {
     const found = matchUnsigned({}, half);
-    expect(found).toMatchObject({ slot: "unsigned", scope: "inbound", index: 0 });
+    expect(found).toMatchObject({ slot: "unsigned", scope: "inbound", index: 0, key: { signer: "unsigned" } });
     expect(found && vouchesFor(found.key, { direction: "inbound" })).toBe(true);
     expect(found && vouchesFor(found.key, { direction: "outbound" })).toBe(false);
     expect(found && vouchesFor(found.key, {})).toBe(false);

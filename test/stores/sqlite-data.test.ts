@@ -61,7 +61,7 @@ describe("erased data", () => {
     const conflict = event("m5", 1, { raw: Buffer.from(`{"other":"${TEXT} for ${NUMBER}"}`) });
     const raw = Buffer.from(`{"broken": "${NUMBER} ${TEXT}"`);
     const held: NewQuarantine = {
-      ...{ reason: "invalid_json", slot: "current", scope: "delivery", signedAt: Date.now(), trace: null },
+      ...{ reason: "invalid_json", slot: "current", signer: "s", scope: "delivery", signedAt: Date.now(), trace: null },
       ...{ digest: Buffer.alloc(32, 1), raw },
     };
     await store.step(turn({ accepts: [conflict], quarantines: [held] }));
@@ -110,6 +110,7 @@ describe("space", () => {
       {
         reason: "r",
         slot: "current",
+        signer: "s",
         scope: "s",
         signedAt: 1,
         trace: null,

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
@@ -5,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import { refuseIncompatible } from "../../src/internal/better-sqlite3.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { cautionsAbout, prepareFile } from "../../src/stores/sqlite/location.ts";
+import { MIGRATIONS, migrate } from "../../src/stores/sqlite/migrate.ts";
 import { type SqliteDatabase, type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { makePath, open } from "./sqlite-place.ts";
@@ -267,5 +269,30 @@ describe("migrations", () => {
     db.exec("update oncehook_meta set value = 99 where key in ('schema', 'min_reader')");
     db.close();
     await expect(sqliteStore(path).open(contextOf())).rejects.toMatchObject({ code: "inbox_too_new" });
+  });
+});
+
+describe("migration 4", () => {
+  const body = (text: string, scope: string, signer: string) => ({
+    ...{ reason: "invalid_json", slot: "current", scope, signer, signedAt: 1, trace: null },
+    ...{ digest: createHash("sha256").update(text).digest(), raw: Buffer.from(text) },
+  });
+
+  it("counts what older versions quarantined for each secret of its slot and scope, before and after it", async () => {
+    const path = makePath();
+    const older = new Database(path);
+    migrate(older, "auto", MIGRATIONS.slice(0, 3));
+    const insert = `insert into oncehook_quarantine (digest, reason, slot, scope, state, signed, accepted, bytes, raw)
+      values (?, 'invalid_json', 'current', 'inbound', 0, 1, 1, 1, '{')`;
+    older.prepare(insert).run("before the migration");
+    const store = await open(sqliteStore(path));
+    older.prepare(insert).run("after the migration");
+    const quarantineQuota = { maxRows: 2, maxBytes: 1_000 };
+    const quarantines = [body("a", "inbound", "s1"), body("b", "inbound", "s2"), body("c", "delivery", "s3")];
+    expect((await store.step(turn({ quarantines, quarantineQuota }))).quarantined).toEqual(["full", "full", "held"]);
+    older.exec("update oncehook_quarantine set state = 2 where signer is null");
+    const again = { quarantines: quarantines.slice(0, 2), quarantineQuota };
+    expect((await store.step(turn(again))).quarantined).toEqual(["held", "held"]);
+    older.close();
   });
 });

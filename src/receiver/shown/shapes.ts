@@ -72,7 +72,7 @@ export function messageShape(lane: LaneRecord, { reveal, only }: { reveal: boole
 
 export type MessageShape = ReturnType<typeof messageShape>;
 
-export function quarantineShape({ raw, digest, trace: _trace, ...facts }: QuarantineRecord) {
+export function quarantineShape({ raw, digest, trace: _trace, signer: _signer, ...facts }: QuarantineRecord) {
   return { ...facts, digest: Buffer.from(digest).toString("hex"), hasBody: raw !== null, bytes: raw?.length ?? 0 };
 }
 

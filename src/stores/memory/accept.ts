@@ -12,7 +12,7 @@ import {
 import type { LaneEvent } from "../../inbox/lanes/state.ts";
 import type { NewEvent, NewQuarantine } from "../../inbox/record.ts";
 import type { Acceptance, QuarantineAnswer, QuarantineQuota, Repeat } from "../../inbox/store.ts";
-import { addLane, keep, laneByKey, type MemoryMoment } from "./state.ts";
+import { addLane, keep, laneByKey, type MemoryMoment, type MemoryQuarantine } from "./state.ts";
 
 /** Stores an event unless its identity is known, and arms its lane. */
 export function accept(moment: MemoryMoment, incoming: NewEvent, lateEvents: LateEvents): Acceptance {
@@ -60,22 +60,27 @@ export function countRepeat({ state, tally }: MemoryMoment, repeat: Repeat): voi
 
 export function quarantine(moment: MemoryMoment, incoming: NewQuarantine, quota: QuarantineQuota): QuarantineAnswer {
   const { state, tally } = moment;
-  const { reason, slot, scope, signedAt, trace } = incoming;
+  const { reason, slot, signer, scope, signedAt, trace } = incoming;
   tally.signed(signedAt);
   const digestText = hex(incoming.digest);
   if (state.quarantineDigests.has(digestText)) return "duplicate";
-  const held = [...state.quarantine.values()].filter((row) => row.state === "held" && row.slot === slot);
+  const held = [...state.quarantine.values()].filter((row) => row.state === "held" && isOf(row, incoming));
   const bytes = held.reduce((sum, row) => sum + (row.raw?.byteLength ?? 0), incoming.raw.byteLength);
   if (held.length >= quota.maxRows || bytes > quota.maxBytes) return "full";
   const id = ++state.lastQuarantineId;
   const [digest, raw] = [new Uint8Array(incoming.digest), new Uint8Array(incoming.raw)];
   state.quarantine.set(id, {
-    ...{ id, reason, slot, scope, state: "held", replayedAs: null },
+    ...{ id, reason, slot, signer, scope, state: "held", replayedAs: null },
     ...{ signedAt, acceptedAt: moment.now, trace, digest, raw },
   });
   state.quarantineDigests.add(digestText);
   tally.count("quarantined");
   return "held";
+}
+
+/** Whether a kept body counts against the quota of the secret that signed `incoming`. */
+function isOf(row: MemoryQuarantine, { signer, slot, scope }: NewQuarantine): boolean {
+  return row.signer === null ? row.slot === slot && row.scope === scope : row.signer === signer;
 }
 
 export function hex(bytes: Uint8Array): string {

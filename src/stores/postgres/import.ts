@@ -28,7 +28,8 @@ const TABLES = {
   conflict: columns("event bigint, digest bytea, signed bigint, at bigint, raw bytea"),
   gap: columns("lane bigint, lo bigint, hi bigint, skipped bigint, filled bigint"),
   attempt: columns("event bigint, attempt int, at bigint, duration bigint, error_code text, error text"),
-  quarantine: columns(`id bigint, digest bytea, reason text, slot text, scope text, state smallint, replayed_as bigint,
+  quarantine:
+    columns(`id bigint, digest bytea, reason text, slot text, signer text, scope text, state smallint, replayed_as bigint,
     signed bigint, accepted bigint, bytes int, trace text, raw bytea`),
   audit: columns("id bigint, at bigint, by text, act text, detail text"),
 } as const;
@@ -172,9 +173,9 @@ function attemptValues({ eventId, attempt, at, durationMs, errorCode, error }: T
 
 async function takeQuarantined(session: Session, sheet: TallySheet, { quarantined }: ImportPage): Promise<void> {
   const rows = quarantined.map((row) => {
-    const { id, digest, reason, slot, scope, state, replayedAs, signedAt, acceptedAt, trace, raw } = row;
+    const { id, digest, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, raw } = row;
     const body = raw === null ? null : bytes(raw);
-    const source = [bytes(digest), reason, slot, scope, HELD[state], replayedAs];
+    const source = [bytes(digest), reason, slot, signer, scope, HELD[state], replayedAs];
     return [id, ...source, signedAt, acceptedAt, body?.byteLength ?? 0, trace, body];
   });
   const taken = await insert(session, "quarantine", rows);

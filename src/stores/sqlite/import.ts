@@ -60,7 +60,7 @@ function prepareInserts(db: SqliteDatabase) {
     attempt: into("attempt", "event, attempt, at, duration, error_code, error"),
     quarantine: into(
       "quarantine",
-      "id, digest, reason, slot, scope, state, replayed_as, signed, accepted, bytes, trace, raw",
+      "id, digest, reason, slot, signer, scope, state, replayed_as, signed, accepted, bytes, trace, raw",
     ),
     audit: into("audit", "id, at, by, act, detail"),
   };
@@ -124,9 +124,9 @@ function takeEvent(
 }
 
 function takeQuarantined(work: Work, insert: Inserts, row: QuarantineRecord): void {
-  const { id, digest, reason, slot, scope, state, replayedAs, signedAt, acceptedAt, trace, raw } = row;
+  const { id, digest, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, raw } = row;
   const bytes = raw?.byteLength ?? 0;
-  const source = [digest, reason, slot, scope, HELD[state], replayedAs];
+  const source = [digest, reason, slot, signer, scope, HELD[state], replayedAs];
   const { changes } = insert.quarantine.run(id, ...source, signedAt, acceptedAt, bytes, trace, raw);
   if (changes === 0 || state !== "held") return;
   work.ledger.add("held");

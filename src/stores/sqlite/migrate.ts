@@ -8,12 +8,14 @@ import { type FoundSchema, type Migration, missingMigrations } from "../schema-v
 import { inbox } from "./migrations/0001-inbox.ts";
 import { secrets } from "./migrations/0002-secrets.ts";
 import { parkedLanes } from "./migrations/0003-parked-lanes.ts";
+import { quarantineSigner } from "./migrations/0004-quarantine-signer.ts";
 
 /** Entry n makes schema n + 1. */
 export const MIGRATIONS: readonly Migration[] = [
   { sql: inbox, minReader: 1 },
   { sql: secrets, minReader: 1 },
   { sql: parkedLanes, minReader: 1 },
+  { sql: quarantineSigner, minReader: 1 },
 ];
 
 /** What `meta` says of the schema; 0 when there is no inbox in the file yet. */

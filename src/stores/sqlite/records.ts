@@ -154,7 +154,7 @@ export interface QuarantineRow extends Omit<QuarantineRecord, "state"> {
   readonly state: number;
 }
 
-export const QUARANTINE = `select id, reason, slot, scope, state, replayed_as as replayedAs, signed as signedAt,
+export const QUARANTINE = `select id, reason, slot, signer, scope, state, replayed_as as replayedAs, signed as signedAt,
   accepted as acceptedAt, trace, digest, raw from oncehook_quarantine`;
 
 export function toQuarantine(row: QuarantineRow): QuarantineRecord {

@@ -142,9 +142,11 @@ export const SQL = {
 
   quarantineKnown: "select 1 as known from oncehook_quarantine where digest = ?",
   quarantineHeld:
-    "select count(*) as rows, coalesce(sum(bytes), 0) as bytes from oncehook_quarantine where state = 0 and slot = ?",
-  insertQuarantine: `insert into oncehook_quarantine (digest, reason, slot, scope, state, signed, accepted, bytes, trace, raw)
-    values (?, ?, ?, ?, 0, ?, ?, ?, ?, ?)`,
+    "select count(*) as rows, coalesce(sum(bytes), 0) as bytes from oncehook_quarantine where state = 0 and signer = ?",
+  quarantineHeldOfOlder: `select count(*) as rows, coalesce(sum(bytes), 0) as bytes from oncehook_quarantine
+    where state = 0 and signer is null and slot = ? and scope = ?`,
+  insertQuarantine: `insert into oncehook_quarantine (digest, reason, slot, signer, scope, state, signed, accepted, bytes, trace, raw)
+    values (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)`,
 
   readCounter: "select value from oncehook_counter where name = ?",
   addCounter: "update oncehook_counter set value = value + ? where name = ?",
@@ -191,6 +193,7 @@ type Rows = {
   heldLane: LaneRow;
   quarantineKnown: { readonly known: 1 };
   quarantineHeld: { readonly rows: number; readonly bytes: number };
+  quarantineHeldOfOlder: { readonly rows: number; readonly bytes: number };
   readCounter: { readonly value: number };
   clientId: { readonly id: number };
   clientName: { readonly name: string };

@@ -69,7 +69,14 @@ export const waiting = (agoMs: number): Promise<string> => {
 
 /** A signed body that is no event. */
 export const quarantined = (): Promise<string> => {
-  const kept = { reason: "invalid_json", slot: "current", scope: "any", signedAt: Date.now(), trace: null };
+  const kept = {
+    reason: "invalid_json",
+    slot: "current",
+    signer: "s",
+    scope: "any",
+    signedAt: Date.now(),
+    trace: null,
+  };
   const quarantines = [{ ...kept, digest: Buffer.alloc(32), raw: Buffer.from("{") }];
   return newInbox({ fill: async (store) => void (await store.step(turn<never>({ quarantines }))) });
 };

@@ -67,7 +67,7 @@ export async function openScene(
     },
     async quarantine(body, scope = "any") {
       const raw = Buffer.from(body);
-      const facts = { reason: "invalid_json", slot: "current", scope, signedAt: Date.now(), trace: null };
+      const facts = { reason: "invalid_json", slot: "current", signer: "s", scope, signedAt: Date.now(), trace: null };
       await store.step(turn<never>({ quarantines: [{ ...facts, digest: hash("sha256", raw, "buffer"), raw }] }));
     },
     get: (path, access = "read") => server.ask({ url: `/inspector/api/${path}`, headers: { "x-right": access } }),

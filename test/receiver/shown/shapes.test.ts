@@ -217,11 +217,11 @@ describe("messageShape()", () => {
 });
 
 describe("quarantineShape()", () => {
-  const facts: Omit<QuarantineRecord, "trace" | "digest" | "raw"> = {
+  const facts: Omit<QuarantineRecord, "trace" | "digest" | "raw" | "signer"> = {
     ...{ id: 4, reason: "invalid_json", slot: "current", scope: "any", state: "replayed", replayedAs: 7 },
     ...{ signedAt: 2, acceptedAt: 3 },
   };
-  const kept = { ...facts, trace: "00-aa-bb-01", digest: Uint8Array.of(0, 0xab, 0x0f) };
+  const kept = { ...facts, trace: "00-aa-bb-01", signer: "f00d", digest: Uint8Array.of(0, 0xab, 0x0f) };
   const row: QuarantineRecord = { ...kept, raw: Buffer.from(`{"to":"${PEER}"`) };
 
   it("tells what is kept of it and how large it is, and its digest in hex; not the body", () => {
