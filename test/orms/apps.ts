@@ -101,6 +101,17 @@ export async function underDeaths({ app, place, events, store, rows }: Trial): P
   }
 }
 
+/** What an application that ends by itself says at its end. */
+export function said(app: string, place: Place): unknown {
+  const assignment = JSON.stringify({ ...place, secret: TEST_SECRET, deaths: "" });
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(COMPILED, `${app}.js`), assignment], {
+    encoding: "utf8",
+    timeout: PATIENCE_MS,
+  });
+  if (status !== 0) throw new Error(`${app} ended with ${status}: ${stderr.slice(-2_000)}`);
+  return JSON.parse(stdout.trim().split("\n").at(-1) ?? "");
+}
+
 /** How many events are dead letters once none is pending any more. */
 async function deadAtTheEnd(store: InboxStore<unknown>): Promise<number> {
   const inbox = await openInbox({ store, logger: silentLogger });
