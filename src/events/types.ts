@@ -160,6 +160,21 @@ export interface UnknownEvent {
  */
 export type WebhookEvent = KnownEvent | UnknownEvent;
 
+/** An outbound event of a known type. */
+export type OutboundEvent = Exclude<KnownEvent, MessageInboundEvent>;
+
+/** An outbound event of a type that this version does not know, with what its place among its message's events needs. */
+export interface UnknownOutboundEvent extends UnknownEvent {
+  readonly direction: "outbound";
+  readonly apiClientId: string;
+  readonly messageId: string;
+  /** 0 to 10,000. */
+  readonly sequence: number;
+}
+
+/** An event that came after its place among its message's events had passed: an outbound one, for no other has such a place. */
+export type LateEvent = OutboundEvent | UnknownOutboundEvent;
+
 /** The event types that the specification lists (EVT-1), in the order of a message's life. */
 export const KNOWN_EVENT_TYPES = [
   "message.queued",

@@ -5,6 +5,7 @@ import {
   isKnownEventType,
   KNOWN_EVENT_TYPES,
   type KnownEventType,
+  type LateEvent,
   type UnknownEvent,
   type WebhookEvent,
 } from "../events/types.ts";
@@ -79,9 +80,10 @@ export class HandlerRegistry<Tx> {
     this.#outbound.add("unknown");
   }
 
-  onLate(handler: AnyHandler<Tx>): void {
+  onLate(handler: Handler<LateEvent, Tx>): void {
     this.#refuseIfFrozen();
-    this.#late.push(checked(handler));
+    // Only events of a lane with a sequence are late.
+    this.#late.push(checked(handler as AnyHandler<Tx>));
   }
 
   addHook<H extends keyof Hooks>(hook: H, listener: Hooks[H][number]): void {

@@ -1,5 +1,5 @@
 /** The receiver: handlers are registered on it, adapters hand it requests, and its worker runs the handlers. */
-import type { EventByType, KnownEventType, UnknownEvent, WebhookEvent } from "../events/types.ts";
+import type { EventByType, KnownEventType, LateEvent, UnknownEvent, WebhookEvent } from "../events/types.ts";
 import {
   type ConflictNotice,
   type DeadLetterNotice,
@@ -122,8 +122,11 @@ export class Receiver<Tx = unknown> {
     return this;
   }
 
-  /** Registers a handler of events that arrive below their message's cursor; no other handler sees those (RCV-7). */
-  onLate(handler: Handler<WebhookEvent, Tx>): this {
+  /**
+   * Registers a handler of events that arrive below their message's cursor; no other handler sees those (RCV-7). They are outbound, so
+   * `event.messageId` and `event.sequence` are there.
+   */
+  onLate(handler: Handler<LateEvent, Tx>): this {
     this.#registry.onLate(handler);
     return this;
   }

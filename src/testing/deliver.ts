@@ -4,9 +4,10 @@ import { placeOf, sha256 } from "../events/identity.ts";
 import { parseEvent } from "../events/parse.ts";
 import type { EventRecord, LaneRecord, LaneStatus } from "../inbox/record.ts";
 import { sleep, systemClock } from "../internal/clock.ts";
+import { refuseUnknownOptions } from "../internal/options.ts";
 import type { Answer } from "../receiver/incoming.ts";
 import type { Receiver } from "../receiver/receiver.ts";
-import { incomingOf, type SignedRequestOptions, signedRequest } from "./signed-request.ts";
+import { incomingOf, SIGNING_OPTIONS, type SignedRequestOptions, signedRequest } from "./signed-request.ts";
 
 /**
  * - `handled`, `unhandled`, `dead`, `late`, `discarded`: how the event ended.
@@ -59,6 +60,7 @@ export async function deliver<Tx>(
   content: object | string | Uint8Array,
   options: DeliverOptions = {},
 ): Promise<Delivered> {
+  refuseUnknownOptions("deliver()", options, [...SIGNING_OPTIONS, "timeoutMs", "gaps"]);
   const { timeoutMs = 5_000, gaps = "release", ...signing } = options;
   const request = signedRequest(content, { timestamp: receiver.clock.now(), ...signing });
   const answer = await receiver.handle(incomingOf(request));

@@ -8,8 +8,9 @@ import type {
   MessageQueuedEvent,
   MessageSentEvent,
 } from "../events/types.ts";
+import { refuseUnknownOptions } from "../internal/options.ts";
 
-/** What a fixture can be told; everything else is fixed. */
+/** What a fixture can be told; everything else is fixed. A misspelled option is refused: it would test another event than it seems. */
 export interface FixtureOptions {
   readonly apiClientId?: string;
   readonly messageId?: string;
@@ -20,6 +21,18 @@ export interface FixtureOptions {
   /** Merged into `data`. */
   readonly data?: Readonly<Record<string, unknown>>;
 }
+
+/** Options of `fixtures.inbound`, whose event has no sequence. */
+export type InboundFixtureOptions = Omit<FixtureOptions, "sequence">;
+
+/** Options of `fixtures.unknown`, whose event has a top-level `messageId` and a `sequence` only if they are given. */
+export interface UnknownFixtureOptions extends FixtureOptions {
+  /** Default `message.read`. */
+  readonly eventType?: string;
+}
+
+const INBOUND_OPTIONS = ["apiClientId", "messageId", "occurredAt", "data"] as const satisfies (keyof FixtureOptions)[];
+const OPTIONS = [...INBOUND_OPTIONS, "sequence"] as const satisfies (keyof FixtureOptions)[];
 
 const DEFAULTS = { apiClientId: "apc_1", messageId: "msg_000001", occurredAt: 1_760_000_000_000 } as const;
 /** Numbers of the range that is reserved for fiction. */
@@ -33,6 +46,7 @@ function outbound(
   options: FixtureOptions,
   extra: object = {},
 ): object {
+  refuseUnknownOptions(`fixtures.${type.replace("message.", "")}()`, options, OPTIONS);
   const { apiClientId, messageId, occurredAt } = { ...DEFAULTS, ...options };
   const data = {
     messageId,
@@ -57,7 +71,11 @@ function outbound(
 
 const failure = { code: "PROVIDER_SEND_FAILED", message: "The provider refused the message.", details: {} };
 
-/** One function per event type; each returns a fresh object. */
+/**
+ * One function per event type; each returns a fresh object.
+ *
+ * @throws SetupError `invalid_option` for an option that it does not know
+ */
 export const fixtures = {
   queued: (options: FixtureOptions = {}) => outbound("message.queued", 1, "QUEUED", options) as MessageQueuedEvent,
   sent: (options: FixtureOptions = {}) => outbound("message.sent", 2, "sent", options) as MessageSentEvent,
@@ -65,7 +83,8 @@ export const fixtures = {
     outbound("message.delivery", 3, "delivered", options, { providerMessageRef: "prov_1" }) as MessageDeliveryEvent,
   failed: (options: FixtureOptions = {}) =>
     outbound("message.failed", 4, "failed", options, { error: failure }) as MessageFailedEvent,
-  inbound(options: FixtureOptions = {}): MessageInboundEvent {
+  inbound(options: InboundFixtureOptions = {}): MessageInboundEvent {
+    refuseUnknownOptions("fixtures.inbound()", options, INBOUND_OPTIONS);
     const { apiClientId, messageId, occurredAt } = { ...DEFAULTS, messageId: "msg_in_000001", ...options };
     const data = {
       messageId,
@@ -86,14 +105,19 @@ export const fixtures = {
     };
   },
   /** An event of a type that the specification does not list (RCV-11). */
-  unknown: (options: FixtureOptions & { readonly eventType?: string } = {}) => {
+  unknown: (options: UnknownFixtureOptions = {}) => {
+    refuseUnknownOptions("fixtures.unknown()", options, [...OPTIONS, "eventType"]);
     const { apiClientId, occurredAt } = { ...DEFAULTS, ...options };
+    const { messageId, sequence } = options;
     return {
       eventType: options.eventType ?? "message.read",
       direction: "outbound",
       occurredAt,
       apiClientId,
       data: { ...options.data },
+      // An outbound event with both takes its place among those of its message.
+      ...(messageId === undefined ? {} : { messageId }),
+      ...(sequence === undefined ? {} : { sequence }),
     };
   },
-} as const satisfies Record<string, (options?: FixtureOptions) => EventByType[KnownEventType] | object>;
+} as const satisfies Record<string, (options?: InboundFixtureOptions) => EventByType[KnownEventType] | object>;

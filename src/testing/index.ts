@@ -2,7 +2,12 @@
 export { type AdapterContractOptions, adapterContract } from "./adapter-contract.ts";
 export { type Delivered, type DeliveredState, type DeliverOptions, deliver } from "./deliver.ts";
 export { createFakeClock, type FakeClock } from "./fake-clock.ts";
-export { type FixtureOptions, fixtures } from "./fixtures.ts";
+export {
+  type FixtureOptions,
+  fixtures,
+  type InboundFixtureOptions,
+  type UnknownFixtureOptions,
+} from "./fixtures.ts";
 export { type InspectorAdapterContractOptions, inspectorAdapterContract } from "./inspector-adapter-contract.ts";
 export { type MemorySecretsOptions, memorySecrets } from "./memory-secrets.ts";
 export {

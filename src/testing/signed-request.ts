@@ -1,5 +1,6 @@
 /** Signed deliveries, and ones that were tampered with. */
 
+import { refuseUnknownOptions } from "../internal/options.ts";
 import type { IncomingWebhook } from "../receiver/incoming.ts";
 import type { HeaderSource } from "../signature/headers.ts";
 import { type SignOptions, signPayload } from "../signature/sign.ts";
@@ -8,6 +9,14 @@ import { type SignOptions, signPayload } from "../signature/sign.ts";
 export const TEST_SECRET = "whsec_for_tests_0123456789abcdef";
 
 export type SignedRequestOptions = Partial<Pick<SignOptions, "secret" | "timestamp" | "unit" | "encoding">>;
+
+/** Their names. */
+export const SIGNING_OPTIONS = [
+  "secret",
+  "timestamp",
+  "unit",
+  "encoding",
+] as const satisfies (keyof SignedRequestOptions)[];
 
 /** One delivery, ready for `fetch(url, request)`, for Fastify's `inject` as its `payload`, and for supertest's `send(String(body))`. */
 export interface SignedRequest {
@@ -27,6 +36,7 @@ export function signedRequest(
   content: object | string | Uint8Array,
   options: SignedRequestOptions = {},
 ): SignedRequest {
+  refuseUnknownOptions("signedRequest()", options, SIGNING_OPTIONS);
   const body = bytesOf(content);
   const signature = signPayload({ secret: TEST_SECRET, ...options, body });
   return { method: "POST", headers: { "content-type": "application/json", ...signature }, body };

@@ -10,11 +10,17 @@ import {
   KNOWN_EVENT_TYPES,
   type KnownEvent,
   type KnownEventType,
+  type LateEvent,
   type MessageDeliveryEvent,
+  type MessageFailedEvent,
   type MessageInboundEvent,
   type UnknownEvent,
   type WebhookEvent,
 } from "../../src/events/types.ts";
+import { createReceiver } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { deliver, fixtures, TEST_SECRET } from "../../src/testing/index.ts";
 import { bytes, deliveryBody } from "./examples.ts";
 
 /** The declared fields only, read-only: a loose schema also has an index signature, which the interfaces leave out. */
@@ -41,6 +47,47 @@ describe("the event types", () => {
       expect(isKnownEventType(eventType)).toBe(true);
     }
     expect(isKnownEventType("message.delivered")).toBe(false);
+  });
+});
+
+describe("LateEvent", () => {
+  it("is outbound, with its message and its place, whatever its type (RCV-7)", () => {
+    const receiver = createReceiver({ secrets: "s".repeat(16), store: memoryStore({ volatile: true }) });
+    receiver.onLate((event) => {
+      expectTypeOf(event).toEqualTypeOf<LateEvent>();
+      expectTypeOf(event.direction).toEqualTypeOf<"outbound">();
+      expectTypeOf(event.messageId).toEqualTypeOf<string>();
+      expectTypeOf(event.sequence).toEqualTypeOf<number>();
+      expectTypeOf(event.apiClientId).toEqualTypeOf<string>();
+      // @ts-expect-error: an inbound event has no place among others that it could miss.
+      const isInbound = event.eventType === "message.inbound";
+      if (isKnownEvent(event)) expectTypeOf(event.data.to).toEqualTypeOf<string>();
+      if (event.eventType === "message.failed") expectTypeOf(event).toEqualTypeOf<MessageFailedEvent>();
+      return isInbound;
+    });
+    // One handler for all, as before.
+    const handler = (event: WebhookEvent) => event.eventType;
+    expect(receiver.onAny(handler).onLate(handler)).toBe(receiver);
+    expectTypeOf<LateEvent>().toExtend<WebhookEvent>();
+  });
+
+  it("is what a handler gets (RCV-7)", async () => {
+    const receiver = createReceiver({
+      secrets: TEST_SECRET,
+      store: memoryStore({ volatile: true }),
+      logger: silentLogger,
+    });
+    const late: [string, string, number][] = [];
+    receiver
+      .onAny(() => {})
+      .onLate(({ direction, messageId, sequence }) => late.push([direction, messageId, sequence]));
+    await deliver(receiver, fixtures.delivery({ messageId: "msg_1" }));
+    await deliver(receiver, fixtures.sent({ messageId: "msg_1" }));
+    await deliver(receiver, fixtures.unknown({ messageId: "msg_1", sequence: 1 }));
+    expect(late).toEqual([
+      ["outbound", "msg_1", 2],
+      ["outbound", "msg_1", 1],
+    ]);
   });
 });
 

@@ -4,7 +4,7 @@ import supertest from "supertest";
 import { describe, expect, it } from "vitest";
 import { expressWebhook } from "../../adapters/express.ts";
 import { fastifyWebhook } from "../../adapters/fastify.ts";
-import { createReceiver, PermanentError, verifySignature } from "../../src/index.ts";
+import { createReceiver, PermanentError, SetupError, verifySignature } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import {
@@ -12,6 +12,7 @@ import {
   deliver,
   fixtures,
   incomingOf,
+  lifecycle,
   type SignedRequest,
   signedRequest,
   TEST_SECRET,
@@ -22,6 +23,38 @@ function receiverWith(onDelivery: () => unknown) {
   const store = memoryStore({ volatile: true });
   return createReceiver({ secrets: TEST_SECRET, store, logger: silentLogger }).on("message.delivery", onDelivery);
 }
+
+describe("an option that is not known", () => {
+  it.each<[string, () => unknown]>([
+    ["fixtures.queued()", () => fixtures.queued({ mesageId: "m" } as never)],
+    ["fixtures.sent()", () => fixtures.sent({ eventType: "x" } as never)],
+    ["fixtures.delivery()", () => fixtures.delivery({ status: "sent" } as never)],
+    ["fixtures.failed()", () => fixtures.failed({ error: {} } as never)],
+    ["fixtures.inbound()", () => fixtures.inbound({ sequence: 1 } as never)],
+    ["fixtures.unknown()", () => fixtures.unknown({ type: "message.read" } as never)],
+    ["fixtures.queued()", () => lifecycle({ messageID: "m" } as never)],
+    ["signedRequest()", () => signedRequest("{}", { secrets: "s" } as never)],
+  ])("is refused by %s", (name, make) => {
+    expect(make).toThrow(SetupError);
+    expect(make).toThrow(`${name} has no option`);
+  });
+
+  it("is refused by deliver()", async () => {
+    const delivering = deliver(
+      receiverWith(() => {}),
+      fixtures.delivery(),
+      { timeout: 5 } as never,
+    );
+    await expect(delivering).rejects.toThrow('deliver() has no option "timeout". Did you mean "timeoutMs"?');
+  });
+});
+
+describe("fixtures.unknown()", () => {
+  it("takes its place among a message's events where it is told one, and none otherwise (RCV-11)", () => {
+    expect(fixtures.unknown({ messageId: "msg_1", sequence: 4 })).toMatchObject({ messageId: "msg_1", sequence: 4 });
+    expect(Object.keys(fixtures.unknown())).toEqual(["eventType", "direction", "occurredAt", "apiClientId", "data"]);
+  });
+});
 
 describe("deliver()", () => {
   it("resolves when the handler has run", async () => {

@@ -63,5 +63,7 @@ function findingText({ level, code, what, fix }: Finding, terminal: Terminal): s
   const head = terminal.style(STYLES[level], level.padEnd(WIDTH));
   const told = `${head}  ${printable(what)} (${code})`;
   if (fix === null) return told;
-  return `${told}\n${" ".repeat(WIDTH)}  ${level === "skipped" ? "with" : "fix:"} ${printable(fix)}`;
+  // Flags to give, or a sentence that says what to do.
+  const lead = fix.startsWith("--") ? "with" : "fix:";
+  return `${told}\n${" ".repeat(WIDTH)}  ${lead} ${printable(fix)}`;
 }

@@ -10,7 +10,7 @@ export interface Finding {
   readonly level: Level;
   /** Never a secret, a phone number or a text. */
   readonly what: string;
-  /** What to do; null where nothing is to be done. Of `skipped`, what lets it be looked at. */
+  /** What to do; null where nothing is to be done. Of `skipped`, what lets it be looked at: flags, or a sentence. */
   readonly fix: string | null;
 }
 

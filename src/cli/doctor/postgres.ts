@@ -41,7 +41,13 @@ export async function postgresFindings(address: string, clock: Clock = systemClo
     });
   } catch {
     // The inbox is open, so the server is there.
-    return [skipped("clock", "The database gave no second connection to ask for its clock.", "one that is free")];
+    return [
+      skipped(
+        "clock",
+        "The database gave no second connection to ask for its clock.",
+        "Allow its role one connection more.",
+      ),
+    ];
   } finally {
     await pool.end();
   }

@@ -44,14 +44,15 @@ function eventsOf(wish: Wish, options: FixtureOptions): object[] {
   const name = type.replace(/^message\./, "");
   const own = sequence === undefined ? {} : { sequence };
   if (isShortName(name)) {
-    if (name === "inbound" && sequence !== undefined) throw mistake("message.inbound has no sequence.");
-    return [fixtures[name]({ ...options, ...own })];
+    if (name !== "inbound") return [fixtures[name]({ ...options, ...own })];
+    if (sequence !== undefined) throw mistake("message.inbound has no sequence.");
+    return [fixtures.inbound(options)];
   }
   if (!/^[\w-]+(?:\.[\w-]+)+$/.test(type)) {
     throw mistake(`There is no event "${name}". ${suggestion(name, [...SHORT_NAMES, "lifecycle"])}`);
   }
   // Of a type that this version does not know, the message is all that its lane needs (RCV-11).
-  return [{ ...fixtures.unknown({ ...options, eventType: type }), messageId: options.messageId, ...own }];
+  return [fixtures.unknown({ ...options, ...own, eventType: type })];
 }
 
 /** The sequences are those of the usual path, whatever the order in which the events are sent. */

@@ -36,6 +36,16 @@ describe.each([
     expect(output).not.toContain(SECRET);
   });
 
+  it("names flags with the word with, and says what to do as a fix", async () => {
+    const path = await newInbox({ beat: { secret: `${SECRET}-other` } });
+    const { output } = await run(["--store", path], ENVIRONMENT);
+    expect(output).toMatch(/^skipped {2}The receivers hold another secret .+\(keyring\)\n {9}fix: Compare by hand/m);
+    expect(output).toMatch(/\(url\)\n {9}with --url/);
+    const leads = [...output.matchAll(/^ {9}(with|fix:) (\S+)/gm)];
+    expect(leads.length).toBeGreaterThan(1);
+    for (const [, lead, first = ""] of leads) expect(lead).toBe(first.startsWith("--") ? "with" : "fix:");
+  });
+
   it("prints nothing of what is well with --quiet", async () => {
     expect(await run(["--quiet"], ENVIRONMENT)).toMatchObject({ code: 0, output: "", errors: "" });
   });
