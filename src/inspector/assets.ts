@@ -1,10 +1,9 @@
 /** The page's files, read once. Only what is listed here can be asked for, so no path leads anywhere else. */
 import { hash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { dirname, extname, join, relative, sep } from "node:path";
 import { SetupError } from "../errors.ts";
-import { ownFile } from "../internal/own-file.ts";
+import { ownFile, resolveFrom } from "../internal/own-file.ts";
 
 export interface Asset {
   readonly type: string;
@@ -53,7 +52,7 @@ function pageFolder(): string {
   const beside = join(dirname(file), "page");
   if (existsSync(join(beside, PAGE))) return beside;
   try {
-    return join(dirname(createRequire(file).resolve("oncehook/inspector")), "page");
+    return join(dirname(resolveFrom(file, "oncehook/inspector")), "page");
   } catch {
     return beside;
   }

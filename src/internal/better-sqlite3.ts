@@ -1,9 +1,8 @@
 /** Loads better-sqlite3 when it is needed, after a look at its version. */
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { SetupError } from "../errors.ts";
-import { ownFile } from "./own-file.ts";
+import { ownFile, resolveFrom } from "./own-file.ts";
 import type { SqliteDatabase, SqliteDriver } from "./sqlite-driver.ts";
 
 const PACKAGE = "better-sqlite3";
@@ -75,8 +74,7 @@ export function refuseIncompatible(driverVersion: string, nodeVersion: string): 
 /** Null when it is not found from here. */
 export function installedVersion(): string | null {
   try {
-    const { resolve } = createRequire(ownFile());
-    const manifest = JSON.parse(readFileSync(manifestOf(resolve(PACKAGE)), "utf8"));
+    const manifest = JSON.parse(readFileSync(manifestOf(resolveFrom(ownFile(), PACKAGE)), "utf8"));
     return String(manifest.version);
   } catch {
     return null;

@@ -13,6 +13,11 @@ export function ownFile(): string {
   return name.startsWith("file:") ? fileURLToPath(name) : name;
 }
 
+/** The path that a package or one of its entries has for code in `file`. Not by an import of createRequire, which webpack replaces. */
+export function resolveFrom(file: string, name: string): string {
+  return process.getBuiltinModule("node:module").createRequire(file).resolve(name);
+}
+
 function callerOf(callee: () => unknown): NodeJS.CallSite | undefined {
   const { prepareStackTrace, stackTraceLimit } = Error;
   try {
