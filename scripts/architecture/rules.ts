@@ -140,6 +140,16 @@ const noConsole: Rule = {
     ),
 };
 
+/** It is empty in a CommonJS bundle, and a syntax error where Jest has compiled the file. The command is neither bundled nor tested so. */
+const noImportMeta: Rule = {
+  name: "no import.meta outside of the command",
+  check: (project) =>
+    absent(
+      shipped(project).filter(({ path }) => !path.startsWith(TERMINAL)),
+      /\bimport\s*\.\s*meta\b/g,
+    ),
+};
+
 const noEscapes: Rule = {
   name: "no any, no silenced checks",
   check(project) {
@@ -226,6 +236,7 @@ export const RULES: readonly Rule[] = [
   declared,
   oneClock,
   noConsole,
+  noImportMeta,
   noEscapes,
   entriesExist,
   entriesInReadme,

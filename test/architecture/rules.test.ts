@@ -64,6 +64,9 @@ const breaches: Record<
     { texts: { "src/inbox/b.ts": "console.log(1);" }, says: /console/ },
     { texts: { "adapters/node.ts": "process.exit(1);" }, says: /process.exit/ },
   ],
+  "no import.meta outside of the command": [
+    { texts: { "adapters/node.ts": "dirname(import.meta.url);" }, says: /node.ts:1 import.meta/ },
+  ],
   "no any, no silenced checks": [
     { texts: { "src/inbox/b.ts": "const b = (x: any) => x;" }, says: /any/ },
     { texts: { "src/inbox/b.ts": "// @ts-ignore\nb();" }, says: /@ts-ignore/ },

@@ -1,0 +1,4 @@
+// A page, so that there is one.
+export default function Page() {
+  return <p>oncehook</p>;
+}
