@@ -12,6 +12,8 @@ export interface Example {
   readonly leftOut?: { readonly from: "run" | "check"; readonly reason: string };
   /** The path it answers webhooks on, when it is a server. */
   readonly serves?: string;
+  /** It needs the packages of `test/hosts`, and is checked there. */
+  readonly isForHosts?: true;
   /** It talks to the service: an emulator runs beside it. */
   readonly needsEmulator?: true;
 }
@@ -38,7 +40,11 @@ export function examplesOf(file: string, text: string): Example[] {
   return [...examples.values()];
 }
 
-type Marking = Pick<Example, "name" | "leftOut" | "serves" | "needsEmulator"> & { readonly continued?: true };
+const IN_HOSTS = { from: "check", reason: "npm run prove -- hosts compiles and runs it" } as const;
+
+type Marking = Pick<Example, "name" | "leftOut" | "serves" | "needsEmulator" | "isForHosts"> & {
+  readonly continued?: true;
+};
 
 function marked(before: string, place: string): Marking {
   const [, kind, value = ""] = MARKER.exec(before) ?? [];
@@ -60,6 +66,7 @@ function nameOf(place: string): string {
 function said(word: string, place: string): Omit<Marking, "name"> {
   if (word === "continued") return { continued: true };
   if (word === "with emulator") return { needsEmulator: true };
+  if (word === "in test/hosts") return { isForHosts: true, leftOut: IN_HOSTS };
   const [, serves] = /^serves (\/\S*)$/.exec(word) ?? [];
   if (serves === undefined) throw new Error(`${place}: unknown words: "${word}"`);
   return { serves };

@@ -22,8 +22,8 @@ export class Asked {
   #lastId = 0;
 
   /** Starts the compiled file `program` with `options`; what it prints is printed here. */
-  constructor(program: string, options: object) {
-    this.#process = fork(program, [JSON.stringify(options)], { execArgv: [] });
+  constructor(program: string, options: object, env: NodeJS.ProcessEnv = process.env) {
+    this.#process = fork(program, [JSON.stringify(options)], { execArgv: [], env });
     this.#exited = once(this.#process, "exit").then(([code, signal]) => String(code ?? signal));
     this.#process.on("message", (reply: Reply) => {
       this.#waiting.get(reply.id)?.(reply);

@@ -10,6 +10,7 @@ import { durable } from "../durability/programme.ts";
 import { endToEnd } from "../end-to-end/programme.ts";
 import { forwarding } from "../forward/programme.ts";
 import { fuzz } from "../fuzz/programme.ts";
+import { hosts } from "../hosts/programme.ts";
 import { leak } from "../leak/programme.ts";
 import { acrossMachines } from "../machines/programme.ts";
 import { mutants } from "../mutants/programme.ts";
@@ -38,6 +39,7 @@ const PROGRAMMES: readonly Programme[] = [
   endToEnd,
   forwarding,
   fuzz,
+  hosts,
   leak,
   acrossMachines,
   orms,

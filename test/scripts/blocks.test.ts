@@ -39,6 +39,13 @@ describe("examplesOf()", () => {
     ]);
   });
 
+  it("leaves those of other hosts to the programme that installs them", () => {
+    const text = `<!-- example: koa, in test/hosts -->\n${block("a")}`;
+    expect(examplesOf("a.md", text)).toMatchObject([
+      { name: "a-md-koa", isForHosts: true, leftOut: { from: "check" } },
+    ]);
+  });
+
   it("gives examples of the same name in two documents different names, for each becomes a file", () => {
     const text = `<!-- example: emulator -->\n${block("a")}`;
     const names = ["README.md", "docs/emulator.md"].flatMap((file) => examplesOf(file, text).map(({ name }) => name));
