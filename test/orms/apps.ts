@@ -1,7 +1,16 @@
 /** The applications of `npm run prove -- orms`: each an ORM on a store, in a process of its own that dies between effects and commits. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -48,10 +57,13 @@ export interface Outcome {
   readonly missing: number;
   /** Rows of what was rolled back. */
   readonly undone: number;
+  /** Dead letters. */
   readonly dead: number;
+  /** Neither handled nor dead in time. */
+  readonly pending: number;
 }
 
-/** Installs the packages when one is missing, compiles the applications, and tells what the compiler has against them. */
+/** Installs the packages when one is missing, compiles the applications and the guide's examples, and returns what is wrong with them. */
 export function prepareApps(say: (line: string) => void): readonly string[] {
   const packages = Object.keys(JSON.parse(readFileSync(join(HOME, "package.json"), "utf8")).dependencies);
   if (!packages.every((name) => existsSync(join(PACKAGES, name)))) {
@@ -66,12 +78,38 @@ export function prepareApps(say: (line: string) => void): readonly string[] {
   for (const name of ["pg", "better-sqlite3"]) rmSync(join(PACKAGES, name), { recursive: true, force: true });
   if (!existsSync(join(PACKAGES, "oncehook"))) symlinkSync(ROOT, join(PACKAGES, "oncehook"), "dir");
   const generated = readdirSync(APPS).flatMap((file) => (file.endsWith(".prisma") ? generateClient(file) : []));
-  mkdirSync(COMPILED, { recursive: true });
+  return [...generated, ...compile(APPS, "the applications do not compile"), ...guideProblems()];
+}
+
+function compile(project: string, otherwise: string): string[] {
   const tsc = createRequire(import.meta.url)
     .resolve("typescript/package.json")
     .replace("package.json", "bin/tsc");
-  const compiled = spawnSync(process.execPath, [tsc, "-p", APPS], { encoding: "utf8" });
-  return compiled.status === 0 ? generated : [...generated, `the applications do not compile: ${compiled.stdout}`];
+  const { status, stdout } = spawnSync(process.execPath, [tsc, "-p", project], { encoding: "utf8" });
+  return status === 0 ? [] : [`${otherwise}: ${stdout}`];
+}
+
+/** The examples of the guide are compiled here, where the ORMs are: each behind the first one of its section. */
+function guideProblems(): string[] {
+  const folder = join(PACKAGES, ".guide");
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const sections = readFileSync(join(ROOT, "docs", "guides", "orms.md"), "utf8").split(/^## /m);
+  const programmes = sections.flatMap((section) => {
+    const [first = "", ...others] = [...section.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code = ""]) => code);
+    return others.map((code) => `${first}${code}`);
+  });
+  if (programmes.length === 0) return ["the guide has no examples"];
+  const files = programmes.map((code, index) => {
+    // Generated under a name of its own, since the applications have a client for each store.
+    const text = code.replace('"@prisma/client"', '"prisma-client-postgres"');
+    writeFileSync(join(folder, `${index}.ts`), text);
+    return `${index}.ts`;
+  });
+  const compilerOptions = { noEmit: true, rootDir: "." };
+  const config = { extends: join(APPS, "tsconfig.json"), compilerOptions, include: [], files };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
+  return compile(folder, "the examples of docs/guides/orms.md do not compile");
 }
 
 /** Prisma's command would download an engine first, which `generate` does not use: it is content with any file in its place. */
@@ -92,9 +130,9 @@ export async function underDeaths({ app, place, events, store, rows }: Trial): P
     );
     const acknowledged = bodies.length;
     await Promise.all(Array.from({ length: SENDERS }, () => sendAll(running, bodies)));
-    const dead = await deadAtTheEnd(store());
+    const left = await leftAtTheEnd(store());
     await running.end();
-    return { acknowledged, deaths: readdirSync(deaths).length, dead, ...verdict(await rows(), acknowledged) };
+    return { acknowledged, deaths: readdirSync(deaths).length, ...left, ...verdict(await rows(), acknowledged) };
   } finally {
     await running.end();
     rmSync(deaths, { recursive: true, force: true });
@@ -112,15 +150,14 @@ export function said(app: string, place: Place): unknown {
   return JSON.parse(stdout.trim().split("\n").at(-1) ?? "");
 }
 
-/** How many events are dead letters once none is pending any more. */
-async function deadAtTheEnd(store: InboxStore<unknown>): Promise<number> {
+/** What the inbox holds of events once none is pending any more, or nobody waits for that any longer. */
+async function leftAtTheEnd(store: InboxStore<unknown>): Promise<Pick<Outcome, "dead" | "pending">> {
   const inbox = await openInbox({ store, logger: silentLogger });
   try {
-    for (const until = performance.now() + PATIENCE_MS; performance.now() < until; await sleep(50)) {
-      const { gauges } = await inbox.stats();
-      if (gauges.pending === 0) return gauges.dead;
+    for (const until = performance.now() + PATIENCE_MS; ; await sleep(50)) {
+      const { dead, pending } = (await inbox.stats()).gauges;
+      if (pending === 0 || performance.now() > until) return { dead, pending };
     }
-    throw new Error(`${(await inbox.stats()).gauges.pending} events are pending still.`);
   } finally {
     await inbox.close();
   }
@@ -135,8 +172,11 @@ function verdict(rows: readonly string[], acknowledged: number): Pick<Outcome, "
 }
 
 /** A line for each thing that is not as promised. */
-export function flawsOf(app: string, { acknowledged, deaths, doubled, missing, undone, dead }: Outcome): string[] {
-  const flaws = Object.entries({ doubled, missing, undone, dead }).filter(([, count]) => count !== 0);
+export function flawsOf(
+  app: string,
+  { acknowledged, deaths, doubled, missing, undone, dead, pending }: Outcome,
+): string[] {
+  const flaws = Object.entries({ doubled, missing, undone, dead, pending }).filter(([, count]) => count !== 0);
   const found = flaws.map(([flaw, count]) => `${app}: ${count} of ${acknowledged} ${flaw}`);
   return deaths < acknowledged / 4 ? [...found, `${app}: it died ${deaths} times only`] : found;
 }
