@@ -147,8 +147,7 @@ function isUnstated(direction: unknown): boolean {
 
 /** A grant that has ended must not vouch just because the same secret has another one. */
 function liveVoucher(key: CompiledKey, now: number): Voucher {
-  if (!key.mixedValidity) return key;
-  return { grants: key.grants.filter((grant) => grant.validUntil > now), signer: key.signer };
+  return key.mixedValidity ? { grants: key.grants.filter((grant) => grant.validUntil > now), signer: key.signer } : key;
 }
 
 function matchOf(key: Voucher): Match | null {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { KeyringError } from "../../src/errors.ts";
+import type { CompiledKeyring } from "../../src/signature/keyring.ts";
 import { LookUpsCrowded } from "../../src/signature/provider.ts";
 import { OTHER_SECRET, SECRET } from "./openssl.ts";
 import { atHand, MINUTE, pending, settle, setUp } from "./provider-setup.ts";
@@ -73,6 +74,26 @@ describe("reread()", () => {
     await settle();
     waiting.at(-1)?.resolve(SECRET);
     await Promise.all(again);
+  });
+
+  it("lets no more than 128 wait with their bodies in all, for whichever tenants' reads", async () => {
+    const { answer, waiting } = pending();
+    let hold = false;
+    const { source, clock } = setUp(() => (hold ? answer() : SECRET));
+    const tenants = ["a", "b"].map((tenant) => ({ tenant }));
+    const [seen] = await Promise.all(tenants.map((context) => source.read(context)));
+    hold = true;
+    await clock.advance(30_000);
+    for (const context of tenants) source.read(context);
+    const asked = tenants.flatMap((context) =>
+      Array.from({ length: 100 }, () =>
+        source.reread(context, seen as CompiledKeyring).catch((error: unknown) => error instanceof LookUpsCrowded),
+      ),
+    );
+    await settle();
+    for (const { resolve } of waiting) resolve(OTHER_SECRET);
+    const turnedAway = (await Promise.all(asked)).filter((end) => end === true);
+    expect(turnedAway).toHaveLength(200 - 128);
   });
 
   it("has one read in flight in all; the next tenant waits for it and then takes its turn", async () => {
