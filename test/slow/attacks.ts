@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { DRIP_EVERY_MS, type Sort } from "./besieged.ts";
+import { DRIP_EVERY_MS, FLOOD_MS, INVENT_EVERY_MS, type Sort, TENANT } from "./besieged.ts";
 
 const MIB = 1024 * 1024;
 /** One byte each, framed as a chunk: what holds them all takes much more than they are. */
@@ -68,6 +68,14 @@ const COURSES: Readonly<Record<Sort, Course>> = {
       await sleep(STUCK_EVERY_MS);
     }
   },
+  "invented tenant": async ({ socket, isClosed }) => {
+    // All attackers invent the same name at the same moment, so that they wait for one look-up.
+    for (const endsAt = Date.now() + FLOOD_MS; Date.now() < endsAt && !isClosed(); ) {
+      const round = Math.ceil((Date.now() + 1) / INVENT_EVERY_MS);
+      await sleep(round * INVENT_EVERY_MS - Date.now());
+      socket.write(whole(`invented-${round}`));
+    }
+  },
 };
 
 /** The attacker's end of one connection. */
@@ -96,11 +104,11 @@ export async function attack(sort: Sort, port: number): Promise<Attack> {
   return { localPort, since: Date.now(), ended, leave: () => void socket.destroy() };
 }
 
-function headOf(framing: string): string {
+function headOf(framing: string, tenant: string = TENANT): string {
   const signature = randomBytes(32).toString("hex");
-  return `POST /webhooks HTTP/1.1\r\nhost: x\r\nx-service-timestamp: ${Date.now()}\r\nx-service-signature: ${signature}\r\n${framing}\r\n\r\n`;
+  return `POST /webhooks/${tenant} HTTP/1.1\r\nhost: x\r\nx-service-timestamp: ${Date.now()}\r\nx-service-signature: ${signature}\r\n${framing}\r\n\r\n`;
 }
 
-function whole(): string {
-  return `${headOf("content-length: 2")}{}`;
+function whole(tenant?: string): string {
+  return `${headOf("content-length: 2", tenant)}{}`;
 }

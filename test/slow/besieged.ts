@@ -42,6 +42,13 @@ const KEEP_ALIVE_GRACE_MS = 1_000;
 const UNTAKEN_MS = 10_000;
 const STUCK_WITHIN_MS = 25_000;
 
+/** The path names the tenant. Only this one has secrets; to say that it does not know another takes the provider so long. */
+export const TENANT = "known";
+export const LOOK_UP_MS = 200;
+/** How long one attacker invents tenants, and how often. */
+export const FLOOD_MS = 3_000;
+export const INVENT_EVERY_MS = 500;
+
 /** Between two bytes of who drips. */
 export const DRIP_EVERY_MS = 50;
 
@@ -54,6 +61,7 @@ export const HELD_AT_MOST = {
   "steady body": DEADLINE_MS + REFUSED_IDLE_MS,
   "slow reader": TIMEOUTS.keepAliveTimeout + KEEP_ALIVE_GRACE_MS,
   "stuck reader": STUCK_WITHIN_MS + UNTAKEN_MS,
+  "invented tenant": FLOOD_MS + TIMEOUTS.keepAliveTimeout + KEEP_ALIVE_GRACE_MS,
 } as const;
 
 export type Sort = keyof typeof HELD_AT_MOST;

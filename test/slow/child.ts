@@ -1,19 +1,20 @@
 /** The server that is attacked: a receiver on a SQLite file behind one of the adapters, or one of two careless fronts. */
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import express from "express";
 import fastify from "fastify";
 import { expressWebhook } from "../../adapters/express.ts";
 import { fastifyWebhook } from "../../adapters/fastify.ts";
 import { nodeWebhook } from "../../adapters/node.ts";
-import { createReceiver } from "../../src/index.ts";
+import { createReceiver, type Keyring, type KeyringContext } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { TEST_SECRET } from "../../src/testing/index.ts";
 import { answering } from "../prove/asked.ts";
 import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
 import { endServer, listenOnLoopback } from "../support/loopback.ts";
-import { type Connected, type Memory, type ServerOptions, TIMEOUTS } from "./besieged.ts";
+import { type Connected, LOOK_UP_MS, type Memory, type ServerOptions, TENANT, TIMEOUTS } from "./besieged.ts";
 import { carelessly } from "./careless.ts";
 
 const MIB = 1024 * 1024;
@@ -22,21 +23,30 @@ const SAMPLE_EVERY_MS = 50;
 const { adapter, path, flaw } = JSON.parse(process.argv[2] ?? "{}") as ServerOptions;
 const store = sqliteStore(path, { onOpen: makeEffectTable, minFreeBytes: 0 });
 // The largest bodies that can be allowed are the hardest on memory.
-const receiver = createReceiver({ secrets: TEST_SECRET, store, logger: silentLogger, maxBodyBytes: MIB });
+const known: Keyring = { current: { secret: TEST_SECRET, apiClientId: "apc_1" } };
+
+async function secrets({ tenant }: KeyringContext): Promise<Keyring | undefined> {
+  if (tenant === TENANT) return known;
+  await sleep(LOOK_UP_MS);
+  return undefined;
+}
+const tenant = ({ url = "" }: { url?: string | undefined }) => url.split("/").at(-1) ?? "";
+
+const receiver = createReceiver({ secrets, store, logger: silentLogger, maxBodyBytes: MIB });
 receiver
   .onAny((event, ctx) => ctx.commit((db) => writeEffect(db, event, ctx)))
   .onLate((event, ctx) => ctx.commit((db) => writeEffect(db, event, ctx)));
 
 async function listening(): Promise<Server> {
-  if (flaw !== "none") return createServer(TIMEOUTS, carelessly(receiver, flaw));
-  if (adapter === "node") return createServer(TIMEOUTS, nodeWebhook(receiver));
+  if (flaw !== "none") return createServer(TIMEOUTS, carelessly(receiver, flaw, tenant));
+  if (adapter === "node") return createServer(TIMEOUTS, nodeWebhook(receiver, { tenant }));
   if (adapter === "express") {
     const app = express();
-    app.all("/webhooks", expressWebhook(receiver));
+    app.all("/webhooks/:tenant", expressWebhook(receiver, { tenant }));
     return createServer(TIMEOUTS, app);
   }
   const app = fastify({ serverFactory: (listener: RequestListener) => createServer(TIMEOUTS, listener) });
-  await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
+  await app.register(fastifyWebhook, { receiver, path: "/webhooks/:tenant", tenant });
   await app.ready();
   return app.server;
 }

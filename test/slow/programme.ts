@@ -24,6 +24,8 @@ const CONTROLS: readonly (readonly [Flaw, Shortcoming])[] = [
   ["slots first", "refused"],
   ["no bounds", "memory"],
 ];
+/** Forged requests that wait for one look-up: more than there are places of deliveries in work. */
+const INVENTED = 300;
 
 export const slowAttackers: Programme = {
   name: "slow",
@@ -46,6 +48,7 @@ export const slowAttackers: Programme = {
       return outcome;
     });
     const outcomes = await Promise.all(sieges);
+    problems.push(...(await flood({ ...plan, ...SHORT, foreign: 0 }, say)));
     // Careless fronts take the processors from whoever is beside them, so nobody who is judged is.
     problems.push(...(await unseen({ ...plan, ...SHORT, foreign: 0 }, say)));
     if (outcomes.some(isBusy))
@@ -65,7 +68,24 @@ function countOf({ attackers, stuck }: typeof SHORT): Readonly<Record<Sort, numb
     "steady body": some,
     "slow reader": some,
     "stuck reader": stuck,
+    "invented tenant": 0,
   };
+}
+
+/** Forged requests for tenants that are looked up in vain, and nothing else: each adapter's receiver has the same places. */
+async function flood(plan: Omit<Plan, "adapter" | "flaw" | "count">, say: Terms["say"]): Promise<string[]> {
+  const nobody = { ...countOf(SHORT), "slow headers": 0, "dripping body": 0, "stalled body": 0, "body of crumbs": 0 };
+  const count = { ...nobody, "steady body": 0, "slow reader": 0, "stuck reader": 0, "invented tenant": INVENTED };
+  const outcomes = await Promise.all(
+    (["none", "slots first"] as const).map((flaw) => siege({ ...plan, adapter: "node", count, flaw })),
+  );
+  const [outcome, careless] = outcomes;
+  for (const each of outcomes) say(`${"tenants".padEnd(11)} ${lineOf(each)}`);
+  const isSeen = careless?.found.some(({ kind }) => kind === "refused");
+  return [
+    ...(outcome?.found ?? []).map(({ line }) => `tenants: ${line}`),
+    ...(isSeen ? [] : ['a front with "slots first" was not seen to refuse deliveries while tenants were invented']),
+  ];
 }
 
 async function unseen(terms: Omit<Plan, "adapter" | "flaw" | "count">, say: Terms["say"]): Promise<string[]> {

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { eventIdentity, type KnownEvent } from "../../src/index.ts";
 import { fixtures, lifecycle, signedRequest } from "../../src/testing/index.ts";
 import { p99 } from "../support/statistics.ts";
+import { TENANT } from "./besieged.ts";
 
 /** Kept, as the service keeps them; a new one waits its turn behind those of the attackers. */
 const CONNECTIONS = 8;
@@ -76,7 +77,13 @@ export class Traffic {
 
   #deliver(headers: Record<string, string>, body: Uint8Array, isLong: boolean): Promise<number> {
     return new Promise((resolve) => {
-      const options = { host: "127.0.0.1", port: this.#port, path: "/webhooks", agent: this.#agent, method: "POST" };
+      const options = {
+        host: "127.0.0.1",
+        port: this.#port,
+        path: `/webhooks/${TENANT}`,
+        agent: this.#agent,
+        method: "POST",
+      };
       let sentAt = Number.NaN;
       const outgoing = request({ ...options, headers }, (response) => {
         response.resume().once("end", () => {
