@@ -216,6 +216,46 @@ describe("effects", () => {
     expect(settled.map(({ status }) => status)).toEqual(["settled", "effect_failed"]);
   });
 
+  it.each([
+    ["the inbox's", () => ({})],
+    ["the user's", (effects: SqliteDatabase) => ({ effects })],
+  ])(
+    "are refused what would end the transaction before it runs, however it is written, on %s connection",
+    async (_whose, options) => {
+      const path = makePath();
+      const user = makeNotes(path);
+      const store = (await open(sqliteStore(path, options(user)))) as Store;
+      const [lease] = await leases(store, "m");
+      const texts = [
+        "commit",
+        "COMMIT;",
+        "/* so */ end",
+        "-- so\nrollback",
+        "select ';'; commit",
+        "begin",
+        "rollback transaction",
+      ];
+      for (const sql of texts) {
+        for (const run of [(db: SqliteDatabase) => db.exec(sql), (db: SqliteDatabase) => db.prepare(sql).run()]) {
+          const { settled } = await store.step(turn({ settles: [complete(lease!, write("half"), run)] }));
+          expect(settled, sql).toMatchObject([{ status: "effect_failed" }]);
+        }
+      }
+      expect(notesIn(user)).toEqual([]);
+      const allowed = (db: SqliteDatabase) => {
+        db.exec("savepoint a; insert into note values ('commit'); rollback to a; rollback transaction to a; release a");
+        db.exec(
+          "create trigger begins after insert on note begin select case 1 when 1 then 'commit' end; select 2; end; select 'commit'",
+        );
+      };
+      expect((await store.step(turn({ settles: [complete(lease!, allowed, write("whole"))] }))).settled).toEqual([
+        { status: "settled" },
+      ]);
+      expect(notesIn(user)).toEqual(["whole"]);
+      user.close();
+    },
+  );
+
   it.each(["commit", "commit; begin"])("says what an effect that runs %j does wrong", async (sql) => {
     const path = makePath();
     const store = await open(sqliteStore(path));

@@ -34,6 +34,16 @@ describe("sqliteStore({ onOpen })", () => {
     expect(opened).toEqual([{ count: 0 }, { count: 1 }]);
   });
 
+  it("may use a transaction of its own, as ORMs' migrations do", async () => {
+    const receiver = receiverWith((db) => {
+      db.exec("begin");
+      db.prepare("create table if not exists seen (type text)").run();
+      db.exec("commit");
+    });
+    expect((await deliver(receiver, fixtures.queued())).state).toBe("handled");
+    await receiver.stop();
+  });
+
   it("fails the open with what it throws, and the next open tries again", async () => {
     const error = new Error("no such extension");
     let times = 0;

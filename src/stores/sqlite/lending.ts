@@ -6,9 +6,11 @@ import type { SqliteDatabase, SqliteStatement } from "../../internal/sqlite-driv
 export interface Lending {
   /** What the application's functions get. */
   readonly connection: SqliteDatabase;
-  /** Runs a synchronous `operation`, in which the connection works. */
-  during<T>(operation: () => T): T;
+  /** Runs a synchronous `operation`, in which the connection works. Only `onOpen` may begin and end transactions. */
+  during<T>(operation: () => T, borrower?: Borrower): T;
 }
+
+type Borrower = "effect" | "onOpen";
 
 type Method = (...args: unknown[]) => unknown;
 
@@ -22,9 +24,9 @@ type Statement = { -readonly [Key in keyof SqliteStatement]: SqliteStatement[Key
  * what it writes then would stay. Statements made through the loan work in a later one too: they may be kept.
  */
 export function lend(db: SqliteDatabase): Lending {
-  let isLent = false;
+  let lentTo: Borrower | null = null;
   const check = () => {
-    if (!isLent) throw isOver();
+    if (lentTo === null) throw isOver();
   };
   const guards = new Map<PropertyKey, Method>([["close", refuseClose]]);
   const connection = new Proxy(db, {
@@ -42,6 +44,7 @@ export function lend(db: SqliteDatabase): Lending {
     (target: SqliteDatabase, key: PropertyKey, method: Method): Method =>
     (...args) => {
       check();
+      if (lentTo === "effect" && (key === "prepare" || key === "exec")) refuseToEnd(args[0]);
       // A transaction function that is kept calls what it got, and so is of no use later either.
       const given = key === "transaction" ? args.map((value) => whileLent(value, check)) : args;
       const answer = Reflect.apply(method, target, given);
@@ -50,19 +53,19 @@ export function lend(db: SqliteDatabase): Lending {
     };
   return {
     connection,
-    during(operation) {
-      isLent = true;
+    during(operation, borrower = "effect") {
+      lentTo = borrower;
       try {
         return operation();
       } finally {
-        isLent = false;
+        lentTo = null;
       }
     },
   };
 }
 
 /** Of the effect that the running code belongs to, also after its first `await`. */
-const current = new AsyncLocalStorage<{ isOver: boolean }>();
+const current = new AsyncLocalStorage<{ readonly borrower: Borrower; isOver: boolean } | undefined>();
 const guardedOnes = new WeakSet<SqliteDatabase>();
 
 /**
@@ -80,18 +83,20 @@ export function lendOfUser(db: SqliteDatabase): Lending {
     Object.assign(db, {
       prepare(sql: string) {
         check();
+        if (current.getStore()?.borrower === "effect") refuseToEnd(sql);
         return guardStatement(prepare(sql), check);
       },
       exec(sql: string) {
         check();
+        if (current.getStore()?.borrower === "effect") refuseToEnd(sql);
         return exec(sql);
       },
     });
   }
   return {
     connection: db,
-    during(operation) {
-      const loan = { isOver: false };
+    during(operation, borrower = "effect") {
+      const loan = { borrower, isOver: false };
       try {
         return current.run(loan, operation);
       } finally {
@@ -103,7 +108,7 @@ export function lendOfUser(db: SqliteDatabase): Lending {
 
 /** Runs the inbox's own work, which an effect that has returned may have begun. */
 export function outsideOfEffects<T>(operation: () => T): T {
-  return current.getStore() === undefined ? operation() : current.run({ isOver: false }, operation);
+  return current.getStore() === undefined ? operation() : current.run(undefined, operation);
 }
 
 /** In place: a native statement works with no other `this`. Name by name: a loop over names is slower. */
@@ -145,6 +150,37 @@ function whileLent(value: unknown, check: () => void): unknown {
     check();
     return Reflect.apply(value, this, args);
   };
+}
+
+const CONTROL = /\b(?:begin|commit|end|rollback)\b/i;
+const TOKEN = /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|'[^']*'?|"[^"]*"?|`[^`]*`?|\[[^\]]*\]?|\w+|\s+|[\s\S]/g;
+
+/** What was written before a `commit` would stay, though the event fails and its effects run again. Savepoints are allowed. */
+function refuseToEnd(sql: unknown): void {
+  if (typeof sql !== "string" || !CONTROL.test(sql)) return;
+  let words: string[] = [];
+  let inTrigger = false;
+  for (const token of [...(sql.match(TOKEN) ?? []), ";"]) {
+    if (/^(?:\s|--|\/\*)/.test(token)) continue;
+    if (token !== ";") {
+      words.push(token.toLowerCase());
+      continue;
+    }
+    const [first = "", second, third] = words;
+    words = [];
+    // The body of a trigger has semicolons of its own, and ends with `end`.
+    if (inTrigger) inTrigger = first !== "end";
+    else if (first === "create") inTrigger = second === "trigger" || third === "trigger";
+    else if (first === "rollback" && (second === "to" || third === "to")) continue;
+    else if (CONTROL.test(first)) throw effectEndedTransaction();
+  }
+}
+
+export function effectEndedTransaction(): SetupError {
+  return new SetupError(
+    "invalid_option",
+    "An effect of ctx.commit ended the inbox's transaction: use no BEGIN, COMMIT or ROLLBACK in it, only savepoints.",
+  );
 }
 
 function refuseClose(): never {

@@ -238,7 +238,7 @@ function runOnOpen(onOpen: (db: SqliteDatabase) => unknown, { connection, during
   try {
     refuseUnwaited(onOpen, "never");
     refuseUnrun(
-      during(() => onOpen(connection)),
+      during(() => onOpen(connection), "onOpen"),
       "never",
     );
   } catch (cause) {

@@ -8,6 +8,7 @@ import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { KEEP, OUTCOME, STATE, STATUS } from "../codes.ts";
 import { EffectAborted, metLock } from "./failures.ts";
 import { goOnAfterDead, rearm, schedule, writeLane } from "./lanes.ts";
+import { effectEndedTransaction } from "./lending.ts";
 import type { Change, LaneRow } from "./statements.ts";
 import type { Work } from "./work.ts";
 
@@ -132,13 +133,6 @@ function otherConnection(cause: unknown): SetupError {
   const message =
     'An effect of ctx.commit wrote through another connection and found its database locked (SQLITE_BUSY). While effects run, the inbox holds the write lock of its own file, so the other connection blocks the process until its busy timeout, in vain. Write with the connection that ctx.commit gives, or give your ORM\'s connection to sqliteStore() as the option "effects".';
   return new SetupError("invalid_argument", message, { cause });
-}
-
-function effectEndedTransaction(): SetupError {
-  return new SetupError(
-    "invalid_option",
-    "An effect of ctx.commit ended the inbox's transaction: use no BEGIN, COMMIT or ROLLBACK in it, only savepoints.",
-  );
 }
 
 function recordFailure(work: Work, event: number, failure: Failure): void {
