@@ -167,7 +167,7 @@ export type SendRequest = SmsSend | MmsSend;
  * before it makes a request: an SMS has no media, an MMS at least one.
  */
 export type ComputedSend<T extends "SMS" | "MMS" = "SMS" | "MMS"> = SendBase & {
-  /** Of the type `"SMS" | "MMS"`; a type that is known is told by `SendRequest`. */
+  /** Has the type `"SMS" | "MMS"`. Where one of them is certain, use `SendRequest`. */
   readonly messageType: T & (["SMS" | "MMS"] extends [T] ? unknown : never);
   readonly media?: readonly MediaInput[] | undefined;
 };

@@ -51,8 +51,8 @@ async function answerTo({ client, kind, logger }: Rotation, { secret }: NextSecr
 const PLACEHOLDER = /^\W*(?:hidden|masked|none|not shown|null|omitted|redacted|secret|undefined|unchanged)?\W*$/i;
 
 /**
- * What is too short for any receiver is told, because the service signs with it: to go on with the secret of this rotation would hide that
- * all deliveries are refused.
+ * Throws for a secret that is too short for any receiver. The service signs with it, so every delivery is refused: going on with the
+ * rotation's own secret would hide that.
  *
  * @throws RotationError `invalid_secret`
  */

@@ -135,7 +135,7 @@ function clientControls({ state, settings }: Service): Pick<Control, "addClient"
       const { clientSecret = seededHex(settings.seed, `client secret: ${apiClientId}`, 24) } = fields;
       if (state.clients.has(apiClientId)) throw taken("addClient()", "apiClientId");
       if ([...state.clients.values()].some((one) => one.clientId === clientId)) throw taken("addClient()", "clientId");
-      // Of its own, so that its status is no other client's.
+      // Its own account: the account's status then concerns this client only.
       const accountId = freeId("acct", state.accounts);
       state.accounts.put(accountId, { accountId, status: accountStatus });
       addClient(state, { ...fields, apiClientId, clientId, clientSecret, name, accountId });
