@@ -63,7 +63,7 @@ async function start(args: readonly string[], environment: NodeJS.ProcessEnv, lo
   const { PATH } = process.env;
   const child = spawn(process.execPath, args, {
     cwd: ROOT,
-    env: { PATH, ...environment },
+    env: { PATH, NODE_ENV: "production", ...environment },
     stdio: ["ignore", output, "inherit"],
   });
   closeSync(output);

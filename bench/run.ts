@@ -23,6 +23,9 @@ import { scaleAcceptGroup, scaleHandleGroups } from "./scale.ts";
 import { telemetryGroup } from "./telemetry.ts";
 import { verifyGroup } from "./verify.ts";
 
+// Of every side and its processes: in development frameworks, and oncehook's log, do more.
+process.env.NODE_ENV = "production";
+
 const GROUPS: readonly Group[] = [
   verifyGroup,
   acceptGroup("express"),

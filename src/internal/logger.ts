@@ -1,4 +1,5 @@
 /** What oncehook asks of a logger; pino and Fastify's `log` fit as they are. */
+import { isDevelopment, readableLine } from "./development.ts";
 import { placeOf } from "./foreign-error.ts";
 import { invalidOption } from "./options.ts";
 
@@ -19,12 +20,18 @@ const nothing = () => {};
 /** A logger that drops everything. */
 export const silentLogger: Logger = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 
-/** Writes warnings and errors to standard error, one JSON object per line: the default, so that no warning is lost. */
-export const stderrLogger: Logger = stderrLoggerWith({});
+/**
+ * Writes warnings and errors to standard error: the default, so that no warning is lost. One JSON object per line, or lines to read
+ * in development.
+ */
+export const stderrLogger: Logger = stderrLoggerWith({}, nothing);
+
+/** As `stderrLogger`, with lines at level info too. */
+export const stderrInfoLogger: Logger = stderrLoggerWith({}, (fields, message) => write("info", fields, message));
 
 /** The option `logger`, guarded, so that it never throws. */
-export function loggerOption(value: Logger | undefined): Logger {
-  if (value === undefined) return guardedLogger(stderrLogger);
+export function loggerOption(value: Logger | undefined, unless: Logger = stderrLogger): Logger {
+  if (value === undefined) return guardedLogger(unless);
   const complete = (["debug", "info", "warn", "error"] as const).every((level) => typeof value?.[level] === "function");
   if (complete) return guardedLogger(value);
   throw invalidOption("logger", "must have debug, info, warn and error methods", value);
@@ -87,13 +94,13 @@ function withFields(logger: Logger, bound: LogFields): Logger {
   };
 }
 
-function stderrLoggerWith(bound: LogFields): Logger {
+function stderrLoggerWith(bound: LogFields, info: Logger["info"]): Logger {
   return {
     debug: nothing,
-    info: nothing,
+    info: (fields, message) => info({ ...bound, ...fields }, message),
     warn: (fields, message) => write("warn", { ...bound, ...fields }, message),
     error: (fields, message) => write("error", { ...bound, ...fields }, message),
-    child: (fields) => stderrLoggerWith({ ...bound, ...fields }),
+    child: (fields) => stderrLoggerWith({ ...bound, ...fields }, info),
   };
 }
 
@@ -101,6 +108,10 @@ function stderrLoggerWith(bound: LogFields): Logger {
 const CONTROLS = /[\u007f-\u009f\u2028\u2029]/g;
 
 function write(level: string, fields: LogFields, message: string): void {
+  if (isDevelopment()) {
+    process.stderr.write(readableLine(level, fields, message));
+    return;
+  }
   const line = JSON.stringify({ level, name: "oncehook", message, ...fields });
   process.stderr.write(
     `${line.replace(CONTROLS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`)}\n`,

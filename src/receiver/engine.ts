@@ -15,6 +15,7 @@ import { thisInstance } from "../internal/process.ts";
 import { Announcer } from "./announcements.ts";
 import { measuredSteps } from "./commits.ts";
 import { CommittedIdentities, repeatOf } from "./duplicates.ts";
+import { EventLog } from "./event-log.ts";
 import { GapLog } from "./gap-log.ts";
 import { Housekeeping, type KeyringUse } from "./housekeeping.ts";
 import { identityKey } from "./intake.ts";
@@ -50,6 +51,7 @@ export class Engine<Tx> {
   readonly #housekeeping: Housekeeping;
   readonly #announcer: Announcer;
   readonly #gaps: GapLog;
+  readonly #events: EventLog | null;
   #inUse: InUse<Tx>;
   /** It takes nothing any more. */
   #isClosed = false;
@@ -83,6 +85,7 @@ export class Engine<Tx> {
     });
     const isShared = store.capabilities.shared;
     const { firstSequence } = options;
+    this.#events = options.logEvents ? new EventLog(logger) : null;
     this.#gaps = new GapLog({ store, clock, logger, firstSequence });
     const { waiters } = this;
     this.#announcer = new Announcer({ hooks: () => registry().hooks, waiters, gaps: this.#gaps, logger, isShared });
@@ -225,6 +228,7 @@ export class Engine<Tx> {
     const known = this.#identities.find(key, event.digest);
     if (known !== null) {
       this.#batcher.repeat({ event: known.event, count: 1, signedAt: event.signedAt });
+      this.#events?.accepted(event, known.event, "duplicate");
       return Promise.resolve(repeatOf(known, event.signedAt));
     }
     return new Promise((resolve, reject) => {
@@ -232,6 +236,7 @@ export class Engine<Tx> {
         if (acceptance === null) return reject(this.#notStored(error));
         if (acceptance.outcome === "failed") return reject(this.#notStored(acceptance.error));
         this.#acceptFailedAt = null;
+        this.#events?.accepted(event, acceptance.event, acceptance.outcome);
         if (acceptance.outcome === "accepted" && acceptance.gapBegins) this.#gaps.began(acceptance.lane);
         this.#remember(key, event, acceptance);
         if (acceptance.outcome === "duplicate" && acceptance.conflict)

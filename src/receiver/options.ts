@@ -7,8 +7,9 @@ import type { OnDead } from "../inbox/record.ts";
 import type { InboxStore } from "../inbox/store.ts";
 import { isBuilding } from "../internal/build-phase.ts";
 import { type Clock, type Random, systemClock, systemRandom } from "../internal/clock.ts";
-import { type Logger, loggerOption } from "../internal/logger.ts";
-import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import { isDevelopment } from "../internal/development.ts";
+import { type Logger, loggerOption, stderrInfoLogger, stderrLogger } from "../internal/logger.ts";
+import { booleanOption, choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { SignatureEncoding } from "../signature/candidates.ts";
 import type { Keyring } from "../signature/keyring.ts";
 import type { KeyringProvider } from "../signature/provider.ts";
@@ -70,8 +71,13 @@ export interface ReceiverOptions<Tx = unknown> {
   readonly retention?: RetentionOptions;
   /** `"check"` refuses to open an inbox that needs a migration. Default `"auto"`. */
   readonly migrate?: "auto" | "check";
-  /** Default: warnings and errors to standard error, one JSON object per line. */
+  /** Default: warnings and errors to standard error, one JSON object per line; in development, lines to read. */
   readonly logger?: Logger;
+  /**
+   * Whether each event that is accepted or handled is a line at level info. Default: in development, where `NODE_ENV` is
+   * `development`, or is not set and standard error is a terminal.
+   */
+  readonly logEvents?: boolean;
   /** For tests: `createFakeClock()` of `oncehook/testing`. */
   readonly clock?: Clock;
   /** For tests. */
@@ -98,6 +104,7 @@ export interface ResolvedOptions<Tx> {
   readonly retention: Retention;
   readonly migrate: "auto" | "check";
   readonly logger: Logger;
+  readonly logEvents: boolean;
   readonly clock: Clock;
   readonly random: Random;
 }
@@ -122,6 +129,7 @@ const KNOWN = [
   "retention",
   "migrate",
   "logger",
+  "logEvents",
   "clock",
   "random",
 ] as const satisfies readonly (keyof ReceiverOptions)[];
@@ -136,6 +144,7 @@ export function resolveOptions<Tx>(options: ReceiverOptions<Tx>): ResolvedOption
     throw invalidOption("store", 'must be a store, such as sqliteStore("inbox.db") from oncehook/sqlite', store);
   }
   const tolerance = toleranceOption(options.toleranceMs);
+  const logEvents = booleanOption("logEvents", options.logEvents, isDevelopment());
   return {
     secrets,
     store,
@@ -170,7 +179,8 @@ export function resolveOptions<Tx>(options: ReceiverOptions<Tx>): ResolvedOption
     }),
     retention: retentionOption(options.retention, tolerance.pastMs + tolerance.futureMs),
     migrate: choiceOption("migrate", options.migrate, "auto", ["auto", "check"]),
-    logger: loggerOption(options.logger),
+    logger: loggerOption(options.logger, logEvents ? stderrInfoLogger : stderrLogger),
+    logEvents,
     clock: options.clock ?? systemClock,
     random: options.random ?? systemRandom,
   };

@@ -18,6 +18,7 @@ import { invalidOption, numberOption, refuseUnknownOptions } from "../internal/o
 import { createKeyringSource, type KeyringSource } from "../signature/provider.ts";
 import { channelInstrumentation } from "./channels.ts";
 import { Engine, type InUse } from "./engine.ts";
+import { EventLog } from "./event-log.ts";
 import { type Health, healthOf } from "./health.ts";
 import { HttpIntake } from "./http.ts";
 import type { Answer, IncomingWebhook } from "./incoming.ts";
@@ -63,6 +64,7 @@ export class Receiver<Tx = unknown> {
     this.#keyrings = createKeyringSource(this.#options.secrets, { clock, logger });
     this.#instruments = new Instruments(logger, clock);
     this.#instruments.add(channelInstrumentation);
+    if (this.#options.logEvents) this.#instruments.add(new EventLog(logger));
     this.#engine = new Engine(this.#options, this.#inUse);
     this.#http = new HttpIntake(() => this.#engine, this.#keyrings);
     this.#inbox = new InboxOperator({

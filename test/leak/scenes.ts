@@ -162,7 +162,14 @@ function sceneOf(
 ): Scene {
   const clock = createFakeClock();
   const receiver = createReceiver<never>({
-    ...{ secrets: secretSet(SIGNERS), clock, logger: heardLogger(ears), maxAttempts: 2, gapWait: "eager" },
+    ...{
+      secrets: secretSet(SIGNERS),
+      clock,
+      logger: heardLogger(ears),
+      logEvents: true,
+      maxAttempts: 2,
+      gapWait: "eager",
+    },
     store: options.store ?? fileStore(folder, `inbox-${scenes++}`),
     ...options,
   });

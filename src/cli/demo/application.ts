@@ -26,7 +26,7 @@ export interface ApplicationOptions {
 
 export async function startApplication({ inboxPath, secrets, logger }: ApplicationOptions): Promise<Application> {
   const store = sqliteStore(inboxPath, { onOpen: createHandledTable });
-  const receiver = createReceiver({ secrets, store, logger });
+  const receiver = createReceiver({ secrets, store, logger, logEvents: false });
   const failOnceFor = new Set<string>();
   receiver.onAny((_event, ctx) => {
     if (failOnceFor.delete(ctx.meta.lane.messageId)) throw new Error("The customer database does not answer.");

@@ -82,7 +82,8 @@ async function receiverFor(flags: ListenFlags, terminal: Terminal, printer: Even
   const chosen = Object.entries({ name, concurrency, gapWait, handlerTimeoutMs }).filter(
     ([, value]) => value !== undefined,
   );
-  const receiver = createReceiver<never>({ secrets, store, ...Object.fromEntries(chosen) });
+  // It prints each event itself.
+  const receiver = createReceiver<never>({ secrets, store, logEvents: false, ...Object.fromEntries(chosen) });
   if (post !== null) receiver.onAny(post).onLate(post);
   const say = printing(flags, terminal, printer);
   return receiver.onAny(say).onLate(say);
