@@ -40,23 +40,38 @@ export function shownText(text: string, key: string): string {
  */
 export function maskText(message: string, event: WebhookEvent | null): string {
   const said = message.slice(0, LONGEST_READ).replace(CREDENTIALS, "…");
-  return maskNumbers(withoutTexts(said, hiddenTexts(event)))
+  return maskNumbers(withoutTexts(said, stringsOf(event)))
     .slice(0, LONGEST_MESSAGE)
     .toWellFormed();
 }
 
 /** The strings of an event that may not be shown as they are. */
 export function hiddenTexts(event: WebhookEvent | null): readonly string[] {
-  const found = new Set<string>();
+  return stringsOf(event).hidden;
+}
+
+/** The strings of an event: those that may be shown as they are, and the others. */
+interface Strings {
+  readonly shown: readonly string[];
+  readonly hidden: readonly string[];
+}
+
+function stringsOf(event: WebhookEvent | null): Strings {
+  const found = { shown: new Set<string>(), hidden: new Set<string>() };
   collect(event, "", found);
-  return [...found];
+  return { shown: [...found.shown], hidden: [...found.hidden] };
 }
 
 /** A parsed event is nested 64 levels deep at most. */
-function collect(value: unknown, key: string, found: Set<string>): void {
+function collect(
+  value: unknown,
+  key: string,
+  found: { readonly shown: Set<string>; readonly hidden: Set<string> },
+): void {
   if (typeof value === "string") {
     const isTime = TIMES.has(key) && PLAIN_TIME.test(value);
-    if (!isTime && shownText(value, key) !== value && key !== "externalReference") found.add(value);
+    const isShown = isTime || key === "externalReference" || shownText(value, key) === value;
+    (isShown ? found.shown : found.hidden).add(value);
   } else if (Array.isArray(value)) {
     for (const item of value) collect(item, key, found);
   } else if (typeof value === "object" && value !== null) {
@@ -66,12 +81,19 @@ function collect(value: unknown, key: string, found: Set<string>): void {
 
 type Span = readonly [from: number, to: number];
 
-function withoutTexts(message: string, texts: readonly string[]): string {
-  if (texts.length === 0) return message;
-  const written = texts.flatMap((text) => formsOf(text, message));
-  const whole = wholeTexts(message, written);
-  const numbers = [...message.matchAll(PHONE_NUMBER)].map(({ index, 0: { length } }): Span => [index, index + length]);
-  return replaced(message, [...whole, ...quotedParts(message, written, [...whole, ...numbers])]);
+function withoutTexts(message: string, { shown, hidden }: Strings): string {
+  if (hidden.length === 0) return message;
+  const numbers = hidden.filter(isPhoneNumber);
+  const texts = hidden.filter((text) => !isPhoneNumber(text)).flatMap((text) => formsOf(text, message));
+  const whole = placesOf(message, texts);
+  // "msg_4711" stays, though a text has the word 4711.
+  const ids = placesOf(message, shown).filter((span) => standsAlone(message, span));
+  const written = [...message.matchAll(PHONE_NUMBER)].map(({ index, 0: { length } }): Span => [index, index + length]);
+  return replaced(message, [...whole, ...quotedParts(message, { texts, numbers }, [...whole, ...ids, ...written])]);
+}
+
+function isPhoneNumber(text: string): boolean {
+  return TELEPHONE.test(text) && maskNumbers(text) !== text;
 }
 
 /** As it is, within JSON and within a URL: as errors quote what they were given. */
@@ -82,19 +104,28 @@ function formsOf(text: string, message: string): string[] {
   return forms;
 }
 
-/** Where a whole text stands; a number that stands alone keeps its last two digits instead. */
-function wholeTexts(message: string, texts: readonly string[]): Span[] {
+/** Where the texts stand as a whole. */
+function placesOf(message: string, texts: readonly string[]): Span[] {
   const spans: Span[] = [];
   for (const text of texts) {
-    if (text.length < SHORTEST_TEXT || TELEPHONE.test(text)) continue;
+    if (text.length < SHORTEST_TEXT) continue;
     for (let at = message.indexOf(text); at >= 0; at = message.indexOf(text, at + 1))
       spans.push([at, at + text.length]);
   }
   return spans;
 }
 
+/** Whether it is no part of a longer word. */
+function standsAlone(message: string, [from, to]: Span): boolean {
+  return !/[\p{L}\p{N}]$/u.test(message.slice(0, from)) && !/^[\p{L}\p{N}]/u.test(message.slice(to));
+}
+
 /** Where words of the texts stand, in the order of a text and in any case of letters; `taken` is dealt with already. */
-function quotedParts(message: string, texts: readonly string[], taken: readonly Span[]): Span[] {
+function quotedParts(
+  message: string,
+  { texts, numbers }: { readonly texts: readonly string[]; readonly numbers: readonly string[] },
+  taken: readonly Span[],
+): Span[] {
   const said = lowerCase(message);
   const texted = lowerCase(texts.join("\n"));
   const words = [...said.matchAll(WORD)]
@@ -112,10 +143,17 @@ function quotedParts(message: string, texts: readonly string[], taken: readonly 
     ) {
       to = word[1];
     }
+    const digits = words[first]?.[1] ?? from;
     if (isTelling(said.slice(from, to))) spans.push([from, to]);
+    else if (endsNumber(said.slice(from, digits), numbers)) spans.push([from, digits]);
     first = Math.max(next, first + 1);
   }
   return spans;
+}
+
+/** Four digits or more by which people know a number. */
+function endsNumber(word: string, numbers: readonly string[]): boolean {
+  return /^\d{4,}$/.test(word) && numbers.some((number) => number.replace(/\D/g, "").endsWith(word));
 }
 
 function isTelling(part: string): boolean {

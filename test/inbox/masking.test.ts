@@ -86,10 +86,25 @@ describe("maskText()", () => {
     ["short words alone", "at me it is", "at me it is"],
     ["numbers", "to +15550100002, not +1 555 010 0003", "to …02, not …03"],
     ["the end of its number", "ends with 0002", "ends with [text]"],
+    ["no other part of a number", "after 5550 ms, 0100 times", "after 5550 ms, 0100 times"],
     ["ids", "msg_2001 of cnv_9 at num_3", "msg_2001 of cnv_9 at num_3"],
     ["something else", "Cannot read properties of undefined", "Cannot read properties of undefined"],
   ])("takes %s out", (_what, message, masked) => {
     expect(maskText(message, inboundWith("Meet me at the bridge 👍 4711 tomorrow"))).toBe(masked);
+  });
+
+  it("leaves an id whole, though a text or a number has a part of it", () => {
+    const event = unknownWith({ messageId: "msg_0002", note: "0002 is the code", to: "+15550100002" });
+    expect(maskText("No order for msg_0002 by 0002", event)).toBe("No order for msg_0002 by [text]");
+  });
+
+  it("is not kept from a text by an id that is a part of its words", () => {
+    const event = unknownWith({ messageId: "idge", note: "Meet me at the bridge" });
+    expect(maskText("Unknown word bridge", event)).toBe("Unknown word [text]");
+  });
+
+  it("takes out a short code that is all of a text", () => {
+    expect(maskText("Not a name: 47 11", inboundWith("47 11"))).toBe("Not a name: [text]");
   });
 
   it("takes short words out where a script needs few letters, and emoji", () => {
