@@ -4,7 +4,7 @@ import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import { functionOption } from "../internal/options.ts";
 import { SampledLog } from "../internal/sampled-log.ts";
-import { errorFields } from "./failure.ts";
+import { placeFields } from "./failure.ts";
 import type {
   AttemptInfo,
   AttemptReport,
@@ -29,8 +29,9 @@ export class Instruments {
 
   constructor(logger: Logger, clock: Clock) {
     const log = new SampledLog(logger, clock);
+    // No message: what runs the work of an attempt may throw the handler's own error, which may quote the event.
     this.#guard = guardedBy((error) =>
-      log.error(errorFields(error, null), "An instrumentation threw; what it watched went on."),
+      log.error(placeFields(error), "An instrumentation threw; what it watched went on."),
     );
   }
 

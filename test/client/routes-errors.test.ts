@@ -241,7 +241,8 @@ describe.each(PROFILE_NAMES)("with the profile %s, the client", (profile) => {
     "ends at once where the client is %s (TOK-9, TOK-10, CLI-4)",
     async (name) => {
       const { emulator } = await startPair({ profile });
-      const { client } = clientOf(emulator, emulator.fixtures.clients[name]);
+      const { clientId, clientSecret } = emulator.fixtures.clients[name];
+      const { client } = clientOf(emulator, { clientId, clientSecret });
       const error = await failureOf(client.whoami());
       expect(error).toBeInstanceOf(OAuthError);
       expect(error).toMatchObject({ operation: "whoami", error: "invalid_client", status: 401, attempts: 0 });

@@ -46,7 +46,8 @@ describe("the token route's failures", () => {
       const { inactive, inactiveAccount, main } = emulator.fixtures.clients;
       const wrong = { clientId: main.clientId, clientSecret: "wrong" };
       const credentials = reason === "wrong secret" ? wrong : reason === "inactive client" ? inactive : inactiveAccount;
-      const { client, sentTo } = await startClient({ ...credentials, maxRetries: 5 });
+      const { clientId, clientSecret } = credentials;
+      const { client, sentTo } = await startClient({ clientId, clientSecret, maxRetries: 5 });
       const error = await failureOf(client.whoami(), OAuthError);
       expect(error).toMatchObject({ error: "invalid_client", code: "invalid_client", status: 401, attempts: 0 });
       expect(error.message).toContain("the client or its account is inactive");

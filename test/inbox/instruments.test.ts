@@ -32,7 +32,7 @@ describe("Instruments", () => {
     );
   });
 
-  it("logs with its message and place what an instrumentation throws, and what it rejects with", async () => {
+  it("logs with its code and place, and no message, what an instrumentation throws, and what it rejects with", async () => {
     const broken = (code: string) => Object.assign(new Error("with a text"), { code });
     const { instruments, lines } = await scene(
       {
@@ -47,8 +47,8 @@ describe("Instruments", () => {
     const at = expect.arrayContaining([expect.stringMatching(/^broken \(test\/inbox\/instruments\.test\.ts:\d+\)$/)]);
     const message = "An instrumentation threw; what it watched went on.";
     expect(lines).toEqual([
-      { level: "error", fields: { code: "ETHROWN", error: "Error: with a text", at }, message },
-      { level: "error", fields: { code: "EREJECTED", error: "Error: with a text", at }, message },
+      { level: "error", fields: { code: "ETHROWN", error: "Error", at }, message },
+      { level: "error", fields: { code: "EREJECTED", error: "Error", at }, message },
     ]);
   });
 

@@ -158,7 +158,7 @@ describe("an answer of the inspector", () => {
       expect((await server.ask({ url })).json()).toMatchObject({ error: "unauthorized" });
   });
 
-  it("tells no detail of what failed, and the log its code", async () => {
+  it("tells no detail of what failed, and the log its code and what our own error says", async () => {
     const { server, store, log } = await inspected();
     const ask = () => server.ask({ url: OVERVIEW, headers: { [RIGHT]: "read" } });
     store.faults.reads = new StoreError("store_full", "No space at /data/inbox.db.");
@@ -170,11 +170,16 @@ describe("an answer of the inspector", () => {
     expect(broken).toMatchObject({ status: 500 });
     expect(broken.json()).toMatchObject({ error: "internal_error" });
     expect(unavailable.body + broken.body).not.toMatch(/data|5550100002|ERR_ODD/);
-    expect(log.filter(({ message }) => message.startsWith("The inspector"))).toMatchObject([
-      { level: "warn", fields: { code: "store_full" } },
+    const own = log.filter(({ message }) => message.startsWith("The inspector"));
+    expect(own).toMatchObject([
+      {
+        level: "warn",
+        fields: { code: "store_full" },
+        message: expect.stringContaining("No space at /data/inbox.db."),
+      },
       { level: "error", fields: { code: "ERR_ODD" } },
     ]);
-    expect(JSON.stringify(log)).not.toMatch(/5550100002|data/);
+    expect(JSON.stringify(log)).not.toContain("5550100002");
   });
 
   it("tells whoever set the store up what is wrong with it, and nobody else", async () => {
@@ -184,7 +189,7 @@ describe("an answer of the inspector", () => {
     expect([answer.status, answer.json()]).toMatchObject([500, { error: "internal_error" }]);
     expect(answer.body).not.toContain("onOpen");
     const told = expect.stringMatching(
-      /^The inspector failed to answer a request\. Option "onOpen" returned a promise/,
+      /^The inspector failed to answer a request\. Option "onOpen" is async or returned a promise/,
     );
     expect(log).toContainEqual({ level: "error", fields: { code: "invalid_option" }, message: told });
   });
