@@ -17,7 +17,7 @@ interface ConsumerManifest {
 
 const FOLDER = "test/consumers";
 /** Programmes that several consumers run. */
-const SHARED = ["guide-files.mjs", "run-bundles.mjs"];
+const SHARED = ["guide-files.mjs", "guide-servers.mjs", "run-servers.mjs"];
 /** Compiled by an install script, which takes minutes: what this project compiled of the same version will do. */
 const COMPILED = "node_modules/better-sqlite3/build/Release/better_sqlite3.node";
 

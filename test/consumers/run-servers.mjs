@@ -1,5 +1,5 @@
-// Runs bundles of the guide's application: `node run-bundles.mjs FILE...`. Each must take a signed webhook, refuse a forged one, and serve
-// the inspector.
+// Runs servers of the guides: `node run-servers.mjs [--inspector] FILE...`. Each must take a signed webhook and refuse a forged one, and serve
+// the inspector if that is asked.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
@@ -8,6 +8,7 @@ import { mkdtempSync } from "node:fs";
 import { createServer } from "node:net";
 import { resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { parseArgs } from "node:util";
 
 const secret = "a-consumer-secret-of-32-characters";
 const body = JSON.stringify({
@@ -27,9 +28,10 @@ const body = JSON.stringify({
   },
 });
 
-for (const bundle of process.argv.slice(2)) {
+const { values, positionals } = parseArgs({ options: { inspector: { type: "boolean" } }, allowPositionals: true });
+for (const file of positionals) {
   const port = await freePort();
-  const child = spawn(process.execPath, [resolve(bundle)], {
+  const child = spawn(process.execPath, [resolve(file)], {
     cwd: mkdtempSync("inbox-"),
     env: { PATH: process.env.PATH, PORT: String(port), WEBHOOK_SECRET: secret },
   });
@@ -38,12 +40,14 @@ for (const bundle of process.argv.slice(2)) {
   const ended = once(child, "exit");
   try {
     const page = await answerOf(child, `http://127.0.0.1:${port}/inspector`);
-    assert.equal(page.status, 200);
-    assert.match(await page.text(), /<html/);
+    if (values.inspector) {
+      assert.equal(page.status, 200);
+      assert.match(await page.text(), /<html/);
+    }
     assert.deepEqual([await post(port, body), await post(port, `${body} `)], [200, 401]);
-    console.log(`ok ${bundle} receives, and serves the inspector`);
+    console.log(`ok ${file} receives${values.inspector ? ", and serves the inspector" : ""}`);
   } catch (cause) {
-    throw new Error(`${bundle}: ${said}`, { cause });
+    throw new Error(`${file}: ${said}`, { cause });
   } finally {
     child.kill();
     await ended;
