@@ -41,6 +41,55 @@ export const pruneCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "gives each event its own client and type after names went with their last rows",
+    async run(bench) {
+      await witness(bench);
+      const named = (id: string, name: string) =>
+        bench.of(id, 1, { eventType: `message.${name}`, lane: { apiClientId: `client ${name}` } });
+      const seen = async () =>
+        (await bench.find())
+          .map(({ lane, eventType }) => `${lane.messageId}: ${lane.apiClientId}, ${eventType}`)
+          .sort();
+      for (const name of ["a", "b", "c"]) await bench.handle(named(`first ${name}`, name));
+      await bench.accept(named("stays", "d"));
+      await days(bench, 31);
+      bench.expect(await bench.store.prune(POLICY)).toMatchObject({ events: 3, lanes: 3, more: false });
+      await bench.accept(named("again", "c"), named("other", "e"), named("last", "a"));
+      const leases = (await bench.claim()).map(
+        ({ key, eventType }) => `${key.messageId}: ${key.apiClientId}, ${eventType}`,
+      );
+      const all = ["again: client c, message.c", "last: client a, message.a", "other: client e, message.e"];
+      bench.expect(leases.filter((lease) => !lease.startsWith("stays")).sort()).toEqual(all);
+      const others = ["stays: client d, message.d", "witness: client, message.sent"];
+      bench.expect(await seen()).toEqual([...all, ...others]);
+      bench.expect((await bench.accept(named("again", "c"))).accepted).toMatchObject([{ outcome: "duplicate" }]);
+    },
+  },
+  {
+    name: "prunes names that another process remembers, which then accepts them anew",
+    needs: "shared",
+    async run(bench) {
+      await witness(bench);
+      const named = (id: string) => bench.of(id, 1, { eventType: "message.rare", lane: { apiClientId: "rare" } });
+      const other = await bench.another();
+      const pruning = bench.store;
+      bench.store = other;
+      await bench.handle(named("first"));
+      await days(bench, 31);
+      bench.expect(await pruning.prune(POLICY)).toMatchObject({ events: 1, lanes: 1 });
+      // Another name takes what could be mistaken for its place.
+      bench.store = pruning;
+      await bench.handle(bench.of("between", 1, { eventType: "message.between", lane: { apiClientId: "between" } }));
+      bench.store = other;
+      bench
+        .expect((await bench.accept(named("second"), named("third"))).accepted)
+        .toMatchObject([{ outcome: "accepted" }, { outcome: "accepted" }]);
+      bench.store = pruning;
+      const rare = { key: { apiClientId: "rare" }, eventType: "message.rare" };
+      bench.expect(await bench.claim()).toMatchObject([rare, rare]);
+    },
+  },
+  {
     name: "never prunes pending events, and dead letters only at the very last (I10)",
     async run(bench) {
       await witness(bench);

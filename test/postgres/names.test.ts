@@ -5,6 +5,7 @@ import { systemClock } from "../../src/internal/clock.ts";
 import { NameBook } from "../../src/stores/postgres/names.ts";
 import { Statements, withSession } from "../../src/stores/postgres/session.ts";
 import type { PgClient } from "../../src/stores/postgres.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { signedRequest } from "../../src/testing/signed-request.ts";
 import { event, turn } from "../stores/sqlite-turns.ts";
 import { complete, leases, openAt, settle } from "./desk.ts";
@@ -94,5 +95,95 @@ describe("after a failover that lost the last commits", () => {
       code: "store_unavailable",
       message: expect.stringMatching(/names that are made in it are not there/),
     });
+  });
+});
+
+const DAY = 86_400_000;
+const POLICY = { handledBodiesMs: DAY, otherBodiesMs: DAY, identitiesMs: DAY, deadMs: DAY, batch: 1_000 };
+
+/** Two processes of one inbox. Both remember the names of an event that is handled and old enough to be pruned. */
+async function aged() {
+  const schema = newSchema();
+  const clock = createFakeClock(Date.now());
+  const rare = (id: string, sequence = 1) =>
+    event(id, sequence, {
+      ...{ occurredAt: clock.now(), signedAt: clock.now(), eventType: "message.rare" },
+      lane: { apiClientId: "rare", tag: "outbound", messageId: id },
+    });
+  const common = () => event(`common ${clock.now()}`, 1, { occurredAt: clock.now(), signedAt: clock.now() });
+  const [store, other] = [await openAt(schema, newPool(), { clock }), await openAt(schema, newPool(), { clock })];
+  for (const each of [store, other]) {
+    const accepts = [rare(each === store ? "one" : "two")];
+    const { leases: taken } = await each.step(turn<PgClient>({ accepts, claim: { limit: 1 } }));
+    await settle(each, complete(taken[0]));
+  }
+  await clock.advance(2 * DAY);
+  await store.step(turn<PgClient>({ accepts: [common()] }));
+  const names = async () =>
+    (
+      await sql(`select convert_from(name, 'UTF8') as name from ${schema}.kind union all
+      select convert_from(name, 'UTF8') from ${schema}.client order by 1`)
+    ).map(({ name }) => name);
+  return { schema, store, other, rare, names };
+}
+
+describe("pruned names", () => {
+  it("go with the last row that uses them, and no other", async () => {
+    const { store, names } = await aged();
+    expect(await names()).toEqual(["client", "message.rare", "message.sent", "rare"]);
+    expect(await store.prune(POLICY)).toMatchObject({ events: 2, lanes: 2 });
+    expect(await names()).toEqual(["client", "message.sent"]);
+  });
+
+  it.each([
+    ["one statement", 1],
+    ["a transaction", 2],
+  ])("are entered anew by another process that remembers them, in %s", async (_how, sequence) => {
+    const { store, other, rare, names } = await aged();
+    await store.prune(POLICY);
+    const { accepted } = await other.step(turn<PgClient>({ accepts: [rare("new", sequence)] }));
+    expect(accepted).toMatchObject([{ outcome: "accepted" }]);
+    expect(await names()).toEqual(["client", "message.rare", "message.sent", "rare"]);
+    expect(await store.lane(rare("new").lane)).toMatchObject({
+      key: { apiClientId: "rare" },
+      events: [{ eventType: "message.rare" }],
+    });
+  });
+
+  it.each([
+    ["one statement", 1],
+    ["a transaction", 2],
+  ])("are seen by a write that has waited for them to go, in %s", async (_how, sequence) => {
+    const { schema, other, rare, names } = await aged();
+    // What a pruning process does, held open in the middle.
+    const pruning = await newPool({ max: 1 }).connect();
+    await pruning.query(`begin; lock table ${schema}.lane, ${schema}.event in share mode`);
+    const accepting = other.step(turn<PgClient>({ accepts: [rare("new", sequence)] }));
+    const waits = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query ~ '${schema}' and query ~ 'insert into'`;
+    await until(async () => (await sql(waits)).length > 0);
+    await pruning
+      .query(`delete from ${schema}.event where kind in (select id from ${schema}.kind where name = 'message.rare')`)
+      .catch(() => {});
+    await pruning.query(`delete from ${schema}.kind where name = 'message.rare'; delete from ${schema}.client where name = 'rare';
+      update ${schema}.meta set value = '1' where key = 'names_pruned'; commit`);
+    pruning.release();
+    expect((await accepting).accepted).toMatchObject([{ outcome: "accepted" }]);
+    expect(await names()).toContain("message.rare");
+    const lanes =
+      await sql(`select 1 from ${schema}.lane l join ${schema}.client c on c.id = l.client join ${schema}.event e on e.lane = l.id
+      join ${schema}.kind k on k.id = e.kind where l.message = 'new'`);
+    expect(lanes.length).toBe(1);
+  });
+
+  it("stay while another transaction that uses them is not committed, and go with a later pruning", async () => {
+    const { schema, store, names } = await aged();
+    const writing = await newPool({ max: 1 }).connect();
+    await writing.query(`begin; update ${schema}.lane set ready_at = null where false`);
+    expect(await store.prune(POLICY)).toMatchObject({ events: 2, lanes: 2, more: false });
+    expect(await names()).toContain("message.rare");
+    await writing.query("rollback");
+    writing.release();
+    await store.prune(POLICY);
+    expect(await names()).toEqual(["client", "message.sent"]);
   });
 });

@@ -9,7 +9,7 @@ import { STATUS } from "../../src/stores/codes.ts";
 import { findSql } from "../../src/stores/sqlite/find.ts";
 import { lanesSql } from "../../src/stores/sqlite/find-lanes.ts";
 import { MIGRATIONS } from "../../src/stores/sqlite/migrate.ts";
-import { PRUNABLE } from "../../src/stores/sqlite/prune.ts";
+import { PRUNABLE, USED } from "../../src/stores/sqlite/prune.ts";
 import { endsSql } from "../../src/stores/sqlite/slices.ts";
 import { SQL } from "../../src/stores/sqlite/statements.ts";
 import { OLDEST_PENDING } from "../../src/stores/sqlite/stats.ts";
@@ -243,6 +243,16 @@ describe.each([
     ["what waits behind a lease", SQL.idleLane, /oncehook_event_identity \(lane=\? AND seq>/],
     ["whether a sequence is settled", SQL.settledAt, /oncehook_event_identity \(lane=\? AND seq=/],
     ["what can be pruned", PRUNABLE, /oncehook_event_keep \(keep=\? AND finished</],
+    [
+      "whether a type is used",
+      `select ${USED.kind} from oncehook_kind as named where id > 1`,
+      /oncehook_event_kind \(kind=/,
+    ],
+    [
+      "whether a client is used",
+      `select ${USED.client} from oncehook_client as named where id > 1`,
+      /oncehook_lane_key \(client=/,
+    ],
     ["the oldest pending event", OLDEST_PENDING, /oncehook_event_open \(state=/],
     [
       "dead letters, newest first",

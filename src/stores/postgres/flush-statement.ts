@@ -1,7 +1,8 @@
 /** The statement that writes what a transaction decided. */
 import { assigned, type Columns, named, transposed, unnested, type Values } from "./columns.ts";
 import { sqlState } from "./failures.ts";
-import { TALLY } from "./tally.ts";
+import { areCurrent } from "./names.ts";
+import { TALLY, TALLY_WIDTH } from "./tally.ts";
 
 export const NEW_EVENT: Columns = [
   ["id", "bigint"],
@@ -105,7 +106,13 @@ const SORTED = "order by 2, 3, 4";
 const insertLanes = (offset: number): string => insert("lane", NEW_LANE, offset, SORTED);
 export const INSERT_LANES = insertLanes(0);
 /** Makes those that nobody has made, idle. */
-export const MAKE_LANES = insert("lane", KEY, 0, `${SORTED} on conflict do nothing`);
+export const MAKE_LANES = insert(
+  "lane",
+  KEY,
+  0,
+  // Not for a client whose name was pruned since it was looked up.
+  `as new (${named(KEY)}) where exists (select 1 from {}.client c where c.id = new.client) ${SORTED} on conflict do nothing`,
+);
 
 /** The parts of the statement, each with the columns that its parameters fill. New lanes come first. */
 const PARTS = [
@@ -142,6 +149,7 @@ export interface FlushStatement {
   /** Tells it from those that write other parts. */
   readonly name: string;
   readonly text: string;
+  readonly writesNames: boolean;
 }
 
 const statements = new Map<string, FlushStatement>();
@@ -155,13 +163,18 @@ export function flushStatement(rows: readonly (readonly Values[])[]): FlushState
   const shape = PARTS.map((_part, index) => (rows[index]?.length ? "1" : "0")).join("");
   let statement = statements.get(shape);
   if (statement === undefined) {
-    statement = { name: `flush ${shape}`, text: textFor(shape) };
+    statement = { name: `flush ${shape}`, text: textFor(shape), writesNames: writesNames(shape) };
     statements.set(shape, statement);
   }
   const values = PARTS.flatMap(({ columns }, index) =>
     shape[index] === "1" ? transposed(columns, rows[index] ?? []) : [],
   );
   return { ...statement, values };
+}
+
+/** Whether lanes or events are made, which hold numbers of names: then the parameter of `areCurrent` follows those of the tally. */
+function writesNames(shape: string): boolean {
+  return shape[0] === "1" || shape[1] === "1";
 }
 
 function textFor(shape: string): string {
@@ -172,6 +185,7 @@ function textFor(shape: string): string {
     parts.push(`part${index} as (${write(offset)})`);
     offset += columns.length;
   }
+  const names = writesNames(shape) ? `, ${areCurrent(offset + TALLY_WIDTH + 1)}` : "";
   const check = shape[0] === "1" ? ", 1 / ((select count(*) from part0) = cardinality($1::bigint[]))::int as made" : "";
-  return `with ${[...parts, `tally as (${TALLY(offset)})`].join(",\n")}\nselect pg_current_xact_id()::text as number${check}`;
+  return `with ${[...parts, `tally as (${TALLY(offset)})`].join(",\n")}\nselect pg_current_xact_id()::text as number${check}${names}`;
 }

@@ -86,9 +86,10 @@ export class Snapshot {
       conflicts.map(({ event, digest, signedAt, at, raw }) => [event, bytes(digest), signedAt, at, bytes(raw)]),
     ];
     if (rows.every(({ length }) => length === 0) && sheet.isBlank) return null;
-    const { name, text, values } = flushStatement(rows);
+    const { name, text, values, writesNames } = flushStatement(rows);
+    const parameters = [...values, ...sheet.values(), ...(writesNames ? [this.#names.pruned] : [])];
     try {
-      const [row] = await session.rows<{ number: string }>(name, text, [...values, ...sheet.values()]);
+      const [row] = await session.rows<{ number: string }>(name, text, parameters);
       return row?.number ?? null;
     } catch (error) {
       const isLanes = changed.newLanes.length > 0 && isLaneNotMade(error);

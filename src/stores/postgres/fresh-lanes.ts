@@ -11,11 +11,11 @@ import { columns, named, transposed, unnested, type Values } from "./columns.ts"
 import type { PgClient } from "./driver.ts";
 import { isRefusal } from "./failures.ts";
 import { keyOf, nullableBytes } from "./lanes.ts";
-import { type Names, NamesMissing } from "./names.ts";
+import { areCurrent, isOutdated, type Names, NamesMissing } from "./names.ts";
 import { listed, numberAt } from "./numbers.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { CLOCK, COMMITS_TO_DISK, type Session } from "./session.ts";
-import { TALLY, TallySheet } from "./tally.ts";
+import { TALLY, TALLY_WIDTH, TallySheet } from "./tally.ts";
 
 /** What differs between such events; of everything else a new one says the same. */
 const FRESH = columns(
@@ -24,7 +24,7 @@ const FRESH = columns(
 
 /**
  * A transaction by itself, and on disk when it is answered, whatever the server's default. It is refused where a lane is there already,
- * and where the table has not kept one. No table is read, so that its plan stays good. Lanes are made in the order in which every
+ * and where the table has not kept one. No table but `meta` is read, so that its plan stays good. Lanes are made in the order in which every
  * transaction makes them.
  */
 const ACCEPT = `with clock as (
@@ -44,7 +44,7 @@ const ACCEPT = `with clock as (
   bodies as (insert into {}.body (event, raw) select id, raw from fresh),
   tally as (${TALLY(FRESH.length + 1)})
   select now, array(select lane from fresh order by place)::text as lanes, array(select id from fresh order by place)::text as events,
-    1 / ((select count(*) from lanes) = cardinality($1::int[]))::int as made
+    1 / ((select count(*) from lanes) = cardinality($1::int[]))::int as made, ${areCurrent(FRESH.length + TALLY_WIDTH + 2)}
   from clock`;
 
 interface Accepted {
@@ -90,6 +90,10 @@ export class FreshLanes {
 
   #passAfter(error: unknown): null {
     if (!isRefusal(error) && !isUnsent(error)) throw error;
+    if (isOutdated(error)) {
+      this.#inbox.names.forget();
+      return null;
+    }
     this.#turnsToPass = TURNS_AFTER_REFUSAL;
     return null;
   }
@@ -112,7 +116,7 @@ export class FreshLanes {
       FRESH,
       events.map((event) => valuesOf(names, event)),
     );
-    const values = [...arrays, this.#inbox.ownTime(), ...sheet.values()];
+    const values = [...arrays, this.#inbox.ownTime(), ...sheet.values(), names.pruned];
     const [row] = await session.rows<Accepted>("accept_fresh", ACCEPT, values);
     if (row === undefined) throw new Error("A statement that accepts events answered nothing.");
     return row;

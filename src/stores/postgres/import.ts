@@ -11,7 +11,7 @@ import {
 import { HELD, keepOf, OUTCOME, STATE, STATUS, TAG } from "../codes.ts";
 import { columns, named, transposed, unnested, type Values } from "./columns.ts";
 import { nullableBytes } from "./lanes.ts";
-import type { Names, Naming } from "./names.ts";
+import { areCurrent, type Names, type Naming } from "./names.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
 import { TallySheet } from "./tally.ts";
@@ -42,6 +42,8 @@ const INSERT = Object.fromEntries(
      on conflict do nothing returning ${own[0]?.[0]} as key`,
   ]),
 );
+/** After the lanes and events were written: from then on no name is pruned before this is committed. */
+const CURRENT = `select ${areCurrent(1)}`;
 const KNOWN = "select id from {}.lane where id = any($1::bigint[])";
 /** One import at a time. */
 const LOCK = "select pg_advisory_xact_lock(hashtext('oncehook import {}'))";
@@ -129,6 +131,7 @@ async function takeLanes(session: Session, names: Names, lanes: readonly Transfe
     "attempt",
     lanes.flatMap(({ attempts }) => attempts.map(attemptValues)),
   );
+  if (events.length > 0) await session.rows("import_names", CURRENT, [names.pruned]);
 }
 
 /** The first column of the rows that were not there before. */

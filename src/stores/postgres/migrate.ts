@@ -12,6 +12,7 @@ import { secrets } from "./migrations/0002-secrets.ts";
 import { parkedLanes } from "./migrations/0003-parked-lanes.ts";
 import { attemptsOfLeases } from "./migrations/0004-attempts-of-leases.ts";
 import { quarantineSigner } from "./migrations/0005-quarantine-signer.ts";
+import { names } from "./migrations/0006-names.ts";
 import { ANSWER_MS, limit } from "./session.ts";
 
 /** Entry n makes schema n + 1. */
@@ -21,6 +22,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { sql: parkedLanes, minReader: 1 },
   { sql: attemptsOfLeases, minReader: 1 },
   { sql: quarantineSigner, minReader: 1 },
+  { sql: names, minReader: 1 },
 ];
 
 /** Where the tables lie, and a connection to them. */

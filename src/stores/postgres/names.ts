@@ -1,5 +1,6 @@
 /** Numbers for texts that repeat: client ids and event types. Entered in transactions of their own, so none is taken back. */
 import type { PgClient } from "./driver.ts";
+import { sqlState } from "./failures.ts";
 import { COMMITS_TO_DISK, type Session } from "./session.ts";
 import { bytesText, textBytes } from "./text.ts";
 
@@ -8,9 +9,43 @@ interface NameRow {
   readonly name: Buffer;
 }
 
+/** How often names were pruned, with a row of nulls where no name is found. */
+interface FoundRow {
+  readonly pruned: string;
+  readonly id: number | null;
+  readonly name: Buffer | null;
+}
+
+const PRUNED = "coalesce((select value from {}.meta where key = 'names_pruned'), '0')";
+
+/**
+ * Fails where names were pruned since those were looked up whose numbers the statement writes (`isOutdated()`). It must be part of that
+ * statement: the process that prunes keeps all others from writing lanes and events meanwhile, and a statement that has waited sees what it did.
+ */
+export const areCurrent = (parameter: number): string =>
+  `sqrt(((${PRUNED} = $${parameter}::text)::int - 1)::float8) as names`;
+
+/** What Postgres calls the root of a negative number. */
+const NEGATIVE_ROOT = "2201F";
+
+/** Names were pruned since they were looked up: they are to be forgotten, and the transaction is to be run again. */
+export function isOutdated(error: unknown): boolean {
+  return error instanceof NamesPruned || sqlState(error) === NEGATIVE_ROOT;
+}
+
+/** The same, seen while reading. */
+class NamesPruned extends Error {
+  constructor() {
+    super("Names were pruned meanwhile.");
+  }
+}
+
 /** Ids are read first: entering one that is there would use up a number each time. */
 const statements = (table: "client" | "kind") => ({
-  find: { name: `find_${table}`, text: `select id, name from {}.${table} where name = any($1::bytea[])` },
+  find: {
+    name: `find_${table}`,
+    text: `select p.pruned, t.id, t.name from (select ${PRUNED} as pruned) p left join {}.${table} t on t.name = any($1::bytea[])`,
+  },
   findIds: { name: `name_${table}`, text: `select id, name from {}.${table} where id = any($1::int[])` },
   enter: {
     name: `enter_${table}`,
@@ -23,20 +58,32 @@ const statements = (table: "client" | "kind") => ({
 /** The numbers of those names that the inbox knows. As values, and not as part of a larger statement, they tell the planner how many rows to expect. */
 export async function idsOf(session: Session, table: "client" | "kind", names: readonly string[]): Promise<number[]> {
   const { name, text } = statements(table).find;
-  const rows = await session.rows<NameRow>(name, text, [names.map(textBytes)]);
-  return rows.map(({ id }) => id);
+  const rows = await session.rows<FoundRow>(name, text, [names.map(textBytes)]);
+  return rows.flatMap(({ id }) => (id === null ? [] : [id]));
 }
 
 /** Texts are as many as clients and event types; a signer who invents more must not fill the memory. */
 const MOST_REMEMBERED = 10_000;
+const MOST_CHARACTERS = 1_000_000;
+
+/** How often names had been pruned when they were looked up. */
+class Version {
+  /** Null until the first look. */
+  pruned: string | null = null;
+  /** A later look found another number: what was found before may be gone. */
+  isOutdated = false;
+}
 
 class NameTable {
+  readonly #version: Version;
+  #characters = 0;
   readonly #sql: ReturnType<typeof statements>;
   readonly #ids = new Map<string, number>();
   readonly #names = new Map<number, string>();
 
-  constructor(table: "client" | "kind") {
+  constructor(table: "client" | "kind", version: Version) {
     this.#sql = statements(table);
+    this.#version = version;
   }
 
   /** Outside of a transaction. */
@@ -54,18 +101,24 @@ class NameTable {
     const missing = this.#missing(names);
     if (missing.length === 0) return;
     const { name, text } = this.#sql.find;
-    for (const row of await session.rows<NameRow>(name, text, [missing.map(textBytes)])) this.#keep(row);
+    for (const { pruned, id, name: bytes } of await session.rows<FoundRow>(name, text, [missing.map(textBytes)])) {
+      this.#version.pruned ??= pruned;
+      if (pruned !== this.#version.pruned) this.#version.isOutdated = true;
+      else if (id !== null && bytes !== null) this.#ids.set(this.#keep({ id, name: bytes }), id);
+    }
   }
 
+  /** @throws NamesPruned where the rows that name them are gone by now too */
   async learn(session: Session, ids: Iterable<number>): Promise<void> {
     const unknown = [...new Set(ids)].filter((id) => !this.#names.has(id));
     if (unknown.length === 0) return;
     const { name, text } = this.#sql.findIds;
     for (const row of await session.rows<NameRow>(name, text, [unknown])) this.#keep(row);
+    if (unknown.some((id) => !this.#names.has(id))) throw new NamesPruned();
   }
 
   get isFull(): boolean {
-    return this.#ids.size > MOST_REMEMBERED;
+    return this.#names.size > MOST_REMEMBERED || this.#characters > MOST_CHARACTERS;
   }
 
   knows(name: string): boolean {
@@ -88,10 +141,12 @@ class NameTable {
     return [...new Set(names)].filter((name) => !this.#ids.has(name));
   }
 
-  #keep({ id, name }: NameRow): void {
+  /** A number is never given twice, so what it names may be kept whatever was pruned; the way back is kept by `find()` alone. */
+  #keep({ id, name }: NameRow): string {
     const text = bytesText(name);
-    this.#ids.set(text, id);
+    if (!this.#names.has(id)) this.#characters += text.length;
     this.#names.set(id, text);
+    return text;
   }
 }
 
@@ -109,8 +164,18 @@ export class NamesMissing extends Error {
 }
 
 export class Names {
-  readonly #clients = new NameTable("client");
-  readonly #kinds = new NameTable("kind");
+  readonly #version = new Version();
+  readonly #clients = new NameTable("client", this.#version);
+  readonly #kinds = new NameTable("kind", this.#version);
+
+  /** To be compared by the statement that writes their numbers, see `areCurrent`. */
+  get pruned(): string {
+    return this.#version.pruned ?? "";
+  }
+
+  get isOutdated(): boolean {
+    return this.#version.isOutdated;
+  }
 
   get isFull(): boolean {
     return this.#clients.isFull || this.#kinds.isFull;
@@ -167,8 +232,12 @@ export class NameBook {
 
   /** For one transaction, or what reads, on a connection: to be asked for once. */
   on({ client }: Pick<Session, "client">): Names {
-    if (this.#names.isFull || !this.#seen.has(client)) this.#names = new Names();
+    if (this.#names.isFull || this.#names.isOutdated || !this.#seen.has(client)) this.#names = new Names();
     this.#seen.add(client);
     return this.#names;
+  }
+
+  forget(): void {
+    this.#names = new Names();
   }
 }

@@ -9,13 +9,16 @@ import { asStoreError } from "./failures.ts";
 import { enterInstance, removeInstances } from "./instances.ts";
 import { LookFrom } from "./look-from.ts";
 import { migrate } from "./migrate.ts";
-import { NameBook, NamesMissing, type Naming } from "./names.ts";
+import { isOutdated, NameBook, NamesMissing, type Naming } from "./names.ts";
 import { LaneAppeared, makeLanes } from "./new-lanes.ts";
 import { lookForPooler } from "./pooler.ts";
 import { type Access, inTransaction, NOW, type Session, Statements, withSession } from "./session.ts";
 import type { InboxSettings } from "./settings.ts";
 import { Slots } from "./slots.ts";
 import { Wake } from "./wake.ts";
+
+/** So often a transaction may find that names are gone that it was about to use. */
+const MOST_NAMES_GONE = 5;
 
 export class OpenInbox {
   readonly context: OpenContext;
@@ -128,15 +131,18 @@ export class OpenInbox {
   }
 
   async #write<T>(access: Access, work: (session: Session) => Promise<T>): Promise<T> {
-    for (let hasMadeLanes = false, hasEnteredNames = false; ; ) {
+    for (let hasMadeLanes = false, namesGone = 0; ; ) {
       try {
         return await inTransaction(access, work);
       } catch (error) {
         if (error instanceof ClockWentBack) await this.#clockSteps.follow(this.access, error);
-        else if (error instanceof NamesMissing) {
-          if (hasEnteredNames) throw vanishes(this.location, "names", error);
-          hasEnteredNames = true;
-          await this.enterNames(error.events);
+        else if (error instanceof NamesMissing || isOutdated(error)) {
+          // Names that were entered may be pruned before they are used, but not again and again.
+          namesGone += 1;
+          if (namesGone > MOST_NAMES_GONE) throw vanishes(this.location, "names", error);
+          hasMadeLanes = false;
+          if (error instanceof NamesMissing) await this.enterNames(error.events);
+          else this.names.forget();
         } else if (!(error instanceof LaneAppeared)) throw error;
         else if (hasMadeLanes) throw vanishes(this.location, "lanes", error);
         else {

@@ -1,6 +1,7 @@
 /** Removes what is past its retention, in bounded batches. */
 import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
 import { HELD, KEEP, STATUS } from "../codes.ts";
+import { isContention } from "./failures.ts";
 import { removeSilent } from "./instances.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Session } from "./session.ts";
@@ -37,12 +38,15 @@ export async function prune(inbox: OpenInbox, policy: PrunePolicy): Promise<Prun
   await inbox.transaction(async (session) =>
     removeSilent(session, inbox.context.instance, await cutOffOf(inbox, session)),
   );
+  const more = bodies.more || events.more || quarantined.more;
+  // Once, after the last batch, which removed the last rows that use them.
+  if (!more) for (const table of ["client", "kind"] as const) await pruneNames(inbox, table);
   return {
     bodies: bodies.count,
     events: events.count,
     lanes: events.lanes,
     quarantined: quarantined.count,
-    more: bodies.more || events.more || quarantined.more,
+    more,
   };
 }
 
@@ -130,6 +134,52 @@ interface Prunable {
   readonly keep: number;
   readonly before: number;
   readonly limit: number;
+}
+
+/** A row that uses the name. A subquery for each name: a join could be planned as a scan of all rows. */
+const USER = {
+  client: "(select l.id from {}.lane l where l.client = n.id limit 1)",
+  kind: "(select e.id from {}.event e where e.kind = n.id and e.kind > 0 limit 1)",
+} as const;
+
+/** So many names go at once: nobody can write meanwhile. */
+const NAMES_AT_ONCE = 500;
+/** Writers queue up behind this wait. */
+const LOCK_TIMEOUT = "set local lock_timeout = '50ms'";
+/** Keeps all others from writing lanes and events. Those that did before have committed, and are seen by the next statement. */
+const LOCK_WRITERS = "lock table {}.lane, {}.event in share mode";
+const COUNT_PRUNED = `insert into {}.meta (key, value) values ('names_pruned', '1')
+  on conflict (key) do update set value = (meta.value::bigint + 1)::text`;
+
+/** Another transaction writes for long: the next pruning tries again. */
+class NotNow extends Error {}
+
+/** Looks without a lock first: in almost all rounds every name is used. */
+async function pruneNames(inbox: OpenInbox, table: keyof typeof USER): Promise<void> {
+  const look = `select n.id from {}.${table} n where ${USER[table]} is null order by n.id limit ${NAMES_AT_ONCE}`;
+  for (;;) {
+    const unused = await inbox.transaction((session) => session.rows<{ id: number }>(`unused_${table}`, look));
+    if (unused.length === 0) return;
+    const ids = unused.map(({ id }) => id);
+    const removed = await inbox
+      .transaction((session) => removeNames(session, table, ids))
+      .catch((error: unknown) => {
+        if (error instanceof NotNow) return 0;
+        throw error;
+      });
+    if (removed < NAMES_AT_ONCE) return;
+  }
+}
+
+async function removeNames(session: Session, table: keyof typeof USER, ids: readonly number[]): Promise<number> {
+  await session.rows(null, LOCK_TIMEOUT);
+  await session.rows(null, LOCK_WRITERS).catch((error: unknown) => {
+    throw isContention(error) ? new NotNow() : error;
+  });
+  const remove = `delete from {}.${table} n where n.id = any($1::int[]) and ${USER[table]} is null returning 1`;
+  const removed = await session.rows(`remove_${table}`, remove, [ids]);
+  await session.rows("names_pruned", COUNT_PRUNED);
+  return removed.length;
 }
 
 /** By the latest of its times: the service might repeat it since it was accepted, and the clock may have been set back then, or when it ended. */

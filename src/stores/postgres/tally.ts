@@ -15,6 +15,8 @@ const COLUMNS = [...GAUGES, ...Object.values(COUNTERS)];
 export const SHARED = 0;
 
 const NAMED = ["instance", "slot", "newest_signed", "resigned", ...COLUMNS];
+/** How many parameters `TALLY` takes. */
+export const TALLY_WIDTH = NAMED.length;
 const TYPES = ["int", "smallint", "bigint", "boolean", ...COLUMNS.map(() => "bigint")];
 
 /**

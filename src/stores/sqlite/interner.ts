@@ -10,11 +10,25 @@ export interface InternTable {
 
 /** Texts are as many as clients and event types; a signer who invents more must not fill the memory. */
 const MOST_REMEMBERED = 10_000;
+const MOST_CHARACTERS = 1_000_000;
 
 export class Interner {
   readonly #ids = new Map<string, number>();
   readonly #names = new Map<number, string>();
   readonly #fresh = new Map<string, number>();
+  #characters = 0;
+  #pruned = 0;
+
+  /**
+   * Forgets all of it when names were pruned since, by whatever process. To be called first in each transaction.
+   *
+   * @param pruned - how often names were pruned, as the transaction reads it
+   */
+  asOf(pruned: number): void {
+    if (pruned === this.#pruned) return;
+    this.#pruned = pruned;
+    this.#forget();
+  }
 
   /** The number of `name`; made in the transaction under way if it is new. */
   id(table: InternTable, name: string): number {
@@ -36,10 +50,8 @@ export class Interner {
 
   committed(): void {
     if (this.#fresh.size === 0) return;
-    if (this.#ids.size + this.#fresh.size > MOST_REMEMBERED) {
-      this.#ids.clear();
-      this.#names.clear();
-    }
+    for (const name of this.#fresh.keys()) this.#characters += name.length;
+    if (this.#ids.size + this.#fresh.size > MOST_REMEMBERED || this.#characters > MOST_CHARACTERS) this.#forget();
     for (const [name, id] of this.#fresh) {
       this.#ids.set(name, id);
       this.#names.set(id, name);
@@ -49,5 +61,11 @@ export class Interner {
 
   rolledBack(): void {
     this.#fresh.clear();
+  }
+
+  #forget(): void {
+    this.#ids.clear();
+    this.#names.clear();
+    this.#characters = 0;
   }
 }

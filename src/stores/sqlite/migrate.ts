@@ -9,6 +9,7 @@ import { inbox } from "./migrations/0001-inbox.ts";
 import { secrets } from "./migrations/0002-secrets.ts";
 import { parkedLanes } from "./migrations/0003-parked-lanes.ts";
 import { quarantineSigner } from "./migrations/0004-quarantine-signer.ts";
+import { names } from "./migrations/0005-names.ts";
 
 /** Entry n makes schema n + 1. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -16,6 +17,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { sql: secrets, minReader: 1 },
   { sql: parkedLanes, minReader: 1 },
   { sql: quarantineSigner, minReader: 1 },
+  { sql: names, minReader: 1 },
 ];
 
 /** What `meta` says of the schema; 0 when there is no inbox in the file yet. */

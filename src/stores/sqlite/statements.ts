@@ -73,6 +73,10 @@ const LANE = `id, tag, status, ready_at as readyAt, cursor, gap_since as gapSinc
   (peer is null or reference is null) as bare`;
 const HEAD = "id, seq as sequence, forced, gap_wait as gapWaitMs, occurred as occurredAt, accepted as acceptedAt";
 
+/** Above all numbers that names have, or had before they were pruned. */
+const nextName = (table: "client" | "kind") =>
+  `max(coalesce((select max(id) from oncehook_${table}), 0), (select value from oncehook_counter where name = 'last_name')) + 1`;
+
 /** The fence: the lease is this open's, and of this epoch (I3). Being expired alone loses nothing. */
 const LEASE = "id = ? and epoch = ? and leased = ? and holder = ? and status = 2";
 /** The same, and its event is still pending. No `exists`: SQLite would make a join of that, see `SQL`. */
@@ -153,10 +157,10 @@ export const SQL = {
   raiseCounter: "update oncehook_counter set value = max(value, ?) where name = ?",
   clientId: "select id from oncehook_client where name = ?",
   clientName: "select name from oncehook_client where id = ?",
-  insertClient: "insert into oncehook_client (name) values (?)",
+  insertClient: `insert into oncehook_client (id, name) values (${nextName("client")}, ?)`,
   kindId: "select id from oncehook_kind where name = ?",
   kindName: "select name from oncehook_kind where id = ?",
-  insertKind: "insert into oncehook_kind (name) values (?)",
+  insertKind: `insert into oncehook_kind (id, name) values (${nextName("kind")}, ?)`,
 
   soonest: `select min(at) as at from (
     select min(ready_at) as at from oncehook_lane where status >= 3

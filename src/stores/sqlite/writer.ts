@@ -34,6 +34,9 @@ export function inTransaction<T>(session: Session, facts: Facts, now: number, op
   const work = createWork(session, facts, now);
   try {
     const result = immediately(session.db, () => {
+      const { value: pruned = 0 } = work.sql.readCounter.get("names_pruned") ?? {};
+      facts.clients.asOf(pruned);
+      facts.kinds.asOf(pruned);
       const answer = operation(work);
       work.ledger.flush();
       return answer;

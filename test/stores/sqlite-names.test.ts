@@ -1,0 +1,110 @@
+/** Names of API clients and event types in a SQLite inbox: they go with the last row that uses them, and their numbers never come back. */
+import { createHash } from "node:crypto";
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import type { InboxStore, PrunePolicy } from "../../src/inbox/store.ts";
+import { Interner } from "../../src/stores/sqlite/interner.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { makePath, open } from "./sqlite-place.ts";
+import { event, turn } from "./sqlite-turns.ts";
+
+const DAY = 86_400_000;
+const POLICY: PrunePolicy = {
+  ...{ handledBodiesMs: 7 * DAY, otherBodiesMs: 30 * DAY, identitiesMs: 30 * DAY, deadMs: 90 * DAY },
+  batch: 1_000,
+};
+
+/** Events of as many clients and types, handled. */
+async function handle(store: InboxStore<never>, names: readonly string[], now: number): Promise<void> {
+  for (let from = 0; from < names.length; from += 500) {
+    const accepts = names.slice(from, from + 500).map((name) => {
+      const raw = Buffer.from(name);
+      const digest = createHash("sha256").update(raw).digest();
+      const times = { occurredAt: now, signedAt: now };
+      const lane = { apiClientId: `client ${name}`, tag: "outbound", messageId: `${name} ${now}` } as const;
+      return event(name, 1, { ...times, lane, eventType: `type ${name}`, raw, digest });
+    });
+    const { leases } = await store.step(turn<never>({ accepts, claim: { limit: 500 } }));
+    const settles = leases.map((lease) => ({ kind: "complete", lease, outcome: "handled", effects: [] }) as const);
+    await store.step(turn<never>({ settles }));
+  }
+}
+
+async function pruneAll(store: InboxStore<never>): Promise<void> {
+  while ((await store.prune(POLICY)).more);
+}
+
+function namesIn(path: string): { readonly clients: string[]; readonly kinds: string[]; readonly last: number } {
+  const db = new Database(path, { readonly: true });
+  const read = (sql: string) => db.prepare(sql).pluck().all() as string[];
+  const clients = read("select name from oncehook_client order by id");
+  const kinds = read("select name from oncehook_kind order by id");
+  const last = Number(read("select max(id) from oncehook_kind")[0]);
+  db.close();
+  return { clients, kinds, last };
+}
+
+const numbered = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => `${prefix}${index}`);
+
+describe("pruned names", () => {
+  it("go with the last row that uses them, and no other", async () => {
+    const path = makePath();
+    const clock = createFakeClock(Date.now());
+    const store = (await open(sqliteStore(path), { clock })) as InboxStore<never>;
+    await handle(store, numbered("old", 1_700), clock.now());
+    await clock.advance(31 * DAY);
+    await handle(store, ["new", "old7"], clock.now());
+    await pruneAll(store);
+    expect(namesIn(path)).toMatchObject({ clients: ["client old7", "client new"], kinds: ["type old7", "type new"] });
+  });
+
+  it("leave no number to another name, whichever process enters it", async () => {
+    const path = makePath();
+    const clock = createFakeClock(Date.now());
+    const store = (await open(sqliteStore(path), { clock })) as InboxStore<never>;
+    const other = (await open(sqliteStore(path), { clock })) as InboxStore<never>;
+    await handle(store, numbered("old", 5), clock.now());
+    const { last } = namesIn(path);
+    await clock.advance(31 * DAY);
+    await handle(other, ["new"], clock.now());
+    await pruneAll(store);
+    await clock.advance(31 * DAY);
+    await handle(store, ["newer"], clock.now());
+    await pruneAll(other);
+    expect(namesIn(path)).toMatchObject({ kinds: ["type newer"] });
+    expect(namesIn(path).last).toBeGreaterThan(last + 1);
+  });
+});
+
+describe("Interner", () => {
+  it("remembers a bounded number of characters, however long the names are", () => {
+    const known = new Map<string, number>();
+    let asked = 0;
+    const table = {
+      idOf: {
+        get(name: string) {
+          asked += 1;
+          return known.has(name) ? { id: known.get(name) ?? 0 } : undefined;
+        },
+        all: () => [],
+      },
+      nameOf: { get: () => undefined, all: () => [] },
+      insert: { run: (name: string) => ({ changes: 1, lastInsertRowid: known.set(name, known.size + 1).size }) },
+    } as never;
+    const interner = new Interner();
+    const long = (index: number) => `${index}`.padStart(100_000, "x");
+    for (let index = 0; index < 12; index++) {
+      interner.id(table, long(index));
+      interner.committed();
+    }
+    asked = 0;
+    for (let index = 0; index < 12; index++) interner.id(table, long(index));
+    // The tenth name, of a million characters together, made it forget those before.
+    expect(asked).toBeGreaterThanOrEqual(9);
+    interner.rolledBack();
+    asked = 0;
+    interner.id(table, long(11));
+    expect(asked).toBe(0);
+  });
+});
