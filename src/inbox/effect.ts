@@ -44,8 +44,8 @@ export function refuseUnrun(returned: unknown, waits: Waits): void {
 }
 
 /**
- * Refuses a function without a parameter: it cannot use the connection it gets, so what it writes is not in the transaction of
- * its event's completion.
+ * Refuses a function without a parameter: it does not use the connection it gets, so what it writes is most likely not in the
+ * transaction of its event's completion. Who kept the connection from `onOpen` takes it once more.
  * @param orElse - what else the store allows, as a sentence
  * @throws SetupError `invalid_argument`
  */
@@ -54,7 +54,7 @@ export function refuseWithoutConnection(effect: Effect<never>, orElse = ""): voi
   const source = Function.prototype.toString.call(effect);
   // Rest parameters, defaults and `arguments` take it as well; of a bound function nothing can be seen.
   if (/\.\.\.|\barguments\b|\[native code\]/.test(source) || /^[^)]*=(?!>)/.test(source)) return;
-  const message = `An effect of ctx.commit has no parameter, so it cannot write in the transaction of its event's completion: take the connection it gets, ctx.commit((tx) => …), and write with it.${orElse}`;
+  const message = `An effect of ctx.commit has no parameter. What it writes through another connection is not in the transaction of its event's completion: take the connection it gets, ctx.commit((tx) => …), and write with it.${orElse}`;
   throw new SetupError("invalid_argument", message);
 }
 
