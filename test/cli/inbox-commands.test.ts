@@ -7,6 +7,7 @@ import { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import { inboxCommand } from "../../src/cli/inbox/command.ts";
+import { takeBack } from "../support/older-schema.ts";
 import { runHere } from "./here.ts";
 import { fillInbox, NUMBER, TEXT } from "./inbox-place.ts";
 import { SCHEMAS } from "./inbox-schemas.ts";
@@ -238,9 +239,7 @@ describe.each([
 
   it("needs a migration first, which tells from where to where", async () => {
     const path = newInbox();
-    const db = new Database(path);
-    db.exec("drop index if exists oncehook_lane_parked; update oncehook_meta set value = 2 where key = 'schema'");
-    db.close();
+    takeBack(path, 2);
     expect(await inbox(path, "ls")).toMatchObject({
       code: 1,
       errors: expect.stringMatching(/^error: The inbox has schema 2, .* run "oncehook inbox migrate" on it\.\n$/),
