@@ -14,10 +14,8 @@ type Borrower = "effect" | "onOpen";
 
 type Method = (...args: unknown[]) => unknown;
 
-/** Its methods may be replaced; `iterate` is better-sqlite3's. */
-type Statement = { -readonly [Key in keyof SqliteStatement]: SqliteStatement[Key] } & {
-  iterate?: (...params: unknown[]) => Iterator<unknown>;
-};
+/** `iterate` is better-sqlite3's. */
+type Statement = SqliteStatement & { iterate?: (...params: unknown[]) => Iterator<unknown> };
 
 /**
  * Lends the inbox's own connection. An async function may go on after its first `await`, when its transaction was rolled back;
@@ -28,6 +26,7 @@ export function lend(db: SqliteDatabase): Lending {
   const check = () => {
     if (lentTo === null) throw isOver();
   };
+  const guardStatement = statementGuard(check);
   const guards = new Map<PropertyKey, Method>([["close", refuseClose]]);
   const connection = new Proxy(db, {
     get(target, key) {
@@ -48,7 +47,7 @@ export function lend(db: SqliteDatabase): Lending {
       // A transaction function that is kept calls what it got, and so is of no use later either.
       const given = key === "transaction" ? args.map((value) => whileLent(value, check)) : args;
       const answer = Reflect.apply(method, target, given);
-      if (key === "prepare") guardStatement(answer as Statement, check);
+      if (key === "prepare") guardStatement(answer as Statement);
       return answer === target ? connection : answer;
     };
   return {
@@ -78,13 +77,14 @@ export function lendOfUser(db: SqliteDatabase): Lending {
     const check = () => {
       if (current.getStore()?.isOver === true) throw isOver();
     };
+    const guardStatement = statementGuard(check);
     const prepare = db.prepare.bind(db);
     const exec = db.exec.bind(db);
     Object.assign(db, {
       prepare(sql: string) {
         check();
         if (current.getStore()?.borrower === "effect") refuseToEnd(sql);
-        return guardStatement(prepare(sql), check);
+        return guardStatement(prepare(sql));
       },
       exec(sql: string) {
         check();
@@ -111,27 +111,46 @@ export function outsideOfEffects<T>(operation: () => T): T {
   return current.getStore() === undefined ? operation() : current.run(undefined, operation);
 }
 
-/** In place: a native statement works with no other `this`. Name by name: a loop over names is slower. */
-function guardStatement(statement: Statement, check: () => void): Statement {
-  const { run, get, all, iterate } = statement;
-  statement.run = (...params) => {
-    check();
-    return Reflect.apply(run, statement, params);
+/**
+ * Makes a function that guards a statement in place, since a native one works with no other `this`: by a prototype between it and its
+ * own, made once. Replacing the methods of each statement is slower.
+ */
+function statementGuard(check: () => void): (statement: Statement) => Statement {
+  const guards = new Map<object, object>();
+  return (statement) => {
+    const own: Statement = Object.getPrototypeOf(statement);
+    let guard = guards.get(own);
+    if (guard === undefined) {
+      guard = guardedMethods(own, check);
+      guards.set(own, guard);
+    }
+    return Object.setPrototypeOf(statement, guard);
   };
-  statement.get = (...params) => {
-    check();
-    return Reflect.apply(get, statement, params);
+}
+
+function guardedMethods(own: Statement, check: () => void): object {
+  const { run, get, all, iterate } = own;
+  const methods = {
+    run(...params: unknown[]) {
+      check();
+      return Reflect.apply(run, this, params);
+    },
+    get(...params: unknown[]) {
+      check();
+      return Reflect.apply(get, this, params);
+    },
+    all(...params: unknown[]) {
+      check();
+      return Reflect.apply(all, this, params);
+    },
   };
-  statement.all = (...params) => {
-    check();
-    return Reflect.apply(all, statement, params);
+  const rows = {
+    iterate(...params: unknown[]) {
+      check();
+      return guardRows(Reflect.apply(iterate as Method, this, params) as Iterator<unknown>, check);
+    },
   };
-  if (iterate === undefined) return statement;
-  statement.iterate = (...params) => {
-    check();
-    return guardRows(Reflect.apply(iterate, statement, params), check);
-  };
-  return statement;
+  return Object.assign(Object.create(own), methods, iterate === undefined ? {} : rows);
 }
 
 /** The first row is what runs the statement. Ending it early is always allowed. */
