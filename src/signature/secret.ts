@@ -138,7 +138,7 @@ export function secretTextIssue(text: string): string | null {
     return null;
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
-    return error.message.replace(/^Option "secret" /, "").replace(/\.$/, "");
+    return error.message.slice('Option "secret" '.length, -".".length);
   }
 }
 

@@ -1,0 +1,26 @@
+import { describe, expect, it } from "vitest";
+import { checkSecret, secretTextIssue } from "../../src/signature/secret.ts";
+
+describe("secretTextIssue()", () => {
+  it.each([
+    ["0123456789abcdef", null],
+    ["0123456789a", "is 11 bytes long; a secret has at least 16"],
+    ["", "is an empty text: look whether its environment variable is set"],
+    [" \n", "holds nothing but white space"],
+  ])("says of %j why it can be no secret", (text, issue) => {
+    expect(secretTextIssue(text)).toBe(issue);
+  });
+
+  it("says of the word for unsigned kinds all that the refusal of an option says", () => {
+    expect(secretTextIssue("dangerouslyUnsigned")).toMatch(
+      /^is "dangerouslyUnsigned"\. Unsigned webhooks .* with that word as the whole keyring of one kind$/,
+    );
+  });
+});
+
+describe("checkSecret()", () => {
+  it("calls a secret of 15 bytes short, and one of 16 not", () => {
+    const checked = (secret: string) => checkSecret("secrets", { secret, dangerouslyShort: true });
+    expect([checked("0123456789abcde").short, checked("0123456789abcdef").short]).toEqual([true, false]);
+  });
+});
