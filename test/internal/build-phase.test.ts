@@ -4,6 +4,7 @@ import { drainRoute } from "../../adapters/next.ts";
 import { createClient } from "../../src/client/index.ts";
 import { httpPublisher } from "../../src/forward/index.ts";
 import { createReceiver, createVerifier, type Keyring, SetupError } from "../../src/index.ts";
+import { withStandIns } from "../../src/signature/keyring-entries.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { postgresSecrets, postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteSecrets } from "../../src/stores/sqlite.ts";
@@ -93,5 +94,38 @@ describe("in next build, a secret that is not set", () => {
     const { body, headers } = signedEvent();
     const { status } = await receiver.handle({ ...incoming(body, Date.now()), headers });
     expect([status, handled]).toEqual([200, ["message.inbound"]]);
+  });
+});
+
+describe("withStandIns(), in next build", () => {
+  const filled = (keyring: unknown) => withStandIns("secrets", keyring);
+  const standIn = expect.stringMatching(/^[0-9a-f]{64}$/);
+
+  it.each<[string, unknown, unknown]>([
+    [
+      "each secret that is not set",
+      { current: "", previous: "", next: SECRET },
+      { current: standIn, previous: standIn, next: SECRET },
+    ],
+    [
+      "no secret that may be absent",
+      { current: SECRET, previous: undefined, next: undefined },
+      { current: SECRET, previous: undefined, next: undefined },
+    ],
+    [
+      "nothing that is no secret",
+      { secret: "", encoding: undefined, apiClientId: "" },
+      { secret: standIn, encoding: undefined, apiClientId: "" },
+    ],
+  ])("fills in %s", (_what, keyring, expected) => {
+    expect(filled(keyring)).toEqual(expected);
+  });
+
+  it("gives each place its own, so that no two secrets look the same", () => {
+    const { inbound, delivery } = filled({ inbound: ["", ""], delivery: "" }) as {
+      inbound: string[];
+      delivery: string;
+    };
+    expect(new Set([...inbound, delivery]).size).toBe(3);
   });
 });
