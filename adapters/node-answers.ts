@@ -66,7 +66,7 @@ export class NodeAnswers {
     return this.send(answers.unread(answers.MISCONFIGURED), exchange.request, exchange.response);
   }
 
-  /** Its message may hold anything, so that only its kind and its place are told. */
+  /** Its message may hold anything, so only its kind and its place are logged. */
   #letGo(error: unknown, response: ServerResponse): void {
     const reason = `${error instanceof Error ? "an error" : typeof error}${foreignLabels(error)}`;
     this.#report({ code: "answer_failed", reason, ...placeOf(error) }, FAILED);

@@ -115,7 +115,7 @@ function placesOf(message: string, texts: readonly string[]): Span[] {
   return spans;
 }
 
-/** Whether it is no part of a longer word. */
+/** Whether it stands alone and not inside a longer word. */
 function standsAlone(message: string, [from, to]: Span): boolean {
   return !/[\p{L}\p{N}]$/u.test(message.slice(0, from)) && !/^[\p{L}\p{N}]/u.test(message.slice(to));
 }

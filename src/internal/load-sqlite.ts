@@ -5,7 +5,7 @@ import { nodeSqliteDriver } from "./node-sqlite.ts";
 import type { SqliteDriver } from "./sqlite-driver.ts";
 
 /**
- * better-sqlite3 where it is installed, else the SQLite that Node itself brings from 22.13 on.
+ * better-sqlite3 where it is installed, otherwise the SQLite that Node itself brings from 22.13 on.
  *
  * @throws SetupError `missing_peer` where there is none, `incompatible_peer` for one that does not load
  */

@@ -163,7 +163,7 @@ export class HttpIntake<Tx> {
   }
 
   #answerFailure(delivery: Delivery, error: unknown): Answer {
-    // A flood of forged requests is no failure of ours.
+    // A flood of forged requests is not our failure.
     if (error instanceof LookUpsCrowded) {
       return this.#refuse(delivery, { reason: "busy", answer: answers.UNAVAILABLE, why: error });
     }

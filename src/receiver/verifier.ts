@@ -123,7 +123,7 @@ function answerTo(refused: NotAdmitted, log: SampledLog): Answer {
 }
 
 function answerToFailure(error: unknown, log: SampledLog): Answer {
-  // A flood of forged requests is no failure of ours.
+  // A flood of forged requests is not our failure.
   if (error instanceof LookUpsCrowded) return answers.UNAVAILABLE;
   const fields = placeFields(error);
   if (error instanceof KeyringError) {

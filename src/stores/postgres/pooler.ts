@@ -17,7 +17,7 @@ const PID = "select pg_catalog.pg_backend_pid() as pid";
 const PROBE = { name: "oncehook_probe", text: PID, types, query_timeout: ANSWER_MS };
 
 /**
- * A client of a pooler is told another process number than the server's. Two clients that reach the same process of the server share it by
+ * A client of a pooler gets another process number than the server's. Two clients that reach the same process of the server share it by
  * the transaction; and where both prepare a statement of one name there, the second fails unless the pooler keeps them apart. Under load
  * they may reach different ones, which shows nothing: then the first statement that is lost shows it.
  *

@@ -10,7 +10,7 @@ const FIRST_WORDS = new Set(["begin", "start", "commit", "end", "abort", "rollba
 const FIRST_WORD = /^\s*([a-z]+)/i;
 const ANY_WORD = new RegExp(`\\b(?:${[...FIRST_WORDS].join("|")})\\b`, "i");
 
-/** Null for every other statement. Runs on each query of an effect: most are told by their first word. */
+/** Null for every other statement. Runs on each query of an effect: most are recognised by their first word. */
 export function transactionControlOf(text: string): TransactionControl | null {
   if (!text.includes(";")) {
     const word = FIRST_WORD.exec(text)?.[1];
