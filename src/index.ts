@@ -30,9 +30,9 @@ export type * from "./inbox/instrumentation.ts";
 export type * from "./inbox/record.ts";
 export type * from "./inbox/store.ts";
 export type { Subject } from "./inbox/subject.ts";
-/** For adapters, which see nothing of this package but this entry: what a log may say of a foreign error, and how options are treated. */
-export { atFirstUse } from "./internal/build-phase.ts";
 export type { Clock, Random, Timer } from "./internal/clock.ts";
+/** For adapters, which see nothing of this package but this entry: what a log may say of a foreign error, and how options are treated. */
+export { atFirstUse } from "./internal/environment.ts";
 export { foreignLabels } from "./internal/foreign-error.ts";
 export { type LogFields, type Logger, loggerOption } from "./internal/logger.ts";
 export { refuseUnknownOptions } from "./internal/options.ts";

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** The command `oncehook`. A new command is a file that makes it, and its line in `COMMANDS`. */
 import { Command } from "commander";
-import { VERSION } from "../internal/version.ts";
+import { VERSION } from "../internal/package.ts";
 import { demoCommand } from "./demo/command.ts";
 import { doctorCommand } from "./doctor/command.ts";
 import { emulatorCommand } from "./emulator.ts";

@@ -1,7 +1,7 @@
 /** What every call refuses whatever `validateRequests` says: it could not be sent, or not be told apart from another call. */
-import { isAbortSignal } from "../internal/abort-signal.ts";
+
 import type { Bounds } from "../internal/options.ts";
-import { isRecord } from "../internal/record.ts";
+import { isAbortSignal, isRecord } from "../internal/type-guards.ts";
 import { isWebhookKind, WEBHOOK_KIND_RULE } from "../internal/webhook-kind.ts";
 import type { CallOptions } from "./call.ts";
 import { RETRY_BOUNDS, TIMEOUT_BOUNDS } from "./options.ts";

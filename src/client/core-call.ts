@@ -1,8 +1,8 @@
 /** A call of a core route, from its arguments to its data: checked, authorized, repeated as the rules say, read. */
 import { setMaxListeners } from "node:events";
-import { isRecord } from "../internal/record.ts";
-import { SampledLog } from "../internal/sampled-log.ts";
-import { USER_AGENT } from "../internal/version.ts";
+import { SampledLog } from "../internal/logger.ts";
+import { USER_AGENT } from "../internal/package.ts";
+import { isRecord } from "../internal/type-guards.ts";
 import { attempt, type Ground, type Plan } from "./attempts.ts";
 import type { CallOptions, RequestMethod, WithResponse } from "./call.ts";
 import {

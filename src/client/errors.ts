@@ -1,6 +1,6 @@
 /** What a call of the client can end in, a class for each thing a caller handles differently. */
 import { OncehookError, type OncehookErrorCode, type ServiceErrorCode } from "../errors.ts";
-import { maskNumbers } from "../internal/mask-numbers.ts";
+import { maskNumbers } from "../internal/logger.ts";
 
 /** Which call an error belongs to, and how far it got. */
 export interface CallFacts {

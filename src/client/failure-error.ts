@@ -1,5 +1,5 @@
 /** Makes the typed error of a failed call. */
-import { BAD_PORT, isBadPort } from "../internal/bad-port.ts";
+import { BAD_PORT, isBadPort } from "../internal/network.ts";
 import type { Ending } from "./attempts.ts";
 import {
   AbortedError,

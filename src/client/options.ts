@@ -1,10 +1,9 @@
 /** The client's options: documented, validated, then defaulted. */
 import { SetupError } from "../errors.ts";
-import { isUnsetInBuild } from "../internal/build-phase.ts";
 import { type Clock, type Random, systemClock, systemRandom } from "../internal/clock.ts";
-import { hasCredentials } from "../internal/credentials.ts";
+import { isUnsetInBuild } from "../internal/environment.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
-import { isLoopback, isPrivateHost } from "../internal/loopback.ts";
+import { hasCredentials, isLoopback, isPrivateHost } from "../internal/network.ts";
 import {
   booleanOption,
   choiceOption,

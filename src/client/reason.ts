@@ -2,7 +2,7 @@
  * The service's own reason for a refusal, as far as it can be shown in an error's message and so in logs: up to the first thing that
  * the caller may have sent, or that is not a plain sentence. `serviceMessage` has the whole.
  */
-import { maskNumbers } from "../internal/mask-numbers.ts";
+import { maskNumbers } from "../internal/logger.ts";
 
 const LONGEST = 300;
 const REDACTED = "[redacted]";

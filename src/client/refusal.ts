@@ -1,5 +1,5 @@
 /** Reads what an answer that says no holds; what it means is in meaning.ts. */
-import { isRecord } from "../internal/record.ts";
+import { isRecord } from "../internal/type-guards.ts";
 import { NAME, type Refusal } from "./errors.ts";
 import type { Answer } from "./transport.ts";
 

@@ -1,6 +1,6 @@
 /** What the service would refuse for certain is refused before a request: "path: rule" texts that say what to do, never a value. */
 import { suggestion } from "../internal/options.ts";
-import { isRecord } from "../internal/record.ts";
+import { isRecord } from "../internal/type-guards.ts";
 import { secretTextIssue } from "../signature/secret.ts";
 
 /** What a value must be, to stand after its path; undefined when it is that. */

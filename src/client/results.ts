@@ -1,5 +1,5 @@
 /** What the methods make of a success: the service's own object, and what the client adds to it. */
-import { isRecord } from "../internal/record.ts";
+import { isRecord } from "../internal/type-guards.ts";
 import { type CallFacts, RecipientsRejectedError, ResponseValidationError } from "./errors.ts";
 import { recordOf } from "./refusal.ts";
 import type { PhoneNumber, SendResult, UpdatedWebhookConfig } from "./types.ts";

@@ -1,6 +1,6 @@
 /** Copies of foreign errors that can be shown: the errors of `fetch` may hold the request with its token and its body. */
 
-import { BAD_PORT_MESSAGE } from "../internal/bad-port.ts";
+import { BAD_PORT_MESSAGE } from "../internal/network.ts";
 
 const COPIED = ["code", "errno", "syscall"] as const;
 /** What codes and names of errors look like. */

@@ -1,6 +1,6 @@
 /** The token request, written once: who the client is, in the form body (recommended) or by HTTP Basic (CLI-1). */
 import { Buffer } from "node:buffer";
-import { USER_AGENT } from "../internal/version.ts";
+import { USER_AGENT } from "../internal/package.ts";
 import type { ResolvedOptions } from "./options.ts";
 
 export interface TokenRequest {

@@ -1,6 +1,6 @@
 /** The options that say where the emulator listens and who is let in. */
 
-import { isLoopback } from "../internal/loopback.ts";
+import { isLoopback } from "../internal/network.ts";
 import { invalidOption, numberOption, textOption } from "../internal/options.ts";
 import { hostFrom } from "./host.ts";
 

@@ -1,5 +1,5 @@
 /** Whether two bodies say the same: a retry that was serialised again is no conflict. */
-import { isRecord } from "../internal/record.ts";
+import { isRecord } from "../internal/type-guards.ts";
 import { readJson } from "./structure.ts";
 
 /**

@@ -2,7 +2,7 @@
 
 import { isUint8Array } from "node:util/types";
 import type { z } from "zod";
-import { isRecord } from "../internal/record.ts";
+import { isRecord } from "../internal/type-guards.ts";
 import { isIdentityText, MAX_IDENTITY_TEXT } from "./identity.ts";
 import { ruleOf } from "./rule-of.ts";
 import { eventSchemas, MAX_SEQUENCE } from "./schema.ts";

@@ -2,11 +2,11 @@
 
 import { OncehookError, PermanentError, RetryAfter } from "../errors.ts";
 import { backoffMs } from "../inbox/backoff.ts";
-import { atFirstUse } from "../internal/build-phase.ts";
 import { systemClock, systemRandom } from "../internal/clock.ts";
-import { hasCredentials } from "../internal/credentials.ts";
+import { atFirstUse } from "../internal/environment.ts";
+import { hasCredentials } from "../internal/network.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
-import { USER_AGENT } from "../internal/version.ts";
+import { USER_AGENT } from "../internal/package.ts";
 import { HmacKey } from "../signature/hmac.ts";
 import { checkSecretText } from "../signature/secret.ts";
 import { type AnswerHead, poster } from "./http-exchange.ts";

@@ -2,8 +2,8 @@
 import type { JetStreamClient, StreamConfig, StreamInfo } from "@nats-io/jetstream";
 import type { MsgHdrs } from "@nats-io/transport-node";
 import { SetupError } from "../errors.ts";
-import { isPromise } from "../internal/is-promise.ts";
 import { functionOption, invalidOption, numberOption, refuseUnknownOptions, textOption } from "../internal/options.ts";
+import { isPromise } from "../internal/type-guards.ts";
 import type { ForwardedMessage } from "./message.ts";
 import { ALL_ATTEMPTS_MS, type Publisher } from "./publisher.ts";
 

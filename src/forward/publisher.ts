@@ -1,8 +1,8 @@
 /** What a distributed engine looks like from here, and the care with which it is used: checked first, awaited, given up in time. */
 import { SetupError } from "../errors.ts";
-import { isPromise } from "../internal/is-promise.ts";
 import type { Logger } from "../internal/logger.ts";
 import { invalidOption } from "../internal/options.ts";
+import { isPromise } from "../internal/type-guards.ts";
 import type { ForwardedMessage } from "./message.ts";
 
 /**

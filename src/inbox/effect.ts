@@ -1,7 +1,7 @@
 /** What every store refuses of a function given to `ctx.commit`: mistakes that would break "exactly once" without a word. */
 import { types } from "node:util";
 import { SetupError } from "../errors.ts";
-import { isPromise } from "../internal/is-promise.ts";
+import { isPromise } from "../internal/type-guards.ts";
 import type { Effect } from "./store.ts";
 
 /** `during`: the transaction waits for a promise (Postgres). `never`: it ends when the effect returns (SQLite). */

@@ -2,8 +2,7 @@
 import { KeyringError, SetupError, StoreError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import { applicationFrames, errorName, placeOf, propertyOf } from "../internal/foreign-error.ts";
-import type { LogFields } from "../internal/logger.ts";
-import { maskNumbers } from "../internal/mask-numbers.ts";
+import { type LogFields, maskNumbers } from "../internal/logger.ts";
 import { hiddenTexts, maskText } from "./masking.ts";
 import type { Failure } from "./store.ts";
 

@@ -1,9 +1,8 @@
 /** Those who watch a receiver, told in order; where nobody listens, nothing is made and nothing is called. */
 import { SetupError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
-import type { Logger } from "../internal/logger.ts";
+import { type Logger, SampledLog } from "../internal/logger.ts";
 import { functionOption } from "../internal/options.ts";
-import { SampledLog } from "../internal/sampled-log.ts";
 import { placeFields } from "./failure.ts";
 import type {
   AttemptInfo,

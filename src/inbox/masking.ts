@@ -1,6 +1,6 @@
 /** What may be said of an event and of an error about it: numbers keep two digits, texts are left out. */
 import type { WebhookEvent } from "../events/types.ts";
-import { maskNumbers, PHONE_NUMBER } from "../internal/mask-numbers.ts";
+import { maskNumbers, PHONE_NUMBER } from "../internal/logger.ts";
 
 const LONGEST_MESSAGE = 500;
 /** What is read of a message: enough for 500 characters once its texts are left out. */

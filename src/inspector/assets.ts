@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, extname, join, relative, sep } from "node:path";
 import { SetupError } from "../errors.ts";
-import { ownFile, resolveFrom } from "../internal/own-file.ts";
+import { ownFile, resolveFrom } from "../internal/package.ts";
 
 export interface Asset {
   readonly type: string;

@@ -1,7 +1,7 @@
 /** Asks the application what somebody may do. Whatever is not one of the answers it can give is a no. */
 import { foreignLabels, placeOf } from "../internal/foreign-error.ts";
 import type { Logger } from "../internal/logger.ts";
-import { isRecord } from "../internal/record.ts";
+import { isRecord } from "../internal/type-guards.ts";
 import type { Access } from "./api.ts";
 import type { ResolvedInspector } from "./options.ts";
 

@@ -1,6 +1,6 @@
 /** Checks what a request says, field by field, before the inbox sees it. What is said back names a field, never a value. */
 import { suggestion } from "../internal/options.ts";
-import { isRecord } from "../internal/record.ts";
+import { isRecord } from "../internal/type-guards.ts";
 import { refused, unreadable } from "./answers.ts";
 import type { InspectorAnswer } from "./http.ts";
 import type { Call } from "./route.ts";

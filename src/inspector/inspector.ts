@@ -1,6 +1,5 @@
 /** The inspector: the way of a request from its head to its answer. */
-import type { Logger } from "../internal/logger.ts";
-import { SampledLog } from "../internal/sampled-log.ts";
+import { type Logger, SampledLog } from "../internal/logger.ts";
 import { refused, TEXT, text } from "./answers.ts";
 import { type Assets, loadAssets } from "./assets.ts";
 import { type Authorize, authorization, type Granted, includes } from "./authorization.ts";

@@ -2,8 +2,8 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { type Clock, systemClock } from "../internal/clock.ts";
-import { isSameSecret } from "../internal/same-secret.ts";
 import { readHeader } from "../signature/headers.ts";
+import { isSameSecret } from "../signature/secret.ts";
 import { TEXT, text } from "./answers.ts";
 import type { Access } from "./api.ts";
 import { createGuard, type Guard } from "./guard.ts";

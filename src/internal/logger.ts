@@ -1,7 +1,10 @@
-/** What oncehook asks of a logger; pino and Fastify's `log` fit as they are. */
-import { isDevelopment, readableLine } from "./development.ts";
+/** What oncehook asks of a logger, and its own: lines on standard error, at most so many a second, with phone numbers masked. */
+import { styleText } from "node:util";
+import { type Clock, systemClock } from "./clock.ts";
 import { placeOf } from "./foreign-error.ts";
 import { invalidOption } from "./options.ts";
+
+// What oncehook asks of a logger; pino and Fastify's `log` fit as they are.
 
 /** Ids, types, sizes and reason codes; never a secret, signature, phone number or body text. */
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -116,4 +119,112 @@ function write(level: string, fields: LogFields, message: string): void {
   process.stderr.write(
     `${line.replace(CONTROLS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`)}\n`,
   );
+}
+
+// Logs at most so many lines a second, and says how many it left out: a flood of bad requests must not become a flood of logs.
+
+const LINES_PER_SECOND = 10;
+
+export class SampledLog {
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  #windowStart = Number.NEGATIVE_INFINITY;
+  #lines = 0;
+  #leftOut = 0;
+
+  constructor(logger: Logger, clock: Clock) {
+    this.#logger = logger;
+    this.#clock = clock;
+  }
+
+  warn(fields: LogFields, message: string): void {
+    this.#write("warn", fields, message);
+  }
+
+  error(fields: LogFields, message: string): void {
+    this.#write("error", fields, message);
+  }
+
+  #write(level: "warn" | "error", fields: LogFields, message: string): void {
+    const now = this.#clock.monotonic();
+    if (now - this.#windowStart >= 1000) {
+      this.#windowStart = now;
+      this.#lines = 0;
+    }
+    if (this.#lines >= LINES_PER_SECOND) {
+      this.#leftOut += 1;
+      return;
+    }
+    this.#lines += 1;
+    this.#logger[level](this.#leftOut > 0 ? { ...fields, leftOut: this.#leftOut } : fields, message);
+    this.#leftOut = 0;
+  }
+}
+
+// What differs while somebody develops: whether that is so, and log lines for people instead of machines.
+
+type Colour = Parameters<typeof styleText>[0];
+
+const COLOURS: Readonly<Record<string, Colour>> = { warn: "yellow", error: "red" };
+
+/** They would move the cursor or turn the direction of a line. */
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/**
+ * `NODE_ENV` is `development`, or it is not set and standard error is a terminal. Not in a test, whatever its runner: vitest and Jest set
+ * `NODE_ENV` to `test`, and `node --test` says so in a variable of its own.
+ */
+export function isDevelopment(): boolean {
+  const { NODE_ENV, NODE_TEST_CONTEXT } = process.env;
+  if (NODE_ENV === "development") return true;
+  return !NODE_ENV && NODE_TEST_CONTEXT === undefined && process.stderr.isTTY === true;
+}
+
+/**
+ * `12:30:05 oncehook message.delivery msg_1 #3 Event handled in 4 ms. event=17`, and an error with its frames below. Coloured on a
+ * terminal, unless `NO_COLOR` is set.
+ */
+export function readableLine(level: string, fields: Readonly<Record<string, unknown>>, message: string): string {
+  const { eventType, messageId, sequence, eventId, error, causes, at, more, ...rest } = fields;
+  const colour = COLOURS[level];
+  const numbered = typeof sequence === "number" && sequence > 0 ? `#${sequence}` : undefined;
+  const details = Object.entries({ ...rest, ...(eventId !== undefined && { event: eventId }) });
+  const head = [
+    styled("dim", `${new Date(systemClock.now()).toTimeString().slice(0, 8)} oncehook`),
+    ...(colour === undefined ? [] : [styled(colour, level.toUpperCase())]),
+    ...[eventType, messageId, numbered].flatMap((part) => (part === undefined ? [] : [visible(part)])),
+    visible(message),
+    ...details.map(([name, value]) => styled("dim", `${name}=${visible(value)}`)),
+  ];
+  const below = [
+    ...(error === undefined ? [] : [`  ${visible(error)}`]),
+    ...listed(causes).map((cause) => `  caused by ${visible(cause)}`),
+    ...listed(at).map((frame) => `    at ${visible(frame)}`),
+    ...(more === undefined ? [] : [styled("dim", `  more: ${visible(more)}`)]),
+  ];
+  return `${[head.join(" "), ...below].join("\n")}\n`;
+}
+
+function listed(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function visible(value: unknown): string {
+  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "undefined");
+  return text.replace(INVISIBLE, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`);
+}
+
+function styled(style: Colour, text: string): string {
+  // Node.js would look at standard output.
+  return process.stderr.isTTY && !process.env.NO_COLOR ? styleText(style, text, { validateStream: false }) : text;
+}
+
+// Masks phone numbers in texts that people and logs see.
+
+/** Seven or more digits, also with spaces, dots, dashes or brackets between them. */
+export const PHONE_NUMBER = /\+?\d(?:[\s().-]{0,3}\d){6,}/g;
+
+/** Every phone number keeps its last two digits. */
+export function maskNumbers(message: string): string {
+  return message.replace(PHONE_NUMBER, (number) => `…${number.slice(-2)}`);
 }

@@ -7,8 +7,7 @@ import { logFieldsOf } from "../inbox/log-fields.ts";
 import type { EventId, LaneId } from "../inbox/record.ts";
 import type { Ending } from "../inbox/settlement.ts";
 import type { Waiters } from "../inbox/waiters.ts";
-import type { Logger } from "../internal/logger.ts";
-import { maskNumbers } from "../internal/mask-numbers.ts";
+import { type Logger, maskNumbers } from "../internal/logger.ts";
 import type { GapLog } from "./gap-log.ts";
 
 const HOOKS = { conflict: "onConflict", error: "onError", deadLetter: "onDeadLetter" } as const satisfies Record<

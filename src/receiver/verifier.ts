@@ -4,9 +4,8 @@ import { parseEvent } from "../events/parse.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import { explained, placeFields } from "../inbox/failure.ts";
 import { systemClock } from "../internal/clock.ts";
-import { type Logger, loggerOption } from "../internal/logger.ts";
+import { type Logger, loggerOption, SampledLog } from "../internal/logger.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import { SampledLog } from "../internal/sampled-log.ts";
 import type { CompiledKeyring, Keyring } from "../signature/keyring.ts";
 import { vouchingMatch } from "../signature/match.ts";
 import {

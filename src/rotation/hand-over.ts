@@ -1,7 +1,7 @@
 /** The step of a rotation that gives the service its new secret, and makes sure that the service signs with it. */
 import { ResponseValidationError } from "../client/errors.ts";
 import type { WebhookConfig } from "../client/types.ts";
-import { isRecord } from "../internal/record.ts";
+import { isRecord } from "../internal/type-guards.ts";
 import { checkSecretText } from "../signature/secret.ts";
 import type { NextSecret } from "../signature/secret-store.ts";
 import { checkedConfig, configOf } from "./config.ts";

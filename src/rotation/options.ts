@@ -1,8 +1,9 @@
 /** The options of a rotation and its companions: validated, then defaulted. */
-import { isAbortSignal } from "../internal/abort-signal.ts";
+
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
 import { booleanOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import { isAbortSignal } from "../internal/type-guards.ts";
 import type { WebhookKind } from "../signature/secret.ts";
 import { checkKind } from "../signature/secret-slots.ts";
 import type { SecretStore } from "../signature/secret-store.ts";

@@ -2,9 +2,9 @@
 import type { Buffer } from "node:buffer";
 import { hash } from "node:crypto";
 import { SetupError } from "../errors.ts";
-import { isUnsetInBuild } from "../internal/build-phase.ts";
+import { isUnsetInBuild } from "../internal/environment.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
-import { isRecord } from "../internal/record.ts";
+import { isRecord } from "../internal/type-guards.ts";
 import type { Grant, ScopeName, Slot } from "./grant.ts";
 import { type CheckedSecret, checkSecret, type Direction, MIN_SECRET_BYTES, UNSIGNED } from "./secret.ts";
 

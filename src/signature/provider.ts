@@ -1,5 +1,5 @@
 /** Makes the source of keyrings from a value, an async provider or a secret store. */
-import { isBuilding } from "../internal/build-phase.ts";
+import { isBuilding } from "../internal/environment.ts";
 import type { Logger } from "../internal/logger.ts";
 import { type CompiledKeyring, compileKeyring, type Keyring } from "./keyring.ts";
 import { withStandIns } from "./keyring-entries.ts";

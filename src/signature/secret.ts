@@ -1,5 +1,6 @@
 /** One secret: its shape, and its text turned into the bytes of the HMAC key. */
 import { Buffer } from "node:buffer";
+import { createHash, timingSafeEqual } from "node:crypto";
 import { SetupError } from "../errors.ts";
 import { booleanOption, choiceOption, invalidOption, refuseUnknownOptions, wrongType } from "../internal/options.ts";
 
@@ -145,4 +146,15 @@ export function secretTextIssue(text: string): string | null {
 function invalidSecret(option: string, rule: string, ...value: readonly unknown[]): SetupError {
   if (value.length > 0) return wrongType(option, rule, value[0], "invalid_secret");
   return new SetupError("invalid_secret", `Option "${option}" ${rule}.`, { fields: { option } });
+}
+
+// Compares secrets.
+
+/** Over digests, which have one length, in constant time: it tells nothing, not even how long the expected one is. */
+export function isSameSecret(given: string, expected: string): boolean {
+  return timingSafeEqual(digest(given), digest(expected));
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
 }

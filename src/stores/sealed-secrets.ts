@@ -1,7 +1,7 @@
 /** Secret stores over a table of sealed texts: what they do alike, whatever the database. */
 import { existsSync } from "node:fs";
 import { SetupError, StoreError } from "../errors.ts";
-import { atFirstUse } from "../internal/build-phase.ts";
+import { atFirstUse } from "../internal/environment.ts";
 import { foreignPlace } from "../internal/foreign-error.ts";
 import { invalidOption } from "../internal/options.ts";
 import type { Sealing } from "../signature/sealing.ts";

@@ -10,7 +10,7 @@ import {
   ResponseValidationError,
   TimeoutError,
 } from "../../src/client/index.ts";
-import { VERSION } from "../../src/internal/version.ts";
+import { VERSION } from "../../src/internal/package.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
 import { answerJson, failureOf, SEND_PATH, sendOf, startClient, startServer, startTokens } from "./support.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Call, type Client, InvalidArgumentError, ServerError } from "../../src/client/index.ts";
-import { VERSION } from "../../src/internal/version.ts";
+import { VERSION } from "../../src/internal/package.ts";
 import { answerJson, failureOf, SEND_PATH, sendOf, startClient, startServer, TOKEN_PATH } from "./support.ts";
 
 describe("createClient()", () => {

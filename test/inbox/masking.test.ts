@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { parseEvent } from "../../src/events/parse.ts";
 import type { WebhookEvent } from "../../src/events/types.ts";
 import { maskText } from "../../src/inbox/masking.ts";
-import { maskNumbers } from "../../src/internal/mask-numbers.ts";
+import { maskNumbers } from "../../src/internal/logger.ts";
 import { inboundBody } from "../events/examples.ts";
 
 function inboundWith(body: string): WebhookEvent {

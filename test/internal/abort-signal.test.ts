@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isAbortSignal } from "../../src/internal/abort-signal.ts";
+import { isAbortSignal } from "../../src/internal/type-guards.ts";
 
 const whole = { aborted: false, addEventListener() {}, throwIfAborted() {} };
 

@@ -1,6 +1,6 @@
 /** What `fetch` itself says of a port that it refuses: the words are undici's, and may change with Node. */
 import { expect, it } from "vitest";
-import { isBadPort } from "../../src/internal/bad-port.ts";
+import { isBadPort } from "../../src/internal/network.ts";
 
 const failureOf = (url: string) => fetch(url).then(String, (error: unknown) => error);
 

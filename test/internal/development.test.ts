@@ -1,8 +1,7 @@
 /** When oncehook takes a run for one of development, and how its log reads then. */
 import { stripVTControlCharacters } from "node:util";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { isDevelopment, readableLine } from "../../src/internal/development.ts";
-import { stderrLogger } from "../../src/internal/logger.ts";
+import { isDevelopment, readableLine, stderrLogger } from "../../src/internal/logger.ts";
 
 function stubRun({ NODE_ENV, isTTY, test }: { NODE_ENV?: string; isTTY: boolean; test?: string }): void {
   vi.stubEnv("NODE_ENV", NODE_ENV);

@@ -1,9 +1,15 @@
 /** Which SQLite driver is loaded, and what is said where none works. */
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { connect, installedVersion, loadBetterSqlite3, refuseIncompatible } from "../../src/internal/better-sqlite3.ts";
-import { chooseDriver, loadDriver } from "../../src/internal/load-sqlite.ts";
-import { nodeSqliteDriver } from "../../src/internal/node-sqlite.ts";
-import type { SqliteDriver } from "../../src/internal/sqlite-driver.ts";
+import {
+  chooseDriver,
+  connect,
+  installedVersion,
+  loadBetterSqlite3,
+  loadDriver,
+  nodeSqliteDriver,
+  refuseIncompatible,
+  type SqliteDriver,
+} from "../../src/internal/sqlite-driver.ts";
 
 describe("refuseIncompatible()", () => {
   it.each([

@@ -5,10 +5,10 @@ import {
   type LogFields,
   type Logger,
   loggerOption,
+  SampledLog,
   silentLogger,
   stderrLogger,
 } from "../../src/internal/logger.ts";
-import { SampledLog } from "../../src/internal/sampled-log.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 
 function recorded() {

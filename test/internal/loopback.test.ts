@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isLoopback, isPrivateHost } from "../../src/internal/loopback.ts";
+import { isLoopback, isPrivateHost } from "../../src/internal/network.ts";
 
 describe("isLoopback()", () => {
   it.each(["localhost", "::1", "127.0.0.1", "127.255.10.3", "api.localhost", "a.b.LOCALHOST"])("knows %s", (host) => {

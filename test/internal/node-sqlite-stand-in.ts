@@ -3,7 +3,7 @@
  * bytes, texts up to their first NUL and errors by their number, as Node 22 does.
  */
 import Database from "better-sqlite3";
-import type { NodeSqlite } from "../../src/internal/node-sqlite.ts";
+import type { NodeSqlite } from "../../src/internal/sqlite-driver.ts";
 
 /** Of the extended result codes those that tests come upon; others are told as SQLITE_ERROR, 1. */
 const NUMBERS: Readonly<Record<string, number>> = {

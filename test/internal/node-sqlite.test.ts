@@ -1,6 +1,6 @@
 /** The driver over `node:sqlite`, on every Node: what stands for that module here is the same SQLite in another binding. */
 import { describe, expect, it } from "vitest";
-import { driverOver } from "../../src/internal/node-sqlite.ts";
+import { driverOver } from "../../src/internal/sqlite-driver.ts";
 import { nodeSqliteConnections } from "../stores/node-sqlite-connections.ts";
 import { nodeSqliteStandIn } from "./node-sqlite-stand-in.ts";
 

@@ -1,7 +1,7 @@
 /** Where a file is, without `import.meta`. */
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { ownFile } from "../../src/internal/own-file.ts";
+import { ownFile } from "../../src/internal/package.ts";
 
 describe("ownFile()", () => {
   it("names the file that calls it, and leaves the stacks of errors alone", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isRecord } from "../../src/internal/record.ts";
+import { isRecord } from "../../src/internal/type-guards.ts";
 
 describe("isRecord()", () => {
   it.each([

@@ -1,6 +1,6 @@
 /** Comparing secrets: exactly, whatever their lengths. */
 import { describe, expect, it } from "vitest";
-import { isSameSecret } from "../../src/internal/same-secret.ts";
+import { isSameSecret } from "../../src/signature/secret.ts";
 
 describe("isSameSecret()", () => {
   it("knows equal secrets", () => {

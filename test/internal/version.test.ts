@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { USER_AGENT, VERSION } from "../../src/internal/version.ts";
+import { USER_AGENT, VERSION } from "../../src/internal/package.ts";
 
 describe("VERSION", () => {
   it("is that of package.json", () => {

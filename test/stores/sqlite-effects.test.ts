@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { Effect, InboxStore, Lease, Settle } from "../../src/inbox/store.ts";
-import { driverOver } from "../../src/internal/node-sqlite.ts";
+import { driverOver } from "../../src/internal/sqlite-driver.ts";
 import { type SqliteDatabase, type SqliteStoreOptions, sqliteStore } from "../../src/stores/sqlite.ts";
 import { nodeSqliteStandIn } from "../internal/node-sqlite-stand-in.ts";
 import { makePath, open } from "./sqlite-place.ts";

@@ -3,8 +3,8 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, st
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { refuseIncompatible } from "../../src/internal/better-sqlite3.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
+import { refuseIncompatible } from "../../src/internal/sqlite-driver.ts";
 import { cautionsAbout, prepareFile } from "../../src/stores/sqlite/location.ts";
 import { MIGRATIONS, migrate } from "../../src/stores/sqlite/migrate.ts";
 import { type SqliteDatabase, type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";

@@ -1,9 +1,7 @@
 /** The application's own table: a row for each event, written in the transaction in which the event is completed. */
 import { isKnownEvent, type WebhookEvent } from "../../events/types.ts";
 import type { HandlerContext } from "../../inbox/context.ts";
-import { connect } from "../../internal/better-sqlite3.ts";
-import { loadDriver } from "../../internal/load-sqlite.ts";
-import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
+import { connect, loadDriver, type SqliteDatabase } from "../../internal/sqlite-driver.ts";
 
 export interface HandledRow {
   readonly message_id: string;

@@ -1,7 +1,7 @@
 /** Asks the webhook's public address for what it answers a request that nobody signed. */
-import { BAD_PORT, isBadPort } from "../../internal/bad-port.ts";
+
 import type { Clock } from "../../internal/clock.ts";
-import { hasCredentials } from "../../internal/credentials.ts";
+import { BAD_PORT, hasCredentials, isBadPort } from "../../internal/network.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
 import { FAULTS, faultOf, shownUrl } from "./target.ts";
 

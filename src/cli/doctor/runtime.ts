@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { OncehookError } from "../../errors.ts";
-import { refuseIncompatible } from "../../internal/better-sqlite3.ts";
+import { refuseIncompatible } from "../../internal/sqlite-driver.ts";
 import { type Finding, ok, problem } from "./finding.ts";
 import { caretRange, isWithin, versionOf } from "./version.ts";
 

@@ -13,7 +13,7 @@ import type { PhoneNumber, WebhookDefaults, Whoami } from "../../client/types.ts
 import { SetupError } from "../../errors.ts";
 import type { Clock } from "../../internal/clock.ts";
 import { silentLogger } from "../../internal/logger.ts";
-import { isPrivateHost } from "../../internal/loopback.ts";
+import { isPrivateHost } from "../../internal/network.ts";
 import { inFlags } from "../service-flags.ts";
 import { ServiceClock } from "./clocks.ts";
 import { type Finding, named, ok, problem, warning } from "./finding.ts";

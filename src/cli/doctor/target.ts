@@ -1,5 +1,5 @@
 /** Whether an address can be reached by the service, and in secret. */
-import { isPrivateHost } from "../../internal/loopback.ts";
+import { isPrivateHost } from "../../internal/network.ts";
 
 /** What is wrong with an address, by code; null when nothing is. */
 export type Fault = "url_invalid" | "url_private" | "url_insecure";

@@ -1,7 +1,7 @@
 /** Whom a request for access or erasure is about, as flags. */
 import type { Command } from "commander";
 import type { Subject } from "../../inbox/subject.ts";
-import { maskNumbers } from "../../internal/mask-numbers.ts";
+import { maskNumbers } from "../../internal/logger.ts";
 import { CommandError, USAGE_MISTAKE } from "../failure.ts";
 
 export interface SubjectFlags {

@@ -2,7 +2,7 @@
 import { placeOf, publicId } from "../../events/identity.ts";
 import type { WebhookEvent } from "../../events/types.ts";
 import type { HandlerContext } from "../../index.ts";
-import { isRecord } from "../../internal/record.ts";
+import { isRecord } from "../../internal/type-guards.ts";
 import { maskedBody } from "../../receiver/shown/masked-body.ts";
 import { printable, timeText } from "../inbox/printable.ts";
 

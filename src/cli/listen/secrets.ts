@@ -1,6 +1,6 @@
 /** What `oncehook listen` verifies with, and what it signs with as a sidecar. */
 import { type Command, Option } from "commander";
-import { isSameSecret } from "../../internal/same-secret.ts";
+import { isSameSecret } from "../../signature/secret.ts";
 import { CommandError, USAGE_MISTAKE } from "../failure.ts";
 import { instant } from "../flags.ts";
 import {

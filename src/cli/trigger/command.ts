@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { Command } from "commander";
 import { systemRandom } from "../../internal/clock.ts";
-import { hasCredentials } from "../../internal/credentials.ts";
+import { hasCredentials } from "../../internal/network.ts";
 import { CommandError, NEGATIVE, USAGE_MISTAKE } from "../failure.ts";
 import { repeated, wholeNumber } from "../flags.ts";
 import { printable } from "../inbox/printable.ts";

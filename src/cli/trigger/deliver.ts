@@ -1,7 +1,8 @@
 /** One delivery as the service makes it, over HTTP, and what became of it. */
-import { BAD_PORT, isBadPort } from "../../internal/bad-port.ts";
+
 import { type Clock, sleep, systemClock } from "../../internal/clock.ts";
-import { isRecord } from "../../internal/record.ts";
+import { BAD_PORT, isBadPort } from "../../internal/network.ts";
+import { isRecord } from "../../internal/type-guards.ts";
 import { signedRequest } from "../../testing/signed-request.ts";
 import { CommandError, FAILURE, isSystemError } from "../failure.ts";
 

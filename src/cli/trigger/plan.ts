@@ -1,7 +1,7 @@
 /** Which events `oncehook trigger` sends, in which order: made of the fixtures that tests use. */
 import { type Random, systemClock } from "../../internal/clock.ts";
 import { suggestion } from "../../internal/options.ts";
-import { isRecord } from "../../internal/record.ts";
+import { isRecord } from "../../internal/type-guards.ts";
 import { type FixtureOptions, fixtures } from "../../testing/fixtures.ts";
 import { duplicated, lifecycle, shuffled } from "../../testing/scenarios.ts";
 import { CommandError, USAGE_MISTAKE } from "../failure.ts";

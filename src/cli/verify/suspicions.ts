@@ -1,6 +1,6 @@
 /** What a body itself says of why nothing makes its signature: signs, no proof. */
 import type { Buffer } from "node:buffer";
-import { isRecord } from "../../internal/record.ts";
+import { isRecord } from "../../internal/type-guards.ts";
 import { readHeader, TIMESTAMP_HEADER } from "../../signature/headers.ts";
 import { parseTimestamp } from "../../signature/timestamp.ts";
 import { type Capture, declaredLength, firstValue, headerRecord } from "./capture.ts";

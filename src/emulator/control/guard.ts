@@ -1,5 +1,5 @@
 /** Who may use the control API: programs of this machine, and nothing that a web page makes a browser send. */
-import { isSameSecret } from "../../internal/same-secret.ts";
+import { isSameSecret } from "../../signature/secret.ts";
 import { FOREIGN_HOST, isOwnHost } from "../http/own-host.ts";
 import type { Settings } from "../options.ts";
 import type { ControlRefusal } from "./refusal.ts";

@@ -3,7 +3,7 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import { SetupError } from "../../errors.ts";
-import { hasCredentials } from "../../internal/credentials.ts";
+import { hasCredentials } from "../../internal/network.ts";
 import { invalidOption } from "../../internal/options.ts";
 import type { Settings } from "../options.ts";
 

@@ -1,7 +1,7 @@
 /** Reads a request's body within the limit (GEN-10), and a JSON body into what a schema takes. */
 
 import { z } from "zod";
-import { isRecord } from "../../internal/record.ts";
+import { isRecord } from "../../internal/type-guards.ts";
 import { type Answer, refuse } from "./answers.ts";
 
 /** 1 MiB. */

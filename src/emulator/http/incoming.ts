@@ -1,6 +1,6 @@
 /** A request of `node:http` as a fetch `Request`. */
 import type { IncomingMessage } from "node:http";
-import { isLoopback } from "../../internal/loopback.ts";
+import { isLoopback } from "../../internal/network.ts";
 import type { Settings } from "../options.ts";
 import { MAX_BODY_BYTES } from "./body.ts";
 import { FOREIGN, NO_HOST, NO_ROUTE, type Reason } from "./listener-refusal.ts";

@@ -1,5 +1,5 @@
 /** Which Host headers name this machine: one rule for the listener and the control API. */
-import { isLoopback } from "../../internal/loopback.ts";
+import { isLoopback } from "../../internal/network.ts";
 import { isEverywhere } from "../host.ts";
 import type { Settings } from "../options.ts";
 

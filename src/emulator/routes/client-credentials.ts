@@ -1,5 +1,5 @@
 /** The credentials of a token request, by HTTP Basic or in its body, and the client that they prove (TOK-3, TOK-17, TOK-18, TOK-22). */
-import { isSameSecret } from "../../internal/same-secret.ts";
+import { isSameSecret } from "../../signature/secret.ts";
 import { formDecoded } from "../http/form.ts";
 import type { Service } from "../service.ts";
 import type { Client } from "../state/records.ts";

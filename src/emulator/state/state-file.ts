@@ -2,10 +2,8 @@
 import { chmodSync, closeSync, existsSync, openSync, readSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { SetupError } from "../../errors.ts";
-import { connect } from "../../internal/better-sqlite3.ts";
 import { ownerProblem } from "../../internal/file-owner.ts";
-import { loadDriver } from "../../internal/load-sqlite.ts";
-import type { SqliteDatabase, SqliteDriver } from "../../internal/sqlite-driver.ts";
+import { connect, loadDriver, type SqliteDatabase, type SqliteDriver } from "../../internal/sqlite-driver.ts";
 import type { Changes } from "./changes.ts";
 
 /** A row: one record of one table, as JSON. */

@@ -1,5 +1,5 @@
 /** What `POST api/bulk` asks for, checked. */
-import { isRecord } from "../../internal/record.ts";
+import { isRecord } from "../../internal/type-guards.ts";
 import { DISCARDABLE, REPLAYABLE } from "../../receiver/bulk/act-on-all.ts";
 import type { BulkQuery } from "../../receiver/bulk/matching.ts";
 import { type Checked, checked, type Field, flag, numberBetween, oneOf, rowId, text } from "../input.ts";

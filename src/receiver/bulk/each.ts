@@ -1,9 +1,9 @@
 /** Goes through many targets, one after the other: at a set rate, as a dry run, and so that it can be stopped between two. */
 import type { EventId } from "../../inbox/record.ts";
 import type { ActResult } from "../../inbox/store.ts";
-import { isAbortSignal } from "../../internal/abort-signal.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
 import { booleanOption, functionOption, invalidOption, numberOption } from "../../internal/options.ts";
+import { isAbortSignal } from "../../internal/type-guards.ts";
 
 export interface BulkOptions<Counts> {
   /** Acts a second at most, seen over more than 10 ms; 0.01 to 100,000. Default: as fast as the store takes them. */

@@ -1,7 +1,7 @@
 /** What a body says, without the numbers and texts in it: what may be seen unless somebody asks for more. */
 import { MAX_DEPTH } from "../../events/structure.ts";
 import { shownText } from "../../inbox/masking.ts";
-import { maskNumbers } from "../../internal/mask-numbers.ts";
+import { maskNumbers } from "../../internal/logger.ts";
 
 /** Times and places: whatever else has seven digits may be somebody's number. */
 const PLAIN_NUMBERS = new Set(["occurredAt", "timestamp", "sequence"]);

@@ -1,7 +1,7 @@
 /** What an inbox keeps, as plain JSON with numbers and texts masked: what the command line prints and the inspector shows. */
 import { identityOf, type LaneKey, publicId } from "../../events/identity.ts";
 import type { EventRecord, LaneRecord, LaneSummary, QuarantineRecord } from "../../inbox/record.ts";
-import { maskNumbers } from "../../internal/mask-numbers.ts";
+import { maskNumbers } from "../../internal/logger.ts";
 import { type ExportedBody, exportedBody } from "../bulk/export-subject.ts";
 import { maskedBody } from "./masked-body.ts";
 

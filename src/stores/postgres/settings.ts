@@ -1,6 +1,6 @@
 /** What is made in Postgres, and with what: checked, defaulted, and turned into the settings of an inbox. */
 import type { SetupError } from "../../errors.ts";
-import { isUnsetInBuild } from "../../internal/build-phase.ts";
+import { isUnsetInBuild } from "../../internal/environment.ts";
 import { booleanOption, invalidOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
 import { CONNECTIONS, loadPool, type PgPool, TURN_CONNECTIONS } from "./driver.ts";
 import { CONNECT_MS } from "./session.ts";

@@ -1,7 +1,6 @@
 /** Opens the inbox's own connection with the settings that durability hangs on, and reads them back. */
 import { StoreError } from "../../errors.ts";
-import { connect } from "../../internal/better-sqlite3.ts";
-import type { SqliteDatabase, SqliteDriver } from "../../internal/sqlite-driver.ts";
+import { connect, type SqliteDatabase, type SqliteDriver } from "../../internal/sqlite-driver.ts";
 import { checkOwner, checkStillOwner } from "./location.ts";
 
 /** The driver waits for a lock by blocking the event loop, so it waits hardly at all; we wait on the clock. */

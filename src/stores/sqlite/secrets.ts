@@ -1,8 +1,7 @@
 /** Webhook secrets in the inbox's SQLite file, sealed: for receivers of one machine, and for whoever rotates. */
 import { type Clock, systemClock } from "../../internal/clock.ts";
-import { loadDriver } from "../../internal/load-sqlite.ts";
 import { choiceOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
-import type { SqliteDatabase, SqliteDriver } from "../../internal/sqlite-driver.ts";
+import { loadDriver, type SqliteDatabase, type SqliteDriver } from "../../internal/sqlite-driver.ts";
 import type { SecretEncoding } from "../../signature/secret.ts";
 import type { SecretStore } from "../../signature/secret-store.ts";
 import { type SealedRow, type SealedWith, type SecretTable, sealedSecrets } from "../sealed-secrets.ts";

@@ -3,12 +3,12 @@ import type { Reason } from "../reason.ts";
 
 export const INTERNAL_REASONS: readonly Reason[] = [
   {
-    file: "src/internal/better-sqlite3.ts",
+    file: "src/internal/sqlite-driver.ts",
     reason: "JSON.parse reads the bytes of a file as it reads their text.",
     changes: [["StringLiteral", '"utf8"', '""']],
   },
   {
-    file: "src/internal/better-sqlite3.ts",
+    file: "src/internal/sqlite-driver.ts",
     reason: "It is installed wherever the tests run.",
     changes: [["BlockStatement", "{ return null; }", "{}"]],
   },
@@ -34,17 +34,17 @@ export const INTERNAL_REASONS: readonly Reason[] = [
     changes: [["ConditionalExpression", "result instanceof Promise", "true"]],
   },
   {
-    file: "src/internal/node-sqlite.ts",
+    file: "src/internal/sqlite-driver.ts",
     reason: "On Node 20, where mutants are tried, there is none.",
     changes: [["ConditionalExpression", "loaded === undefined", "true"]],
   },
   {
-    file: "src/internal/node-sqlite.ts",
+    file: "src/internal/sqlite-driver.ts",
     reason: "A loop over the columns of no row does nothing, and gives it back.",
     changes: [["ConditionalExpression", "row === undefined", "false"]],
   },
   {
-    file: "src/internal/node-sqlite.ts",
+    file: "src/internal/sqlite-driver.ts",
     reason: "A text without either character is written again as it is: looking first is for speed.",
     changes: [
       ["ConditionalExpression", 'value.includes("\\0") || value.includes(ESCAPE)', "true"],

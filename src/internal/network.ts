@@ -1,5 +1,7 @@
-/** Which hosts are this machine or in a private network. */
+/** What can be said of an address without asking anybody: private hosts, ports that fetch refuses, credentials in a URL. */
 import { BlockList, isIP } from "node:net";
+
+// Which hosts are this machine or in a private network.
 
 const PRIVATE = new BlockList();
 for (const [network, prefix] of [
@@ -33,4 +35,23 @@ export function isPrivateHost(hostname: string): boolean {
   const family = isIP(host);
   if (family !== 0) return PRIVATE.check(host, family === 4 ? "ipv4" : "ipv6");
   return !host.replace(/\.$/, "").includes(".") || PRIVATE_NAME.test(host);
+}
+
+// Ports that `fetch` connects to for nobody, such as 5060 and 6000: the Fetch standard calls them bad, for other protocols use them.
+
+/** Why nothing came, and what to do about it. */
+export const BAD_PORT = "fetch connects to no such port, by its standard; choose another one";
+
+/** Whether that is what `fetch` failed with. It has no code for it. */
+export function isBadPort(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error && cause.message === BAD_PORT_MESSAGE;
+}
+
+/** As undici writes it: a fixed text. */
+export const BAD_PORT_MESSAGE = "bad port";
+
+/** Whether an address names who asks: `fetch` refuses such a one, and whatever shows it shows a password. */
+export function hasCredentials({ username, password }: Pick<URL, "username" | "password">): boolean {
+  return username !== "" || password !== "";
 }

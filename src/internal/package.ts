@@ -1,6 +1,14 @@
-/** The file that code runs from: a file of the package, or the bundle that it was built into. */
+/** This package itself: its version, and the file that its code runs from. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+
+/** The version of this package. A constant, because a bundle has no package.json beside it; a test compares both. */
+export const VERSION = "0.1.0";
+
+/** What requests of this package say in `User-Agent`. */
+export const USER_AGENT = `oncehook/${VERSION}`;
+
+// The file that code runs from: a file of the package, or the bundle that it was built into.
 
 /**
  * The path of the file that calls this. From the stack, because `import.meta` is a syntax error in code that Jest compiled to CommonJS, and

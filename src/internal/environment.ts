@@ -1,4 +1,6 @@
-/** Settings that are not set while an application is built: `next build` loads every route, on a machine without its secrets. */
+/** What this process is doing: building an application, or running one that is being developed. */
+
+// Settings that are not set while an application is built: `next build` loads every route, on a machine without its secrets.
 
 /** True in `next build`. */
 export function isBuilding(): boolean {
