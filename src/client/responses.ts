@@ -1,6 +1,6 @@
 /** What successes look like, as zod schemas: loose, so that fields and values that the specification does not show pass. */
 import { z } from "zod";
-import { ruleOf } from "../events/rule-of.ts";
+import { ruleOf } from "../events/parse.ts";
 
 /** So many problems of an answer are told. */
 const MOST_ISSUES = 20;

@@ -1,12 +1,9 @@
-/** From a verified body to an event, or to the reason why it is none. */
-
+/** From a verified body to an event, or to the reason why it is not one: JSON read strictly, then the shape of each known type. */
+import { isUtf8 } from "node:buffer";
 import { isUint8Array } from "node:util/types";
-import type { z } from "zod";
+import { z } from "zod";
 import { isRecord } from "../internal/type-guards.ts";
 import { isIdentityText, MAX_IDENTITY_TEXT } from "./identity.ts";
-import { ruleOf } from "./rule-of.ts";
-import { eventSchemas, MAX_SEQUENCE } from "./schema.ts";
-import { type JsonFailureCode, type JsonResult, readJson } from "./structure.ts";
 import {
   isKnownEventType,
   type KnownEvent,
@@ -14,6 +11,8 @@ import {
   type UnknownEvent,
   type WebhookEvent,
 } from "./types.ts";
+
+// From a verified body to an event, or to the reason why it is none.
 
 /**
  * Why a body is no event: the codes of {@link JsonFailureCode}, and
@@ -106,4 +105,243 @@ function notAnObject(value: unknown): readonly string[] {
 
 function describe(issue: z.core.$ZodIssue): string {
   return `${issue.path.join(".")}: ${ruleOf(issue)}`;
+}
+
+// The wire shape of the known events, as zod schemas: loose, so that fields the specification does not show are kept.
+
+/** The highest sequence taken: one event with a huge sequence would make all later events of its message late. */
+const MAX_SEQUENCE = 10_000;
+
+const messageErrorSchema = z.looseObject({
+  code: z.string(),
+  message: z.string(),
+  details: z.looseObject({}),
+});
+
+const outboundData = {
+  messageId: z.string(),
+  externalReference: z.string(),
+  sendFrom: z.string(),
+  to: z.string(),
+  status: z.string(),
+  error: messageErrorSchema.nullable(),
+};
+
+const inboundData = {
+  messageId: z.string(),
+  conversationId: z.string(),
+  numberId: z.string(),
+  from: z.string(),
+  to: z.string(),
+  body: z.string(),
+  media: z.array(z.unknown()),
+  timestamp: z.int(),
+};
+
+const commonFields = { occurredAt: z.int(), apiClientId: z.string() };
+
+const outboundFields = {
+  ...commonFields,
+  direction: z.literal("outbound"),
+  messageId: z.string(),
+  sequence: z.int().min(0).max(MAX_SEQUENCE),
+};
+
+/** A schema for each known event type. `z.int()` takes safe integers only. */
+export const eventSchemas = {
+  "message.queued": z.looseObject({
+    eventType: z.literal("message.queued"),
+    ...outboundFields,
+    data: z.looseObject(outboundData),
+  }),
+  "message.sent": z.looseObject({
+    eventType: z.literal("message.sent"),
+    ...outboundFields,
+    data: z.looseObject(outboundData),
+  }),
+  "message.delivery": z.looseObject({
+    eventType: z.literal("message.delivery"),
+    ...outboundFields,
+    data: z.looseObject({ ...outboundData, providerMessageRef: z.string().nullish() }),
+  }),
+  "message.failed": z.looseObject({
+    eventType: z.literal("message.failed"),
+    ...outboundFields,
+    data: z.looseObject({ ...outboundData, error: messageErrorSchema }),
+  }),
+  "message.inbound": z.looseObject({
+    eventType: z.literal("message.inbound"),
+    direction: z.literal("inbound"),
+    ...commonFields,
+    data: z.looseObject(inboundData),
+  }),
+} satisfies Record<KnownEventType, z.ZodType>;
+
+// The rule that a value breaks, said in our own words: never a value.
+
+/** zod's own messages can be replaced by the application and could then quote values, so they are not used. */
+export function ruleOf(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case "invalid_type":
+      return `expected ${issue.expected}`;
+    case "invalid_value":
+      return `expected ${issue.values.map(String).join(" or ")}`;
+    case "too_small":
+      return `expected at least ${issue.minimum}`;
+    case "too_big":
+      return `expected at most ${issue.maximum}`;
+    default:
+      return issue.code;
+  }
+}
+
+// The events after which the service sends nothing more of a message (EVT-8, EVT-9).
+
+export const TERMINAL_EVENT_TYPES: readonly KnownEventType[] = ["message.delivery", "message.failed"];
+
+export function isTerminal(eventType: string): boolean {
+  return (TERMINAL_EVENT_TYPES as readonly string[]).includes(eventType);
+}
+
+// From bytes to a JSON value, strictly: valid UTF-8, bounded depth, and no key that a reader could see in two ways.
+
+/** The deepest nesting of objects and arrays that is read. */
+export const MAX_DEPTH = 64;
+
+/**
+ * - `invalid_utf8`, `byte_order_mark`: the bytes are no plain UTF-8 text.
+ * - `too_deep`: objects and arrays nest more than 64 levels.
+ * - `invalid_json`: not JSON.
+ * - `forbidden_key`: a key `__proto__`, which could change an object's prototype when it is copied.
+ * - `duplicate_key`: an object has the same key twice, so that two readers could see two events.
+ */
+export type JsonFailureCode =
+  | "invalid_utf8"
+  | "byte_order_mark"
+  | "too_deep"
+  | "invalid_json"
+  | "forbidden_key"
+  | "duplicate_key";
+
+export type JsonResult =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly code: JsonFailureCode };
+
+const QUOTE = 0x22;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+const BYTE_ORDER_MARK = 0xfeff;
+/** The only bit in which `[` differs from `{`, and `]` from `}`; no other character becomes one of them by it. */
+const BRACE_BIT = 0x20;
+const OPEN = 0x7b;
+const CLOSE = 0x7d;
+const TOO_DEEP = -1;
+const FORBIDDEN = -1;
+
+/** Reads bytes as JSON. Never throws. */
+export function readJson(bytes: Uint8Array): JsonResult {
+  const text = decode(bytes);
+  if (text === undefined) return { ok: false, code: "invalid_utf8" };
+  if (text.charCodeAt(0) === BYTE_ORDER_MARK) return { ok: false, code: "byte_order_mark" };
+  const pairs = countPairs(text);
+  if (pairs === TOO_DEEP) return { ok: false, code: "too_deep" };
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // The parser's message quotes the body, so it goes nowhere.
+    return { ok: false, code: "invalid_json" };
+  }
+  const keys = countKeys(value);
+  if (keys === FORBIDDEN) return { ok: false, code: "forbidden_key" };
+  // Counted after escapes were resolved: "sequence" beside "\u0073equence" is one key of two pairs.
+  if (keys !== pairs) return { ok: false, code: "duplicate_key" };
+  return { ok: true, value };
+}
+
+function decode(bytes: Uint8Array): string | undefined {
+  try {
+    if (!isUtf8(bytes)) return undefined;
+    const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    return buffer.toString("utf8");
+  } catch {
+    // A detached buffer, or one longer than any string.
+    return undefined;
+  }
+}
+
+/** The number of key/value pairs written in valid JSON, or `TOO_DEEP`. For other text the number means nothing. */
+function countPairs(text: string): number {
+  const { length } = text;
+  let pairs = 0;
+  let depth = 0;
+  for (let index = 0; index < length; index++) {
+    const char = text.charCodeAt(index);
+    if (char === QUOTE) index = closingQuote(text, index + 1);
+    else if (char === COLON) pairs++;
+    else if ((char | BRACE_BIT) === OPEN) {
+      if (++depth > MAX_DEPTH) return TOO_DEEP;
+    } else if ((char | BRACE_BIT) === CLOSE) depth--;
+  }
+  return pairs;
+}
+
+/** The quote that ends the string whose content starts at `start`; jumping by `indexOf` is what makes the pass cheap. */
+function closingQuote(text: string, start: number): number {
+  let quote = text.indexOf('"', start);
+  while (quote !== -1) {
+    let content = quote;
+    // Ends at the opening quote at the latest.
+    while (text.charCodeAt(content - 1) === BACKSLASH) content--;
+    // An even number of backslashes are pairs of their own; the last of an odd number escapes the quote.
+    if ((quote - content) % 2 === 0) return quote;
+    quote = text.indexOf('"', quote + 1);
+  }
+  return text.length;
+}
+
+/** The number of keys in a JSON value of bounded depth, or `FORBIDDEN`. */
+function countKeys(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  const isArray = Array.isArray(value);
+  if (!isArray && Object.hasOwn(value, "__proto__")) return FORBIDDEN;
+  const children: readonly unknown[] = isArray ? value : Object.values(value);
+  let keys = isArray ? 0 : children.length;
+  for (const child of children) {
+    if (typeof child !== "object" || child === null) continue;
+    const inner = countKeys(child);
+    if (inner === FORBIDDEN) return FORBIDDEN;
+    keys += inner;
+  }
+  return keys;
+}
+
+// Whether two bodies say the same: a retry that was serialised again is no conflict.
+
+/**
+ * Whether two bodies hold the same JSON value: key order, white space and escapes aside, numbers compared as parsed (so `0`
+ * and `-0` are the same, as serialising again turns one into the other). False when either is not strict JSON.
+ */
+export function sameContent(a: Uint8Array, b: Uint8Array): boolean {
+  const left = readJson(a);
+  const right = readJson(b);
+  return left.ok && right.ok && sameValue(left.value, right.value);
+}
+
+function sameValue(a: unknown, b: unknown): boolean {
+  if (Array.isArray(a)) return Array.isArray(b) && sameElements(a, b);
+  if (isRecord(a)) return isRecord(b) && sameFields(a, b);
+  return a === b;
+}
+
+function sameElements(a: readonly unknown[], b: readonly unknown[]): boolean {
+  return a.length === b.length && a.every((element, index) => sameValue(element, b[index]));
+}
+
+function sameFields(a: Readonly<Record<string, unknown>>, b: Readonly<Record<string, unknown>>): boolean {
+  const names = Object.keys(a);
+  return (
+    names.length === Object.keys(b).length &&
+    names.every((name) => Object.hasOwn(b, name) && sameValue(a[name], b[name]))
+  );
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { sameContent } from "../../src/events/content.ts";
+import { sameContent } from "../../src/events/parse.ts";
 import { bodies, bytes, sentBody } from "./examples.ts";
 
 const same = (a: string, b: string) => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { ruleOf } from "../../src/events/rule-of.ts";
+import { ruleOf } from "../../src/events/parse.ts";
 
 const rulesOf = (schema: z.ZodType, value: unknown) => schema.safeParse(value).error?.issues.map(ruleOf);
 

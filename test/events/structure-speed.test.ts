@@ -1,6 +1,6 @@
 /** Apart from the other tests, as its limit means nothing where every statement is counted. */
 import { describe, expect, it } from "vitest";
-import { readJson } from "../../src/events/structure.ts";
+import { readJson } from "../../src/events/parse.ts";
 import { bytes } from "./examples.ts";
 
 describe("readJson() text", () => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { MAX_DEPTH, readJson } from "../../src/events/structure.ts";
+import { MAX_DEPTH, readJson } from "../../src/events/parse.ts";
 import { bodies, bytes } from "./examples.ts";
 
 const codeOf = (text: string | Uint8Array) => {

@@ -1,5 +1,5 @@
 /** What the chapters of the story stand on: the stage, the people, and the messages that it is about. */
-import { isTerminal } from "../../events/terminal-types.ts";
+import { isTerminal } from "../../events/parse.ts";
 import type { WebhookEvent } from "../../events/types.ts";
 import type { Report } from "./report.ts";
 import type { Stage } from "./stage.ts";

@@ -1,6 +1,6 @@
 /** `oncehook inbox incomplete`: messages of whose end nothing has come, as after an outage longer than the service's retries. */
 import { Command, Option } from "commander";
-import { TERMINAL_EVENT_TYPES } from "../../events/terminal-types.ts";
+import { TERMINAL_EVENT_TYPES } from "../../events/parse.ts";
 import { systemClock } from "../../internal/clock.ts";
 import { type SummaryShape, summaryShape } from "../../receiver/shown/shapes.ts";
 import { duration } from "../flags.ts";

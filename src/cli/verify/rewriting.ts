@@ -1,6 +1,6 @@
 /** The same content in other bytes: what parsers, serialisers and character sets make of a body. */
 import { Buffer } from "node:buffer";
-import { readJson } from "../../events/structure.ts";
+import { readJson } from "../../events/parse.ts";
 import { isRecord } from "../../internal/type-guards.ts";
 import type { Change } from "./change.ts";
 

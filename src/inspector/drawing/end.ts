@@ -1,5 +1,5 @@
 /** How the story of a message stands. */
-import { isTerminal } from "../../events/terminal-types.ts";
+import { isTerminal } from "../../events/parse.ts";
 import type { EventRecord, LaneRecord } from "../../inbox/record.ts";
 import type { DrawnEnd } from "../api.ts";
 import { byTurn, isOrdered } from "./scene.ts";

@@ -1,5 +1,5 @@
 /** What a body says, without the numbers and texts in it: what may be seen unless somebody asks for more. */
-import { MAX_DEPTH } from "../../events/structure.ts";
+import { MAX_DEPTH } from "../../events/parse.ts";
 import { shownText } from "../../inbox/masking.ts";
 import { maskNumbers } from "../../internal/logger.ts";
 

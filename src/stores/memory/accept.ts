@@ -1,6 +1,6 @@
 /** Takes events and quarantined bodies into the memory store. */
 import { StoreError } from "../../errors.ts";
-import { sameContent } from "../../events/content.ts";
+import { sameContent } from "../../events/parse.ts";
 import {
   acceptanceOf,
   acceptNew,

@@ -1,5 +1,5 @@
 /** Takes events into their lanes, which this transaction holds, or counts them as duplicates. */
-import { sameContent } from "../../events/content.ts";
+import { sameContent } from "../../events/parse.ts";
 import {
   acceptanceOf,
   acceptNew,

@@ -1,5 +1,5 @@
 /** Bodies of stored events, read only where something looks at them. */
-import { sameContent } from "../../events/content.ts";
+import { sameContent } from "../../events/parse.ts";
 import type { LaneEvent } from "../../inbox/lanes/state.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import { arrayOf } from "./arrays.ts";

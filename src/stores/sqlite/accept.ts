@@ -1,5 +1,5 @@
 /** Takes events into the SQLite inbox, and leases at once those whose lane is due. */
-import { sameContent } from "../../events/content.ts";
+import { sameContent } from "../../events/parse.ts";
 import { type Arming, arm, isDue } from "../../inbox/gap.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { Acceptance, ClaimRequest, Repeat, Turn } from "../../inbox/store.ts";

@@ -3,7 +3,7 @@ import type { Reason } from "../reason.ts";
 
 export const EVENTS_REASONS: readonly Reason[] = [
   {
-    file: "src/events/content.ts",
+    file: "src/events/parse.ts",
     reason: "What does not parse has no value, and undefined is the same as no value of JSON.",
     changes: [["LogicalOperator", "left.ok && right.ok", "left.ok || right.ok"]],
   },
@@ -28,22 +28,22 @@ export const EVENTS_REASONS: readonly Reason[] = [
     changes: [["ConditionalExpression", 'typeof sequence === "number"', "true"]],
   },
   {
-    file: "src/events/structure.ts",
+    file: "src/events/parse.ts",
     reason: "A function that ends without a return gives undefined too.",
     changes: [["BlockStatement", "{ // A detached buffer, or one longer than any string. return undefined; }", "{}"]],
   },
   {
-    file: "src/events/structure.ts",
+    file: "src/events/parse.ts",
     reason: "Behind the last character there is NaN, which is none of the characters looked for.",
     changes: [["EqualityOperator", "index < length", "index <= length"]],
   },
   {
-    file: "src/events/structure.ts",
+    file: "src/events/parse.ts",
     reason: "A sum is even where the difference is.",
     changes: [["ArithmeticOperator", "quote - content", "quote + content"]],
   },
   {
-    file: "src/events/structure.ts",
+    file: "src/events/parse.ts",
     reason: "Of what is no object no keys are counted; not calling for it is for speed.",
     changes: [
       ["LogicalOperator", 'typeof child !== "object" || child === null', 'typeof child !== "object" && child === null'],
