@@ -71,4 +71,4 @@ export type { Keyring, KindKeyring, PreviousSecret, Secret, SecretSet, Slot } fr
 export type { KeyringContext, KeyringProvider } from "./signature/provider.ts";
 export { type SignatureHeaders, type SignOptions, signPayload } from "./signature/sign.ts";
 export type { TimestampFormat, Tolerance } from "./signature/timestamp.ts";
-export { type VerifyOptions, type VerifyResult, verifySignature } from "./signature/verify.ts";
+export { type VerifyOptions, type VerifyResult, verifySignature } from "./signature/verify-signature.ts";

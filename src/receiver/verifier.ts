@@ -19,7 +19,7 @@ import {
 } from "../signature/provider.ts";
 import type { SecretStore } from "../signature/secret-store.ts";
 import { checkAge } from "../signature/timestamp.ts";
-import { resolvePolicy, type VerifyOptions } from "../signature/verify.ts";
+import { resolvePolicy, type VerifyOptions } from "../signature/verify-signature.ts";
 import { Admissions, type Admitted, type NotAdmitted, type UnverifiedWebhook } from "./admission.ts";
 import * as answers from "./answers.ts";
 import { type Answer, bodyParsedMessage } from "./incoming.ts";

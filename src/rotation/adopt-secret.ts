@@ -2,7 +2,7 @@
 import { systemClock } from "../internal/clock.ts";
 import { refuseUnknownOptions } from "../internal/options.ts";
 import { checkSecretText } from "../signature/secret.ts";
-import { secretStoreOption } from "../signature/secret-store-option.ts";
+import { secretStoreOption } from "../signature/secret-store.ts";
 import { kindOption } from "./options.ts";
 import { refuseTooManySecrets } from "./refusals.ts";
 import { livePrevious, NOTHING_STORED } from "./slots.ts";

@@ -3,8 +3,15 @@ import { SetupError, StoreError } from "../errors.ts";
 import { foreignPlace } from "../internal/foreign-error.ts";
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { type SecretEncoding, secretEncodingOption, type WebhookKind } from "../signature/secret.ts";
-import { checkKind, checkRevision, checkSlots, slotsFromText, slotsToText } from "../signature/secret-slots.ts";
-import type { ReceiverSighting, SecretStore } from "../signature/secret-store.ts";
+import {
+  checkKind,
+  checkRevision,
+  checkSlots,
+  type ReceiverSighting,
+  type SecretStore,
+  slotsFromText,
+  slotsToText,
+} from "../signature/secret-store.ts";
 
 /** What was kept of a kind: the text that `save` got last, and its revision. */
 export interface SavedSecrets {

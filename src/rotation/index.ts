@@ -1,9 +1,10 @@
 /** oncehook/rotation: replacing a webhook signing secret without a rejected delivery. */
-export type { Sealing } from "../signature/sealing.ts";
+
 export type { SecretEncoding, WebhookKind } from "../signature/secret.ts";
 export type {
   NextSecret,
   ReceiverSighting,
+  Sealing,
   SecretSlots,
   SecretStore,
   StoredSecrets,

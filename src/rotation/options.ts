@@ -5,9 +5,7 @@ import { type Logger, loggerOption } from "../internal/logger.ts";
 import { booleanOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { isAbortSignal } from "../internal/type-guards.ts";
 import type { WebhookKind } from "../signature/secret.ts";
-import { checkKind } from "../signature/secret-slots.ts";
-import type { SecretStore } from "../signature/secret-store.ts";
-import { secretStoreOption } from "../signature/secret-store-option.ts";
+import { checkKind, type SecretStore, secretStoreOption } from "../signature/secret-store.ts";
 import type { RotateSecretOptions, RotationClient } from "./types.ts";
 
 /** Options, checked and complete: what each step of a rotation works with. */

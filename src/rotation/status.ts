@@ -3,8 +3,12 @@ import { KeyringError } from "../errors.ts";
 import { systemClock } from "../internal/clock.ts";
 import { refuseUnknownOptions } from "../internal/options.ts";
 import { otherKind, type WebhookKind } from "../internal/webhook-kind.ts";
-import type { ReceiverSighting, SecretStore, StoredSecrets } from "../signature/secret-store.ts";
-import { secretStoreOption } from "../signature/secret-store-option.ts";
+import {
+  type ReceiverSighting,
+  type SecretStore,
+  type StoredSecrets,
+  secretStoreOption,
+} from "../signature/secret-store.ts";
 import { kindOption } from "./options.ts";
 import { beforeLastStep, NOTHING_STORED, previousEnd } from "./slots.ts";
 import type { RotationStatus, RotationStatusOptions } from "./types.ts";

@@ -1,13 +1,16 @@
 /** Makes the source of keyrings from a value, an async provider or a secret store. */
 import { isBuilding } from "../internal/environment.ts";
 import type { Logger } from "../internal/logger.ts";
-import { type CompiledKeyring, compileKeyring, type Keyring } from "./keyring.ts";
-import { withStandIns } from "./keyring-entries.ts";
-import type { KeyringProvider, KeyringSource, KeyringSourceDeps } from "./keyring-source.ts";
+import { type CompiledKeyring, compileKeyring, type Keyring, withStandIns } from "./keyring.ts";
+import {
+  type KeyringProvider,
+  type KeyringSource,
+  type KeyringSourceDeps,
+  logWarnings,
+  ProvidedKeyrings,
+} from "./keyring-provider.ts";
 import { latestReads } from "./latest-reads.ts";
-import { logWarnings, ProvidedKeyrings } from "./provided-keyrings.ts";
-import type { SecretStore } from "./secret-store.ts";
-import { secretStoreOption } from "./secret-store-option.ts";
+import { type SecretStore, secretStoreOption } from "./secret-store.ts";
 import { kindsWithoutSecret, type StoredKeyring, storedKeyring } from "./stored-keyrings.ts";
 
 export {
@@ -18,7 +21,7 @@ export {
   type KeyringSourceDeps,
   keyringContext,
   LookUpsCrowded,
-} from "./keyring-source.ts";
+} from "./keyring-provider.ts";
 
 /**
  * Makes a source. A value is compiled at once and never changes. The warnings of a keyring are logged here: once for a

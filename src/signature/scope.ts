@@ -1,7 +1,6 @@
 /** What a secret may vouch for, as a text that can be stored and shown: directions, and API clients by their digest. */
 import { createHash } from "node:crypto";
-import type { Grant } from "./grant.ts";
-import type { Voucher } from "./keyring.ts";
+import type { Grant, Voucher } from "./keyring.ts";
 import { covers, type VouchedFields } from "./match.ts";
 
 type Constraint = Pick<Grant, "direction" | "apiClientId">;

@@ -1,7 +1,6 @@
 /** Makes a keyring of what a secret store holds. */
 import { KeyringError } from "../errors.ts";
-import { MAX_LIVE_SECRETS } from "./keyring.ts";
-import { LONGEST_PREVIOUS_MS } from "./keyring-entries.ts";
+import { LONGEST_PREVIOUS_MS, MAX_LIVE_SECRETS } from "./keyring.ts";
 import type { Direction, PreviousSecret, ScopedSecret, SecretEncoding, WebhookKind } from "./secret.ts";
 import type { SecretStore, StoredSecrets } from "./secret-store.ts";
 

@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, rand
 import { closeSync, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
 import { SetupError } from "../errors.ts";
 import { octal, ownerProblem } from "../internal/file-owner.ts";
-import type { Sealing } from "../signature/sealing.ts";
+import type { Sealing } from "../signature/secret-store.ts";
 
 /** The first byte of what is sealed: another way of sealing gets another one. */
 const VERSION = 1;

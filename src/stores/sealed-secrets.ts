@@ -4,17 +4,20 @@ import { SetupError, StoreError } from "../errors.ts";
 import { atFirstUse } from "../internal/environment.ts";
 import { foreignPlace } from "../internal/foreign-error.ts";
 import { invalidOption } from "../internal/options.ts";
-import type { Sealing } from "../signature/sealing.ts";
 import { type SecretEncoding, secretEncodingOption, type WebhookKind } from "../signature/secret.ts";
 import {
   checkKind,
   checkRevision,
   checkSlots,
+  type ReceiverSighting,
+  type Sealing,
+  type SecretSlots,
+  type SecretStore,
+  type StoredSecrets,
   slotsFromText,
   slotsToText,
   unreadable,
-} from "../signature/secret-slots.ts";
-import type { ReceiverSighting, SecretSlots, SecretStore, StoredSecrets } from "../signature/secret-store.ts";
+} from "../signature/secret-store.ts";
 import { keyFileSealing, MAKE_KEY_FILE } from "./key-file.ts";
 
 /** Either a key file or a sealing of your own: secrets are never stored plain. */

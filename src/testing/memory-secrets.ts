@@ -1,8 +1,14 @@
 /** A secret store in memory, for tests and development: its secrets end with the process. */
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { type SecretEncoding, secretEncodingOption, type WebhookKind } from "../signature/secret.ts";
-import { checkKind, checkRevision, checkSlots } from "../signature/secret-slots.ts";
-import type { ReceiverSighting, SecretStore, StoredSecrets } from "../signature/secret-store.ts";
+import {
+  checkKind,
+  checkRevision,
+  checkSlots,
+  type ReceiverSighting,
+  type SecretStore,
+  type StoredSecrets,
+} from "../signature/secret-store.ts";
 
 export interface MemorySecretsOptions {
   /** The receivers that share these secrets: `() => receiver.inbox.stats().then(({ instances }) => instances)`. Default: not known. */

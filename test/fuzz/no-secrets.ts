@@ -2,7 +2,7 @@
 import { createHmac } from "node:crypto";
 import { createReceiver, type ReceiverOptions, SetupError } from "../../src/index.ts";
 import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../src/signature/headers.ts";
-import { verifySignature } from "../../src/signature/verify.ts";
+import { verifySignature } from "../../src/signature/verify-signature.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { NOW, SECRET } from "./signed.ts";
 

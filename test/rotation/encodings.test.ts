@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { adoptSecret, rotateSecret } from "../../src/rotation/index.ts";
 import type { Keyring } from "../../src/signature/keyring.ts";
 import { storedKeyring } from "../../src/signature/stored-keyrings.ts";
-import { verifySignature } from "../../src/signature/verify.ts";
+import { verifySignature } from "../../src/signature/verify-signature.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import { type Caught, send, startCatcher, tokenOf } from "../emulator/support.ts";
 import { failureOf, MINUTE_MS, serviceSecret, startSetting, whileTimePasses } from "./support.ts";

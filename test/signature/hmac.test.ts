@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
-import { HmacKey } from "../../src/signature/hmac.ts";
+import { HmacKey } from "../../src/signature/sign.ts";
 
 function expected(key: Uint8Array, text: string, body: Uint8Array): string {
   return createHmac("sha256", key).update(text).update(body).digest("hex");

@@ -2,7 +2,7 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { SetupError, StoreError } from "../../src/errors.ts";
-import { checkKind, checkRevision, checkSlots, slotsFromText, slotsToText } from "../../src/signature/secret-slots.ts";
+import { checkKind, checkRevision, checkSlots, slotsFromText, slotsToText } from "../../src/signature/secret-store.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 
 const FULL = {

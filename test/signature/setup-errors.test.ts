@@ -5,11 +5,16 @@ import { stderrLogger } from "../../src/internal/logger.ts";
 import { compileKeyring, type Keyring } from "../../src/signature/keyring.ts";
 import { createKeyringSource } from "../../src/signature/provider.ts";
 import { checkSecret } from "../../src/signature/secret.ts";
-import { checkKind, checkRevision, checkSlots, slotsFromText } from "../../src/signature/secret-slots.ts";
-import type { SecretStore } from "../../src/signature/secret-store.ts";
-import { secretStoreOption } from "../../src/signature/secret-store-option.ts";
+import {
+  checkKind,
+  checkRevision,
+  checkSlots,
+  type SecretStore,
+  secretStoreOption,
+  slotsFromText,
+} from "../../src/signature/secret-store.ts";
 import { signPayload } from "../../src/signature/sign.ts";
-import { verifySignature } from "../../src/signature/verify.ts";
+import { verifySignature } from "../../src/signature/verify-signature.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 

@@ -1,9 +1,9 @@
 /** Keyrings made of what a secret store holds. */
 import { describe, expect, it } from "vitest";
 import { KeyringError } from "../../src/errors.ts";
-import { HmacKey } from "../../src/signature/hmac.ts";
 import { type CompiledKeyring, compileKeyring } from "../../src/signature/keyring.ts";
 import type { SecretSlots } from "../../src/signature/secret-store.ts";
+import { HmacKey } from "../../src/signature/sign.ts";
 import { storedKeyring } from "../../src/signature/stored-keyrings.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";

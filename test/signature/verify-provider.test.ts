@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { KeyringError } from "../../src/errors.ts";
-import { type VerifyResult, verifySignature } from "../../src/signature/verify.ts";
+import { type VerifyResult, verifySignature } from "../../src/signature/verify-signature.ts";
 import { NOW, OTHER_SECRET, SECRET, SIGNED } from "./openssl.ts";
 
 const { body, timestamp, signature } = SIGNED;

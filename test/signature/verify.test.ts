@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { SetupError } from "../../src/errors.ts";
 import type { Keyring } from "../../src/signature/keyring.ts";
 import { signPayload } from "../../src/signature/sign.ts";
-import { type VerifyOptions, type VerifyResult, verifySignature } from "../../src/signature/verify.ts";
+import { type VerifyOptions, type VerifyResult, verifySignature } from "../../src/signature/verify-signature.ts";
 import { NOW, OTHER_SECRET, opensslHmac, SECRET, SIGNED, VECTORS } from "./openssl.ts";
 
 const { body, timestamp, signature: hex } = SIGNED;

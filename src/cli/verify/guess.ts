@@ -3,7 +3,7 @@ import { SetupError } from "../../errors.ts";
 import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../signature/headers.ts";
 import type { SecretEncoding } from "../../signature/secret.ts";
 import { parseTimestamp, type TimestampFormat } from "../../signature/timestamp.ts";
-import { verifySignature } from "../../signature/verify.ts";
+import { verifySignature } from "../../signature/verify-signature.ts";
 import type { Capture } from "./capture.ts";
 import type { GivenSecret } from "./keys.ts";
 import { type Finding, search } from "./search.ts";

@@ -3,7 +3,7 @@ import { Buffer } from "node:buffer";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { type FoundOptions, type Guess, guess } from "../../../src/cli/verify/guess.ts";
-import { verifySignature } from "../../../src/signature/verify.ts";
+import { verifySignature } from "../../../src/signature/verify-signature.ts";
 
 interface MadeSigner {
   readonly name: string;

@@ -40,12 +40,12 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     changes: [["ConditionalExpression", "key.length !== name.length", "false"]],
   },
   {
-    file: "src/signature/hmac.ts",
+    file: "src/signature/sign.ts",
     reason: "The size of the shared space: see where it is used.",
     changes: [["ArithmeticOperator", "16 * 1024", "16 / 1024"]],
   },
   {
-    file: "src/signature/hmac.ts",
+    file: "src/signature/sign.ts",
     reason: "Where a message is put together makes no difference to its digest; sharing the space is for speed.",
     changes: [
       ["ConditionalExpression", "size <= scratch.length", "false"],
@@ -53,19 +53,19 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     ],
   },
   {
-    file: "src/signature/keyring-cache.ts",
+    file: "src/signature/verify-signature.ts",
     reason: "A text compiles to the same keyring again: keeping it is for speed.",
     changes: [
       ["BlockStatement", "{ if (byText.size >= MAX_TEXTS) byText.clear(); byText.set(secrets, keyring); }", "{}"],
     ],
   },
   {
-    file: "src/signature/keyring-cache.ts",
+    file: "src/signature/verify-signature.ts",
     reason: "Null is no keyring, and compiling it says so on either way.",
     changes: [["ConditionalExpression", "secrets !== null", "true"]],
   },
   {
-    file: "src/signature/keyring-cache.ts",
+    file: "src/signature/verify-signature.ts",
     reason: "When the texts are forgotten is a matter of speed and memory only.",
     changes: [
       ["ConditionalExpression", "byText.size >= MAX_TEXTS", "true"],
@@ -75,7 +75,7 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     ],
   },
   {
-    file: "src/signature/keyring-entries.ts",
+    file: "src/signature/keyring.ts",
     reason: "Number.isFinite is false for what is no number; the other check is for the compiler.",
     changes: [["ConditionalExpression", 'typeof end !== "number"', "false"]],
   },
@@ -115,12 +115,12 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     changes: [["ConditionalExpression", "keyring.unsigned.size === 0", "false"]],
   },
   {
-    file: "src/signature/provided-keyrings.ts",
+    file: "src/signature/keyring-provider.ts",
     reason: "A map that is larger than its bound has a first key: the check is for the compiler.",
     changes: [["ConditionalExpression", "oldest !== undefined", "true"]],
   },
   {
-    file: "src/signature/provided-keyrings.ts",
+    file: "src/signature/keyring-provider.ts",
     reason: "Only keyrings that were read are among the known: the type allows null for the others.",
     changes: [
       ["StringLiteral", '"none"', '""'],
@@ -128,12 +128,12 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     ],
   },
   {
-    file: "src/signature/provided-keyrings.ts",
+    file: "src/signature/keyring-provider.ts",
     reason: "There is either a keyring or a failure.",
     changes: [["ConditionalExpression", "failure === undefined", "false"]],
   },
   {
-    file: "src/signature/provided-keyrings.ts",
+    file: "src/signature/keyring-provider.ts",
     reason: "Without a failure, what is served was read in the last minute: `read` waits for anything older.",
     changes: [["ConditionalExpression", "failure === undefined", "false"]],
   },
@@ -143,17 +143,17 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     changes: [["ArrayDeclaration", "[]", '["Stryker was here"]']],
   },
   {
-    file: "src/signature/secret-slots.ts",
+    file: "src/signature/secret-store.ts",
     reason: "A cause of undefined is no cause to an OncehookError.",
     changes: [["ConditionalExpression", "cause === undefined", "false"]],
   },
   {
-    file: "src/signature/secret-slots.ts",
+    file: "src/signature/secret-store.ts",
     reason: "Number.isFinite is false for what is no number; the other check is for the compiler.",
     changes: [["ConditionalExpression", 'typeof value === "number"', "true"]],
   },
   {
-    file: "src/signature/secret-slots.ts",
+    file: "src/signature/secret-store.ts",
     reason: "Number.isSafeInteger is false for what is no number; the other check is for the compiler.",
     changes: [["ConditionalExpression", 'typeof revision === "number"', "true"]],
   },
@@ -189,7 +189,7 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     changes: [["ConditionalExpression", 'typeof timestamp === "number"', "true"]],
   },
   {
-    file: "src/signature/verify.ts",
+    file: "src/signature/verify-signature.ts",
     reason: "A key for everything vouches for any fields: not reading them is for speed.",
     changes: [
       ["ConditionalExpression", 'match.scope === "any"', "false"],
@@ -197,7 +197,7 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     ],
   },
   {
-    file: "src/signature/verify.ts",
+    file: "src/signature/verify-signature.ts",
     reason: "A keyring with keys has one that never ends: a previous secret is never alone.",
     changes: [
       ["ConditionalExpression", "key.validUntil > now", "true"],
@@ -205,12 +205,12 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     ],
   },
   {
-    file: "src/signature/verify.ts",
+    file: "src/signature/verify-signature.ts",
     reason: "A number or a text has neither field, as an empty object.",
     changes: [["ConditionalExpression", 'typeof event === "object"', "true"]],
   },
   {
-    file: "src/signature/verify.ts",
+    file: "src/signature/verify-signature.ts",
     reason: "The policy of all defaults is made once for speed; made anew it is the same.",
     changes: [
       [
@@ -223,7 +223,7 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     ],
   },
   {
-    file: "src/signature/verify.ts",
+    file: "src/signature/verify-signature.ts",
     reason: 'Whatever is neither "s", "ms" nor a function is read as "auto".',
     changes: [["StringLiteral", '"auto"', '""']],
   },

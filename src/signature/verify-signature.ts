@@ -1,12 +1,12 @@
-/** Verifies one delivery's signature: the low-level entry, usable without a receiver or a store. */
+/** verifySignature(): the low-level entry, usable without a receiver or a store. */
 import { isUint8Array } from "node:util/types";
 import { SetupError } from "../errors.ts";
 import { systemClock } from "../internal/clock.ts";
+import { stderrLogger } from "../internal/logger.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
 import { type SignatureEncoding, signatureEncodingOption } from "./candidates.ts";
 import type { HeaderSource } from "./headers.ts";
-import type { CompiledKeyring, Keyring, ScopeName, Slot } from "./keyring.ts";
-import { compiledKeyring, keyringSource } from "./keyring-cache.ts";
+import { type CompiledKeyring, compileKeyring, type Keyring, type ScopeName, type Slot } from "./keyring.ts";
 import {
   type CheckedHeaders,
   checkHeaders,
@@ -16,7 +16,13 @@ import {
   type VouchedFields,
   vouchingMatch,
 } from "./match.ts";
-import { type KeyringContext, type KeyringProvider, type KeyringSource, keyringContext } from "./provider.ts";
+import {
+  createKeyringSource,
+  type KeyringContext,
+  type KeyringProvider,
+  type KeyringSource,
+  keyringContext,
+} from "./provider.ts";
 import {
   DEFAULT_TOLERANCE,
   type TimestampFormat,
@@ -24,6 +30,8 @@ import {
   timestampFormatOption,
   toleranceOption,
 } from "./timestamp.ts";
+
+// Verifies one delivery's signature: the low-level entry, usable without a receiver or a store.
 
 /** Options of `verifySignature`. */
 export interface VerifyOptions<Secrets = Keyring> {
@@ -185,4 +193,38 @@ export function resolvePolicy(
     timestampFormat,
     encoding: signatureEncodingOption(options.encoding),
   };
+}
+
+// Keeps compiled keyrings between calls of `verifySignature`, so that each call costs little more than its HMAC.
+
+/** Far more secrets than one process verifies by text; a program that passes ever new ones must not grow. */
+const MAX_TEXTS = 16;
+
+const byObject = new WeakMap<object, CompiledKeyring>();
+const byText = new Map<string, CompiledKeyring>();
+const byProvider = new WeakMap<KeyringProvider, KeyringSource>();
+
+/** The compiled form: by identity for an object, by value for a text. @throws SetupError */
+function compiledKeyring(secrets: Keyring, now: number): CompiledKeyring {
+  const isObject = typeof secrets === "object" && secrets !== null;
+  const known = isObject ? byObject.get(secrets) : byText.get(secrets);
+  if (known !== undefined) return known;
+  const keyring = compileKeyring(secrets, now);
+  if (isObject) {
+    byObject.set(secrets, keyring);
+  } else {
+    if (byText.size >= MAX_TEXTS) byText.clear();
+    byText.set(secrets, keyring);
+  }
+  return keyring;
+}
+
+/** The one source of a provider function, with the system's clock. */
+function keyringSource(provider: KeyringProvider): KeyringSource {
+  let source = byProvider.get(provider);
+  if (source === undefined) {
+    source = createKeyringSource(provider, { clock: systemClock, logger: stderrLogger });
+    byProvider.set(provider, source);
+  }
+  return source;
 }
