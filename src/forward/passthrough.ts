@@ -10,7 +10,7 @@ import { refuseMethod } from "../receiver/head.ts";
 import type { Answer, IncomingWebhook } from "../receiver/incoming.ts";
 import { readTrace } from "../receiver/intake.ts";
 import { createVerifier, type VerifiedWebhook, type VerifierOptions } from "../receiver/verifier.ts";
-import { type Tolerance, toleranceOption } from "../signature/timestamp.ts";
+import { type Tolerance, toleranceOption } from "../signature/verify.ts";
 import { messageOf } from "./message.ts";
 import { CheckedPublisher, type Publish, type Publisher, publisherOption } from "./publisher.ts";
 

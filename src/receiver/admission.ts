@@ -5,6 +5,12 @@
 import type { Clock } from "../internal/clock.ts";
 import type { CompiledKeyring } from "../signature/keyring.ts";
 import {
+  type KeyringContext,
+  type KeyringSource,
+  keyringContext,
+  LookUpsCrowded,
+} from "../signature/keyring-source.ts";
+import {
   type CheckedHeaders,
   carriesNeitherHeader,
   checkHeaders,
@@ -13,8 +19,7 @@ import {
   matchSignature,
   matchUnsigned,
   type VerifyFailureCode,
-} from "../signature/match.ts";
-import { type KeyringContext, type KeyringSource, keyringContext, LookUpsCrowded } from "../signature/provider.ts";
+} from "../signature/verify.ts";
 import * as answers from "./answers.ts";
 import { declaredLength, type HeadRefusal, refuseBody } from "./head.ts";
 import type { Answer, BodyResult, IncomingWebhook } from "./incoming.ts";

@@ -4,8 +4,7 @@ import { placeOf, sha256 } from "../events/identity.ts";
 import { isKnownEvent, type WebhookEvent } from "../events/types.ts";
 import type { NewEvent, NewQuarantine } from "../inbox/record.ts";
 import { type HeaderSource, readHeader } from "../signature/headers.ts";
-import type { Match } from "../signature/match.ts";
-import { scopeOf } from "../signature/scope.ts";
+import { type Match, scopeOf } from "../signature/verify.ts";
 
 /** Strict W3C `traceparent`, version 00, neither id all zeros. */
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;

@@ -9,11 +9,15 @@ import { type Clock, type Random, systemClock, systemRandom } from "../internal/
 import { isBuilding } from "../internal/environment.ts";
 import { isDevelopment, type Logger, loggerOption, stderrInfoLogger, stderrLogger } from "../internal/logger.ts";
 import { booleanOption, choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import type { SignatureEncoding } from "../signature/candidates.ts";
 import type { Keyring } from "../signature/keyring.ts";
-import type { KeyringProvider } from "../signature/provider.ts";
+import type { KeyringProvider } from "../signature/keyring-source.ts";
 import type { SecretStore } from "../signature/secret-store.ts";
-import { type TimestampFormat, type Tolerance, timestampFormatOption } from "../signature/timestamp.ts";
+import {
+  type SignatureEncoding,
+  type TimestampFormat,
+  type Tolerance,
+  timestampFormatOption,
+} from "../signature/verify.ts";
 import { type Retention, type RetentionOptions, retentionOption } from "./retention.ts";
 
 const MINUTE_MS = 60_000;

@@ -1,7 +1,7 @@
 /** Reads a quarantined body again: what its replay would accept, and why it would accept nothing. */
 import type { WebhookEvent } from "../events/types.ts";
 import type { QuarantineRecord } from "../inbox/record.ts";
-import { scopeCovers } from "../signature/scope.ts";
+import { scopeCovers } from "../signature/verify.ts";
 
 export type QuarantinedEvent =
   | { readonly ok: true; readonly event: WebhookEvent; readonly raw: Uint8Array }

@@ -15,7 +15,7 @@ import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import { invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { isPromise } from "../internal/type-guards.ts";
-import { createKeyringSource, type KeyringSource } from "../signature/provider.ts";
+import { createKeyringSource, type KeyringSource } from "../signature/keyring-source.ts";
 import { channelInstrumentation } from "./channels.ts";
 import { Engine, type InUse } from "./engine.ts";
 import { EventLog } from "./event-log.ts";

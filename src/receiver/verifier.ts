@@ -7,7 +7,6 @@ import { systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption, SampledLog } from "../internal/logger.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { CompiledKeyring, Keyring } from "../signature/keyring.ts";
-import { vouchingMatch } from "../signature/match.ts";
 import {
   createKeyringSource,
   fixedKeyring,
@@ -16,9 +15,9 @@ import {
   type KeyringSource,
   type KeyringSourceDeps,
   LookUpsCrowded,
-} from "../signature/provider.ts";
+} from "../signature/keyring-source.ts";
 import type { SecretStore } from "../signature/secret-store.ts";
-import { checkAge } from "../signature/timestamp.ts";
+import { checkAge, vouchingMatch } from "../signature/verify.ts";
 import { resolvePolicy, type VerifyOptions } from "../signature/verify-signature.ts";
 import { Admissions, type Admitted, type NotAdmitted, type UnverifiedWebhook } from "./admission.ts";
 import * as answers from "./answers.ts";

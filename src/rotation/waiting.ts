@@ -1,8 +1,8 @@
 /** The wait of a rotation until the receivers have the new secret, and which receivers those are. */
 import { sleep } from "../internal/clock.ts";
 import { compileKeyring } from "../signature/keyring.ts";
+import { storedKeyring } from "../signature/keyring-source.ts";
 import type { ReceiverSighting, SecretStore } from "../signature/secret-store.ts";
-import { storedKeyring } from "../signature/stored-keyrings.ts";
 import { RotationError } from "./errors.ts";
 import type { Rotation } from "./options.ts";
 

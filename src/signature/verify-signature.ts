@@ -4,32 +4,31 @@ import { SetupError } from "../errors.ts";
 import { systemClock } from "../internal/clock.ts";
 import { stderrLogger } from "../internal/logger.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
-import { type SignatureEncoding, signatureEncodingOption } from "./candidates.ts";
 import type { HeaderSource } from "./headers.ts";
 import { type CompiledKeyring, compileKeyring, type Keyring, type ScopeName, type Slot } from "./keyring.ts";
-import {
-  type CheckedHeaders,
-  checkHeaders,
-  type HeaderPolicy,
-  matchSignature,
-  type VerifyFailure,
-  type VouchedFields,
-  vouchingMatch,
-} from "./match.ts";
 import {
   createKeyringSource,
   type KeyringContext,
   type KeyringProvider,
   type KeyringSource,
   keyringContext,
-} from "./provider.ts";
+} from "./keyring-source.ts";
 import {
+  type CheckedHeaders,
+  checkHeaders,
   DEFAULT_TOLERANCE,
+  type HeaderPolicy,
+  matchSignature,
+  type SignatureEncoding,
+  signatureEncodingOption,
   type TimestampFormat,
   type Tolerance,
   timestampFormatOption,
   toleranceOption,
-} from "./timestamp.ts";
+  type VerifyFailure,
+  type VouchedFields,
+  vouchingMatch,
+} from "./verify.ts";
 
 // Verifies one delivery's signature: the low-level entry, usable without a receiver or a store.
 

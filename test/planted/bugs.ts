@@ -79,7 +79,7 @@ export const BUGS: readonly Bug[] = [
     says: UNSIGNED,
     edits: [
       edit(
-        "src/signature/match.ts",
+        "src/signature/verify.ts",
         "timingSafeEqual(expected, candidate)",
         "timingSafeEqual(expected.subarray(0, 16), candidate.subarray(0, 16))",
       ),
@@ -91,7 +91,7 @@ export const BUGS: readonly Bug[] = [
     says: UNSIGNED,
     edits: [
       edit(
-        "src/signature/match.ts",
+        "src/signature/verify.ts",
         'const bytes = typeof body === "string" ? Buffer.from(body) : body;',
         `let bytes = Buffer.from(body);
         try {
@@ -142,7 +142,7 @@ export const BUGS: readonly Bug[] = [
     says: "(too old or from the future) was accepted wrongly",
     edits: [
       edit(
-        "src/signature/timestamp.ts",
+        "src/signature/verify.ts",
         'return timestamp - now > tolerance.futureMs ? "timestamp_in_future" : null;',
         "return null;",
       ),
@@ -183,7 +183,7 @@ export const BUGS: readonly Bug[] = [
     says: "(body, decodes alike) was accepted, and nobody signed it",
     edits: [
       edit(
-        "src/signature/match.ts",
+        "src/signature/verify.ts",
         "key.hmac.digest(signedText, bytes)",
         "key.hmac.digest(signedText, Buffer.from(new TextDecoder().decode(bytes)))",
       ),

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { adoptSecret, rotateSecret } from "../../src/rotation/index.ts";
 import type { Keyring } from "../../src/signature/keyring.ts";
-import { storedKeyring } from "../../src/signature/stored-keyrings.ts";
+import { storedKeyring } from "../../src/signature/keyring-source.ts";
 import { verifySignature } from "../../src/signature/verify-signature.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import { type Caught, send, startCatcher, tokenOf } from "../emulator/support.ts";

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { describe, expect, it } from "vitest";
-import { parseCandidates, type SignatureEncoding, signatureEncodingOption } from "../../src/signature/candidates.ts";
+import { parseCandidates, type SignatureEncoding, signatureEncodingOption } from "../../src/signature/verify.ts";
 
 // 0xfb… makes "+" and "/" in base64, "-" and "_" in base64url.
 const bytes = Buffer.from(Array.from({ length: 32 }, (_, index) => (index % 2 === 0 ? 0xfb : 0xff - index)));

@@ -1,6 +1,6 @@
 /** A secret store's reads, guarded against copies that lag behind. */
 import { describe, expect, it } from "vitest";
-import { latestReads } from "../../src/signature/latest-reads.ts";
+import { latestReads } from "../../src/signature/keyring-source.ts";
 import type { SecretStore, StoredSecrets } from "../../src/signature/secret-store.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { SECRET } from "./openssl.ts";

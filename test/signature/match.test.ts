@@ -1,8 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { compileKeyring, type Keyring } from "../../src/signature/keyring.ts";
-import { checkHeaders, matchSignature, matchUnsigned, vouchesFor, vouchingMatch } from "../../src/signature/match.ts";
 import { signPayload } from "../../src/signature/sign.ts";
-import { DEFAULT_TOLERANCE } from "../../src/signature/timestamp.ts";
+import {
+  checkHeaders,
+  DEFAULT_TOLERANCE,
+  matchSignature,
+  matchUnsigned,
+  vouchesFor,
+  vouchingMatch,
+} from "../../src/signature/verify.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 
 const policy = { tolerance: DEFAULT_TOLERANCE };

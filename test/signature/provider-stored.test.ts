@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { KeyringError, SetupError, StoreError } from "../../src/errors.ts";
 import type { Keyring } from "../../src/signature/keyring.ts";
-import { createKeyringSource } from "../../src/signature/provider.ts";
+import { createKeyringSource } from "../../src/signature/keyring-source.ts";
 import type { SecretStore, StoredSecrets } from "../../src/signature/secret-store.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import { OTHER_SECRET, SECRET } from "./openssl.ts";

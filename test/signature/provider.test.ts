@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { KeyringError, SetupError } from "../../src/errors.ts";
 import type { Logger } from "../../src/internal/logger.ts";
 import type { Keyring } from "../../src/signature/keyring.ts";
-import { createKeyringSource, type KeyringProvider, LookUpsCrowded } from "../../src/signature/provider.ts";
+import { createKeyringSource, type KeyringProvider, LookUpsCrowded } from "../../src/signature/keyring-source.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { OTHER_SECRET, SECRET } from "./openssl.ts";
 import { atHand, MINUTE, pending, settle, setUp } from "./provider-setup.ts";

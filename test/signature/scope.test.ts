@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { compileKeyring, type Keyring } from "../../src/signature/keyring.ts";
-import { scopeCovers, scopeOf } from "../../src/signature/scope.ts";
+import { scopeCovers, scopeOf } from "../../src/signature/verify.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 
 const digest = (id: string) => createHash("sha256").update(id).digest("hex").slice(0, 32);

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { OncehookError } from "../../src/errors.ts";
 import { stderrLogger } from "../../src/internal/logger.ts";
 import { compileKeyring, type Keyring } from "../../src/signature/keyring.ts";
-import { createKeyringSource } from "../../src/signature/provider.ts";
+import { createKeyringSource } from "../../src/signature/keyring-source.ts";
 import { checkSecret } from "../../src/signature/secret.ts";
 import {
   checkKind,

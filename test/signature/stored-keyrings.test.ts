@@ -2,9 +2,9 @@
 import { describe, expect, it } from "vitest";
 import { KeyringError } from "../../src/errors.ts";
 import { type CompiledKeyring, compileKeyring } from "../../src/signature/keyring.ts";
+import { storedKeyring } from "../../src/signature/keyring-source.ts";
 import type { SecretSlots } from "../../src/signature/secret-store.ts";
 import { HmacKey } from "../../src/signature/sign.ts";
-import { storedKeyring } from "../../src/signature/stored-keyrings.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 

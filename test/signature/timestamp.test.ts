@@ -5,7 +5,7 @@ import {
   parseTimestamp,
   timestampFormatOption,
   toleranceOption,
-} from "../../src/signature/timestamp.ts";
+} from "../../src/signature/verify.ts";
 
 const digits = "17600000000000000";
 const arabicIndic = "١٧٦٠٠٠٠٠٠٠";

@@ -1,7 +1,7 @@
 /** What is wrong with a captured request: the receiver's checks one by one, and the likeliest cause of what failed. */
 import { SetupError } from "../../errors.ts";
 import { type CompiledKeyring, compileKeyring } from "../../signature/keyring.ts";
-import { checkHeaders, matchSignature, type VerifyFailureCode } from "../../signature/match.ts";
+import { checkHeaders, matchSignature, type VerifyFailureCode } from "../../signature/verify.ts";
 import { type Capture, headerRecord } from "./capture.ts";
 import { type Cause, causeOf } from "./causes.ts";
 import type { GivenSecret } from "./keys.ts";

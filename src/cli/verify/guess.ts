@@ -2,7 +2,7 @@
 import { SetupError } from "../../errors.ts";
 import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../signature/headers.ts";
 import type { SecretEncoding } from "../../signature/secret.ts";
-import { parseTimestamp, type TimestampFormat } from "../../signature/timestamp.ts";
+import { parseTimestamp, type TimestampFormat } from "../../signature/verify.ts";
 import { verifySignature } from "../../signature/verify-signature.ts";
 import type { Capture } from "./capture.ts";
 import type { GivenSecret } from "./keys.ts";

@@ -1,7 +1,7 @@
 /** Where a signature may stand, and whether a text writes a digest, in any of the ways that people write one. */
 import { Buffer } from "node:buffer";
-import { parseCandidates } from "../../signature/candidates.ts";
 import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../signature/headers.ts";
+import { parseCandidates } from "../../signature/verify.ts";
 import { type Header, valuesOf } from "./capture.ts";
 import type { CauseCode } from "./causes.ts";
 import { type Change, distinct } from "./change.ts";

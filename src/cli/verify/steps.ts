@@ -1,8 +1,7 @@
 /** The checks of a captured request before its signature, each by itself: what was seen, and what it suggests. */
-import { parseCandidates } from "../../signature/candidates.ts";
+
 import { readHeader, SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../signature/headers.ts";
-import type { HeaderPolicy } from "../../signature/match.ts";
-import { checkAge, parseTimestamp } from "../../signature/timestamp.ts";
+import { checkAge, type HeaderPolicy, parseCandidates, parseTimestamp } from "../../signature/verify.ts";
 import { type Header, headerRecord, valuesOf } from "./capture.ts";
 import type { CauseCode } from "./causes.ts";
 import type { GivenSecret } from "./keys.ts";

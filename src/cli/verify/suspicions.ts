@@ -2,7 +2,7 @@
 import type { Buffer } from "node:buffer";
 import { isRecord } from "../../internal/type-guards.ts";
 import { readHeader, TIMESTAMP_HEADER } from "../../signature/headers.ts";
-import { parseTimestamp } from "../../signature/timestamp.ts";
+import { parseTimestamp } from "../../signature/verify.ts";
 import { type Capture, declaredLength, firstValue, headerRecord } from "./capture.ts";
 import type { CauseCode } from "./causes.ts";
 import { jsonOf } from "./rewriting.ts";

@@ -3,12 +3,12 @@ import type { Reason } from "../reason.ts";
 
 export const SIGNATURE_REASONS: readonly Reason[] = [
   {
-    file: "src/signature/candidates.ts",
+    file: "src/signature/verify.ts",
     reason: "Any other length than 43 decodes to more than 32 bytes, which is refused one line on.",
     changes: [["ConditionalExpression", "length === 43", "true"]],
   },
   {
-    file: "src/signature/candidates.ts",
+    file: "src/signature/verify.ts",
     reason: "It is asked of texts of 64 characters only.",
     changes: [
       ["Regex", "/^[0-9A-Fa-f]{64}$/", "/[0-9A-Fa-f]{64}$/"],
@@ -16,7 +16,7 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     ],
   },
   {
-    file: "src/signature/candidates.ts",
+    file: "src/signature/verify.ts",
     reason: "The way around the list is for speed: the list reads the same from 64 hexadecimal digits.",
     changes: [
       ["ConditionalExpression", "text.length === 64 && HEX.test(text)", "false"],
@@ -30,7 +30,7 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     ],
   },
   {
-    file: "src/signature/candidates.ts",
+    file: "src/signature/verify.ts",
     reason: "Without an encoding the bytes are never 32: a text of another length than 43, 44 and 64 has more.",
     changes: [["ConditionalExpression", "encoding === null", "false"]],
   },
@@ -95,22 +95,22 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     changes: [["ConditionalExpression", "Math.min(...ends) !== Math.max(...ends)", "true"]],
   },
   {
-    file: "src/signature/match.ts",
+    file: "src/signature/verify.ts",
     reason: "Buffer.from copies bytes; not doing so is for speed.",
     changes: [["ConditionalExpression", 'typeof body === "string"', "true"]],
   },
   {
-    file: "src/signature/match.ts",
+    file: "src/signature/verify.ts",
     reason: 'Whatever is neither "s", "ms" nor a function is read as "auto".',
     changes: [["StringLiteral", '"auto"', '""']],
   },
   {
-    file: "src/signature/match.ts",
+    file: "src/signature/verify.ts",
     reason: "Whoever calls it has a grant; the check is for the compiler.",
     changes: [["ConditionalExpression", "first === undefined", "false"]],
   },
   {
-    file: "src/signature/match.ts",
+    file: "src/signature/verify.ts",
     reason: "Without an unsigned kind there is no grant, and without a grant no match: looked at first for speed.",
     changes: [["ConditionalExpression", "keyring.unsigned.size === 0", "false"]],
   },
@@ -138,7 +138,7 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     changes: [["ConditionalExpression", "failure === undefined", "false"]],
   },
   {
-    file: "src/signature/scope.ts",
+    file: "src/signature/verify.ts",
     reason: "Only the second element and the third are looked at, and neither is there.",
     changes: [["ArrayDeclaration", "[]", '["Stryker was here"]']],
   },
@@ -179,12 +179,12 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     changes: [["StringLiteral", '"ms"', '""']],
   },
   {
-    file: "src/signature/stored-keyrings.ts",
+    file: "src/signature/keyring-source.ts",
     reason: "A text has no `validUntil`, so it is filtered out as one that ended.",
     changes: [["ArrayDeclaration", "[]", '["Stryker was here"]']],
   },
   {
-    file: "src/signature/timestamp.ts",
+    file: "src/signature/verify.ts",
     reason: "Number.isFinite is false for what is no number; the other check is for the compiler.",
     changes: [["ConditionalExpression", 'typeof timestamp === "number"', "true"]],
   },

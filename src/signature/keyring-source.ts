@@ -1,0 +1,236 @@
+/** Where a receiver gets its keyring from: a value, an async provider or a secret store. */
+import { KeyringError } from "../errors.ts";
+import type { Clock } from "../internal/clock.ts";
+import { isBuilding } from "../internal/environment.ts";
+import type { Logger } from "../internal/logger.ts";
+import {
+  type CompiledKeyring,
+  compileKeyring,
+  type Keyring,
+  LONGEST_PREVIOUS_MS,
+  MAX_LIVE_SECRETS,
+  withStandIns,
+} from "./keyring.ts";
+import {
+  type KeyringProvider,
+  type KeyringSource,
+  type KeyringSourceDeps,
+  logWarnings,
+  ProvidedKeyrings,
+} from "./keyring-provider.ts";
+import type { Direction, PreviousSecret, ScopedSecret, SecretEncoding, WebhookKind } from "./secret.ts";
+import { type SecretStore, type StoredSecrets, secretStoreOption } from "./secret-store.ts";
+
+export {
+  type BackgroundRefresh,
+  type KeyringContext,
+  type KeyringProvider,
+  type KeyringSource,
+  type KeyringSourceDeps,
+  keyringContext,
+  LookUpsCrowded,
+} from "./keyring-provider.ts";
+
+// Makes the source of keyrings from a value, an async provider or a secret store.
+
+/**
+ * Makes a source. A value is compiled at once and never changes. The warnings of a keyring are logged here: once for a
+ * value, on each change for the others. A secret store stays open when its source closes: others may use it.
+ *
+ * @throws SetupError when `secrets` is neither a valid keyring, nor a function, nor a secret store
+ */
+export function createKeyringSource(
+  secrets: Keyring | KeyringProvider | SecretStore,
+  deps: KeyringSourceDeps,
+): KeyringSource {
+  if (typeof secrets === "function") return new ProvidedKeyrings(secrets, deps);
+  if (isSecretStore(secrets)) return storedSource(secrets, deps);
+  const { keyring, read } = fixedKeyring(secrets, deps.clock.now());
+  logWarnings(deps.logger, keyring);
+  return {
+    read,
+    reread: () => Promise.resolve(null),
+    version: () => keyring.version,
+    isFailing: false,
+    background: null,
+    close: () => {},
+  };
+}
+
+/**
+ * Compiles a keyring that was given as a value. In `next build` the secrets that are not set yet are left out of the check, and `read`
+ * rejects for them (`SetupError`).
+ *
+ * @throws SetupError naming the option that is wrong
+ */
+export function fixedKeyring(secrets: Keyring, now: number): { keyring: CompiledKeyring; read: KeyringSource["read"] } {
+  const keyring = compileKeyring(withStandIns("secrets", secrets) as Keyring, now);
+  return { keyring, read: isBuilding() ? async () => compileKeyring(secrets, now) : () => keyring };
+}
+
+/** A keyring holds no functions. */
+export function isSecretStore(secrets: Keyring | SecretStore): secrets is SecretStore {
+  return typeof secrets === "object" && secrets !== null && "read" in secrets;
+}
+
+function storedSource(secrets: SecretStore, deps: KeyringSourceDeps): KeyringSource {
+  const { refreshMs: everyMs } = secretStoreOption("secrets", secrets);
+  const reads = latestReads(secrets, deps.clock);
+  let isFirst = true;
+  const provider = async () => {
+    const keyring = await storedKeyring(reads, deps.clock.now());
+    if (isFirst) warnOfMissing(keyring, deps.logger);
+    isFirst = false;
+    return keyring;
+  };
+  const keyrings = new ProvidedKeyrings(provider, deps, everyMs);
+  // A store knows neither routes nor tenants: one keyring serves them all.
+  return {
+    read: () => keyrings.read({}),
+    reread: (_, seen) => keyrings.reread({}, seen),
+    version: () => keyrings.version(),
+    get isFailing() {
+      return keyrings.isFailing;
+    },
+    background: { everyMs, refresh: () => keyrings.refresh({}) },
+    close: () => keyrings.close(),
+  };
+}
+
+/** Right where one kind is received only, and a mistake elsewhere, which the service's 401s tell nobody. */
+function warnOfMissing(keyring: StoredKeyring, logger: Logger): void {
+  for (const kind of kindsWithoutSecret(keyring)) {
+    const message = `No secret for ${kind} webhooks is stored: they are refused. Store it with adoptSecret() of oncehook/rotation, unless none come here.`;
+    logger.warn({ code: "keyring_warning", kind }, message);
+  }
+}
+
+// Makes a keyring of what a secret store holds.
+
+/** The service sends outbound events to the delivery target and inbound ones to the inbound target (DLV-1). */
+const DIRECTIONS: Readonly<Record<WebhookKind, Direction>> = { inbound: "inbound", delivery: "outbound" };
+const KINDS = ["inbound", "delivery"] as const satisfies readonly WebhookKind[];
+const DAY_MS = 86_400_000;
+
+/** A keyring of both kinds, each secret with the direction of its own. */
+interface StoredKeyring {
+  readonly current: readonly ScopedSecret[];
+  readonly previous: readonly PreviousSecret[];
+  readonly next: readonly ScopedSecret[];
+}
+
+/** What all secrets of a kind have in common. */
+interface Kind {
+  readonly slots: StoredSecrets | null;
+  readonly direction: Direction;
+  readonly encoding: SecretEncoding;
+}
+
+/**
+ * Reads the secrets of both kinds as one keyring, in which each secret vouches for events of its own kind only. A kind
+ * without secrets has none: its deliveries are refused. Previous secrets that ended were left out; so are those that end
+ * soonest where a keyring would have more than 8. While a first rotation is under way, `current` is an empty list, and `next`
+ * alone is accepted.
+ *
+ * `compileKeyring(await storedKeyring(secrets, now), now).version` is what a receiver reports that uses these secrets.
+ *
+ * @param now - epoch milliseconds
+ * @throws KeyringError when nothing is stored yet; and whatever the store's `read` rejects with
+ */
+export async function storedKeyring(
+  secrets: Pick<SecretStore, "read" | "encoding">,
+  now: number,
+): Promise<StoredKeyring> {
+  const { encoding } = secrets;
+  const [inbound = null, delivery = null] = await Promise.all(KINDS.map((kind) => secrets.read(kind)));
+  const stored: readonly Kind[] = [
+    { slots: inbound, direction: DIRECTIONS.inbound, encoding },
+    { slots: delivery, direction: DIRECTIONS.delivery, encoding },
+  ];
+  const current = stored.flatMap((kind) => scoped(kind.slots?.current, kind));
+  const next = stored.flatMap((kind) => scoped(kind.slots?.next?.secret, kind));
+  const previous = stored.flatMap((kind) => previousOf(kind, now));
+  if (current.length + next.length > 0) return { current, next, previous: longestOf(previous, [...current, ...next]) };
+  throw new KeyringError(
+    "No webhook secret is stored yet: call adoptSecret() with the one the service signs with, or rotateSecret(), both of oncehook/rotation.",
+  );
+}
+
+/** The kinds whose deliveries are all refused. */
+function kindsWithoutSecret({ current, next }: StoredKeyring): readonly WebhookKind[] {
+  const directions = new Set([...current, ...next].map(({ direction }) => direction));
+  return KINDS.filter((kind) => !directions.has(DIRECTIONS[kind]));
+}
+
+function scoped(secret: string | null | undefined, { direction, encoding }: Kind): ScopedSecret[] {
+  return typeof secret === "string" ? [{ secret, direction, encoding }] : [];
+}
+
+function previousOf(kind: Kind, now: number): PreviousSecret[] {
+  const previous = kind.slots?.previous ?? [];
+  return previous
+    .filter(({ validUntil }) => validUntil > now)
+    .flatMap(({ secret, validUntil }) =>
+      scoped(secret, kind).map((each) => ({ ...each, validUntil: plausibleEnd(validUntil, now) })),
+    );
+}
+
+/**
+ * A keyring refuses an end that is more than 8 days ahead, and one bad end must not cost all other secrets: our clock may be
+ * behind that of who wrote it. The last midnight before the limit, so that the version does not change with every read.
+ */
+function plausibleEnd(validUntil: number, now: number): number {
+  const limit = now + LONGEST_PREVIOUS_MS;
+  return validUntil <= limit ? validUntil : limit - (limit % DAY_MS);
+}
+
+/** Of the previous secrets those that end last, in their order, so many that a keyring takes them beside the others. */
+function longestOf(previous: readonly PreviousSecret[], others: readonly ScopedSecret[]): readonly PreviousSecret[] {
+  const texts = new Set(others.map(({ secret }) => secret));
+  const taken = new Set<PreviousSecret>();
+  for (const each of [...previous].sort((a, b) => b.validUntil - a.validUntil)) {
+    if (texts.size >= MAX_LIVE_SECRETS && !texts.has(each.secret)) continue;
+    texts.add(each.secret);
+    taken.add(each);
+  }
+  return previous.filter((each) => taken.has(each));
+}
+
+// Guards a receiver against a secret store that shows what was, after it has shown what is: copies may lag behind.
+
+/** Longer than copies lag; an older revision that is read after it is what the store has: it was restored, or made anew. */
+const OLDER_MS = 60_000;
+
+/** The newest that was read of a kind. */
+interface Latest {
+  readonly revision: number;
+  /** Monotonic milliseconds. */
+  readonly readAt: number;
+}
+
+/**
+ * The store's reads; one of an older revision is a failure for a minute after the newer one was last read. A receiver that went
+ * back would say that it uses a secret, and then refuse it.
+ */
+export function latestReads(secrets: SecretStore, clock: Clock): Pick<SecretStore, "read" | "encoding"> {
+  const latest = new Map<WebhookKind, Latest>();
+  return {
+    encoding: secrets.encoding,
+    async read(kind): Promise<StoredSecrets | null> {
+      const stored = await secrets.read(kind);
+      const readAt = clock.monotonic();
+      const known = latest.get(kind);
+      if (stored === null || stored === undefined) return null;
+      if (known !== undefined && stored.revision < known.revision && readAt < known.readAt + OLDER_MS) {
+        throw olderRevision(kind, stored.revision, known.revision);
+      }
+      latest.set(kind, { revision: stored.revision, readAt });
+      return stored;
+    },
+  };
+}
+
+function olderRevision(kind: WebhookKind, revision: number, known: number): KeyringError {
+  const message = `It gave an older revision of the ${kind} secrets (${revision}) than before (${known}): the store has to read what was written last. If it was restored, the older one counts after a minute.`;
+  return new KeyringError(message);
+}
