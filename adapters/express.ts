@@ -4,11 +4,15 @@ import type { NextFunction, Request, Response } from "express";
 import { loggerOption, type WebhookEvent } from "../src/index.ts";
 import type { Mountable } from "../src/inspector/index.ts";
 import { nodeHandler } from "./node.ts";
-import { NodeAnswers } from "./node-answers.ts";
-import { convert } from "./node-body.ts";
 import { sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
-import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
-import { checkWebhookOptions, type WebhookOptions, type WebhookReceiver } from "./webhook-options.ts";
+import { convert, NodeAnswers } from "./node-io.ts";
+import {
+  checkWebhookOptions,
+  createRequestVerifier,
+  type WebhookOptions,
+  type WebhookReceiver,
+  type WebhookVerifyOptions,
+} from "./options.ts";
 
 export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
 

@@ -3,18 +3,17 @@ import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { loggerOption, refuseUnknownOptions, SetupError, type WebhookEvent } from "../src/index.ts";
 import type { InspectorAnswer, Mountable } from "../src/inspector/index.ts";
-import { boundTaking, type WholeAnswer } from "./node-answer.ts";
-import { NodeAnswers } from "./node-answers.ts";
-import { readBody } from "./node-body.ts";
 import { isOver, isWhole, sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
-import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
+import { boundTaking, NodeAnswers, readBody, type WholeAnswer } from "./node-io.ts";
 import {
   answerTo,
   type Conversion,
   checkWebhookOptions,
+  createRequestVerifier,
   type WebhookOptions,
   type WebhookReceiver,
-} from "./webhook-options.ts";
+  type WebhookVerifyOptions,
+} from "./options.ts";
 
 export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
 

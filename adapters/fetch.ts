@@ -1,17 +1,17 @@
 /** The adapter for everything that speaks fetch: a `Request` in, a `Response` out. */
 import { loggerOption, type WebhookEvent } from "../src/index.ts";
 import type { Mountable } from "../src/inspector/index.ts";
-import { refuseOthers, toResponse } from "./fetch-answer.ts";
-import { readRequestBody } from "./fetch-body.ts";
 import { answerOf } from "./fetch-inspector.ts";
-import { createRequestVerifier, type WebhookVerifyOptions } from "./verify-only.ts";
+import { readRequestBody, refuseOthers, toResponse } from "./fetch-io.ts";
 import {
   answerTo,
   type Conversion,
   checkWebhookOptions,
+  createRequestVerifier,
   type WebhookOptions,
   type WebhookReceiver,
-} from "./webhook-options.ts";
+  type WebhookVerifyOptions,
+} from "./options.ts";
 
 export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
 

@@ -2,13 +2,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Receiver, SetupError } from "../src/index.ts";
 import type { Mountable } from "../src/inspector/index.ts";
-import { logDrainFailure } from "./drain-failure.ts";
+import { logDrainFailure } from "./drain.ts";
 import { fetchInspector, fetchWebhook } from "./fetch.ts";
-import { keepAcrossReloads } from "./next-reload.ts";
 import { nodeHandler } from "./node.ts";
-import { checkWebhookOptions, type WebhookOptions } from "./webhook-options.ts";
+import { checkWebhookOptions, type WebhookOptions } from "./options.ts";
 
-export { type DrainRouteOptions, drainRoute } from "./drain-route.ts";
+export { type DrainRouteOptions, drainRoute } from "./drain.ts";
+
 export type { WebhookOptions };
 
 export interface NextWebhookOptions extends WebhookOptions<Request> {
@@ -99,4 +99,38 @@ export function nextPagesWebhook<Tx, Request extends IncomingMessage = IncomingM
  */
 export function nextInspector(inspector: Mountable<Request>): NextRoutes {
   return routesTo(fetchInspector(inspector));
+}
+
+// Keeps one inbox and one worker when Next.js evaluates a module again: on a reload, or once for each of its bundles.
+
+const RECEIVERS = Symbol.for("oncehook.receivers");
+/** Receivers in memory share nothing but this address, which says nothing about which inbox is meant. */
+const MEMORY_SUFFIX = "@memory:";
+
+/** The latest receiver for each name and store, by `receiver.key`. */
+type KnownReceivers = Map<string, unknown>;
+
+/**
+ * The newest receiver of a name and store goes on with the inbox and worker of the one before, and with its own handlers.
+ * Register the handlers first. Nothing happens for another copy of this package, whose inner parts this one cannot see.
+ */
+export function keepAcrossReloads<Tx>(receiver: Receiver<Tx>): void {
+  if (receiver.key.endsWith(MEMORY_SUFFIX)) return;
+  const known = knownReceivers();
+  const previous = known.get(receiver.key);
+  if (previous === receiver) return;
+  if (isSameKind(previous, receiver)) receiver.takeOver(previous);
+  known.set(receiver.key, receiver);
+}
+
+/** The same key means the same kind of store, so the transaction type is the same too. */
+function isSameKind<Tx>(previous: unknown, receiver: Receiver<Tx>): previous is Receiver<Tx> {
+  return previous instanceof receiver.constructor;
+}
+
+/** The one place outside the module's own scope, which a reload does not clear. */
+function knownReceivers(): KnownReceivers {
+  const holder = globalThis as { [RECEIVERS]?: KnownReceivers };
+  holder[RECEIVERS] ??= new Map();
+  return holder[RECEIVERS];
 }

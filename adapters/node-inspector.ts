@@ -2,15 +2,21 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import type { InspectorAnswer, InspectorRequest, JsonReading } from "../src/inspector/index.ts";
-import { endStream } from "./end-stream.ts";
-import { jsonLeft, jsonOf, readingUpTo } from "./json-body.ts";
-import type { NodeAnswers } from "./node-answers.ts";
-import { type KeptBody, readBody } from "./node-body.ts";
-import { isAnswered, isGone, wasSent } from "./node-ending.ts";
-import { sendStream } from "./node-stream.ts";
+import { endStream, jsonLeft, jsonOf, readingUpTo } from "./inspector-io.ts";
+import {
+  boundTaking,
+  breakOff,
+  breakOffUntaken,
+  isAnswered,
+  isGone,
+  type KeptBody,
+  type NodeAnswers,
+  readBody,
+  wasSent,
+} from "./node-io.ts";
 
 /** What a framework knows of one request. */
-export interface NodeExchange<Native> {
+interface NodeExchange<Native> {
   /** Has what a parser before the inspector left. */
   readonly native: Native & KeptBody;
   readonly request: IncomingMessage;
@@ -105,4 +111,44 @@ function beginStream(
   if (request.method === "HEAD") response.end();
   else response.flushHeaders();
   return request.method !== "HEAD";
+}
+
+// Writes a stream to a Node response, no faster than it is read.
+
+/**
+ * Writes chunk by chunk, and ends the stream when whoever asked is gone. Never rejects. A stream that fails breaks the
+ * response off: nobody shall take what came of it for all of it.
+ */
+export async function sendStream(chunks: AsyncIterable<string>, response: ServerResponse): Promise<void> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  response.once("close", () => endStream(iterator));
+  try {
+    for (;;) {
+      const { done, value } = await iterator.next();
+      if (isGone(response)) return;
+      if (done) {
+        response.end();
+        boundTaking(response);
+        return;
+      }
+      if (!response.write(value)) await drained(response);
+    }
+  } catch {
+    breakOff(response);
+  }
+}
+
+/** Resolves when more can be written, or nothing any more: also because nothing was taken for too long. */
+function drained(response: ServerResponse): Promise<void> {
+  const leave = breakOffUntaken(response);
+  return new Promise((resolve) => {
+    const settle = () => {
+      leave();
+      response.off("drain", settle);
+      response.off("close", settle);
+      resolve();
+    };
+    response.on("drain", settle);
+    response.on("close", settle);
+  });
 }

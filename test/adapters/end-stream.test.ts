@@ -1,6 +1,6 @@
 /** The end of a stream that nobody reads any more. */
 import { describe, expect, it } from "vitest";
-import { endStream } from "../../adapters/end-stream.ts";
+import { endStream } from "../../adapters/inspector-io.ts";
 
 const next = () => new Promise<never>(() => {});
 

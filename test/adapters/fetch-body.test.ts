@@ -1,6 +1,6 @@
 /** The reader of fetch bodies on streams that no host makes. */
 import { describe, expect, it } from "vitest";
-import { readRequestBody } from "../../adapters/fetch-body.ts";
+import { readRequestBody } from "../../adapters/fetch-io.ts";
 
 describe("readRequestBody()", () => {
   it("says cut of a body that came to its end just before, for what it held is given away", async () => {

@@ -1,6 +1,6 @@
 /** A stream of the inspector as the body of a `Response`. */
 import { describe, expect, it } from "vitest";
-import { bodyOf } from "../../adapters/fetch-stream.ts";
+import { bodyOf } from "../../adapters/fetch-inspector.ts";
 
 const gone = () => {};
 

@@ -1,6 +1,6 @@
 /** The inspector's bodies, as a parser of the application left them. */
 import { describe, expect, it } from "vitest";
-import { jsonLeft } from "../../adapters/json-body.ts";
+import { jsonLeft } from "../../adapters/inspector-io.ts";
 
 describe("jsonLeft()", () => {
   const circular: { self?: unknown } = {};

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { setImmediate as nextRound } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { sendAnswer as send, type WholeAnswer } from "../../adapters/node-answer.ts";
+import { sendAnswer as send, type WholeAnswer } from "../../adapters/node-io.ts";
 import { openConnection, requestBytes } from "../../src/testing/adapter-contract-wire.ts";
 import { serve } from "./serving.ts";
 

@@ -1,7 +1,7 @@
 /** The raw-body reader on streams that no HTTP server makes. */
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { readBody } from "../../adapters/node-body.ts";
+import { readBody } from "../../adapters/node-io.ts";
 import type { BodyReading } from "../../src/index.ts";
 
 function reading(declaredBytes: number | null = null): BodyReading & { cut: () => void; counted: number[] } {

@@ -4,8 +4,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { type ClientHttp2Stream, connect, createServer, type ServerHttp2Stream, type SessionOptions } from "node:http2";
 import { setImmediate as nextRound } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { boundTaking, sendAnswer } from "../../adapters/node-answer.ts";
-import { sendStream } from "../../adapters/node-stream.ts";
+import { sendStream } from "../../adapters/node-inspector.ts";
+import { boundTaking, sendAnswer } from "../../adapters/node-io.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 
 const BODY = '{"error":"payload_too_large"}';

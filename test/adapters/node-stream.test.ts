@@ -5,7 +5,7 @@ import { Socket } from "node:net";
 import { Writable } from "node:stream";
 import { setImmediate as nextRound } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { sendStream } from "../../adapters/node-stream.ts";
+import { sendStream } from "../../adapters/node-inspector.ts";
 import { openConnection, requestBytes } from "../../src/testing/adapter-contract-wire.ts";
 import { serve } from "./serving.ts";
 

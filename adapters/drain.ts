@@ -4,12 +4,14 @@ import {
   atFirstUse,
   checkDrainOptions,
   type DrainResult,
+  type Logger,
+  OncehookError,
   type Receiver,
   refuseUnknownOptions,
   SetupError,
 } from "../src/index.ts";
-import { logDrainFailure } from "./drain-failure.ts";
-import { closing } from "./fetch-answer.ts";
+import { placeOf } from "../src/internal/foreign-error.ts";
+import { closing } from "./fetch-io.ts";
 
 const SHORTEST_SECRET_BYTES = 16;
 /** What a header carries as it is: a byte above ASCII is another letter to each sender (RFC 9110, section 5.5). */
@@ -125,4 +127,13 @@ function refused({ body }: Request): Response {
 
 function json(status: number, content: object, headers: Readonly<Record<string, string>> = {}): Response {
   return Response.json(content, { status, headers: { "cache-control": "no-store", ...headers } });
+}
+
+// What the log says of a drain that failed.
+
+/** Our own errors are told whole, for they name the fix and hold nothing secret; of others no more than their kind. */
+export function logDrainFailure(logger: Logger, error: unknown, message: string): void {
+  if (error instanceof OncehookError) return logger.error({ code: error.code }, `${message} ${error.message}`);
+  const { at } = placeOf(error);
+  logger.error({ reason: error instanceof Error ? error.name : typeof error, ...(at && { at }) }, message);
 }

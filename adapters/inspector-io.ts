@@ -1,6 +1,8 @@
-/** The inspector's bodies: exact bytes, as the readers beside this file give them, taken for JSON. */
+/** What the inspector's mounts share: JSON bodies, and the end of a stream. */
 import type { BodyReading, BodyResult } from "../src/index.ts";
 import type { JsonReading } from "../src/inspector/index.ts";
+
+// The inspector's bodies: exact bytes, as the readers beside this file give them, taken for JSON.
 
 const INVALID: JsonReading = { ok: false, reason: "invalid" };
 const EMPTY: JsonReading = { ok: false, reason: "empty" };
@@ -33,4 +35,11 @@ export function jsonLeft(value: unknown, maxBytes: number): JsonReading {
   } catch {
     return INVALID;
   }
+}
+
+// Ends a stream of the inspector that nobody reads any more.
+
+/** Without waiting: a generator ends behind the step that it is at. */
+export function endStream(iterator: AsyncIterator<string>): void {
+  Promise.resolve(iterator.return?.()).catch(() => {});
 }
