@@ -1,28 +1,22 @@
 /** The inbox in Postgres: durable, for many processes on many machines. */
 import { SetupError } from "../errors.ts";
 import { refuseUnwaited, refuseWithoutConnection } from "../inbox/effect.ts";
-import type { InboxStore, Turn, TurnResult } from "../inbox/store.ts";
-import { act } from "./postgres/act.ts";
-import { runTurnCarefully } from "./postgres/careful.ts";
-import type { PgClient, PgPool } from "./postgres/driver.ts";
-import { nextDue } from "./postgres/due.ts";
+import type { InboxStore, LeaseRef, Turn, TurnResult } from "../inbox/store.ts";
 import { EffectSettles } from "./postgres/effects.ts";
-import { exportLanes } from "./postgres/export.ts";
-import { extend } from "./postgres/extend.ts";
-import { find, findQuarantined } from "./postgres/find.ts";
-import { findLanes } from "./postgres/find-lanes.ts";
 import { FreshLanes } from "./postgres/fresh-lanes.ts";
-import { importPage } from "./postgres/import.ts";
 import { beat } from "./postgres/instances.ts";
-import { closed, type OpenInbox, openInbox } from "./postgres/open-inbox.ts";
+import { nextDue } from "./postgres/lanes.ts";
+import { closed, type OpenInbox, openInbox } from "./postgres/open.ts";
+import { act } from "./postgres/operator.ts";
 import { prune } from "./postgres/prune.ts";
-import { readLane } from "./postgres/records.ts";
+import { find, findLanes, findQuarantined, readAudit, readLane, readStats } from "./postgres/queries.ts";
+import { runTurnCarefully } from "./postgres/row-faults.ts";
+import type { PgClient, PgPool } from "./postgres/session.ts";
 import { type InboxSettings, type PostgresStoreOptions, readSettings } from "./postgres/settings.ts";
-import { readAudit, readStats } from "./postgres/stats.ts";
-
-export type { PgClient, PgPool, PgPoolOptions, PgQuery, PgResult } from "./postgres/driver.ts";
+import { exportLanes, importPage } from "./postgres/transfer.ts";
 
 export { type PostgresSecretsOptions, postgresSecrets } from "./postgres/secrets.ts";
+export type { PgClient, PgPool, PgPoolOptions, PgQuery, PgResult } from "./postgres/session.ts";
 export type { PostgresStoreOptions } from "./postgres/settings.ts";
 
 /**
@@ -150,4 +144,26 @@ async function stepInTransactions({ inbox, effects }: Opened, turn: Turn<PgClien
   const result = await runTurnCarefully(inbox, turn, answered);
   effects.passed(turn, answered);
   return result;
+}
+
+// Renews leases, each only while it is still held.
+
+const EXTEND = `with wanted as (select * from unnest($1::bigint[], $2::int[], $3::bigint[]) as w (lane, epoch, event)),
+  held as (select l.id from {}.lane l join wanted w on w.lane = l.id
+    where l.status = 2 and l.epoch = w.epoch and l.leased = w.event and l.holder = $4::int order by l.id for update of l)
+  update {}.lane set ready_at = $5::bigint where id in (select id from held) returning id, epoch, leased`;
+
+export function extend(inbox: OpenInbox, leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]> {
+  return inbox.transaction(async (session) => {
+    const now = await inbox.now(session);
+    const rows = await session.rows<{ id: number; epoch: number; leased: number }>("extend", EXTEND, [
+      leases.map(({ lane }) => lane),
+      leases.map(({ epoch }) => epoch),
+      leases.map(({ event }) => event),
+      inbox.instance,
+      Math.round(now + leaseMs),
+    ]);
+    const held = new Set(rows.map(({ id, epoch, leased }) => `${id} ${epoch} ${leased}`));
+    return leases.map(({ lane, epoch, event }) => held.has(`${lane} ${epoch} ${event}`));
+  });
 }

@@ -1,6 +1,6 @@
 /** Arrays as the server takes them: what it reads is what was written. */
 import { describe, expect, it } from "vitest";
-import { arrayOf, type ElementType, OutOfRange } from "../../src/stores/postgres/arrays.ts";
+import { arrayOf, type ElementType, OutOfRange } from "../../src/stores/postgres/encoding.ts";
 import { newPool } from "./place.ts";
 
 /** How the server reads an array that was written here, each element as its text. */

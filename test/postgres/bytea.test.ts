@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { NewEvent } from "../../src/inbox/record.ts";
 import type { InboxStore } from "../../src/inbox/store.ts";
-import { bytesOf } from "../../src/stores/postgres/bytea.ts";
+import { parseBytea } from "../../src/stores/postgres/encoding.ts";
 import type { PgClient } from "../../src/stores/postgres.ts";
 import { event, turn } from "../stores/sqlite-turns.ts";
 import { complete, openAt, openDesk, settle } from "./desk.ts";
@@ -18,7 +18,7 @@ describe("bytesOf()", () => {
     const cases = [ALL, Buffer.concat([ALL, ALL]).reverse(), Buffer.from("\\x41\\\\101"), Buffer.alloc(0)];
     for (const written of cases) {
       const answer = await pool.query({ text: "select $1::bytea as read", values: [written], types: AS_TEXT });
-      expect(bytesOf(answer.rows[0].read)).toEqual(written);
+      expect(parseBytea(answer.rows[0].read)).toEqual(written);
     }
   });
 });

@@ -1,6 +1,6 @@
 /** A look for lanes that are due, or for leases that have ended, does not pass all that have gone on since the server cleaned up. */
 import { describe, expect, inject, it, onTestFinished } from "vitest";
-import { LookFrom } from "../../src/stores/postgres/look-from.ts";
+import { LookFrom } from "../../src/stores/postgres/open.ts";
 import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { contextOf, turn } from "../stores/sqlite-turns.ts";

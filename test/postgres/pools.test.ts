@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, inject, it } from "vitest";
 import { createReceiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { lookForPooler } from "../../src/stores/postgres/pooler.ts";
+import { lookForPooler } from "../../src/stores/postgres/open.ts";
 import { Statements, withSession } from "../../src/stores/postgres/session.ts";
 import { type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import pg from "pg";
 import { describe, expect, inject, it } from "vitest";
-import { transactionControlOf } from "../../src/stores/postgres/transaction-control.ts";
+import { transactionControlOf } from "../../src/stores/postgres/effect-connection.ts";
 
 describe("transactionControlOf()", () => {
   it.each([

@@ -1,8 +1,7 @@
 /** What only a Postgres server can tell: its clock, what it does with commits that are not ours, and whether a pooler stands before it. */
 import { type Clock, systemClock } from "../../internal/clock.ts";
-import { loadPool } from "../../stores/postgres/driver.ts";
-import { type Kept, lookForPooler } from "../../stores/postgres/pooler.ts";
-import { Statements, withSession } from "../../stores/postgres/session.ts";
+import { type Kept, lookForPooler } from "../../stores/postgres/open.ts";
+import { loadPool, Statements, withSession } from "../../stores/postgres/session.ts";
 import { clockFinding } from "./clocks.ts";
 import { type Finding, ok, skipped, warning } from "./finding.ts";
 

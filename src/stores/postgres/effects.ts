@@ -7,13 +7,12 @@ import { endLease, heldEvent } from "../../inbox/lanes/settling.ts";
 import type { LeaseRef, Settle, SettleResult, Turn } from "../../inbox/store.ts";
 import { sleep } from "../../internal/clock.ts";
 import { STATUS } from "../codes.ts";
-import type { PgClient } from "./driver.ts";
+import type { Answered } from "./batch.ts";
+import { EffectFailed, isTooSlow, lendConnection } from "./effect-connection.ts";
 import { isCutOff, isUnanswered, refusesWrites, sqlState } from "./failures.ts";
-import { EffectFailed, isTooSlow, lendConnection } from "./lending.ts";
-import type { OpenInbox } from "./open-inbox.ts";
-import { CONNECT_MS, type Session, withSession } from "./session.ts";
-import { Slots } from "./slots.ts";
-import type { Answered } from "./turn.ts";
+import { Slots } from "./instances.ts";
+import type { OpenInbox } from "./open.ts";
+import { CONNECT_MS, type PgClient, type Session, withSession } from "./session.ts";
 import { openWorkspace, type Workspace } from "./workspace.ts";
 
 type Completion = Extract<Settle<PgClient>, { kind: "complete" }>;

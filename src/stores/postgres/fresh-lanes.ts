@@ -7,15 +7,13 @@ import { isOrdered, laneKeyText } from "../../inbox/lanes/state.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { InboxRules, Turn, TurnResult } from "../../inbox/store.ts";
 import { STATE, STATUS } from "../codes.ts";
-import { columns, named, transposed, unnested, type Values } from "./columns.ts";
-import type { PgClient } from "./driver.ts";
+import { columns, named, transposed, unnested, type Values } from "./encoding.ts";
 import { isRefusal } from "./failures.ts";
-import { keyOf, nullableBytes } from "./lanes.ts";
+import { TALLY, TALLY_WIDTH, TallySheet } from "./instances.ts";
+import { keyOf, listed, nullableBytes, numberAt } from "./lanes.ts";
 import { areCurrent, isOutdated, type Names, NamesMissing } from "./names.ts";
-import { listed, numberAt } from "./numbers.ts";
-import type { OpenInbox } from "./open-inbox.ts";
-import { CLOCK, COMMITS_TO_DISK, type Session } from "./session.ts";
-import { TALLY, TALLY_WIDTH, TallySheet } from "./tally.ts";
+import type { OpenInbox } from "./open.ts";
+import { CLOCK, COMMITS_TO_DISK, type PgClient, type Session } from "./session.ts";
 
 /** What differs between such events; of everything else a new one says the same. */
 const FRESH = columns(

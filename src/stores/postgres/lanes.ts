@@ -1,13 +1,15 @@
 /** Locks lanes and reads what is in them: the lanes first, their events in a later statement, or wake-ups are lost. */
+import { sameContent } from "../../events/parse.ts";
+import { TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
-import type { LaneKey } from "../../inbox/record.ts";
+import type { LaneKey, NewEvent } from "../../inbox/record.ts";
 import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../codes.ts";
-import { arrayOf } from "./arrays.ts";
-import { named } from "./columns.ts";
-import { GAP, NEW_EVENT, NEW_LANE } from "./flush-statement.ts";
+import { arrayOf, bytesText, named, textBytes } from "./encoding.ts";
 import type { Names } from "./names.ts";
-import { both, type Session } from "./session.ts";
-import { bytesText, textBytes } from "./text.ts";
+import { both, CLOCK, type Session } from "./session.ts";
+import { GAP, NEW_EVENT, NEW_LANE } from "./statements.ts";
+
+// Locks lanes and reads what is in them: the lanes first, their events in a later statement, or wake-ups are lost.
 
 /** What a lane says of the event that is leased. */
 export interface LeaseRow {
@@ -238,4 +240,150 @@ export function nullableBytes(text: string | null): Buffer | null {
 
 function nullableText(bytes: Buffer | null): string | null {
   return bytes === null ? null : bytesText(bytes);
+}
+
+// Bodies of stored events, read only where something looks at them.
+
+const BODIES = "select event, raw from {}.body where event = any($1::bigint[])";
+
+export async function readBodies(
+  session: Session,
+  events: readonly number[],
+): Promise<ReadonlyMap<number, Uint8Array>> {
+  if (events.length === 0) return new Map();
+  const rows = await session.rows<{ event: number; raw: Buffer }>("bodies", BODIES, [arrayOf("bigint", events)]);
+  return new Map(rows.map(({ event, raw }) => [event, raw]));
+}
+
+/** The indexes of those incoming events whose identity is stored with other content. A pruned body tells nothing. */
+export async function conflictsAmong(
+  session: Session,
+  incoming: readonly NewEvent[],
+  known: (event: NewEvent, index: number) => LaneEvent | undefined,
+): Promise<ReadonlySet<number>> {
+  const suspects = incoming.flatMap((event, index) => {
+    const first = known(event, index);
+    if (first === undefined || !first.hasBody || Buffer.compare(first.digest, event.digest) === 0) return [];
+    return [{ index, first: first.id, raw: event.raw }];
+  });
+  const bodies = await readBodies(
+    session,
+    suspects.map(({ first }) => first),
+  );
+  const differing = suspects.filter(({ first, raw }) => {
+    const body = bodies.get(first);
+    return body !== undefined && !sameContent(body, raw);
+  });
+  return new Set(differing.map(({ index }) => index));
+}
+
+// Finds lanes whose turn has come, without waiting for those that others hold.
+
+/** The time for `inRanges`: that of the parameter, or the server's where it is null. */
+const AT = (parameter: string): string => `with c as (select coalesce(${parameter}::bigint, ${CLOCK}) as now)`;
+
+/**
+ * What is due from `from` on. What lies further ahead than any wait, because the clock went back, is due as well. Each range by itself,
+ * so that the index bounds both, whatever else waits: one condition for the two would be tried on every lane that does.
+ */
+const inRanges = (from: string, inRange: (range: string) => string): string =>
+  `${inRange(`ready_at >= ${from}::bigint and ready_at <= (select now from c)`)}
+  union all ${inRange(`ready_at > (select now + ${TOO_FAR_AHEAD_MS} from c)`)}`;
+
+const DUE = (which: string) => `${AT("$1")} ${inRanges("$4", (range) => inRange(which, range))}`;
+const inRange = (which: string, range: string) => `select * from (select ${laneColumns("l")} from {}.lane l
+  where ${which} and ${range} and id not in (select unnest($3::bigint[]))
+  order by ready_at, id limit $2::int for update skip locked) due`;
+const WAITING = DUE("status >= 3");
+const LEASED = DUE("status = 2");
+
+export interface DueRequest {
+  /** Epoch milliseconds; null for the server's clock. */
+  readonly now: number | null;
+  readonly limit: number;
+  /** Expired leases instead of ordinary lanes. */
+  readonly recover: boolean;
+  /** Lanes that this transaction holds already. */
+  readonly seen: readonly number[];
+  /** The least `ready_at`, epoch milliseconds. */
+  readonly from: number;
+}
+
+/** Locks due lanes, the oldest first; as many again may follow that lie too far ahead. Less than `limit` are all from `from` on that nobody else holds. */
+export function claimable(
+  session: Session,
+  { now, limit, recover, seen, from }: DueRequest,
+): Promise<readonly LaneRow[]> {
+  const [name, text] = recover ? ["claim_expired", LEASED] : ["claim_due", WAITING];
+  return session.rows<LaneRow>(name, text, [now, limit, arrayOf("bigint", seen), from]);
+}
+
+const SOONEST = `select (select min(ready_at) from {}.lane where status >= 3) as waiting,
+  (select max(ready_at) from {}.lane where status >= 3) as farthest,
+  (select min(ready_at) from {}.lane where status = 2) as leased,
+  (select max(ready_at) from {}.lane where status = 2) as longest`;
+
+/** Milliseconds until a lane is due: 0 for now, null for none waiting. */
+export async function nextDue(session: Session, now: number): Promise<number | null> {
+  const [row] = await session.rows<Record<"waiting" | "farthest" | "leased" | "longest", number | null>>(
+    "soonest",
+    SOONEST,
+  );
+  const times = [row?.waiting, row?.farthest, row?.leased, row?.longest].filter((at) => typeof at === "number");
+  if (times.length === 0) return null;
+  const soonest = Math.min(...times);
+  return soonest <= now || Math.max(...times) > now + TOO_FAR_AHEAD_MS ? 0 : soonest - now;
+}
+
+// What a transaction asks for once it holds its lanes, in one statement: numbers for what is new, and which leases have expired.
+
+/** Leases that have ended. */
+const EXPIRED = inRanges("$5", (range) => `(select id from {}.lane where status = 2 and ${range} limit $4::int)`);
+
+/** Texts: as rows, each number would be parsed with all that belongs to a row. */
+const NUMBERS = `${AT("$3")}
+  select array(select nextval('{}.lane_id') from generate_series(1, $1::int))::text as lanes,
+    array(select nextval('{}.event_id') from generate_series(1, $2::int))::text as events,
+    array(${EXPIRED})::text as expired`;
+
+/** For who does not ask for leases that have ended. */
+export const NONE_EXPIRED = Number.MAX_SAFE_INTEGER;
+
+interface Wanted {
+  readonly lanes: number;
+  readonly events: number;
+  /** Epoch milliseconds; null for the server's clock. */
+  readonly now: number | null;
+  /** Lanes that the transaction may come to hold: one lease more is asked for. */
+  readonly held: number;
+  /** The least end of a lease to look at, epoch milliseconds. */
+  readonly expiredFrom: number;
+}
+
+export interface Numbers {
+  /** Ascending. */
+  readonly lanes: readonly number[];
+  /** Ascending. */
+  readonly events: readonly number[];
+  /** Lanes whose lease has expired: at least one that is not held, if there is one. */
+  readonly expired: readonly number[];
+}
+
+export async function newNumbers(session: Session, wanted: Wanted): Promise<Numbers> {
+  const { lanes, events, now, held, expiredFrom } = wanted;
+  const values = [lanes, events, now, held + 1, expiredFrom];
+  const [row] = await session.rows<Record<keyof Numbers, string>>("numbers", NUMBERS, values);
+  if (row === undefined) throw new RangeError("The sequences gave no numbers.");
+  return { lanes: listed(row.lanes), events: listed(row.events), expired: listed(row.expired) };
+}
+
+/** The numbers of a text such as `{1,2}`. */
+export function listed(text: string): readonly number[] {
+  return text === "{}" ? [] : text.slice(1, -1).split(",").map(Number);
+}
+
+export function numberAt(numbers: readonly number[], index: number): number {
+  const number = numbers[index];
+  if (number === undefined) throw new RangeError("There are fewer numbers than were asked for.");
+  return number;
 }

@@ -1,19 +1,133 @@
-/** Brings the schema to this version, or says why it must not. */
+/** The schema, migration by migration, and what brings an inbox to it or says why it must not. */
 import { SetupError } from "../../errors.ts";
 import { type InboxRules, noInbox, rulesFor } from "../../inbox/rules.ts";
 import type { OpenContext } from "../../inbox/store.ts";
 import { copyUnfinished } from "../../inbox/transfer.ts";
 import { rulesFromMeta, rulesToMeta } from "../recorded-rules.ts";
 import { type FoundSchema, type Migration, missingMigrations } from "../schema-version.ts";
-import { type PgClient, types } from "./driver.ts";
 import { isContention, sqlState } from "./failures.ts";
-import { inbox } from "./migrations/0001-inbox.ts";
-import { secrets } from "./migrations/0002-secrets.ts";
-import { parkedLanes } from "./migrations/0003-parked-lanes.ts";
-import { attemptsOfLeases } from "./migrations/0004-attempts-of-leases.ts";
-import { quarantineSigner } from "./migrations/0005-quarantine-signer.ts";
-import { names } from "./migrations/0006-names.ts";
-import { ANSWER_MS, limit } from "./session.ts";
+import { ANSWER_MS, limit, type PgClient, types } from "./session.ts";
+
+/**
+ * Schema 1: the facts of docs/inbox.md. Texts that a service writes are `bytea`, because ids may hold NUL, which `text` does not
+ * take. Bodies lie apart from their events, so that a settled event rewrites no body. Counters are rows of each instance, and of each
+ * slot in which it commits: a row that all wrote to would make their commits wait for each other.
+ */
+const inbox = `
+create table meta (key text primary key, value text not null);
+
+create table client (id int generated always as identity primary key, name bytea not null unique);
+create table kind (id int generated always as identity primary key, name bytea not null unique);
+
+create table instance (
+  id int generated always as identity primary key, name text not null unique, host text not null, pid int not null,
+  pid_started text not null, opened bigint not null, seen bigint, keyring text, counters jsonb
+);
+
+-- Instance 0 holds what those that are gone had counted. Gauges are sums of changes.
+create table tally (
+  instance int not null, slot smallint not null default 0, pending bigint not null default 0, dead bigint not null default 0, held bigint not null default 0,
+  held_bytes bigint not null default 0, blocked bigint not null default 0, accepted bigint not null default 0,
+  duplicates bigint not null default 0, conflicts bigint not null default 0, late bigint not null default 0,
+  handled bigint not null default 0, unhandled bigint not null default 0, retried bigint not null default 0,
+  dead_lettered bigint not null default 0, discarded bigint not null default 0, gaps_skipped bigint not null default 0,
+  quarantined bigint not null default 0, newest_signed bigint, resigned boolean not null default false,
+  primary key (instance, slot)
+) with (fillfactor = 50);
+insert into tally (instance) values (0);
+
+-- ready_at is null exactly when the lane is idle or blocked; leased and holder are set exactly when it is leased.
+create sequence lane_id;
+create table lane (
+  id bigint primary key, client int not null, tag smallint not null, message bytea not null,
+  status smallint not null default 0, ready_at bigint, cursor bigint, gap_since bigint, epoch int not null default 0,
+  holder int, leased bigint, peer bytea, reference bytea, unique (client, tag, message)
+) with (fillfactor = 70);
+create index lane_due on lane (ready_at, id) where status >= 3;
+create index lane_lease on lane (ready_at, id) where status = 2;
+
+create sequence event_id;
+create table event (
+  id bigint primary key, lane bigint not null, seq bigint not null, kind int not null, state smallint not null,
+  outcome smallint, keep smallint, finished bigint, attempts int not null, started bigint, late boolean not null,
+  forced boolean not null, duplicates int not null, conflict boolean not null, gap_wait bigint not null,
+  occurred bigint not null, signed bigint not null, accepted bigint not null, error_code text, error text,
+  digest bytea not null, trace text, has_body boolean not null, unique (lane, seq, kind)
+) with (fillfactor = 80);
+create index event_open on event (state, id) where state <> 1;
+create index event_keep on event (keep, finished) where keep is not null;
+create index event_unhandled on event (id) where outcome = 2;
+create index event_late on event (id) where late;
+create index event_conflict on event (id) where conflict;
+create index event_error on event (error_code, id) where error_code is not null;
+
+create table body (event bigint primary key, raw bytea not null);
+create table conflict (event bigint primary key, digest bytea not null, signed bigint not null, at bigint not null, raw bytea not null);
+create table gap (
+  lane bigint not null, hi bigint not null, lo bigint not null, skipped bigint not null, filled bigint, primary key (lane, hi)
+);
+create table attempt (
+  id bigint generated always as identity primary key, event bigint not null, attempt int not null, at bigint not null,
+  duration bigint not null, error_code text not null, error text not null
+);
+create index attempt_event on attempt (event);
+
+create table quarantine (
+  id bigint generated always as identity primary key, digest bytea not null unique, reason text not null, slot text not null,
+  scope text not null, state smallint not null default 0, replayed_as bigint, signed bigint not null, accepted bigint not null,
+  bytes int not null, trace text, raw bytea
+);
+create index quarantine_held on quarantine (slot, bytes) where state = 0;
+create index quarantine_accepted on quarantine (accepted);
+
+create table audit (
+  id bigint generated always as identity primary key, at bigint not null, by text not null, act text not null, detail text not null
+);
+`;
+
+/**
+ * Schema 2: the webhook secrets of a kind, sealed outside of the database. `revision` grows with each write, so that of two
+ * who read the same one only one replaces it. Beside the tables of schema 1, which stay as they are.
+ */
+const secrets = `
+create table secret (kind text primary key, revision bigint not null, sealed bytea not null, changed bigint not null);
+`;
+
+/**
+ * Schema 3: the lanes that wait for time or for somebody (blocked, gap, backoff), for lists of them. A lane on its ordinary way,
+ * ready and leased, is not in it, and costs no write.
+ */
+const parkedLanes = "create index lane_parked on lane (status, id) where status in (1, 4, 5);";
+
+/**
+ * Schema 4: what a claim changes about an event, its attempts and when they began, stands on the lane while the event is leased, and on
+ * the event from the end of the lease on. So a claim writes no event; the row of its lane it writes anyway. `leased_epoch` is that of the
+ * claim: one of an older version writes the event, and leaves here what is no longer so. An attempt that is told here alone is not counted by an
+ * older version that takes the lease over.
+ */
+const attemptsOfLeases = `
+alter table lane add column leased_epoch int, add column leased_attempts int, add column leased_started bigint;
+`;
+
+/**
+ * Schema 5: which secret signed a quarantined body, for the quota of each. Null in rows of an older version, which count for every secret
+ * of their slot and scope. The index of schema 1 stays for older versions.
+ */
+const quarantineSigner = `
+alter table quarantine add column signer text;
+create index quarantine_signer on quarantine (signer, slot, scope, bytes) where state = 0;
+`;
+
+/**
+ * Schema 6: whether any event is of a type is looked up when the names of types are pruned, and never otherwise: the condition, which always
+ * holds, keeps the planner from taking the index for anything else. A process that remembers names looks at `names_pruned`.
+ */
+const names = `
+create index event_kind on event (kind) where kind > 0;
+insert into meta (key, value) values ('names_pruned', '0') on conflict (key) do nothing;
+`;
+
+// Brings the schema to this version, or says why it must not.
 
 /** Entry n makes schema n + 1. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -26,7 +140,7 @@ export const MIGRATIONS: readonly Migration[] = [
 ];
 
 /** Where the tables lie, and a connection to them. */
-export interface Place {
+interface Place {
   readonly client: PgClient;
   /** Quoted. */
   readonly schema: string;

@@ -1,8 +1,7 @@
 /** Numbers for texts that repeat: client ids and event types. Entered in transactions of their own, so none is taken back. */
-import type { PgClient } from "./driver.ts";
+import { bytesText, textBytes } from "./encoding.ts";
 import { sqlState } from "./failures.ts";
-import { COMMITS_TO_DISK, type Session } from "./session.ts";
-import { bytesText, textBytes } from "./text.ts";
+import { COMMITS_TO_DISK, type PgClient, type Session } from "./session.ts";
 
 interface NameRow {
   readonly id: number;

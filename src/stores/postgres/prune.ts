@@ -2,10 +2,9 @@
 import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
 import { HELD, KEEP, STATUS } from "../codes.ts";
 import { isContention } from "./failures.ts";
-import { removeSilent } from "./instances.ts";
-import type { OpenInbox } from "./open-inbox.ts";
+import { removeSilent, TallySheet } from "./instances.ts";
+import type { OpenInbox } from "./open.ts";
 import type { Session } from "./session.ts";
-import { TallySheet } from "./tally.ts";
 
 const PRUNABLE = `select id, lane, keep, finished from {}.event
   where keep = $1::smallint and finished < $2::bigint and accepted < $2::bigint and signed < $2::bigint order by finished limit $3::int`;

@@ -4,13 +4,11 @@ import { choiceOption, refuseUnknownOptions } from "../../internal/options.ts";
 import type { SecretEncoding } from "../../signature/secret.ts";
 import type { ReceiverSighting, SecretStore } from "../../signature/secret-store.ts";
 import { type SealedRow, type SealedWith, type SecretTable, sealedSecrets } from "../sealed-secrets.ts";
-import type { PgPool } from "./driver.ts";
-import { checkServer } from "./durability.ts";
 import { asStoreError } from "./failures.ts";
 import { readInstances } from "./instances.ts";
 import { migrateTables } from "./migrate.ts";
-import { readClock } from "./open-inbox.ts";
-import { type Access, CLOCK, inTransaction, type Session, Statements, withSession } from "./session.ts";
+import { checkServer, readClock } from "./open.ts";
+import { type Access, CLOCK, inTransaction, type PgPool, type Session, Statements, withSession } from "./session.ts";
 import { type DatabaseSettings, readDatabase } from "./settings.ts";
 
 interface PostgresSecretsSettings {

@@ -2,8 +2,7 @@
 import type { SetupError } from "../../errors.ts";
 import { isUnsetInBuild } from "../../internal/environment.ts";
 import { booleanOption, invalidOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
-import { CONNECTIONS, loadPool, type PgPool, TURN_CONNECTIONS } from "./driver.ts";
-import { CONNECT_MS } from "./session.ts";
+import { CONNECT_MS, CONNECTIONS, loadPool, type PgPool, TURN_CONNECTIONS } from "./session.ts";
 
 export interface PostgresStoreOptions {
   /**

@@ -1,7 +1,6 @@
 /** Tells this process when another may have made a lane due: by NOTIFY where that is possible, and by looking now and then. */
 import type { Clock, Timer } from "../../internal/clock.ts";
-import type { PgClient } from "./driver.ts";
-import { type Access, ANSWER_MS, connect, giveBack, withSession } from "./session.ts";
+import { type Access, ANSWER_MS, connect, giveBack, type PgClient, withSession } from "./session.ts";
 
 /** A notification takes a lock that all who notify share, so it is sent at most so often, and in a transaction of its own. */
 const NOTIFY_EVERY_MS = 50;

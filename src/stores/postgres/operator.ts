@@ -1,13 +1,145 @@
-/** Removes a person's data from the Postgres inbox; what identifies an event stays. */
-import { eraseLane } from "../../inbox/lanes/acting.ts";
-import { isHeld, type LaneState } from "../../inbox/lanes/state.ts";
+/** Does to the Postgres inbox what an operator asks, erasing included. */
+import { auditDetail } from "../../inbox/audit-detail.ts";
+import { discard, eraseLane, releaseGap, replay, unblock } from "../../inbox/lanes/acting.ts";
+import { isHeld, type LaneEvent, type LaneState } from "../../inbox/lanes/state.ts";
 import { createMentionTest } from "../../inbox/mention.ts";
+import { plainText } from "../../inbox/plain-text.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { HELD, TAG } from "../codes.ts";
-import { LANES_OF_MESSAGE } from "./lanes.ts";
+import { acceptAll, lanesOf } from "./batch.ts";
+import { textBytes } from "./encoding.ts";
+import { LANES_OF_MESSAGE, NONE_EXPIRED, newNumbers } from "./lanes.ts";
+import type { OpenInbox } from "./open.ts";
 import type { Session } from "./session.ts";
-import { textBytes } from "./text.ts";
-import type { Workspace } from "./workspace.ts";
+import { openWorkspace, type Workspace } from "./workspace.ts";
+
+// Does to the Postgres inbox what an operator asks.
+
+const AUDIT = "insert into {}.audit (at, by, act, detail) values ($1::bigint, $2::text, $3::text, $4::text)";
+const LANE_OF = "select lane from {}.event where id = $1::bigint";
+
+export function act(inbox: OpenInbox, request: Act, by: string): Promise<ActResult> {
+  return inbox.during(async () => {
+    if (request.kind === "replay_quarantined") await inbox.enterNames([request.event]);
+    const result = await inbox.write((session) => actIn(inbox, session, { request, by }));
+    // What it made due may wait for another process's worker.
+    if (result.ok) inbox.wake.tell();
+    return result;
+  });
+}
+
+async function actIn(
+  inbox: OpenInbox,
+  session: Session,
+  { request, by }: { readonly request: Act; readonly by: string },
+): Promise<ActResult> {
+  const work = await openWorkspace(inbox, session);
+  const result = await perform(work, request);
+  if (!result.ok) return result;
+  await work.flush();
+  const detail = auditDetail(request, result.count);
+  await session.rows("audit_row", AUDIT, [work.moment.now, plainText(by), request.kind, detail]);
+  return result;
+}
+
+async function perform(work: Workspace, request: Act): Promise<ActResult> {
+  switch (request.kind) {
+    case "replay":
+      return replay(work.moment, await eventOf(work, request.event), request);
+    case "discard":
+      return discard(work.moment, await eventOf(work, request.event), request);
+    case "unblock":
+      await work.lock([request.lane], []);
+      return unblock(work.moment, work.byId.get(request.lane));
+    case "release_gap":
+      await work.lock([request.lane], []);
+      return releaseGap(work.moment, work.byId.get(request.lane));
+    case "erase":
+      return erase(work, request.subject);
+    case "replay_quarantined":
+      return replayQuarantined(work, request);
+    case "discard_quarantined": {
+      const row = await heldQuarantine(work.session, request.quarantine);
+      if ("ok" in row) return row;
+      await letGo(work, row, { state: HELD.discarded, replayedAs: null });
+      return { ok: true, count: 1 };
+    }
+    case "reveal":
+      return there(work.session, "lane", request.lane);
+    case "reveal_quarantined":
+      return there(work.session, "quarantine", request.quarantine);
+    default:
+      return request satisfies never;
+  }
+}
+
+async function there({ rows }: Session, table: "lane" | "quarantine", id: number): Promise<ActResult> {
+  const found = await rows(`is_${table}`, `select 1 from {}.${table} where id = $1::bigint`, [id]);
+  return found.length === 0 ? { ok: false, reason: "not_found" } : { ok: true, count: 1 };
+}
+
+async function eventOf(work: Workspace, id: number): Promise<LaneEvent | undefined> {
+  const [row] = await work.session.rows<{ lane: number }>("lane_of", LANE_OF, [id]);
+  if (row === undefined) return undefined;
+  await work.lock([row.lane], []);
+  return work.byId.get(row.lane)?.events.find((event) => event.id === id);
+}
+
+interface HeldRow {
+  readonly id: number;
+  readonly state: number;
+  readonly bytes: number;
+  readonly has_body: boolean;
+}
+
+const HELD_ROW =
+  "select id, state, bytes, raw is not null as has_body from {}.quarantine where id = $1::bigint for update";
+const LET_GO = "update {}.quarantine set state = $2::smallint, replayed_as = $3::bigint where id = $1::bigint";
+
+async function heldQuarantine(session: Session, id: number): Promise<HeldRow | Extract<ActResult, { ok: false }>> {
+  const [row] = await session.rows<HeldRow>("held_row", HELD_ROW, [id]);
+  if (row === undefined) return { ok: false, reason: "not_found" };
+  return row.state === HELD.held ? row : { ok: false, reason: "wrong_state" };
+}
+
+async function letGo(
+  work: Workspace,
+  row: HeldRow,
+  to: { readonly state: number; readonly replayedAs: number | null },
+): Promise<void> {
+  await work.session.rows("let_go", LET_GO, [row.id, to.state, to.replayedAs]);
+  work.sheet.gauge("held", -1);
+  work.sheet.gauge("held_bytes", -row.bytes);
+}
+
+async function replayQuarantined(
+  work: Workspace,
+  request: Extract<Act, { kind: "replay_quarantined" }>,
+): Promise<ActResult> {
+  const row = await heldQuarantine(work.session, request.quarantine);
+  if ("ok" in row) return row;
+  if (!row.has_body) return { ok: false, reason: "body_pruned" };
+  await work.names.find(work.session, [request.event]);
+  await work.lock([], lanesOf(work.names, [request.event]));
+  const numbers = await newNumbers(work.session, {
+    lanes: 1,
+    events: 1,
+    now: work.moment.now,
+    held: 0,
+    expiredFrom: NONE_EXPIRED,
+  });
+  work.enter(numbers);
+  const [accepted] = await acceptAll(work, {
+    events: [request.event],
+    lateEvents: request.lateEvents,
+    ids: numbers.events,
+  });
+  if (accepted === undefined) throw new RangeError("An event was neither accepted nor known.");
+  await letGo(work, row, { state: HELD.replayed, replayedAs: accepted.event });
+  return { ok: true, event: accepted.event, count: 1 };
+}
+
+// Removes a person's data from the Postgres inbox; what identifies an event stays.
 
 type Subject = Extract<Act, { kind: "erase" }>["subject"];
 
@@ -46,7 +178,7 @@ const PAGE = 1_000;
  * In one transaction: another process's turn waits for the lanes that are being erased, and for no others. Quarantined bodies are
  * locked before lanes, as by their replay.
  */
-export async function erase(work: Workspace, subject: Subject): Promise<ActResult> {
+async function erase(work: Workspace, subject: Subject): Promise<ActResult> {
   const { session } = work;
   const isNamedIn = createMentionTest("peer" in subject ? subject.peer : subject.messageId);
   const quarantined = await lockQuarantined(session, isNamedIn);

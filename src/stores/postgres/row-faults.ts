@@ -1,11 +1,10 @@
 /** Runs a turn so that a row of it that Postgres refuses fails alone. */
 import { StoreError } from "../../errors.ts";
 import type { Turn, TurnResult } from "../../inbox/store.ts";
-import type { PgClient } from "./driver.ts";
+import { type Answered, runTurn } from "./batch.ts";
 import { sqlState } from "./failures.ts";
-import type { OpenInbox } from "./open-inbox.ts";
-import type { Session } from "./session.ts";
-import { type Answered, runTurn } from "./turn.ts";
+import type { OpenInbox } from "./open.ts";
+import type { PgClient, Session } from "./session.ts";
 
 interface Failed {
   readonly outcome: "failed";

@@ -1,7 +1,36 @@
-/**
- * Arrays in the binary form of the protocol. As texts each value would be quoted, escaped and parsed again, and each byte of a body
- * would be two digits, which is most of what a batch costs on both sides.
- */
+/** Values on their way to and from the server: texts as bytes, bytea, and arrays of many rows in one statement. */
+import { Buffer } from "node:buffer";
+
+// Texts of the service as bytes: `text` of Postgres takes no NUL, and UTF-8 no half of a surrogate pair.
+
+/** Never begins UTF-8. */
+const NOT_UTF8 = 0xff;
+
+export function textBytes(text: string): Buffer {
+  if (text.isWellFormed()) return Buffer.from(text, "utf8");
+  return Buffer.concat([Buffer.of(NOT_UTF8), Buffer.from(text, "utf16le")]);
+}
+
+export function bytesText(bytes: Buffer): string {
+  return bytes[0] === NOT_UTF8 ? bytes.toString("utf16le", 1) : bytes.toString("utf8");
+}
+
+// Bytes as the server writes them: in hexadecimal, or escaped, where a role, a database or an effect has set `bytea_output` so.
+
+/** A backslash, or any byte by its three octal digits. */
+const ESCAPED = /\\(\\|[0-3][0-7]{2})/g;
+
+export function parseBytea(text: string): Buffer {
+  // Nothing that is escaped begins so: a backslash is written twice.
+  if (text.startsWith("\\x")) return Buffer.from(text.slice(2), "hex");
+  const characters = text.replace(ESCAPED, (_, escaped: string) =>
+    escaped === "\\" ? escaped : String.fromCharCode(Number.parseInt(escaped, 8)),
+  );
+  return Buffer.from(characters, "latin1");
+}
+
+// Arrays in the binary form of the protocol. As texts each value would be quoted, escaped and parsed again, and each byte of a body
+// would be two digits, which is most of what a batch costs on both sides.
 
 /** The types of columns that are written in batches. */
 export type ElementType = NumberType | BytesType;
@@ -62,7 +91,7 @@ export function arrayOf(type: ElementType, values: readonly unknown[]): Buffer {
   return isNumeric(type) ? arrayOfNumbers(type, values) : arrayOfBytes(type, values);
 }
 
-export function isElementType(type: string): type is ElementType {
+function isElementType(type: string): type is ElementType {
   return Object.hasOwn(OID, type);
 }
 
@@ -107,7 +136,7 @@ function writeLong(view: DataView, at: number, value: number): void {
 }
 
 function arrayOfBytes(type: BytesType, values: readonly unknown[]): Buffer {
-  const all = values.map(bytesOf);
+  const all = values.map(elementBytes);
   const [target, view] = allocate(
     all.reduce((sum, bytes) => sum + (bytes?.byteLength ?? 0), HEADER + all.length * LENGTH),
   );
@@ -127,7 +156,7 @@ function arrayOfBytes(type: BytesType, values: readonly unknown[]): Buffer {
   return target;
 }
 
-function bytesOf(value: unknown): Uint8Array | null {
+function elementBytes(value: unknown): Uint8Array | null {
   if (value === null || value === undefined) return null;
   return value instanceof Uint8Array ? value : Buffer.from(String(value), "utf8");
 }
@@ -143,4 +172,51 @@ function writeHeader(view: DataView, type: ElementType, of: { readonly length: n
   view.setInt32(8, OID[type]);
   view.setInt32(12, of.length);
   view.setInt32(16, 1);
+}
+
+// Many rows in one statement: each column is an array.
+
+/** Names and types of a table's columns, in the order of the values. */
+export type Columns = readonly (readonly [name: string, type: ElementType])[];
+
+export type Values = readonly unknown[];
+
+/** Columns written as `name type`, separated by commas. */
+export function columns(text: string): Columns {
+  return text.split(",").map((column) => {
+    const [name = "", type = ""] = column.trim().split(" ");
+    if (!isElementType(type)) throw new RangeError(`Column ${name} has no type that is written in batches: ${type}.`);
+    return [name, type];
+  });
+}
+
+/** `unnest($1::bigint[], …)`, from the parameter after `offset` on. */
+export function unnested(columns: Columns, offset: number): string {
+  return `unnest(${columns.map(([, type], index) => `$${offset + index + 1}::${type}[]`).join(", ")})`;
+}
+
+/** `id, name`, or `t.id, t.name` of a table. */
+export function named(columns: Columns, table?: string): string {
+  return columns.map(([name]) => (table === undefined ? name : `${table}.${name}`)).join(", ");
+}
+
+/**
+ * The rows as one array per column. One that holds nothing is empty: `unnest` fills up with nulls what ends before the longest, which the
+ * first column is, since it is never null.
+ */
+export function transposed(columns: Columns, rows: readonly Values[]): Buffer[] {
+  return columns.map(([, type], index) => {
+    const values = rows.map((row) => row[index]);
+    return arrayOf(type, values.every(isNothing) ? [] : values);
+  });
+}
+
+const isNothing = (value: unknown): boolean => value === null || value === undefined;
+
+/** `name = new.name, …` of all columns but the first, which finds the row. */
+export function assigned(columns: Columns): string {
+  return columns
+    .slice(1)
+    .map(([name]) => `${name} = new.${name}`)
+    .join(", ");
 }

@@ -1,21 +1,30 @@
-/** An inbox that is open: its pool, and what stays the same while it is open. */
-import { StoreError } from "../../errors.ts";
+/** Opening an inbox, and what stays the same while it is open: pools, rules, names, the clock and where looks begin. */
+import { SetupError, StoreError } from "../../errors.ts";
 import type { InboxRules, OpenContext } from "../../inbox/store.ts";
 import { type Clock, systemClock } from "../../internal/clock.ts";
-import { ClockSteps, ClockWentBack, makeReadyLanesDue } from "./clock-steps.ts";
-import type { PgPool } from "./driver.ts";
-import { checkServer } from "./durability.ts";
-import { asStoreError } from "./failures.ts";
-import { enterInstance, removeInstances } from "./instances.ts";
-import { LookFrom } from "./look-from.ts";
+import { wentBack } from "../clock-step.ts";
+import { asStoreError, isStatementLost } from "./failures.ts";
+import { enterInstance, removeInstances, Slots } from "./instances.ts";
 import { migrate } from "./migrate.ts";
 import { isOutdated, NameBook, NamesMissing, type Naming } from "./names.ts";
-import { LaneAppeared, makeLanes } from "./new-lanes.ts";
-import { lookForPooler } from "./pooler.ts";
-import { type Access, inTransaction, NOW, type Session, Statements, withSession } from "./session.ts";
+import {
+  type Access,
+  ANSWER_MS,
+  CONNECTIONS,
+  inTransaction,
+  NOW,
+  type PgClient,
+  type PgPool,
+  type Session,
+  Statements,
+  types,
+  withSession,
+} from "./session.ts";
 import type { InboxSettings } from "./settings.ts";
-import { Slots } from "./slots.ts";
+import { LaneAppeared, makeLanes } from "./statements.ts";
 import { Wake } from "./wake.ts";
+
+// An inbox that is open: its pool, and what stays the same while it is open.
 
 /** So often a transaction may find that names are gone that it was about to use. */
 const MOST_NAMES_GONE = 5;
@@ -249,4 +258,183 @@ export function closed(): StoreError {
 function vanishes(location: string, what: "lanes" | "names", cause: unknown): StoreError {
   const message = `The inbox ${location} cannot be used now: ${what} that are made in it are not there. Look for triggers, rules and policies on its tables.`;
   return new StoreError("store_unavailable", message, { cause });
+}
+
+// Whether the server keeps what it acknowledges, and takes what the inbox writes.
+
+const OLDEST_VERSION = 130_000;
+
+const SERVER = `select current_setting('fsync') as fsync, current_setting('full_page_writes') as pages,
+  pg_is_in_recovery() as standby, current_setting('server_version_num')::int as version,
+  current_setting('server_encoding') as encoding, pg_backend_pid() as pid`;
+
+interface Server {
+  readonly fsync: string;
+  readonly pages: string;
+  readonly standby: boolean;
+  readonly version: number;
+  readonly encoding: string;
+  readonly pid: number;
+}
+
+/**
+ * @returns the number of the server's process, which a pooler's client is not told as its own
+ * @throws SetupError `not_durable`, `incompatible_peer` for an old server, `invalid_option` for a database that is not UTF-8
+ */
+export async function checkServer(client: PgClient): Promise<number> {
+  const { rows } = await client.query({ text: SERVER, types, query_timeout: ANSWER_MS });
+  const { fsync, pages, standby, version, encoding, pid } = rows[0] as unknown as Server;
+  if (version < OLDEST_VERSION) {
+    const message = `The inbox needs Postgres 13 or later; this server is ${Math.floor(version / 10_000)}.`;
+    throw new SetupError("incompatible_peer", message, { fields: { version } });
+  }
+  if (encoding !== "UTF8") {
+    const message = `The inbox needs a database of the encoding UTF8, and this one is ${encoding}: create database … encoding 'UTF8' template template0.`;
+    throw new SetupError("invalid_option", message, { fields: { option: "database", encoding } });
+  }
+  if (standby) {
+    throw new SetupError(
+      "not_durable",
+      "This Postgres server is a standby, which can not be written to: connect to the primary.",
+    );
+  }
+  if (fsync === "on" && pages === "on") return pid;
+  const message = `This Postgres server may lose what it acknowledged: fsync is ${fsync} and full_page_writes is ${pages}; both must be on. (synchronous_commit is set per transaction.)`;
+  throw new SetupError("not_durable", message, { fields: { fsync, fullPageWrites: pages } });
+}
+
+// Finds out whether a pooler gives each transaction another connection of the server, and what of a connection's state it keeps.
+
+/** What of a connection's state outlasts a transaction. */
+export interface Kept {
+  /** Statements that were prepared by name. */
+  readonly statements: boolean;
+  /** `LISTEN`. */
+  readonly listening: boolean;
+}
+
+const ALL: Kept = { statements: true, listening: true };
+
+const PID = "select pg_catalog.pg_backend_pid() as pid";
+const PROBE = { name: "oncehook_probe", text: PID, types, query_timeout: ANSWER_MS };
+
+/**
+ * A client of a pooler gets another process number than the server's. Two clients that reach the same process of the server share it by
+ * the transaction; and where both prepare a statement of one name there, the second fails unless the pooler keeps them apart. Under load
+ * they may reach different ones, which shows nothing: then the first statement that is lost shows it.
+ *
+ * @param pid - the process of the server that answered `session`
+ */
+export async function lookForPooler(access: Access, session: Session, pid: number): Promise<Kept> {
+  const { processID } = session.client;
+  const connections = access.pool.options?.max ?? CONNECTIONS;
+  if (typeof processID !== "number" || processID === pid || connections < 2) return ALL;
+  try {
+    const first = await probe(session.client);
+    const second = await withSession(access, ({ client }) => probe(client));
+    return { statements: true, listening: first !== second };
+  } catch (error) {
+    // Any other failure shows nothing either: no second connection may be free.
+    return isStatementLost(error) ? { statements: false, listening: false } : ALL;
+  }
+}
+
+async function probe(client: PgClient): Promise<unknown> {
+  const { rows } = await client.query<{ readonly pid: number }>(PROBE);
+  return rows[0]?.pid;
+}
+
+// Notices that the clock was set back: else a lane that is ready would wait until the clock has caught up.
+
+/** What became ready at a time that has not come again waits for nothing. Sorted, as all locks of several lanes. */
+const MAKE_DUE = `update {}.lane set ready_at = $1::bigint where id = any(array(
+    select id from {}.lane where status = 3 and ready_at > $1::bigint order by id for update
+  ))`;
+
+/** Ready lanes must be made due first: the transaction that noticed is run again after it. */
+class ClockWentBack extends Error {
+  readonly now: number;
+
+  constructor(now: number) {
+    super("The clock went back.");
+    this.now = now;
+  }
+}
+
+class ClockSteps {
+  #latest = Number.NEGATIVE_INFINITY;
+
+  /** Whether the clock shows less than it did when this process wrote last. */
+  wentBack(now: number): boolean {
+    return wentBack(now, this.#latest);
+  }
+
+  /** @throws ClockWentBack */
+  writesAt(now: number): void {
+    const step = this.wroteAt(now, this.#latest);
+    if (step !== null) throw step;
+  }
+
+  /** The latest time that this process wrote at. */
+  get latest(): number {
+    return this.#latest;
+  }
+
+  /**
+   * Of what is committed already. Others may have written meanwhile, and later than it began: that is no step.
+   *
+   * @param since - `latest` before it was sent
+   * @returns what is to be followed where the clock had gone back by then
+   */
+  wroteAt(now: number, since: number): ClockWentBack | null {
+    if (wentBack(now, since)) return new ClockWentBack(now);
+    this.#latest = Math.max(this.#latest, now);
+    return null;
+  }
+
+  async follow(access: Access, { now }: ClockWentBack): Promise<void> {
+    await makeReadyLanesDue(access, now);
+    this.#latest = now;
+  }
+}
+
+/**
+ * Gaps, backoffs and leases wait on: `TOO_FAR_AHEAD_MS` bounds them. In a transaction of its own: with these lanes in hand, one that locks
+ * others could wait for a transaction that waits for it.
+ */
+async function makeReadyLanesDue(access: Access, now: number): Promise<void> {
+  await inTransaction(access, (session) => session.rows("make_due", MAKE_DUE, [now]));
+}
+
+// Where a look into an index of `ready_at` begins.
+
+/** Then what was passed over is looked at again, as a lane that somebody had locked. */
+const WHOLE_EVERY_MS = 1_000;
+
+/**
+ * An entry stays in the index when its lane goes on, until the server cleans up: at its low end lie as many as lanes have gone on since
+ * then. Each look would pass all of them, so it begins where the one before found the first that was left.
+ */
+export class LookFrom {
+  readonly #clock: Clock;
+  #readyAt = 0;
+  #wholeAt = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The least `ready_at` to look at, epoch milliseconds; 0 for all of the index, as for one look every second. */
+  next(): number {
+    const now = this.#clock.now();
+    const isRecent = now >= this.#wholeAt && now < this.#wholeAt + WHOLE_EVERY_MS;
+    if (isRecent && this.#readyAt > 0) return this.#readyAt;
+    this.#wholeAt = now;
+    return 0;
+  }
+
+  /** Tells that what lay before is done with, or 0 to have all of the index looked at next. */
+  goesOnFrom(readyAt: number): void {
+    this.#readyAt = readyAt;
+  }
 }

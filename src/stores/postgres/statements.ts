@@ -1,8 +1,11 @@
-/** The statement that writes what a transaction decided. */
-import { assigned, type Columns, named, transposed, unnested, type Values } from "./columns.ts";
+/** The columns of the tables, and the statements that write what a transaction decided. */
+import { assigned, type Columns, named, transposed, unnested, type Values } from "./encoding.ts";
 import { sqlState } from "./failures.ts";
+import { TALLY, TALLY_WIDTH } from "./instances.ts";
 import { areCurrent } from "./names.ts";
-import { TALLY, TALLY_WIDTH } from "./tally.ts";
+import type { Session } from "./session.ts";
+
+// The statement that writes what a transaction decided.
 
 export const NEW_EVENT: Columns = [
   ["id", "bigint"],
@@ -60,7 +63,7 @@ export const NEW_LANE: Columns = [
   ...LANE.slice(1),
 ];
 /** What tells a lane from others: with no more than that it is idle. */
-export const KEY = NEW_LANE.slice(0, 4);
+const KEY = NEW_LANE.slice(0, 4);
 const BODY: Columns = [
   ["event", "bigint"],
   ["raw", "bytea"],
@@ -104,9 +107,9 @@ const EVENT_ASSIGNED = assigned(EVENT).replace(
 const SORTED = "order by 2, 3, 4";
 /** Fails where somebody has made a lane: to go on instead takes the server 5 µs for each. */
 const insertLanes = (offset: number): string => insert("lane", NEW_LANE, offset, SORTED);
-export const INSERT_LANES = insertLanes(0);
+const INSERT_LANES = insertLanes(0);
 /** Makes those that nobody has made, idle. */
-export const MAKE_LANES = insert(
+const MAKE_LANES = insert(
   "lane",
   KEY,
   0,
@@ -135,7 +138,7 @@ const NOT_KEPT = "22012";
 const TAKEN = "23505";
 
 /** Whether `INSERT_LANES`, alone or in a statement that writes more, failed because somebody had made a lane. */
-export function isLaneTaken(error: unknown): boolean {
+function isLaneTaken(error: unknown): boolean {
   return sqlState(error) === TAKEN && (error as { table?: unknown }).table === "lane";
 }
 
@@ -145,7 +148,7 @@ export function isLaneNotMade(error: unknown): boolean {
 }
 
 /** A statement that writes some of the parts, and what goes with it. */
-export interface FlushStatement {
+interface FlushStatement {
   /** Tells it from those that write other parts. */
   readonly name: string;
   readonly text: string;
@@ -188,4 +191,36 @@ function textFor(shape: string): string {
   const names = writesNames(shape) ? `, ${areCurrent(offset + TALLY_WIDTH + 1)}` : "";
   const check = shape[0] === "1" ? ", 1 / ((select count(*) from part0) = cardinality($1::bigint[]))::int as made" : "";
   return `with ${[...parts, `tally as (${TALLY(offset)})`].join(",\n")}\nselect pg_current_xact_id()::text as number${check}${names}`;
+}
+
+// Writes new lanes ahead of the statement that writes everything else.
+
+/** Another transaction made a lane that this one was about to make: it is run again, and finds it. */
+export class LaneAppeared extends Error {
+  /** All lanes that it was about to make, as `NEW_LANE`. */
+  readonly lanes: readonly Values[];
+
+  constructor(lanes: readonly Values[]) {
+    super("A lane was made meanwhile.");
+    this.lanes = lanes;
+  }
+}
+
+/** As they are to be at the end of the transaction. @throws LaneAppeared */
+export async function writeLanes(session: Session, lanes: readonly Values[]): Promise<void> {
+  try {
+    const made = await session.rows("write_lanes", INSERT_LANES, transposed(NEW_LANE, lanes));
+    if (made.length === lanes.length) return;
+  } catch (error) {
+    if (!isLaneTaken(error)) throw error;
+  }
+  throw new LaneAppeared(lanes);
+}
+
+/**
+ * Idle, outside of a transaction: holding no lane, it waits for whoever makes one of them without being waited for. If the turn that
+ * wants them fails after all, they stay for its repetition.
+ */
+export async function makeLanes(session: Session, lanes: readonly Values[]): Promise<void> {
+  await session.rows("make_lanes", MAKE_LANES, transposed(KEY, lanes));
 }

@@ -1,0 +1,263 @@
+/** What operators ask of the inbox: events, lanes and quarantined bodies by filter, counters and the audit. */
+import { bySequence, newLane, toEventRecord } from "../../inbox/lanes/state.ts";
+import { pageOf } from "../../inbox/page.ts";
+import { plainText } from "../../inbox/plain-text.ts";
+import type {
+  AttemptRecord,
+  AuditRecord,
+  EventRecord,
+  LaneKey,
+  LaneRecord,
+  LaneSummary,
+  QuarantineRecord,
+} from "../../inbox/record.ts";
+import type { EventQuery, InboxStats, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
+import { HELD, heldWord, OUTCOME, STATE, STATUS, stateWord, TAG, tagWord } from "../codes.ts";
+import { bytesText, textBytes } from "./encoding.ts";
+import { countersOf, readInstances, STATS, type StatsRow } from "./instances.ts";
+import {
+  type EventRow,
+  eventColumns,
+  LANES_OF_MESSAGE,
+  type LaneRow,
+  type LeaseRow,
+  laneColumns,
+  laneFacts,
+  readBodies,
+  readLanes,
+  takeLease,
+  toEvent,
+} from "./lanes.ts";
+import { idsOf, type Names } from "./names.ts";
+import type { Session } from "./session.ts";
+
+// Turns rows into the records that operators see.
+
+/** Columns and joined tables of an event as `recordOf` reads it. */
+const EVENT = `select ${eventColumns("e")}, l.tag, l.message, l.epoch, l.leased, l.leased_epoch, l.leased_attempts, l.leased_started,
+  b.raw, k.name as kind_name, c.name as client_name
+  from {}.event e join {}.lane l on l.id = e.lane join {}.kind k on k.id = e.kind join {}.client c on c.id = l.client
+  left join {}.body b on b.event = e.id`;
+
+interface FullEventRow extends EventRow, LeaseRow {
+  readonly tag: number;
+  readonly message: Buffer;
+  readonly raw: Buffer | null;
+  readonly kind_name: Buffer;
+  readonly client_name: Buffer;
+}
+
+function recordOf(row: FullEventRow): EventRecord {
+  const key = { apiClientId: bytesText(row.client_name), tag: tagWord(row.tag), messageId: bytesText(row.message) };
+  const lane = newLane(row.lane, key);
+  const event = toEvent(lane, row, bytesText(row.kind_name));
+  takeLease(event, row);
+  return toEventRecord(event, row.raw);
+}
+
+const BY_ID = `select ${laneColumns("l")} from {}.lane l where id = $1::bigint`;
+const BY_KEY = `select ${laneColumns("l")} from {}.lane l join {}.client c on c.id = l.client
+  where c.name = $1::bytea and l.tag = $2::smallint and l.message = $3::bytea`;
+const ATTEMPTS = `select a.event as "eventId", a.attempt, a.at, a.duration as "durationMs", a.error_code as "errorCode", a.error
+  from {}.attempt a join {}.event e on e.id = a.event where e.lane = $1::bigint order by a.id`;
+
+/** A lane with all it holds; null when there is none. */
+export async function readLane(session: Session, names: Names, ref: LaneKey | number): Promise<LaneRecord | null> {
+  const [row] =
+    typeof ref === "number"
+      ? await session.rows<LaneRow>("lane_by_id", BY_ID, [ref])
+      : await session.rows<LaneRow>("lane_by_key", BY_KEY, [
+          textBytes(ref.apiClientId),
+          TAG[ref.tag],
+          textBytes(ref.messageId),
+        ]);
+  if (row === undefined) return null;
+  const [lane] = await readLanes(session, names, [row]);
+  if (lane === undefined) return null;
+  const { holder: _holder, leased: _leased, ...facts } = lane;
+  const ids = lane.events.map(({ id }) => id);
+  const bodies = await readBodies(session, ids);
+  const events = lane.events.toSorted(bySequence).map((event) => toEventRecord(event, bodies.get(event.id) ?? null));
+  return { ...facts, events, attempts: await session.rows<AttemptRecord>("attempts", ATTEMPTS, [row.id]) };
+}
+
+interface QuarantineRow extends Omit<QuarantineRecord, "state"> {
+  readonly state: number;
+}
+
+const QUARANTINE = `select id, reason, slot, signer, scope, state, replayed_as as "replayedAs", signed as "signedAt",
+  accepted as "acceptedAt", trace, digest, raw from {}.quarantine`;
+
+function toQuarantineRecord(row: QuarantineRow): QuarantineRecord {
+  return { ...row, state: heldWord(row.state) };
+}
+
+// Puts a `where` together from the filters that were given.
+
+class Conditions {
+  readonly values: unknown[] = [];
+  readonly #sql: string[] = [];
+
+  /** `?` in `sql` becomes the parameter; nothing is added for an undefined value. */
+  add(value: unknown, sql: string): void {
+    if (value === undefined) return;
+    this.values.push(value);
+    this.#sql.push(sql.replaceAll("?", `$${this.values.length}`));
+  }
+
+  get where(): string {
+    return this.#sql.length === 0 ? "" : `where ${this.#sql.join(" and ")}`;
+  }
+}
+
+// Finds events and quarantined bodies by filter.
+
+export async function find(session: Session, query: EventQuery): Promise<Page<EventRecord>> {
+  const conditions = eventConditions(query);
+  const { eventType, apiClientId } = query;
+  if (eventType !== undefined) conditions.add(await idsOf(session, "kind", [eventType]), "e.kind = any(?::int[])");
+  if (apiClientId !== undefined)
+    conditions.add(await idsOf(session, "client", [apiClientId]), "l.client = any(?::int[])");
+  const direction = query.order === "oldest" ? "asc" : "desc";
+  conditions.add(query.after, direction === "asc" ? "e.id > ?::bigint" : "e.id < ?::bigint");
+  const text = `${EVENT} ${conditions.where} order by e.id ${direction} limit ${query.limit + 1}`;
+  const rows = await session.rows<FullEventRow>(null, text, conditions.values);
+  return pageOf(rows, query.limit, recordOf);
+}
+
+function eventConditions(query: EventQuery): Conditions {
+  const all = new Conditions();
+  const bytes = (text: string | undefined) => (text === undefined ? undefined : textBytes(text));
+  all.add(
+    query.states?.map((state) => STATE[state]),
+    "e.state = any(?::smallint[])",
+  );
+  all.add(query.outcome === undefined ? undefined : OUTCOME[query.outcome], "e.outcome = ?::smallint");
+  all.add(query.late, "e.late = ?::boolean");
+  all.add(query.conflict, "e.conflict = ?::boolean");
+  all.add(query.errorCode === undefined ? undefined : plainText(query.errorCode), "e.error_code = ?::text");
+  all.add(bytes(query.messageId), `e.lane = any(array(${LANES_OF_MESSAGE("?")}))`);
+  all.add(bytes(query.externalReference), "l.reference = ?::bytea");
+  all.add(bytes(query.peer), "l.peer = ?::bytea");
+  all.add(query.acceptedFrom, "e.accepted >= ?::bigint");
+  all.add(query.acceptedTo, "e.accepted <= ?::bigint");
+  return all;
+}
+
+export async function findQuarantined(session: Session, query: QuarantineQuery): Promise<Page<QuarantineRecord>> {
+  const states = (query.states ?? ["held", "replayed", "discarded"]).map((state) => HELD[state]);
+  const text = `${QUARANTINE} where state = any($1::smallint[]) and id < $2::bigint order by id desc limit $3::int`;
+  const values = [states, query.after ?? Number.MAX_SAFE_INTEGER, query.limit + 1];
+  const rows = await session.rows<QuarantineRow>("find_quarantined", text, values);
+  return pageOf(rows, query.limit, toQuarantineRecord);
+}
+
+// Finds lanes by filter.
+
+const SUMMARY = `select ${laneColumns("l")}, c.name as client_name, n.id as newest_id, k.name as newest_kind, n.seq as newest_seq,
+  n.accepted as newest_accepted, n.state as newest_state
+  from {}.lane l join {}.client c on c.id = l.client
+  cross join lateral (select id, kind, seq, accepted, state from {}.event where lane = l.id order by id desc limit 1) n
+  join {}.kind k on k.id = n.kind`;
+
+interface SummaryRow extends LaneRow {
+  readonly client_name: Buffer;
+  readonly newest_id: number;
+  readonly newest_kind: Buffer;
+  readonly newest_seq: number;
+  readonly newest_accepted: number;
+  readonly newest_state: number;
+}
+
+/** Lanes in one statement, where their events are looked into: over all of a large inbox it would not be answered in time. */
+const SLICE = 100_000;
+const ENDS = "select coalesce(min(id), 0) as lowest, coalesce(max(id), -1) as highest from {}.lane";
+
+export async function findLanes(session: Session, query: LaneQuery): Promise<Page<LaneSummary>> {
+  const { after = Number.MAX_SAFE_INTEGER, limit } = query;
+  const filters = await filtersOf(session, query);
+  const [ends] = await session.rows<{ lowest: number; highest: number }>("lane_ends", ENDS);
+  const { lowest, highest } = ends ?? { lowest: 0, highest: -1 };
+  const looksIntoEvents = query.without !== undefined || query.quietSince !== undefined;
+  const size = looksIntoEvents ? SLICE : Number.MAX_SAFE_INTEGER;
+  const rows: SummaryRow[] = [];
+  for (let to = Math.min(highest, after - 1); to >= lowest && rows.length <= limit; to -= size) {
+    const { where, values } = laneConditions([...filters, [to - size, "l.id > ?::bigint"], [to, "l.id <= ?::bigint"]]);
+    const text = `${SUMMARY} ${where} order by l.id desc limit ${limit + 1 - rows.length}`;
+    rows.push(...(await session.rows<SummaryRow>(null, text, values)));
+  }
+  return pageOf(rows, limit, toSummary);
+}
+
+type Filter = readonly [value: unknown, sql: string];
+
+function laneConditions(filters: readonly Filter[]): Conditions {
+  const all = new Conditions();
+  for (const [value, sql] of filters) all.add(value, sql);
+  return all;
+}
+
+async function filtersOf(session: Session, query: LaneQuery): Promise<readonly Filter[]> {
+  const { statuses, tag, apiClientId, peer, without, quietSince } = query;
+  const clients = apiClientId === undefined ? undefined : await idsOf(session, "client", [apiClientId]);
+  const kinds = without === undefined ? undefined : await idsOf(session, "kind", without);
+  return [
+    [statuses?.map((status) => STATUS[status]), "l.status = any(?::smallint[])"],
+    [tag === undefined ? undefined : TAG[tag], "l.tag = ?::smallint"],
+    [clients, "l.client = any(?::int[])"],
+    [typeof peer === "string" ? textBytes(peer) : undefined, "l.peer = ?::bytea"],
+    [peer === null ? true : undefined, "(l.peer is null) = ?::boolean"],
+    [kinds, `not ${HAS("e.kind = any(?::int[])")}`],
+    // What was pruned may have been of any type.
+    [without?.length ? true : undefined, `(l.cursor is null or ${HAS("e.seq = l.cursor")}) = ?::boolean`],
+    [quietSince, `not ${HAS("e.accepted > ?::bigint")}`],
+  ];
+}
+
+const HAS = (what: string): string => `exists (select 1 from {}.event e where e.lane = l.id and ${what})`;
+
+function toSummary(row: SummaryRow): LaneSummary {
+  return {
+    ...laneFacts(row, bytesText(row.client_name)),
+    newest: {
+      id: row.newest_id,
+      eventType: bytesText(row.newest_kind),
+      sequence: row.newest_seq,
+      acceptedAt: row.newest_accepted,
+      state: stateWord(row.newest_state),
+    },
+  };
+}
+
+// Answers from kept counters and small indexes.
+
+/** Pending is the lowest state; asked for by itself, it may be looked for among all events in the order of their ids. */
+const OLDEST = `select accepted from (select state, accepted from {}.event where state <> 1 order by state, id limit 1) oldest
+  where state = 0`;
+
+export async function readStats(session: Session): Promise<InboxStats> {
+  const [row] = await session.rows<StatsRow>("stats", STATS);
+  if (row === undefined) throw new RangeError("The inbox has no counters.");
+  const [oldest] = await session.rows<{ accepted: number }>("oldest_pending", OLDEST);
+  return {
+    gauges: {
+      pending: row.pending,
+      dead: row.dead,
+      quarantined: row.held,
+      quarantinedBytes: row.held_bytes,
+      blockedLanes: row.blocked,
+    },
+    counters: countersOf(row),
+    oldestPendingAt: oldest?.accepted ?? null,
+    newestSignedAt: row.newest_signed,
+    serviceResigns: row.resigned,
+    instances: await readInstances(session),
+  };
+}
+
+const AUDIT = "select id, at, by, act, detail from {}.audit order by id desc limit $1::int";
+
+/** The newest `limit` audit rows, newest first. */
+export function readAudit(session: Session, limit: number): Promise<readonly AuditRecord[]> {
+  return session.rows<AuditRecord>("audit", AUDIT, [limit]);
+}
