@@ -59,7 +59,7 @@ export interface OncehookErrorOptions extends ErrorOptions {
 
 /** Base class of every error that oncehook throws. The message says what happened and what to do about it. */
 export class OncehookError extends Error {
-  /** One of oncehook's own; on what the service answered with (`ApiError`, `OAuthError`) the service's. Subclasses say which. */
+  /** One of oncehook's own; on an error answer of the service (`ApiError`, `OAuthError`), the service's. Subclasses say which. */
   readonly code: OncehookErrorCode | ServiceErrorCode;
   readonly fields: Readonly<Record<string, string | number | boolean | null>>;
 
@@ -76,7 +76,7 @@ export class SetupError extends OncehookError {
   declare readonly code: OncehookErrorCode;
 }
 
-/** The inbox cannot take or give events now; the service's retry or the worker's next turn tries again. */
+/** The inbox cannot store or read events now. The service's retry or the worker's next batch tries again. */
 export class StoreError extends OncehookError {
   declare readonly code: OncehookErrorCode;
 }
@@ -90,7 +90,7 @@ export class KeyringError extends OncehookError {
   }
 }
 
-/** The event was settled, or its lease passed to another worker: what is registered now could not commit. */
+/** The event is already completed, or another worker took over its lease: an effect registered now could not commit. */
 export class LeaseLost extends OncehookError {
   declare readonly code: OncehookErrorCode;
 
@@ -116,7 +116,7 @@ export class RetryAfter extends OncehookError {
   }
 }
 
-/** Thrown by a handler for an event that no retry can mend: it becomes a dead letter at once. */
+/** Thrown by a handler for an event that no retry can fix: it becomes a dead letter at once. */
 export class PermanentError extends OncehookError {
   declare readonly code: OncehookErrorCode;
 

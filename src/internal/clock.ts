@@ -1,10 +1,10 @@
-/** The one place that reads the time or sets a timer, so that a test can put its own clock in. */
+/** The one place that reads the time or sets a timer, so that tests can pass a clock of their own. */
 
 /** An opaque timer, as given by `Clock.setTimeout`. */
 export interface Timer {
   /** Stops the timer; harmless when it already fired. */
   cancel(): void;
-  /** The process stays while the timer runs: for a timer that somebody awaits. */
+  /** Keeps the process alive while the timer runs. Use it when something awaits the timer. */
   keepAlive(): void;
 }
 
@@ -14,7 +14,7 @@ export interface Clock {
   now(): number;
   /** Milliseconds that only ever grow, from an arbitrary start. */
   monotonic(): number;
-  /** Calls `callback` once after `ms` milliseconds; keeps the process alive only when the timer is told to. */
+  /** Calls `callback` once after `ms` milliseconds. The timer does not keep the process alive unless `keepAlive()` is called. */
   setTimeout(callback: () => void, ms: number): Timer;
 }
 
@@ -31,7 +31,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Settles as `work` does, and resolves after `ms` on `clock` in any case; until then the process stays. */
+/** Settles as `work` does, and resolves after `ms` at the latest. Keeps the process alive until then. */
 export async function atMost(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
   const over = new AbortController();
   try {
@@ -46,7 +46,7 @@ export type Random = () => number;
 
 export const systemRandom: Random = Math.random;
 
-/** Resolves after `ms` on `clock`, or as soon as `signal` aborts; until then the process stays, since somebody awaits it. */
+/** Resolves after `ms`, or as soon as `signal` aborts. Keeps the process alive until then, because the caller awaits it. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();

@@ -1,21 +1,21 @@
-/** Checks who can change a file that holds secrets or messages: only the user of this process and root may. */
+/** Checks that only this process's user and root can change a file that holds secrets or messages. */
 
-/** The part of a file's status that the check reads. */
+/** The fields of a file's status that the check reads. */
 export interface FileOwner {
   readonly uid: number;
   readonly mode: number;
 }
 
-/** The bits of a mode with which the group, and everyone else, can write. */
+/** Mode bits that let the group and everyone else write. */
 export const GROUP_WRITES = 0o020;
 const OTHERS_WRITE = 0o002;
 
 /**
- * Says what is wrong with the owner or the mode of the file at `path`, and how to fix it; null when nothing is. Read permission is not
- * checked. On Windows, which has no such owners and modes, always null.
+ * Describes what is wrong with the owner or mode of the file at `path` and how to fix it; null when nothing is wrong. Read permission is not
+ * checked. Always null on Windows, which has no such owners and modes.
  *
  * @param what - the subject of the sentence: `The key file`
- * @param allowed - bits of the mode that are accepted although others can write with them
+ * @param allowed - mode bits to accept although they let others write
  */
 export function ownerProblem(what: string, path: string, { uid, mode }: FileOwner, allowed = 0): string | null {
   const user = process.geteuid?.();
@@ -28,7 +28,7 @@ export function ownerProblem(what: string, path: string, { uid, mode }: FileOwne
   return `${what} ${path} can be changed by others than its owner (mode ${octal(mode)}): run "chmod go-w ${path}".`;
 }
 
-/** The permissions of a mode as `chmod` takes them. */
+/** The permission bits of a mode, in the form `chmod` takes. */
 export function octal(mode: number): string {
   return (mode & 0o777).toString(8).padStart(3, "0");
 }

@@ -1,10 +1,11 @@
-/** What may be logged of an error that somebody else's code threw: its labels and its place, and never its message, which may quote anything. */
+/** What may be logged of an error thrown by foreign code: its name, code and place, never its message, which may quote anything. */
 import { isAbsolute, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { OncehookError } from "../errors.ts";
+import { ownFile } from "./package.ts";
 
 const LONGEST_LABEL = 40;
-/** As names of errors are written, or as codes are: `AccessDenied`, `ERR_HTTP2_ERROR`. No part of a code is as long as a secret. */
+/** The form of an error's name or code: `AccessDenied`, `ERR_HTTP2_ERROR`. No part of a code is as long as a secret. */
 const LABEL = /^(?:[A-Z][A-Za-z]*|[A-Z][A-Z0-9]{0,14}(?:_[A-Z0-9]{1,15})*)$/;
 
 const MOST_FRAMES = 5;
@@ -15,25 +16,25 @@ const FUNCTION = /^[\p{L}\p{N}_$#.<>[\] ]{1,80}$/u;
 /** Node itself, packages, and code without a file. */
 const NOT_OF_THE_APPLICATION = /^(?:node:|native)|<anonymous>|[\\/]node_modules[\\/]/;
 
-/** Where the sources of oncehook lie, if they are not bundled with the application: a linked package is not in `node_modules`. */
+/** The folder of oncehook's own code, unless it is bundled with the application: a linked package is not in `node_modules`. */
 const OWN_FOLDER = /^(.+[\\/])internal[\\/]foreign-error\.[jt]s$/.exec(ownFile())?.[1] ?? null;
 
-/** Its name and code, as far as they look like names, ready to be put behind what failed: ` (TypeError, ECONNRESET)`, or nothing. */
+/** The error's name and code if they look like names, to append to a message: ` (TypeError, ECONNRESET)`, or nothing. */
 export function foreignLabels(thrown: unknown): string {
   const labels = (["name", "code"] as const).map((property) => propertyOf(thrown, property)).filter(isLabel);
   return labels.length === 0 ? "" : ` (${[...new Set(labels)].join(", ")})`;
 }
 
-/** Log fields of an error whose message may hold what no log may: `error`, its name, and `at`, the application's frames. */
+/** Log fields of an error whose message must not be logged: `error`, its name, and `at`, the application's frames. */
 export function placeOf(thrown: unknown): { readonly error?: string; readonly at?: readonly string[] } {
-  // What these say is logged whole.
+  // Our own messages are logged in full.
   if (thrown instanceof OncehookError) return {};
   const error = errorName(thrown);
   const at = applicationFrames(thrown);
   return { ...(error !== null && { error }), ...(at.length > 0 && { at }) };
 }
 
-/** As `foreignLabels`, and where it was thrown: ` (TypeError) at save (src/vault.ts:12)`. */
+/** As `foreignLabels`, followed by where it was thrown: ` (TypeError) at save (src/vault.ts:12)`. */
 export function foreignPlace(thrown: unknown): string {
   const [innermost] = applicationFrames(thrown);
   return foreignLabels(thrown) + (innermost === undefined ? "" : ` at ${innermost}`);
@@ -46,10 +47,10 @@ export function errorName(thrown: unknown): string | null {
 }
 
 /**
- * The application's own frames of the error's stack, the innermost first, 5 at most: `charge (src/billing.ts:12)`. Files are relative
- * to the working directory if they lie in it. Frames of Node.js, of packages and of oncehook are left out.
+ * The application's own frames of the error's stack, innermost first, at most 5: `charge (src/billing.ts:12)`. Files are relative
+ * to the working directory if they are in it. Frames of Node.js, packages and oncehook are left out.
  *
- * @param isQuoted - whether a line of the stack is one that a text brought along: an error's message stands in its stack
+ * @param isQuoted - whether a line of the stack comes from the error's message, which is part of its stack
  */
 export function applicationFrames(thrown: unknown, isQuoted: (line: string) => boolean = () => false): string[] {
   const frames: string[] = [];
@@ -62,7 +63,7 @@ export function applicationFrames(thrown: unknown, isQuoted: (line: string) => b
   return frames;
 }
 
-/** Whatever was thrown may throw again when it is looked at. */
+/** Reads a property without throwing: a thrown value may have getters that throw. */
 export function propertyOf(thrown: unknown, property: "name" | "code" | "message" | "stack" | "cause"): unknown {
   try {
     return (thrown as Readonly<Record<string, unknown>> | null | undefined)?.[property];
@@ -75,7 +76,7 @@ function isLabel(value: unknown): value is string {
   return typeof value === "string" && value.length <= LONGEST_LABEL && LABEL.test(value);
 }
 
-/** A message of several lines must not pass for frames. */
+/** The stack without the message, because a message of several lines could look like frames. */
 function stackBehindMessage(thrown: unknown): string {
   const stack = propertyOf(thrown, "stack");
   if (typeof stack !== "string") return "";
@@ -112,9 +113,4 @@ function fromWorkingDirectory(path: string): string {
     // The working directory was removed.
     return path;
   }
-}
-
-function ownFile(): string {
-  const [, , file, , bareFile] = FRAME.exec(new Error().stack?.split("\n")[1] ?? "") ?? [];
-  return pathOf(file ?? bareFile ?? "");
 }

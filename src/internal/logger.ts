@@ -1,14 +1,14 @@
-/** What oncehook asks of a logger, and its own: lines on standard error, at most so many a second, with phone numbers masked. */
+/** The logger interface and the default logger (standard error), a rate limit for repeated lines, and the masking of phone numbers. */
 import { styleText } from "node:util";
 import { type Clock, systemClock } from "./clock.ts";
+import { isDevelopment } from "./environment.ts";
 import { placeOf } from "./foreign-error.ts";
 import { invalidOption } from "./options.ts";
-
-// What oncehook asks of a logger; pino and Fastify's `log` fit as they are.
 
 /** Ids, types, sizes and reason codes; never a secret, signature, phone number or body text. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
+/** What oncehook needs of a logger; pino and Fastify's `log` fit as they are. */
 export interface Logger {
   debug(fields: LogFields, message: string): void;
   info(fields: LogFields, message: string): void;
@@ -29,29 +29,29 @@ export const silentLogger: Logger = { debug: nothing, info: nothing, warn: nothi
  */
 export const stderrLogger: Logger = stderrLoggerWith({}, nothing);
 
-/** As `stderrLogger`, with lines at level info too. */
+/** As `stderrLogger`, but also writes lines at level info. */
 export const stderrInfoLogger: Logger = stderrLoggerWith({}, (fields, message) => write("info", fields, message));
 
-/** The option `logger`, guarded, so that it never throws. */
-export function loggerOption(value: Logger | undefined, unless: Logger = stderrLogger): Logger {
-  if (value === undefined) return guardedLogger(unless);
+/** Checks the option `logger` and wraps it so that it never throws. */
+export function loggerOption(value: Logger | undefined, fallback: Logger = stderrLogger): Logger {
+  if (value === undefined) return guardedLogger(fallback);
   const complete = (["debug", "info", "warn", "error"] as const).every((level) => typeof value?.[level] === "function");
   if (complete) return guardedLogger(value);
   throw invalidOption("logger", "must have debug, info, warn and error methods", value);
 }
 
 /**
- * The logger, with its exceptions and rejections caught: a log that is full must not turn a stored event into a failed one. Standard
- * error says so once.
+ * Catches the logger's exceptions and rejections: a full log must not turn a stored event into a failed one. Standard
+ * error reports it once.
  */
 export function guardedLogger(logger: Logger): Logger {
-  return guardedWith(logger, tellOnce());
+  return guardedWith(logger, reportOnce());
 }
 
 function guardedWith(logger: Logger, failed: (error: unknown) => void): Logger {
   const guarded = (level: "debug" | "info" | "warn" | "error") => (fields: LogFields, message: string) => {
     try {
-      // A logger may be async though its type says nothing of it.
+      // A logger may be async although its type says otherwise.
       const result: unknown = logger[level](fields, message);
       if (result instanceof Promise) result.catch(failed);
     } catch (error) {
@@ -74,12 +74,12 @@ function guardedWith(logger: Logger, failed: (error: unknown) => void): Logger {
   };
 }
 
-/** Without the error's message, which may hold what was to be logged. */
-function tellOnce(): (error: unknown) => void {
-  let isTold = false;
+/** Leaves out the error's message, which may quote the log line. */
+function reportOnce(): (error: unknown) => void {
+  let isReported = false;
   return (error) => {
-    if (isTold) return;
-    isTold = true;
+    if (isReported) return;
+    isReported = true;
     try {
       write("error", placeOf(error), "The logger given to oncehook threw: the line is lost, and others may be.");
     } catch {
@@ -107,7 +107,7 @@ function stderrLoggerWith(bound: LogFields, info: Logger["info"]): Logger {
   };
 }
 
-/** JSON leaves these as they are, though some terminals obey them. */
+/** JSON does not escape these, and some terminals obey them. */
 const CONTROLS = /[\u007f-\u009f\u2028\u2029]/g;
 
 function write(level: string, fields: LogFields, message: string): void {
@@ -121,10 +121,9 @@ function write(level: string, fields: LogFields, message: string): void {
   );
 }
 
-// Logs at most so many lines a second, and says how many it left out: a flood of bad requests must not become a flood of logs.
-
 const LINES_PER_SECOND = 10;
 
+/** Logs at most ten lines a second and reports how many it dropped: a flood of bad requests must not become a flood of logs. */
 export class SampledLog {
   readonly #logger: Logger;
   readonly #clock: Clock;
@@ -161,28 +160,16 @@ export class SampledLog {
   }
 }
 
-// What differs while somebody develops: whether that is so, and log lines for people instead of machines.
-
 type Colour = Parameters<typeof styleText>[0];
 
 const COLOURS: Readonly<Record<string, Colour>> = { warn: "yellow", error: "red" };
 
-/** They would move the cursor or turn the direction of a line. */
+/** Characters that would move the cursor or change the direction of a line. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
- * `NODE_ENV` is `development`, or it is not set and standard error is a terminal. Not in a test, whatever its runner: vitest and Jest set
- * `NODE_ENV` to `test`, and `node --test` says so in a variable of its own.
- */
-export function isDevelopment(): boolean {
-  const { NODE_ENV, NODE_TEST_CONTEXT } = process.env;
-  if (NODE_ENV === "development") return true;
-  return !NODE_ENV && NODE_TEST_CONTEXT === undefined && process.stderr.isTTY === true;
-}
-
-/**
- * `12:30:05 oncehook message.delivery msg_1 #3 Event handled in 4 ms. event=17`, and an error with its frames below. Coloured on a
- * terminal, unless `NO_COLOR` is set.
+ * A log line for people, during development: `12:30:05 oncehook message.delivery msg_1 #3 Event handled in 4 ms. event=17`, with an
+ * error and its frames below. Coloured on a terminal, unless `NO_COLOR` is set.
  */
 export function readableLine(level: string, fields: Readonly<Record<string, unknown>>, message: string): string {
   const { eventType, messageId, sequence, eventId, error, causes, at, more, ...rest } = fields;
@@ -215,16 +202,14 @@ function visible(value: unknown): string {
 }
 
 function styled(style: Colour, text: string): string {
-  // Node.js would look at standard output.
+  // Without this, Node.js checks standard output instead.
   return process.stderr.isTTY && !process.env.NO_COLOR ? styleText(style, text, { validateStream: false }) : text;
 }
-
-// Masks phone numbers in texts that people and logs see.
 
 /** Seven or more digits, also with spaces, dots, dashes or brackets between them. */
 export const PHONE_NUMBER = /\+?\d(?:[\s().-]{0,3}\d){6,}/g;
 
-/** Every phone number keeps its last two digits. */
+/** Masks phone numbers in a text for people or logs: each keeps its last two digits. */
 export function maskNumbers(message: string): string {
   return message.replace(PHONE_NUMBER, (number) => `…${number.slice(-2)}`);
 }

@@ -1,7 +1,5 @@
-/** What can be said of an address without asking anybody: private hosts, ports that fetch refuses, credentials in a URL. */
+/** Checks of hosts, ports and URLs that need no network: private hosts, ports that fetch refuses, credentials. */
 import { BlockList, isIP } from "node:net";
-
-// Which hosts are this machine or in a private network.
 
 const PRIVATE = new BlockList();
 for (const [network, prefix] of [
@@ -21,7 +19,7 @@ for (const [network, prefix] of [
 ] as const)
   PRIVATE.addSubnet(network, prefix, "ipv6");
 
-/** Top-level names that public DNS never delegates (RFC 6761, RFC 6762, RFC 8375, ICANN's `internal`), and those of private networks. */
+/** Names that public DNS never delegates (RFC 6761, RFC 6762, RFC 8375, ICANN's `internal`), and common names of private networks. */
 const PRIVATE_NAME = /\.(?:local|localhost|localdomain|internal|lan|test|svc|home\.arpa)\.?$/i;
 
 /** Whether an address or name is this machine's own. `localhost` and every name below it resolve to loopback (RFC 6761, 6.3). */
@@ -37,21 +35,19 @@ export function isPrivateHost(hostname: string): boolean {
   return !host.replace(/\.$/, "").includes(".") || PRIVATE_NAME.test(host);
 }
 
-// Ports that `fetch` connects to for nobody, such as 5060 and 6000: the Fetch standard calls them bad, for other protocols use them.
-
-/** Why nothing came, and what to do about it. */
+/** For messages. `fetch` connects to no port that the Fetch standard calls bad, such as 5060 and 6000: other protocols use them. */
 export const BAD_PORT = "fetch connects to no such port, by its standard; choose another one";
 
-/** Whether that is what `fetch` failed with. It has no code for it. */
+/** Whether `fetch` failed because of such a port. The error has no code. */
 export function isBadPort(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error && cause.message === BAD_PORT_MESSAGE;
 }
 
-/** As undici writes it: a fixed text. */
+/** The fixed text of undici's error. */
 export const BAD_PORT_MESSAGE = "bad port";
 
-/** Whether an address names who asks: `fetch` refuses such a one, and whatever shows it shows a password. */
+/** Whether a URL contains a user or a password. `fetch` refuses it, and a log line with it would leak the password. */
 export function hasCredentials({ username, password }: Pick<URL, "username" | "password">): boolean {
   return username !== "" || password !== "";
 }

@@ -70,7 +70,7 @@ export function invalidOption(
   return refusal(name, `${rule}; it is ${isPlain ? value : typeOf(value)}`, code);
 }
 
-/** The same, without the value itself where it may be a secret: one that YAML or JSON takes for a number too. */
+/** The same, but never shows the value, because it may be a secret: YAML and JSON read a secret of digits as a number. */
 export function wrongType(
   name: string,
   rule: string,
@@ -89,7 +89,7 @@ function refusal(name: string, said: string, code: OncehookErrorCode): SetupErro
   return new SetupError(code, `Option "${name}" ${said}.`, { fields: { option: name } });
 }
 
-/** "Did you mean …?" where something known is close to `word`, else the list of what is known. */
+/** "Did you mean …?" when a known word is close to `word`, otherwise the list of known words. */
 export function suggestion(word: string, known: readonly string[]): string {
   const likely = closest(word, known);
   return likely === undefined ? `Known: ${known.join(", ")}.` : `Did you mean "${likely}"?`;

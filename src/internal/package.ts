@@ -1,27 +1,25 @@
-/** This package itself: its version, and the file that its code runs from. */
+/** This package itself: its version, and the file or bundle that its code runs from. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The version of this package. A constant, because a bundle has no package.json beside it; a test compares both. */
+/** The version of this package. A constant, because a bundle has no package.json next to it. A test compares the two. */
 export const VERSION = "0.1.0";
 
-/** What requests of this package say in `User-Agent`. */
+/** The `User-Agent` of this package's requests. */
 export const USER_AGENT = `oncehook/${VERSION}`;
 
-// The file that code runs from: a file of the package, or the bundle that it was built into.
-
 /**
- * The path of the file that calls this. From the stack, because `import.meta` is a syntax error in code that Jest compiled to CommonJS, and
- * empty in a bundle of that format.
+ * The path of the file that calls this, read from the stack: `import.meta` is a syntax error in code that Jest compiled to CommonJS, and
+ * empty in a CommonJS bundle.
  */
 export function ownFile(): string {
   const name = callerOf(ownFile)?.getFileName();
-  // Without a name nothing is beside it: modules are then looked for where the process runs.
+  // Without a file name, modules are resolved from the working directory.
   if (name === undefined || name === null) return join(process.cwd(), "index.js");
   return name.startsWith("file:") ? fileURLToPath(name) : name;
 }
 
-/** The path that a package or one of its entries has for code in `file`. Not by an import of createRequire, which webpack replaces. */
+/** Resolves a package or one of its entries as code in `file` would. Does not import createRequire, because webpack replaces that import. */
 export function resolveFrom(file: string, name: string): string {
   return process.getBuiltinModule("node:module").createRequire(file).resolve(name);
 }
@@ -37,7 +35,7 @@ function callerOf(callee: () => unknown): NodeJS.CallSite | undefined {
     };
     const holder: { stack?: string } = {};
     Error.captureStackTrace(holder, callee);
-    // V8 calls the function above when the stack is read.
+    // Reading the stack makes V8 call prepareStackTrace.
     void holder.stack;
     return sites[0];
   } finally {

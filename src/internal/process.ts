@@ -1,16 +1,16 @@
-/** What tells this process from others of this machine, and from a later one with the same pid. */
+/** Identifies this process among others on this machine, and tells it from a later one with the same pid. */
 import { randomUUID } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 
-/** The facts of a process that survive it in a shared inbox. */
+/** What a shared inbox records about a process. */
 export interface ProcessIdentity {
   /** Unique per call. */
   readonly id: string;
-  /** Host name, boot and process namespace: only there does `pid` mean anything. */
+  /** Host name, boot id and process namespace: `pid` is meaningful only within them. */
   readonly host: string;
   readonly pid: number;
-  /** Empty where the system does not tell. */
+  /** Empty on systems that do not report it. */
   readonly pidStartedAt: string;
 }
 
@@ -22,19 +22,19 @@ export function thisInstance(): ProcessIdentity {
   return { id: randomUUID(), host, pid: process.pid, pidStartedAt: processStartedAt(process.pid) };
 }
 
-/** When process `pid` started, in clock ticks since boot; empty when it is gone or the system does not tell (not Linux). */
+/** When process `pid` started, in clock ticks since boot; empty when it has ended or the system does not report it (not Linux). */
 export function processStartedAt(pid: number): string {
   const stat = tryRead(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
-  // The second field is the program's name in parentheses and may hold spaces; the start is field 22.
+  // Field 2 is the program's name in parentheses and may contain spaces; the start time is field 22.
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "";
 }
 
-/** Whether the process that was `pid`, started at `startedAt`, still runs on this host. */
+/** Whether the process with `pid` that started at `startedAt` still runs on this host. */
 export function processRuns(pid: number, startedAt: string): boolean {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // Anything else than "no such process", such as a process of another user's, is alive.
+    // Any other error means that the process exists, for example as another user's.
     if (error instanceof Error && "code" in error && error.code === "ESRCH") return false;
   }
   const now = processStartedAt(pid);

@@ -4,9 +4,7 @@ import { join } from "node:path";
 import { SetupError } from "../errors.ts";
 import { ownFile, resolveFrom } from "./package.ts";
 
-// SQLite as oncehook uses it: the few methods of better-sqlite3, declared structurally.
-
-/** A prepared statement. */
+/** A prepared statement: the methods of better-sqlite3 that oncehook uses, declared structurally. */
 export interface SqliteStatement {
   run(...params: unknown[]): { readonly changes: number; readonly lastInsertRowid: number | bigint };
   get(...params: unknown[]): unknown;
@@ -14,7 +12,7 @@ export interface SqliteStatement {
   safeIntegers(toggle?: boolean): unknown;
 }
 
-/** An open connection; what an effect registered with `ctx.commit` writes with. Blobs are read as `Buffer`. */
+/** An open connection, as an effect registered with `ctx.commit` receives it. Blobs are read as `Buffer`. */
 export interface SqliteDatabase {
   readonly name: string;
   readonly open: boolean;
@@ -26,25 +24,23 @@ export interface SqliteDatabase {
 }
 
 /**
- * A constructor of connections, as better-sqlite3 exports it.
+ * The constructor of connections that better-sqlite3 exports.
  *
- * @typeParam Db - its connections, as its own types have them
+ * @typeParam Db - its connections, as its own types declare them
  */
 export type SqliteDriver<Db extends SqliteDatabase = SqliteDatabase> = new (
   path: string,
   options: { timeout: number; fileMustExist: boolean },
 ) => Db;
 
-// Loads better-sqlite3 when it is needed, after a look at its version.
-
 const PACKAGE = "better-sqlite3";
 const INSTALL = "npm install better-sqlite3@12";
 
 /**
- * Null when it is not installed.
+ * Loads better-sqlite3 after checking its version; null when it is not installed.
  *
- * @param version - of the installed one, looked at first: 13 on Node 20 ends the process with a segmentation fault at open. Null when
- *   it is not known, as in a bundle that holds better-sqlite3
+ * @param version - of the installed package, checked first: version 13 on Node 20 crashes the process at open. Null when unknown, as in
+ *   a bundle that contains better-sqlite3
  */
 export async function loadBetterSqlite3(version: string | null): Promise<SqliteDriver | null> {
   if (version !== null) refuseIncompatible(version, process.versions.node);
@@ -74,7 +70,7 @@ export function connect(
   }
 }
 
-/** Not SQLite's own errors: what the system, `bindings` and bundlers say of a compiled module that is not there or of another Node. */
+/** Errors of the system, of `bindings` and of bundlers about a compiled module that is missing or built for another Node; not SQLite's own. */
 function isLoadFailure(error: unknown): boolean {
   if (error instanceof ReferenceError) return true;
   const { code, message } = error instanceof Error ? (error as NodeJS.ErrnoException) : { code: "", message: "" };
@@ -88,7 +84,7 @@ function doesNotLoad(cause: unknown): SetupError {
   return new SetupError("incompatible_peer", message, { cause });
 }
 
-/** A module that better-sqlite3 itself requires may be missing too, as in a bundle: then it is installed, and does not load. */
+/** If a module that better-sqlite3 requires is missing, as in a bundle, the package is installed but does not load. */
 function isNotInstalled(error: unknown): boolean {
   const { code, message = "" } = error instanceof Error ? (error as NodeJS.ErrnoException) : { code: undefined };
   return (code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND") && message.includes(`'${PACKAGE}'`);
@@ -103,7 +99,7 @@ export function refuseIncompatible(driverVersion: string, nodeVersion: string): 
   throw new SetupError("incompatible_peer", message, { fields: { driverVersion, nodeVersion } });
 }
 
-/** Null when it is not found from here. */
+/** The installed version of better-sqlite3; null when it cannot be resolved from here. */
 export function installedVersion(): string | null {
   try {
     const manifest = JSON.parse(readFileSync(manifestOf(resolveFrom(ownFile(), PACKAGE)), "utf8"));
@@ -113,15 +109,13 @@ export function installedVersion(): string | null {
   }
 }
 
-/** Found from the package's main file: a later version may no longer export its manifest. */
+/** Derived from the package's main file, because a later version may not export its manifest. */
 function manifestOf(mainFile: string): string {
   const folder = mainFile.slice(0, mainFile.lastIndexOf(PACKAGE) + PACKAGE.length);
   return join(folder, "package.json");
 }
 
-// Node's own SQLite behind the methods of better-sqlite3 that oncehook uses.
-
-/** What is used of `node:sqlite`, declared here: the oldest Node that oncehook works with has no types for it. */
+/** The part of `node:sqlite` that oncehook uses, declared here because the oldest supported Node has no types for it. */
 export interface NodeSqlite {
   readonly DatabaseSync: new (path: string, options: { readonly enableForeignKeyConstraints: boolean }) => Connection;
 }
@@ -143,14 +137,14 @@ interface Prepared {
 
 type Row = Record<string, unknown>;
 
-/** The driver, or null where this Node has no SQLite. */
+/** Node's own SQLite as a driver; null when this Node has none. */
 export function nodeSqliteDriver(): SqliteDriver | null {
-  // Loaded without an import, so that nothing fails where it is not there; Node warns at this line that it is experimental.
+  // Loaded without an import, so that nothing fails where it is missing. Node warns here that it is experimental.
   const loaded = process.getBuiltinModule("node:sqlite") as NodeSqlite | undefined;
   return loaded === undefined ? null : driverOver(loaded);
 }
 
-/** The driver over a module that does as `node:sqlite` does. */
+/** A driver over `node:sqlite` or a test's stand-in, with the methods of better-sqlite3. */
 export function driverOver({ DatabaseSync }: NodeSqlite): SqliteDriver {
   return class NodeSqliteDatabase implements SqliteDatabase {
     readonly name: string;
@@ -161,7 +155,7 @@ export function driverOver({ DatabaseSync }: NodeSqlite): SqliteDriver {
       if (fileMustExist && !existsSync(path)) throw cannotOpen(path);
       this.name = path;
       this.#connection = named(() => new DatabaseSync(path, { enableForeignKeyConstraints: true }));
-      // Its own option for it came later.
+      // Node's own option for the timeout came in a later version.
       this.pragma(`busy_timeout = ${timeout}`);
     }
 
@@ -194,7 +188,7 @@ export function driverOver({ DatabaseSync }: NodeSqlite): SqliteDriver {
   };
 }
 
-/** Only inside of a transaction a second one is refused; a deferred one takes no lock. */
+/** SQLite refuses a second `begin` only inside a transaction; a deferred one takes no lock. */
 function refusesToBegin(connection: Connection): boolean {
   try {
     connection.exec("begin");
@@ -232,8 +226,8 @@ class NodeSqliteStatement implements SqliteStatement {
 }
 
 /**
- * Node 22 reads a text only up to its first NUL, so that two ids would become one. NUL is stored as a pair of characters that
- * Unicode promises never to assign, and so is the first of them.
+ * Node 22 reads a text only up to its first NUL, so two ids could become one. NUL is stored as a pair of characters that
+ * Unicode promises never to assign; the first of the pair is escaped the same way.
  */
 const ESCAPE = "\uFDD0";
 const ESCAPED_ESCAPE = "\uFDD0\uFDD1";
@@ -244,7 +238,7 @@ function toColumn(value: unknown): unknown {
   return value.replaceAll(ESCAPE, ESCAPED_ESCAPE).replaceAll("\0", ESCAPED_NUL);
 }
 
-/** Changes the row in place: it was made for this call alone. */
+/** Changes the row in place: it belongs to this call alone. */
 function fromColumns(row: Row): Row {
   for (const name in row) {
     const value = row[name];
@@ -264,7 +258,7 @@ const CODES = [
 ];
 const IOERR_SHORT_READ = 522;
 
-/** Runs `operation`; what SQLite refuses is thrown with the name of its code, as better-sqlite3 does. */
+/** Runs `operation` and adds the name of SQLite's code to its errors, as better-sqlite3 does. */
 function named<T>(operation: () => T): T {
   try {
     return operation();
@@ -285,12 +279,10 @@ function codeOf(extended: number): string {
   return `SQLITE_${CODES[extended & 0xff] ?? "ERROR"}`;
 }
 
-// Chooses the SQLite driver of this process.
-
 /**
- * better-sqlite3 where it is installed, otherwise the SQLite that Node itself brings from 22.13 on.
+ * Loads better-sqlite3 when it is installed, otherwise the SQLite that Node includes from 22.13 on.
  *
- * @throws SetupError `missing_peer` where there is none, `incompatible_peer` for one that does not load
+ * @throws SetupError `missing_peer` when there is neither, `incompatible_peer` when better-sqlite3 does not load
  */
 export async function loadDriver(): Promise<SqliteDriver> {
   return chooseDriver(await loadBetterSqlite3(installedVersion()), nodeSqliteDriver);
