@@ -1,6 +1,7 @@
 /** The inspector behind fetch and Next.js: the contract through their route functions, and what is their own. */
 import { describe, expect, it, test } from "vitest";
 import { fetchInspector } from "../../adapters/fetch.ts";
+import { bodyOf } from "../../adapters/fetch-inspector.ts";
 import { type NextRoutes, nextInspector } from "../../adapters/next.ts";
 import type { Mountable } from "../../src/inspector/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
@@ -81,3 +82,30 @@ async function* untilAborted(signal: AbortSignal): AsyncGenerator<string> {
     endings.push("ended");
   }
 }
+
+// A stream of the inspector as the body of a `Response`.
+
+const gone = () => {};
+
+describe("bodyOf()", () => {
+  it("ends at once a stream whose reader was gone before it began", () => {
+    let endings = 0;
+    const iterator: AsyncIterator<string> = {
+      next: () => new Promise<never>(() => {}),
+      async return() {
+        endings += 1;
+        return { done: true, value: undefined };
+      },
+    };
+    bodyOf({ [Symbol.asyncIterator]: () => iterator }, { signal: AbortSignal.abort(), gone });
+    expect(endings).toBe(1);
+  });
+
+  it("fails with a message of its own, for that of the stream may hold anything", async () => {
+    const chunks = {
+      [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error("row of +15550100002")) }),
+    };
+    const body = new Response(bodyOf(chunks, { signal: new AbortController().signal, gone }));
+    await expect(body.text()).rejects.toThrow(/^The inspector's stream failed\.$/);
+  });
+});

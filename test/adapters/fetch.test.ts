@@ -3,6 +3,7 @@ import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import { describe, expect, it, test } from "vitest";
 import { fetchInspector, fetchVerify, fetchWebhook } from "../../adapters/fetch.ts";
+import { readRequestBody } from "../../adapters/fetch-io.ts";
 import { adapterContract, type MakeAdapterServer } from "../../src/testing/adapter-contract.ts";
 import { bridge } from "./fetch-bridge.ts";
 import { inspectorAt } from "./inspectors.ts";
@@ -129,5 +130,20 @@ describe("what is no Request", () => {
     const inspect = fetchInspector({ ...inspectorAt<Request>("/inspector").inspector, logger });
     expect((await inspect({ raw: request } as never)).status).toBe(500);
     expect(lines.map(({ message }) => /^\w+/.exec(message)?.[0])).toEqual(["fetchVerify", "fetchInspector"]);
+  });
+});
+
+// The reader of fetch bodies on streams that no host makes.
+
+describe("readRequestBody()", () => {
+  it("says cut of a body that came to its end just before, for what it held is given away", async () => {
+    const ends: (() => void)[] = [];
+    const body = new ReadableStream({ start: (controller) => void ends.push(() => controller.close()) });
+    const request = new Request("http://a.example/", { method: "POST", body, duplex: "half" } as RequestInit);
+    const cuts: (() => void)[] = [];
+    const onCut = (cut: () => void) => void cuts.push(cut);
+    const read = readRequestBody(request, { maxBytes: 100, declaredBytes: null, received() {}, onCut });
+    for (const act of [...ends, ...cuts]) act();
+    expect(await read).toEqual({ ok: false, reason: "cut" });
   });
 });

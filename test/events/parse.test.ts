@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { parseEvent } from "../../src/events/parse.ts";
+import { z } from "zod";
+import { isTerminal, parseEvent, ruleOf } from "../../src/events/parse.ts";
 import { isKnownEvent, KNOWN_EVENT_TYPES } from "../../src/events/types.ts";
 import { bodies, bytes, deliveryBody, failedBody, inboundBody, queuedBody, sentBody } from "./examples.ts";
 
@@ -269,4 +270,24 @@ describe("parseEvent() on unknown event types (RCV-11)", () => {
       expect(issuesOf(bytes(text))).toEqual(["eventType: expected 1 to 512 characters of well-formed Unicode"]);
     },
   );
+});
+
+const rulesOf = (schema: z.ZodType, value: unknown) => schema.safeParse(value).error?.issues.map(ruleOf);
+
+describe("ruleOf()", () => {
+  it.each([
+    ["a type", z.string(), 5, "expected string"],
+    ["one value", z.literal("a"), "SECRET", "expected a"],
+    ["several values", z.enum(["a", "b", "c"]), "SECRET", "expected a or b or c"],
+    ["a minimum", z.number().min(3), 2, "expected at least 3"],
+    ["a maximum", z.number().max(3), 4, "expected at most 3"],
+    ["any other rule, by zod's name for it", z.string().regex(/^a$/), "SECRET", "invalid_format"],
+  ])("says %s without the value", (_, schema, value, rule) => {
+    expect(rulesOf(schema, value)).toEqual([rule]);
+  });
+});
+
+it("a message ends with its delivery or its failure (EVT-8, EVT-9)", () => {
+  expect(KNOWN_EVENT_TYPES.filter(isTerminal)).toEqual(["message.delivery", "message.failed"]);
+  expect(isTerminal("message.read")).toBe(false);
 });

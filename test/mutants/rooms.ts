@@ -14,7 +14,7 @@ export const SIGNATURE: Room = {
   name: "signature",
   sources: ["src/signature/**/*.ts"],
   // What a build may lack is tested where each maker of a secret is.
-  tests: ["test/signature/**/*.test.ts", "test/internal/build-phase.test.ts"],
+  tests: ["test/signature/**/*.test.ts", "test/internal/environment.test.ts"],
   least: 100,
 };
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkSecret, secretTextIssue } from "../../src/signature/secret.ts";
+import { checkSecret, isSameSecret, secretTextIssue } from "../../src/signature/secret.ts";
 
 describe("secretTextIssue()", () => {
   it.each([
@@ -23,4 +23,21 @@ describe("checkSecret()", () => {
     const checked = (secret: string) => checkSecret("secrets", { secret, dangerouslyShort: true });
     expect([checked("0123456789abcde").short, checked("0123456789abcdef").short]).toEqual([true, false]);
   });
+});
+
+// Comparing secrets: exactly, whatever their lengths.
+
+describe("isSameSecret()", () => {
+  it("knows equal secrets", () => {
+    expect(isSameSecret("the-secret", "the-secret")).toBe(true);
+    expect(isSameSecret("schlüssel", "schlüssel")).toBe(true);
+  });
+
+  it.each(["the-secre", "the-secret ", "the-Secret", "", "THE-SECRET", "the-secret\u0000"])(
+    "takes %j for another one",
+    (given) => {
+      expect(isSameSecret(given, "the-secret")).toBe(false);
+      expect(isSameSecret("the-secret", given)).toBe(false);
+    },
+  );
 });

@@ -7,8 +7,8 @@ import { createKeyringSource, keyringContext } from "../../src/signature/keyring
 import type { SecretStore } from "../../src/signature/secret-store.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { atHand, pending, settle, setUp } from "./keyring-source-setup.ts";
 import { NOW, SECRET } from "./openssl.ts";
-import { atHand, pending, settle, setUp } from "./provider-setup.ts";
 
 /** A provider that fails while it is told to. */
 function switched(answer: () => string | undefined = () => SECRET) {
@@ -61,7 +61,7 @@ describe("a source of keyrings", () => {
     const failed = (servesLast: boolean) =>
       expect.stringMatching(
         new RegExp(
-          `^error {"code":"keyring_unavailable","servesLast":${servesLast},"error":"Error","at":\\[.*provider-state\\.test\\.ts:.*\\]} ` +
+          `^error {"code":"keyring_unavailable","servesLast":${servesLast},"error":"Error","at":\\[.*keyring-source-state\\.test\\.ts:.*\\]} ` +
             "The keyring provider failed\\. It threw an error\\.$",
         ),
       );

@@ -1,6 +1,6 @@
 /** The inspector's bodies, as a parser of the application left them. */
 import { describe, expect, it } from "vitest";
-import { jsonLeft } from "../../adapters/inspector-io.ts";
+import { endStream, jsonLeft } from "../../adapters/inspector-io.ts";
 
 describe("jsonLeft()", () => {
   const circular: { self?: unknown } = {};
@@ -15,5 +15,15 @@ describe("jsonLeft()", () => {
 
   it.each([null, undefined])("takes %s, which parsers leave for none, for an empty one", (value) => {
     expect(jsonLeft(value, 100)).toEqual({ ok: false, reason: "empty" });
+  });
+});
+
+// The end of a stream that nobody reads any more.
+
+const next = () => new Promise<never>(() => {});
+
+describe("endStream()", () => {
+  it("passes over an iterator that cannot be ended", () => {
+    expect(() => endStream({ next })).not.toThrow();
   });
 });

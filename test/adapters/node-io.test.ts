@@ -1,19 +1,130 @@
-/** How a host learns that a Node handler has answered, and what becomes of an answer that cannot be sent. */
+/** The raw-body reader on streams that no HTTP server makes. */
+import { once } from "node:events";
 import { IncomingMessage, type RequestListener, ServerResponse } from "node:http";
 import { Socket } from "node:net";
-import { Writable } from "node:stream";
+import { PassThrough, Writable } from "node:stream";
+import { setImmediate as nextRound } from "node:timers/promises";
 import express from "express";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { expressInspector, expressVerify, expressWebhook } from "../../adapters/express.ts";
 import { fastifyWebhook } from "../../adapters/fastify.ts";
 import { nextPagesWebhook } from "../../adapters/next.ts";
 import { nodeInspector, nodeWebhook } from "../../adapters/node.ts";
-import type { Logger } from "../../src/index.ts";
+import { readBody, sendAnswer as send, type WholeAnswer } from "../../adapters/node-io.ts";
+import type { BodyReading, Logger } from "../../src/index.ts";
 import { openConnection, requestBytes } from "../../src/testing/adapter-contract-wire.ts";
 import { uncaughtErrors } from "../support/uncaught.ts";
 import { inspectorAt } from "./inspectors.ts";
 import { memoryReceiver, recordingLogger, SECRET, signedEvent } from "./receivers.ts";
 import { serve } from "./serving.ts";
+
+function reading(declaredBytes: number | null = null): BodyReading & { cut: () => void; counted: number[] } {
+  const made = {
+    maxBytes: 100,
+    declaredBytes,
+    counted: [] as number[],
+    cut: () => {},
+    received: (bytes: number) => void made.counted.push(bytes),
+    onCut: (cut: () => void) => {
+      made.cut = cut;
+    },
+  };
+  return made;
+}
+
+describe("readBody()", () => {
+  it("reports every chunk as it arrives", async () => {
+    const stream = new PassThrough();
+    const rules = reading();
+    const body = readBody(stream, {}, rules);
+    stream.write("abc");
+    stream.end("de");
+    expect(await body).toEqual({ ok: true, bytes: Buffer.from("abcde") });
+    expect(rules.counted).toEqual([3, 2]);
+  });
+
+  it("stops at a cut: it lets go of the stream and counts no more", async () => {
+    const stream = new PassThrough();
+    const rules = reading();
+    const body = readBody(stream, {}, rules);
+    stream.write("abc");
+    await new Promise((resolve) => setImmediate(resolve));
+    rules.cut();
+    expect(await body).toEqual({ ok: false, reason: "cut" });
+    expect(["data", "end", "close", "error"].map((name) => stream.listenerCount(name))).toEqual([0, 0, 0, 0]);
+    expect([stream.isPaused(), rules.counted]).toEqual([true, [3]]);
+  });
+
+  it("tells who else listens to the stream why it ends at a cut", async () => {
+    const stream = new PassThrough();
+    const errors: unknown[] = [];
+    stream.on("error", (error) => errors.push(error));
+    const rules = reading();
+    const body = readBody(stream, {}, rules);
+    rules.cut();
+    await body;
+    expect(errors).toEqual([new Error("The read of this body was cut.")]);
+  });
+
+  it("takes a cut from within the count of a chunk", async () => {
+    const stream = new PassThrough();
+    const rules = reading();
+    const body = readBody(stream, {}, { ...rules, received: () => rules.cut() });
+    stream.write("abc");
+    expect(await body).toEqual({ ok: false, reason: "cut" });
+  });
+
+  it("does nothing at a cut after the end", async () => {
+    const stream = new PassThrough();
+    const rules = reading();
+    const body = readBody(stream, {}, rules);
+    stream.end("abc");
+    await body;
+    expect(() => rules.cut()).not.toThrow();
+  });
+
+  it("settles when the stream closes without an end", async () => {
+    const stream = new PassThrough();
+    const body = readBody(stream, {}, reading());
+    stream.destroy();
+    expect(await body).toEqual({ ok: false, reason: "truncated" });
+  });
+
+  it.each([
+    ["too_large", "x".repeat(101), null],
+    ["truncated", "abc", 4],
+    ["truncated", "abc", 2],
+  ])("says %s", async (reason, text, declared) => {
+    const stream = new PassThrough();
+    const body = readBody(stream, {}, reading(declared));
+    stream.end(text);
+    expect(await body).toEqual({ ok: false, reason });
+  });
+
+  it("knows a stream that someone reads, or has read", async () => {
+    const begun = new PassThrough();
+    begun.on("data", () => {});
+    begun.write("abc");
+    await new Promise((resolve) => setImmediate(resolve));
+    const ended = new PassThrough();
+    ended.resume().end();
+    await new Promise((resolve) => ended.once("end", resolve));
+    expect(readBody(begun, {}, reading())).toMatchObject({ ok: false, reason: "already_parsed" });
+    expect(readBody(ended, { body: {} }, reading())).toMatchObject({ ok: false, reason: "already_parsed" });
+  });
+
+  it("says truncated for a stream that is gone", () => {
+    expect(readBody(new PassThrough().destroy(), {}, reading())).toEqual({ ok: false, reason: "truncated" });
+  });
+
+  it("believes bytes, not text: a text that was bytes once may have lost some", () => {
+    const stream = new PassThrough();
+    const kept = Buffer.from("abc");
+    expect(readBody(stream, { rawBody: "text", body: kept }, reading(3))).toEqual({ ok: true, bytes: kept });
+  });
+});
+
+// How a host learns that a Node handler has answered, and what becomes of an answer that cannot be sent.
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
@@ -120,7 +231,7 @@ describe.each(Object.entries(HANDLERS))("%s", (_name, make) => {
     expect([settled, uncaught]).toEqual([["resolved"], []]);
     const told = lines.filter(({ fields }) => fields.code === "answer_failed");
     expect(told).toMatchObject([
-      { fields: { reason: "an error (TypeError)", at: expect.stringContaining("node-answers.test.ts:") } },
+      { fields: { reason: "an error (TypeError)", at: expect.stringContaining("node-io.test.ts:") } },
     ]);
     expect(JSON.stringify(lines)).not.toContain("+1555");
   });
@@ -254,5 +365,75 @@ describe("a host's own objects in place of Node's request and response", () => {
       post,
     );
     expect([status, lines[0]?.message]).toEqual([500, expect.stringContaining("nodeInspector()")]);
+  });
+});
+
+// Answers on Node responses that something else has to do with too.
+
+const ANSWER = { status: 200, headers: { "content-length": "6" }, body: "second", close: false };
+const REFUSAL = { ...ANSWER, status: 413, close: true };
+
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+const sendAnswer = (answer: WholeAnswer, request: IncomingMessage, response: ServerResponse) =>
+  send(answer, { request, response, failed: () => {} });
+
+/** What a server has of requests that one connection sends at once. */
+async function exchanges(...requests: readonly Buffer[]) {
+  const begun: Exchange[] = [];
+  const { port, close } = await serve((request, response) => void begun.push({ request, response }));
+  const connection = await openConnection(port);
+  onTestFinished(() => {
+    connection.close();
+    return close();
+  });
+  connection.send(Buffer.concat(requests));
+  while (begun.length < requests.length) await nextRound();
+  return { begun, connection };
+}
+
+async function exchange(sent: Buffer) {
+  const { begun, connection } = await exchanges(sent);
+  const [only] = begun;
+  if (only === undefined) throw new Error("The server saw no request.");
+  return { ...only, connection };
+}
+
+const GET = requestBytes({ method: "GET" });
+
+describe("sendAnswer()", () => {
+  it("does nothing for a sender who is gone: no log shall say that it was answered", async () => {
+    const { request, response } = await exchange(GET);
+    const closed = once(response, "close");
+    response.destroy();
+    await closed;
+    sendAnswer(ANSWER, request, response);
+    expect(response.headersSent).toBe(false);
+  });
+
+  it("answers a request whose turn on its connection has not come", async () => {
+    const { begun, connection } = await exchanges(GET, GET);
+    const [first, second] = begun;
+    if (first === undefined || second === undefined) throw new Error("The server saw no two requests.");
+    expect(() => sendAnswer(ANSWER, second.request, second.response)).not.toThrow();
+    const answer = { ...ANSWER, headers: { "content-length": "5" }, body: "first" };
+    sendAnswer(answer, first.request, first.response);
+    expect([await connection.answer(), await connection.answer()]).toMatchObject([
+      { body: "first" },
+      { body: "second" },
+    ]);
+  });
+
+  it.each([
+    [65_535, false],
+    [65_536, true],
+  ])("of a body that nobody reads takes 64 KiB at most: with %d bytes it has ended: %s", async (bytes, hasEnded) => {
+    const { request, response } = await exchange(requestBytes({ headers: [["Content-Length", "1000000"]] }));
+    sendAnswer(REFUSAL, request, response);
+    request.emit("data", Buffer.alloc(bytes));
+    expect(response.writableEnded).toBe(hasEnded);
   });
 });

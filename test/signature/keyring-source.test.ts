@@ -4,8 +4,8 @@ import type { Logger } from "../../src/internal/logger.ts";
 import type { Keyring } from "../../src/signature/keyring.ts";
 import { createKeyringSource, type KeyringProvider, LookUpsCrowded } from "../../src/signature/keyring-source.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { atHand, MINUTE, pending, settle, setUp } from "./keyring-source-setup.ts";
 import { OTHER_SECRET, SECRET } from "./openssl.ts";
-import { atHand, MINUTE, pending, settle, setUp } from "./provider-setup.ts";
 
 const times = (count: number, text: string) => Array.from({ length: count }, () => text);
 const crowded = (error: unknown) => {

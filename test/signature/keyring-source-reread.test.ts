@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { KeyringError } from "../../src/errors.ts";
 import type { CompiledKeyring } from "../../src/signature/keyring.ts";
 import { LookUpsCrowded } from "../../src/signature/keyring-source.ts";
+import { atHand, MINUTE, pending, settle, setUp } from "./keyring-source-setup.ts";
 import { OTHER_SECRET, SECRET } from "./openssl.ts";
-import { atHand, MINUTE, pending, settle, setUp } from "./provider-setup.ts";
 
 describe("reread()", () => {
   it("gives the rotated keyring to all who waited, by one read", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isLoopback, isPrivateHost } from "../../src/internal/network.ts";
+import { isBadPort, isLoopback, isPrivateHost } from "../../src/internal/network.ts";
 
 describe("isLoopback()", () => {
   it.each(["localhost", "::1", "127.0.0.1", "127.255.10.3", "api.localhost", "a.b.LOCALHOST"])("knows %s", (host) => {
@@ -47,4 +47,14 @@ describe("isPrivateHost()", () => {
   ])("takes %s for a public host", (host) => {
     expect(isPrivateHost(host)).toBe(false);
   });
+});
+
+// What `fetch` itself says of a port that it refuses: the words are undici's, and may change with Node.
+
+const failureOf = (url: string) => fetch(url).then(String, (error: unknown) => error);
+
+it("knows a port that fetch refuses from one where nothing listens", async () => {
+  expect(isBadPort(await failureOf("http://127.0.0.1:6000/"))).toBe(true);
+  expect(isBadPort(await failureOf("http://127.0.0.1:2/"))).toBe(false);
+  expect(isBadPort("bad port")).toBe(false);
 });

@@ -71,7 +71,7 @@ describe("drainRoute()", () => {
     expect(lines).toEqual([
       {
         level: "error",
-        fields: { reason: "Error", at: expect.arrayContaining([expect.stringMatching(/drain-route\.test\.ts:\d+/)]) },
+        fields: { reason: "Error", at: expect.arrayContaining([expect.stringMatching(/drain\.test\.ts:\d+/)]) },
         message: "drainRoute could not drain; accepted events wait for the next call.",
       },
     ]);

@@ -1,7 +1,8 @@
 /** Where a file is, without `import.meta`. */
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { ownFile } from "../../src/internal/package.ts";
+import { ownFile, USER_AGENT, VERSION } from "../../src/internal/package.ts";
 
 describe("ownFile()", () => {
   it("names the file that calls it, and leaves the stacks of errors alone", () => {
@@ -9,11 +10,21 @@ describe("ownFile()", () => {
     const own = () => ownFile();
     expect(own()).toBe(fileURLToPath(import.meta.url));
     expect([Error.prepareStackTrace, Error.stackTraceLimit]).toEqual([prepareStackTrace, stackTraceLimit]);
-    expect(new Error("x").stack).toContain("own-file.test.ts");
+    expect(new Error("x").stack).toContain("package.test.ts");
   });
 
   it("takes code without a file for code in the directory that the process runs in", () => {
     const nameless = new Function("ownFile", "return ownFile()") as (own: typeof ownFile) => string;
     expect(nameless(ownFile)).toBe(`${process.cwd()}/index.js`);
+  });
+});
+
+describe("VERSION", () => {
+  it("is that of package.json", () => {
+    const manifest: { version: string } = JSON.parse(
+      readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
+    );
+    expect(VERSION).toBe(manifest.version);
+    expect(USER_AGENT).toBe(`oncehook/${manifest.version}`);
   });
 });

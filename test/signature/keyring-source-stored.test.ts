@@ -5,8 +5,8 @@ import type { Keyring } from "../../src/signature/keyring.ts";
 import { createKeyringSource } from "../../src/signature/keyring-source.ts";
 import type { SecretStore, StoredSecrets } from "../../src/signature/secret-store.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { atHand, MINUTE, settle, setUp } from "./keyring-source-setup.ts";
 import { OTHER_SECRET, SECRET } from "./openssl.ts";
-import { atHand, MINUTE, settle, setUp } from "./provider-setup.ts";
 
 const stored = (current: string) => ({ current, previous: [], next: null, rotatedAt: null });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isAbortSignal } from "../../src/internal/type-guards.ts";
+import { isAbortSignal, isRecord } from "../../src/internal/type-guards.ts";
 
 const whole = { aborted: false, addEventListener() {}, throwIfAborted() {} };
 
@@ -24,5 +24,19 @@ describe("isAbortSignal()", () => {
     ["one that cannot throw its reason", { ...whole, throwIfAborted: undefined }],
   ])("refuses %s", (_, value) => {
     expect(isAbortSignal(value)).toBe(false);
+  });
+});
+
+describe("isRecord()", () => {
+  it.each([
+    [{}, true],
+    [{ a: 1 }, true],
+    [[], false],
+    [null, false],
+    [undefined, false],
+    ["text", false],
+    [() => {}, false],
+  ])("of %j is %s", (value, expected) => {
+    expect(isRecord(value)).toBe(expected);
   });
 });
