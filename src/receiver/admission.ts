@@ -9,7 +9,7 @@ import {
   type KeyringSource,
   keyringContext,
   LookUpsCrowded,
-} from "../signature/keyring-source.ts";
+} from "../signature/keyring-provider.ts";
 import {
   type CheckedHeaders,
   carriesNeitherHeader,

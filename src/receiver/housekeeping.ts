@@ -2,7 +2,7 @@
 import { explained, placeFields } from "../inbox/failure.ts";
 import type { InboxStore } from "../inbox/store.ts";
 import type { Timer } from "../internal/clock.ts";
-import type { BackgroundRefresh, KeyringSource } from "../signature/keyring-source.ts";
+import type { BackgroundRefresh, KeyringSource } from "../signature/keyring-provider.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { pruneBatches } from "./retention.ts";
 

@@ -6,7 +6,7 @@ import type { DeliveryReport } from "../inbox/instrumentation.ts";
 import type { Observation } from "../inbox/instruments.ts";
 import type { NewQuarantine } from "../inbox/record.ts";
 import { type LogFields, SampledLog } from "../internal/logger.ts";
-import { type KeyringSource, LookUpsCrowded } from "../signature/keyring-source.ts";
+import { type KeyringSource, LookUpsCrowded } from "../signature/keyring-provider.ts";
 import { vouchingMatch } from "../signature/verify.ts";
 import { type AdmissionRules, Admissions, type Admitted, type NotAdmitted } from "./admission.ts";
 import * as answers from "./answers.ts";

@@ -2,7 +2,8 @@
 import { SetupError, StoreError } from "../errors.ts";
 import { foreignPlace } from "../internal/foreign-error.ts";
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import { type SecretEncoding, secretEncodingOption, type WebhookKind } from "../signature/secret.ts";
+import type { WebhookKind } from "../internal/webhook-kind.ts";
+import { type SecretEncoding, secretEncodingOption } from "../signature/secret.ts";
 import {
   checkKind,
   checkRevision,

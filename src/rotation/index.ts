@@ -1,6 +1,7 @@
 /** oncehook/rotation: replacing a webhook signing secret without a rejected delivery. */
 
-export type { SecretEncoding, WebhookKind } from "../signature/secret.ts";
+export type { WebhookKind } from "../internal/webhook-kind.ts";
+export type { SecretEncoding } from "../signature/secret.ts";
 export type {
   NextSecret,
   ReceiverSighting,

@@ -4,7 +4,7 @@ import { type Clock, systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
 import { booleanOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { isAbortSignal } from "../internal/type-guards.ts";
-import type { WebhookKind } from "../signature/secret.ts";
+import type { WebhookKind } from "../internal/webhook-kind.ts";
 import { checkKind, type SecretStore, secretStoreOption } from "../signature/secret-store.ts";
 import type { RotateSecretOptions, RotationClient } from "./types.ts";
 

@@ -1,7 +1,7 @@
 /** When a rotation must not begin: each refusal says until when, or what to do first. */
 import type { WebhookConfig } from "../client/types.ts";
+import type { WebhookKind } from "../internal/webhook-kind.ts";
 import { otherKind } from "../internal/webhook-kind.ts";
-import type { WebhookKind } from "../signature/secret.ts";
 import type { SecretSlots, StoredSecrets } from "../signature/secret-store.ts";
 import { RotationError } from "./errors.ts";
 import type { Rotation } from "./options.ts";

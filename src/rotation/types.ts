@@ -2,7 +2,7 @@
 import type { WebhookConfig, WebhookDefaults, WebhookUpdate } from "../client/types.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
-import type { WebhookKind } from "../signature/secret.ts";
+import type { WebhookKind } from "../internal/webhook-kind.ts";
 import type { ReceiverSighting, SecretStore } from "../signature/secret-store.ts";
 
 /** The part of the client that a rotation uses; `createClient` of `oncehook/client` makes one. */

@@ -1,19 +1,19 @@
-/** Reads the service's two headers from whatever a framework calls headers. */
+/** Reads the service's two headers from the headers of any framework. */
 
-/** Header that holds the timestamp text; that text itself is what is signed (DLV-5). Written `X-Service-Timestamp` on the wire. */
+/** The header with the timestamp text, which is part of what is signed (DLV-5). `X-Service-Timestamp` on the wire. */
 export const TIMESTAMP_HEADER = "x-service-timestamp";
-/** Header that holds the signature. Written `X-Service-Signature` on the wire. */
+/** The header with the signature. `X-Service-Signature` on the wire. */
 export const SIGNATURE_HEADER = "x-service-signature";
 
-/** Headers as fetch has them, or a record as `http.IncomingMessage` has it; names of a record may be in any case. */
+/** Headers of fetch, or a record such as that of `http.IncomingMessage`, whose names may be in any case. */
 export type HeaderSource =
   | { get(name: string): string | null }
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /**
- * The value of one header, or undefined when it is absent. Several values are joined with ", ", as HTTP defines it,
- * so a duplicate never hides behind the first one. In a record that has the name in lower case, as node:http makes it, other
- * spellings are not looked for.
+ * Returns the value of one header, or undefined when it is absent. Several values are joined with ", ", as HTTP defines it, so a
+ * duplicate never hides behind the first one. If a record has the name in lower case, as those of node:http do, other spellings are
+ * ignored.
  *
  * @param name lower-case name
  */
@@ -29,7 +29,7 @@ export function readHeader(source: HeaderSource, name: string): string | undefin
   return values.length === 0 ? undefined : values.join(", ");
 }
 
-/** A record may hold a header that is called "get"; only a function makes it fetch's `Headers`. */
+/** A record may contain a header named "get"; only a function `get` means fetch's `Headers`. */
 function hasGetter(source: HeaderSource): source is { get(name: string): string | null } {
   return typeof source.get === "function";
 }

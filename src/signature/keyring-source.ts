@@ -3,6 +3,7 @@ import { KeyringError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import { isBuilding } from "../internal/environment.ts";
 import type { Logger } from "../internal/logger.ts";
+import type { WebhookKind } from "../internal/webhook-kind.ts";
 import {
   type CompiledKeyring,
   compileKeyring,
@@ -18,18 +19,8 @@ import {
   logWarnings,
   ProvidedKeyrings,
 } from "./keyring-provider.ts";
-import type { Direction, PreviousSecret, ScopedSecret, SecretEncoding, WebhookKind } from "./secret.ts";
+import type { Direction, PreviousSecret, ScopedSecret, SecretEncoding } from "./secret.ts";
 import { type SecretStore, type StoredSecrets, secretStoreOption } from "./secret-store.ts";
-
-export {
-  type BackgroundRefresh,
-  type KeyringContext,
-  type KeyringProvider,
-  type KeyringSource,
-  type KeyringSourceDeps,
-  keyringContext,
-  LookUpsCrowded,
-} from "./keyring-provider.ts";
 
 // Makes the source of keyrings from a value, an async provider or a secret store.
 

@@ -16,8 +16,6 @@ import {
 } from "./secret.ts";
 import { HmacKey } from "./sign.ts";
 
-export type { Direction, PreviousSecret, Secret } from "./secret.ts";
-
 // What a secret may vouch for, from which place in the keyring, and until when.
 
 /** The place in a keyring of what vouched for a delivery. */

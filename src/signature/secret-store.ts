@@ -1,8 +1,8 @@
 /** The contract of secret stores, and what every store checks and writes. */
 import { SetupError, StoreError } from "../errors.ts";
 import { invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import { isWebhookKind, WEBHOOK_KIND_RULE } from "../internal/webhook-kind.ts";
-import { checkSecretText, type SecretEncoding, secretEncodingOption, type WebhookKind } from "./secret.ts";
+import { isWebhookKind, WEBHOOK_KIND_RULE, type WebhookKind } from "../internal/webhook-kind.ts";
+import { checkSecretText, type SecretEncoding, secretEncodingOption } from "./secret.ts";
 
 // The contract between those who use the webhook secrets (receivers, a rotation) and the place that keeps them.
 

@@ -1,10 +1,8 @@
-/** One secret: its shape, and its text turned into the bytes of the HMAC key. */
+/** One secret: its shape, its text as bytes of the HMAC key, and the comparison of two secrets. */
 import { Buffer } from "node:buffer";
 import { createHash, timingSafeEqual } from "node:crypto";
 import { SetupError } from "../errors.ts";
 import { booleanOption, choiceOption, invalidOption, refuseUnknownOptions, wrongType } from "../internal/options.ts";
-
-export type { WebhookKind } from "../internal/webhook-kind.ts";
 
 /** How the text of a secret becomes key bytes; the service uses the UTF-8 bytes of the text (DLV-14). */
 export type SecretEncoding = "utf8" | "base64" | "hex";
@@ -21,8 +19,8 @@ export interface ScopedSecret {
   /** Vouches only for events of this direction. */
   direction?: Direction;
   /**
-   * Takes a secret of fewer than 16 bytes, from a service that makes such secrets itself. Short secrets can be guessed from one captured
-   * delivery, and a rotation takes none. Default false.
+   * Accepts a secret of fewer than 16 bytes, for a service that generates such secrets. Short secrets can be guessed from one captured
+   * delivery, and a rotation refuses them. Default false.
    */
   dangerouslyShort?: boolean;
 }
@@ -30,15 +28,15 @@ export interface ScopedSecret {
 /** A secret: text of at least 16 bytes, or that text with its encoding and scope. */
 export type Secret = string | ScopedSecret;
 
-/** A secret that was replaced. It counts while now < `validUntil` (epoch ms), which may be at most 8 days ahead. */
+/** A secret that was replaced. It is accepted while now < `validUntil` (epoch ms), which may be at most 8 days ahead. */
 export interface PreviousSecret extends ScopedSecret {
   validUntil: number;
 }
 
-/** The literal that stands in the place of a kind's keyring when that kind is delivered unsigned. */
+/** The literal that replaces a kind's keyring when that kind is delivered unsigned. */
 export const UNSIGNED = "dangerouslyUnsigned";
 
-/** Of a secret, once its text is decoded. */
+/** The least length of a secret after its text is decoded. */
 export const MIN_SECRET_BYTES = 16;
 const KNOWN = ["secret", "encoding", "apiClientId", "direction", "dangerouslyShort"];
 
@@ -47,9 +45,9 @@ export interface CheckedSecret {
   readonly bytes: Buffer;
   readonly apiClientId: string | undefined;
   readonly direction: Direction | undefined;
-  /** True for a text with white space at an end: nearly always the line break of the file it was read from. */
+  /** True for a text that starts or ends with white space: nearly always the line break of the file it was read from. */
   readonly padded: boolean;
-  /** True for fewer than 16 bytes, taken because of `dangerouslyShort`. */
+  /** True for fewer than 16 bytes, accepted because of `dangerouslyShort`. */
   readonly short: boolean;
 }
 
@@ -74,14 +72,14 @@ export function checkSecret(option: string, value: unknown, extra: readonly stri
   return checked(`${option}.secret`, scoped.secret, { ...scoped, option });
 }
 
-/** Validates a secret of a secret store, whose texts have one encoding. @throws SetupError never showing the secret */
+/** Validates a secret of a secret store, whose texts share one encoding. @throws SetupError that never shows the secret */
 export function checkSecretText(option: string, value: unknown, encoding: SecretEncoding): string {
   if (typeof value !== "string") throw invalidSecret(option, "must be a text of at least 16 bytes", value);
   checked(option, value, { encoding });
   return value;
 }
 
-/** Not checked yet. */
+/** The fields of a secret before they are checked. */
 interface Scope {
   readonly encoding?: unknown;
   readonly apiClientId?: unknown;
@@ -120,7 +118,7 @@ export function secretEncodingOption(name: string, value: unknown): SecretEncodi
   return choiceOption<SecretEncoding>(name, value, "utf8", ["utf8", "base64", "hex"]);
 }
 
-/** The key bytes of a secret's text. Base64 and hex are read strictly: a typing error must not silently shorten a key. */
+/** Decodes a secret's text to key bytes. Base64 and hex are read strictly: a typing error must not silently shorten a key. */
 export function secretBytes(option: string, text: string, encoding: SecretEncoding): Buffer {
   const bytes = Buffer.from(text, encoding);
   if (encoding === "hex" && bytes.toString("hex") !== text.toLowerCase()) {
@@ -132,7 +130,7 @@ export function secretBytes(option: string, text: string, encoding: SecretEncodi
   return bytes;
 }
 
-/** Why a text can be no secret, whatever makes key bytes of it, such as `is 11 bytes long; …`; null for one that can. */
+/** Why a text cannot be a secret, such as `is 11 bytes long; …`; null when it can. */
 export function secretTextIssue(text: string): string | null {
   try {
     checked("secret", text, {});
@@ -148,9 +146,7 @@ function invalidSecret(option: string, rule: string, ...value: readonly unknown[
   return new SetupError("invalid_secret", `Option "${option}" ${rule}.`, { fields: { option } });
 }
 
-// Compares secrets.
-
-/** Over digests, which have one length, in constant time: it tells nothing, not even how long the expected one is. */
+/** Compares two secrets in constant time, by digests of equal length: it does not even reveal how long the expected one is. */
 export function isSameSecret(given: string, expected: string): boolean {
   return timingSafeEqual(digest(given), digest(expected));
 }

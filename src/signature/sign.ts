@@ -7,21 +7,19 @@ import { choiceOption, invalidOption } from "../internal/options.ts";
 import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "./headers.ts";
 import { type Secret, type SecretEncoding, secretBytes } from "./secret.ts";
 
-// Signs a body as the service does: for tests, tools and the emulator.
-
 /** The forms in which the service may write a signature (DLV-12). */
 export type WrittenEncoding = "hex" | "HEX" | "base64" | "base64url" | "sha256=hex" | "v1=hex";
 
-/** The two headers of a signed delivery; a type, not an interface, so that it fits where a record of headers is wanted. */
+/** The two headers of a signed delivery. A type, not an interface, so that it is assignable to a record of headers. */
 export type SignatureHeaders = {
   "x-service-timestamp": string;
   "x-service-signature": string;
 };
 
 export interface SignOptions {
-  /** The exact bytes to send; a string stands for its UTF-8 bytes. */
+  /** The exact bytes to send; a string means its UTF-8 bytes. */
   body: Uint8Array | string;
-  /** Not empty. No other length rule, because the service has none; a receiver wants 16 bytes. Scopes are ignored. */
+  /** Not empty. There is no other length rule, because the service has none; a receiver requires 16 bytes. Scopes are ignored. */
   secret: Secret;
   /** Epoch milliseconds (default: now), or the literal header text. */
   timestamp?: number | string;
@@ -84,19 +82,19 @@ function write(digest: Buffer, encoding: WrittenEncoding): string {
   }
 }
 
-// HMAC-SHA256 under one key (RFC 2104) as two one-shot hashes. An object of `createHmac` costs more to make and to collect
-// than such a message costs to hash: under load a delivery takes a tenth less processor time this way. Signing for tests and
-// tools stays with `createHmac`, so that every test that signs and verifies compares the two.
-
 const BLOCK_BYTES = 64;
 const DIGEST_BYTES = 32;
 const INNER_PAD = 0x36;
 const OUTER_PAD = 0x5c;
 
-/** Where messages are put together that fit; nothing of it is read again. Hashing is synchronous, so one serves all keys. */
+/** Scratch space to assemble messages that fit. Hashing is synchronous, so all keys share it; it is never read again. */
 const scratch = Buffer.allocUnsafeSlow(16 * 1024);
 
-/** A key's pads are private fields: nothing of the key shows when it is logged by accident. */
+/**
+ * HMAC-SHA256 under one key (RFC 2104) as two one-shot hashes. Creating and collecting an object of `createHmac` costs more than hashing
+ * such a message: under load a delivery takes a tenth less processor time this way. `signPayload()` stays with `createHmac`, so every
+ * test that signs and verifies compares the two. The pads are private fields, so that an accidental log line never shows the key.
+ */
 export class HmacKey {
   readonly #inner: Buffer;
   readonly #outer: Buffer;
@@ -111,7 +109,7 @@ export class HmacKey {
     });
   }
 
-  /** The 32 bytes for `text`, as UTF-8, followed by `body`. */
+  /** The 32-byte HMAC of `text` as UTF-8, followed by `body`. */
   digest(text: string, body: Uint8Array): Buffer {
     const textBytes = Buffer.byteLength(text);
     const size = BLOCK_BYTES + textBytes + body.length;
@@ -119,7 +117,7 @@ export class HmacKey {
     message.set(this.#inner);
     message.write(text, BLOCK_BYTES);
     message.set(body, BLOCK_BYTES + textBytes);
-    // By way of a string the 32 bytes arrive sooner than as a Buffer that the native side allocates.
+    // A binary string is faster than a Buffer that the native side allocates.
     this.#outer.write(hash("sha256", message, "binary"), BLOCK_BYTES, "binary");
     return Buffer.from(hash("sha256", this.#outer, "binary"), "binary");
   }

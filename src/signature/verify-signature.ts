@@ -6,13 +6,8 @@ import { stderrLogger } from "../internal/logger.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { HeaderSource } from "./headers.ts";
 import { type CompiledKeyring, compileKeyring, type Keyring, type ScopeName, type Slot } from "./keyring.ts";
-import {
-  createKeyringSource,
-  type KeyringContext,
-  type KeyringProvider,
-  type KeyringSource,
-  keyringContext,
-} from "./keyring-source.ts";
+import { type KeyringProvider, type KeyringSource, keyringContext } from "./keyring-provider.ts";
+import { createKeyringSource } from "./keyring-source.ts";
 import {
   type CheckedHeaders,
   checkHeaders,
@@ -30,15 +25,13 @@ import {
   vouchingMatch,
 } from "./verify.ts";
 
-// Verifies one delivery's signature: the low-level entry, usable without a receiver or a store.
-
 /** Options of `verifySignature`. */
 export interface VerifyOptions<Secrets = Keyring> {
   /** `request.headers` of fetch or of node. */
   headers: HeaderSource;
-  /** The bytes exactly as received, before any parser; a string stands for its UTF-8 bytes. */
+  /** The bytes exactly as received, before any parser; a string means its UTF-8 bytes. */
   body: Uint8Array | string;
-  /** A keyring, or a function that reads one. It is compiled once and kept by identity: treat the value as immutable. */
+  /** A keyring, or a function that reads one. It is compiled once and cached by identity: treat the value as immutable. */
   secrets: Secrets;
   /** 1 ms to 30 days; one number for both ways or each way by itself. Default 5 minutes both ways; `0` is an error, never "off". */
   toleranceMs?: number | Partial<Tolerance>;
@@ -54,7 +47,7 @@ export interface VerifyOptions<Secrets = Keyring> {
   route?: string;
 }
 
-/** The verdict. `code` is for logs; tell the sender nothing but 401. */
+/** The verdict. `code` is for logs; answer the sender only 401. */
 export type VerifyResult =
   | {
       readonly ok: true;
@@ -70,14 +63,13 @@ const OPTIONS = ["headers", "body", "secrets", "toleranceMs", "timestampFormat",
 
 /**
  * Verifies that a delivery was signed with one of `secrets` (RCV-1, RCV-2): HMAC-SHA256 over the timestamp header's text, a
- * dot and the body's bytes, compared in constant time, and a timestamp within the tolerance. A secret limited to a direction
- * or an API client is also held against these two fields of the body. It keeps no record of deliveries: within the tolerance
- * a captured delivery passes again, which is what a receiver's inbox is for. A kind that is `"dangerouslyUnsigned"` has
- * nothing to verify and fails here.
+ * dot and the body's bytes, compared in constant time, and a timestamp within the tolerance. If a secret is limited to a direction
+ * or an API client, the body's field must match. It keeps no record of deliveries: within the tolerance a captured delivery passes
+ * again, which a receiver's inbox prevents. A kind that is `"dangerouslyUnsigned"` has no signature to verify and fails here.
  *
  * @returns the verdict; it never throws for what a request contains
  * @throws SetupError for a wrong option or keyring, or a body that was already parsed
- * @throws KeyringError (as a rejection) when `secrets` is a function that gives no keyring now: answer 503, not 401
+ * @throws KeyringError (as a rejection) when `secrets` is a function that returns no keyring now: answer 503, not 401
  * @example
  * const secrets = { current: process.env.WEBHOOK_SECRET ?? "" };
  * const result = verifySignature({ headers: request.headers, body: bytes, secrets });
@@ -90,47 +82,35 @@ export function verifySignature(
 ): VerifyResult | Promise<VerifyResult> {
   const policy = validate(options);
   const { secrets, now = systemClock.now() } = options;
-  if (typeof secrets === "function") return verifyWithProvider(options, secrets, { policy, now });
+  if (typeof secrets === "function") return verifyWithProvider(options, secrets, policy, now);
   const keyring = compiledKeyring(secrets, now);
   const checked = checkHeaders(options.headers, policy, now);
-  return checked.ok ? verdict(checked, options.body, { keyring, now }) : checked;
+  return checked.ok ? verdict(checked, options.body, keyring, now) : checked;
 }
 
+/** Verifies against the keyring at hand, then once more against a fresher one. @throws KeyringError when neither is available */
 async function verifyWithProvider(
   { headers, body, tenant, route }: VerifyOptions<Keyring | KeyringProvider>,
   provider: KeyringProvider,
-  { policy, now }: { policy: HeaderPolicy; now: number },
+  policy: HeaderPolicy,
+  now: number,
 ): Promise<VerifyResult> {
   const checked = checkHeaders(headers, policy, now);
   if (!checked.ok) return checked;
-  return verifyFrom(keyringSource(provider), { checked, body, context: keyringContext({ tenant, route }), now });
-}
-
-/** What one verification against a source of keyrings is about. */
-interface CheckedDelivery {
-  readonly checked: CheckedHeaders;
-  readonly body: Uint8Array | string;
-  readonly context: KeyringContext;
-  /** Epoch milliseconds. */
-  readonly now: number;
-}
-
-/** Verifies against the keyring at hand, and once more against a fresher one. @throws KeyringError when neither can be had now */
-async function verifyFrom(
-  source: Pick<KeyringSource, "read" | "reread">,
-  { checked, body, context, now }: CheckedDelivery,
-): Promise<VerifyResult> {
+  const source = keyringSource(provider);
+  const context = keyringContext({ tenant, route });
   const keyring = await source.read(context);
-  const first = verdict(checked, body, { keyring, now });
+  const first = verdict(checked, body, keyring, now);
   if (first.ok) return first;
   const fresher = await source.reread(context, keyring);
-  return fresher === null ? first : verdict(checked, body, { keyring: fresher, now });
+  return fresher === null ? first : verdict(checked, body, fresher, now);
 }
 
 function verdict(
   checked: CheckedHeaders,
   body: Uint8Array | string,
-  { keyring, now }: { keyring: CompiledKeyring; now: number },
+  keyring: CompiledKeyring,
+  now: number,
 ): VerifyResult {
   const match = matchSignature(checked, body, keyring, now);
   if (match === null) {
@@ -142,7 +122,7 @@ function verdict(
   return { ok: true, timestamp: checked.timestamp, matched: { slot, scope, index } };
 }
 
-/** The two fields a scope is about; none of them when the (already authentic) body is not a JSON object. */
+/** The two fields that a scope limits; neither when the (already authentic) body is not a JSON object. */
 function claimedFields(body: Uint8Array | string): VouchedFields {
   try {
     const event: unknown = JSON.parse(typeof body === "string" ? body : new TextDecoder().decode(body));
@@ -167,7 +147,7 @@ function validate(options: VerifyOptions<Keyring | KeyringProvider>): HeaderPoli
       { fields: { option: "body" } },
     );
   }
-  // A time that is not a number would make every comparison with it false, and so every age acceptable.
+  // With NaN every comparison is false, and so every age would be acceptable.
   if (options.now !== undefined && !Number.isFinite(options.now)) {
     throw invalidOption("now", "must be epoch milliseconds", options.now);
   }
@@ -194,16 +174,15 @@ export function resolvePolicy(
   };
 }
 
-// Keeps compiled keyrings between calls of `verifySignature`, so that each call costs little more than its HMAC.
-
-/** Far more secrets than one process verifies by text; a program that passes ever new ones must not grow. */
+/** More secrets than one process verifies by text. A program that always passes new ones must not grow. */
 const MAX_TEXTS = 16;
 
+// Compiled keyrings are kept between calls, so that each call costs little more than its HMAC.
 const byObject = new WeakMap<object, CompiledKeyring>();
 const byText = new Map<string, CompiledKeyring>();
 const byProvider = new WeakMap<KeyringProvider, KeyringSource>();
 
-/** The compiled form: by identity for an object, by value for a text. @throws SetupError */
+/** Compiles a keyring, or finds the compiled one: by identity for an object, by value for a text. @throws SetupError */
 function compiledKeyring(secrets: Keyring, now: number): CompiledKeyring {
   const isObject = typeof secrets === "object" && secrets !== null;
   const known = isObject ? byObject.get(secrets) : byText.get(secrets);
@@ -218,7 +197,7 @@ function compiledKeyring(secrets: Keyring, now: number): CompiledKeyring {
   return keyring;
 }
 
-/** The one source of a provider function, with the system's clock. */
+/** The source of a provider function: one per function, with the system clock. */
 function keyringSource(provider: KeyringProvider): KeyringSource {
   let source = byProvider.get(provider);
   if (source === undefined) {

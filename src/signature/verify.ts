@@ -1,11 +1,10 @@
-/** Verifies a delivery without I/O: header text and raw bytes in, the secret that signed them out, and the events it may vouch for. */
+/** Verifies a delivery without I/O: headers and age first, then the HMAC under each key, then the scope of the matching key. */
 import { Buffer } from "node:buffer";
 import { createHash, timingSafeEqual } from "node:crypto";
 import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { type HeaderSource, readHeader, SIGNATURE_HEADER, TIMESTAMP_HEADER } from "./headers.ts";
-import type { CompiledKey, CompiledKeyring, Direction, Grant, ScopeName, Slot, Voucher } from "./keyring.ts";
-
-// The steps of a verification: headers and age first, then the HMAC against each key, then the scope of the key that matched.
+import type { CompiledKey, CompiledKeyring, Grant, ScopeName, Slot, Voucher } from "./keyring.ts";
+import type { Direction } from "./secret.ts";
 
 /** Why a delivery was not verified. For logs and counters; the answer to the sender is the same for all. */
 export type VerifyFailureCode =
@@ -51,7 +50,7 @@ export interface Match {
   readonly key: Voucher;
 }
 
-/** Everything that can be checked before the body is read: both headers well-formed, then the age. `now` is epoch ms. */
+/** Checks what needs no body: both headers are well-formed, and the age is within the tolerance. `now` is epoch ms. */
 export function checkHeaders(headers: HeaderSource, policy: HeaderPolicy, now: number): CheckedHeaders | VerifyFailure {
   const timestampText = readHeader(headers, TIMESTAMP_HEADER);
   if (timestampText === undefined) return failure("missing_timestamp");
@@ -66,8 +65,8 @@ export function checkHeaders(headers: HeaderSource, policy: HeaderPolicy, now: n
 }
 
 /**
- * The first key of the keyring, current first, that made one of the candidates; null when none did. Keys whose time has
- * ended at `now` (epoch ms) are not tried. Stopping at the first match tells only a holder of a secret which slot it is in.
+ * Finds the first key of the keyring, current first, that produced one of the candidates; null when none did. Keys that ended before
+ * `now` (epoch ms) are not tried. Stopping at the first match reveals a secret's slot only to someone who holds that secret.
  *
  * @param body the bytes as received, or a string that stands for its UTF-8 bytes
  */
@@ -89,53 +88,45 @@ export function matchSignature(
   return null;
 }
 
-/** Only such a delivery can be one of an unsigned kind: a half of a signature is a broken one. */
+/** Only a delivery without both headers can be of an unsigned kind: one of the two means a broken signature. */
 export function carriesNeitherHeader(headers: HeaderSource): boolean {
   return readHeader(headers, TIMESTAMP_HEADER) === undefined && readHeader(headers, SIGNATURE_HEADER) === undefined;
 }
 
 /**
- * The voucher of a delivery that carries neither header, when the keyring accepts some kind unsigned; else null. It vouches
- * only for events that state a direction of such a kind, so an unsigned body of a signed kind is still refused.
+ * Matches a delivery that carries neither header, if the keyring accepts a kind unsigned; otherwise null. The match vouches only for
+ * events that state the direction of such a kind, so an unsigned body of a signed kind is still refused.
  */
 export function matchUnsigned(headers: HeaderSource, keyring: CompiledKeyring): Match | null {
   if (keyring.unsigned.size === 0 || !carriesNeitherHeader(headers)) return null;
   return matchOf({ grants: [...keyring.unsigned].map(unsignedGrant), signer: "unsigned" });
 }
 
-/** What a key's scope is compared with: the fields of the parsed event, as far as it carries them. */
+/** The fields of a parsed event that a key's scope is compared with, if the event has them. */
 export interface VouchedFields {
   readonly apiClientId?: unknown;
   readonly direction?: unknown;
 }
 
 /**
- * Does the matched key vouch for this event? A scope constrains only fields the event carries; an event that it does not
- * cover is to be answered like a wrong signature.
- */
-export function vouchesFor(key: Voucher, event: VouchedFields): boolean {
-  return key.grants.some((grant) => isBasisOf(grant, event));
-}
-
-/**
- * The match, with the slot, scope and index of the grant that covers this event; null when none does. One secret may be the
- * current one of a kind and the previous one of the other: only the event tells which of them was used (RCV-9).
+ * Returns the match with the slot, scope and index of the grant that covers this event. Null when none does: answer it like a wrong
+ * signature. One secret may be the current one of a kind and the previous one of the other; only the event shows which was used (RCV-9).
  */
 export function vouchingMatch(match: Match, event: VouchedFields): Match | null {
   const grant = match.key.grants.find((each) => isBasisOf(each, event));
   return grant === undefined ? null : { slot: grant.slot, scope: grant.scope, index: grant.index, key: match.key };
 }
 
-/** Without a signature there is only the direction to go by, so the event must state it. */
+/** Without a signature only the direction can be compared, so the event must state it. */
 function isBasisOf(grant: Grant, event: VouchedFields): boolean {
   return grant.slot === "unsigned" ? event.direction === grant.direction : covers(grant, event);
 }
 
 /**
- * Does what a secret is limited to allow this event? A limit says nothing about a field that the event does not carry, nor about a
- * direction that is neither of the two: an event of a type to come may have its own (RCV-11).
+ * Whether a secret's limits allow this event. A limit does not apply to a field that the event lacks, nor to a direction that is
+ * neither of the two: a future event type may have its own (RCV-11).
  */
-function covers(limit: Pick<Grant, "direction" | "apiClientId">, event: VouchedFields): boolean {
+function covers(limit: Constraint, event: VouchedFields): boolean {
   const { apiClientId, direction } = event;
   if (limit.apiClientId !== undefined && apiClientId !== undefined && apiClientId !== limit.apiClientId) return false;
   return limit.direction === undefined || direction === limit.direction || isUnstated(direction);
@@ -146,7 +137,7 @@ function isUnstated(direction: unknown): boolean {
   return typeof direction === "string" && direction !== "inbound" && direction !== "outbound";
 }
 
-/** A grant that has ended must not vouch just because the same secret has another one. */
+/** An ended grant must not vouch because the same secret has another grant that has not. */
 function liveVoucher(key: CompiledKey, now: number): Voucher {
   return key.mixedValidity ? { grants: key.grants.filter((grant) => grant.validUntil > now), signer: key.signer } : key;
 }
@@ -165,19 +156,17 @@ function failure(code: VerifyFailureCode): VerifyFailure {
   return { ok: false, code };
 }
 
-// Turns the signature header's text into 32-byte candidates, strictly: one text per signature and encoding.
-
 /** How a signature is written. `"auto"` decides by length: 64 hex digits, 44 base64 or 43 base64url characters. */
 export type SignatureEncoding = "auto" | "hex" | "base64" | "base64url";
 
-/** More signatures than this in one delivery are refused: each costs a comparison. */
+/** A delivery with more signatures is refused, because each costs a comparison. */
 const MAX_CANDIDATES = 5;
 
 const SIGNATURE_BYTES = 32;
-/** Five of the longest form (`sha256=` and 64 digits) with room for separators. */
+/** Five signatures of the longest form (`sha256=` and 64 digits), with room for separators. */
 const LONGEST_HEADER = 512;
 const HEX = /^[0-9A-Fa-f]{64}$/;
-/** One signature with its optional prefix. `v1,` belongs to the prefix, so it is taken before a comma can separate. */
+/** One signature with its optional prefix. `v1,` is a prefix, so it is matched before a comma can act as a separator. */
 const ENTRY = /(?:sha256=|v1[=,])?([A-Za-z0-9+/_-]{43,64}=?)/y;
 const SEPARATOR = / *, *| +/y;
 
@@ -187,8 +176,8 @@ export function signatureEncodingOption(value: unknown): SignatureEncoding {
 }
 
 /**
- * The signatures in a header, separated by comma or space; null when any of them is malformed or there are more than five.
- * A list in which one entry is junk is refused as a whole: the service never writes one.
+ * Parses the signatures of a header, separated by comma or space, into 32 bytes each; null when one is malformed or there are more than
+ * five. The whole list is refused for one malformed entry, because the service never writes one.
  */
 export function parseCandidates(text: string, encoding: SignatureEncoding): readonly Uint8Array[] | null {
   if (text.length === 64 && HEX.test(text)) {
@@ -213,7 +202,7 @@ function parseList(text: string, encoding: SignatureEncoding): readonly Uint8Arr
   return null;
 }
 
-/** Length decides the encoding; re-encoding must give the same text, so that no signature has a second spelling. */
+/** The length decides the encoding. Re-encoding must give the same text, so that no signature has a second spelling. */
 function decode(text: string | undefined, pinned: SignatureEncoding): Uint8Array | null {
   if (text === undefined) return null;
   const encoding = encodingByLength(text.length);
@@ -229,26 +218,24 @@ function encodingByLength(length: number): "hex" | "base64" | "base64url" | null
   return length === 43 ? "base64url" : null;
 }
 
-// Reads the timestamp header's text strictly, and says whether its age lies within the tolerance.
-
 /**
- * How the timestamp text is read: `"auto"` takes 10 digits as seconds and 13 as milliseconds, `"s"` and `"ms"` take only
- * one of them, and a function turns any other text into epoch milliseconds (NaN, or throwing, means malformed). A text with a
- * "." never reaches the function: the signature covers `<timestamp>.<body>`, so bytes could be moved across that dot.
+ * How the timestamp text is read. `"auto"` reads 10 digits as seconds and 13 as milliseconds; `"s"` and `"ms"` accept only
+ * one of them; a function turns any other text into epoch milliseconds (NaN or an exception means malformed). A text with a
+ * "." never reaches the function: the signature covers `<timestamp>.<body>`, and bytes could be moved across that dot.
  */
 export type TimestampFormat = "auto" | "s" | "ms" | ((text: string) => number);
 
-/** How far a timestamp may lie from now, both ends included. Milliseconds. */
+/** How far a timestamp may be from now, both ends included. Milliseconds. */
 export interface Tolerance {
   readonly pastMs: number;
   readonly futureMs: number;
 }
 
-/** 5 minutes both ways: right where nothing remembers the identities of earlier deliveries. */
+/** 5 minutes both ways: the right value when nothing remembers the identities of earlier deliveries. */
 export const DEFAULT_TOLERANCE: Tolerance = { pastMs: 300_000, futureMs: 300_000 };
 
 const LONGEST_TOLERANCE_MS = 30 * 86_400_000;
-/** Printable ASCII, so that the text has one byte form, and no dot. */
+/** Printable ASCII without a dot, so that the text has exactly one byte form. */
 const CUSTOM_TEXT = /^[\x20-\x2d\x2f-\x7e]{1,64}$/;
 
 /**
@@ -278,7 +265,7 @@ export function timestampFormatOption(value: unknown): void {
   throw invalidOption("timestampFormat", 'must be "auto", "s", "ms" or a function', value);
 }
 
-/** The text as epoch milliseconds, or null when it is malformed. Only ASCII digits count; no space, sign or exponent. */
+/** Parses the text as epoch milliseconds; null when malformed. Only ASCII digits are allowed: no space, sign or exponent. */
 export function parseTimestamp(text: string, format: TimestampFormat): number | null {
   if (typeof format === "function") return parseCustom(text, format);
   const unitMs = text.length === 13 ? 1 : 1000;
@@ -299,7 +286,7 @@ function parseCustom(text: string, parse: (text: string) => number): number | nu
     const timestamp: unknown = parse(text);
     return typeof timestamp === "number" && Number.isFinite(timestamp) ? Math.round(timestamp) : null;
   } catch {
-    // What a request contains must not throw: the header made the function fail, so the header is malformed.
+    // A request's content must not throw. The function failed on this header, so the header counts as malformed.
     return null;
   }
 }
@@ -314,19 +301,20 @@ export function checkAge(
   return timestamp - now > tolerance.futureMs ? "timestamp_in_future" : null;
 }
 
-// What a secret may vouch for, as a text that can be stored and shown: directions, and API clients by their digest.
-
 type Constraint = Pick<Grant, "direction" | "apiClientId">;
 
 const DIRECTIONS = { any: undefined, inbound: "inbound", delivery: "outbound" } as const;
 const PART = /^(any|inbound|delivery)(?::([0-9a-f]{32}))?$/;
 
-/** `any`, `inbound` or `delivery`, each with `:` and a digest for a secret of one API client; alternatives are joined by commas. */
+/**
+ * The scope of a secret as a text to store and show: `any`, `inbound` or `delivery`, with `:` and a digest if the secret is limited to one
+ * API client. Alternatives are joined by commas.
+ */
 export function scopeOf({ grants }: Voucher): string {
   return [...new Set(grants.map(partOf))].join(",");
 }
 
-/** As `vouchesFor`, from the stored text. A text that is none covers nothing. */
+/** Whether a stored scope text covers this event. A malformed text covers nothing. */
 export function scopeCovers(scope: string, event: VouchedFields): boolean {
   const { apiClientId } = event;
   const claimed = typeof apiClientId === "string" ? { ...event, apiClientId: digestOf(apiClientId) } : event;
@@ -346,7 +334,7 @@ function constraintOf(part: string): Constraint | null {
   return kind === undefined ? null : { direction: DIRECTIONS[kind as keyof typeof DIRECTIONS], apiClientId };
 }
 
-/** The id itself belongs to the application: an operator's view or log need not show it. */
+/** The id itself belongs to the application, and an operator's view or log need not show it. */
 function digestOf(apiClientId: string): string {
   return createHash("sha256").update(apiClientId).digest("hex").slice(0, 32);
 }

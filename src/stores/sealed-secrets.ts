@@ -4,7 +4,8 @@ import { SetupError, StoreError } from "../errors.ts";
 import { atFirstUse } from "../internal/environment.ts";
 import { foreignPlace } from "../internal/foreign-error.ts";
 import { invalidOption } from "../internal/options.ts";
-import { type SecretEncoding, secretEncodingOption, type WebhookKind } from "../signature/secret.ts";
+import type { WebhookKind } from "../internal/webhook-kind.ts";
+import { type SecretEncoding, secretEncodingOption } from "../signature/secret.ts";
 import {
   checkKind,
   checkRevision,

@@ -1,6 +1,7 @@
 /** A secret store in memory, for tests and development: its secrets end with the process. */
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import { type SecretEncoding, secretEncodingOption, type WebhookKind } from "../signature/secret.ts";
+import type { WebhookKind } from "../internal/webhook-kind.ts";
+import { type SecretEncoding, secretEncodingOption } from "../signature/secret.ts";
 import {
   checkKind,
   checkRevision,

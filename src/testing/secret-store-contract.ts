@@ -1,5 +1,5 @@
 /** The published contract suite for secret stores: what any place that keeps webhook secrets has to prove. */
-import type { WebhookKind } from "../signature/secret.ts";
+import type { WebhookKind } from "../internal/webhook-kind.ts";
 import type { SecretSlots, SecretStore } from "../signature/secret-store.ts";
 import type { ContractExpect } from "./store-contract-bench.ts";
 

@@ -1,7 +1,7 @@
 /** A rotation as it should not be: the service signs with a secret that no receiver knows yet. */
 import type { Client } from "../../src/client/client.ts";
 import { type Clock, sleep } from "../../src/internal/clock.ts";
-import type { WebhookKind } from "../../src/signature/secret.ts";
+import type { WebhookKind } from "../../src/internal/webhook-kind.ts";
 import type { SecretStore } from "../../src/signature/secret-store.ts";
 import { OVERLAP_MS } from "./service.ts";
 

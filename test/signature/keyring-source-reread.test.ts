@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { KeyringError } from "../../src/errors.ts";
 import type { CompiledKeyring } from "../../src/signature/keyring.ts";
-import { LookUpsCrowded } from "../../src/signature/keyring-source.ts";
+import { LookUpsCrowded } from "../../src/signature/keyring-provider.ts";
 import { atHand, MINUTE, pending, settle, setUp } from "./keyring-source-setup.ts";
 import { OTHER_SECRET, SECRET } from "./openssl.ts";
 

@@ -1,7 +1,8 @@
 /** A keyring source over a provider that the test controls. */
 import type { LogFields, Logger } from "../../src/internal/logger.ts";
 import type { CompiledKeyring, Keyring } from "../../src/signature/keyring.ts";
-import { createKeyringSource, type KeyringContext, type KeyringProvider } from "../../src/signature/keyring-source.ts";
+import type { KeyringContext, KeyringProvider } from "../../src/signature/keyring-provider.ts";
+import { createKeyringSource } from "../../src/signature/keyring-source.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 
 export const MINUTE = 60_000;

@@ -2,8 +2,9 @@
 import { existsSync } from "node:fs";
 import { Command, Option } from "commander";
 import { SetupError } from "../../errors.ts";
+import type { WebhookKind } from "../../internal/webhook-kind.ts";
 import type { RotateSecretOptions, RotationStatus } from "../../rotation/index.ts";
-import type { SecretEncoding, WebhookKind } from "../../signature/secret.ts";
+import type { SecretEncoding } from "../../signature/secret.ts";
 import type { SecretStore } from "../../signature/secret-store.ts";
 import { CommandError, FAILURE, NEGATIVE, USAGE_MISTAKE } from "../failure.ts";
 import { duration, repeated } from "../flags.ts";
