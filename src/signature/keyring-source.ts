@@ -22,11 +22,9 @@ import {
 import type { Direction, PreviousSecret, ScopedSecret, SecretEncoding } from "./secret.ts";
 import { type SecretStore, type StoredSecrets, secretStoreOption } from "./secret-store.ts";
 
-// Makes the source of keyrings from a value, an async provider or a secret store.
-
 /**
- * Makes a source. A value is compiled at once and never changes. The warnings of a keyring are logged here: once for a
- * value, on each change for the others. A secret store stays open when its source closes: others may use it.
+ * Creates a source. A value is compiled at once and never changes. The warnings of a keyring are logged here: once for a
+ * value, on each change for the others. A secret store stays open when its source closes, because others may use it.
  *
  * @throws SetupError when `secrets` is neither a valid keyring, nor a function, nor a secret store
  */
@@ -49,7 +47,7 @@ export function createKeyringSource(
 }
 
 /**
- * Compiles a keyring that was given as a value. In `next build` the secrets that are not set yet are left out of the check, and `read`
+ * Compiles a keyring that was given as a value. In `next build`, secrets that are not set yet are not checked, and `read`
  * rejects for them (`SetupError`).
  *
  * @throws SetupError naming the option that is wrong
@@ -59,7 +57,7 @@ export function fixedKeyring(secrets: Keyring, now: number): { keyring: Compiled
   return { keyring, read: isBuilding() ? async () => compileKeyring(secrets, now) : () => keyring };
 }
 
-/** A keyring holds no functions. */
+/** Tells a secret store from a keyring, which contains no functions. */
 export function isSecretStore(secrets: Keyring | SecretStore): secrets is SecretStore {
   return typeof secrets === "object" && secrets !== null && "read" in secrets;
 }
@@ -75,7 +73,7 @@ function storedSource(secrets: SecretStore, deps: KeyringSourceDeps): KeyringSou
     return keyring;
   };
   const keyrings = new ProvidedKeyrings(provider, deps, everyMs);
-  // A store knows neither routes nor tenants: one keyring serves them all.
+  // A store has neither routes nor tenants: one keyring serves all requests.
   return {
     read: () => keyrings.read({}),
     reread: (_, seen) => keyrings.reread({}, seen),
@@ -88,15 +86,13 @@ function storedSource(secrets: SecretStore, deps: KeyringSourceDeps): KeyringSou
   };
 }
 
-/** Right where one kind is received only, and a mistake elsewhere, which the service's 401s tell nobody. */
+/** Correct when only one kind is received. Otherwise a mistake that shows only as 401 answers to the service. */
 function warnOfMissing(keyring: StoredKeyring, logger: Logger): void {
   for (const kind of kindsWithoutSecret(keyring)) {
     const message = `No secret for ${kind} webhooks is stored: they are refused. Store it with adoptSecret() of oncehook/rotation, unless none come here.`;
     logger.warn({ code: "keyring_warning", kind }, message);
   }
 }
-
-// Makes a keyring of what a secret store holds.
 
 /** The service sends outbound events to the delivery target and inbound ones to the inbound target (DLV-1). */
 const DIRECTIONS: Readonly<Record<WebhookKind, Direction>> = { inbound: "inbound", delivery: "outbound" };
@@ -110,7 +106,7 @@ interface StoredKeyring {
   readonly next: readonly ScopedSecret[];
 }
 
-/** What all secrets of a kind have in common. */
+/** What all secrets of a kind share. */
 interface Kind {
   readonly slots: StoredSecrets | null;
   readonly direction: Direction;
@@ -118,15 +114,15 @@ interface Kind {
 }
 
 /**
- * Reads the secrets of both kinds as one keyring, in which each secret vouches for events of its own kind only. A kind
- * without secrets has none: its deliveries are refused. Previous secrets that ended were left out; so are those that end
- * soonest where a keyring would have more than 8. While a first rotation is under way, `current` is an empty list, and `next`
- * alone is accepted.
+ * Reads the secrets of both kinds as one keyring in which each secret vouches only for events of its own kind. A kind
+ * without secrets refuses its deliveries. Previous secrets that have ended are left out, and so are those that end
+ * soonest if the keyring would have more than 8. During a first rotation `current` is an empty list, and only `next`
+ * is accepted.
  *
- * `compileKeyring(await storedKeyring(secrets, now), now).version` is what a receiver reports that uses these secrets.
+ * A receiver with these secrets reports `compileKeyring(await storedKeyring(secrets, now), now).version`.
  *
  * @param now - epoch milliseconds
- * @throws KeyringError when nothing is stored yet; and whatever the store's `read` rejects with
+ * @throws KeyringError when nothing is stored yet, and any error of the store's `read`
  */
 export async function storedKeyring(
   secrets: Pick<SecretStore, "read" | "encoding">,
@@ -143,7 +139,7 @@ export async function storedKeyring(
   const previous = stored.flatMap((kind) => previousOf(kind, now));
   if (current.length + next.length > 0) return { current, next, previous: longestOf(previous, [...current, ...next]) };
   throw new KeyringError(
-    "No webhook secret is stored yet: call adoptSecret() with the one the service signs with, or rotateSecret(), both of oncehook/rotation.",
+    "No webhook secret is stored yet: call adoptSecret() with the secret that the service signs with, or rotateSecret(), both of oncehook/rotation.",
   );
 }
 
@@ -167,15 +163,15 @@ function previousOf(kind: Kind, now: number): PreviousSecret[] {
 }
 
 /**
- * A keyring refuses an end that is more than 8 days ahead, and one bad end must not cost all other secrets: our clock may be
- * behind that of who wrote it. The last midnight before the limit, so that the version does not change with every read.
+ * Caps an end that is more than 8 days ahead, which a keyring refuses: this clock may be behind the writer's, and one bad end must not
+ * disable all other secrets. The cap is the last midnight before the limit, so that the version does not change with every read.
  */
 function plausibleEnd(validUntil: number, now: number): number {
   const limit = now + LONGEST_PREVIOUS_MS;
   return validUntil <= limit ? validUntil : limit - (limit % DAY_MS);
 }
 
-/** Of the previous secrets those that end last, in their order, so many that a keyring takes them beside the others. */
+/** The previous secrets that end last, in their order: as many as fit into a keyring with the others. */
 function longestOf(previous: readonly PreviousSecret[], others: readonly ScopedSecret[]): readonly PreviousSecret[] {
   const texts = new Set(others.map(({ secret }) => secret));
   const taken = new Set<PreviousSecret>();
@@ -187,12 +183,10 @@ function longestOf(previous: readonly PreviousSecret[], others: readonly ScopedS
   return previous.filter((each) => taken.has(each));
 }
 
-// Guards a receiver against a secret store that shows what was, after it has shown what is: copies may lag behind.
-
-/** Longer than copies lag; an older revision that is read after it is what the store has: it was restored, or made anew. */
+/** Longer than replicas lag. After it, an older revision counts: the store was restored or created again. */
 const OLDER_MS = 60_000;
 
-/** The newest that was read of a kind. */
+/** The newest revision that was read of a kind. */
 interface Latest {
   readonly revision: number;
   /** Monotonic milliseconds. */
@@ -200,8 +194,8 @@ interface Latest {
 }
 
 /**
- * The store's reads; one of an older revision is a failure for a minute after the newer one was last read. A receiver that went
- * back would say that it uses a secret, and then refuse it.
+ * Wraps the store's reads, because a replica may lag behind: an older revision is a failure for a minute after the newer one was last
+ * read. A receiver that went back would report that it uses a secret, and then refuse it.
  */
 export function latestReads(secrets: SecretStore, clock: Clock): Pick<SecretStore, "read" | "encoding"> {
   const latest = new Map<WebhookKind, Latest>();
@@ -222,6 +216,6 @@ export function latestReads(secrets: SecretStore, clock: Clock): Pick<SecretStor
 }
 
 function olderRevision(kind: WebhookKind, revision: number, known: number): KeyringError {
-  const message = `It gave an older revision of the ${kind} secrets (${revision}) than before (${known}): the store has to read what was written last. If it was restored, the older one counts after a minute.`;
+  const message = `It returned an older revision of the ${kind} secrets (${revision}) than before (${known}): the store must read what was written last. If it was restored, the older one counts after a minute.`;
   return new KeyringError(message);
 }

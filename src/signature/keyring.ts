@@ -16,15 +16,13 @@ import {
 } from "./secret.ts";
 import { HmacKey } from "./sign.ts";
 
-// What a secret may vouch for, from which place in the keyring, and until when.
-
-/** The place in a keyring of what vouched for a delivery. */
+/** The place in the keyring of the secret that vouched for a delivery. */
 export type Slot = "current" | "previous" | "next" | "unsigned";
 
-/** What a key is limited to, in words that may be logged; never the id of a client. */
+/** What a key is limited to, in words that may be logged: never a client's id. */
 export type ScopeName = "any" | "inbound" | "delivery" | "client";
 
-/** One reason to trust a key: its place in the keyring, what it covers and until when. */
+/** One reason to trust a key: its place in the keyring, what it covers, and until when. */
 export interface Grant {
   readonly slot: Slot;
   readonly scope: ScopeName;
@@ -36,11 +34,9 @@ export interface Grant {
   readonly validUntil: number;
 }
 
-// Validates a keyring and compiles it into the keys that a delivery's signature is tried against.
-
-/** The secrets of a webhook kind, or of both: the one in use, the one it replaced, and one installed ahead of its use. */
+/** The secrets of one webhook kind, or of both: the current one, the one it replaced, and one installed before its use. */
 export interface SecretSet {
-  /** May be an empty list while there is a `next`: a first rotation is under way. */
+  /** May be an empty list while there is a `next`, during a first rotation. */
   current: Secret | readonly Secret[];
   previous?: PreviousSecret | readonly PreviousSecret[];
   next?: Secret | readonly Secret[];
@@ -52,11 +48,11 @@ export type KindKeyring = Secret | SecretSet | "dangerouslyUnsigned";
 /** What signs the deliveries of one URL: one set for both kinds, or one for each (RCV-8). At most 8 live secrets in all. */
 export type Keyring = Secret | SecretSet | { inbound: KindKeyring; delivery: KindKeyring };
 
-/** Whose word an event rests on: any one of the grants is enough. */
+/** Who vouches for an event: any one of the grants is enough. */
 export interface Voucher {
   /** Never empty; current before previous before next. */
   readonly grants: readonly Grant[];
-  /** Names the secret: 16 hex digits, equal in every process, that tell no more of it than a captured delivery does; or `unsigned`. */
+  /** Names the secret: 16 hex digits, equal in every process, that reveal no more of it than a captured delivery does; or `unsigned`. */
   readonly signer: string;
 }
 
@@ -65,7 +61,7 @@ export interface CompiledKey extends Voucher {
   readonly hmac: HmacKey;
   /** The last moment of the longest grant, epoch ms; `Infinity` when it has no end. */
   readonly validUntil: number;
-  /** True when some grant ends before another: the live ones are then picked per request. */
+  /** True when the grants end at different times: the live ones are then selected per request. */
   readonly mixedValidity: boolean;
 }
 
@@ -73,15 +69,15 @@ export interface CompiledKey extends Voucher {
 export interface CompiledKeyring {
   /** Current first, then previous, then next. Empty when every kind is unsigned, or for an unknown tenant. */
   readonly keys: readonly CompiledKey[];
-  /** 16 hex digits that name this set of secrets, equal in every process; tells no more of a secret than a captured delivery does. */
+  /** 16 hex digits that name this set of secrets, equal in every process; they reveal no more of a secret than a captured delivery does. */
   readonly version: string;
-  /** The directions that are accepted without a signature. */
+  /** Directions that are accepted without a signature. */
   readonly unsigned: ReadonlySet<Direction>;
-  /** What is allowed but likely a mistake, or dangerous: to be logged on every start. */
+  /** What is allowed but dangerous or probably a mistake, to be logged on every start. */
   readonly warnings: readonly string[];
 }
 
-/** Each is tried in turn. */
+/** A limit, because each secret is tried in turn. */
 export const MAX_LIVE_SECRETS = 8;
 const RANK: Readonly<Record<Slot, number>> = { current: 0, previous: 1, next: 2, unsigned: 3 };
 
@@ -89,9 +85,9 @@ const RANK: Readonly<Record<Slot, number>> = { current: 0, previous: 1, next: 2,
 export const EMPTY_KEYRING: CompiledKeyring = { keys: [], version: "none", unsigned: new Set(), warnings: [] };
 
 /**
- * Validates and compiles a keyring. The value is read once; later changes to it have no effect.
+ * Validates and compiles a keyring. The value is read once: later changes have no effect.
  *
- * @param now epoch ms; a previous secret may end at most 8 days after it, and is left out when it ended before
+ * @param now epoch ms; a previous secret may end at most 8 days later, and is left out if it has ended
  * @throws SetupError naming the option that is wrong
  */
 export function compileKeyring(keyring: Keyring, now: number): CompiledKeyring {
@@ -101,7 +97,7 @@ export function compileKeyring(keyring: Keyring, now: number): CompiledKeyring {
 }
 
 /**
- * The same for the keyring of one tenant among others: each secret must name its API client.
+ * As `compileKeyring()`, for one of several tenants: each secret must name its API client.
  *
  * @throws SetupError naming the option that is wrong
  */
@@ -138,7 +134,7 @@ function compile({ entries, unsigned, warnings }: FlatKeyring): CompiledKeyring 
   };
 }
 
-/** With several API clients, a secret without a client would let each of them sign for all. */
+/** With several API clients, a secret without a client would let each client sign for all. */
 function refuseUnscopedAmongClients(entries: readonly KeyringEntry[]): void {
   const clients = new Set(entries.map(({ grant }) => grant.apiClientId).filter((id) => id !== undefined));
   const unscoped = entries.find(({ grant }) => grant.apiClientId === undefined);
@@ -150,7 +146,7 @@ function refuseUnscopedAmongClients(entries: readonly KeyringEntry[]): void {
   );
 }
 
-/** Equal bytes are one key, tried once; the places it is listed at are alternatives. */
+/** Equal bytes are one key, tried once; its places in the keyring are alternatives. */
 function mergeEqualSecrets(entries: readonly KeyringEntry[]): readonly CompiledKey[] {
   const byBytes = new Map<string, KeyringEntry[]>();
   for (const entry of [...entries].sort((a, b) => RANK[a.grant.slot] - RANK[b.grant.slot])) {
@@ -185,7 +181,7 @@ function sharingWarnings(keys: readonly CompiledKey[]): readonly string[] {
   return warnings;
 }
 
-/** Each key signs its own place in the set, so the digest can be compared but gives nothing to read. */
+/** Each key signs its own place in the set, so the digest can be compared but reveals nothing. */
 function digest(keys: readonly CompiledKey[], unsigned: ReadonlySet<Direction>): string {
   const nothing = Buffer.alloc(0);
   const lines = keys.map(({ hmac, grants }) =>
@@ -197,8 +193,6 @@ function digest(keys: readonly CompiledKey[], unsigned: ReadonlySet<Direction>):
     .slice(0, 16);
 }
 
-// Walks a keyring value of any of its shapes and lists its secrets, each validated and with its grant.
-
 /** One listed secret. */
 interface KeyringEntry {
   /** Name of the option it came from. */
@@ -207,7 +201,7 @@ interface KeyringEntry {
   readonly grant: Grant;
 }
 
-/** A keyring as a flat list. */
+/** A keyring of any shape as a flat list. */
 interface FlatKeyring {
   readonly entries: readonly KeyringEntry[];
   readonly unsigned: ReadonlySet<Direction>;
@@ -223,9 +217,9 @@ interface Walk {
   readonly warnings: string[];
 }
 
-/** How far ahead a previous secret may end. */
+/** How far ahead the end of a previous secret may be. */
 export const LONGEST_PREVIOUS_MS = 8 * 86_400_000;
-/** A smaller number is a time before 2001, or seconds where milliseconds belong. */
+/** A smaller number is a time before 2001, or seconds instead of milliseconds. */
 const FIRST_PLAUSIBLE_MS = 1e12;
 
 /** @throws SetupError naming the option that is wrong */
@@ -253,8 +247,8 @@ function flattenKeyring(keyring: unknown, now: number): FlatKeyring {
 const SECRETS = ["inbound", "delivery", "current", "previous", "next", "secret"];
 
 /**
- * In `next build`: the keyring with something else in place of each secret that is not set, so that everything about it is checked
- * except for those. Otherwise the keyring itself.
+ * In `next build`: replaces each secret that is not set with a stand-in, so that the rest of the keyring is
+ * checked. Otherwise returns the keyring itself.
  */
 export function withStandIns(option: string, value: unknown): unknown {
   // Hex digits are valid in every encoding.
@@ -285,7 +279,7 @@ function addKind(walk: Walk, kind: "inbound" | "delivery", value: unknown): void
     return;
   }
   walk.unsigned.add(direction);
-  walk.warnings.push(`Option "${option}" is "${UNSIGNED}": whoever knows the URL can forge ${direction} events.`);
+  walk.warnings.push(`Option "${option}" is "${UNSIGNED}": anyone who knows the URL can forge ${direction} events.`);
 }
 
 function addSet(walk: Walk, option: string, value: unknown, direction: Direction | undefined): void {
@@ -294,7 +288,7 @@ function addSet(walk: Walk, option: string, value: unknown, direction: Direction
     addSecret(walk, { option, slot: "current", index: 0, direction }, value);
     return;
   }
-  // Whoever misspells a kind meant one of these; one that is spelled right does not come here.
+  // Suggests the kinds too, for a misspelled one; a correct one does not get here.
   const kinds = direction === undefined ? ["inbound", "delivery"] : [];
   refuseUnknownOptions(option, value, ["current", "previous", "next", ...kinds]);
   const before = walk.entries.length;
@@ -303,7 +297,7 @@ function addSet(walk: Walk, option: string, value: unknown, direction: Direction
     addSlot(walk, { option: `${option}.previous`, slot: "previous", direction }, value.previous);
   }
   if (value.next !== undefined) addSlot(walk, { option: `${option}.next`, slot: "next", direction }, value.next);
-  // An empty list is right while a first rotation is under way: there is a next secret, and none in use yet.
+  // An empty list is correct during a first rotation: there is a next secret, and none is in use yet.
   if (walk.entries.slice(before).every(({ grant }) => grant.slot === "previous")) throw emptyCurrent(option);
 }
 
@@ -321,7 +315,7 @@ function emptyCurrent(option: string): SetupError {
 interface Place {
   readonly option: string;
   readonly slot: SignedSlot;
-  /** The direction of the kind it is listed under, if any. */
+  /** The direction of the kind that lists it, if any. */
   readonly direction: Direction | undefined;
 }
 
@@ -340,9 +334,9 @@ function addSecret(walk: Walk, place: Place & { index: number }, value: unknown)
   const validUntil = slot === "previous" ? previousEnd(walk, option, value) : Number.POSITIVE_INFINITY;
   const secret = checkSecret(option, value, slot === "previous" ? ["validUntil"] : []);
   if (secret.padded)
-    walk.warnings.push(`Option "${option}" has white space at an end; it counts as part of the secret.`);
+    walk.warnings.push(`Option "${option}" starts or ends with white space, which is part of the secret.`);
   if (secret.short)
-    walk.warnings.push(`Option "${option}" has fewer than ${MIN_SECRET_BYTES} bytes, and can be guessed.`);
+    walk.warnings.push(`Option "${option}" has fewer than ${MIN_SECRET_BYTES} bytes and can be guessed.`);
   if (validUntil <= walk.now) {
     walk.warnings.push(`Option "${option}" has ended and is ignored; remove it.`);
     return;
@@ -353,7 +347,7 @@ function addSecret(walk: Walk, place: Place & { index: number }, value: unknown)
   walk.entries.push({ option, bytes: secret.bytes, grant });
 }
 
-/** A previous secret that never ends would keep a leaked secret alive, so its end is not optional. */
+/** A previous secret without an end would keep a leaked secret valid, so the end is required. */
 function previousEnd(walk: Walk, option: string, value: unknown): number {
   const end = isRecord(value) ? value.validUntil : undefined;
   if (end === undefined) {

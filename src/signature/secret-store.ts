@@ -1,118 +1,110 @@
-/** The contract of secret stores, and what every store checks and writes. */
+/** The contract of secret stores, with the checks and the text format that every store uses. */
 import { SetupError, StoreError } from "../errors.ts";
 import { invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { isWebhookKind, WEBHOOK_KIND_RULE, type WebhookKind } from "../internal/webhook-kind.ts";
 import { checkSecretText, type SecretEncoding, secretEncodingOption } from "./secret.ts";
 
-// The contract between those who use the webhook secrets (receivers, a rotation) and the place that keeps them.
-
 /**
- * Keeps the secrets of the webhook kinds, and the state of a rotation between its steps. Shared by all receivers of a
- * service's webhooks and by whoever rotates. `secretStoreContract` of `oncehook/testing` proves an implementation.
+ * Keeps the secrets of the webhook kinds, and the state of a rotation between its steps. Shared by all receivers of the
+ * service's webhooks and by rotations. `secretStoreContract` of `oncehook/testing` tests an implementation.
  */
 export interface SecretStore {
   /**
-   * How long a receiver goes on with what it read before it reads again, milliseconds, 100 to 30,000. The same in all processes
-   * that share the secrets: a rotation that does not know its receivers goes by its own.
+   * How often a receiver reads the secrets again, milliseconds, 100 to 30,000. The same in all processes
+   * that share the secrets: a rotation that does not know its receivers relies on its own value.
    */
   readonly refreshMs: number;
-  /** How the texts become keys, the same for all who share the secrets (DLV-14). */
+  /** How the texts become keys; the same in all processes that share the secrets (DLV-14). */
   readonly encoding: SecretEncoding;
   /**
-   * The secrets of a kind as they were written last; null before the first. Rejects when they can not be read now, or not be
-   * opened.
+   * The secrets of a kind as last written; null before the first write. Rejects when they cannot be read or opened
+   * now.
    */
   read(kind: WebhookKind): Promise<StoredSecrets | null>;
   /**
-   * Replaces the secrets of a kind if nobody has since `revision` was read (0: there were none). False if somebody has: then
-   * nothing was written. What it wrote is durable.
+   * Replaces the secrets of a kind unless they have changed since `revision` was read (0: there were none). Returns false if they
+   * have: then nothing was written. A write is durable.
    */
   write(kind: WebhookKind, slots: SecretSlots, revision: number): Promise<boolean>;
-  /** The receivers that share these secrets, as far as they have said that they live; null when that is not known here. */
+  /** The receivers that share these secrets and have sent a heartbeat; null when the store cannot know. */
   receivers(): Promise<readonly ReceiverSighting[] | null>;
-  /** Lets go of files and connections. Closing twice is harmless. */
+  /** Closes files and connections. Closing twice is harmless. */
   close(): Promise<void>;
 }
 
-/** The secrets of one webhook kind, as texts; the store's `encoding` makes keys of them (DLV-14). */
+/** The secrets of one webhook kind, as texts; the store's `encoding` turns them into keys (DLV-14). */
 export interface SecretSlots {
-  /** What the service signs with, as far as is known; null before the first rotation has ended. */
+  /** The secret that the service signs with, as far as known; null before the first rotation has ended. */
   readonly current: string | null;
-  /** What it signed with before, newest first. Each counts while now < `validUntil`. */
+  /** Secrets that it signed with before, newest first. Each is accepted while now < `validUntil`. */
   readonly previous: readonly { readonly secret: string /** Epoch ms. */; readonly validUntil: number }[];
-  /** Installed ahead of its use: a rotation is under way. */
+  /** Installed before its use, during a rotation. */
   readonly next: NextSecret | null;
-  /** The service's `rotatedAt` when the last rotation through this store ended, epoch ms; null before one, or when it showed none. */
+  /** The service's `rotatedAt` when the last rotation through this store ended, epoch ms; null before one, or if there was none. */
   readonly rotatedAt: number | null;
 }
 
 export interface NextSecret {
   readonly secret: string;
-  /** When it was made, epoch ms. */
+  /** When it was generated, epoch ms. */
   readonly since: number;
-  /** The service's `rotatedAt` before the rotation, epoch ms; null when it showed none. */
+  /** The service's `rotatedAt` before the rotation, epoch ms; null if there was none. */
   readonly rotatedAtBefore: number | null;
-  /** The service had a current secret when the rotation began: this is not its first. */
+  /** True if the service had a secret when the rotation began. */
   readonly hadSecret: boolean;
 }
 
 export interface StoredSecrets extends SecretSlots {
-  /** Grows with each write of the kind. 1 or more. */
+  /** 1 or more; grows with each write of the kind. */
   readonly revision: number;
 }
 
-/** A receiver process, as its heartbeat shows it. */
+/** A receiver process, as its last heartbeat reported it. */
 export interface ReceiverSighting {
   readonly id: string;
   readonly host: string;
   readonly pid: number;
   /** Epoch ms of its last heartbeat. */
   readonly seenAt: number;
-  /** Names the secrets it uses without telling them: equal for equal secrets, another one for others. */
+  /** Names the secrets it uses without revealing them: equal for equal secrets, different for others. */
   readonly keyringVersion: string;
-  /** Cumulative for its process; `slot:previous` counts deliveries that a previous secret vouched for. */
+  /** Totals of its process; `slot:previous` counts deliveries that a previous secret vouched for. */
   readonly counters: Readonly<Record<string, number>>;
 }
 
-// Sealing: how secrets become bytes that may lie in a database.
-
-/** Seals and opens what a secret store keeps. Give your own to have a key management service do it. */
+/** Seals secrets into bytes that may be stored in a database, and opens them. Pass your own to use a key management service. */
 export interface Sealing {
-  /** `context` names what is sealed, such as `oncehook secret delivery`: bind it, so that one entry can not stand for another. */
+  /** `context` names what is sealed, such as `oncehook secret delivery`: bind it, so that one entry cannot replace another. */
   seal(plain: Uint8Array, context: string): Uint8Array | Promise<Uint8Array>;
   /** Throws or rejects when `sealed` was not made by `seal` with the same key and context. */
   open(sealed: Uint8Array, context: string): Uint8Array | Promise<Uint8Array>;
 }
 
-// Checks that what is given as a secret store is one, before anything reads from it.
-
 const METHODS = ["read", "write", "receivers", "close"] as const satisfies readonly (keyof SecretStore)[];
 
-/** @throws SetupError naming what is missing or wrong */
+/** Checks that a value is a secret store before anything reads from it. @throws SetupError naming what is missing or wrong */
 export function secretStoreOption(name: string, value: SecretStore): SecretStore {
   for (const method of METHODS) {
     if (typeof value?.[method] === "function") continue;
-    const message = `Option "${name}" is no secret store: it has no method ${method}(). sqliteSecrets() of oncehook/sqlite and postgresSecrets() of oncehook/postgres make one.`;
+    const message = `Option "${name}" is not a secret store: it has no method ${method}(). Create one with sqliteSecrets() of oncehook/sqlite or postgresSecrets() of oncehook/postgres.`;
     throw new SetupError("invalid_option", message, { fields: { option: name } });
   }
-  // Null, because a store without it must not get a default here.
+  // Null, because a missing refreshMs must be refused and not defaulted.
   numberOption(`${name}.refreshMs`, value.refreshMs ?? null, 0, { min: 100, max: 30_000, unit: "ms" });
   secretEncodingOption(`${name}.encoding`, value.encoding);
   return value;
 }
 
-// The secrets of a webhook kind as a value that is checked, and as the text that a secret store keeps.
-
 const FORMAT = 1;
 const SLOTS = ["current", "previous", "next", "rotatedAt"];
 
 /**
- * Checks what is to be stored, and copies it. Every store's `write` calls it before anything else.
+ * Checks and copies slots that are about to be stored. Every store's `write` calls it first.
  *
- * @throws SetupError naming the part that is wrong, never showing a secret
+ * @throws SetupError naming the part that is wrong; never shows a secret
  */
 export function checkSlots(slots: unknown, encoding: SecretEncoding): SecretSlots {
-  // A store reads `revision` beside the slots, and what was read may be written again.
+  // A store's `read` returns `revision` with the slots, and the result may be written again.
   refuseUnknownOptions("slots", slots, [...SLOTS, "revision"]);
   const { current, previous, next, rotatedAt } = slots as Readonly<Record<string, unknown>>;
   if (!Array.isArray(previous)) throw invalidOption("slots.previous", "must be a list", previous);
@@ -129,7 +121,7 @@ export function checkKind(kind: unknown): asserts kind is WebhookKind {
   if (!isWebhookKind(kind)) throw invalidOption("kind", WEBHOOK_KIND_RULE, kind);
 }
 
-/** @throws SetupError for what no `read` ever gave: 0 for nothing, then 1 and up */
+/** @throws SetupError for anything but 0 (nothing was stored) and the revisions of a `read`, 1 and up */
 export function checkRevision(revision: unknown): asserts revision is number {
   if (typeof revision === "number" && Number.isSafeInteger(revision) && revision >= 0) return;
   throw invalidOption("revision", "must be the revision that was read, or 0 when there was none", revision);
@@ -140,9 +132,9 @@ export function slotsToText({ current, previous, next, rotatedAt }: SecretSlots)
   return JSON.stringify({ oncehook: FORMAT, current, previous, next, rotatedAt });
 }
 
-/** Where a text came from, and how its secrets are to be read. */
+/** Where a text came from, and the encoding of its secrets. */
 interface TextOrigin {
-  /** For messages. */
+  /** For error messages. */
   readonly place: string;
   readonly encoding: SecretEncoding;
 }
@@ -154,20 +146,20 @@ export function slotsFromText(text: string, { place, encoding }: TextOrigin): Se
     if (oncehook !== FORMAT) throw invalidOption("oncehook", `must be ${FORMAT}`, oncehook);
     return checkSlots(completed(slots), encoding);
   } catch (error) {
-    // The parser's message quotes the text, so only our own is kept.
+    // The parser's message quotes the text, so only our own errors become the cause.
     throw unreadable(
-      `What ${place} keeps is no set of secrets that this version can read: it was written by something else, with another "encoding", or by a newer version.`,
+      `The secrets in ${place} cannot be read by this version: they were written by something else, with another "encoding", or by a newer version.`,
       error instanceof SetupError ? error : undefined,
     );
   }
 }
 
-/** What is stored can not be turned into secrets. `cause` is one of our own: any other may quote them. */
+/** The stored value cannot be turned into secrets. `cause` must be our own error: any other may quote them. */
 export function unreadable(message: string, cause?: SetupError): StoreError {
   return new StoreError("secret_unreadable", message, cause === undefined ? {} : { cause });
 }
 
-/** Texts of the first versions say neither when the last rotation ended, nor whether the service had a secret before `next`. */
+/** Texts of the first versions lack the end of the last rotation, and whether the service had a secret before `next`. */
 function completed(slots: Readonly<Record<string, unknown>>): unknown {
   const { current, next } = slots;
   const isShort = typeof next === "object" && next !== null && !("hadSecret" in next);

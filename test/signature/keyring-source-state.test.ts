@@ -82,7 +82,7 @@ describe("a source of keyrings", () => {
     const { source, log } = setUp(() => `${SECRET}\n`);
     await source.read({});
     expect(log).toEqual([
-      'warn {"code":"keyring_warning"} Option "secrets" has white space at an end; it counts as part of the secret.',
+      'warn {"code":"keyring_warning"} Option "secrets" starts or ends with white space, which is part of the secret.',
     ]);
   });
 
@@ -93,16 +93,16 @@ describe("a source of keyrings", () => {
     await expect(source.reread({}, seen)).rejects.toMatchObject({
       cause: down,
       message:
-        "A signature fits none of the secrets at hand, and the keyring provider, which may know a newer one, fails: such deliveries are answered with 503 until it works again.",
+        "A signature matches none of the cached secrets, and the keyring provider, which may know a newer one, fails: such deliveries get 503 until it works again.",
     });
     await clock.advance(600_000);
     await expect(source.read({})).rejects.toMatchObject({
       cause: down,
       message:
-        "The keyring provider gives no secrets now, and none of the last 10 minutes are at hand: deliveries are answered with 503 until it works again.",
+        "The keyring provider returns no secrets now, and none of the last 10 minutes are cached: deliveries get 503 until it works again.",
     });
     source.close();
-    const message = "The receiver is closed, and its keyrings with it.";
+    const message = "The receiver is closed, and so are its keyrings.";
     await expect(source.read({})).rejects.toMatchObject({ message });
     await expect(source.reread({}, seen)).rejects.toMatchObject({ message });
   });

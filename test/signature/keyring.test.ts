@@ -191,7 +191,7 @@ describe("compileKeyring()", () => {
     const short = { secret: "elevenbytes", dangerouslyShort: true };
     expect(compile(short).keys).toHaveLength(1);
     expect(compile({ current: short }).warnings).toEqual([
-      'Option "secrets.current" has fewer than 16 bytes, and can be guessed.',
+      'Option "secrets.current" has fewer than 16 bytes and can be guessed.',
     ]);
     expect(compile({ secret: SECRET, dangerouslyShort: true }).warnings).toEqual([]);
     for (const dangerouslyShort of [false, undefined])

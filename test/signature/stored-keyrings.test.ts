@@ -160,7 +160,7 @@ describe("latestReads()", () => {
     await expect(next(at(1))).rejects.toMatchObject({
       code: "keyring_unavailable",
       message:
-        "It gave an older revision of the inbound secrets (1) than before (2): the store has to read what was written last. If it was restored, the older one counts after a minute.",
+        "It returned an older revision of the inbound secrets (1) than before (2): the store must read what was written last. If it was restored, the older one counts after a minute.",
     });
   });
 
