@@ -1,21 +1,21 @@
-/** What makes two deliveries the same event, and the lane it waits in: the body carries no event id (EVT-12). */
+/** The identity of an event and its lane: the body contains no event id (EVT-12), so both are derived from its fields. */
 import { hash } from "node:crypto";
 import { isKnownEvent, type WebhookEvent } from "./types.ts";
 
-/** `outbound`: one lane per outbound message, in ascending sequence. The others hold one unordered event each. */
+/** `outbound`: one lane per outbound message, in ascending sequence. Lanes with another tag contain one unordered event each. */
 export type LaneTag = "outbound" | "inbound" | "unlaned";
 
-/** What makes a lane the same lane. For `unlaned`, `messageId` is the hex SHA-256 of the body. */
+/** Identifies a lane. For `unlaned`, `messageId` is the hex SHA-256 of the body. */
 export interface LaneKey {
-  /** Empty when the body carries none (`unlaned` only). */
+  /** Empty when the body has none (`unlaned` only). */
   readonly apiClientId: string;
   readonly tag: LaneTag;
   readonly messageId: string;
 }
 
 /**
- * The message's id as it may be told to anybody. Null for `unlaned`: whoever knows all of a body but eight digits of a
- * number would find them by its digest.
+ * The message's id if it may be shown. Null for `unlaned`: someone who knows all of a body except eight digits of a
+ * phone number could find these digits with the body's digest.
  */
 export function publicId({ tag, messageId }: LaneKey): string | null {
   return tag === "unlaned" ? null : messageId;
@@ -28,12 +28,12 @@ export interface EventPlace {
   readonly sequence: number;
 }
 
-/** The longest string that takes part in an identity, in UTF-16 code units. */
+/** The longest string that an identity can contain, in UTF-16 code units. */
 export const MAX_IDENTITY_TEXT = 512;
 
 /**
- * Whether a value can take part in an identity: a string of 1 to 512 characters of well-formed Unicode. A lone surrogate
- * would be stored as U+FFFD, so that two identities became one.
+ * Whether a value can be part of an identity: a string of 1 to 512 characters of well-formed Unicode. A lone surrogate
+ * would be stored as U+FFFD, so two identities could become one.
  */
 export function isIdentityText(value: unknown): value is string {
   return typeof value === "string" && value.length > 0 && value.length <= MAX_IDENTITY_TEXT && value.isWellFormed();
@@ -45,13 +45,13 @@ export function sha256(bytes: Uint8Array): Buffer {
 }
 
 /**
- * The lane and the sequence of a parsed event. An outbound event takes its place in its message's lane, also when its type is
+ * The lane and the sequence of a parsed event. An outbound event gets its place in its message's lane, even if its type is
  * unknown, if it has both ids and an integer sequence (RCV-11); every other event has a lane of its own.
  *
- * @param bodyDigest Hex SHA-256 of the body; called only for an event without a place of its own.
+ * @param bodyDigest Returns the hex SHA-256 of the body; called only for an event that has no place in a message's lane.
  */
 export function placeOf(event: WebhookEvent, bodyDigest: () => string): EventPlace {
-  // Adding 0 makes a sequence written as -0 the number 0, for stores that would tell them apart.
+  // Adding 0 turns a sequence of -0 into 0, for stores that distinguish them.
   if (isKnownEvent(event)) {
     const { apiClientId } = event;
     return event.direction === "outbound"
@@ -74,7 +74,7 @@ export function identityOf(lane: LaneKey, sequence: number, eventType: string): 
 /**
  * The identity of an event: the same for every delivery of it, whatever its timestamp and signature (EVT-12, RCV-6).
  *
- * @param body The exact bytes the event was parsed from; they count only for an event without a place of its own.
+ * @param body The exact bytes the event was parsed from; used only for an event that has no place in a message's lane.
  * @returns 64 hex digits.
  */
 export function eventIdentity(event: WebhookEvent, body: Uint8Array): string {

@@ -1,4 +1,4 @@
-/** From a verified body to an event, or to the reason why it is not one: JSON read strictly, then the shape of each known type. */
+/** Parses a verified body into an event, or returns the reason why it is not one: strict JSON first, then the shape of each known type. */
 import { isUtf8 } from "node:buffer";
 import { isUint8Array } from "node:util/types";
 import { z } from "zod";
@@ -12,12 +12,10 @@ import {
   type WebhookEvent,
 } from "./types.ts";
 
-// From a verified body to an event, or to the reason why it is none.
-
 /**
- * Why a body is no event: the codes of {@link JsonFailureCode}, and
- * - `not_an_object`: JSON, but no object.
- * - `invalid_event`: an object that breaks the shape or the bounds of an event; `issues` says where.
+ * Why a body is not an event: the codes of {@link JsonFailureCode}, and
+ * - `not_an_object`: JSON, but not an object.
+ * - `invalid_event`: an object with the wrong shape or with values out of bounds; `issues` lists where.
  */
 export type ParseFailureCode = JsonFailureCode | "not_an_object" | "invalid_event";
 
@@ -36,11 +34,11 @@ const AGREEMENT_RULE = "messageId: expected the value of data.messageId";
 /**
  * Parses an event; verify its signature first. Never throws.
  *
- * Known types (EVT-1) are checked field by field, fields and statuses that the specification does not show are kept, and an
+ * Known types (EVT-1) are checked field by field. Fields and statuses that the specification does not show are kept. An
  * event of an unknown type parses to an `UnknownEvent` (RCV-11).
  *
- * @param input The body's bytes, decoded as strict UTF-8 (no byte order mark, at most 64 levels deep, no duplicate key); any
- * other value is taken as JSON that was parsed already. Prefer bytes: a parser has dropped duplicate keys before we can see them.
+ * @param input The body's bytes, decoded as strict UTF-8 (no byte order mark, at most 64 levels deep, no duplicate key). Any
+ * other value counts as JSON that was already parsed. Prefer bytes: a parser drops duplicate keys, so they cannot be detected.
  * @example
  * const result = parseEvent(body);
  * if (result.ok && result.event.eventType === "message.delivery") console.log(result.event.data.status);
@@ -56,7 +54,7 @@ export function parseEvent(input: unknown): ParseResult {
   return parseUnknown(value);
 }
 
-/** Takes the way through bytes, so that a parsed value meets the same rules and the event shares nothing with it. */
+/** Goes through bytes, so that a parsed value is checked by the same rules and the event shares no object with it. */
 function readParsed(value: unknown): JsonResult {
   try {
     const text = JSON.stringify(value);
@@ -75,12 +73,12 @@ function parseKnown(eventType: KnownEventType, value: unknown): ParseResult {
   if (!isIdentityText(event.apiClientId)) return failure("invalid_event", [`apiClientId: ${IDENTITY_TEXT_RULE}`]);
   if (!isIdentityText(event.data.messageId)) return failure("invalid_event", [`data.messageId: ${IDENTITY_TEXT_RULE}`]);
   const topLevel: unknown = result.data.messageId;
-  // Only an inbound event gets here without one.
+  // Only an inbound event has none here.
   if (topLevel !== undefined && topLevel !== event.data.messageId) return failure("invalid_event", [AGREEMENT_RULE]);
   return { ok: true, event };
 }
 
-/** Refuses only what would harm a lane; anything else odd leaves the event without a place in one (RCV-11). */
+/** Refuses only what would harm a lane. With other unexpected values the event gets no place in its message's lane (RCV-11). */
 function parseUnknown(value: Readonly<Record<string, unknown>>): ParseResult {
   const { direction, messageId, sequence, data } = value;
   if (typeof sequence === "number" && Number.isInteger(sequence) && (sequence < 0 || sequence > MAX_SEQUENCE)) {
@@ -90,7 +88,7 @@ function parseUnknown(value: Readonly<Record<string, unknown>>): ParseResult {
   if (direction === "outbound" && typeof messageId === "string" && typeof inner === "string" && messageId !== inner) {
     return failure("invalid_event", [AGREEMENT_RULE]);
   }
-  // The one place where an event type gets the mark of an unknown one: it is a valid string and in no known type.
+  // The only place that brands an event type as unknown: it is a valid string and not a known type.
   return { ok: true, event: value as UnknownEvent };
 }
 
@@ -107,9 +105,7 @@ function describe(issue: z.core.$ZodIssue): string {
   return `${issue.path.join(".")}: ${ruleOf(issue)}`;
 }
 
-// The wire shape of the known events, as zod schemas: loose, so that fields the specification does not show are kept.
-
-/** The highest sequence taken: one event with a huge sequence would make all later events of its message late. */
+/** The highest accepted sequence: one event with a huge sequence would make all later events of its message late. */
 const MAX_SEQUENCE = 10_000;
 
 const messageErrorSchema = z.looseObject({
@@ -147,7 +143,7 @@ const outboundFields = {
   sequence: z.int().min(0).max(MAX_SEQUENCE),
 };
 
-/** A schema for each known event type. `z.int()` takes safe integers only. */
+/** A schema for each known event type: loose, so that fields that the specification does not show are kept. `z.int()` accepts safe integers only. */
 export const eventSchemas = {
   "message.queued": z.looseObject({
     eventType: z.literal("message.queued"),
@@ -177,9 +173,7 @@ export const eventSchemas = {
   }),
 } satisfies Record<KnownEventType, z.ZodType>;
 
-// The rule that a value breaks, said in our own words: never a value.
-
-/** zod's own messages can be replaced by the application and could then quote values, so they are not used. */
+/** Describes a broken rule without the value. zod's own messages are not used: the application can replace them with ones that quote values. */
 export function ruleOf(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case "invalid_type":
@@ -195,25 +189,22 @@ export function ruleOf(issue: z.core.$ZodIssue): string {
   }
 }
 
-// The events after which the service sends nothing more of a message (EVT-8, EVT-9).
-
+/** After these events the service sends no more events of a message (EVT-8, EVT-9). */
 export const TERMINAL_EVENT_TYPES: readonly KnownEventType[] = ["message.delivery", "message.failed"];
 
 export function isTerminal(eventType: string): boolean {
   return (TERMINAL_EVENT_TYPES as readonly string[]).includes(eventType);
 }
 
-// From bytes to a JSON value, strictly: valid UTF-8, bounded depth, and no key that a reader could see in two ways.
-
-/** The deepest nesting of objects and arrays that is read. */
+/** The deepest accepted nesting of objects and arrays. */
 export const MAX_DEPTH = 64;
 
 /**
- * - `invalid_utf8`, `byte_order_mark`: the bytes are no plain UTF-8 text.
+ * - `invalid_utf8`, `byte_order_mark`: the bytes are not plain UTF-8 text.
  * - `too_deep`: objects and arrays nest more than 64 levels.
  * - `invalid_json`: not JSON.
  * - `forbidden_key`: a key `__proto__`, which could change an object's prototype when it is copied.
- * - `duplicate_key`: an object has the same key twice, so that two readers could see two events.
+ * - `duplicate_key`: an object has the same key twice, so that two readers could see different events.
  */
 export type JsonFailureCode =
   | "invalid_utf8"
@@ -231,14 +222,14 @@ const QUOTE = 0x22;
 const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 const BYTE_ORDER_MARK = 0xfeff;
-/** The only bit in which `[` differs from `{`, and `]` from `}`; no other character becomes one of them by it. */
+/** The only bit in which `[` differs from `{`, and `]` from `}`. Setting it turns no other character into a brace. */
 const BRACE_BIT = 0x20;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 const TOO_DEEP = -1;
 const FORBIDDEN = -1;
 
-/** Reads bytes as JSON. Never throws. */
+/** Reads bytes as strict JSON: valid UTF-8, bounded depth, and no key that two readers could see differently. Never throws. */
 export function readJson(bytes: Uint8Array): JsonResult {
   const text = decode(bytes);
   if (text === undefined) return { ok: false, code: "invalid_utf8" };
@@ -249,12 +240,12 @@ export function readJson(bytes: Uint8Array): JsonResult {
   try {
     value = JSON.parse(text);
   } catch {
-    // The parser's message quotes the body, so it goes nowhere.
+    // The parser's message quotes the body, so it is dropped.
     return { ok: false, code: "invalid_json" };
   }
   const keys = countKeys(value);
   if (keys === FORBIDDEN) return { ok: false, code: "forbidden_key" };
-  // Counted after escapes were resolved: "sequence" beside "\u0073equence" is one key of two pairs.
+  // Keys are counted after escapes were resolved: "sequence" and "\u0073equence" are one key in two pairs.
   if (keys !== pairs) return { ok: false, code: "duplicate_key" };
   return { ok: true, value };
 }
@@ -270,7 +261,7 @@ function decode(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The number of key/value pairs written in valid JSON, or `TOO_DEEP`. For other text the number means nothing. */
+/** The number of key/value pairs in a text of valid JSON, or `TOO_DEEP`. For invalid JSON the number has no meaning. */
 function countPairs(text: string): number {
   const { length } = text;
   let pairs = 0;
@@ -286,14 +277,14 @@ function countPairs(text: string): number {
   return pairs;
 }
 
-/** The quote that ends the string whose content starts at `start`; jumping by `indexOf` is what makes the pass cheap. */
+/** The index of the quote that ends the string whose content starts at `start`. Jumping with `indexOf` makes the pass cheap. */
 function closingQuote(text: string, start: number): number {
   let quote = text.indexOf('"', start);
   while (quote !== -1) {
     let content = quote;
     // Ends at the opening quote at the latest.
     while (text.charCodeAt(content - 1) === BACKSLASH) content--;
-    // An even number of backslashes are pairs of their own; the last of an odd number escapes the quote.
+    // An even number of backslashes escape each other; with an odd number, the last one escapes the quote.
     if ((quote - content) % 2 === 0) return quote;
     quote = text.indexOf('"', quote + 1);
   }
@@ -316,11 +307,9 @@ function countKeys(value: unknown): number {
   return keys;
 }
 
-// Whether two bodies say the same: a retry that was serialised again is no conflict.
-
 /**
- * Whether two bodies hold the same JSON value: key order, white space and escapes aside, numbers compared as parsed (so `0`
- * and `-0` are the same, as serialising again turns one into the other). False when either is not strict JSON.
+ * Whether two bodies have the same JSON value, ignoring key order, white space and escapes: a retry that was serialised again is not a
+ * conflict. Numbers are compared as parsed, so `0` and `-0` are equal. False when either body is not strict JSON.
  */
 export function sameContent(a: Uint8Array, b: Uint8Array): boolean {
   const left = readJson(a);

@@ -1,9 +1,9 @@
-/** The service's events as TypeScript sees them, field by field, with the notes of the service's specification. */
+/** The TypeScript types of the service's events, with notes from its specification. */
 
 /** A string with suggestions: values that the specification does not show stay possible. */
 type OpenString<Known extends string> = Known | (string & Record<never, never>);
 
-/** What every event of a known type carries. */
+/** The fields of every event of a known type. */
 interface CommonFields {
   /** When it happened, in epoch milliseconds, by the service's clock. */
   readonly occurredAt: number;
@@ -11,12 +11,12 @@ interface CommonFields {
   readonly apiClientId: string;
 }
 
-/** What every outbound event of a known type carries (EVT-3). */
+/** The fields of every outbound event of a known type (EVT-3). */
 interface OutboundFields extends CommonFields {
   readonly direction: "outbound";
   /** The message; the same value as `data.messageId`. */
   readonly messageId: string;
-  /** Its place among the message's events, 0 to 10,000: queued 1, sent 2, delivery 3; there can be gaps (EVT-8, EVT-9). */
+  /** The event's place among its message's events, 0 to 10,000: queued 1, sent 2, delivery 3. There can be gaps (EVT-8, EVT-9). */
   readonly sequence: number;
 }
 
@@ -30,7 +30,7 @@ export interface MessageError {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** What the four outbound events carry in `data` (EVT-4). */
+/** `data` of the four outbound events (EVT-4). */
 interface OutboundData<Status extends string> {
   readonly messageId: string;
   /** From the send request; shared by all recipients of that request, so correlate by `messageId`. */
@@ -47,7 +47,7 @@ interface OutboundData<Status extends string> {
 
 /** `data` of `message.delivery`. */
 interface DeliveryData extends OutboundData<"delivered"> {
-  /** The provider's reference (EVT-7). Optional, as an outcome that the specification does not show may lack it (EVT-13). */
+  /** The provider's reference (EVT-7). Optional, because an outcome that the specification does not show may lack it (EVT-13). */
   readonly providerMessageRef?: string | null | undefined;
 }
 
@@ -122,21 +122,21 @@ export type KnownEventType = keyof EventByType;
 export type KnownEvent = EventByType[KnownEventType];
 
 /**
- * A type that is none of the known ones: at run time a plain string of 1 to 512 characters.
+ * An unknown event type: at run time a plain string of 1 to 512 characters.
  *
  * It is declared as an enum (no code) because TypeScript has no "string except these": with `string` here, comparing
  * `event.eventType` could not narrow a {@link WebhookEvent}, and a misspelled type such as `message.delivered` would compile. To
  * compare it with a type of your own, widen it first: `const type: string = event.eventType`.
  */
 declare enum UnknownEventType {
-  one = "any string that is no known event type",
-  other = "any other string that is no known event type",
+  one = "any string that is not a known event type",
+  other = "any other string that is not a known event type",
 }
 
 export type { UnknownEventType };
 
 /**
- * An event of a type that this version does not know (RCV-11). Only `eventType` has been checked: every other field is as
+ * An event of a type that this version does not know (RCV-11). Only `eventType` has been checked. Every other field is as
  * the service sent it, so check before use.
  */
 export interface UnknownEvent {
@@ -146,7 +146,7 @@ export interface UnknownEvent {
   readonly direction?: unknown;
   readonly apiClientId?: unknown;
   readonly messageId?: unknown;
-  /** An outbound event with string ids and an integer here (0 to 10,000) takes its place in the message's lane. */
+  /** An outbound event with string ids and an integer here (0 to 10,000) gets its place in the message's lane. */
   readonly sequence?: unknown;
   /** Epoch milliseconds in all known events. */
   readonly occurredAt?: unknown;
@@ -163,7 +163,7 @@ export type WebhookEvent = KnownEvent | UnknownEvent;
 /** An outbound event of a known type. */
 export type OutboundEvent = Exclude<KnownEvent, MessageInboundEvent>;
 
-/** An outbound event of a type that this version does not know, with what its place among its message's events needs. */
+/** An outbound event of a type that this version does not know, with the fields that give it a place among its message's events. */
 export interface UnknownOutboundEvent extends UnknownEvent {
   readonly direction: "outbound";
   readonly apiClientId: string;
@@ -172,7 +172,7 @@ export interface UnknownOutboundEvent extends UnknownEvent {
   readonly sequence: number;
 }
 
-/** An event that came after its place among its message's events had passed: an outbound one, for no other has such a place. */
+/** An event that arrived after its place among its message's events had passed. Always outbound: only those have such a place. */
 export type LateEvent = OutboundEvent | UnknownOutboundEvent;
 
 /** The event types that the specification lists (EVT-1), in the order of a message's life. */
