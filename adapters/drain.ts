@@ -10,7 +10,7 @@ import {
   refuseUnknownOptions,
   SetupError,
 } from "../src/index.ts";
-import { placeOf } from "../src/internal/foreign-error.ts";
+import { errorPlaceOf } from "../src/internal/foreign-error.ts";
 import { closing } from "./fetch-io.ts";
 
 const SHORTEST_SECRET_BYTES = 16;
@@ -134,6 +134,6 @@ function json(status: number, content: object, headers: Readonly<Record<string, 
 /** Our own errors are told whole, for they name the fix and hold nothing secret; of others no more than their kind. */
 export function logDrainFailure(logger: Logger, error: unknown, message: string): void {
   if (error instanceof OncehookError) return logger.error({ code: error.code }, `${message} ${error.message}`);
-  const { at } = placeOf(error);
+  const { at } = errorPlaceOf(error);
   logger.error({ reason: error instanceof Error ? error.name : typeof error, ...(at && { at }) }, message);
 }

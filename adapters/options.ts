@@ -10,7 +10,7 @@ import {
   type VerifiedWebhook,
   type VerifierOptions,
 } from "../src/index.ts";
-import { placeOf } from "../src/internal/foreign-error.ts";
+import { errorPlaceOf } from "../src/internal/foreign-error.ts";
 
 // What every adapter takes: a receiver, and the options that name whose secrets a request is to be checked with.
 
@@ -80,7 +80,7 @@ export function answerTo<Request>(
   } catch (error) {
     const reason = error instanceof Error ? error.name : typeof error;
     const said = "The adapter's tenant option threw, or gave no text: the request was answered with 500.";
-    const { at } = placeOf(error);
+    const { at } = errorPlaceOf(error);
     receiver.logger.error({ reason, ...(at && { at }) }, said);
     return answers.unread(answers.MISCONFIGURED);
   }

@@ -1,5 +1,5 @@
 /** Calls the user's hooks, and keeps what goes wrong in them away from the call. */
-import { placeOf } from "../internal/foreign-error.ts";
+import { errorPlaceOf } from "../internal/foreign-error.ts";
 import type { Logger } from "../internal/logger.ts";
 import type { ClientOptions, RequestNotice, ResponseNotice, RetryNotice } from "./options.ts";
 
@@ -30,7 +30,7 @@ function guarded<Notice extends RequestNotice>(
   return (notice) => {
     const dropped = (error: unknown) => {
       const kind = error instanceof Error ? error.name : typeof error;
-      const fields = { hook: name, operation: notice.operation, error: kind, ...placeOf(error) };
+      const fields = { hook: name, operation: notice.operation, error: kind, ...errorPlaceOf(error) };
       logger.error(fields, "A hook of the client threw.");
     };
     try {

@@ -50,7 +50,7 @@ export function sha256(bytes: Uint8Array): Buffer {
  *
  * @param bodyDigest Returns the hex SHA-256 of the body; called only for an event that has no place in a message's lane.
  */
-export function placeOf(event: WebhookEvent, bodyDigest: () => string): EventPlace {
+export function lanePlaceOf(event: WebhookEvent, bodyDigest: () => string): EventPlace {
   // Adding 0 turns a sequence of -0 into 0, for stores that distinguish them.
   if (isKnownEvent(event)) {
     const { apiClientId } = event;
@@ -78,7 +78,7 @@ export function identityOf(lane: LaneKey, sequence: number, eventType: string): 
  * @returns 64 hex digits.
  */
 export function eventIdentity(event: WebhookEvent, body: Uint8Array): string {
-  const { lane, sequence } = placeOf(event, () => sha256(body).toString("hex"));
+  const { lane, sequence } = lanePlaceOf(event, () => sha256(body).toString("hex"));
   return identityOf(lane, sequence, event.eventType);
 }
 

@@ -1,6 +1,6 @@
 /** What an engine is given of an event: its exact bytes, and the names by which engines order and deduplicate. */
 import { hash } from "node:crypto";
-import { identityOf, type LaneKey, placeOf, sha256 } from "../events/identity.ts";
+import { identityOf, type LaneKey, lanePlaceOf, sha256 } from "../events/identity.ts";
 import type { WebhookEvent } from "../events/types.ts";
 
 /** One event on its way to an engine. */
@@ -48,7 +48,7 @@ export interface Circumstances {
 }
 
 export function messageOf(event: WebhookEvent, body: Uint8Array, circumstances: Circumstances): ForwardedMessage {
-  const { lane, sequence } = placeOf(event, () => sha256(body).toString("hex"));
+  const { lane, sequence } = lanePlaceOf(event, () => sha256(body).toString("hex"));
   return {
     id: identityOf(lane, sequence, event.eventType),
     key: hash("sha256", JSON.stringify([lane.tag, lane.apiClientId, lane.messageId])),

@@ -1,7 +1,7 @@
 /** Turns an error of the application's code into what the inbox and the log keep: a code, a masked message, and its place. */
 import { KeyringError, SetupError, StoreError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
-import { applicationFrames, errorName, placeOf, propertyOf } from "../internal/foreign-error.ts";
+import { applicationFrames, errorName, errorPlaceOf, propertyOf } from "../internal/foreign-error.ts";
 import { type LogFields, maskNumbers } from "../internal/logger.ts";
 import { hiddenTexts, maskText } from "./masking.ts";
 import type { Failure } from "./store.ts";
@@ -22,7 +22,7 @@ export function describeFailure(error: unknown, event: WebhookEvent | null, dura
 /**
  * The log fields of an error that the application threw about `event`, in a handler, a hook or another function of its own: its
  * code, name, masked message, causes, and the application's frames. Where its message may hold secrets, as of a function that reads
- * them, use `placeOf`, which leaves the message out.
+ * them, use `errorPlaceOf`, which leaves the message out.
  */
 export function errorFields(error: unknown, event: WebhookEvent | null): LogFields {
   const texts = hiddenTexts(event);
@@ -56,7 +56,7 @@ function causesOf(error: unknown): unknown[] {
 
 /** As `errorFields`, without any message: for errors that may quote secrets, requests or what was to be written. */
 export function placeFields(error: unknown): LogFields {
-  return { code: failureCode(error), ...placeOf(error) };
+  return { code: failureCode(error), ...errorPlaceOf(error) };
 }
 
 /** A stable label for what was thrown: its `code` when that is a plain word, else its `name`. */

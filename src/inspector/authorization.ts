@@ -1,5 +1,5 @@
 /** Asks the application what somebody may do. Whatever is not one of the answers it can give is a no. */
-import { foreignLabels, placeOf } from "../internal/foreign-error.ts";
+import { errorPlaceOf, foreignLabels } from "../internal/foreign-error.ts";
 import type { Logger } from "../internal/logger.ts";
 import { isRecord } from "../internal/type-guards.ts";
 import type { Access } from "./api.ts";
@@ -53,7 +53,7 @@ async function asked<Request>(
   } catch (error) {
     // Cookies and tokens went through it, and it may quote them.
     logger.warn(
-      { code: "authorize_failed", ...placeOf(error) },
+      { code: "authorize_failed", ...errorPlaceOf(error) },
       `authorize() of createInspector() threw${foreignLabels(error)}: it denies.`,
     );
     return false;

@@ -26,7 +26,7 @@ export function foreignLabels(thrown: unknown): string {
 }
 
 /** Log fields of an error whose message must not be logged: `error`, its name, and `at`, the application's frames. */
-export function placeOf(thrown: unknown): { readonly error?: string; readonly at?: readonly string[] } {
+export function errorPlaceOf(thrown: unknown): { readonly error?: string; readonly at?: readonly string[] } {
   // Our own messages are logged in full.
   if (thrown instanceof OncehookError) return {};
   const error = errorName(thrown);

@@ -2,7 +2,7 @@
 import { styleText } from "node:util";
 import { type Clock, systemClock } from "./clock.ts";
 import { isDevelopment } from "./environment.ts";
-import { placeOf } from "./foreign-error.ts";
+import { errorPlaceOf } from "./foreign-error.ts";
 import { invalidOption } from "./options.ts";
 
 /** Ids, types, sizes and reason codes; never a secret, signature, phone number or body text. */
@@ -81,7 +81,7 @@ function reportOnce(): (error: unknown) => void {
     if (isReported) return;
     isReported = true;
     try {
-      write("error", placeOf(error), "The logger given to oncehook threw: the line is lost, and others may be.");
+      write("error", errorPlaceOf(error), "The logger given to oncehook threw: the line is lost, and others may be.");
     } catch {
       // Standard error is closed too.
     }

@@ -1,6 +1,6 @@
 /** Turns a verified body into what the inbox takes: an event with its place, or a quarantined body. */
 import { hash } from "node:crypto";
-import { placeOf, sha256 } from "../events/identity.ts";
+import { lanePlaceOf, sha256 } from "../events/identity.ts";
 import { isKnownEvent, type WebhookEvent } from "../events/types.ts";
 import type { NewEvent, NewQuarantine } from "../inbox/record.ts";
 import { type HeaderSource, readHeader } from "../signature/headers.ts";
@@ -29,7 +29,7 @@ export function newEvent(
   { signedAt, trace }: Omit<Verified, "match">,
   gapWaitMs: (event: WebhookEvent) => number,
 ): NewEvent {
-  const { lane, sequence } = placeOf(event, () => hash("sha256", raw, "hex"));
+  const { lane, sequence } = lanePlaceOf(event, () => hash("sha256", raw, "hex"));
   return {
     lane,
     sequence,

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { KeyringError, OncehookError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
-import { placeOf } from "../internal/foreign-error.ts";
+import { errorPlaceOf } from "../internal/foreign-error.ts";
 import type { Logger } from "../internal/logger.ts";
 import { type CompiledKeyring, compileKeyring, compileTenantKeyring, EMPTY_KEYRING, type Keyring } from "./keyring.ts";
 
@@ -275,7 +275,7 @@ export class ProvidedKeyrings implements KeyringSource {
     if (entry.failure === undefined) {
       // The provider's own message may contain anything; only our own are known to be free of secrets.
       const reason = cause instanceof OncehookError ? cause.message : "It threw an error.";
-      const fields = { code: "keyring_unavailable", servesLast: entry.keyring !== null, ...placeOf(cause) };
+      const fields = { code: "keyring_unavailable", servesLast: entry.keyring !== null, ...errorPlaceOf(cause) };
       this.#logger.error(fields, `The keyring provider failed. ${reason}`);
     }
     entry.failure = { cause };

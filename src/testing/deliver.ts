@@ -1,6 +1,6 @@
 /** Delivers one event to a receiver without HTTP and waits until it is settled: a handler's test in six lines. */
 import { OncehookError } from "../errors.ts";
-import { placeOf, sha256 } from "../events/identity.ts";
+import { lanePlaceOf, sha256 } from "../events/identity.ts";
 import { parseEvent } from "../events/parse.ts";
 import type { EventRecord, LaneRecord, LaneStatus } from "../inbox/record.ts";
 import { sleep, systemClock } from "../internal/clock.ts";
@@ -88,7 +88,7 @@ async function look<Tx>(
   const parsed = parseEvent(body);
   if (!parsed.ok) return { lane: "quarantined", record: null };
   const { event } = parsed;
-  const { lane: key, sequence } = placeOf(event, () => sha256(body).toString("hex"));
+  const { lane: key, sequence } = lanePlaceOf(event, () => sha256(body).toString("hex"));
   const lane = await receiver.inbox.lane(key);
   const record = lane?.events.find((one) => one.sequence === sequence && one.eventType === event.eventType);
   return { lane, record: record ?? null };

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { eventIdentity, identityOf, type LaneKey, placeOf, sha256 } from "../../src/events/identity.ts";
+import { eventIdentity, identityOf, type LaneKey, lanePlaceOf, sha256 } from "../../src/events/identity.ts";
 import { parseEvent } from "../../src/events/parse.ts";
 import type { WebhookEvent } from "../../src/events/types.ts";
 import { bodies, bytes, deliveryBody, failedBody, inboundBody, sentBody } from "./examples.ts";
@@ -16,7 +16,7 @@ const parse = (text: string): WebhookEvent => {
   return result.event;
 };
 const identity = (text: string) => eventIdentity(parse(text), bytes(text));
-const place = (text: string) => placeOf(parse(text), () => "digest");
+const place = (text: string) => lanePlaceOf(parse(text), () => "digest");
 
 describe("eventIdentity()", () => {
   it.each([
@@ -103,7 +103,7 @@ describe("identityOf()", () => {
   });
 });
 
-describe("placeOf()", () => {
+describe("lanePlaceOf()", () => {
   it("puts all outbound events of a message in one lane, by sequence", () => {
     const lane = { apiClientId: "apc_7", tag: "outbound", messageId: "msg_1001" };
     expect(place(sentBody)).toEqual({ lane, sequence: 2 });
@@ -146,9 +146,9 @@ describe("placeOf()", () => {
     const refuse = () => {
       throw new Error("asked");
     };
-    expect(() => placeOf(parse(sentBody), refuse)).not.toThrow();
-    expect(() => placeOf(parse(inboundBody), refuse)).not.toThrow();
-    expect(() => placeOf(parse('{"eventType":"x"}'), refuse)).toThrow("asked");
+    expect(() => lanePlaceOf(parse(sentBody), refuse)).not.toThrow();
+    expect(() => lanePlaceOf(parse(inboundBody), refuse)).not.toThrow();
+    expect(() => lanePlaceOf(parse('{"eventType":"x"}'), refuse)).toThrow("asked");
   });
 });
 

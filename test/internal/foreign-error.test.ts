@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { StoreError } from "../../src/errors.ts";
-import { applicationFrames, foreignLabels, placeOf } from "../../src/internal/foreign-error.ts";
+import { applicationFrames, errorPlaceOf, foreignLabels } from "../../src/internal/foreign-error.ts";
 
 describe("foreignLabels()", () => {
   it.each<[unknown, string]>([
@@ -91,15 +91,15 @@ describe("applicationFrames()", () => {
   });
 });
 
-describe("placeOf()", () => {
+describe("errorPlaceOf()", () => {
   it("is an error's name and frames, without its message", () => {
-    expect(placeOf(Object.assign(withStack("f (/elsewhere/a.js:1:1)"), { name: "TypeError" }))).toEqual({
+    expect(errorPlaceOf(Object.assign(withStack("f (/elsewhere/a.js:1:1)"), { name: "TypeError" }))).toEqual({
       error: "TypeError",
       at: ["f (/elsewhere/a.js:1)"],
     });
   });
 
   it.each([["text"], [new StoreError("closed", "It was stopped.")]])("is nothing of %s", (thrown) => {
-    expect(placeOf(thrown)).toEqual({});
+    expect(errorPlaceOf(thrown)).toEqual({});
   });
 });

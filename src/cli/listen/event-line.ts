@@ -1,5 +1,5 @@
 /** What `oncehook listen` says of an event that was handled: an object for programs, a line for people. */
-import { placeOf, publicId } from "../../events/identity.ts";
+import { lanePlaceOf, publicId } from "../../events/identity.ts";
 import type { WebhookEvent } from "../../events/types.ts";
 import type { HandlerContext } from "../../index.ts";
 import { isRecord } from "../../internal/type-guards.ts";
@@ -39,7 +39,7 @@ export function handledShape(event: WebhookEvent, ctx: PrintContext, showContent
     direction: lane.tag,
     apiClientId: lane.apiClientId,
     messageId: publicId(lane),
-    sequence: placeOf(event, () => "").sequence,
+    sequence: lanePlaceOf(event, () => "").sequence,
     attempt: ctx.attempt,
     late: ctx.outOfOrder,
     replay: ctx.replay,
