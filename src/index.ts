@@ -40,16 +40,16 @@ export * as answers from "./receiver/answers.ts";
 export type {
   BulkOptions,
   BulkProgress,
+  BulkQuery,
   BulkRefusal,
   DiscardAllOptions,
   DiscardCounts,
+  ErrorGroup,
   ReplayAllOptions,
   ReplayCounts,
-} from "./receiver/bulk/act-on-all.ts";
-export type { ExportedBody, ExportedEvent, ExportedQuarantine, SubjectRecord } from "./receiver/bulk/export-subject.ts";
-export type { ErrorGroup } from "./receiver/bulk/group-by-error.ts";
-export type { BulkQuery } from "./receiver/bulk/matching.ts";
+} from "./receiver/bulk.ts";
 export type { DeliveryMessage, HandlerMessage } from "./receiver/channels.ts";
+export type { ExportedBody, ExportedEvent, ExportedQuarantine, SubjectRecord } from "./receiver/export-subject.ts";
 export type { Health, HealthReason } from "./receiver/health.ts";
 export type { Answer, BodyReading, BodyResult, IncomingWebhook } from "./receiver/incoming.ts";
 export { type Inbox, type OpenInboxOptions, openInbox, type Pruned, type PruneOptions } from "./receiver/open-inbox.ts";

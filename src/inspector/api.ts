@@ -4,7 +4,7 @@
  */
 import type { AuditRecord, EventState, LaneStatus, Outcome } from "../inbox/record.ts";
 import type { InboxStats, InstanceRecord } from "../inbox/store.ts";
-import type { ErrorGroup } from "../receiver/bulk/group-by-error.ts";
+import type { ErrorGroup } from "../receiver/bulk.ts";
 import type { EventShape, QuarantineShape as KeptShape, ShownBody, SummaryShape } from "../receiver/shown/shapes.ts";
 
 export type { AuditRecord, ErrorGroup, EventShape, ShownBody, SummaryShape };

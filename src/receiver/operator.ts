@@ -17,16 +17,17 @@ import type { Subject } from "../inbox/subject.ts";
 import type { Clock } from "../internal/clock.ts";
 import {
   type Actor,
+  type BulkQuery,
   type DiscardAllOptions,
   type DiscardCounts,
   discardAll,
+  type ErrorGroup,
+  groupByError,
   type ReplayAllOptions,
   type ReplayCounts,
   replayAll,
-} from "./bulk/act-on-all.ts";
-import { exportSubject, type SubjectRecord } from "./bulk/export-subject.ts";
-import { type ErrorGroup, groupByError } from "./bulk/group-by-error.ts";
-import type { BulkQuery } from "./bulk/matching.ts";
+} from "./bulk.ts";
+import { exportSubject, type SubjectRecord } from "./export-subject.ts";
 import { findQuarantined } from "./find-quarantined.ts";
 import { newEvent } from "./intake.ts";
 import { quarantinedEvent } from "./quarantined-event.ts";

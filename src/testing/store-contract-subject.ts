@@ -1,7 +1,7 @@
 /** The store contract on telling a person what is held on them: all that erasing then takes, and nothing of anybody else. */
 import type { NewEvent } from "../inbox/record.ts";
 import type { Subject } from "../inbox/subject.ts";
-import { exportSubject, type SubjectRecord } from "../receiver/bulk/export-subject.ts";
+import { exportSubject, type SubjectRecord } from "../receiver/export-subject.ts";
 import { type Bench, bytes, type ContractCase, hex, sha256 } from "./store-contract-bench.ts";
 
 const PEER = "+15550001";

@@ -2,8 +2,7 @@
 import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { PermanentError } from "../../src/index.ts";
-import type { BulkOrder } from "../../src/inspector/bulk/order.ts";
-import { doBulk } from "../../src/inspector/bulk/work.ts";
+import { type BulkOrder, doBulk } from "../../src/inspector/routes/bulk.ts";
 import { memoryBench, until } from "../receiver/bench.ts";
 import { inbound, outbound } from "../receiver/events.ts";
 import { turn } from "../stores/sqlite-turns.ts";

@@ -2,8 +2,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { EventId, EventState } from "../../inbox/record.ts";
 import type { ActResult } from "../../inbox/store.ts";
-import type { BulkOptions, BulkRefusal } from "../../receiver/bulk/act-on-all.ts";
-import { type BulkQuery, newestEvent } from "../../receiver/bulk/matching.ts";
+import { type BulkOptions, type BulkQuery, type BulkRefusal, newestEvent } from "../../receiver/bulk.ts";
 import type { Inbox } from "../../receiver/open-inbox.ts";
 import { CommandError, NEGATIVE, USAGE_MISTAKE } from "../failure.ts";
 import type { Progress, Terminal } from "../terminal.ts";

@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { EventState, Outcome } from "../../inbox/record.ts";
 import { systemClock } from "../../internal/clock.ts";
-import type { BulkQuery } from "../../receiver/bulk/matching.ts";
+import type { BulkQuery } from "../../receiver/bulk.ts";
 import { duration, instantOf, wholeNumber } from "../flags.ts";
 
 export interface FilterFlags {

@@ -1,6 +1,6 @@
 /** `oncehook inbox ls`: events, newest first, or dead letters by what went wrong. */
 import { Command, Option } from "commander";
-import type { ErrorGroup } from "../../receiver/bulk/group-by-error.ts";
+import type { ErrorGroup } from "../../receiver/bulk.ts";
 import type { Inbox } from "../../receiver/open-inbox.ts";
 import { type EventShape, eventShape } from "../../receiver/shown/shapes.ts";
 import { CommandError, USAGE_MISTAKE } from "../failure.ts";

@@ -2,7 +2,7 @@
 import { identityOf, type LaneKey, publicId } from "../../events/identity.ts";
 import type { EventRecord, LaneRecord, LaneSummary, QuarantineRecord } from "../../inbox/record.ts";
 import { maskNumbers } from "../../internal/logger.ts";
-import { type ExportedBody, exportedBody } from "../bulk/export-subject.ts";
+import { type ExportedBody, exportedBody } from "../export-subject.ts";
 import { maskedBody } from "./masked-body.ts";
 
 /** What may be shown of a body. */

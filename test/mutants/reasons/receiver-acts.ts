@@ -3,7 +3,7 @@ import type { Reason } from "../reason.ts";
 
 export const RECEIVER_ACTS_REASONS: readonly Reason[] = [
   {
-    file: "src/receiver/bulk/act-on-all.ts",
+    file: "src/receiver/bulk.ts",
     reason: "It saves a look at the lane: what is settled or not begun is left out below too.",
     changes: [
       ["ConditionalExpression", 'state !== "pending" || attempts === 0', "false"],
@@ -13,12 +13,12 @@ export const RECEIVER_ACTS_REASONS: readonly Reason[] = [
     ],
   },
   {
-    file: "src/receiver/bulk/act-on-all.ts",
+    file: "src/receiver/bulk.ts",
     reason: "The lane of a pending event is there, since no pruning removes it: the check is for the compiler.",
     changes: [["OptionalChaining", "lane?.status", "lane.status"]],
   },
   {
-    file: "src/receiver/bulk/act-on-all.ts",
+    file: "src/receiver/bulk.ts",
     reason: "In a leased lane one event was begun at least: the check is for the compiler.",
     changes: [
       [
@@ -29,13 +29,13 @@ export const RECEIVER_ACTS_REASONS: readonly Reason[] = [
     ],
   },
   {
-    file: "src/receiver/bulk/each.ts",
+    file: "src/receiver/bulk.ts",
     reason:
       "Whoever acts is the application where `by` is undefined, as where it is absent: the types tell them apart.",
     changes: [["ConditionalExpression", "by === undefined", "false"]],
   },
   {
-    file: "src/receiver/bulk/matching.ts",
+    file: "src/receiver/bulk.ts",
     reason: "A store begins at the start where `after` is undefined, as where it is absent: the types tell them apart.",
     changes: [["ConditionalExpression", "after === undefined", "false"]],
   },
