@@ -1,5 +1,4 @@
 /** A route that drains the inbox when a cron calls it, for deployments without a running worker. */
-import { createHash, timingSafeEqual } from "node:crypto";
 import {
   atFirstUse,
   checkDrainOptions,
@@ -11,31 +10,32 @@ import {
   SetupError,
 } from "../src/index.ts";
 import { errorPlaceOf } from "../src/internal/foreign-error.ts";
+import { isSameSecret } from "../src/signature/secret.ts";
 import { closing } from "./fetch-io.ts";
 
 const SHORTEST_SECRET_BYTES = 16;
-/** What a header carries as it is: a byte above ASCII is another letter to each sender (RFC 9110, section 5.5). */
+/** Text that a header transports unchanged: senders encode characters above ASCII differently (RFC 9110, section 5.5). */
 const HEADER_TEXT = new RegExp(`^[\\t\\x20-\\x7e]{${SHORTEST_SECRET_BYTES},}$`);
 
 export interface DrainRouteOptions {
   /**
-   * What the cron sends as `Authorization: Bearer <secret>`: at least 16 bytes of ASCII. A variable that is not set is refused, but in
-   * `next build` only at the first request. A function is called at the first request, and again after it failed.
+   * The secret that the cron sends as `Authorization: Bearer <secret>`: at least 16 bytes of ASCII. An unset variable is refused; in
+   * `next build` not until the first request. A function is called at the first request, and again after it failed.
    */
   readonly secret: string | undefined | (() => string | undefined | Promise<string | undefined>);
-  /** Passed to `receiver.drain`: milliseconds after which no further event is begun. 1 to 86,400,000. */
+  /** Passed to `receiver.drain`: milliseconds after which no further event is started. 1 to 86,400,000. */
   readonly budgetMs?: number;
-  /** Passed to `receiver.drain`: events handled at most. 1 to 86,400,000. */
+  /** Passed to `receiver.drain`: the most events to handle. 1 to 86,400,000. */
   readonly limit?: number;
 }
 
 /**
- * Makes the exports of an app route that a cron calls. It answers 200 with what was drained, 202 `busy` while an earlier
- * call of this process is still at it, 401 without the secret, 503 when the store or the function `secret` fails, 500 for a mistake in
- * the set-up, such as no handlers; the log says which. Retries and gaps are as punctual as the cron.
+ * Creates the exports of an app route for a cron. It answers 200 with the counts of the drain, 202 `busy` while an earlier
+ * call in this process is still draining, 401 without the secret, 503 when the store or the function `secret` fails, 500 for a mistake in
+ * the set-up, such as missing handlers; the log says which. Retries and gaps are only as punctual as the cron.
  *
- * @throws SetupError `invalid_secret` when the secret is missing, blank, shorter than 16 bytes, or nothing that a header can carry
- * @throws SetupError `invalid_option` for what is no receiver, for an unknown option, or one beyond its bounds
+ * @throws SetupError `invalid_secret` when the secret is missing, blank, shorter than 16 bytes, or contains what a header cannot transport
+ * @throws SetupError `invalid_option` for a missing receiver, an unknown option, or a value out of bounds
  * @example
  * export const { GET, POST } = drainRoute(receiver, { secret: process.env.CRON_SECRET });
  */
@@ -57,8 +57,7 @@ export function drainRoute(
     try {
       const read = readExpected();
       const expected = read instanceof Promise ? await read : read;
-      // Digests have one length, so the comparison tells nothing, not even how long the secret is.
-      if (!timingSafeEqual(digest(request.headers.get("authorization") ?? ""), expected)) return refused(request);
+      if (!isSameSecret(request.headers.get("authorization") ?? "", expected)) return refused(request);
       isReadable = true;
     } catch (error) {
       // Logged once, because anyone can send such a request.
@@ -82,8 +81,8 @@ export function drainRoute(
 }
 
 /** Calls `read` at the first use, and again after a failure. */
-function readOnce(read: () => unknown): () => Promise<Buffer> {
-  let reading: Promise<Buffer> | undefined;
+function readOnce(read: () => unknown): () => Promise<string> {
+  let reading: Promise<string> | undefined;
   return () => {
     reading ??= (async () => expectedFor(await read()))().catch((error: unknown) => {
       reading = undefined;
@@ -93,8 +92,8 @@ function readOnce(read: () => unknown): () => Promise<Buffer> {
   };
 }
 
-function expectedFor(secret: unknown): Buffer {
-  return digest(`Bearer ${checked(secret)}`);
+function expectedFor(secret: unknown): string {
+  return `Bearer ${checked(secret)}`;
 }
 
 function checked(secret: unknown): string {
@@ -106,11 +105,7 @@ function checked(secret: unknown): string {
   );
 }
 
-function digest(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
-}
-
-/** With the request whose body, if it has one, was not read. */
+/** @param unread - the request, if its body was not read */
 function failed(error: unknown, unread?: Request): Response {
   const [status, content] =
     error instanceof SetupError
@@ -119,7 +114,7 @@ function failed(error: unknown, unread?: Request): Response {
   return json(status, content, (unread?.body ?? null) === null ? {} : closing({}));
 }
 
-/** Nobody reads the body that it may have. */
+/** The request's body, if any, is not read. */
 function refused({ body }: Request): Response {
   const headers = { "www-authenticate": "Bearer" };
   return json(401, { error: "unauthorized" }, body === null ? headers : closing(headers));
@@ -129,9 +124,7 @@ function json(status: number, content: object, headers: Readonly<Record<string, 
   return Response.json(content, { status, headers: { "cache-control": "no-store", ...headers } });
 }
 
-// What the log says of a drain that failed.
-
-/** Our own errors are told whole, for they name the fix and hold nothing secret; of others no more than their kind. */
+/** Logs our own errors in full, because they name the fix and contain no secrets; of other errors only the kind and the place. */
 export function logDrainFailure(logger: Logger, error: unknown, message: string): void {
   if (error instanceof OncehookError) return logger.error({ code: error.code }, `${message} ${error.message}`);
   const { at } = errorPlaceOf(error);

@@ -17,21 +17,21 @@ import {
 export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
 
 declare global {
-  // The way to add to Express's own request type, as its typings provide for.
+  // The extension point that Express's typings provide.
   namespace Express {
     interface Request {
-      /** Set by `expressVerify`: what was signed, parsed. */
+      /** The parsed event, set by `expressVerify`. */
       webhookEvent?: WebhookEvent;
     }
   }
 }
 
 /**
- * Makes the Express handler for one receiver. Mount it with `app.all`, so that other methods get their 405, and before any
- * body parser. It answers every request itself, and never calls `next`: Express 4 leaves a rejected handler hanging. Its
- * promise settles when the response is written out or its connection has closed, and never rejects. In a NestJS controller return it.
+ * Creates the Express handler for one receiver. Mount it with `app.all`, so that other methods get 405, and before any
+ * body parser. It answers every request itself and never calls `next`, because Express 4 leaves a rejected handler hanging. Its
+ * promise settles when the response is written or its connection has closed, and never rejects. In a NestJS controller return it.
  *
- * @throws SetupError `invalid_option` for what is no receiver, and for an unknown option
+ * @throws SetupError `invalid_option` for a missing receiver or an unknown option
  * @example
  * app.all("/webhooks", expressWebhook(receiver));
  */
@@ -39,13 +39,13 @@ export function expressWebhook(
   receiver: WebhookReceiver,
   options: WebhookOptions<Request> = {},
 ): (request: Request, response: Response) => Promise<void> {
-  checkWebhookOptions("expressWebhook()", { receiver, options });
+  checkWebhookOptions("expressWebhook()", receiver, options);
   return nodeHandler("expressWebhook()", receiver, options);
 }
 
 /**
  * Keeps the exact bytes for routes behind a global JSON parser: the `verify` function of `express.json`. Prefer to mount
- * the receiver before the parser. This keeps a second copy of every JSON body of the application, and the parser answers some
+ * the receiver before the parser. This function keeps a second copy of every JSON body of the application, and the parser answers some
  * deliveries before the receiver sees them: 413 above its `limit` (default 100 kB), 400 for a body that is not JSON, 415 for an
  * unknown charset.
  *
@@ -61,9 +61,9 @@ export function captureRawBody(
 }
 
 /**
- * Makes a middleware that verifies and parses, and keeps nothing: it sets `req.webhookEvent` and `req.rawBody` and calls
- * `next()`, or answers itself (401, 413, 415, 400, 500, 503). Its promise settles then, and never rejects. Every retry and replay within the tolerance (5 minutes by
- * default) passes again, and nothing is ordered: a receiver does that. What is wrong with the set-up goes to `logger`.
+ * Creates a middleware that verifies and parses and stores nothing: it sets `req.webhookEvent` and `req.rawBody` and calls
+ * `next()`, or answers itself (401, 413, 415, 400, 500, 503). Its promise then settles, and never rejects. Retries and replays within the
+ * tolerance (5 minutes by default) pass again, and nothing is ordered: use a receiver for that. Set-up mistakes are logged to `logger`.
  *
  * @throws SetupError for a wrong option or secret
  * @example
@@ -83,9 +83,9 @@ export function expressVerify(
 }
 
 /**
- * Makes a middleware that serves an inspector at its own `path`, as browsers ask for it, and leaves everything else to
- * `next()`. Mount it with `app.use`, behind what tells `authorize` who asks, such as a session; a JSON parser may stand
- * before it. Where it answers itself, its promise settles when the response is written out or its connection has closed.
+ * Creates a middleware that serves an inspector at its own `path`, the path that browsers request, and passes everything else to
+ * `next()`. Mount it with `app.use`, after the middleware that `authorize` needs, such as a session. A JSON parser may come
+ * before it. If it answers itself, its promise settles when the response is written or its connection has closed.
  *
  * @example
  * app.use(expressInspector(inspector));
@@ -98,7 +98,7 @@ export function expressInspector(
     const url = request.originalUrl;
     if (!isBelow(inspector.path, url)) return next();
     const asked = toInspectorRequest({ native: request, request, response, url });
-    return inspector.handle(asked).then((answer) => sendInspectorAnswer(answers, answer, { request, response }));
+    return inspector.handle(asked).then((answer) => sendInspectorAnswer(answers, answer, request, response));
   };
 }
 

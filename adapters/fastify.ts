@@ -23,37 +23,37 @@ export interface FastifyWebhookOptions extends WebhookOptions<FastifyRequest> {
   readonly path: string;
 }
 
-/** What is in a plugin's options beside its own. */
+/** Options that Fastify adds to those of every plugin. */
 const FASTIFY_OPTIONS = ["prefix", "logLevel", "logSerializers"];
 
 /**
  * The Fastify plugin. It registers `path` for all methods in a scope of its own, so that the application's parsers stay as
- * they are. Hooks of the surrounding scope run as on any route. The body reaches the receiver unread: `bodyLimit` does not
- * apply, and a malformed Content-Type is no reason for a 415. A refusal that ends the connection is written past `onSend`,
- * because Fastify has no way to answer a request whose body is not read; `onResponse` and the log see it.
+ * they are. Hooks of the surrounding scope run as on any route. The body reaches the receiver unread, so `bodyLimit` does not
+ * apply and a malformed Content-Type causes no 415. A refusal that closes the connection bypasses `onSend`,
+ * because Fastify cannot answer a request whose body is not read; `onResponse` and the log see it.
  *
- * @throws SetupError (as a rejection of the registration) `invalid_option` for what is no receiver, for a path that begins
- * with no slash, and for an unknown option
+ * @throws SetupError (as a rejection of the registration) `invalid_option` for a missing receiver, for a path that begins
+ * without a slash, and for an unknown option
  * @example
  * await app.register(fastifyWebhook, { receiver, path: "/webhooks" });
  */
 export async function fastifyWebhook(app: FastifyInstance, options: FastifyWebhookOptions): Promise<void> {
   const { receiver, path } = options;
-  checkWebhookOptions("fastifyWebhook()", { receiver, options }, ["receiver", "path", ...FASTIFY_OPTIONS]);
+  checkWebhookOptions("fastifyWebhook()", receiver, options, ["receiver", "path", ...FASTIFY_OPTIONS]);
   checkPath(path, app.prefix);
-  // This scope is not wrapped in fastify-plugin, even if this plugin is: the raw parser must not leak to other routes.
+  // A scope of its own, even if this plugin is wrapped in fastify-plugin: the raw parser must not leak to other routes.
   const answers = new NodeAnswers(receiver.logger);
   await app.register(async (scope) => {
     leaveBodiesUnread(scope);
     scope.all(path, (request, reply) => {
-      const answer = answerTo(receiver, convert(request), { request, options });
-      if (answer instanceof Promise) void answer.then((settled) => send(answers, settled, { request, reply }));
-      else send(answers, answer, { request, reply });
+      const answer = answerTo(receiver, convert(request), request, options);
+      if (answer instanceof Promise) void answer.then((settled) => send(answers, settled, request, reply));
+      else send(answers, answer, request, reply);
     });
   });
 }
 
-/** Fastify's own message names no option; below a prefix it takes "webhooks" for "/apiwebhooks" without a word. */
+/** Fastify's own message names no option, and below a prefix it silently accepts "webhooks" as "/apiwebhooks". */
 function checkPath(path: unknown, prefix: string): void {
   const isPath = typeof path === "string" && (/^[/*]/.test(path) || (path === "" && prefix !== ""));
   if (isPath) return;
@@ -66,16 +66,16 @@ function checkPath(path: unknown, prefix: string): void {
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Set by `fastifyVerify`: what was signed, parsed. */
+    /** The parsed event, set by `fastifyVerify`. */
     webhookEvent?: WebhookEvent;
   }
 }
 
 /**
- * Makes a preHandler that verifies and parses, and keeps nothing: it sets `request.webhookEvent` and leaves the bytes in
+ * Creates a preHandler that verifies and parses and stores nothing: it sets `request.webhookEvent` and leaves the bytes in
  * `request.body`, or answers itself. It needs the body unread: call `leaveBodiesUnread` in the scope of its routes.
- * Retries and replays within the tolerance (5 minutes by default) pass again, and nothing is ordered. What is wrong with
- * the set-up goes to `logger`, not to Fastify's log: give it `app.log` to have it there.
+ * Retries and replays within the tolerance (5 minutes by default) pass again, and nothing is ordered. Set-up mistakes are logged to
+ * `logger`, not to Fastify's log: pass `app.log` to have them there.
  *
  * @throws SetupError for a wrong option or secret
  * @example
@@ -91,7 +91,7 @@ export function fastifyVerify(
   const answers = new NodeAnswers(loggerOption(options.logger));
   return async (request, reply) => {
     const result = await verify(convert(request), request);
-    if (!result.ok) return send(answers, result.answer, { request, reply });
+    if (!result.ok) return send(answers, result.answer, request, reply);
     request.webhookEvent = result.event;
     request.body = result.bytes;
     return undefined;
@@ -99,8 +99,8 @@ export function fastifyVerify(
 }
 
 /**
- * Takes all parsers from `scope`, so that its routes get their bodies as unread streams, whatever the Content-Type. Give it
- * the scope of a plugin that is not wrapped in `fastify-plugin`; routes outside stay as they are.
+ * Removes all parsers from `scope`, so that its routes get their bodies as unread streams, whatever the Content-Type. Pass
+ * the scope of a plugin that is not wrapped in `fastify-plugin`. Routes outside stay as they are.
  */
 export function leaveBodiesUnread(scope: FastifyInstance): void {
   removeParsers(scope);
@@ -110,13 +110,13 @@ export function leaveBodiesUnread(scope: FastifyInstance): void {
 function removeParsers(scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser("*", (_request, payload, done) => {
-    // What a preParsing hook put in the request's place can fail while nobody reads it: a refusal comes before the body.
+    // A stream that a preParsing hook put in place of the request can fail unread, because a refusal comes before the body.
     payload.on("error", () => {});
     done(null, payload);
   });
 }
 
-/** Fastify answers 415 to a malformed Content-Type before any parser runs; the service promises none at all. */
+/** Fastify answers 415 to a malformed Content-Type before any parser runs. The service does not promise any Content-Type. */
 function hideContentType(request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
   request.headers["content-type"] = "application/octet-stream";
   done();
@@ -131,17 +131,12 @@ function convert(request: FastifyRequest): Conversion {
   };
 }
 
-/** A preParsing hook may have put another stream in the request's place; a GET comes without a parsed body. */
+/** A preParsing hook may have replaced the request by another stream; a GET has no parsed body. */
 function bodyStream({ body, raw }: FastifyRequest): Readable {
   return body instanceof Readable ? body : raw;
 }
 
-interface Exchange {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
-}
-
-function send(answers: NodeAnswers, answer: WholeAnswer, { request, reply }: Exchange): FastifyReply {
+function send(answers: NodeAnswers, answer: WholeAnswer, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   if (answer.close) void answers.send(answer, request.raw, reply.hijack().raw);
   else answers.begin(request.raw, reply.raw, () => sendWhole(answer, reply));
   return reply;
@@ -157,12 +152,12 @@ export interface FastifyInspectorOptions {
 }
 
 /**
- * The Fastify plugin that serves an inspector at its own `path`, as browsers ask for it, in a scope of its own. Hooks of
- * the surrounding scope run as on any route. Streams are written past `onSend`; `onResponse` and the log see them. They end
- * when the application begins to close, which would wait for them.
+ * The Fastify plugin that serves an inspector at its own `path`, the path that browsers request, in a scope of its own. Hooks of
+ * the surrounding scope run as on any route. Streams bypass `onSend`; `onResponse` and the log see them. They end
+ * when the application begins to close, because it would wait for them.
  *
- * @throws SetupError (as a rejection of the registration) `invalid_option` for an unknown option, or for a prefix that the
- * inspector's path does not begin with
+ * @throws SetupError (as a rejection of the registration) `invalid_option` for an unknown option, or if the inspector's path is not
+ * below the prefix
  * @example
  * await app.register(fastifyInspector, { inspector });
  */
@@ -172,20 +167,20 @@ export async function fastifyInspector(app: FastifyInstance, options: FastifyIns
   const path = pathBelow(app.prefix, inspector.path);
   const closing = new AbortController();
   const answers = new NodeAnswers(inspector.logger);
-  // Fastify waits for all answers before `onClose`, and a live one has no end.
+  // Fastify waits for all answers before `onClose`, and a live stream never ends.
   app.addHook("preClose", async () => closing.abort());
   await app.register(async (scope) => {
     removeParsers(scope);
     for (const route of [path || "/", `${path}/*`]) {
       scope.all(route, (request, reply) => {
         const asked = inspectorRequest(request, reply, closing.signal);
-        void inspector.handle(asked).then((answer) => sendShown(answers, answer, { request, reply }));
+        void inspector.handle(asked).then((answer) => sendShown(answers, answer, request, reply));
       });
     }
   });
 }
 
-/** The inspector's path without what Fastify puts before each route of a scope. */
+/** The inspector's path without the prefix that Fastify adds to each route of a scope. */
 function pathBelow(prefix: string, path: string): string {
   if (path === prefix || path.startsWith(`${prefix}/`)) return path.slice(prefix.length);
   throw new SetupError(
@@ -194,21 +189,21 @@ function pathBelow(prefix: string, path: string): string {
   );
 }
 
-/** Whoever asked is as good as gone once the application closes. */
+/** A request for the inspector, whose signal also aborts when the application closes. */
 function inspectorRequest(request: FastifyRequest, reply: FastifyReply, closing: AbortSignal) {
   const { raw, originalUrl: url } = request;
   const exchange = { native: request, request: raw, response: reply.raw, url, stream: bodyStream(request) };
   const asked = toInspectorRequest(exchange);
   return {
     ...asked,
-    // Made when it is asked for: each stays registered with `closing`.
+    // Created on first use, because each one stays registered with `closing`.
     get signal() {
       return AbortSignal.any([asked.signal, closing]);
     },
   };
 }
 
-function sendShown(answers: NodeAnswers, answer: InspectorAnswer, { request, reply }: Exchange): void {
-  if (isWhole(answer) && isOver(request.raw)) send(answers, { ...answer, close: false }, { request, reply });
-  else void sendInspectorAnswer(answers, answer, { request: request.raw, response: reply.hijack().raw });
+function sendShown(answers: NodeAnswers, answer: InspectorAnswer, request: FastifyRequest, reply: FastifyReply): void {
+  if (isWhole(answer) && isOver(request.raw)) send(answers, { ...answer, close: false }, request, reply);
+  else void sendInspectorAnswer(answers, answer, request.raw, reply.hijack().raw);
 }

@@ -1,9 +1,9 @@
-/** A fetch `Request` as the inspector takes it, and its answer as a `Response`. */
+/** Converts a fetch `Request` for the inspector, and its answer to a `Response`. */
 import type { InspectorAnswer, InspectorRequest, JsonReading, Mountable } from "../src/inspector/index.ts";
 import { closing, readRequestBody } from "./fetch-io.ts";
 import { endStream, jsonOf, readingUpTo } from "./inspector-io.ts";
 
-/** Gives a request to the inspector. Never rejects. */
+/** Passes a request to the inspector. Never rejects. */
 export async function answerOf(inspector: Mountable<Request>, request: Request): Promise<Response> {
   const gone = new AbortController();
   const signal = AbortSignal.any([request.signal, gone.signal]);
@@ -47,11 +47,9 @@ function toResponse(
   return new Response(null, init);
 }
 
-// A stream of the inspector as the body of a `Response`.
-
 /**
- * Asks for a chunk when the host does. The stream is ended when the host cancels the body, or `signal` aborts; `gone` is told
- * of the former. A stream that fails breaks the body off: nobody shall take what came of it for all of it.
+ * Turns a stream into the body of a `Response`, one chunk for each pull. The stream ends when the host cancels the body, which also
+ * calls `gone`, or when `signal` aborts. A stream that fails breaks the body off, so that the reader does not take the part for the whole.
  */
 export function bodyOf(
   chunks: AsyncIterable<string>,
@@ -65,7 +63,7 @@ export function bodyOf(
     {
       async pull(controller) {
         const { done, value } = await iterator.next().catch(() => {
-          // Its own message may hold anything.
+          // The error's own message may contain anything.
           throw new Error("The inspector's stream failed.");
         });
         if (done) controller.close();
@@ -73,7 +71,7 @@ export function bodyOf(
       },
       cancel: () => gone(),
     },
-    // Nothing is asked for ahead.
+    // Pull nothing ahead of the host.
     { highWaterMark: 0 },
   );
 }

@@ -1,12 +1,10 @@
-/** The fetch side of an adapter: the exact bytes of a Request, and an answer as a Response. */
+/** Reads the exact bytes of a fetch `Request`, and turns an answer into a `Response`. */
 import { type Answer, answers, type BodyReading, type BodyResult, type Logger } from "../src/index.ts";
 import { READ_REQUEST_FIX, wrongFetchArgument } from "./host-fixes.ts";
 
-// Reads the exact bytes of a fetch `Request`, with a running limit.
-
 type Failure = Extract<BodyResult, { ok: false }>["reason"];
 
-/** Never rejects. */
+/** Reads the body with a running limit. Never rejects. */
 export async function readRequestBody(request: Request, reading: BodyReading): Promise<BodyResult> {
   if (request.bodyUsed || request.body?.locked) return { ok: false, reason: "already_parsed", fix: READ_REQUEST_FIX };
   if (request.body === null) return reading.declaredBytes ? failed("truncated") : { ok: true, bytes: new Uint8Array() };
@@ -33,7 +31,7 @@ export async function readRequestBody(request: Request, reading: BodyReading): P
       }
     }
   } catch {
-    // Cut, or the stream broke: the sender went away, or the host gave up on it.
+    // Either the read was cut, or the stream broke because the sender left or the host stopped.
     return failed(cut ? "cut" : "truncated");
   }
   if (reading.declaredBytes !== null && total !== reading.declaredBytes) return failed("truncated");
@@ -44,29 +42,27 @@ function failed(reason: Failure): BodyResult {
   return { ok: false, reason };
 }
 
-// An answer as a fetch `Response`, and the answer to a caller that passes something else than a `Request`.
-
-/** `answer` as a `Response`. */
+/** Turns an answer into a `Response`. */
 export function toResponse({ status, headers, body, close }: Answer): Response {
   return new Response(body, { status, headers: close ? closing(headers) : headers });
 }
 
 /**
- * Asks the host to close the connection, for a body that is not read would be taken for the next request. A `Request` does not say
- * which HTTP it came by: HTTP/2 has no such header, and hosts drop it there.
+ * Asks the host to close the connection, because an unread body would be parsed as the next request. A `Request` does not say
+ * which version of HTTP it used: HTTP/2 has no such header, and hosts drop it there.
  */
 export function closing(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   return { ...headers, connection: "close" };
 }
 
-/** Makes the check of one mount: 500 for what is no `Request`, with the fix in the log, once; null for a `Request`. */
-export function refuseOthers(owner: string, logger: () => Logger): (request: Request) => Response | null {
+/** Creates the check of one mount: null for a `Request`, 500 for anything else. The fix is logged once. */
+export function refuseOthers(owner: string, logger: Logger): (request: Request) => Response | null {
   let isReported = false;
   return (request) => {
     const fix = wrongFetchArgument(request);
     if (fix === null) return null;
     const message = `${owner} needs the fetch Request: a request was answered with 500. ${fix}`;
-    if (!isReported) logger().error({ code: "wrong_arguments" }, message);
+    if (!isReported) logger.error({ code: "wrong_arguments" }, message);
     isReported = true;
     return toResponse(answers.unread(answers.MISCONFIGURED));
   };

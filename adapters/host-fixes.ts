@@ -1,16 +1,16 @@
-/** What to do about a mistake in mounting an adapter, told for the host that the request is recognised to come from. */
+/** How to fix a mistake in mounting an adapter, in the terms of the host that the request seems to come from. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** Anything a host may pass; its properties are looked at, never believed. */
+/** Any value that a host may pass; its properties are inspected and never trusted. */
 type Unknown = Readonly<Record<string, unknown>>;
 
 export interface WrongArguments {
   readonly fix: string;
-  /** Node's own pair behind the host's objects, so that the mistake can be answered. */
+  /** Node's own pair inside the host's objects, so that the request can be answered. */
   readonly exchange: { readonly request: IncomingMessage; readonly response: ServerResponse } | null;
 }
 
-/** Where the hosts keep Node's request and response, seen from what their handlers get. */
+/** Where hosts keep Node's request and response in the arguments of their handlers. */
 const PLACES: readonly {
   readonly fix: string;
   find(request: Unknown, response: Unknown): { readonly request: unknown; readonly response: unknown };
@@ -59,7 +59,7 @@ export function wrongFetchArgument(request: unknown): string | null {
   return "Pass the Request itself.";
 }
 
-/** How to leave the bytes of a Node request to the receiver, once something else has read them. */
+/** How to leave the bytes of a Node request to the receiver, when something else has read them. */
 export function parsedBodyFix(kept: object): string {
   const { rawBody, body, raw, server, cookies, query } = looked(kept);
   if (typeof rawBody === "string") return STRING_RAW_BODY;
@@ -84,12 +84,12 @@ const NODE =
   'In Koa: mount the receiver before koa-bodyparser. In hapi: give the route payload: { parse: false, output: "stream" }. ' +
   "In h3 and Nitro: call no readBody() before it. Elsewhere: keep the bytes as a Buffer in request.rawBody.";
 
-/** The same for a fetch `Request`, which does not tell where it comes from. */
+/** The same for a fetch `Request`, which does not reveal its host. */
 export const READ_REQUEST_FIX =
   "Something read request.body before the receiver. In Hono: call no c.req.json(), c.req.text() or validator before it. In Elysia: give the route " +
   '{ parse: "none" }. In Next.js: call no request.json() before it. Elsewhere: pass a request.clone() made before the body was read.';
 
-/** Also one of NestJS, which serves with Express by default. */
+/** Includes NestJS, which uses Express by default. */
 export function isExpressRequest(request: object): boolean {
   const { app, res } = looked(request);
   return typeof app === "function" && res !== undefined;

@@ -1,19 +1,17 @@
-/** What the inspector's mounts share: JSON bodies, and the end of a stream. */
+/** Shared by the inspector's mounts: JSON bodies, and ending a stream. */
 import type { BodyReading, BodyResult } from "../src/index.ts";
 import type { JsonReading } from "../src/inspector/index.ts";
-
-// The inspector's bodies: exact bytes, as the readers beside this file give them, taken for JSON.
 
 const INVALID: JsonReading = { ok: false, reason: "invalid" };
 const EMPTY: JsonReading = { ok: false, reason: "empty" };
 const TOO_LARGE: JsonReading = { ok: false, reason: "too_large" };
 
-/** The rules for a body that may have `maxBytes`. No deadline: only who may act is listened to, and the server has its own. */
+/** The reading rules for a body of at most `maxBytes`. Without a deadline: only authorized requests are read, and the server has its own. */
 export function readingUpTo(maxBytes: number): BodyReading {
   return { maxBytes, declaredBytes: null, received() {}, onCut() {} };
 }
 
-/** What the bytes say. Bytes that are no UTF-8 are no JSON. */
+/** Parses the bytes as JSON. Bytes that are not UTF-8 are invalid. */
 export function jsonOf(result: BodyResult): JsonReading {
   if (!result.ok) return result.reason === "too_large" ? TOO_LARGE : INVALID;
   if (result.bytes.length === 0) return EMPTY;
@@ -25,9 +23,9 @@ export function jsonOf(result: BodyResult): JsonReading {
   }
 }
 
-/** What a parser of the application made of the body. It is measured as it would be written again: the bytes are gone. */
+/** The body that a parser of the application left. Its size is that of its JSON, because the bytes are gone. */
 export function jsonLeft(value: unknown, maxBytes: number): JsonReading {
-  // What parsers leave for none.
+  // Parsers leave these for an empty body.
   if (value === undefined || value === null) return EMPTY;
   if (typeof value !== "object") return INVALID;
   try {
@@ -37,9 +35,7 @@ export function jsonLeft(value: unknown, maxBytes: number): JsonReading {
   }
 }
 
-// Ends a stream of the inspector that nobody reads any more.
-
-/** Without waiting: a generator ends behind the step that it is at. */
+/** Ends a stream that nobody reads any more. Does not wait: a generator ends only after its current step. */
 export function endStream(iterator: AsyncIterator<string>): void {
   Promise.resolve(iterator.return?.()).catch(() => {});
 }

@@ -13,8 +13,8 @@ export type { WebhookOptions };
 
 export interface NextWebhookOptions extends WebhookOptions<Request> {
   /**
-   * `"after"` (default): when the receiver is not running, handle what is ready after the response, in `after()` of
-   * `next/server`. `"off"`: something else drains, a cron on `drainRoute` for instance.
+   * `"after"` (default): if the receiver is not running, handles ready events after the response, in `after()` of
+   * `next/server`. `"off"`: something else drains, for instance a cron on `drainRoute`.
    */
   readonly drain?: "after" | "off";
 }
@@ -26,16 +26,16 @@ export type NextRoute = (request: Request) => Promise<Response>;
 export type NextRoutes = Readonly<Record<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS", NextRoute>>;
 
 /**
- * Makes the exports of an app route (`app/webhooks/route.ts`). Export GET too, and any other method, so that it gets the
- * receiver's 405. The file must also hold `export const runtime = "nodejs"`. Register the receiver's handlers first: on a
- * reload in development it goes on with the inbox and the worker of its predecessor of the same name and store.
+ * Creates the exports of an app route (`app/webhooks/route.ts`). Export GET too, and any other method, so that it gets the
+ * receiver's 405. The file must also contain `export const runtime = "nodejs"`. Register the receiver's handlers first: on a
+ * reload in development the receiver takes over the inbox and the worker of its predecessor with the same name and store.
  *
- * @throws SetupError `invalid_option` for what is no receiver, an unknown option or an unknown `drain`
+ * @throws SetupError `invalid_option` for a missing receiver, an unknown option or an unknown `drain`
  * @example
  * export const { GET, POST, PUT } = nextWebhook(receiver);
  */
 export function nextWebhook<Tx>(receiver: Receiver<Tx>, options: NextWebhookOptions = {}): NextRoutes {
-  checkWebhookOptions("nextWebhook()", { receiver, options }, ["drain"]);
+  checkWebhookOptions("nextWebhook()", receiver, options, ["drain"]);
   const { drain = "after", ...names } = options;
   if (drain !== "after" && drain !== "off")
     throw new SetupError("invalid_option", 'Option "drain" must be "after" or "off".');
@@ -49,17 +49,17 @@ export function nextWebhook<Tx>(receiver: Receiver<Tx>, options: NextWebhookOpti
   return routesTo(route);
 }
 
-/** The same for every method, so that those without a meaning get their 405. */
+/** One route for every method, so that unsupported ones get 405. */
 function routesTo(route: NextRoute): NextRoutes {
   return { GET: route, HEAD: route, POST: route, PUT: route, PATCH: route, DELETE: route, OPTIONS: route };
 }
 
-/** The event is stored already, so a failure here costs only time: the next request or cron drains it. */
+/** The event is already stored, so a failure here costs only time: the next request or cron drains it. */
 async function drainAfterResponse<Tx>(receiver: Receiver<Tx>): Promise<void> {
   const failed = (message: string) => (error: unknown) => logDrainFailure(receiver.logger, error, message);
   try {
-    // Loaded inside the call, so that this file also loads where Next.js is not, as in a unit test. With its ending: Next.js
-    // has no export map, and Node.js itself, which loads this package where it is external, finds no "next/server".
+    // Loaded inside the call, so that this file also loads without Next.js, as in a unit test. With the file extension: Next.js
+    // has no export map, and Node.js, which loads this package when it is external, does not find "next/server".
     const { after } = await import("next/server.js");
     after(() => receiver.drain().then(() => undefined, failed(NOT_DRAINED)));
   } catch (error) {
@@ -68,14 +68,14 @@ async function drainAfterResponse<Tx>(receiver: Receiver<Tx>): Promise<void> {
 }
 
 const NOT_DRAINED = "Draining after the response failed; accepted events wait for the next drain.";
-const NO_AFTER = `${NOT_DRAINED} It needs after() of Next.js 15.1 or later; else set drain: "off" and use drainRoute.`;
+const NO_AFTER = `${NOT_DRAINED} It needs after() of Next.js 15.1 or later. With an older version, set drain: "off" and use drainRoute.`;
 
 /**
- * Makes a pages API route (`pages/api/webhooks.ts`). Without `export const config = { api: { bodyParser: false } }` in that
+ * Creates a pages API route (`pages/api/webhooks.ts`). Without `export const config = { api: { bodyParser: false } }` in that
  * file Next.js parses the body first, and every request gets 500 `raw_body_unavailable`. It does not drain: start the
  * receiver, or point a cron at `drainRoute`.
  *
- * @throws SetupError `invalid_option` for what is no receiver, and for an unknown option
+ * @throws SetupError `invalid_option` for a missing receiver or an unknown option
  * @example
  * export const config = { api: { bodyParser: false } };
  * export default nextPagesWebhook(receiver);
@@ -84,15 +84,15 @@ export function nextPagesWebhook<Tx, Request extends IncomingMessage = IncomingM
   receiver: Receiver<Tx>,
   options: WebhookOptions<Request> = {},
 ): (request: Request, response: ServerResponse) => Promise<void> {
-  checkWebhookOptions("nextPagesWebhook()", { receiver, options });
+  checkWebhookOptions("nextPagesWebhook()", receiver, options);
   keepAcrossReloads(receiver);
-  // Next.js takes the end of the promise for the end of the request.
+  // Next.js treats the end of the promise as the end of the request.
   return nodeHandler("nextPagesWebhook()", receiver, options);
 }
 
 /**
- * Makes the exports of the app route that serves an inspector: `app/inspector/[[...path]]/route.ts` for the path
- * `/inspector`. The file must also hold `export const runtime = "nodejs"` and `export const dynamic = "force-dynamic"`.
+ * Creates the exports of the app route that serves an inspector: `app/inspector/[[...path]]/route.ts` for the path
+ * `/inspector`. The file must also contain `export const runtime = "nodejs"` and `export const dynamic = "force-dynamic"`.
  *
  * @example
  * export const { GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS } = nextInspector(inspector);
@@ -101,20 +101,19 @@ export function nextInspector(inspector: Mountable<Request>): NextRoutes {
   return routesTo(fetchInspector(inspector));
 }
 
-// Keeps one inbox and one worker when Next.js evaluates a module again: on a reload, or once for each of its bundles.
-
 const RECEIVERS = Symbol.for("oncehook.receivers");
-/** Receivers in memory share nothing but this address, which says nothing about which inbox is meant. */
+/** All receivers in memory share this address, which does not identify an inbox. */
 const MEMORY_SUFFIX = "@memory:";
 
-/** The latest receiver for each name and store, by `receiver.key`. */
+/** The latest receiver of each name and store, by `receiver.key`. */
 type KnownReceivers = Map<string, unknown>;
 
 /**
- * The newest receiver of a name and store goes on with the inbox and worker of the one before, and with its own handlers.
- * Register the handlers first. Nothing happens for another copy of this package, whose inner parts this one cannot see.
+ * Keeps one inbox and one worker when Next.js evaluates a module again, on a reload or once for each of its bundles: the newest
+ * receiver of a name and store takes over the inbox and worker of its predecessor, with its own handlers, which must be registered
+ * before. Nothing happens for another copy of this package, whose internals this one cannot see.
  */
-export function keepAcrossReloads<Tx>(receiver: Receiver<Tx>): void {
+function keepAcrossReloads<Tx>(receiver: Receiver<Tx>): void {
   if (receiver.key.endsWith(MEMORY_SUFFIX)) return;
   const known = knownReceivers();
   const previous = known.get(receiver.key);
@@ -123,12 +122,12 @@ export function keepAcrossReloads<Tx>(receiver: Receiver<Tx>): void {
   known.set(receiver.key, receiver);
 }
 
-/** The same key means the same kind of store, so the transaction type is the same too. */
+/** The same key means the same kind of store, and so the same transaction type. */
 function isSameKind<Tx>(previous: unknown, receiver: Receiver<Tx>): previous is Receiver<Tx> {
   return previous instanceof receiver.constructor;
 }
 
-/** The one place outside the module's own scope, which a reload does not clear. */
+/** Lives outside the module's scope, because a reload clears that. */
 function knownReceivers(): KnownReceivers {
   const holder = globalThis as { [RECEIVERS]?: KnownReceivers };
   holder[RECEIVERS] ??= new Map();

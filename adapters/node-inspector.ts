@@ -1,4 +1,4 @@
-/** A request of Node as the inspector takes it, and its answer on a Node response. */
+/** Converts a Node request for the inspector, and writes the inspector's answer to a Node response. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import type { InspectorAnswer, InspectorRequest, JsonReading } from "../src/inspector/index.ts";
@@ -15,15 +15,15 @@ import {
   wasSent,
 } from "./node-io.ts";
 
-/** What a framework knows of one request. */
+/** A request in a framework. */
 interface NodeExchange<Native> {
-  /** Has what a parser before the inspector left. */
+  /** Has the body that an earlier parser left. */
   readonly native: Native & KeptBody;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** As it was asked for, with what routers have taken off. */
+  /** The original URL, including what routers have removed. */
   readonly url: string;
-  /** Where the body comes from, if something stands in the request's place. */
+  /** The source of the body, if another stream replaces the request. */
   readonly stream?: Readable;
 }
 
@@ -40,8 +40,8 @@ export function toInspectorRequest<Native>(exchange: NodeExchange<Native>): Insp
 }
 
 /**
- * HTTP/2 has another name for Host, and of several Node shows the first: all that were sent are where every reader of
- * headers looks for it, for a proxy may have gone by another one.
+ * HTTP/2 has another name for Host, and Node shows only the first of several. This joins all that were sent, as for other
+ * headers, because a proxy may have used another one.
  */
 function headersOf({ headers, rawHeaders }: IncomingMessage): IncomingHttpHeaders {
   const sent = new Set(rawHeaders.filter((_, index) => index % 2 === 1 && isHost(rawHeaders[index - 1])));
@@ -67,23 +67,24 @@ function goneSignal(response: ServerResponse): AbortSignal {
   return gone.signal;
 }
 
-/** Whether the body is all there at once. */
+/** Whether the answer's body is complete and not a stream. */
 export function isWhole(answer: InspectorAnswer): answer is InspectorAnswer & { readonly body: string | Uint8Array } {
   return typeof answer.body === "string" || answer.body instanceof Uint8Array;
 }
 
-/** Whether nothing of the request is still to come. What stands for a request without a connection does not know `complete`. */
+/** Whether the request was received to its end. A simulated request does not set `complete`. */
 export function isOver(request: IncomingMessage): boolean {
   return request.complete || request.readableEnded;
 }
 
-/** Sends the answer. Its promise is that of `NodeAnswers`. */
+/** Sends the answer. Settles as `NodeAnswers.send()` does. */
 export function sendInspectorAnswer(
   answers: NodeAnswers,
   answer: InspectorAnswer,
-  { request, response }: Pick<NodeExchange<unknown>, "request" | "response">,
+  request: IncomingMessage,
+  response: ServerResponse,
 ): Promise<void> {
-  // A body that nobody read would stand in the way of the next request on the connection.
+  // An unread body would block the next request on the connection.
   if (isWhole(answer)) return answers.send({ ...answer, close: !isOver(request) }, request, response);
   const { body } = answer as InspectorAnswer & { readonly body: AsyncIterable<string> };
   const unread = () => endStream(body[Symbol.asyncIterator]());
@@ -99,7 +100,7 @@ export function sendInspectorAnswer(
   });
 }
 
-/** Whether somebody reads on. */
+/** Writes the head of a streamed answer. Returns false when nobody will read the stream. */
 function beginStream(
   { status, headers }: InspectorAnswer,
   request: IncomingMessage,
@@ -107,17 +108,15 @@ function beginStream(
 ): boolean {
   if (isGone(response)) return false;
   response.writeHead(status, headers);
-  // Before the first chunk: a page shows that it is connected.
+  // Sent before the first chunk, so that the page shows that it is connected.
   if (request.method === "HEAD") response.end();
   else response.flushHeaders();
   return request.method !== "HEAD";
 }
 
-// Writes a stream to a Node response, no faster than it is read.
-
 /**
- * Writes chunk by chunk, and ends the stream when whoever asked is gone. Never rejects. A stream that fails breaks the
- * response off: nobody shall take what came of it for all of it.
+ * Writes a stream no faster than it is read, and ends it when the reader is gone. Never rejects. A stream that fails breaks the
+ * response off, so that the reader does not take the part for the whole.
  */
 export async function sendStream(chunks: AsyncIterable<string>, response: ServerResponse): Promise<void> {
   const iterator = chunks[Symbol.asyncIterator]();
@@ -138,12 +137,12 @@ export async function sendStream(chunks: AsyncIterable<string>, response: Server
   }
 }
 
-/** Resolves when more can be written, or nothing any more: also because nothing was taken for too long. */
+/** Resolves when more can be written, or when the response has closed, also because its reader made no progress. */
 function drained(response: ServerResponse): Promise<void> {
-  const leave = breakOffUntaken(response);
+  const restore = breakOffUntaken(response);
   return new Promise((resolve) => {
     const settle = () => {
-      leave();
+      restore();
       response.off("drain", settle);
       response.off("close", settle);
       resolve();

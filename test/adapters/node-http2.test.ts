@@ -56,8 +56,7 @@ function closeOf(stream: ClientHttp2Stream | ServerHttp2Stream): Promise<void> {
   return new Promise((resolve) => stream.once("close", resolve));
 }
 
-const refuse = (request: IncomingMessage, response: ServerResponse) =>
-  sendAnswer(REFUSAL, { request, response, failed: () => {} });
+const refuse = (request: IncomingMessage, response: ServerResponse) => sendAnswer(REFUSAL, request, response, () => {});
 
 describe("sendAnswer() on HTTP/2, to a request whose body is not read", () => {
   it("ends the stream of a sender that is silent, behind the whole answer", async () => {

@@ -379,7 +379,7 @@ interface Exchange {
 }
 
 const sendAnswer = (answer: WholeAnswer, request: IncomingMessage, response: ServerResponse) =>
-  send(answer, { request, response, failed: () => {} });
+  send(answer, request, response, () => {});
 
 /** What a server has of requests that one connection sends at once. */
 async function exchanges(...requests: readonly Buffer[]) {

@@ -116,7 +116,7 @@ describe("nodeWebhook()", () => {
           reason: "TypeError",
           at: expect.arrayContaining([expect.stringMatching(/^tenant \(test\/adapters\/node\.test\.ts:\d+\)$/)]),
         },
-        message: "The adapter's tenant option threw, or gave no text: the request was answered with 500.",
+        message: "The adapter's tenant option threw or did not return a string: the request was answered with 500.",
       },
     ]);
     expect(JSON.stringify(lines)).not.toContain("+1555");

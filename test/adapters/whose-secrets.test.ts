@@ -85,7 +85,7 @@ describe("fetchVerify()", () => {
     };
     const verified = await fetchVerify({ secrets: SECRET, logger, tenant: throwing })(signed());
     expect(verified.ok || verified.response.status).toBe(500);
-    expect(lines.map(({ message }) => message)).toEqual([expect.stringContaining("gave no text (string)")]);
+    expect(lines.map(({ message }) => message)).toEqual([expect.stringContaining("did not return a string (string)")]);
   });
 });
 
