@@ -5,13 +5,13 @@ import { VERSION } from "../internal/package.ts";
 import { demoCommand } from "./demo/command.ts";
 import { doctorCommand } from "./doctor/command.ts";
 import { emulatorCommand } from "./emulator.ts";
-import { endingOf } from "./failure.ts";
+import { endingOf } from "./exit.ts";
 import { inboxCommand } from "./inbox/command.ts";
-import { inspectCommand } from "./inspect/command.ts";
-import { listenCommand } from "./listen/command.ts";
-import { secretsCommand } from "./secrets/command.ts";
+import { inspectCommand } from "./inspect.ts";
+import { listenCommand } from "./listen.ts";
+import { secretsCommand } from "./secrets.ts";
 import { sendCommand } from "./send.ts";
-import { triggerCommand } from "./trigger/command.ts";
+import { triggerCommand } from "./trigger.ts";
 import { verifyCommand } from "./verify/command.ts";
 
 const COMMANDS: readonly (() => Command)[] = [

@@ -2,12 +2,10 @@
 import { randomUUID } from "node:crypto";
 import { Command } from "commander";
 import type { Client, SendRequest, SendResult } from "../client/index.ts";
-import { CommandError, FAILURE, NEGATIVE, USAGE_MISTAKE } from "./failure.ts";
-import { repeated } from "./flags.ts";
-import { printable } from "./inbox/printable.ts";
-import { bytesOfFile, bytesOfStream, textOfBytes, WRITTEN_BYTES } from "./input-file.ts";
-import { addServiceFlags, clientOf, inFlags, type ServiceFlags } from "./service-flags.ts";
-import { addOutputFlags, type OutputFlags, Terminal } from "./terminal.ts";
+import { CommandError, FAILURE, NEGATIVE, USAGE_MISTAKE } from "./exit.ts";
+import { addServiceFlags, clientOf, inFlags, repeated, type ServiceFlags } from "./flags.ts";
+import { bytesOfFile, bytesOfStream, textOfBytes, WRITTEN_BYTES } from "./input.ts";
+import { addOutputFlags, type OutputFlags, printable, Terminal } from "./terminal.ts";
 
 interface Flags extends OutputFlags, ServiceFlags {
   readonly from: string;

@@ -1,9 +1,10 @@
 /** Where a command prints: its results on standard output, everything said beside them on standard error. */
+import { createInterface } from "node:readline";
 import { styleText } from "node:util";
 import type { Command } from "commander";
+import type { Page } from "../inbox/store.ts";
 import { type Clock, systemClock } from "../internal/clock.ts";
-import { CommandError, FAILURE, isSystemError } from "./failure.ts";
-import { codeOf } from "./signals.ts";
+import { CommandError, codeOf, FAILURE, isSystemError, NEGATIVE, USAGE_MISTAKE } from "./exit.ts";
 
 /** Flags that every command takes. */
 export interface OutputFlags {
@@ -135,4 +136,99 @@ export function unwritten(cause: unknown): unknown {
 
 function ended(text: string): string {
   return text === "" || text.endsWith("\n") ? text : `${text}\n`;
+}
+
+// Texts of others on a terminal, and times.
+
+/** Characters that a terminal obeys, or that turn the order of what it shows. */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+
+/** The text on one line, with what cannot be seen written out. */
+export function printable(text: string): string {
+  return text.replace(UNPRINTABLE, (character) => `\\u${character.codePointAt(0)?.toString(16).padStart(4, "0")}`);
+}
+
+/** A table of texts that may come from anywhere. */
+export function printableTable(names: readonly string[], rows: readonly (readonly string[])[]): string {
+  return tableText(
+    names,
+    rows.map((cells) => cells.map(printable)),
+  );
+}
+
+/** Facts under each other: `state    dead`. */
+export function factsText(facts: Readonly<Record<string, string | number | null>>): string {
+  const width = Math.max(...Object.keys(facts).map((name) => name.length));
+  return Object.entries(facts)
+    .map(([name, value]) => `${name.padEnd(width)}  ${value === null ? "-" : printable(`${value}`)}\n`)
+    .join("");
+}
+
+/** Further from 1970, in milliseconds, there is no date. An event may tell any time. */
+const LAST_DATE = 8.64e15;
+
+/** `2026-01-01 12:00:00Z`; a dash for none, the number itself for what is no date. */
+export function timeText(at: number | null): string {
+  if (at !== null && Math.abs(at) > LAST_DATE) return `${at}`;
+  return at === null ? "-" : `${new Date(at).toISOString().slice(0, 19).replace("T", " ")}Z`;
+}
+
+/** `1,200 events`, `1 event` */
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count.toLocaleString("en-US")} ${count === 1 ? noun : plural}`;
+}
+
+// Prints rows: a table for people, an object a line for programs.
+
+export async function printRows<T extends object>(
+  terminal: Terminal,
+  rows: readonly T[],
+  text: (rows: readonly T[]) => string,
+): Promise<void> {
+  if (rows.length === 0) return;
+  await print(terminal.json ? rows.map(jsonLine).join("") : text(rows));
+}
+
+/** Says where the next page begins, and that there is nothing. */
+export async function printPage<T extends object>(
+  terminal: Terminal,
+  { items, next }: Page<T>,
+  { text, noun }: { readonly text: (rows: readonly T[]) => string; readonly noun: string },
+): Promise<void> {
+  await printRows(terminal, items, text);
+  if (items.length === 0) terminal.note(`No ${noun} is there that matches.`);
+  if (next !== null) terminal.caveat(`There are more: --after ${next}`);
+}
+
+// Asks before something is done to many rows, or for good.
+
+export interface AskFlags {
+  readonly yes?: boolean;
+}
+
+/** Where somebody may sit. */
+interface Asked {
+  readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean };
+  readonly output: NodeJS.WritableStream;
+}
+
+const thisTerminal = (): Asked => ({ input: process.stdin, output: process.stderr });
+
+/** @throws CommandError where nobody can be asked and `--yes` was not given, for a caller to know before it prepares the question */
+export function checkAskable({ yes }: AskFlags, { input }: Asked = thisTerminal()): void {
+  if (yes || input.isTTY) return;
+  throw new CommandError("This asks before it begins, and nobody is there to answer: add --yes.", USAGE_MISTAKE);
+}
+
+/** Resolves once `question` was answered with yes. @throws CommandError for any other answer */
+export async function confirm(question: string, { yes }: AskFlags, asked: Asked = thisTerminal()): Promise<void> {
+  if (yes) return;
+  checkAskable({}, asked);
+  const lines = createInterface(asked);
+  const answer = await new Promise<string>((resolve, reject) => {
+    lines.once("SIGINT", () => reject(new CommandError("", 130)));
+    lines.once("close", () => resolve(""));
+    lines.question(`${question} [y/N] `, resolve);
+  }).finally(() => lines.close());
+  if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError("Nothing was done.", NEGATIVE);
 }

@@ -1,7 +1,7 @@
 /** The command beside the emulator, in this process: how its end is reported, and how long what it left may take. */
 import { describe, expect, it } from "vitest";
-import { startCompanion } from "../../src/cli/companion.ts";
-import { codeOf } from "../../src/cli/signals.ts";
+import { startCompanion } from "../../src/cli/emulator.ts";
+import { codeOf } from "../../src/cli/exit.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 
 describe("startCompanion()", () => {

@@ -1,7 +1,7 @@
 /** What a command says at its end, and with which code, for each kind of error. */
 import { CommanderError } from "commander";
 import { describe, expect, it } from "vitest";
-import { CommandError, endingOf, FAILURE, USAGE_MISTAKE } from "../../src/cli/failure.ts";
+import { CommandError, endingOf, FAILURE, USAGE_MISTAKE } from "../../src/cli/exit.ts";
 import { OncehookError, SetupError } from "../../src/errors.ts";
 
 describe("endingOf()", () => {

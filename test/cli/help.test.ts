@@ -2,10 +2,10 @@
 import type { Command } from "commander";
 import { describe, expect, it } from "vitest";
 import { demoCommand } from "../../src/cli/demo/command.ts";
-import { inspectCommand } from "../../src/cli/inspect/command.ts";
-import { listenCommand } from "../../src/cli/listen/command.ts";
+import { inspectCommand } from "../../src/cli/inspect.ts";
+import { listenCommand } from "../../src/cli/listen.ts";
 import { sendCommand } from "../../src/cli/send.ts";
-import { triggerCommand } from "../../src/cli/trigger/command.ts";
+import { triggerCommand } from "../../src/cli/trigger.ts";
 import { verifyCommand } from "../../src/cli/verify/command.ts";
 
 function helpOf(command: Command): string {

@@ -2,7 +2,7 @@
 import { PassThrough } from "node:stream";
 import { Command } from "commander";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { bulkCommand } from "../../src/cli/inbox/bulk.ts";
+import { bulkCommand } from "../../src/cli/inbox/acts.ts";
 import type { InboxStore } from "../../src/inbox/store.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { bytesOfFile, bytesOfStream, textOfBytes } from "../../src/cli/input-file.ts";
+import { bytesOfFile, bytesOfStream, textOfBytes } from "../../src/cli/input.ts";
 
 const READING = { name: "it", mostBytes: 1024 };
 const TOO_LARGE = expect.objectContaining({ exitCode: 2, message: "Cannot read it: it is larger than 1 KiB." });

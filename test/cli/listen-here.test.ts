@@ -1,6 +1,6 @@
 /** `oncehook listen` in this process, from its first line to the signal that ends it. */
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { listenCommand } from "../../src/cli/listen/command.ts";
+import { listenCommand } from "../../src/cli/listen.ts";
 import { signPayload } from "../../src/index.ts";
 import { sleep, systemClock } from "../../src/internal/clock.ts";
 import { fixtures } from "../../src/testing/index.ts";

@@ -1,8 +1,7 @@
 /** What `oncehook listen` prints of an event. */
 import { Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { handledShape, handledText, type PrintContext } from "../../src/cli/listen/event-line.ts";
-import { EventPrinter } from "../../src/cli/listen/event-printer.ts";
+import { EventPrinter, handledShape, handledText, type PrintContext } from "../../src/cli/listen-run.ts";
 import type { WebhookEvent } from "../../src/index.ts";
 import { fixtures } from "../../src/testing/index.ts";
 import { deferred, memoryBench } from "../receiver/bench.ts";

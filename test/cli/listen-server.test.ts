@@ -1,6 +1,6 @@
 /** The server of `oncehook listen`: its routes, what a supervisor is told, and where it cannot listen. */
 import { afterEach, describe, expect, it } from "vitest";
-import { type Serving, serve } from "../../src/cli/listen/server.ts";
+import { type Serving, serve } from "../../src/cli/listen-run.ts";
 import { createReceiver, type Receiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";

@@ -1,7 +1,7 @@
 /** `oncehook listen` at its start, with an event that waits from before: nothing is handled until it listens, and has said so. */
 import dns from "node:dns";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { listenCommand } from "../../src/cli/listen/command.ts";
+import { listenCommand } from "../../src/cli/listen.ts";
 import { openInbox } from "../../src/index.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { startApplication } from "../forward/http-application.ts";

@@ -1,6 +1,6 @@
 /** The end of `oncehook listen` when what it printed is not taken. */
 import { expect, it, onTestFinished, vi } from "vitest";
-import { leaveUntaken } from "../../src/cli/listen/leave-untaken.ts";
+import { leaveUntaken } from "../../src/cli/exit.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
 
 /** How often the process was ended, with the exit code that it had, in a second and in the moment before, with so many bytes left. */

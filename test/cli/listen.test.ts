@@ -3,7 +3,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { listenCommand } from "../../src/cli/listen/command.ts";
+import { listenCommand } from "../../src/cli/listen.ts";
 import { signPayload } from "../../src/index.ts";
 import { fixtures } from "../../src/testing/index.ts";
 import { startApplication } from "../forward/http-application.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { givenSecret, neededSecret, WEBHOOK_SECRET } from "../../src/cli/secret-input.ts";
+import { givenSecret, neededSecret, WEBHOOK_SECRET } from "../../src/cli/input.ts";
 import { Terminal } from "../../src/cli/terminal.ts";
 
 class Notes extends Terminal {

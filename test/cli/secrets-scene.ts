@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
 import { expect, onTestFinished } from "vitest";
-import { secretsCommand } from "../../src/cli/secrets/command.ts";
+import { secretsCommand } from "../../src/cli/secrets.ts";
 import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import type { SecretStore } from "../../src/signature/secret-store.ts";

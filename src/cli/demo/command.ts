@@ -1,8 +1,7 @@
 /** `oncehook demo`: the service, a client of it and a receiver in one process, from the first token to a rotated secret. */
 import { Command } from "commander";
 import { systemClock } from "../../internal/clock.ts";
-import { FAILURE } from "../failure.ts";
-import { interruptible } from "../inbox/interruption.ts";
+import { FAILURE, interruptible } from "../exit.ts";
 import { addOutputFlags, type OutputFlags, print, Terminal } from "../terminal.ts";
 
 const HELP = `

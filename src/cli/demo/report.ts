@@ -1,5 +1,5 @@
 /** What the demo tells and what it finds: chapters, checks and tables, and the exit code that they add up to. */
-import { FAILURE } from "../failure.ts";
+import { FAILURE } from "../exit.ts";
 import { jsonText, tableText } from "../terminal.ts";
 
 /** Something that had to be so. */

@@ -1,12 +1,10 @@
 /** `oncehook doctor`: finds what is set up wrongly, and says how it is mended. */
 import { Command } from "commander";
 import { systemClock } from "../../internal/clock.ts";
-import { NEGATIVE } from "../failure.ts";
-import { counted, printable } from "../inbox/printable.ts";
-import { addStoreFlags } from "../inbox-address.ts";
-import { addSecretFlag, CLIENT_SECRET, WEBHOOK_SECRET } from "../secret-input.ts";
-import { addHttpFlag } from "../service-flags.ts";
-import { addOutputFlags, type OutputFlags, Terminal } from "../terminal.ts";
+import { NEGATIVE } from "../exit.ts";
+import { addHttpFlag, addStoreFlags } from "../flags.ts";
+import { addSecretFlag, CLIENT_SECRET, WEBHOOK_SECRET } from "../input.ts";
+import { addOutputFlags, counted, type OutputFlags, printable, Terminal } from "../terminal.ts";
 import type { DoctorFlags } from "./examine.ts";
 import type { Finding, Level } from "./finding.ts";
 

@@ -1,21 +1,24 @@
 /** All checks of `oncehook doctor`, in the order in which a person would look. */
 import type { InboxStore } from "../../inbox/store.ts";
 import type { Clock } from "../../internal/clock.ts";
-import { CommandError, USAGE_MISTAKE } from "../failure.ts";
-import { type StoreFlags, storeAt } from "../inbox-address.ts";
-import { CLIENT_SECRET, WEBHOOK_SECRET } from "../secret-input.ts";
-import { newestDeliveryFindings } from "./clocks.ts";
-import { type Finding, skipped } from "./finding.ts";
-import { postgresFindings } from "./postgres.ts";
-import { urlFindings } from "./public-url.ts";
-import { receiverFindings } from "./receivers.ts";
-import { resigningFindings } from "./resigning.ts";
+import { CommandError, USAGE_MISTAKE } from "../exit.ts";
+import { type StoreFlags, storeAt } from "../flags.ts";
+import { CLIENT_SECRET, WEBHOOK_SECRET } from "../input.ts";
+import { type Finding, newestDeliveryFindings, skipped } from "./finding.ts";
+import {
+  type Disk,
+  fileFindings,
+  isOpened,
+  openFindings,
+  openStore,
+  postgresFindings,
+  receiverFindings,
+  resigningFindings,
+  waitingFindings,
+} from "./inbox.ts";
 import { type Runtime, runtimeFindings } from "./runtime.ts";
 import { lookAtSecret } from "./secret.ts";
-import { isLocalService, type ServiceInput, serviceFindings } from "./service.ts";
-import { type Disk, fileFindings } from "./store-file.ts";
-import { isOpened, openFindings, openStore } from "./store-open.ts";
-import { waitingFindings } from "./waiting.ts";
+import { isLocalService, type ServiceInput, serviceFindings, urlFindings } from "./service.ts";
 
 /** What the command was given. */
 export interface DoctorFlags extends StoreFlags {

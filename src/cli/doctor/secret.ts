@@ -3,8 +3,8 @@ import { statSync } from "node:fs";
 import { OncehookError } from "../../errors.ts";
 import { ownerProblem } from "../../internal/file-owner.ts";
 import { checkSecret } from "../../signature/secret.ts";
-import { CommandError, isSystemError } from "../failure.ts";
-import { type SecretSource, textOfSecretFile } from "../secret-input.ts";
+import { CommandError, isSystemError } from "../exit.ts";
+import { type SecretSource, textOfSecretFile } from "../input.ts";
 import { type Finding, ok, problem, sentence, skipped, warning } from "./finding.ts";
 
 /** A secret as it was given, with what is wrong with it. */

@@ -1,21 +1,10 @@
 /** `oncehook inbox`: what a person who looks after an inbox asks of it, one command each. */
 import type { Command } from "commander";
-import { auditCommand } from "./audit.ts";
-import { copyCommand } from "./copy.ts";
-import { discardCommand } from "./discard.ts";
-import { eraseCommand } from "./erase.ts";
-import { exportCommand } from "./export.ts";
-import { commandGroup } from "./group.ts";
-import { incompleteCommand } from "./incomplete.ts";
-import { lsCommand } from "./ls.ts";
-import { migrateCommand } from "./migrate.ts";
-import { pruneCommand } from "./prune.ts";
+import { commandGroup } from "../flags.ts";
+import { discardCommand, releaseCommand, replayCommand, unblockCommand } from "./acts.ts";
 import { quarantineCommand } from "./quarantine.ts";
-import { releaseCommand } from "./release.ts";
-import { replayCommand } from "./replay.ts";
-import { showCommand } from "./show.ts";
-import { statsCommand } from "./stats.ts";
-import { unblockCommand } from "./unblock.ts";
+import { auditCommand, incompleteCommand, lsCommand, showCommand, statsCommand } from "./reads.ts";
+import { copyCommand, eraseCommand, exportCommand, migrateCommand, pruneCommand } from "./upkeep.ts";
 
 /** The command, for the program. */
 export function inboxCommand(): Command {

@@ -2,15 +2,20 @@
 import { Command } from "commander";
 import type { QuarantineRecord } from "../../inbox/record.ts";
 import { bodyShape, type QuarantineShape, quarantineShape } from "../../receiver/shown/shapes.ts";
-import { wholeNumber } from "../flags.ts";
-import { type ActFlags, actOnEach, actorOf, addByFlag } from "./acting.ts";
+import {
+  type ActFlags,
+  actorOf,
+  addByFlag,
+  commandGroup,
+  type InboxFlags,
+  wholeNumber,
+  withInbox,
+  withInboxFlags,
+} from "../flags.ts";
+import { factsText, printableTable, printPage, timeText } from "../terminal.ts";
+import { actOnEach } from "./acts.ts";
 import { addPageFlags, choices, ids, type PageFlags, pageOf } from "./filters.ts";
-import { quarantinedOf } from "./find-event.ts";
-import { commandGroup } from "./group.ts";
-import { type InboxFlags, withInbox, withInboxFlags } from "./opening.ts";
-import { factsText, printableTable, timeText } from "./printable.ts";
-import { printPage } from "./rows.ts";
-import { bodyText } from "./show.ts";
+import { bodyText, quarantinedOf } from "./reads.ts";
 
 export function quarantineCommand(): Command {
   const makes = [lsCommand, showCommand, replayCommand, discardCommand];

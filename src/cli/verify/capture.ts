@@ -1,7 +1,7 @@
 /** A captured request, read from the files that people have: raw HTTP, what `curl -v` printed, lines of headers, JSON. */
 import type { Buffer } from "node:buffer";
 import { isRecord } from "../../internal/type-guards.ts";
-import { CommandError, USAGE_MISTAKE } from "../failure.ts";
+import { CommandError, USAGE_MISTAKE } from "../exit.ts";
 import { dechunked } from "./chunks.ts";
 
 /** As it was written; several of one name are several entries. */

@@ -2,10 +2,9 @@
 import type { Buffer } from "node:buffer";
 import { Command, Option } from "commander";
 import { systemClock } from "../../internal/clock.ts";
-import { CommandError, NEGATIVE, USAGE_MISTAKE } from "../failure.ts";
+import { CommandError, NEGATIVE, USAGE_MISTAKE } from "../exit.ts";
 import { duration, instant } from "../flags.ts";
-import { bytesOfFile } from "../input-file.ts";
-import { addSecretFlag, givenSecret, neededSecret, PREVIOUS_SECRET, WEBHOOK_SECRET } from "../secret-input.ts";
+import { addSecretFlag, bytesOfFile, givenSecret, neededSecret, PREVIOUS_SECRET, WEBHOOK_SECRET } from "../input.ts";
 import { addOutputFlags, type OutputFlags, Terminal } from "../terminal.ts";
 import type { Capture } from "./capture.ts";
 import type { GivenSecret } from "./keys.ts";

@@ -1,13 +1,11 @@
 /** The checks of `oncehook doctor` that are rules of their own: versions, guessing, clocks, addresses. */
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { newestDeliveryFindings, ServiceClock } from "../../../src/cli/doctor/clocks.ts";
 import { doctorCommand } from "../../../src/cli/doctor/command.ts";
-import { lasting, named } from "../../../src/cli/doctor/finding.ts";
-import { runtimeFindings, thisRuntime } from "../../../src/cli/doctor/runtime.ts";
+import { lasting, named, newestDeliveryFindings, ServiceClock } from "../../../src/cli/doctor/finding.ts";
+import { caretRange, isWithin, runtimeFindings, thisRuntime } from "../../../src/cli/doctor/runtime.ts";
 import { bitsOf, LEAST_BITS } from "../../../src/cli/doctor/secret.ts";
-import { faultOf, shownUrl } from "../../../src/cli/doctor/target.ts";
-import { caretRange, isWithin } from "../../../src/cli/doctor/version.ts";
+import { faultOf, shownUrl } from "../../../src/cli/doctor/service.ts";
 import { clockAt } from "./scene.ts";
 
 describe("versions", () => {

@@ -1,6 +1,6 @@
 /** What `oncehook doctor` says of an address that cannot be asked. */
 import { expect, it } from "vitest";
-import { urlFindings } from "../../../src/cli/doctor/public-url.ts";
+import { urlFindings } from "../../../src/cli/doctor/service.ts";
 import { systemClock } from "../../../src/internal/clock.ts";
 
 it("says of a port that fetch refuses what is wrong with it", async () => {

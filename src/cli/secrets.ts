@@ -1,21 +1,27 @@
 /** `oncehook secrets`: the webhook signing secrets of an inbox, for crons and people. No secret is ever printed. */
 import { existsSync } from "node:fs";
 import { Command, Option } from "commander";
-import { SetupError } from "../../errors.ts";
-import type { WebhookKind } from "../../internal/webhook-kind.ts";
-import type { RotateSecretOptions, RotationStatus } from "../../rotation/index.ts";
-import type { SecretEncoding } from "../../signature/secret.ts";
-import type { SecretStore } from "../../signature/secret-store.ts";
-import { CommandError, FAILURE, NEGATIVE, USAGE_MISTAKE } from "../failure.ts";
-import { duration, repeated } from "../flags.ts";
-import { commandGroup } from "../inbox/group.ts";
-import { interruptible } from "../inbox/interruption.ts";
-import { inWords, withExamples } from "../inbox/opening.ts";
-import { factsText, timeText } from "../inbox/printable.ts";
-import { addressOf, addStoreFlags, type StoreFlags } from "../inbox-address.ts";
-import { addSecretFlag, neededSecret, WEBHOOK_SECRET } from "../secret-input.ts";
-import { addServiceFlags, clientOf, type ServiceFlags } from "../service-flags.ts";
-import { addOutputFlags, type OutputFlags, Terminal } from "../terminal.ts";
+import { SetupError } from "../errors.ts";
+import type { WebhookKind } from "../internal/webhook-kind.ts";
+import type { RotateSecretOptions, RotationStatus } from "../rotation/index.ts";
+import type { SecretEncoding } from "../signature/secret.ts";
+import type { SecretStore } from "../signature/secret-store.ts";
+import { CommandError, FAILURE, interruptible, NEGATIVE, USAGE_MISTAKE } from "./exit.ts";
+import {
+  addressOf,
+  addServiceFlags,
+  addStoreFlags,
+  clientOf,
+  commandGroup,
+  duration,
+  inWords,
+  repeated,
+  type ServiceFlags,
+  type StoreFlags,
+  withExamples,
+} from "./flags.ts";
+import { addSecretFlag, neededSecret, WEBHOOK_SECRET } from "./input.ts";
+import { addOutputFlags, factsText, type OutputFlags, Terminal, timeText } from "./terminal.ts";
 
 interface Flags extends StoreFlags, OutputFlags {
   readonly keyFile?: string;
@@ -49,7 +55,7 @@ function adoptCommand(): Command {
   const command = new Command("adopt").description("store the secret that the service signs with today, once per kind");
   const action = addSecretFlag(withSecretsFlags(command), WEBHOOK_SECRET).action((flags: AdoptFlags) =>
     withSecrets(flags, { mayMake: true }, async (secrets, kinds, terminal) => {
-      const { adoptSecret } = await import("../../rotation/index.ts");
+      const { adoptSecret } = await import("../rotation/index.ts");
       const secret = await neededSecret(WEBHOOK_SECRET, flags.secretFile, terminal);
       for (const kind of required(kinds)) {
         const adopted = await adoptSecret({ kind, secrets, secret });
@@ -86,7 +92,7 @@ function rotate(flags: RotateFlags): Work {
   return async (secrets, kinds, terminal) => {
     const wanted = required(kinds);
     const client = await clientOf(flags, terminal);
-    const { RotationError, rotateSecret } = await import("../../rotation/index.ts");
+    const { RotationError, rotateSecret } = await import("../rotation/index.ts");
     const note = (_fields: object, message: string) => terminal.note(message);
     const told = (_fields: object, message: string) => terminal.caveat(message);
     const logger = { debug() {}, info: note, warn: told, error: told };
@@ -118,7 +124,7 @@ function statusCommand(): Command {
   const command = new Command("status").description("show where the secrets stand, and whether receivers have them");
   const action = withSecretsFlags(command).action((flags: Flags) =>
     withSecrets(flags, {}, async (secrets, kinds, terminal) => {
-      const { rotationStatus } = await import("../../rotation/index.ts");
+      const { rotationStatus } = await import("../rotation/index.ts");
       for (const kind of kinds ?? KINDS) {
         const status = await rotationStatus({ kind, secrets });
         await terminal.result(status, () => statusText(status));
@@ -192,13 +198,13 @@ async function secretsAt(flags: Flags, mayMake: boolean): Promise<SecretStore> {
   }
   const options = { keyFile, encoding, migrate: mayMake ? "auto" : "check" } as const;
   if (address.kind === "postgres") {
-    const { postgresSecrets } = await import("../../stores/postgres.ts");
+    const { postgresSecrets } = await import("../stores/postgres.ts");
     const { url, schema } = address;
     return postgresSecrets(url, { ...options, ...(schema === undefined ? {} : { schema }) });
   }
   if (!mayMake && !existsSync(address.path))
     throw new CommandError(`There is no inbox at ${address.path}: correct --store.`, USAGE_MISTAKE);
-  const { sqliteSecrets } = await import("../../stores/sqlite.ts");
+  const { sqliteSecrets } = await import("../stores/sqlite.ts");
   return sqliteSecrets(address.path, options);
 }
 

@@ -1,12 +1,10 @@
 /** `oncehook listen`: a receiver without code, which prints what it handles or posts it to an application in any language. */
 import { Command, InvalidArgumentError, Option } from "commander";
-import { duration, wholeNumber } from "../flags.ts";
-import { inWords, withExamples } from "../inbox/opening.ts";
-import { addStoreFlags } from "../inbox-address.ts";
-import { addOutputFlags } from "../terminal.ts";
-import type { ListenFlags } from "./flags.ts";
-import { leaveUntaken } from "./leave-untaken.ts";
-import { addForwardSecretFlag, addListenSecretFlags } from "./secrets.ts";
+import { leaveUntaken } from "./exit.ts";
+import { addStoreFlags, duration, instant, inWords, wholeNumber, withExamples } from "./flags.ts";
+import { addSecretFlag, FORWARD_SECRET, PREVIOUS_SECRET, WEBHOOK_SECRET } from "./input.ts";
+import type { ListenFlags } from "./listen-run.ts";
+import { addOutputFlags } from "./terminal.ts";
 
 const EXAMPLES = [
   "oncehook listen --store inbox.db --secret-file webhook.secret",
@@ -21,13 +19,13 @@ export function listenCommand(): Command {
     .addOption(port())
     .option("--host <address>", "address to listen on", "127.0.0.1")
     .option("--path <path>", "where webhooks are received", webhookPath, "/webhooks");
-  addListenSecretFlags(command);
+  addSecretFlag(addSecretFlag(command, WEBHOOK_SECRET), PREVIOUS_SECRET).addOption(previousValidUntil());
   addStoreFlags(command)
     .option("--name <name>", "the application that the inbox belongs to (default: default)")
     .addOption(gapWait())
     .option("--show-content", "print numbers and texts, which are masked otherwise")
     .option("--forward-to <url>", "post each event to an application, in order and signed: a sidecar");
-  addForwardSecretFlag(command)
+  addSecretFlag(command, FORWARD_SECRET)
     .option("--concurrency <number>", "events posted at once, of as many messages (default: 8)", wholeNumber(1, 1_000))
     .option("--timeout <duration>", "how long the application may take to answer (default: 30s)", timeout);
   return withExamples(addOutputFlags(command), EXAMPLES).action(async (flags: ListenFlags) => {
@@ -41,7 +39,7 @@ export function listenCommand(): Command {
 
 async function run(flags: ListenFlags): Promise<number> {
   // Loaded here: "--help" needs none of it.
-  const [{ listen }, { inFlags }] = await Promise.all([import("./run.ts"), import("./in-flags.ts")]);
+  const { inFlags, listen } = await import("./listen-run.ts");
   try {
     return await listen(flags);
   } catch (error) {
@@ -51,6 +49,11 @@ async function run(flags: ListenFlags): Promise<number> {
 
 function port(): Option {
   return new Option("--port <number>", "TCP port; 0 picks a free one").default(3000).argParser(wholeNumber(0, 65_535));
+}
+
+function previousValidUntil(): Option {
+  const until = new Option("--previous-valid-until <time>", "when that ends: epoch ms, or 2026-01-01T00:00:00Z");
+  return until.env("ONCEHOOK_WEBHOOK_PREVIOUS_VALID_UNTIL").argParser(instant);
 }
 
 function gapWait(): Option {

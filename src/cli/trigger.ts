@@ -1,14 +1,13 @@
 /** `oncehook trigger`: signed events for a receiver, as the service would deliver them. */
 import { randomUUID } from "node:crypto";
 import { Command } from "commander";
-import { systemRandom } from "../../internal/clock.ts";
-import { hasCredentials } from "../../internal/network.ts";
-import { CommandError, NEGATIVE, USAGE_MISTAKE } from "../failure.ts";
-import { repeated, wholeNumber } from "../flags.ts";
-import { printable } from "../inbox/printable.ts";
-import { addSecretFlag, neededSecret, WEBHOOK_SECRET } from "../secret-input.ts";
-import { addOutputFlags, type OutputFlags, Terminal } from "../terminal.ts";
-import type { Delivered } from "./deliver.ts";
+import { systemRandom } from "../internal/clock.ts";
+import { hasCredentials } from "../internal/network.ts";
+import { CommandError, NEGATIVE, USAGE_MISTAKE } from "./exit.ts";
+import { repeated, wholeNumber } from "./flags.ts";
+import { addSecretFlag, neededSecret, WEBHOOK_SECRET } from "./input.ts";
+import { addOutputFlags, type OutputFlags, printable, Terminal } from "./terminal.ts";
+import type { Delivered } from "./trigger-events.ts";
 
 interface Flags extends OutputFlags {
   readonly to: string;
@@ -63,9 +62,9 @@ async function run(type: string, flags: Flags): Promise<number> {
   const terminal = new Terminal(flags);
   const url = urlOf(flags.to);
   const [{ plan }, { deliverTo }, { seededRandom }] = await Promise.all([
-    import("./plan.ts"),
-    import("./deliver.ts"),
-    import("../../testing/scenarios.ts"),
+    import("./trigger-events.ts"),
+    import("./trigger-events.ts"),
+    import("../testing/scenarios.ts"),
   ]);
   const {
     message = `msg_${randomUUID().slice(0, 8)}`,
