@@ -8,7 +8,7 @@ import fastify, { type FastifyInstance } from "fastify";
 import { expressWebhook } from "../adapters/express.ts";
 import { fastifyWebhook } from "../adapters/fastify.ts";
 import { nodeWebhook, type WebhookReceiver } from "../adapters/node.ts";
-import { Instruments } from "../src/inbox/instruments.ts";
+import { Instruments } from "../src/inbox/instrumentation.ts";
 import {
   createReceiver,
   eventIdentity,

@@ -14,7 +14,6 @@ export {
 export { eventIdentity, type LaneKey, type LaneTag } from "./events/identity.ts";
 export { type ParseFailureCode, type ParseResult, parseEvent } from "./events/parse.ts";
 export * from "./events/types.ts";
-export type { HandlerContext, HandlerMeta } from "./inbox/context.ts";
 export {
   type CopyOptions,
   type CopyProgress,
@@ -23,10 +22,28 @@ export {
   copyInbox,
   type InboxContent,
 } from "./inbox/copy.ts";
-export type { ConflictNotice, DeadLetterNotice, EventNotice, FailureNotice, Handler } from "./inbox/dispatch.ts";
-export { checkDrainOptions, type DrainOptions, type DrainResult } from "./inbox/drains.ts";
-export type { GapWait } from "./inbox/gap-wait.ts";
-export type * from "./inbox/instrumentation.ts";
+export { checkDrainOptions, type DrainOptions, type DrainResult } from "./inbox/drain.ts";
+export type { GapWait } from "./inbox/gap.ts";
+export type {
+  ConflictNotice,
+  DeadLetterNotice,
+  FailureNotice,
+  Handler,
+  HandlerContext,
+  HandlerMeta,
+} from "./inbox/handlers.ts";
+export type {
+  AttemptEnding,
+  AttemptInfo,
+  AttemptReport,
+  CommitReport,
+  DeliveryMessage,
+  DeliveryOutcome,
+  DeliveryReport,
+  HandlerMessage,
+  Instrumentation,
+  Observer,
+} from "./inbox/instrumentation.ts";
 export type * from "./inbox/record.ts";
 export type * from "./inbox/store.ts";
 export type { Subject } from "./inbox/subject.ts";
@@ -48,23 +65,20 @@ export type {
   ReplayAllOptions,
   ReplayCounts,
 } from "./receiver/bulk.ts";
-export type { DeliveryMessage, HandlerMessage } from "./receiver/channels.ts";
 export type { ExportedBody, ExportedEvent, ExportedQuarantine, SubjectRecord } from "./receiver/export-subject.ts";
 export type { Health, HealthReason } from "./receiver/health.ts";
 export type { Answer, BodyReading, BodyResult, IncomingWebhook } from "./receiver/incoming.ts";
 export { type Inbox, type OpenInboxOptions, openInbox, type Pruned, type PruneOptions } from "./receiver/open-inbox.ts";
 export type { ActOptions, InboxOperator } from "./receiver/operator.ts";
-export type { ReceiverOptions } from "./receiver/options.ts";
+export type { ReceiverOptions, RetentionOptions } from "./receiver/options.ts";
 export { createReceiver, type Receiver, type StopOptions } from "./receiver/receiver.ts";
-export type { RetentionOptions } from "./receiver/retention.ts";
 export {
   createVerifier,
   type UnverifiedWebhook,
   type VerifiedWebhook,
   type VerifierOptions,
 } from "./receiver/verifier.ts";
-export type { WaitOptions } from "./receiver/wait-for.ts";
-export type { MessageRef, Wanted } from "./receiver/wanted.ts";
+export type { MessageRef, WaitOptions, Wanted } from "./receiver/wait-for.ts";
 export type { HeaderSource } from "./signature/headers.ts";
 export { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "./signature/headers.ts";
 export type { Keyring, KindKeyring, SecretSet, Slot } from "./signature/keyring.ts";

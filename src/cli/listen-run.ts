@@ -11,7 +11,7 @@ import { forward, httpPublisher } from "../forward/index.ts";
 import { createReceiver, type HandlerContext, type HealthReason, type Receiver, type WebhookEvent } from "../index.ts";
 import { systemClock } from "../internal/clock.ts";
 import { isRecord } from "../internal/type-guards.ts";
-import { maskedBody } from "../receiver/shown/masked-body.ts";
+import { maskedBody } from "../receiver/shown.ts";
 import { isSameSecret } from "../signature/secret.ts";
 import { CommandError, endingSignal, USAGE_MISTAKE } from "./exit.ts";
 import { type StoreFlags, storeAt } from "./flags.ts";

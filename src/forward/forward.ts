@@ -1,6 +1,6 @@
 /** The handler that hands events to a distributed engine, once each by their id and in the order of their message. */
 import type { WebhookEvent } from "../events/types.ts";
-import type { HandlerContext } from "../inbox/context.ts";
+import type { HandlerContext } from "../inbox/handlers.ts";
 import { messageOf } from "./message.ts";
 import { CheckedPublisher, type Publish, type Publisher, publisherOption } from "./publisher.ts";
 

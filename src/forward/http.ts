@@ -1,7 +1,7 @@
 /** A publisher that posts events to an application in any language, signed with a secret of its own. */
 
 import { OncehookError, PermanentError, RetryAfter } from "../errors.ts";
-import { backoffMs } from "../inbox/backoff.ts";
+import { backoffMs } from "../inbox/gap.ts";
 import { systemClock, systemRandom } from "../internal/clock.ts";
 import { atFirstUse } from "../internal/environment.ts";
 import { hasCredentials } from "../internal/network.ts";

@@ -1,14 +1,14 @@
 /** The way without an inbox: verify, publish, and answer 2xx on the engine's acknowledgement. */
 import { OncehookError, SetupError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
-import { errorFields, explained } from "../inbox/failure.ts";
+import { errorFields, explained } from "../inbox/masking.ts";
 import { systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption, SampledLog } from "../internal/logger.ts";
 import { choiceOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import * as answers from "../receiver/answers.ts";
-import { refuseMethod } from "../receiver/head.ts";
+import { refuseMethod } from "../receiver/body-limits.ts";
 import type { Answer, IncomingWebhook } from "../receiver/incoming.ts";
-import { readTrace } from "../receiver/intake.ts";
+import { readTrace } from "../receiver/to-inbox-event.ts";
 import { createVerifier, type VerifiedWebhook, type VerifierOptions } from "../receiver/verifier.ts";
 import { type Tolerance, toleranceOption } from "../signature/verify.ts";
 import { messageOf } from "./message.ts";

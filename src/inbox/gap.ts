@@ -1,4 +1,9 @@
-/** Decides what a lane does next: the heart of the ordering, pure, shared by every embedded store. */
+/** What a lane does next, and how long it waits: for a missing sequence, or for the next attempt. Pure, and the same for every store. */
+import type { WebhookEvent } from "../events/types.ts";
+import type { Random } from "../internal/clock.ts";
+import { choiceOption, invalidOption } from "../internal/options.ts";
+
+// Decides what a lane does next: the heart of the ordering, pure, shared by every embedded store.
 
 /** How long a missing event is waited for at most after the one behind it occurred: the service's last retry, and some. */
 export const LAST_RETRY_MS = 85 * 60_000;
@@ -107,3 +112,64 @@ function gapDueAt(head: Candidate, gapSince: number): number {
   const lastRetry = head.occurredAt + LAST_RETRY_MS;
   return head.acceptedAt <= lastRetry ? Math.min(waitedOut, lastRetry) : waitedOut;
 }
+
+// How long a missing event is waited for, by policy. The wait only decides whether it comes in its place or late.
+
+/** Milliseconds (0 to 24 h) by the event that would have to wait, or a policy by name. */
+export type GapWait = "balanced" | "strict" | "eager" | ((event: WebhookEvent) => number);
+
+/** The documented failure carries sequence 4 behind 2 (EVT-9): so short a wait that a normal path is not held up. */
+const BEFORE_FAILED_MS = 90_000;
+/** Covers three of the service's four retries. */
+const BEFORE_OTHERS_MS = 22 * 60_000;
+
+/** @throws SetupError for anything that is no policy; the returned function, when the user's gives no wait */
+export function gapWaitPolicy(gapWait: GapWait | undefined): (event: WebhookEvent) => number {
+  if (typeof gapWait === "function") return (event) => boundedWait("gapWait", gapWait(event));
+  const policy = choiceOption("gapWait", gapWait, "balanced", ["balanced", "strict", "eager"]);
+  if (policy === "strict") return () => LAST_RETRY_MS;
+  if (policy === "eager") return () => 0;
+  return (event) => (event.eventType === "message.failed" ? BEFORE_FAILED_MS : BEFORE_OTHERS_MS);
+}
+
+// When a failed event is tried again, and how long a gap is waited for.
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+/** Eleven waits between twelve attempts: 12 to 24 hours, so that a night's outage of a dependency costs nothing. */
+const WAITS = [
+  SECOND,
+  5 * SECOND,
+  30 * SECOND,
+  2 * MINUTE,
+  10 * MINUTE,
+  30 * MINUTE,
+  HOUR,
+  2 * HOUR,
+  4 * HOUR,
+  8 * HOUR,
+  8 * HOUR,
+] as const;
+
+/** Attempts before an event becomes a dead letter. */
+export const DEFAULT_MAX_ATTEMPTS = WAITS.length + 1;
+
+/** Milliseconds to wait after failed attempt `attempt` (1 or more): between half of the scheduled wait and all of it. */
+export function backoffMs(attempt: number, random: Random): number {
+  const wait = WAITS[Math.min(Math.max(attempt, 1), WAITS.length) - 1] ?? HOUR;
+  return Math.round(wait / 2 + (random() * wait) / 2);
+}
+
+/** Bounds a wait that a user's function gave. */
+export function boundedWait(name: string, ms: unknown): number {
+  if (typeof ms === "number" && ms >= 0 && ms <= LONGEST_WAIT_MS) return Math.round(ms);
+  throw invalidOption(name, `must give 0 to ${LONGEST_WAIT_MS} ms (24 h)`, ms);
+}
+
+/** What a store keeps of an event that is retired at claim, since a claim would be one attempt too many. */
+export const ATTEMPTS_EXHAUSTED = {
+  code: "attempts_exhausted",
+  message: "Its attempts were used up without being settled: its process died or lost the lease each time.",
+} as const;

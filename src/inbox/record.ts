@@ -180,3 +180,99 @@ export interface AuditRecord {
   /** Ids and counts; never a number or a text. */
   readonly detail: string;
 }
+
+/** Names an event to a hook: ids and types only. */
+export interface EventNotice {
+  readonly eventId: EventId;
+  readonly lane: LaneKey;
+  readonly sequence: number;
+  readonly eventType: string;
+}
+
+/** Gauges are of now; the others have counted since the inbox was made. */
+export interface InboxStats {
+  readonly gauges: {
+    readonly pending: number;
+    readonly dead: number;
+    readonly quarantined: number;
+    readonly quarantinedBytes: number;
+    readonly blockedLanes: number;
+  };
+  readonly counters: {
+    readonly accepted: number;
+    readonly duplicates: number;
+    readonly conflicts: number;
+    readonly late: number;
+    readonly handled: number;
+    readonly unhandled: number;
+    readonly retried: number;
+    readonly deadLettered: number;
+    readonly discarded: number;
+    readonly gapsSkipped: number;
+    readonly quarantined: number;
+  };
+  /** When the oldest pending event was accepted, epoch milliseconds; null when nothing is pending. */
+  readonly oldestPendingAt: number | null;
+  /** Epoch milliseconds; null before the first delivery. */
+  readonly newestSignedAt: number | null;
+  /** A duplicate came with another timestamp, so the service signs each attempt anew. */
+  readonly serviceResigns: boolean;
+  readonly instances: readonly InstanceRecord[];
+}
+
+export interface Heartbeat {
+  /** Names the secrets in use without telling them; changes with each rotation. */
+  readonly keyringVersion: string;
+  /** Cumulative for this process: deliveries by secret slot and by refusal reason. */
+  readonly counters: Readonly<Record<string, number>>;
+}
+
+export interface InstanceRecord extends Heartbeat {
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly seenAt: number;
+}
+
+/** The first body of an event's identity that said something else. */
+export interface ConflictRecord {
+  readonly digest: Uint8Array;
+  readonly signedAt: number;
+  /** When it arrived. */
+  readonly at: number;
+  readonly raw: Uint8Array;
+}
+
+/** An event with what operators do not see of it. */
+export interface TransferredEvent extends Omit<EventRecord, "laneId" | "lane"> {
+  /** How long a gap before it is waited for, in milliseconds. */
+  readonly gapWaitMs: number;
+  readonly conflicting: ConflictRecord | null;
+}
+
+/** A lane without a lease: whoever held one has stopped. Its event is ready, and keeps the attempts it was claimed for. */
+export interface TransferredLane extends Omit<LaneRecord, "status" | "events"> {
+  readonly status: Exclude<LaneStatus, "leased">;
+  /** In ascending (sequence, id). */
+  readonly events: readonly TransferredEvent[];
+}
+
+/** What an inbox has counted, as far as it does not follow from its rows. */
+export type TransferredTotals = Pick<InboxStats, "counters" | "newestSignedAt" | "serviceResigns">;
+
+/** A part of another inbox. */
+export interface ImportPage {
+  /** The location of the store it comes from. */
+  readonly source: string;
+  readonly lanes: readonly TransferredLane[];
+  readonly quarantined: readonly QuarantineRecord[];
+  readonly audit: readonly AuditRecord[];
+  /** Given when all the rest is there: it ends the import, and the inbox can be worked on. */
+  readonly totals: TransferredTotals | null;
+}
+
+export type ImportAnswer =
+  /** `lastLane`: the highest that was taken so far, 0 for none. `finished`: the totals were taken, now or earlier. */
+  | { readonly ok: true; readonly lastLane: LaneId; readonly finished: boolean }
+  /** Nothing was taken: the inbox holds something that does not come from this source. */
+  | { readonly ok: false };

@@ -1,11 +1,10 @@
 /** Whom erasing and exporting are about: a person, by their number, or a message. */
-import { createMentionTest } from "./mention.ts";
-import type { Act } from "./operations.ts";
 import type { LaneRecord } from "./record.ts";
+import type { Act } from "./store.ts";
 
 export type Subject = Extract<Act, { kind: "erase" }>["subject"];
 
-export interface SubjectTest {
+interface SubjectTest {
   /** @param bodies - all that is kept of the lane's events; asked for only if nothing else tells */
   isAbout(lane: Pick<LaneRecord, "key" | "peer">, bodies: () => readonly Uint8Array[]): boolean;
   isNamedIn(raw: Uint8Array): boolean;
@@ -23,4 +22,61 @@ export function createSubjectTest(subject: Subject): SubjectTest {
       return isSilent && bodies().some(isNamedIn);
     },
   };
+}
+
+// Whether a body names a phone number or a message id: what erasing looks for where no lane tells it.
+
+/**
+ * Makes a test for bodies that name `text`. A JSON body names it as one of its strings, however that is escaped, so that
+ * `msg_1` is not found in `msg_10`; any other body as text between characters that belong to no word.
+ *
+ * @param text - three characters or more
+ */
+export function createMentionTest(text: string): (raw: Uint8Array) => boolean {
+  const bytes = Buffer.from(text);
+  return (raw) => {
+    const body = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
+    // Nearly every body is done with here.
+    if (!body.includes(bytes) && !body.includes(BACKSLASH)) return false;
+    const written = body.toString();
+    const meant = unescaped(written);
+    if (!written.includes(text) && !meant.includes(text)) return false;
+    return isJson(written) ? hasString(written, text) : standsIn(written, text) || standsIn(meant, text);
+  };
+}
+
+const BACKSLASH = 0x5c;
+/** A string of a JSON document. Literals and not parsed values: a parser keeps only the last of two equal keys. */
+const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
+const ESCAPE = /\\(?:u([0-9a-fA-F]{4})|(.))/gs;
+const CONTROL: Readonly<Record<string, string>> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
+const WORD = /[\p{L}\p{N}_]/u;
+
+function isJson(written: string): boolean {
+  try {
+    JSON.parse(written);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function hasString(json: string, text: string): boolean {
+  for (const [literal] of json.matchAll(STRING)) if (unescaped(literal.slice(1, -1)) === text) return true;
+  return false;
+}
+
+function unescaped(written: string): string {
+  if (!written.includes("\\")) return written;
+  return written.replace(ESCAPE, (_all, hex: string | undefined, character: string) =>
+    hex === undefined ? (CONTROL[character] ?? character) : String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+}
+
+/** Whether `text` stands in `whole` with no letter, digit or underscore right before or after it. */
+function standsIn(whole: string, text: string): boolean {
+  for (let at = whole.indexOf(text); at >= 0; at = whole.indexOf(text, at + 1)) {
+    if (!WORD.test(whole.charAt(at - 1)) && !WORD.test(whole.charAt(at + text.length))) return true;
+  }
+  return false;
 }

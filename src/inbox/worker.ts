@@ -1,23 +1,17 @@
 /** Claims lanes, runs their events and settles them; never more than `concurrency` at once, one event of a lane at a time. */
 import type { WebhookEvent } from "../events/types.ts";
-import { type Clock, type Random, sleep } from "../internal/clock.ts";
+import { type Clock, type Random, sleep, type Timer } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
-import type { Batcher, ClaimDriver } from "./batcher.ts";
-import { Breaker, type BreakerChange, PROBE_MS } from "./breaker.ts";
-import { Conclusions, type WorkerEvents } from "./conclusions.ts";
-import { type DrainOptions, type DrainResult, Drains } from "./drains.ts";
-import { explained, placeFields } from "./failure.ts";
-import { InHand } from "./in-hand.ts";
-import { LaneDrives } from "./lane-drives.ts";
-import { type Held, LeaseBook } from "./lease-book.ts";
+import { Conclusions, settleFor, type WorkerEvents } from "./completion.ts";
+import { type DrainOptions, type DrainResult, Drains, LaneDrives } from "./drain.ts";
+import type { Batcher, ClaimDriver } from "./group-commit.ts";
+import { failed, type Runner, type Verdict } from "./handlers.ts";
+import { type Held, InHand, LeaseBook } from "./leases.ts";
+import { explained, placeFields } from "./masking.ts";
 import type { EventId, LaneId, OnDead } from "./record.ts";
-import { Recovery } from "./recovery.ts";
-import { failed, type Runner, type Verdict } from "./runner.ts";
-import { settleFor } from "./settlement.ts";
-import type { ClaimRequest, InboxStore, Lease, TurnResult } from "./store.ts";
-import { Waker } from "./waker.ts";
+import type { ClaimRequest, InboxStore, Lease, SettleResult, TurnResult } from "./store.ts";
 
-export type { WorkerEvents } from "./conclusions.ts";
+export type { WorkerEvents } from "./completion.ts";
 
 export interface WorkerOptions {
   /** Handlers that run at once. */
@@ -297,5 +291,195 @@ export class Worker<Tx> implements ClaimDriver {
 
   #whenQuiet(): void {
     if (this.#inHand.isEmpty && this.#recovery.quiet()) this.#poke();
+  }
+}
+
+// The worker's own pause: when every handler fails, events should wait instead of running through their attempts.
+
+/** While the worker has paused itself, one event is tried this often. */
+export const PROBE_MS = 5_000;
+
+/** Failures in a row, each of another lane: one poisonous message alone stops nobody. */
+const WINDOW = 20;
+
+/** What a verdict changed. */
+type BreakerChange = "opened" | "closed" | "probe_again" | null;
+
+export class Breaker {
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #failing = new Set<LaneId>();
+  /**
+   * Handlers that returned and whose effects are not committed yet. Each may still prove that not every handler fails, so as many
+   * more lanes must; to wait until there are none would be for ever under load.
+   */
+  #undecided = 0;
+  #open = false;
+  #nextProbeAt = 0;
+
+  constructor(clock: Clock, logger: Logger) {
+    this.#clock = clock;
+    this.#logger = logger;
+  }
+
+  /** The last 20 lanes failed one after the other: only probes run. */
+  get isOpen(): boolean {
+    return this.#open;
+  }
+
+  /**
+   * The handlers of an event ended. Told before their end is committed, so that of what was claimed ahead no more fails than
+   * must. A `PermanentError` is no failure: it says that the handler works.
+   */
+  ended<Tx>(lane: LaneId, verdict: Verdict<Tx>): BreakerChange {
+    if (verdict.kind === "failed" && verdict.permanent) return this.#open ? this.#succeeded() : null;
+    if (verdict.kind === "failed") return this.#failed(lane);
+    if (verdict.outcome !== "handled") return null;
+    if (verdict.effects.length === 0) return this.#succeeded();
+    this.#undecided++;
+    return null;
+  }
+
+  /**
+   * What `ended` was told is committed, or has failed: an effect that threw is told to `ended` as a failure of its own. A
+   * probe of an event that no handler takes says nothing, so that the next one need not wait.
+   */
+  committed<Tx>(verdict: Verdict<Tx>, status: SettleResult["status"]): BreakerChange {
+    if (verdict.kind === "failed") return null;
+    if (verdict.outcome !== "handled") return this.#probeAgain();
+    if (verdict.effects.length === 0) return null;
+    this.#undecided--;
+    return status === "settled" ? this.#succeeded() : null;
+  }
+
+  #probeAgain(): BreakerChange {
+    if (!this.#open) return null;
+    this.#nextProbeAt = this.#clock.monotonic();
+    return "probe_again";
+  }
+
+  #succeeded(): BreakerChange {
+    this.#failing.clear();
+    if (!this.#open) return null;
+    this.#open = false;
+    this.#logger.info({ code: "worker_resumed" }, "A probe succeeded: the worker goes on.");
+    return "closed";
+  }
+
+  #failed(lane: LaneId): BreakerChange {
+    if (this.#open) return null;
+    this.#failing.add(lane);
+    if (this.#failing.size < WINDOW + this.#undecided) return null;
+    this.#open = true;
+    this.#nextProbeAt = this.#clock.monotonic() + PROBE_MS;
+    this.#logger.error(
+      { code: "worker_paused", probeMs: PROBE_MS },
+      "Every handler failed: the worker paused itself and probes.",
+    );
+    return "opened";
+  }
+
+  /** True when a probe may be claimed now; it is then counted as taken. */
+  takeProbe(): boolean {
+    const now = this.#clock.monotonic();
+    if (now < this.#nextProbeAt) return false;
+    this.#nextProbeAt = now + PROBE_MS;
+    return true;
+  }
+}
+
+/**
+ * An expired lease may belong to an event that kills its process. So what runs ends first, then that one lease is claimed
+ * alone, and nothing else is claimed until it has settled: it takes no neighbours with it.
+ */
+export class Recovery {
+  #state: "none" | "waiting" | "claiming" | "running" = "none";
+
+  get isUnderWay(): boolean {
+    return this.#state !== "none";
+  }
+
+  /** The next claim is for the expired lease. */
+  get wantsClaim(): boolean {
+    return this.#state === "claiming";
+  }
+
+  begin(): void {
+    this.#state = "waiting";
+  }
+
+  /** The claim came back: with the lease, or without, since another process was first. */
+  claimed(found: boolean): void {
+    this.#state = found ? "running" : "none";
+  }
+
+  /** Nothing runs. Answers whether there is something new to claim. */
+  quiet(): boolean {
+    if (this.#state === "waiting") this.#state = "claiming";
+    else if (this.#state === "running") this.#state = "none";
+    else return false;
+    return true;
+  }
+}
+
+// One timer for the next lane that comes due, instead of polling.
+
+/** After a failure the store is asked again this much later. */
+const STORE_RETRY_MS = 1_000;
+
+export class Waker {
+  readonly #store: Pick<InboxStore, "nextDue">;
+  readonly #clock: Clock;
+  readonly #wake: () => void;
+  #timer: Timer | null = null;
+  /** `asked_again`: the answer under way may be older than what the plan was made for. */
+  #planning: "no" | "soon" | "asked" | "asked_again" = "no";
+  #leastMs = 0;
+
+  constructor(store: Pick<InboxStore, "nextDue">, clock: Clock, wake: () => void) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#wake = wake;
+  }
+
+  /** Wakes when the next lane is due, `leastMs` from now at the earliest. The store is asked once per round of the event loop. */
+  plan(leastMs: number): void {
+    this.#leastMs = leastMs;
+    if (this.#planning === "asked") this.#planning = "asked_again";
+    if (this.#planning !== "no") return;
+    this.#planning = "soon";
+    setImmediate(() => void this.#ask());
+  }
+
+  wakeIn(ms: number): void {
+    this.#timer?.cancel();
+    this.#timer = this.#clock.setTimeout(this.#wake, ms);
+  }
+
+  /** The turn may have been written all the same: an answer that is under way may be older. */
+  wakeAfterFailure(): void {
+    if (this.#planning === "asked") this.#planning = "asked_again";
+    this.wakeIn(STORE_RETRY_MS);
+  }
+
+  stop(): void {
+    this.#planning = "no";
+    this.#timer?.cancel();
+  }
+
+  async #ask(): Promise<void> {
+    if (this.#planning !== "soon") return;
+    this.#planning = "asked";
+    const dueInMs = await this.#store.nextDue().catch(() => STORE_RETRY_MS);
+    const { again, stopped } = this.#answered();
+    if (stopped) return;
+    if (dueInMs !== null) this.wakeIn(Math.max(dueInMs, this.#leastMs));
+    if (again) this.plan(this.#leastMs);
+  }
+
+  #answered(): { readonly again: boolean; readonly stopped: boolean } {
+    const planning = this.#planning;
+    this.#planning = "no";
+    return { again: planning === "asked_again", stopped: planning === "no" };
   }
 }

@@ -1,6 +1,6 @@
 /** What an act came to, also where the inbox throws because a quarantined body is still no event. */
 import { OncehookError } from "../errors.ts";
-import type { ActResult } from "../inbox/operations.ts";
+import type { ActResult } from "../inbox/store.ts";
 import type { ActAnswer } from "./api.ts";
 
 export async function answerOf(act: () => Promise<ActResult>): Promise<ActAnswer> {

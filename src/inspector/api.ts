@@ -2,10 +2,9 @@
  * The inspector's JSON, as its page and other programs get it: docs/inspector.md documents each route. Times are epoch
  * milliseconds. Numbers and texts are masked, but in the answers to `…/reveal`.
  */
-import type { AuditRecord, EventState, LaneStatus, Outcome } from "../inbox/record.ts";
-import type { InboxStats, InstanceRecord } from "../inbox/store.ts";
+import type { AuditRecord, EventState, InboxStats, InstanceRecord, LaneStatus, Outcome } from "../inbox/record.ts";
 import type { ErrorGroup } from "../receiver/bulk.ts";
-import type { EventShape, QuarantineShape as KeptShape, ShownBody, SummaryShape } from "../receiver/shown/shapes.ts";
+import type { EventShape, QuarantineShape as KeptShape, ShownBody, SummaryShape } from "../receiver/shown.ts";
 
 export type { AuditRecord, ErrorGroup, EventShape, ShownBody, SummaryShape };
 

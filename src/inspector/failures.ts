@@ -1,6 +1,6 @@
 /** What is answered when something throws, and what is told of it: codes and texts of ours, for anything else may hold a number or a text. */
 import { StoreError } from "../errors.ts";
-import { explained, placeFields } from "../inbox/failure.ts";
+import { explained, placeFields } from "../inbox/masking.ts";
 import type { SampledLog } from "../internal/logger.ts";
 import { refused } from "./answers.ts";
 import type { InspectorAnswer } from "./http.ts";

@@ -1,5 +1,6 @@
 /** What one look at the inbox shows, and whether something changed since the one before. */
-import type { InboxStats } from "../inbox/store.ts";
+
+import type { InboxStats } from "../inbox/record.ts";
 import type { Sample } from "./api.ts";
 import type { Look } from "./watch.ts";
 

@@ -1,6 +1,6 @@
 /** A message, and a quarantined body, as they are shown: masked, unless somebody who may has asked for more. */
 import type { EventRecord, LaneRecord, QuarantineRecord } from "../inbox/record.ts";
-import { bodyShape, eventShape, laneShape, quarantineShape } from "../receiver/shown/shapes.ts";
+import { bodyShape, eventShape, laneShape, quarantineShape } from "../receiver/shown.ts";
 import type { Message, MessageEvent, QuarantineDetail, QuarantineShape } from "./api.ts";
 import { drawMessage } from "./drawing/draw-message.ts";
 

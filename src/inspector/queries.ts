@@ -1,6 +1,7 @@
 /** The filters that lists, downloads and bulk acts take, and what each may hold. */
-import type { EventQuery, LaneQuery } from "../inbox/operations.ts";
+
 import type { EventState } from "../inbox/record.ts";
+import type { EventQuery, LaneQuery } from "../inbox/store.ts";
 import type { BulkQuery } from "../receiver/bulk.ts";
 import { EVENT_STATES, LANE_STATUSES, LANE_TAGS } from "../receiver/queries.ts";
 import { type Fields, flag, listOf, oneOf, orNull, rowId, rows, text, time } from "./input.ts";

@@ -1,5 +1,5 @@
 /** The watch over an inbox: looks on a timer, kept as samples, and shown to all who watch. */
-import { explained, placeFields } from "../inbox/failure.ts";
+import { explained, placeFields } from "../inbox/masking.ts";
 import type { Clock, Timer } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import type { InboxOperator } from "../receiver/operator.ts";

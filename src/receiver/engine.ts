@@ -1,25 +1,19 @@
 /** One open inbox at work: its store, group commit, worker and housekeeping, without HTTP and without signatures. */
 import { StoreError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
-import { Batcher } from "../inbox/batcher.ts";
-import type { HandlerRegistry } from "../inbox/dispatch.ts";
-import type { DrainOptions, DrainResult } from "../inbox/drains.ts";
-import type { Instruments } from "../inbox/instruments.ts";
-import type { EventId, NewEvent, NewQuarantine } from "../inbox/record.ts";
-import { Runner } from "../inbox/runner.ts";
+import { Announcer, GapLog, Waiters } from "../inbox/completion.ts";
+import type { DrainOptions, DrainResult } from "../inbox/drain.ts";
+import { Batcher } from "../inbox/group-commit.ts";
+import { type HandlerRegistry, Runner } from "../inbox/handlers.ts";
+import { EventLog, type Instruments, measuredSteps } from "../inbox/instrumentation.ts";
+import type { EventId, LaneId, NewEvent, NewQuarantine } from "../inbox/record.ts";
 import type { Acceptance, Effect, QuarantineAnswer, Turn } from "../inbox/store.ts";
-import { Waiters } from "../inbox/waiters.ts";
 import { Worker } from "../inbox/worker.ts";
 import { atMost, type Timer } from "../internal/clock.ts";
 import { thisInstance } from "../internal/process.ts";
-import { Announcer } from "./announcements.ts";
-import { measuredSteps } from "./commits.ts";
-import { CommittedIdentities, repeatOf } from "./duplicates.ts";
-import { EventLog } from "./event-log.ts";
-import { GapLog } from "./gap-log.ts";
-import { Housekeeping, type KeyringUse } from "./housekeeping.ts";
-import { identityKey } from "./intake.ts";
 import type { ResolvedOptions } from "./options.ts";
+import { identityKey } from "./to-inbox-event.ts";
+import { Housekeeping, type KeyringUse } from "./upkeep.ts";
 
 /** Deliveries in one transaction, their bytes, and how many may wait for one. */
 const BATCH = { maxEvents: 256, maxBytes: 4 * 1024 * 1024, maxQueued: 4_096 } as const;
@@ -321,4 +315,49 @@ export class Engine<Tx> {
 
 function stopped(): StoreError {
   return new StoreError("closed", "This receiver was stopped; make a new one to go on.");
+}
+
+// Remembers identities that are committed, so that a repeat is answered without a write. Never what is not yet committed.
+
+/** Of each generation; both take about 4 MB. A service retries within 81 minutes, and whatever was forgotten the inbox knows. */
+const MOST_REMEMBERED = 5_000;
+
+interface Remembered {
+  readonly event: EventId;
+  readonly lane: LaneId;
+  readonly digest: Uint8Array;
+}
+
+/** What a store would answer for the same body again. */
+function repeatOf({ event, lane, digest }: Remembered, signedAt: number): Extract<Acceptance, { event: EventId }> {
+  return { outcome: "duplicate", event, lane, state: "done", digest, signedAt, conflict: false };
+}
+
+/**
+ * Two generations, of which the older is forgotten as a whole: to delete the oldest entry of one map costs more than all
+ * the rest, because its iterator passes the places of the entries deleted before.
+ */
+export class CommittedIdentities {
+  #recent = new Map<string, Remembered>();
+  #older = new Map<string, Remembered>();
+
+  /** The event that `key` names, when this body is the one that was committed; a differing one is for the store to judge. */
+  find(key: string, digest: Uint8Array): Remembered | null {
+    const known = this.#recent.get(key) ?? this.#older.get(key);
+    return known !== undefined && Buffer.compare(known.digest, digest) === 0 ? known : null;
+  }
+
+  remember(key: string, committed: Remembered): void {
+    if (this.#recent.size >= MOST_REMEMBERED) {
+      this.#older = this.#recent;
+      this.#recent = new Map();
+    }
+    this.#recent.set(key, committed);
+  }
+
+  /** An operator acted: what a repeat should be answered may have changed. */
+  clear(): void {
+    this.#recent.clear();
+    this.#older.clear();
+  }
 }

@@ -1,7 +1,15 @@
 /** Everything an inbox holds on a person or a message: the answer to an access request. It finds what erasing takes away. */
 import { isUtf8 } from "node:buffer";
-import type { AttemptRecord, EventRecord, LaneId, LaneKey, QuarantineRecord } from "../inbox/record.ts";
-import type { InboxStore, LaneQuery, Page, TransferredEvent, TransferredLane } from "../inbox/store.ts";
+import type {
+  AttemptRecord,
+  EventRecord,
+  LaneId,
+  LaneKey,
+  QuarantineRecord,
+  TransferredEvent,
+  TransferredLane,
+} from "../inbox/record.ts";
+import type { InboxStore, LaneQuery, Page } from "../inbox/store.ts";
 import { createSubjectTest, type Subject } from "../inbox/subject.ts";
 
 const LANES_PER_LIST = 1_000;

@@ -1,21 +1,26 @@
 /** The way of a delivery from its headers to its answer; the order of the checks is the order of their cost. */
 import { KeyringError, SetupError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
-import { explained, failureCode, placeFields } from "../inbox/failure.ts";
-import type { DeliveryReport } from "../inbox/instrumentation.ts";
-import type { Observation } from "../inbox/instruments.ts";
-import type { NewQuarantine } from "../inbox/record.ts";
+import type { Ending } from "../inbox/completion.ts";
+import type { DeliveryOutcome, DeliveryReport, Observation } from "../inbox/instrumentation.ts";
+import { explained, failureCode, placeFields } from "../inbox/masking.ts";
+import type { EventId, LaneId, NewQuarantine } from "../inbox/record.ts";
 import { type LogFields, SampledLog } from "../internal/logger.ts";
 import { type KeyringSource, LookUpsCrowded } from "../signature/keyring-provider.ts";
 import { vouchingMatch } from "../signature/verify.ts";
-import { type AdmissionRules, Admissions, type Admitted, type NotAdmitted } from "./admission.ts";
 import * as answers from "./answers.ts";
-import { Delivery } from "./delivery.ts";
-import type { Engine } from "./engine.ts";
-import { whenHandled } from "./handled.ts";
-import { type HeadRefusal, refuseMethod } from "./head.ts";
+import { acceptedOutcome } from "./answers.ts";
+import {
+  type AdmissionRules,
+  Admissions,
+  type Admitted,
+  type HeadRefusal,
+  type NotAdmitted,
+  refuseMethod,
+} from "./body-limits.ts";
+import type { Engine, StoredAcceptance } from "./engine.ts";
 import { type Answer, bodyParsedMessage, type IncomingWebhook } from "./incoming.ts";
-import { newEvent, newQuarantine, readTrace, type Verified } from "./intake.ts";
+import { newEvent, newQuarantine, readTrace, type Verified } from "./to-inbox-event.ts";
 
 /** Verified deliveries in work at once. A place is taken after the signature has matched, so that neither slow nor forged requests hold one. */
 const MOST_IN_WORK = 256;
@@ -177,4 +182,68 @@ export class HttpIntake<Tx> {
     this.#alerts.warn(fields, explained(sentence, error));
     return misconfigured ? answers.MISCONFIGURED : answers.UNAVAILABLE;
   }
+}
+
+// One delivery on its way through the checks, and what is told of it once it is answered.
+
+/** Noted on the way, for whoever watches. */
+class Delivery {
+  readonly incoming: IncomingWebhook;
+  /** Why it was not accepted as an event. */
+  reason: string | null = null;
+  /** The slot of the secret that vouches for it. */
+  slot: string | null = null;
+  /** A duplicate with other content. */
+  conflict = false;
+  /** Below its message's cursor. */
+  late = false;
+  /** Nothing of its body is left to come: else the connection can not be kept. */
+  isRead = false;
+
+  constructor(incoming: IncomingWebhook) {
+    this.incoming = incoming;
+  }
+
+  report(answer: Answer, durationMs: number): DeliveryReport {
+    const { reason, slot, late } = this;
+    return { outcome: this.#outcome(answer), status: answer.status, reason, slot, late, durationMs };
+  }
+
+  #outcome(answer: Answer): DeliveryOutcome {
+    if (this.conflict && answer.status === 200) return "conflict";
+    return acceptedOutcome(answer) ?? (answer.status < 500 ? "refused" : "failed");
+  }
+}
+
+// The answer with `ack: "handled"`: the request drives its own lane and waits for the handlers, within bounds.
+
+/** Two seconds short of the service's own time-out (DLV-19). */
+const DEADLINE_MS = 8_000;
+/** Deliveries that may wait for one event: the first and four duplicates; beyond them the service's retry asks again. */
+const MOST_WAITING = 5;
+
+async function whenHandled<Tx>(engine: Engine<Tx>, acceptance: StoredAcceptance): Promise<Answer> {
+  const durable = engine.options.store.capabilities.durable;
+  if (acceptance.outcome === "duplicate" && acceptance.state !== "pending") {
+    return acceptance.state === "dead" && !durable ? answers.UNAVAILABLE : answers.accepted("duplicate");
+  }
+  if (acceptance.outcome === "late" && engine.lateEvents === "record") return answers.accepted("late");
+  if (engine.waiters.count(acceptance.event) >= MOST_WAITING) return answers.UNAVAILABLE;
+  const ending = await driven(engine, acceptance.lane, acceptance.event);
+  if (ending === "done") return answers.accepted("handled");
+  return ending === "dead" && durable ? answers.accepted("dead") : answers.UNAVAILABLE;
+}
+
+/** A gap, a backoff or the deadline end the wait as `put_back`: the event is kept, and the service's retry drives it on. */
+function driven<Tx>(engine: Engine<Tx>, lane: LaneId, event: EventId): Promise<Ending> {
+  return new Promise((resolve) => {
+    const finish = (ending: Ending) => {
+      stopWaiting();
+      timer.cancel();
+      resolve(ending);
+    };
+    const stopWaiting = engine.waiters.add(event, finish);
+    const timer = engine.options.clock.setTimeout(() => finish("put_back"), DEADLINE_MS);
+    engine.worker.drive(lane, event, () => finish("put_back"));
+  });
 }

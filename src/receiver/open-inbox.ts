@@ -1,13 +1,14 @@
 /** Opens an inbox for somebody who is no receiver: a script, the command line, a page. */
 import type { WebhookEvent } from "../events/types.ts";
-import { type GapWait, gapWaitPolicy } from "../inbox/gap-wait.ts";
+import { type GapWait, gapWaitPolicy } from "../inbox/gap.ts";
 import type { InboxRules, InboxStore, PruneResult } from "../inbox/store.ts";
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
 import { choiceOption, invalidOption, refuseUnknownOptions } from "../internal/options.ts";
 import { thisInstance } from "../internal/process.ts";
 import { InboxOperator } from "./operator.ts";
-import { pruneBatches, type RetentionOptions, retentionOption } from "./retention.ts";
+import { type RetentionOptions, retentionOption } from "./options.ts";
+import { pruneBatches } from "./upkeep.ts";
 
 export interface OpenInboxOptions {
   /** The inbox, not open: `sqliteStore("inbox.db")`. `close()` closes it. */

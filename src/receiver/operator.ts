@@ -1,18 +1,18 @@
 /** What a person who looks after an inbox sees and can do: `receiver.inbox`. */
 import { OncehookError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
-import type { ActResult, EventQuery, InboxStats, LaneQuery, Page, QuarantineQuery } from "../inbox/operations.ts";
 import type {
   AuditRecord,
   EventId,
   EventRecord,
+  InboxStats,
   LaneId,
   LaneKey,
   LaneRecord,
   LaneSummary,
   QuarantineRecord,
 } from "../inbox/record.ts";
-import type { Act, InboxStore, Turn } from "../inbox/store.ts";
+import type { Act, ActResult, EventQuery, InboxStore, LaneQuery, Page, QuarantineQuery, Turn } from "../inbox/store.ts";
 import type { Subject } from "../inbox/subject.ts";
 import type { Clock } from "../internal/clock.ts";
 import {
@@ -28,9 +28,6 @@ import {
   replayAll,
 } from "./bulk.ts";
 import { exportSubject, type SubjectRecord } from "./export-subject.ts";
-import { findQuarantined } from "./find-quarantined.ts";
-import { newEvent } from "./intake.ts";
-import { quarantinedEvent } from "./quarantined-event.ts";
 import {
   auditLimit,
   checkAct,
@@ -42,6 +39,7 @@ import {
   laneQuery,
   quarantineQuery,
 } from "./queries.ts";
+import { findQuarantined, newEvent, quarantinedEvent } from "./to-inbox-event.ts";
 
 /** Who acts, for the audit; a name or an id, never more. */
 export interface ActOptions {

@@ -1,8 +1,7 @@
 /** The receiver's options: documented, validated, then defaulted. */
 import { SetupError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
-import { DEFAULT_MAX_ATTEMPTS } from "../inbox/backoff.ts";
-import { type GapWait, gapWaitPolicy } from "../inbox/gap-wait.ts";
+import { DEFAULT_MAX_ATTEMPTS, type GapWait, gapWaitPolicy } from "../inbox/gap.ts";
 import type { OnDead } from "../inbox/record.ts";
 import type { InboxStore } from "../inbox/store.ts";
 import { type Clock, type Random, systemClock, systemRandom } from "../internal/clock.ts";
@@ -18,7 +17,6 @@ import {
   type Tolerance,
   timestampFormatOption,
 } from "../signature/verify.ts";
-import { type Retention, type RetentionOptions, retentionOption } from "./retention.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
@@ -216,4 +214,46 @@ function ackOption(value: unknown, durable: boolean): "stored" | "handled" {
     "invalid_option",
     'ack: "stored" needs a durable store, or a crash after the 2xx loses the event: use sqliteStore, or ack: "handled".',
   );
+}
+
+// How long an inbox keeps what: the option, its floor, and pruning by it in batches.
+
+/** Milliseconds, 0 to 10 years. */
+export interface RetentionOptions {
+  /** Bodies of handled events. Default 7 days. */
+  readonly handledBodiesMs?: number;
+  /** Bodies of late and unhandled events. Default 30 days. */
+  readonly otherBodiesMs?: number;
+  /** Identities, by which a duplicate is known; never less than the tolerance and a day. Default 30 days. */
+  readonly identitiesMs?: number;
+  /** Dead letters and quarantined bodies nobody acted on; never less than the tolerance and a day. Default 90 days. */
+  readonly deadMs?: number;
+}
+
+export type Retention = Required<RetentionOptions>;
+
+/**
+ * @param toleranceMs - past and future tolerance together: for so long one delivery can be replayed
+ * @throws SetupError for a time out of bounds, or below the floor
+ */
+export function retentionOption(value: RetentionOptions | undefined, toleranceMs: number): Retention {
+  if (value !== undefined)
+    refuseUnknownOptions("retention", value, ["handledBodiesMs", "otherBodiesMs", "identitiesMs", "deadMs"]);
+  const bounds = { min: 0, max: 3_650 * DAY_MS, unit: "ms" };
+  const shortest = toleranceMs + DAY_MS;
+  const retention = {
+    handledBodiesMs: numberOption("retention.handledBodiesMs", value?.handledBodiesMs, 7 * DAY_MS, bounds),
+    otherBodiesMs: numberOption("retention.otherBodiesMs", value?.otherBodiesMs, 30 * DAY_MS, bounds),
+    identitiesMs: numberOption("retention.identitiesMs", value?.identitiesMs, 30 * DAY_MS, bounds),
+    deadMs: numberOption("retention.deadMs", value?.deadMs, 90 * DAY_MS, bounds),
+  };
+  for (const name of ["identitiesMs", "deadMs"] as const) {
+    if (retention[name] >= shortest) continue;
+    throw invalidOption(
+      `retention.${name}`,
+      `must be at least ${shortest} ms (tolerance and a day), or a delivery replayed within the tolerance would be handled again`,
+      retention[name],
+    );
+  }
+  return retention;
 }

@@ -1,6 +1,7 @@
 /** Checks what an operator asks for before a store sees it: a misspelt filter would find everything, an empty subject erase it. */
-import type { Act, EventQuery, LaneQuery, QuarantineQuery } from "../inbox/operations.ts";
+
 import type { EventState, LaneId, LaneKey, LaneStatus, LaneTag, QuarantineRecord } from "../inbox/record.ts";
+import type { Act, EventQuery, LaneQuery, QuarantineQuery } from "../inbox/store.ts";
 import type { Subject } from "../inbox/subject.ts";
 import { booleanOption, choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 

@@ -1,32 +1,28 @@
 /** The receiver: handlers are registered on it, adapters hand it requests, and its worker runs the handlers. */
 import type { EventByType, KnownEventType, LateEvent, UnknownEvent, WebhookEvent } from "../events/types.ts";
+import { checkDrainOptions, type DrainOptions, type DrainResult } from "../inbox/drain.ts";
 import {
   type ConflictNotice,
   type DeadLetterNotice,
   type FailureNotice,
   type Handler,
   HandlerRegistry,
-} from "../inbox/dispatch.ts";
-import { checkDrainOptions, type DrainOptions, type DrainResult } from "../inbox/drains.ts";
-import { explained, placeFields } from "../inbox/failure.ts";
-import type { Instrumentation } from "../inbox/instrumentation.ts";
-import { Instruments } from "../inbox/instruments.ts";
+} from "../inbox/handlers.ts";
+import { channelInstrumentation, EventLog, type Instrumentation, Instruments } from "../inbox/instrumentation.ts";
+import { explained, placeFields } from "../inbox/masking.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import { invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { isPromise } from "../internal/type-guards.ts";
 import type { KeyringSource } from "../signature/keyring-provider.ts";
 import { createKeyringSource } from "../signature/keyring-source.ts";
-import { channelInstrumentation } from "./channels.ts";
 import { Engine, type InUse } from "./engine.ts";
-import { EventLog } from "./event-log.ts";
 import { type Health, healthOf } from "./health.ts";
 import { HttpIntake } from "./http.ts";
 import type { Answer, IncomingWebhook } from "./incoming.ts";
 import { InboxOperator } from "./operator.ts";
 import { type ReceiverOptions, type ResolvedOptions, resolveOptions } from "./options.ts";
-import { type WaitOptions, waitForEvent } from "./wait-for.ts";
-import type { MessageRef, Wanted } from "./wanted.ts";
+import { type MessageRef, type WaitOptions, type Wanted, waitForEvent } from "./wait-for.ts";
 
 export interface StopOptions {
   /** How long running handlers may take, milliseconds, 0 to 3,600,000; what is left then is claimed again later. Default 30,000. */

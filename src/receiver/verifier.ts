@@ -2,7 +2,7 @@
 import { KeyringError, SetupError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
 import type { WebhookEvent } from "../events/types.ts";
-import { explained, placeFields } from "../inbox/failure.ts";
+import { explained, placeFields } from "../inbox/masking.ts";
 import { systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption, SampledLog } from "../internal/logger.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
@@ -17,8 +17,8 @@ import { createKeyringSource, fixedKeyring, isSecretStore } from "../signature/k
 import type { SecretStore } from "../signature/secret-store.ts";
 import { checkAge, vouchingMatch } from "../signature/verify.ts";
 import { resolvePolicy, type VerifyOptions } from "../signature/verify-signature.ts";
-import { Admissions, type Admitted, type NotAdmitted, type UnverifiedWebhook } from "./admission.ts";
 import * as answers from "./answers.ts";
+import { Admissions, type Admitted, type NotAdmitted, type UnverifiedWebhook } from "./body-limits.ts";
 import { type Answer, bodyParsedMessage } from "./incoming.ts";
 
 export type { UnverifiedWebhook };

@@ -1,6 +1,5 @@
 /** The numbers that stand for words in the databases of the inbox. They are stored: none ever changes its meaning. */
-import type { EventState, LaneStatus, LaneTag, Outcome, QuarantineRecord } from "../inbox/record.ts";
-import type { InboxStats } from "../inbox/store.ts";
+import type { EventState, InboxStats, LaneStatus, LaneTag, Outcome, QuarantineRecord } from "../inbox/record.ts";
 
 export const TAG = { outbound: 0, inbound: 1, unlaned: 2 } as const satisfies Record<LaneTag, number>;
 

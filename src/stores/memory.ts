@@ -1,12 +1,11 @@
 /** An inbox in memory, for tests and for the first minutes: nothing outlives the process. */
 
 import { SetupError, StoreError } from "../errors.ts";
-import { auditDetail } from "../inbox/audit-detail.ts";
 import { type Claimed, toLease } from "../inbox/lanes/claiming.ts";
 import { laneIsDue } from "../inbox/lanes/state.ts";
-import { type InboxRules, rulesFor } from "../inbox/rules.ts";
-import type { InboxStore, InstanceRecord, OpenContext, Turn, TurnResult } from "../inbox/store.ts";
-import { copyUnfinished } from "../inbox/transfer.ts";
+import type { InstanceRecord } from "../inbox/record.ts";
+import type { InboxRules, InboxStore, OpenContext, Turn, TurnResult } from "../inbox/store.ts";
+import { auditDetail, copyUnfinished, rulesFor } from "../inbox/store-rules.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { accept, countRepeat, quarantine } from "./memory/accept.ts";
 import { claimDue, claimOne, recoveryDue } from "./memory/claim.ts";

@@ -1,5 +1,5 @@
 /** The receiver's rules as rows of an inbox's `meta`. */
-import type { InboxRules } from "../inbox/rules.ts";
+import type { InboxRules } from "../inbox/store.ts";
 
 /** Values by key. */
 export type RulesMeta = Readonly<Record<"name" | "first_sequence" | "tolerance_ms", string>>;

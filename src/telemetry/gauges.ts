@@ -1,6 +1,6 @@
 /** What an inbox holds now, read as often as somebody asks but not oftener than every few seconds. */
 import type { Instrumentation } from "../inbox/instrumentation.ts";
-import type { InboxStats } from "../inbox/store.ts";
+import type { InboxStats } from "../inbox/record.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { GaugeKey } from "./names.ts";
 

@@ -1,5 +1,5 @@
 /** The store contract on leases that expire: recovered alone, fenced off, and in the end dead letters. */
-import { RETIRED_PER_TURN } from "../inbox/claim-room.ts";
+import { RETIRED_PER_TURN } from "../inbox/store-rules.ts";
 import { type Bench, type ContractCase, sequences } from "./store-contract-bench.ts";
 
 const RECOVER = { limit: 10, mode: "recover" } as const;

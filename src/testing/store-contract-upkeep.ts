@@ -1,5 +1,5 @@
 /** The store contract on opening, searching and figures. */
-import type { EventQuery } from "../inbox/operations.ts";
+import type { EventQuery } from "../inbox/store.ts";
 import { type ContractCase, sequences } from "./store-contract-bench.ts";
 
 export const upkeepCases: readonly ContractCase[] = [

@@ -10,7 +10,7 @@ import { inboxCommand } from "../../src/cli/inbox/command.ts";
 import { addFilterFlags, type FilterFlags, filterOf } from "../../src/cli/inbox/filters.ts";
 import { checkAskable, confirm, printable } from "../../src/cli/terminal.ts";
 import { type OncehookError, SetupError, StoreError } from "../../src/errors.ts";
-import { maskedBody } from "../../src/receiver/shown/masked-body.ts";
+import { maskedBody } from "../../src/receiver/shown.ts";
 import { inbound, outbound } from "../receiver/events.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { SCHEMAS } from "./inbox-schemas.ts";

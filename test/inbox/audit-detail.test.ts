@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { auditDetail } from "../../src/inbox/audit-detail.ts";
-import type { Act } from "../../src/inbox/operations.ts";
+import type { Act } from "../../src/inbox/store.ts";
+import { auditDetail } from "../../src/inbox/store-rules.ts";
 
 it.each<[Act, string]>([
   [{ kind: "discard_quarantined", quarantine: 7 }, "quarantine 7"],

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parseEvent } from "../../src/events/parse.ts";
 import type { WebhookEvent } from "../../src/events/types.ts";
-import { backoffMs, boundedWait, DEFAULT_MAX_ATTEMPTS } from "../../src/inbox/backoff.ts";
-import { gapWaitPolicy } from "../../src/inbox/gap-wait.ts";
+import { backoffMs, boundedWait, DEFAULT_MAX_ATTEMPTS, gapWaitPolicy } from "../../src/inbox/gap.ts";
 import { bytes, failedBody, sentBody } from "../events/examples.ts";
 
 const MINUTE = 60_000;

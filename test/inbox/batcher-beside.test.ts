@@ -1,6 +1,6 @@
 /** Turns of accepts alone, beside the turn that settles and claims, where the store takes several at once. */
 import { describe, expect, it } from "vitest";
-import { QUICK_TURN } from "../../src/inbox/accept-queue.ts";
+import { QUICK_TURN } from "../../src/inbox/group-commit.ts";
 import type { InboxStore } from "../../src/inbox/store.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { type Bench, type BenchOptions, deferred, openBench, rounds } from "./bench.ts";

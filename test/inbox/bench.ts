@@ -2,12 +2,11 @@
 import { hash } from "node:crypto";
 import { expect } from "vitest";
 import { parseEvent } from "../../src/events/parse.ts";
-import { Batcher, type BatcherOptions } from "../../src/inbox/batcher.ts";
-import { type EventNotice, HandlerRegistry } from "../../src/inbox/dispatch.ts";
-import { Instruments } from "../../src/inbox/instruments.ts";
-import type { EventRecord, LaneRecord, NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
-import { Runner } from "../../src/inbox/runner.ts";
-import type { Ending } from "../../src/inbox/settlement.ts";
+import type { Ending } from "../../src/inbox/completion.ts";
+import { Batcher, type BatcherOptions } from "../../src/inbox/group-commit.ts";
+import { HandlerRegistry, Runner } from "../../src/inbox/handlers.ts";
+import { Instruments } from "../../src/inbox/instrumentation.ts";
+import type { EventNotice, EventRecord, LaneRecord, NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
 import type {
   Acceptance,
   InboxStore,

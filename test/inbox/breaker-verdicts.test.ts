@@ -1,8 +1,8 @@
 /** What each verdict, and its commit, does to the pause. */
 import { describe, expect, it } from "vitest";
 import { PermanentError } from "../../src/errors.ts";
-import { Breaker, PROBE_MS } from "../../src/inbox/breaker.ts";
-import { failed, type Verdict } from "../../src/inbox/runner.ts";
+import { failed, type Verdict } from "../../src/inbox/handlers.ts";
+import { Breaker, PROBE_MS } from "../../src/inbox/worker.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 
 const FAILED: Verdict<never> = failed(new Error("database down"), null);

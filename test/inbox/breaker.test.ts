@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { PermanentError, RetryAfter } from "../../src/errors.ts";
-import { PROBE_MS } from "../../src/inbox/breaker.ts";
+import { PROBE_MS } from "../../src/inbox/worker.ts";
 import { type Bench, deferred, openBench, rounds } from "./bench.ts";
 
 describe("the pause of a worker whose handlers all fail", () => {

@@ -1,9 +1,9 @@
 /** What is told once the end of a claim is committed; more that instruments hear is in test/telemetry/instrumentation.test.ts. */
 import { describe, expect, it } from "vitest";
-import { Conclusions } from "../../src/inbox/conclusions.ts";
-import { Instruments } from "../../src/inbox/instruments.ts";
+import { Conclusions } from "../../src/inbox/completion.ts";
+import { failed } from "../../src/inbox/handlers.ts";
+import { Instruments } from "../../src/inbox/instrumentation.ts";
 import type { EventRecord } from "../../src/inbox/record.ts";
-import { failed } from "../../src/inbox/runner.ts";
 import type { Lease } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";

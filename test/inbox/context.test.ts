@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { LeaseLost, SetupError } from "../../src/errors.ts";
-import { LeaseContext } from "../../src/inbox/context.ts";
+import { LeaseContext } from "../../src/inbox/handlers.ts";
 import type { Lease } from "../../src/inbox/store.ts";
 import { type Logger, silentLogger } from "../../src/internal/logger.ts";
 

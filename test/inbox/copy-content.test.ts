@@ -1,7 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { ContentReader, quarantinePages } from "../../src/inbox/copy-content.ts";
-import type { AttemptRecord, AuditRecord, GapRecord, QuarantineRecord } from "../../src/inbox/record.ts";
-import type { ConflictRecord, TransferredEvent, TransferredLane } from "../../src/inbox/transfer.ts";
+import { ContentReader, quarantinePages } from "../../src/inbox/copy.ts";
+import type {
+  AttemptRecord,
+  AuditRecord,
+  ConflictRecord,
+  GapRecord,
+  QuarantineRecord,
+  TransferredEvent,
+  TransferredLane,
+} from "../../src/inbox/record.ts";
 import { openBench, quarantine } from "./bench.ts";
 
 /** What an inbox holds, and the same once more with every fact another. */

@@ -1,8 +1,7 @@
 /** Copies between stores in memory; what every store gives and takes is in the store contract. */
 import { describe, expect, it } from "vitest";
 import { SetupError, StoreError } from "../../src/errors.ts";
-import { type CopyOptions, copyInbox, copyOpen } from "../../src/inbox/copy.ts";
-import type { CopyStore } from "../../src/inbox/copy-content.ts";
+import { type CopyOptions, type CopyStore, copyInbox, copyOpen } from "../../src/inbox/copy.ts";
 import type { AuditRecord } from "../../src/inbox/record.ts";
 import type { InboxStore, OpenContext } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";

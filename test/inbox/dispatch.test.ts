@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { HandlerRegistry } from "../../src/inbox/dispatch.ts";
+import { HandlerRegistry } from "../../src/inbox/handlers.ts";
 
 const nothing = () => {};
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { checkDrainOptions, type DrainOptions, Drains } from "../../src/inbox/drains.ts";
-import { InHand } from "../../src/inbox/in-hand.ts";
+import { checkDrainOptions, type DrainOptions, Drains } from "../../src/inbox/drain.ts";
+import { InHand } from "../../src/inbox/leases.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 
 describe("checkDrainOptions()", () => {

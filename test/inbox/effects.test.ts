@@ -4,9 +4,8 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, describe, expect, it } from "vitest";
 import { LeaseLost, PermanentError } from "../../src/errors.ts";
-import { PROBE_MS } from "../../src/inbox/breaker.ts";
-import type { HandlerContext } from "../../src/inbox/context.ts";
-import type { HandlerRegistry } from "../../src/inbox/dispatch.ts";
+import type { HandlerContext, HandlerRegistry } from "../../src/inbox/handlers.ts";
+import { PROBE_MS } from "../../src/inbox/worker.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
 import { Bench, type BenchOptions, rounds } from "./bench.ts";
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { KeyringError, PermanentError, SetupError, StoreError } from "../../src/errors.ts";
 import { parseEvent } from "../../src/events/parse.ts";
 import type { WebhookEvent } from "../../src/events/types.ts";
-import { describeFailure, explained, failureCode } from "../../src/inbox/failure.ts";
+import { describeFailure, explained, failureCode } from "../../src/inbox/masking.ts";
 import { inboundBody } from "../events/examples.ts";
 
 function inboundWith(body: string): WebhookEvent {

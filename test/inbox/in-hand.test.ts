@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { InHand } from "../../src/inbox/in-hand.ts";
+import { InHand } from "../../src/inbox/leases.ts";
 import type { Lease } from "../../src/inbox/store.ts";
 import { rounds } from "./bench.ts";
 

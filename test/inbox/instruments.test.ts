@@ -1,7 +1,6 @@
 /** Who is asked, and what becomes of what they throw; what they are told is in test/telemetry/instrumentation.test.ts. */
 import { describe, expect, it } from "vitest";
-import type { Instrumentation } from "../../src/inbox/instrumentation.ts";
-import { attemptOf } from "../../src/inbox/instruments.ts";
+import { attemptOf, type Instrumentation } from "../../src/inbox/instrumentation.ts";
 import type { Lease } from "../../src/inbox/store.ts";
 import { openBench, rounds } from "./bench.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LaneDrives } from "../../src/inbox/lane-drives.ts";
+import { LaneDrives } from "../../src/inbox/drain.ts";
 import type { ClaimRequest, Lease, TurnResult } from "../../src/inbox/store.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createMentionTest } from "../../src/inbox/mention.ts";
+import { createMentionTest } from "../../src/inbox/subject.ts";
 
 const names = (text: string, body: string | Uint8Array) => createMentionTest(text)(Buffer.from(body));
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Recovery } from "../../src/inbox/recovery.ts";
+import { Recovery } from "../../src/inbox/worker.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { afterCrash } from "./after-crash.ts";

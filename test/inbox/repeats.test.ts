@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Repeats } from "../../src/inbox/repeats.ts";
+import { Repeats } from "../../src/inbox/group-commit.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 
 const REPEAT = { event: 1, count: 1, signedAt: 1 };

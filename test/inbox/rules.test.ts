@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { noInbox, rulesFor } from "../../src/inbox/rules.ts";
+import { noInbox, rulesFor } from "../../src/inbox/store-rules.ts";
 import { RULES } from "./bench.ts";
 
 const recorded = { ...RULES, firstSequence: 0 };

@@ -1,5 +1,5 @@
 /** Handlers that a test ends by hand, and workers that hold leases ahead. */
-import type { HandlerRegistry } from "../../src/inbox/dispatch.ts";
+import type { HandlerRegistry } from "../../src/inbox/handlers.ts";
 import { type BenchOptions, deferred, openBench, rounds } from "./bench.ts";
 
 /** A handler that each test ends by hand: `running` counts, `ends` lets the oldest go. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { copyUnfinished, countIn, withoutLease } from "../../src/inbox/transfer.ts";
+import { copyUnfinished, countIn, withoutLease } from "../../src/inbox/store-rules.ts";
 
 describe("withoutLease()", () => {
   const leased = { status: "leased", readyAt: 900 } as const;

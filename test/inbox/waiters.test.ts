@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Ending } from "../../src/inbox/settlement.ts";
-import { Waiters } from "../../src/inbox/waiters.ts";
+import { type Ending, Waiters } from "../../src/inbox/completion.ts";
 
 describe("Waiters", () => {
   it("tells each end of an event to those who wait for it, until they stop", () => {

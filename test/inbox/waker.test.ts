@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Waker } from "../../src/inbox/waker.ts";
+import { Waker } from "../../src/inbox/worker.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { deferred, rounds } from "./bench.ts";
 

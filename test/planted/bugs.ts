@@ -115,8 +115,8 @@ export const BUGS: readonly Bug[] = [
     caughtBy: "clock",
     says: "double: ",
     edits: [
-      edit("src/receiver/retention.ts", "value?.identitiesMs, 30 * DAY_MS", "value?.identitiesMs, DAY_MS / 144"),
-      edit("src/receiver/retention.ts", "const shortest = toleranceMs + DAY_MS;", "const shortest = 0 * toleranceMs;"),
+      edit("src/receiver/options.ts", "value?.identitiesMs, 30 * DAY_MS", "value?.identitiesMs, DAY_MS / 144"),
+      edit("src/receiver/options.ts", "const shortest = toleranceMs + DAY_MS;", "const shortest = 0 * toleranceMs;"),
     ],
   },
   {
@@ -164,16 +164,16 @@ export const BUGS: readonly Bug[] = [
     says: 'was told {"error":"invalid_event"} before it was verified',
     edits: [
       edit(
-        "src/receiver/admission.ts",
+        "src/receiver/body-limits.ts",
         "const match = checked.ok ?",
         `if (!parseEvent(bytes).ok) return notAdmitted("signature_mismatch", answers.UNPROCESSABLE);
         const match = checked.ok ?`,
       ),
       edit(
-        "src/receiver/admission.ts",
-        'import type { Clock } from "../internal/clock.ts";',
+        "src/receiver/body-limits.ts",
+        'import type { Clock, Timer } from "../internal/clock.ts";',
         `import { parseEvent } from "../events/parse.ts";
-        import type { Clock } from "../internal/clock.ts";`,
+        import type { Clock, Timer } from "../internal/clock.ts";`,
       ),
     ],
   },

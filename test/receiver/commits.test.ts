@@ -1,7 +1,6 @@
 /** Turns that are measured, and what of a store the batcher still sees then. */
 import { describe, expect, it } from "vitest";
-import { Instruments } from "../../src/inbox/instruments.ts";
-import { measuredSteps } from "../../src/receiver/commits.ts";
+import { Instruments, measuredSteps } from "../../src/inbox/instrumentation.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { outbound } from "../inbox/bench.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CommittedIdentities } from "../../src/receiver/duplicates.ts";
+import { CommittedIdentities } from "../../src/receiver/engine.ts";
 
 const DIGEST = new Uint8Array(32).fill(1);
 const OTHER = new Uint8Array(32).fill(2);

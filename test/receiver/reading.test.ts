@@ -1,6 +1,6 @@
 /** The budget of bodies at its edges: what is cut and what is not, to the byte and to the millisecond. */
 import { describe, expect, it } from "vitest";
-import { ReadingBudget } from "../../src/receiver/reading.ts";
+import { ReadingBudget } from "../../src/receiver/body-limits.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 
 const MIB = 1024 * 1024;

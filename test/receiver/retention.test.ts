@@ -1,6 +1,6 @@
 /** How long an inbox keeps what, when nothing else is said. */
 import { describe, expect, it } from "vitest";
-import { retentionOption } from "../../src/receiver/retention.ts";
+import { retentionOption } from "../../src/receiver/options.ts";
 import { DAY, HOUR } from "./bench.ts";
 
 describe("retentionOption()", () => {

@@ -1,13 +1,13 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { describe, expect, it } from "vitest";
-import type {
-  AttemptInfo,
-  AttemptReport,
-  CommitReport,
-  DeliveryReport,
-  Instrumentation,
+import {
+  type AttemptInfo,
+  type AttemptReport,
+  type CommitReport,
+  type DeliveryReport,
+  type Instrumentation,
+  Instruments,
 } from "../../src/inbox/instrumentation.ts";
-import { Instruments } from "../../src/inbox/instruments.ts";
 import { createReceiver, PermanentError, RetryAfter, SetupError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { type Bench, incoming, MINUTE, memoryBench, SECRET, sqliteBench, until } from "../receiver/bench.ts";

@@ -1,6 +1,6 @@
 /** The application's own table: a row for each event, written in the transaction in which the event is completed. */
 import { isKnownEvent, type WebhookEvent } from "../../events/types.ts";
-import type { HandlerContext } from "../../inbox/context.ts";
+import type { HandlerContext } from "../../inbox/handlers.ts";
 import { connect, loadDriver, type SqliteDatabase } from "../../internal/sqlite-driver.ts";
 
 export interface HandledRow {

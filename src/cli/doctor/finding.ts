@@ -1,5 +1,6 @@
 /** What a check of `oncehook doctor` found, and how it is mended. */
-import type { InboxStats } from "../../inbox/store.ts";
+
+import type { InboxStats } from "../../inbox/record.ts";
 import type { Clock } from "../../internal/clock.ts";
 import { counted } from "../terminal.ts";
 

@@ -2,7 +2,8 @@
 import { statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { OncehookError } from "../../errors.ts";
-import type { InboxStats, InboxStore, InstanceRecord } from "../../inbox/store.ts";
+import type { InboxStats, InstanceRecord } from "../../inbox/record.ts";
+import type { InboxStore } from "../../inbox/store.ts";
 import { type Clock, sleep, systemClock } from "../../internal/clock.ts";
 import { silentLogger } from "../../internal/logger.ts";
 import { type Inbox, openInbox } from "../../receiver/open-inbox.ts";

@@ -5,7 +5,7 @@ import type { EventId, EventState, LaneSummary } from "../../inbox/record.ts";
 import type { ActResult, LaneQuery } from "../../inbox/store.ts";
 import { type BulkOptions, type BulkQuery, type BulkRefusal, newestEvent } from "../../receiver/bulk.ts";
 import type { Inbox } from "../../receiver/open-inbox.ts";
-import { summaryShape } from "../../receiver/shown/shapes.ts";
+import { summaryShape } from "../../receiver/shown.ts";
 import { CommandError, interruptible, NEGATIVE, USAGE_MISTAKE } from "../exit.ts";
 import { type ActFlags, actorOf, addByFlag, type InboxFlags, withInbox, withInboxFlags } from "../flags.ts";
 import {

@@ -1,7 +1,7 @@
 /** `oncehook inbox quarantine`: correctly signed bodies that were no events. */
 import { Command } from "commander";
 import type { QuarantineRecord } from "../../inbox/record.ts";
-import { bodyShape, type QuarantineShape, quarantineShape } from "../../receiver/shown/shapes.ts";
+import { bodyShape, type QuarantineShape, quarantineShape } from "../../receiver/shown.ts";
 import {
   type ActFlags,
   actorOf,

@@ -1,11 +1,9 @@
 /** The commands that look into an inbox: `oncehook inbox ls`, `show`, `stats`, `incomplete` and `audit`. */
 import { Command, Option } from "commander";
 import { TERMINAL_EVENT_TYPES } from "../../events/parse.ts";
-import type { AuditRecord, EventRecord, LaneId, QuarantineRecord } from "../../inbox/record.ts";
-import type { InboxStats } from "../../inbox/store.ts";
+import type { AuditRecord, EventRecord, InboxStats, LaneId, QuarantineRecord } from "../../inbox/record.ts";
 import { systemClock } from "../../internal/clock.ts";
 import type { ErrorGroup } from "../../receiver/bulk.ts";
-import { findQuarantined } from "../../receiver/find-quarantined.ts";
 import type { Inbox } from "../../receiver/open-inbox.ts";
 import {
   type EventShape,
@@ -15,7 +13,8 @@ import {
   type ShownBody,
   type SummaryShape,
   summaryShape,
-} from "../../receiver/shown/shapes.ts";
+} from "../../receiver/shown.ts";
+import { findQuarantined } from "../../receiver/to-inbox-event.ts";
 import { CommandError, NEGATIVE, USAGE_MISTAKE } from "../exit.ts";
 import {
   type ActFlags,

@@ -5,7 +5,7 @@ import type { CopyProgress, CopyResult } from "../../inbox/copy.ts";
 import type { Subject } from "../../inbox/subject.ts";
 import { maskNumbers } from "../../internal/logger.ts";
 import type { Pruned } from "../../receiver/open-inbox.ts";
-import type { RetentionOptions } from "../../receiver/retention.ts";
+import type { RetentionOptions } from "../../receiver/options.ts";
 import { CommandError, interruptible, NEGATIVE, USAGE_MISTAKE } from "../exit.ts";
 import {
   type ActFlags,

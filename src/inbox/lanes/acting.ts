@@ -1,7 +1,7 @@
 /** Does to a lane what an operator asks. */
-import { isAsFound } from "../as-found.ts";
 import { expectedSequence, gapSinceWithout } from "../gap.ts";
 import type { ActResult, AsFound } from "../store.ts";
+import { isAsFound } from "../store-rules.ts";
 import { moveCursor, rearm } from "./claiming.ts";
 import { bySequence, finish, headOf, isHeld, isOrdered, type LaneEvent, type LaneState, type Moment } from "./state.ts";
 

@@ -1,6 +1,5 @@
 /** Arms lanes, and leases the head of a lane whose turn has come. */
-import { ATTEMPTS_EXHAUSTED } from "../backoff.ts";
-import { type Arming, arm } from "../gap.ts";
+import { type Arming, ATTEMPTS_EXHAUSTED, arm } from "../gap.ts";
 import type { OnDead } from "../record.ts";
 import type { ClaimRequest, Lease } from "../store.ts";
 import { finish, isOrdered, type LaneEvent, type LaneState, lowestPending, type Moment, schedule } from "./state.ts";

@@ -1,7 +1,15 @@
 /** A lane in a store's hands: its facts as objects that the decisions of this folder change, and the store then keeps. */
 import { isDue } from "../gap.ts";
-import type { AttemptRecord, EventRecord, EventState, GapRecord, LaneKey, LaneRecord, Outcome } from "../record.ts";
-import type { InboxStats } from "../store.ts";
+import type {
+  AttemptRecord,
+  EventRecord,
+  EventState,
+  GapRecord,
+  InboxStats,
+  LaneKey,
+  LaneRecord,
+  Outcome,
+} from "../record.ts";
 
 /** A record of the contract that its store may write to. */
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };

@@ -1,6 +1,6 @@
 /** Acts on one event, message or quarantined body, each told to the audit and to the log. */
-import { explained, placeFields } from "../../inbox/failure.ts";
-import type { ActResult } from "../../inbox/operations.ts";
+import { explained, placeFields } from "../../inbox/masking.ts";
+import type { ActResult } from "../../inbox/store.ts";
 import { answerOf } from "../act-answer.ts";
 import { json } from "../answers.ts";
 import { refusedBody } from "../input.ts";

@@ -1,6 +1,6 @@
 /** `POST api/bulk`: one act on all that match, told line by line. It ends with whoever asked for it. */
-import { failureCode } from "../../inbox/failure.ts";
-import type { Page } from "../../inbox/operations.ts";
+import { failureCode } from "../../inbox/masking.ts";
+import type { Page } from "../../inbox/store.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
 import type { Logger } from "../../internal/logger.ts";
 import { isRecord } from "../../internal/type-guards.ts";
@@ -15,9 +15,8 @@ import {
   REFUSALS,
   REPLAYABLE,
 } from "../../receiver/bulk.ts";
-import { findQuarantined } from "../../receiver/find-quarantined.ts";
 import type { InboxOperator } from "../../receiver/operator.ts";
-import { quarantinedEvent } from "../../receiver/quarantined-event.ts";
+import { findQuarantined, quarantinedEvent } from "../../receiver/to-inbox-event.ts";
 import { answerOf } from "../act-answer.ts";
 import { refused, streamed, unreadable } from "../answers.ts";
 import type { Access, ActAnswer, ActRefusal, BulkLine } from "../api.ts";

@@ -1,8 +1,8 @@
 /** `POST api/events`: the events that match, as a page or as a download. */
-import { explained, failureCode, placeFields } from "../../inbox/failure.ts";
-import type { EventQuery, Page } from "../../inbox/operations.ts";
+import { explained, failureCode, placeFields } from "../../inbox/masking.ts";
 import type { EventRecord } from "../../inbox/record.ts";
-import { eventShape } from "../../receiver/shown/shapes.ts";
+import type { EventQuery, Page } from "../../inbox/store.ts";
+import { eventShape } from "../../receiver/shown.ts";
 import { json, streamed } from "../answers.ts";
 import type { EventPage, EventShape } from "../api.ts";
 import { type Cell, csvLine } from "../csv.ts";

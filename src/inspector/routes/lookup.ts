@@ -1,7 +1,7 @@
 /** `POST api/lookup`: the messages that one text leads to, be it an id, a reference or a number. */
 import type { EventRecord, LaneSummary } from "../../inbox/record.ts";
 import type { InboxOperator } from "../../receiver/operator.ts";
-import { keyShape } from "../../receiver/shown/shapes.ts";
+import { keyShape } from "../../receiver/shown.ts";
 import { json, refused } from "../answers.ts";
 import type { Lookup, LookupMatch } from "../api.ts";
 import { type Fields, readBody, text } from "../input.ts";

@@ -1,5 +1,5 @@
 /** Messages: a list of them, one with its drawing, and one with its numbers and texts. */
-import { summaryShape } from "../../receiver/shown/shapes.ts";
+import { summaryShape } from "../../receiver/shown.ts";
 import { json, refused } from "../answers.ts";
 import type { MessagePage } from "../api.ts";
 import type { InspectorAnswer } from "../http.ts";

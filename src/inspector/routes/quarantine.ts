@@ -1,6 +1,6 @@
 /** Quarantined bodies: a list of them, one, and one with its numbers and texts. */
-import type { QuarantineQuery } from "../../inbox/operations.ts";
-import { findQuarantined } from "../../receiver/find-quarantined.ts";
+import type { QuarantineQuery } from "../../inbox/store.ts";
+import { findQuarantined } from "../../receiver/to-inbox-event.ts";
 import { json, refused } from "../answers.ts";
 import type { QuarantinePage } from "../api.ts";
 import type { InspectorAnswer } from "../http.ts";

@@ -1,5 +1,5 @@
 /** What the routes that show numbers and texts have in common: the audit knows it before anybody sees them. */
-import type { ActResult } from "../../inbox/operations.ts";
+import type { ActResult } from "../../inbox/store.ts";
 import { refused } from "../answers.ts";
 import type { InspectorAnswer } from "../http.ts";
 import { refusedBody } from "../input.ts";

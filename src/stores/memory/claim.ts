@@ -1,8 +1,9 @@
 /** Finds the memory store's due lanes, and leases their heads. */
-import { roomLeft } from "../../inbox/claim-room.ts";
+
 import { type Claimed, claimLane } from "../../inbox/lanes/claiming.ts";
 import { type LaneState, laneIsDue } from "../../inbox/lanes/state.ts";
 import type { ClaimRequest } from "../../inbox/store.ts";
+import { roomLeft } from "../../inbox/store-rules.ts";
 import { keep, type MemoryMoment } from "./state.ts";
 
 /** Claims what `request` asks for. With `recover` it is one expired lease, else due lanes, oldest first. */

@@ -1,6 +1,7 @@
 /** Gives the memory store's lanes to another store. */
 import { bySequence, type LaneEvent, type LaneState } from "../../inbox/lanes/state.ts";
-import { type TransferredEvent, type TransferredLane, withoutLease } from "../../inbox/transfer.ts";
+import type { TransferredEvent, TransferredLane } from "../../inbox/record.ts";
+import { withoutLease } from "../../inbox/store-rules.ts";
 import { eventRecord, laneRecord, type MemoryState } from "./state.ts";
 
 export function exportLanes(state: MemoryState, after: number, limit: number): TransferredLane[] {

@@ -1,6 +1,6 @@
 /** Takes another store's lanes into the memory store. */
 import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
-import type { ImportAnswer, ImportPage, TransferredEvent, TransferredLane } from "../../inbox/transfer.ts";
+import type { ImportAnswer, ImportPage, TransferredEvent, TransferredLane } from "../../inbox/record.ts";
 import { hex, storeFull } from "./accept.ts";
 import { enterLane, keep, laneByKey, type MemoryState } from "./state.ts";
 

@@ -1,8 +1,8 @@
 /** Answers questions about the memory store. It holds few events by design, so these scan. */
 import { isPrunedAtCursor, type LaneEvent, type LaneState } from "../../inbox/lanes/state.ts";
-import { pageOf } from "../../inbox/page.ts";
-import type { EventRecord, LaneSummary, QuarantineRecord } from "../../inbox/record.ts";
-import type { EventQuery, InboxStats, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
+import type { EventRecord, InboxStats, LaneSummary, QuarantineRecord } from "../../inbox/record.ts";
+import type { EventQuery, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
+import { pageOf } from "../../inbox/store-rules.ts";
 import { eventRecord, type MemoryState } from "./state.ts";
 
 export function find(state: MemoryState, query: EventQuery): Page<EventRecord> {

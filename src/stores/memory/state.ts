@@ -11,15 +11,18 @@ import {
 } from "../../inbox/lanes/state.ts";
 import type {
   AuditRecord,
+  ConflictRecord,
   EventId,
   EventRecord,
+  InboxStats,
+  InstanceRecord,
   LaneId,
   LaneKey,
   LaneRecord,
   NewEvent,
   QuarantineRecord,
 } from "../../inbox/record.ts";
-import type { ConflictRecord, InboxRules, InboxStats, InstanceRecord, OpenContext } from "../../inbox/store.ts";
+import type { InboxRules, OpenContext } from "../../inbox/store.ts";
 
 export type MemoryQuarantine = Mutable<QuarantineRecord>;
 

@@ -1,6 +1,5 @@
 /** One write transaction of the core's: lanes are locked and read, everything is decided, and what changed is written. */
 import { sameContent } from "../../events/parse.ts";
-import { roomLeft } from "../../inbox/claim-room.ts";
 import {
   acceptanceOf,
   acceptNew,
@@ -23,6 +22,7 @@ import type {
   Turn,
   TurnResult,
 } from "../../inbox/store.ts";
+import { roomLeft } from "../../inbox/store-rules.ts";
 import type { TallySheet } from "./instances.ts";
 import {
   claimable,

@@ -1,6 +1,7 @@
 /** The processes that work on the inbox: their rows, what they count, and how many transactions of a kind each runs at once. */
 import type { Tally } from "../../inbox/lanes/state.ts";
-import type { Heartbeat, InboxStats, InstanceIdentity, InstanceRecord } from "../../inbox/store.ts";
+import type { Heartbeat, InboxStats, InstanceRecord } from "../../inbox/record.ts";
+import type { InstanceIdentity } from "../../inbox/store.ts";
 import { processRuns } from "../../internal/process.ts";
 import { COUNTERS } from "../codes.ts";
 import { CONNECTIONS, type Session } from "./session.ts";

@@ -1,8 +1,7 @@
 /** The schema, migration by migration, and what brings an inbox to it or says why it must not. */
 import { SetupError } from "../../errors.ts";
-import { type InboxRules, noInbox, rulesFor } from "../../inbox/rules.ts";
-import type { OpenContext } from "../../inbox/store.ts";
-import { copyUnfinished } from "../../inbox/transfer.ts";
+import type { InboxRules, OpenContext } from "../../inbox/store.ts";
+import { copyUnfinished, noInbox, rulesFor } from "../../inbox/store-rules.ts";
 import { rulesFromMeta, rulesToMeta } from "../recorded-rules.ts";
 import { type FoundSchema, type Migration, missingMigrations } from "../schema-version.ts";
 import { isContention, sqlState } from "./failures.ts";

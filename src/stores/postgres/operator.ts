@@ -1,10 +1,10 @@
 /** Does to the Postgres inbox what an operator asks, erasing included. */
-import { auditDetail } from "../../inbox/audit-detail.ts";
+
 import { discard, eraseLane, releaseGap, replay, unblock } from "../../inbox/lanes/acting.ts";
 import { isHeld, type LaneEvent, type LaneState } from "../../inbox/lanes/state.ts";
-import { createMentionTest } from "../../inbox/mention.ts";
-import { plainText } from "../../inbox/plain-text.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
+import { auditDetail, plainText } from "../../inbox/store-rules.ts";
+import { createMentionTest } from "../../inbox/subject.ts";
 import { HELD, TAG } from "../codes.ts";
 import { acceptAll, lanesOf } from "./batch.ts";
 import { textBytes } from "./encoding.ts";

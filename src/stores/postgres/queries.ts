@@ -1,17 +1,17 @@
 /** What operators ask of the inbox: events, lanes and quarantined bodies by filter, counters and the audit. */
 import { bySequence, newLane, toEventRecord } from "../../inbox/lanes/state.ts";
-import { pageOf } from "../../inbox/page.ts";
-import { plainText } from "../../inbox/plain-text.ts";
 import type {
   AttemptRecord,
   AuditRecord,
   EventRecord,
+  InboxStats,
   LaneKey,
   LaneRecord,
   LaneSummary,
   QuarantineRecord,
 } from "../../inbox/record.ts";
-import type { EventQuery, InboxStats, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
+import type { EventQuery, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
+import { pageOf, plainText } from "../../inbox/store-rules.ts";
 import { HELD, heldWord, OUTCOME, STATE, STATUS, stateWord, TAG, tagWord } from "../codes.ts";
 import { bytesText, textBytes } from "./encoding.ts";
 import { countersOf, readInstances, STATS, type StatsRow } from "./instances.ts";

@@ -1,17 +1,15 @@
 /** Gives the Postgres inbox's lanes to another store, and takes a copy into it. */
 import { bySequence, type LaneEvent, type LaneState, toEventRecord } from "../../inbox/lanes/state.ts";
-import { plainText } from "../../inbox/plain-text.ts";
-import type { AttemptRecord } from "../../inbox/record.ts";
-import {
-  type ConflictRecord,
-  countIn,
-  type ImportAnswer,
-  type ImportPage,
-  type TransferredEvent,
-  type TransferredLane,
-  type TransferredTotals,
-  withoutLease,
-} from "../../inbox/transfer.ts";
+import type {
+  AttemptRecord,
+  ConflictRecord,
+  ImportAnswer,
+  ImportPage,
+  TransferredEvent,
+  TransferredLane,
+  TransferredTotals,
+} from "../../inbox/record.ts";
+import { countIn, plainText, withoutLease } from "../../inbox/store-rules.ts";
 import { HELD, keepOf, OUTCOME, STATE, STATUS, TAG } from "../codes.ts";
 import { columns, named, textBytes, transposed, unnested, type Values } from "./encoding.ts";
 import { TallySheet } from "./instances.ts";

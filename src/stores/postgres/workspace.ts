@@ -1,7 +1,7 @@
 /** The lanes of one transaction, locked and read, what is decided about them, and how that is written. */
 import { type LaneEvent, type LaneState, type Moment, newLane } from "../../inbox/lanes/state.ts";
-import { plainText } from "../../inbox/plain-text.ts";
 import type { LaneKey } from "../../inbox/record.ts";
+import { plainText } from "../../inbox/store-rules.ts";
 import { keepOf, OUTCOME, STATE, STATUS } from "../codes.ts";
 import type { Values } from "./encoding.ts";
 import { SHARED, TallySheet } from "./instances.ts";

@@ -1,9 +1,8 @@
 /** Does to the SQLite inbox what an operator asks, with its audit row in the same transaction. */
-import { isAsFound } from "../../inbox/as-found.ts";
-import { auditDetail } from "../../inbox/audit-detail.ts";
 import { expectedSequence, gapSinceWithout } from "../../inbox/gap.ts";
 import type { EventId, LaneId } from "../../inbox/record.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
+import { auditDetail, isAsFound } from "../../inbox/store-rules.ts";
 import { HELD, KEEP, STATE, STATUS, stateWord, TAG } from "../codes.ts";
 import { accept } from "./accept.ts";
 import { erase } from "./erase.ts";

@@ -1,10 +1,8 @@
 /** Claims due lanes: leases their heads, retires what used up its attempts, records gaps that are given up. */
-import { ATTEMPTS_EXHAUSTED } from "../../inbox/backoff.ts";
-import { roomLeft } from "../../inbox/claim-room.ts";
-import type { Missing } from "../../inbox/gap.ts";
-import { isDue, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
+import { ATTEMPTS_EXHAUSTED, isDue, type Missing, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import type { EventRecord } from "../../inbox/record.ts";
 import type { ClaimRequest, Lease } from "../../inbox/store.ts";
+import { roomLeft } from "../../inbox/store-rules.ts";
 import { KEEP, STATE, STATUS, TAG, tagWord } from "../codes.ts";
 import { applyArming, armingOf, goOnAfterDead, headsOf, moveCursor, rearm, schedule, writeLane } from "./lanes.ts";
 import { toEvent } from "./records.ts";

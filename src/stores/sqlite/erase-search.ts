@@ -1,6 +1,6 @@
 /** Finds what is to be erased, in slices that leave the event loop free. */
-import { createMentionTest } from "../../inbox/mention.ts";
 import type { Act } from "../../inbox/store.ts";
+import { createMentionTest } from "../../inbox/subject.ts";
 import { TAG } from "../codes.ts";
 import { LANES_OF_MESSAGE, lanesWith } from "./find.ts";
 import type { OpenInbox } from "./open-inbox.ts";

@@ -1,11 +1,13 @@
 /** Gives the SQLite inbox's lanes to another store. */
-import type { AttemptRecord, GapRecord, LaneRecord } from "../../inbox/record.ts";
-import {
-  type ConflictRecord,
-  type TransferredEvent,
-  type TransferredLane,
-  withoutLease,
-} from "../../inbox/transfer.ts";
+import type {
+  AttemptRecord,
+  ConflictRecord,
+  GapRecord,
+  LaneRecord,
+  TransferredEvent,
+  TransferredLane,
+} from "../../inbox/record.ts";
+import { withoutLease } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { statusWord, tagWord } from "../codes.ts";
 import { EVENT, type EventRow, toEvent } from "./records.ts";

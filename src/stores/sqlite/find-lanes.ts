@@ -1,7 +1,8 @@
 /** Finds lanes by filter: the few that wait by a small index, all others in slices that leave the event loop free. */
-import { pageOf } from "../../inbox/page.ts";
+
 import type { LaneSummary } from "../../inbox/record.ts";
 import type { LaneQuery, Page } from "../../inbox/store.ts";
+import { pageOf } from "../../inbox/store-rules.ts";
 import { STATUS, TAG } from "../codes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { SUMMARY, type SummaryRow, toSummary } from "./records.ts";

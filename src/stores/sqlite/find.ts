@@ -1,7 +1,8 @@
 /** Finds events by filter, through small indexes where a filter has one, else in slices that leave the event loop free. */
-import { pageOf } from "../../inbox/page.ts";
+
 import type { EventRecord, QuarantineRecord } from "../../inbox/record.ts";
 import type { EventQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
+import { pageOf } from "../../inbox/store-rules.ts";
 import { HELD, OUTCOME, STATE } from "../codes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { EVENT, type EventRow, QUARANTINE, type QuarantineRow, toEvent, toQuarantine } from "./records.ts";

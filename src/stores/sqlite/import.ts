@@ -1,13 +1,13 @@
 /** Takes another store's lanes into the SQLite inbox. */
-import type { QuarantineRecord } from "../../inbox/record.ts";
-import {
-  countIn,
-  type ImportAnswer,
-  type ImportPage,
-  type TransferredEvent,
-  type TransferredLane,
-  type TransferredTotals,
-} from "../../inbox/transfer.ts";
+import type {
+  ImportAnswer,
+  ImportPage,
+  QuarantineRecord,
+  TransferredEvent,
+  TransferredLane,
+  TransferredTotals,
+} from "../../inbox/record.ts";
+import { countIn } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { COUNTERS, HELD, keepOf, OUTCOME, STATE, STATUS, TAG } from "../codes.ts";
 import { readMeta, writeMeta } from "./migrate.ts";

@@ -1,6 +1,7 @@
 /** The processes that work on the inbox, and the leases of those that are gone. */
 
-import type { Heartbeat, InstanceIdentity, InstanceRecord } from "../../inbox/store.ts";
+import type { Heartbeat, InstanceRecord } from "../../inbox/record.ts";
+import type { InstanceIdentity } from "../../inbox/store.ts";
 import { processRuns } from "../../internal/process.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 

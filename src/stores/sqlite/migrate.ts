@@ -1,7 +1,7 @@
 /** Brings the inbox's tables to the schema of this version, or says why it must not. */
-import { type InboxRules, rulesFor } from "../../inbox/rules.ts";
-import type { OpenContext } from "../../inbox/store.ts";
-import { copyUnfinished } from "../../inbox/transfer.ts";
+
+import type { InboxRules, OpenContext } from "../../inbox/store.ts";
+import { copyUnfinished, rulesFor } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { rulesFromMeta, rulesToMeta } from "../recorded-rules.ts";
 import { type FoundSchema, type Migration, missingMigrations } from "../schema-version.ts";

@@ -2,8 +2,8 @@
 import { existsSync, realpathSync } from "node:fs";
 import { SetupError, StoreError } from "../../errors.ts";
 import { refuseUnrun, refuseUnwaited } from "../../inbox/effect.ts";
-import { type InboxRules, noInbox } from "../../inbox/rules.ts";
-import type { OpenContext, Turn, TurnResult } from "../../inbox/store.ts";
+import type { InboxRules, OpenContext, Turn, TurnResult } from "../../inbox/store.ts";
+import { noInbox } from "../../inbox/store-rules.ts";
 import { loadDriver, type SqliteDatabase, type SqliteDriver } from "../../internal/sqlite-driver.ts";
 import { AheadSettles } from "./ahead.ts";
 import { Checkpoints } from "./checkpoints.ts";

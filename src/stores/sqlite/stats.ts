@@ -1,7 +1,6 @@
 /** Answers from kept counters and small indexes. */
 import { isDue, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
-import type { AuditRecord } from "../../inbox/record.ts";
-import type { InboxStats } from "../../inbox/store.ts";
+import type { AuditRecord, InboxStats } from "../../inbox/record.ts";
 import { readInstances } from "./instances.ts";
 import type { Counter, Gauge } from "./ledger.ts";
 import type { OpenInbox } from "./open-inbox.ts";

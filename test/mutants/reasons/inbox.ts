@@ -3,32 +3,32 @@ import type { Reason } from "../reason.ts";
 
 export const INBOX_REASONS: readonly Reason[] = [
   {
-    file: "src/inbox/batcher.ts",
+    file: "src/inbox/group-commit.ts",
     reason: "What is asked for during a turn comes to nothing when its time comes: not asking is for speed.",
     changes: [["ConditionalExpression", "this.#turning && !this.#mayAcceptBeside()", "false"]],
   },
   {
-    file: "src/inbox/batcher.ts",
+    file: "src/inbox/group-commit.ts",
     reason: "Who asked for it during a turn had looked, and nothing else takes the waiting accepts meanwhile.",
     changes: [["ConditionalExpression", "this.#mayAcceptBeside()", "true"]],
   },
   {
-    file: "src/inbox/batcher.ts",
+    file: "src/inbox/group-commit.ts",
     reason: "A lease names an accept of its turn: the check is for the compiler.",
     changes: [["OptionalChaining", "accepts[index]?.parsed", "accepts[index].parsed"]],
   },
   {
-    file: "src/inbox/batcher.ts",
+    file: "src/inbox/group-commit.ts",
     reason: "Whether another turn is wanted is said anew by each turn, before anybody asks.",
     changes: [["BooleanLiteral", "false", "true"]],
   },
   {
-    file: "src/inbox/breaker.ts",
+    file: "src/inbox/worker.ts",
     reason: "Only a failure has `permanent`: the other check is for the compiler.",
     changes: [["ConditionalExpression", 'verdict.kind === "failed"', "true"]],
   },
   {
-    file: "src/inbox/conclusions.ts",
+    file: "src/inbox/completion.ts",
     reason: "The check that the switch has all cases is the compiler's.",
     changes: [["ConditionalExpression", "default: return settle satisfies never;", "default:"]],
   },
@@ -38,13 +38,13 @@ export const INBOX_REASONS: readonly Reason[] = [
     changes: [["EqualityOperator", "store === options.to", "store !== options.to"]],
   },
   {
-    file: "src/inbox/failure.ts",
+    file: "src/inbox/masking.ts",
     reason:
       "Without the space a label's digits stand closer, so that more is masked: only labels with four such characters in a row differ.",
     changes: [["StringLiteral", '" "', '""']],
   },
   {
-    file: "src/inbox/failure.ts",
+    file: "src/inbox/masking.ts",
     reason: "What is thrown at null is caught one line on, with the same result.",
     changes: [
       [
@@ -55,12 +55,12 @@ export const INBOX_REASONS: readonly Reason[] = [
     ],
   },
   {
-    file: "src/inbox/failure.ts",
+    file: "src/inbox/masking.ts",
     reason: "A function that ends without a return gives undefined too.",
     changes: [["BlockStatement", "{ return undefined; }", "{}"]],
   },
   {
-    file: "src/inbox/failure.ts",
+    file: "src/inbox/masking.ts",
     reason: "Only a test that says Stryker's own words could tell the list with them from the empty one.",
     changes: [["ArrayDeclaration", "[]", '["Stryker was here"]']],
   },
@@ -70,17 +70,17 @@ export const INBOX_REASONS: readonly Reason[] = [
     changes: [["EqualityOperator", "head.sequence <= expected", "head.sequence < expected"]],
   },
   {
-    file: "src/inbox/gap-wait.ts",
+    file: "src/inbox/gap.ts",
     reason: "Whatever is neither strict nor eager is balanced; the default is compared with nothing else.",
     changes: [["StringLiteral", '"balanced"', '""']],
   },
   {
-    file: "src/inbox/instruments.ts",
+    file: "src/inbox/instrumentation.ts",
     reason: "Stryker's words have none of the methods of an instrumentation, and are passed over.",
     changes: [["ArrayDeclaration", "[]", '["Stryker was here"]']],
   },
   {
-    file: "src/inbox/instruments.ts",
+    file: "src/inbox/instrumentation.ts",
     reason: "Who has no `run` was passed over before: the check is for the compiler.",
     changes: [["OptionalChaining", "observer.run?.(inner)", "observer.run(inner)"]],
   },
@@ -90,12 +90,12 @@ export const INBOX_REASONS: readonly Reason[] = [
     changes: [["ConditionalExpression", "default: return request satisfies never;", "default:"]],
   },
   {
-    file: "src/inbox/mention.ts",
+    file: "src/inbox/subject.ts",
     reason: "A function that ends without a return gives undefined, which counts as false.",
     changes: [["BlockStatement", "{ return false; }", "{}"]],
   },
   {
-    file: "src/inbox/mention.ts",
+    file: "src/inbox/subject.ts",
     reason: "Where nothing is escaped nothing is replaced: looked at first for speed.",
     changes: [
       ["ConditionalExpression", '!written.includes("\\\\")', "false"],
@@ -103,17 +103,17 @@ export const INBOX_REASONS: readonly Reason[] = [
     ],
   },
   {
-    file: "src/inbox/mention.ts",
+    file: "src/inbox/subject.ts",
     reason: "In bytes that do not hold it only a text with U+FFFD could be found: looked at first for speed.",
     changes: [["ConditionalExpression", "!body.includes(bytes) && !body.includes(BACKSLASH)", "false"]],
   },
   {
-    file: "src/inbox/mention.ts",
+    file: "src/inbox/subject.ts",
     reason: "What is in neither is in none of the strings and stands nowhere: looked at first for speed.",
     changes: [["ConditionalExpression", "!written.includes(text) && !meant.includes(text)", "false"]],
   },
   {
-    file: "src/inbox/waiters.ts",
+    file: "src/inbox/completion.ts",
     reason: "A set of nobody answers as none does; it is let go so that memory does not grow.",
     changes: [["ConditionalExpression", "listeners.size === 0", "false"]],
   },

@@ -20,12 +20,12 @@ export const RECEIVER_ENGINE_REASONS: readonly Reason[] = [
     ],
   },
   {
-    file: "src/receiver/handled.ts",
+    file: "src/receiver/http.ts",
     reason: "Whatever is neither done nor dead is answered alike.",
     changes: [["StringLiteral", '"put_back"', '""']],
   },
   {
-    file: "src/receiver/intake.ts",
+    file: "src/receiver/to-inbox-event.ts",
     reason: "The text of undefined is no trace context either: the check is for the compiler.",
     changes: [["ConditionalExpression", "text !== undefined", "true"]],
   },

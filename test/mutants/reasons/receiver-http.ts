@@ -3,12 +3,12 @@ import type { Reason } from "../reason.ts";
 
 export const RECEIVER_HTTP_REASONS: readonly Reason[] = [
   {
-    file: "src/receiver/head.ts",
+    file: "src/receiver/body-limits.ts",
     reason: "Null is above no limit: the check is for the compiler.",
     changes: [["ConditionalExpression", "declared !== null", "true"]],
   },
   {
-    file: "src/receiver/head.ts",
+    file: "src/receiver/body-limits.ts",
     reason: "An absent header is tried as the text `undefined`, which has no digit: the check is for the compiler.",
     changes: [["ConditionalExpression", "text !== undefined", "true"]],
   },
@@ -26,17 +26,17 @@ export const RECEIVER_HTTP_REASONS: readonly Reason[] = [
     ],
   },
   {
-    file: "src/receiver/reading.ts",
+    file: "src/receiver/body-limits.ts",
     reason: "The least rate is one byte a millisecond, so that it makes no difference to divide by it.",
     changes: [["ArithmeticOperator", "age * LEAST_BYTES_PER_MS", "age / LEAST_BYTES_PER_MS"]],
   },
   {
-    file: "src/receiver/retention.ts",
+    file: "src/receiver/options.ts",
     reason: "A turn of the event loop after the last batch too: for speed only.",
     changes: [["ConditionalExpression", "more", "true"]],
   },
   {
-    file: "src/receiver/wait-timeout.ts",
+    file: "src/receiver/wait-for.ts",
     reason: "An idle lane has no `readyAt`, so that it is due: the case is for the compiler.",
     changes: [
       ["ConditionalExpression", 'status === "idle"', "false"],
@@ -44,12 +44,12 @@ export const RECEIVER_HTTP_REASONS: readonly Reason[] = [
     ],
   },
   {
-    file: "src/receiver/wait-timeout.ts",
+    file: "src/receiver/wait-for.ts",
     reason: "The check that the switch has all cases is the compiler's.",
     changes: [["ConditionalExpression", "default: return status satisfies never;", "default:"]],
   },
   {
-    file: "src/receiver/wanted.ts",
+    file: "src/receiver/wait-for.ts",
     reason:
       "A text of 32 characters or more differs from every type in more letters than may differ: the bound is for speed.",
     changes: [

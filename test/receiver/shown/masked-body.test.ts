@@ -1,6 +1,6 @@
 /** What of a body may be seen by whoever may not see numbers and texts. */
 import { describe, expect, it } from "vitest";
-import { maskedBody } from "../../../src/receiver/shown/masked-body.ts";
+import { maskedBody } from "../../../src/receiver/shown.ts";
 
 /** Of the body with this JSON. */
 const seen = (value: unknown) => maskedBody(Buffer.from(JSON.stringify(value)));

@@ -8,7 +8,7 @@ import {
   messageShape,
   quarantineShape,
   summaryShape,
-} from "../../../src/receiver/shown/shapes.ts";
+} from "../../../src/receiver/shown.ts";
 
 const PEER = "+15550100002";
 const SENT = "message.sent";

@@ -6,21 +6,7 @@
 import { StoreError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import { atMost, type Clock, type Timer } from "../internal/clock.ts";
-import { type AcceptLimits, AcceptQueue } from "./accept-queue.ts";
-import {
-  answer,
-  type Callback,
-  closed,
-  guard,
-  lose,
-  overloaded,
-  type QueuedQuarantine,
-  type QueuedSettle,
-  type Taken,
-  takeUpTo,
-} from "./batching.ts";
-import type { NewEvent, NewQuarantine } from "./record.ts";
-import { Repeats } from "./repeats.ts";
+import type { EventId, NewEvent, NewQuarantine } from "./record.ts";
 import type {
   Acceptance,
   ClaimRequest,
@@ -33,8 +19,6 @@ import type {
   Turn,
   TurnResult,
 } from "./store.ts";
-
-export type { Callback } from "./batching.ts";
 
 /** The worker, as the batcher sees it: it says what to claim, and gets what was claimed. */
 export interface ClaimDriver {
@@ -292,5 +276,176 @@ export class Batcher<Tx> {
     if (this.#wanted || this.#queued() > 0) return this.#schedule();
     if (this.#postponed.length > 0 || this.#isBusy()) return;
     for (const resolve of this.#idle.splice(0)) resolve();
+  }
+}
+
+// Small parts of the group commit: what waits for a turn, what fits into one, and callbacks that cannot spoil it.
+
+/** Called once: with the result, or with the reason why nothing was stored. */
+type Callback<T> = (error: Error | null, result: T | null) => void;
+
+interface QueuedAccept {
+  readonly event: NewEvent;
+  readonly parsed: WebhookEvent;
+  readonly done: Callback<Acceptance>;
+}
+
+interface QueuedQuarantine {
+  readonly quarantine: NewQuarantine;
+  readonly done: Callback<QuarantineAnswer>;
+}
+
+interface QueuedSettle<Tx> {
+  readonly settle: Settle<Tx>;
+  readonly done: (result: SettleResult) => void;
+}
+
+/** What goes into one turn. */
+interface Taken<Tx> {
+  readonly accepts: readonly QueuedAccept[];
+  readonly quarantines: readonly QueuedQuarantine[];
+  readonly settles: readonly QueuedSettle<Tx>[];
+  readonly repeats: readonly Repeat[];
+}
+
+function answer(accepts: readonly QueuedAccept[], { accepted }: TurnResult): void {
+  for (const [index, { done }] of accepts.entries()) guard(() => done(null, accepted[index] ?? null));
+}
+
+/** Their claims count as lost, since nothing is written any more. */
+function lose<Tx>(settles: readonly QueuedSettle<Tx>[]): void {
+  for (const { done } of settles) guard(() => done({ status: "lost" }));
+}
+
+function overloaded(): StoreError {
+  return new StoreError("overloaded", "More deliveries wait for the inbox than it can store now; the service retries.");
+}
+
+function closed(): StoreError {
+  return new StoreError("closed", "The inbox was closed before the delivery was stored; the service retries.");
+}
+
+/** Takes from the front of `queue` up to `most` items of `mostBytes` together, at least one. */
+function takeUpTo<T>(queue: T[], most: number, mostBytes: number, bytesOf: (item: T) => number): T[] {
+  let count = 0;
+  let bytes = 0;
+  for (const item of queue) {
+    bytes += bytesOf(item);
+    if (count === most || (bytes > mostBytes && count > 0)) break;
+    count++;
+  }
+  return queue.splice(0, count);
+}
+
+/** What a callback throws, such as a logger of the application's, is not the turn's failure: it is thrown where nobody waits. */
+function guard(callback: () => void): void {
+  try {
+    callback();
+  } catch (thrown) {
+    queueMicrotask(() => {
+      throw thrown;
+    });
+  }
+}
+
+// Deliveries that wait for a turn, and when so many wait that a turn of their own should not wait for more.
+
+/**
+ * So many of a quick kind are a turn: fewer would cost more for each, and were there more, this process would rest while the store works on
+ * all of them, and the store while the next are read.
+ */
+export const QUICK_TURN = 32;
+
+interface AcceptLimits {
+  /** In one turn at most. */
+  readonly maxEvents: number;
+  /** Bytes of bodies in one turn at most. */
+  readonly maxBytes: number;
+}
+
+class AcceptQueue {
+  readonly #items: QueuedAccept[] = [];
+  readonly #limits: AcceptLimits;
+  readonly #isQuick: (event: NewEvent) => boolean;
+  #areAllQuick = true;
+
+  constructor(limits: AcceptLimits, isQuick: (event: NewEvent) => boolean) {
+    this.#limits = limits;
+    this.#isQuick = isQuick;
+  }
+
+  get length(): number {
+    return this.#items.length;
+  }
+
+  /** They are a turn already, whatever else is on its way. */
+  get isQuickTurn(): boolean {
+    return this.#areAllQuick && this.#items.length >= QUICK_TURN;
+  }
+
+  push(item: QueuedAccept): void {
+    // Asked first: a store that throws here has taken nothing.
+    this.#areAllQuick &&= this.#isQuick(item.event);
+    this.#items.push(item);
+  }
+
+  /** What fits into one turn, oldest first. */
+  take(): QueuedAccept[] {
+    const { maxEvents, maxBytes } = this.#limits;
+    return this.#left(takeUpTo(this.#items, maxEvents, maxBytes, ({ event }) => event.raw.byteLength));
+  }
+
+  takeAll(): QueuedAccept[] {
+    return this.#left(this.#items.splice(0));
+  }
+
+  #left(taken: QueuedAccept[]): QueuedAccept[] {
+    if (this.#items.length === 0) this.#areAllQuick = true;
+    return taken;
+  }
+}
+
+// Counts duplicates that need no answer of the store, so that a flood of them writes each row once a second at most.
+
+const WRITE_EVERY_MS = 1_000;
+
+export class Repeats {
+  readonly #clock: Clock;
+  readonly #write: () => void;
+  readonly #counted = new Map<EventId, Repeat>();
+  #timer: Timer | null = null;
+  #due = false;
+
+  /** `write` asks for a turn that takes what was counted. */
+  constructor(clock: Clock, write: () => void) {
+    this.#clock = clock;
+    this.#write = write;
+  }
+
+  add({ event, count, signedAt }: Repeat): void {
+    this.#timer ??= this.#clock.setTimeout(() => this.writeNow(), WRITE_EVERY_MS);
+    const known = this.#counted.get(event) ?? { count: 0, signedAt: 0 };
+    this.#counted.set(event, { event, count: known.count + count, signedAt: Math.max(known.signedAt, signedAt) });
+  }
+
+  writeNow(): void {
+    if (this.#counted.size === 0) return;
+    this.#due = true;
+    this.#write();
+  }
+
+  /** What the turn that is made now should write: nothing before its time. */
+  take(): readonly Repeat[] {
+    if (!this.#due) return [];
+    this.stop();
+    const counted = [...this.#counted.values()];
+    this.#counted.clear();
+    return counted;
+  }
+
+  stop(): void {
+    this.#due = false;
+    this.#timer?.cancel();
+    this.#timer = null;
   }
 }

@@ -1,10 +1,9 @@
 /** What an open inbox needs now and then: a heartbeat, pruning, and a warning when nobody works on it. */
-import { explained, placeFields } from "../inbox/failure.ts";
-import type { InboxStore } from "../inbox/store.ts";
+import { explained, placeFields } from "../inbox/masking.ts";
+import type { InboxStore, PruneResult } from "../inbox/store.ts";
 import type { Timer } from "../internal/clock.ts";
 import type { BackgroundRefresh, KeyringSource } from "../signature/keyring-provider.ts";
-import type { ResolvedOptions } from "./options.ts";
-import { pruneBatches } from "./retention.ts";
+import type { ResolvedOptions, Retention } from "./options.ts";
 
 const HEARTBEAT_MS = 10_000;
 const PRUNE_MS = 600_000;
@@ -177,5 +176,21 @@ export class Housekeeping {
       const said = explained("Housekeeping failed; it is tried again.", error);
       this.#options.logger.warn({ ...placeFields(error), what }, said);
     }
+  }
+}
+
+/** Rows of a kind in one pruning transaction: short enough not to be noticed between two turns. */
+const PRUNE_BATCH = 500;
+
+/** Removes what is past its retention, however much it is; other work comes in after each batch. */
+export async function* pruneBatches(
+  store: Pick<InboxStore, "prune">,
+  retention: Retention,
+): AsyncGenerator<PruneResult, void> {
+  for (let more = true; more; ) {
+    const batch = await store.prune({ ...retention, batch: PRUNE_BATCH });
+    ({ more } = batch);
+    if (more) await new Promise<void>((resolve) => setImmediate(resolve));
+    yield batch;
   }
 }
