@@ -209,7 +209,7 @@ const LANES_PER_PAGE = 250;
 const QUARANTINED_PER_PAGE = 100;
 const MOST_AUDIT_ROWS = 1_000_000;
 
-export async function* lanePages(store: CopyStore, after: number): AsyncGenerator<readonly TransferredLane[]> {
+async function* lanePages(store: CopyStore, after: number): AsyncGenerator<readonly TransferredLane[]> {
   for (let last = after; ; ) {
     const lanes = await store.export(last, LANES_PER_PAGE);
     const next = lanes.at(-1)?.id;
@@ -234,13 +234,13 @@ export async function* quarantinePages(store: CopyStore): AsyncGenerator<readonl
  *
  * @throws SetupError `copy_refused` when there are too many to be read at once: the oldest would be lost
  */
-export async function auditRows(store: CopyStore): Promise<readonly AuditRecord[]> {
+async function auditRows(store: CopyStore): Promise<readonly AuditRecord[]> {
   const rows = await store.audit(MOST_AUDIT_ROWS + 1);
   if (rows.length > MOST_AUDIT_ROWS) throw refused("Its audit has more rows than the 1,000,000 that are copied", store);
   return rows.toReversed();
 }
 
-export function refused(why: string, { location }: CopyStore): SetupError {
+function refused(why: string, { location }: CopyStore): SetupError {
   return new SetupError("copy_refused", `${why}: ${location}. Nothing was lost; see docs/moving-to-postgres.md.`);
 }
 
