@@ -1,4 +1,7 @@
-/** Work on many rows of an inbox: replay, discard, count by error. One after the other, at a set rate, as a dry run, and interruptible. */
+/**
+ * Work on many events: replays, discards or counts all that match. One after the other, in lane and sequence order, at a set rate; as a
+ * dry run, and so that it can be stopped between two and called again for the rest.
+ */
 import { isHeld, isPrunedBehind } from "../inbox/lanes/state.ts";
 import type { EventId, EventRecord, EventState, LaneId, LaneRecord } from "../inbox/record.ts";
 import type { Act, ActResult, EventQuery, Page } from "../inbox/store.ts";
@@ -13,14 +16,12 @@ import {
 import { isAbortSignal } from "../internal/type-guards.ts";
 import { checkEventFilter, type EventFilter } from "./queries.ts";
 
-// Goes through many targets, one after the other: at a set rate, as a dry run, and so that it can be stopped between two.
-
 export interface BulkOptions<Counts> {
   /** Acts a second at most, seen over more than 10 ms; 0.01 to 100,000. Default: as fast as the store takes them. */
   readonly ratePerSecond?: number;
   /** Changes nothing, and counts what would be done. Default false. */
   readonly dryRun?: boolean;
-  /** Leaves out events with a higher id, which came later: `find({ limit: 1 })` tells the newest. Default: takes all. */
+  /** Leaves out events with a higher id, which came later: `find({ limit: 1 })` returns the newest. Default: takes all. */
   readonly upTo?: EventId;
   /** Called after each event. What it throws ends the work, which can be called again for the rest. */
   readonly onProgress?: (progress: BulkProgress<Counts>) => void;
@@ -35,12 +36,12 @@ export interface BulkProgress<Counts> {
   readonly total: number;
   readonly done: number;
   readonly counts: Counts;
-  /** The event that was looked at last, and the name of the count that it is in. */
+  /** The last event, and the count that it went into. */
   readonly id: EventId;
   readonly end: string;
 }
 
-/** Why an event was left as it is: what the single act would answer. */
+/** Why an event was left as it is: the answer of the single act. */
 export type BulkRefusal = Extract<ActResult, { ok: false }>["reason"];
 
 export const REFUSALS = { in_progress: 0, body_pruned: 0, not_found: 0, wrong_state: 0 } as const;
@@ -80,18 +81,19 @@ export function planOf<Counts>(options: BulkOptions<Counts>): Plan<Counts> {
   };
 }
 
-/** What is done for each target, and how many came to which end. */
-interface Work<Target, End extends string> {
-  readonly counts: Record<End, number>;
-  handle(target: Target, pace: Pace): Promise<End>;
-}
-
-/** @throws the reason of the signal when it aborts */
+/**
+ * Calls `handle` for each target, which returns the count that the target goes into.
+ *
+ * @throws the reason of the signal when it aborts
+ */
 export async function onAll<Target extends { readonly id: number }, End extends string>(
   clock: Clock,
   targets: readonly Target[],
   { intervalMs, signal, onProgress }: Plan<Record<End, number>>,
-  { counts, handle }: Work<Target, End>,
+  {
+    counts,
+    handle,
+  }: { readonly counts: Record<End, number>; readonly handle: (target: Target, pace: Pace) => Promise<End> },
 ): Promise<Record<End, number>> {
   const pace = createPace(clock, intervalMs, signal);
   let done = 0;
@@ -101,8 +103,8 @@ export async function onAll<Target extends { readonly id: number }, End extends 
     counts[end] += 1;
     done += 1;
     onProgress?.({ total: targets.length, done, counts: { ...counts }, id: target.id, end });
-    // An embedded store answers without giving up the thread.
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    // An embedded store answers without yielding to the event loop.
+    await nextLoop();
     signal?.throwIfAborted();
   }
   return counts;
@@ -110,7 +112,7 @@ export async function onAll<Target extends { readonly id: number }, End extends 
 
 /** No timer is shorter. */
 const TICK_MS = 1;
-/** Made up for by acts without a wait, since timers are late; a store that was slow for longer is not hurried. */
+/** Timers fire late: a lag up to this is made up by acts without a wait. A store that was slow for longer is not hurried. */
 const LONGEST_LAG_MS = 10;
 
 export interface Pace {
@@ -134,15 +136,28 @@ function createPace(clock: Clock, intervalMs: number, signal: AbortSignal | unde
   };
 }
 
-// Goes through all events that match, page by page, for work on many of them.
+/** All rows of a query that is read page by page. The event loop runs between two pages. */
+export async function* allPages<Row>(
+  read: (page: { readonly after?: number }) => Promise<Page<Row>>,
+): AsyncGenerator<Row> {
+  for (let after: number | null | undefined; after !== null; ) {
+    const page: Page<Row> = await read(after === undefined ? {} : { after });
+    yield* page.items;
+    after = page.next;
+    await nextLoop();
+  }
+}
+
+function nextLoop(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
 
 /** Bodies are read with them, and each may have a megabyte. */
-const PAGE = 100;
+const EVENTS_PER_PAGE = 100;
 
 /** Which events; dead letters unless `states` says otherwise. All filters must match. */
 export type BulkQuery = EventFilter;
 
-/** What it needs of an inbox. */
 interface Finder {
   find(query: Partial<EventQuery>): Promise<Page<EventRecord>>;
 }
@@ -153,41 +168,28 @@ export async function newestEvent(inbox: Finder): Promise<EventId> {
   return newest?.id ?? 0;
 }
 
-/** Which of those that match. */
-interface Bounds {
-  /** The states that the work is meant for. */
-  readonly allowed: readonly EventState[];
-  /** The last id that is taken. */
-  readonly upTo?: EventId;
-}
-
 /**
- * The matching events in the order of their acceptance. The event loop gets its turn between two pages.
+ * The matching events in the order of their acceptance.
  *
- * @throws SetupError for an unknown filter, or a state that is not among them
+ * @param allowed - the states that the work is for
+ * @throws SetupError for an unknown filter, or a state that is not allowed
  */
 async function* matching(
   inbox: Finder,
   query: BulkQuery,
-  { allowed, upTo = Number.MAX_SAFE_INTEGER }: Bounds,
+  allowed: readonly EventState[],
+  upTo: EventId = Number.MAX_SAFE_INTEGER,
 ): AsyncGenerator<EventRecord> {
   checkEventFilter(query);
   const { states = ["dead"], ...filters } = query;
   if (!Array.isArray(states) || !states.every((state) => allowed.includes(state)))
     throw invalidOption("states", `must be a list of ${allowed.map((state) => `"${state}"`).join(", ")}`, states);
-  const asked = { ...filters, states, order: "oldest", limit: PAGE } as const;
-  for (let after: number | null | undefined; after !== null; ) {
-    const page: Page<EventRecord> = await inbox.find(after === undefined ? asked : { ...asked, after });
-    for (const event of page.items) {
-      if (event.id > upTo) return;
-      yield event;
-    }
-    after = page.next;
-    await new Promise<void>((resolve) => setImmediate(resolve));
+  const asked = { ...filters, states, order: "oldest", limit: EVENTS_PER_PAGE } as const;
+  for await (const event of allPages((page) => inbox.find({ ...asked, ...page }))) {
+    if (event.id > upTo) return;
+    yield event;
   }
 }
-
-// Replays or discards many events: in lane and sequence order.
 
 export interface ReplayAllOptions extends BulkOptions<ReplayCounts> {
   /** Leaves out an event of a message of which one with a higher sequence was handled, or settled and pruned: it would tell old news. Default false. */
@@ -196,7 +198,7 @@ export interface ReplayAllOptions extends BulkOptions<ReplayCounts> {
 
 export type DiscardAllOptions = BulkOptions<DiscardCounts>;
 
-/** How many events came to which end. */
+/** The number of events by outcome. */
 export interface ReplayCounts extends Readonly<Record<BulkRefusal, number>> {
   readonly replayed: number;
   readonly superseded: number;
@@ -206,7 +208,7 @@ export interface DiscardCounts extends Readonly<Record<BulkRefusal, number>> {
   readonly discarded: number;
 }
 
-/** What it needs of an inbox. */
+/** What `replayAll` and `discardAll` need of an inbox. */
 export interface Actor extends Finder {
   readonly clock: Clock;
   lane(id: LaneId): Promise<LaneRecord | null>;
@@ -218,7 +220,7 @@ interface Target extends Pick<EventRecord, "id" | "laneId" | "sequence" | "state
   readonly hasBody: boolean;
 }
 
-/** The states that the work is meant for. */
+/** The states that the work is for. */
 export const REPLAYABLE: readonly EventState[] = ["done", "dead", "late", "discarded"];
 export const DISCARDABLE: readonly EventState[] = ["pending", "dead"];
 
@@ -228,10 +230,10 @@ export async function replayAll(inbox: Actor, query: BulkQuery, options: ReplayA
   const plan = planOf(options);
   const skips = booleanOption("skipSuperseded", options.skipSuperseded, false);
   const counts = { replayed: 0, superseded: 0, ...REFUSALS };
-  return onAll(inbox.clock, await targetsOf(inbox, { query, allowed: REPLAYABLE }, plan), plan, {
+  return onAll(inbox.clock, await targetsOf(inbox, query, REPLAYABLE, plan), plan, {
     counts,
     async handle(target, pace) {
-      // Only then: while it waits, a later event may be handled.
+      // Checked after the wait: a later event may be handled during it.
       await pace.turn();
       if (skips && (await isSuperseded(inbox, target))) return "superseded";
       if (plan.dryRun) return target.hasBody ? "replayed" : "body_pruned";
@@ -247,7 +249,7 @@ export async function discardAll(inbox: Actor, query: BulkQuery, options: Discar
   refuseUnknownOptions("inbox.discardAll()", options, BULK_OPTIONS);
   const plan = planOf(options);
   const counts = { discarded: 0, ...REFUSALS };
-  return onAll(inbox.clock, await targetsOf(inbox, { query, allowed: DISCARDABLE }, plan), plan, {
+  return onAll(inbox.clock, await targetsOf(inbox, query, DISCARDABLE, plan), plan, {
     counts,
     async handle(target, pace) {
       if (plan.dryRun) return (await isInProgress(inbox, target)) ? "in_progress" : "discarded";
@@ -259,14 +261,15 @@ export async function discardAll(inbox: Actor, query: BulkQuery, options: Discar
   });
 }
 
-/** What matches now, in lane and sequence order: what comes to match meanwhile is left to the next call. */
+/** The events that match now, in lane and sequence order. Those that match later are left to the next call. */
 async function targetsOf(
   inbox: Finder,
-  { query, allowed }: { readonly query: BulkQuery; readonly allowed: readonly EventState[] },
+  query: BulkQuery,
+  allowed: readonly EventState[],
   { upTo, signal }: Pick<Plan<never>, "upTo" | "signal">,
 ): Promise<readonly Target[]> {
   const targets: Target[] = [];
-  const events = matching(inbox, query, { allowed, upTo });
+  const events = matching(inbox, query, allowed, upTo);
   for await (const { id, laneId, sequence, state, finishedAt, attempts, raw } of events) {
     // Finding a million takes half a minute.
     signal?.throwIfAborted();
@@ -289,7 +292,7 @@ async function isSuperseded(inbox: Actor, { laneId, sequence }: Target): Promise
   return lane.events.some((event) => event.sequence > sequence && event.outcome === "handled");
 }
 
-/** A worker holds the first of those that it began with: another one's turn comes only when this one has ended. */
+/** The worker holds the first event that it has begun: the next one waits until this one has ended. */
 async function isInProgress(inbox: Actor, { id, laneId, state, attempts }: Target): Promise<boolean> {
   if (state !== "pending" || attempts === 0) return false;
   const lane = await inbox.lane(laneId);
@@ -297,8 +300,6 @@ async function isInProgress(inbox: Actor, { id, laneId, state, attempts }: Targe
   const begun = lane.events.filter((event) => event.state === "pending" && event.attempts > 0);
   return (begun.find(({ late }) => !late) ?? begun[0])?.id === id;
 }
-
-// Dead letters by what went wrong: the first look after a bug.
 
 /** Dead letters that failed alike. */
 export interface ErrorGroup {
@@ -316,7 +317,7 @@ export interface ErrorGroup {
 /** The largest group first. */
 export async function groupByError(inbox: Finder, query: BulkQuery): Promise<readonly ErrorGroup[]> {
   const groups = new Map<string, ErrorGroup>();
-  for await (const event of matching(inbox, query, { allowed: ["dead"] })) {
+  for await (const event of matching(inbox, query, ["dead"])) {
     const one = groupOf(event);
     const key = JSON.stringify([one.errorCode, one.error]);
     groups.set(key, joined(groups.get(key), one));
@@ -340,7 +341,7 @@ function joined(group: ErrorGroup | undefined, one: ErrorGroup): ErrorGroup {
   };
 }
 
-/** "No order 17" and "No order 18" are one mistake, and the last digits that masking leaves of a number tell nothing here. */
+/** "No order 17" and "No order 18" are one mistake. The last digits of a masked number would split a group, too. */
 function shapeOf(error: string): string {
   return error.replace(/\d+/g, "#");
 }

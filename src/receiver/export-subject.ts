@@ -9,8 +9,9 @@ import type {
   TransferredEvent,
   TransferredLane,
 } from "../inbox/record.ts";
-import type { InboxStore, LaneQuery, Page } from "../inbox/store.ts";
+import type { InboxStore, LaneQuery } from "../inbox/store.ts";
 import { createSubjectTest, type Subject } from "../inbox/subject.ts";
+import { allPages } from "./bulk.ts";
 
 const LANES_PER_LIST = 1_000;
 const LANES_PER_PAGE = 250;
@@ -46,14 +47,14 @@ export type SubjectRecord = ExportedEvent | ExportedQuarantine;
 /** What it needs of a store. */
 export type SubjectStore = Pick<InboxStore, "export" | "find" | "findLanes" | "findQuarantined">;
 
-/** What is left after erasing names nobody, and is not told. The event loop gets its turn between two pages. */
+/** What is left after erasing names nobody, and is not exported. The event loop runs between two pages. */
 export async function* exportSubject(store: SubjectStore, subject: Subject): AsyncGenerator<SubjectRecord, void> {
   const { isAbout, isNamedIn } = createSubjectTest(subject);
   for await (const lane of lanesOf(store, await candidates(store, subject))) {
     if (!isAbout(lane, () => bodiesOf(lane))) continue;
     for (const event of lane.events) if (holdsData(lane, event)) yield exportedEvent(lane, event);
   }
-  const quarantined = pagesOf((page) => store.findQuarantined({ ...page, limit: QUARANTINED_PER_PAGE }));
+  const quarantined = allPages((page) => store.findQuarantined({ ...page, limit: QUARANTINED_PER_PAGE }));
   for await (const { id, reason, state, signedAt, acceptedAt, raw } of quarantined) {
     if (raw === null || !isNamedIn(raw)) continue;
     yield { kind: "quarantined", id, reason, state, signedAt, acceptedAt, body: exportedBody(raw) };
@@ -64,7 +65,7 @@ export async function* exportSubject(store: SubjectStore, subject: Subject): Asy
 async function candidates(store: SubjectStore, subject: Subject): Promise<readonly LaneId[]> {
   const ids = new Set<LaneId>();
   const take = async (query: Partial<LaneQuery>) => {
-    for await (const { id } of pagesOf((page) => store.findLanes({ ...query, ...page, limit: LANES_PER_LIST })))
+    for await (const { id } of allPages((page) => store.findLanes({ ...query, ...page, limit: LANES_PER_LIST })))
       ids.add(id);
   };
   await take({ tag: "unlaned" });
@@ -73,7 +74,7 @@ async function candidates(store: SubjectStore, subject: Subject): Promise<readon
     await take({ peer: null });
   } else {
     const { messageId } = subject;
-    for await (const { laneId } of pagesOf((page) => store.find({ messageId, ...page, limit: LANES_PER_LIST })))
+    for await (const { laneId } of allPages((page) => store.find({ messageId, ...page, limit: LANES_PER_LIST })))
       ids.add(laneId);
   }
   return [...ids].sort((a, b) => a - b);
@@ -89,15 +90,6 @@ async function* lanesOf(store: SubjectStore, ids: readonly LaneId[]): AsyncGener
     const lanes = await store.export(first - 1, last - first + 1);
     // Where others are gone, the page reaches into the next one.
     yield* lanes.filter(({ id }) => id <= last && wanted.has(id));
-    await new Promise<void>((resolve) => setImmediate(resolve));
-  }
-}
-
-async function* pagesOf<T>(read: (page: { readonly after?: number }) => Promise<Page<T>>): AsyncGenerator<T> {
-  for (let after: number | null | undefined; after !== null; ) {
-    const page: Page<T> = await read(after === undefined ? {} : { after });
-    yield* page.items;
-    after = page.next;
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
 }

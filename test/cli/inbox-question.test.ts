@@ -1,13 +1,11 @@
 /** What `oncehook inbox` does after it asked: what it told of, and nothing that came since. */
 import { PassThrough } from "node:stream";
-import { Command } from "commander";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { bulkCommand } from "../../src/cli/inbox/acts.ts";
 import type { InboxStore } from "../../src/inbox/store.ts";
 import { systemClock } from "../../src/internal/clock.ts";
+import { InboxOperator } from "../../src/receiver/operator.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { contextOf, turn } from "../stores/sqlite-turns.ts";
-import { runHere } from "./here.ts";
 import { inbox, inStore, newInbox, rowsOf } from "./inbox-own.ts";
 import { dead, handle, outboundEvent } from "./inbox-place.ts";
 
@@ -48,17 +46,19 @@ describe("oncehook inbox replay, discard", () => {
       await store.step(turn<never>({ accepts: [outboundEvent("queued", "msg_1")] }));
     });
     answering("y", async () => {});
-    const command = bulkCommand(new Command("replay"), {
-      ...{ verb: "replay", done: "replayed", states: ["dead"], examples: [] },
-      one: (opened, event, options) => opened.replay(event, options),
-      async all(opened, query, options) {
-        const counts = await opened.replayAll(query, options);
-        // It dies as soon as it was looked for.
-        if (options.dryRun) await inStore(path, (store) => handle(store, [], dead));
-        return { ...counts };
-      },
+    const { replayAll } = InboxOperator.prototype;
+    const looking = vi.spyOn(InboxOperator.prototype, "replayAll").mockImplementation(async function (
+      this: InboxOperator,
+      query,
+      options,
+    ) {
+      const counts = await replayAll.call(this, query, options);
+      // It dies as soon as it was looked for.
+      if (options?.dryRun) await inStore(path, (store) => handle(store, [], dead));
+      return counts;
     });
-    const asked = await runHere(command, ["--all", "--json"], { ONCEHOOK_STORE: path });
+    onTestFinished(() => looking.mockRestore());
+    const asked = await inbox(path, "replay", "--all", "--json");
     expect([asked.code, asked.errors, rowsOf(asked)]).toMatchObject([0, "", [{ replayed: 0, dryRun: false }]]);
   });
 });

@@ -129,13 +129,11 @@ describe("confirm()", () => {
 });
 
 describe("summaryText()", () => {
-  const replay = { verb: "replay", done: "replayed" } as const;
-
   it("tells what was done, and why the rest was not", () => {
-    expect(summaryText(replay, { replayed: 4_000, superseded: 1_000, wrong_state: 0 }, false)).toBe(
+    expect(summaryText("replay", { replayed: 4_000, superseded: 1_000, wrong_state: 0 }, false)).toBe(
       "Replayed 4,000 events. Left as they are: 1,000 superseded.",
     );
-    expect(summaryText(replay, { replayed: 1 }, true)).toBe("Would replay 1 event.");
+    expect(summaryText("replay", { replayed: 1 }, true)).toBe("Would replay 1 event.");
   });
 });
 

@@ -1,9 +1,17 @@
 /** The commands that act on an inbox: `oncehook inbox replay`, `discard`, `unblock` and `release`. */
 import { Command, InvalidArgumentError, Option } from "commander";
-import { OncehookError } from "../../errors.ts";
-import type { EventId, EventState, LaneSummary } from "../../inbox/record.ts";
 import type { ActResult, LaneQuery } from "../../inbox/store.ts";
-import { type BulkOptions, type BulkQuery, type BulkRefusal, newestEvent } from "../../receiver/bulk.ts";
+import { systemClock } from "../../internal/clock.ts";
+import { allPages, DISCARDABLE, REFUSALS, REPLAYABLE } from "../../receiver/bulk.ts";
+import {
+  actAnswer,
+  type BulkCounts,
+  type BulkOrder,
+  boundedOrder,
+  DONE,
+  type RowRefusal,
+  runBulk,
+} from "../../receiver/bulk-order.ts";
 import type { Inbox } from "../../receiver/open-inbox.ts";
 import { summaryShape } from "../../receiver/shown.ts";
 import { CommandError, interruptible, NEGATIVE, USAGE_MISTAKE } from "../exit.ts";
@@ -21,17 +29,12 @@ import {
 import { addFilterFlags, type FilterFlags, filterOf, ids } from "./filters.ts";
 import { eventOf, lanesOf, lanesText } from "./reads.ts";
 
-// Acts on single rows, one after the other: who does them, what came of each, and how the command ends.
-
-/** What the act was not done for. */
-type Refusal = Extract<ActResult, { ok: false }>["reason"] | "invalid_event";
-
-const REASONS: Readonly<Record<Refusal, string>> = {
+const REASONS: Readonly<Record<RowRefusal, string>> = {
   not_found: "there is none",
-  in_progress: "a receiver is handling it now, try again",
+  in_progress: "a receiver is handling it now: try again later",
   body_pruned: "its body was pruned or erased",
-  wrong_state: "it is in no state for this",
-  invalid_event: "its body is still no event to this version, or not one that its secret vouches for",
+  wrong_state: "its state does not allow this",
+  invalid_event: "its body is still not a valid event for this version, or its secret does not cover this event",
 };
 
 interface RowAct {
@@ -40,20 +43,20 @@ interface RowAct {
   /** `replayed` */
   readonly done: string;
   act(id: number): Promise<ActResult>;
-  /** The state that was the wrong one, where rows have a word for it. */
+  /** The row's state, to name it where it was the wrong one. */
   stateOf?(id: number): Promise<string | undefined>;
 }
 
-/** Does it for each id, and says what came of it. Ends with 3 unless all were done. */
+/** Acts on each id in turn and prints each result. The command ends with 3 unless all were done. */
 export async function actOnEach(
   terminal: Terminal,
   ids: readonly number[],
   { noun, done, act, stateOf }: RowAct,
 ): Promise<void> {
   for (const id of ids) {
-    const result = await attempt(() => act(id));
+    const result = await actAnswer(() => act(id));
     if (!result.ok) process.exitCode = NEGATIVE;
-    const event = result.ok && noun !== "event" && result.event !== undefined ? { event: result.event } : {};
+    const event = result.ok && noun !== "event" && result.event !== null ? { event: result.event } : {};
     const state = !result.ok && result.reason === "wrong_state" ? await stateOf?.(id) : undefined;
     const said = result.ok ? done : `left as it is: ${state === undefined ? REASONS[result.reason] : `it is ${state}`}`;
     const row = { [noun]: id, ...event, result: result.ok ? done : result.reason };
@@ -62,108 +65,67 @@ export async function actOnEach(
   }
 }
 
-async function attempt(act: () => Promise<ActResult>) {
-  try {
-    return await act();
-  } catch (error) {
-    if (error instanceof OncehookError && error.code === "invalid_event")
-      return { ok: false, reason: "invalid_event" } as const;
-    throw error;
-  }
-}
-
-// `oncehook inbox replay`: hands settled events to their handlers again.
-
-export function replayCommand(): Command {
-  const command = new Command("replay")
-    .description("hand events to their handlers again: by id, or all dead letters that match")
-    .option("--skip-superseded", "leave out an event of a message of which a later one was handled");
-  return bulkCommand(command, {
-    ...{ verb: "replay", done: "replayed", states: ["done", "dead", "late", "discarded"] },
-    examples: [
-      "oncehook inbox replay 17 18 --store inbox.db",
-      "oncehook inbox replay --error ECONNREFUSED --skip-superseded --dry-run --store inbox.db",
-      "oncehook inbox replay --all --rate 50/s --yes --store inbox.db",
-    ],
-    one: (inbox, event, options) => inbox.replay(event, options),
-    all: (inbox, query, options, { skipSuperseded = false }) => inbox.replayAll(query, { ...options, skipSuperseded }),
-  });
-}
-
-// `oncehook inbox discard`: sets events aside; what waits behind them goes on.
-
-export function discardCommand(): Command {
-  const command = new Command("discard").description(
-    "set events aside: by id, or all dead letters that match; they can be replayed until they are pruned",
-  );
-  return bulkCommand(command, {
-    ...{ verb: "discard", done: "discarded", states: ["pending", "dead"] },
-    examples: [
-      "oncehook inbox discard 17 --store inbox.db",
-      "oncehook inbox discard --type message.queued --older-than 7d --store inbox.db",
-    ],
-    one: (inbox, event, options) => inbox.discard(event, options),
-    all: (inbox, query, options) => inbox.discardAll(query, options),
-  });
-}
-
-// `replay` and `discard`: single events by their ids, or all that match filters, in order and at a rate.
-
-interface BulkFlags extends InboxFlags, FilterFlags, ActFlags, AskFlags {
+interface EventFlags extends InboxFlags, FilterFlags, ActFlags, AskFlags {
   readonly all?: true;
   readonly rate?: number;
   readonly dryRun?: true;
   readonly skipSuperseded?: true;
 }
 
-/** How many events came to which end. */
-type Counts = Partial<Readonly<Record<BulkAct["done"] | "superseded" | BulkRefusal, number>>>;
+type EventVerb = "replay" | "discard";
 
-const NONE_LEFT: Readonly<Record<BulkRefusal, 0>> = { in_progress: 0, body_pruned: 0, not_found: 0, wrong_state: 0 };
-
-interface BulkAct {
-  readonly verb: "replay" | "discard";
-  /** The name of its count. */
-  readonly done: "replayed" | "discarded";
-  readonly states: readonly EventState[];
-  readonly examples: readonly string[];
-  one(inbox: Inbox, event: number, options: { readonly by: string }): Promise<ActResult>;
-  all(inbox: Inbox, query: BulkQuery, options: BulkOptions<Counts>, flags: BulkFlags): Promise<Counts>;
+export function replayCommand(): Command {
+  const command = new Command("replay")
+    .description("pass events to their handlers again: by id, or all dead letters that match")
+    .option("--skip-superseded", "leave out an event if a later one of its message was handled");
+  return eventCommand(command, "replay", [
+    "oncehook inbox replay 17 18 --store inbox.db",
+    "oncehook inbox replay --error ECONNREFUSED --skip-superseded --dry-run --store inbox.db",
+    "oncehook inbox replay --all --rate 50/s --yes --store inbox.db",
+  ]);
 }
 
-/** Gives a command its arguments, flags and action; its own flags come first. */
-export function bulkCommand(command: Command, act: BulkAct): Command {
-  command.argument("[events...]", "ids of events", ids);
-  addFilterFlags(command, act.states)
-    .option("--all", "all dead letters, with no other filter")
-    .option("--rate <number>", "at most so many: 50/s, 600/m", rate)
-    .option("--dry-run", "change nothing, and count what would be done")
-    .option("--yes", "do not ask");
-  return withInboxFlags(addByFlag(command), act.examples).action(
-    async (events: readonly number[], flags: BulkFlags) => {
-      const query = checked(act, events, flags);
-      const isBulk = events.length === 0;
-      // Better known before the inbox is opened and read.
-      if (isBulk && !flags.dryRun) checkAskable(flags);
-      await withInbox(flags, (inbox, terminal) =>
-        isBulk
-          ? actOnMatching({ inbox, terminal, act, flags, query })
-          : actOnEach(terminal, events, {
-              ...{ noun: "event", done: act.done },
-              act: (event) => act.one(inbox, event, actorOf(flags)),
-              // Gone meanwhile: the line then does without, and the others are still to be acted on.
-              stateOf: (event) =>
-                eventOf(inbox, event).then(
-                  ({ state }) => state,
-                  () => undefined,
-                ),
-            }),
-      );
-    },
+export function discardCommand(): Command {
+  const command = new Command("discard").description(
+    "set events aside: by id, or all dead letters that match; they can be replayed until they are pruned",
   );
+  return eventCommand(command, "discard", [
+    "oncehook inbox discard 17 --store inbox.db",
+    "oncehook inbox discard --type message.queued --older-than 7d --store inbox.db",
+  ]);
 }
 
-/** `50/s`, `600/m`, `50`: in a second. */
+/** Single events by their ids, or all that match filters, in order and at a rate. */
+function eventCommand(command: Command, verb: EventVerb, examples: readonly string[]): Command {
+  command.argument("[events...]", "ids of events", ids);
+  addFilterFlags(command, verb === "replay" ? REPLAYABLE : DISCARDABLE)
+    .option("--all", "all dead letters, with no other filter")
+    .option("--rate <number>", "at most this many: 50/s, 600/m", rate)
+    .option("--dry-run", "change nothing, only count what would be done")
+    .option("--yes", "do not ask");
+  return withInboxFlags(addByFlag(command), examples).action(async (events: readonly number[], flags: EventFlags) => {
+    const order = orderOf(verb, events, flags);
+    const isBulk = events.length === 0;
+    // Checked before the inbox is opened and read.
+    if (isBulk && !flags.dryRun) checkAskable(flags);
+    await withInbox(flags, (inbox, terminal) =>
+      isBulk
+        ? actOnMatching(inbox, terminal, order, flags)
+        : actOnEach(terminal, events, {
+            ...{ noun: "event", done: DONE[verb] },
+            act: (event) => inbox[verb](event, actorOf(flags)),
+            // An event that is gone by now has no state to print, and the others still have their turn.
+            stateOf: (event) =>
+              eventOf(inbox, event).then(
+                ({ state }) => state,
+                () => undefined,
+              ),
+          }),
+    );
+  });
+}
+
+/** `50/s`, `600/m`, `50`: per second. */
 export function rate(text: string): number {
   const [, amount, unit = "s"] = /^(\d+(?:\.\d+)?)(?:\/(s|m))?$/.exec(text) ?? [];
   const perSecond = Number(amount) / (unit === "m" ? 60 : 1);
@@ -171,8 +133,8 @@ export function rate(text: string): number {
   throw new InvalidArgumentError("Write a number of events and a unit: 50/s, 600/m.");
 }
 
-/** @throws CommandError unless it is said which events are meant, and in one way */
-function checked({ verb }: BulkAct, events: readonly number[], flags: BulkFlags): BulkQuery {
+/** @throws CommandError unless the events are named in exactly one way */
+function orderOf(verb: EventVerb, events: readonly number[], flags: EventFlags): EventOrder {
   const query = filterOf(flags);
   const filters = Object.keys(query).length > 0;
   const ways = [events.length > 0, filters, flags.all === true].filter(Boolean).length;
@@ -185,79 +147,67 @@ function checked({ verb }: BulkAct, events: readonly number[], flags: BulkFlags)
   const [flag] = Object.entries(many).find(([, value]) => value !== undefined) ?? [];
   if (events.length > 0 && flag !== undefined)
     throw new CommandError(`${flag} goes with filters or --all, not with ids.`, USAGE_MISTAKE);
-  return query;
+  return verb === "replay" ? { act: verb, query, skipSuperseded: skipSuperseded === true } : { act: verb, query };
 }
 
-interface Matching {
-  readonly inbox: Inbox;
-  readonly terminal: Terminal;
-  readonly act: BulkAct;
-  readonly flags: BulkFlags;
-  readonly query: BulkQuery;
-}
+type EventOrder = Extract<BulkOrder, { act: EventVerb }>;
 
-async function actOnMatching(matching: Matching): Promise<void> {
-  const { inbox, terminal, act, flags, query } = matching;
+async function actOnMatching(inbox: Inbox, terminal: Terminal, order: EventOrder, flags: EventFlags): Promise<void> {
+  const { act } = order;
   const { dryRun = false, yes, rate } = flags;
-  const bounds = dryRun || yes ? {} : await agreed(matching);
-  if (bounds === null) return;
-  let counts: Counts = { [act.done]: 0, ...(act.verb === "replay" && { superseded: 0 }), ...NONE_LEFT };
+  const agreed = dryRun || yes ? order : await agreedOrder(inbox, terminal, order, flags);
+  if (agreed === null) return;
+  let counts: BulkCounts = { [DONE[act]]: 0, ...(act === "replay" && { superseded: 0 }), ...REFUSALS };
   let bar: Progress | undefined;
   const stopped = await interruptible(async (signal) => {
-    counts = await act.all(
-      inbox,
-      query,
-      {
-        ...{ ...bounds, signal, dryRun, ...actorOf(flags) },
-        ...(rate !== undefined && { ratePerSecond: rate }),
-        onProgress(progress) {
-          counts = progress.counts;
-          bar ??= terminal.progress(act.verb === "replay" ? "Replaying" : "Discarding", progress.total);
-          bar.at(progress.done);
-        },
+    counts = await runBulk(inbox, agreed, {
+      ...{ clock: systemClock, signal, dryRun, ...actorOf(flags) },
+      ...(rate !== undefined && { ratePerSecond: rate }),
+      onProgress(progress) {
+        counts = progress.counts;
+        bar ??= terminal.progress(act === "replay" ? "Replaying" : "Discarding", progress.total);
+        bar.at(progress.done);
       },
-      flags,
-    );
+    });
   }, "Give the same command again for the rest.").finally(() => bar?.end());
-  await report(matching, counts);
+  await report(terminal, act, counts, dryRun);
   if (stopped) throw stopped;
 }
 
-/** Asks, and gives what was asked about; null where that is nothing. What is accepted while somebody thinks is none of it. */
-async function agreed(matching: Matching): Promise<{ readonly upTo: EventId } | null> {
-  const { inbox, act, flags, query } = matching;
-  const bounds = { upTo: await newestEvent(inbox) };
-  const planned = await act.all(inbox, query, { ...bounds, dryRun: true }, flags);
-  if (planned[act.done] === 0) {
-    await report(matching, planned);
+/** Asks, and returns what was asked about: without events that are accepted meanwhile. Null where there is nothing to do. */
+async function agreedOrder(
+  inbox: Inbox,
+  terminal: Terminal,
+  order: EventOrder,
+  flags: EventFlags,
+): Promise<BulkOrder | null> {
+  const { act } = order;
+  const bounded = await boundedOrder(inbox, order);
+  const planned = await runBulk(inbox, bounded, { clock: systemClock, dryRun: true });
+  if (!planned[DONE[act]]) {
+    await report(terminal, act, planned, false);
     return null;
   }
   await confirm(`${summaryText(act, planned, true)} In ${inbox.location}. Go on?`, flags);
-  return bounds;
+  return bounded;
 }
 
-async function report({ terminal, act, flags }: Matching, counts: Counts): Promise<void> {
-  const { dryRun = false } = flags;
+async function report(terminal: Terminal, act: EventVerb, counts: BulkCounts, dryRun: boolean): Promise<void> {
   await terminal.result({ ...counts, dryRun }, () => summaryText(act, counts, dryRun));
-  if (refused(act, counts) > 0) process.exitCode = NEGATIVE;
-}
-
-/** Those that could not be acted on; a superseded one was left out on request. */
-function refused({ done }: BulkAct, counts: Counts): number {
-  const left = Object.entries(counts).filter(([name]) => name !== done && name !== "superseded");
-  return left.reduce((sum, [, count]) => sum + count, 0);
+  // A superseded event was left out on request.
+  const { [DONE[act]]: _done, superseded: _superseded, ...refused } = counts;
+  if (Object.values(refused).some((count) => count > 0)) process.exitCode = NEGATIVE;
 }
 
 /** `Replayed 4,000 events. Left as they are: 1,000 superseded, 2 body_pruned.` */
-export function summaryText({ verb, done }: Pick<BulkAct, "verb" | "done">, counts: Counts, dryRun: boolean): string {
+export function summaryText(act: EventVerb, counts: BulkCounts, dryRun: boolean): string {
+  const done = DONE[act];
   const left = Object.entries(counts).filter(([name, count]) => name !== done && count > 0);
-  const begin = dryRun ? `Would ${verb}` : `${done.charAt(0).toUpperCase()}${done.slice(1)}`;
+  const begin = dryRun ? `Would ${act}` : `${done.charAt(0).toUpperCase()}${done.slice(1)}`;
   const first = `${begin} ${counted(counts[done] ?? 0, "event")}.`;
   if (left.length === 0) return first;
   return `${first} Left as they are: ${left.map(([name, count]) => `${count.toLocaleString("en-US")} ${name}`).join(", ")}.`;
 }
-
-// `oncehook inbox unblock`: lets messages go on that are parked behind a dead letter.
 
 export function unblockCommand(): Command {
   const command = new Command("unblock").description('let messages go on that a dead letter blocks (onDead: "block")');
@@ -267,8 +217,6 @@ export function unblockCommand(): Command {
   });
 }
 
-// `oncehook inbox release`: gives up the gaps that messages wait for.
-
 export function releaseCommand(): Command {
   const command = new Command("release").description("let messages go on that wait for a missing event");
   return laneCommand(command, {
@@ -276,8 +224,6 @@ export function releaseCommand(): Command {
     act: (inbox, lane, options) => inbox.releaseGap(lane, options),
   });
 }
-
-// `unblock` and `release`: lets messages go on that wait for somebody, or for what does not come.
 
 interface LaneFlags extends InboxFlags, ActFlags, AskFlags {
   readonly message?: string;
@@ -321,7 +267,7 @@ function laneCommand(command: Command, act: LaneAct): Command {
   });
 }
 
-/** @throws CommandError unless it is said which messages are meant, and in one way */
+/** @throws CommandError unless the messages are named in exactly one way */
 function checkMeant({ verb }: LaneAct, lanes: readonly number[], { message, client, all, list }: LaneFlags): void {
   if ([lanes.length > 0, message !== undefined, all, list].filter(Boolean).length !== 1)
     throw new CommandError(`Say in one way what to ${verb}: lanes, --message, --all or --list.`, USAGE_MISTAKE);
@@ -345,15 +291,8 @@ async function meant(inbox: Inbox, act: LaneAct, lanes: readonly number[], flags
   if (message !== undefined) return lanesOf(inbox, message, client);
   if (!all) return lanes;
   const found: number[] = [];
-  for await (const { id } of lanesIn(inbox, queryOf(act, flags))) found.push(id);
+  const query = queryOf(act, flags);
+  for await (const { id } of allPages((page) => inbox.findLanes({ ...query, ...page }))) found.push(id);
   if (found.length > 0) await confirm(`Would ${act.verb} ${counted(found.length, "message")}. Go on?`, flags);
   return found;
-}
-
-async function* lanesIn(inbox: Inbox, query: LaneQuery): AsyncGenerator<LaneSummary> {
-  for (let after: number | null | undefined; after !== null; ) {
-    const page = await inbox.findLanes(after === undefined ? query : { ...query, after });
-    yield* page.items;
-    after = page.next;
-  }
 }

@@ -1,7 +1,7 @@
 /** Acts on one event, message or quarantined body, each told to the audit and to the log. */
 import { explained, placeFields } from "../../inbox/masking.ts";
 import type { ActResult } from "../../inbox/store.ts";
-import { answerOf } from "../act-answer.ts";
+import { actAnswer } from "../../receiver/bulk-order.ts";
 import { json } from "../answers.ts";
 import { refusedBody } from "../input.ts";
 import type { Call, Route } from "../route.ts";
@@ -28,7 +28,7 @@ function act(path: string, subject: Subject, run: (call: Call) => Promise<ActRes
       if (refusal !== null) return refusal;
       const { logger, by, id } = call;
       const told = { act: name, by, [subject]: id };
-      const answer = await answerOf(() => run(call)).catch((error: unknown) => {
+      const answer = await actAnswer(() => run(call)).catch((error: unknown) => {
         const said = "An act failed in the inspector; the inbox's audit tells whether it was done.";
         logger.warn({ ...told, ...placeFields(error) }, explained(said, error));
         throw error;

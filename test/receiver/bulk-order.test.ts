@@ -2,10 +2,10 @@
 import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { PermanentError } from "../../src/index.ts";
-import { type BulkOrder, doBulk } from "../../src/inspector/routes/bulk.ts";
-import { memoryBench, until } from "../receiver/bench.ts";
-import { inbound, outbound } from "../receiver/events.ts";
+import { type BulkOrder, runBulk } from "../../src/receiver/bulk-order.ts";
 import { turn } from "../stores/sqlite-turns.ts";
+import { memoryBench, until } from "./bench.ts";
+import { inbound, outbound } from "./events.ts";
 
 /** An inbox with two messages that are blocked behind a dead letter, and two quarantined bodies that are events. */
 async function openInbox() {
@@ -37,16 +37,16 @@ async function openInbox() {
       if (isFirst) void meanwhile();
       isFirst = false;
     };
-    return doBulk(order, { inbox, clock, by: "ann", signal: new AbortController().signal, onProgress });
+    return runBulk(inbox, order, { clock, by: "ann", dryRun: true, onProgress });
   };
   return { inbox, dryRun };
 }
 
-describe("doBulk()", () => {
+describe("runBulk()", () => {
   it("leaves out a message that was unblocked meanwhile", async () => {
     const { inbox, dryRun } = await openInbox();
     const second = (await inbox.findLanes({ statuses: ["blocked"] })).items[0]?.id ?? 0;
-    const counts = await dryRun({ act: "unblock", dryRun: true }, () => inbox.unblock(second));
+    const counts = await dryRun({ act: "unblock" }, () => inbox.unblock(second));
     expect(counts).toMatchObject({ unblocked: 1, wrong_state: 1 });
   });
 
@@ -55,7 +55,7 @@ describe("doBulk()", () => {
     ["discard_quarantined", "discarded"],
   ] as const)("leaves out a body that was discarded before its turn: %s", async (act, done) => {
     const { inbox, dryRun } = await openInbox();
-    const counts = await dryRun({ act, dryRun: true }, () => inbox.discardQuarantined(2));
+    const counts = await dryRun({ act }, () => inbox.discardQuarantined(2));
     expect(counts).toMatchObject({ [done]: 1, wrong_state: 1 });
   });
 });
