@@ -7,14 +7,9 @@ import type { InstanceRecord } from "../inbox/record.ts";
 import type { InboxRules, InboxStore, OpenContext, Turn, TurnResult } from "../inbox/store.ts";
 import { auditDetail, copyUnfinished, rulesFor } from "../inbox/store-rules.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import { accept, countRepeat, quarantine } from "./memory/accept.ts";
-import { claimDue, claimOne, recoveryDue } from "./memory/claim.ts";
-import { exportLanes } from "./memory/export.ts";
-import { importPage } from "./memory/import.ts";
-import { act } from "./memory/operator.ts";
-import { prune } from "./memory/prune.ts";
+import { accept, claimDue, claimOne, countRepeat, extend, quarantine, recoveryDue, settle } from "./memory/batch.ts";
+import { act, prune } from "./memory/operator.ts";
 import { find, findLanes, findQuarantined, stats } from "./memory/reading.ts";
-import { extend, settle } from "./memory/settle.ts";
 import {
   createState,
   eventRecord,
@@ -25,6 +20,7 @@ import {
   momentOf,
   type Opened,
 } from "./memory/state.ts";
+import { exportLanes, importPage } from "./memory/transfer.ts";
 
 const LOCATION = "memory:";
 

@@ -1,6 +1,6 @@
 /** Which schema an inbox has, which one this version has, and what lies between: one rule for all databases. */
 import { SetupError } from "../errors.ts";
-import type { OpenContext } from "../inbox/store.ts";
+import type { InboxRules, OpenContext } from "../inbox/store.ts";
 
 export interface Migration {
   readonly sql: string;
@@ -36,4 +36,24 @@ export function missingMigrations(
     throw new SetupError("migration_needed", message, { fields });
   }
   return missing;
+}
+
+// The receiver's rules as rows of an inbox's `meta`.
+
+/** Values by key. */
+type RulesMeta = Readonly<Record<"name" | "first_sequence" | "tolerance_ms", string>>;
+
+export function rulesToMeta({ name, firstSequence, toleranceMs }: InboxRules): RulesMeta {
+  return { name, first_sequence: String(firstSequence), tolerance_ms: String(toleranceMs) };
+}
+
+/** Null when no receiver has opened the inbox yet. */
+export function rulesFromMeta(meta: Readonly<Record<keyof RulesMeta, unknown>>): InboxRules | null {
+  if (meta.name === undefined) return null;
+  const first = String(meta.first_sequence);
+  return {
+    name: String(meta.name),
+    firstSequence: first === "any" ? "any" : Number(first),
+    toleranceMs: Number(meta.tolerance_ms),
+  };
 }

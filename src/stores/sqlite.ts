@@ -5,15 +5,12 @@ import type { InboxStore, Turn } from "../inbox/store.ts";
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { SqliteDatabase, SqliteDriver } from "../internal/sqlite-driver.ts";
 import { act } from "./sqlite/act.ts";
-import { exportLanes } from "./sqlite/export.ts";
-import { find, findQuarantined } from "./sqlite/find.ts";
-import { findLanes } from "./sqlite/find-lanes.ts";
-import { importPage } from "./sqlite/import.ts";
+import { checkPath } from "./sqlite/connection.ts";
 import { beat } from "./sqlite/instances.ts";
-import { checkPath } from "./sqlite/location.ts";
 import { closed, type InboxSettings, type OpenInbox, openInbox } from "./sqlite/open-inbox.ts";
 import { prune } from "./sqlite/prune.ts";
-import { readAudit, readNextDue, readStats } from "./sqlite/stats.ts";
+import { find, findLanes, findQuarantined, readAudit, readNextDue, readStats } from "./sqlite/queries.ts";
+import { exportLanes, importPage } from "./sqlite/transfer.ts";
 
 export type { SqliteDatabase, SqliteDriver, SqliteStatement } from "../internal/sqlite-driver.ts";
 

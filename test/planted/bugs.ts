@@ -51,7 +51,7 @@ export const BUGS: readonly Bug[] = [
     says: "double: ",
     edits: [
       edit(
-        "src/stores/sqlite/migrations/0001-inbox.ts",
+        "src/stores/sqlite/schema.ts",
         "create unique index oncehook_event_identity",
         "create index oncehook_event_identity",
       ),
@@ -105,7 +105,7 @@ export const BUGS: readonly Bug[] = [
     caughtBy: "race",
     says: "was answered with 503",
     edits: [
-      edit("src/stores/sqlite/writer.ts", 'db.exec("begin immediate")', 'db.exec("begin")'),
+      edit("src/stores/sqlite/transaction.ts", 'db.exec("begin immediate")', 'db.exec("begin")'),
       // What another wrote meanwhile makes it fail; our waiting for locks would try it again, and it were only slower.
       edit("src/stores/sqlite/failures.ts", "/^SQLITE_(BUSY|LOCKED)/", "/^SQLITE_(BUSY|LOCKED)$/"),
     ],
@@ -256,7 +256,7 @@ export const BUGS: readonly Bug[] = [
     says: LOST,
     edits: [
       edit(
-        "src/stores/memory/accept.ts",
+        "src/stores/memory/batch.ts",
         "const lane = known ?? addLane(state, incoming);",
         `const lane = known ?? addLane(state, incoming);
         if (lane.cursor !== null && incoming.sequence < lane.cursor) {

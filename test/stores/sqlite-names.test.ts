@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { InboxStore, PrunePolicy } from "../../src/inbox/store.ts";
-import { Interner } from "../../src/stores/sqlite/interner.ts";
+import { Interner } from "../../src/stores/sqlite/transaction.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { makePath, open } from "./sqlite-place.ts";

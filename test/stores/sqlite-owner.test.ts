@@ -14,7 +14,7 @@ import {
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, type TestContext } from "vitest";
-import { keyFileSealing } from "../../src/stores/key-file.ts";
+import { keyFileSealing } from "../../src/stores/sealed-secrets.ts";
 import { type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { makePath, open } from "./sqlite-place.ts";

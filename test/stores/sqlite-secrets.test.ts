@@ -3,7 +3,7 @@ import { existsSync, statSync, writeFileSync } from "node:fs";
 import { inspect } from "node:util";
 import Database from "better-sqlite3";
 import { describe, expect, it, test } from "vitest";
-import { MIGRATIONS, migrate } from "../../src/stores/sqlite/migrate.ts";
+import { MIGRATIONS, migrate } from "../../src/stores/sqlite/schema.ts";
 import { type SqliteDriver, sqliteSecrets, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { secretStoreContract } from "../../src/testing/secret-store-contract.ts";

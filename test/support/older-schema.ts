@@ -1,6 +1,6 @@
 /** Takes away from an inbox file what later schemas added, as if an older version had made it. */
 import Database from "better-sqlite3";
-import { MIGRATIONS } from "../../src/stores/sqlite/migrate.ts";
+import { MIGRATIONS } from "../../src/stores/sqlite/schema.ts";
 
 interface Named {
   readonly type: string;

@@ -1,6 +1,6 @@
 /** An inbox as the first version left it: its schema, and events that were acknowledged and not handled. */
 import Database from "better-sqlite3";
-import { MIGRATIONS } from "../../src/stores/sqlite/migrate.ts";
+import { MIGRATIONS } from "../../src/stores/sqlite/schema.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { takeBack } from "../support/older-schema.ts";
 import { BEGIN, deliver, deliveriesOf, PHASES } from "./deliveries.ts";

@@ -10,7 +10,7 @@ import { type Inbox, openInbox } from "../../receiver/open-inbox.ts";
 import { compileKeyring } from "../../signature/keyring.ts";
 import { type Kept, lookForPooler } from "../../stores/postgres/open.ts";
 import { loadPool, Statements, withSession } from "../../stores/postgres/session.ts";
-import { cautionsAbout, type FileSystemType } from "../../stores/sqlite/location.ts";
+import { cautionsAbout, type FileSystemType } from "../../stores/sqlite/connection.ts";
 import { counted } from "../terminal.ts";
 import { clockFinding, type Finding, lasting, ok, problem, sentence, skipped, warning } from "./finding.ts";
 

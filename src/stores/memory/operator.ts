@@ -1,10 +1,10 @@
 /** Does to the memory store what an operator asks. */
-import { discard, releaseGap, replay, unblock } from "../../inbox/lanes/acting.ts";
-import type { LaneState } from "../../inbox/lanes/state.ts";
-import type { Act, ActResult } from "../../inbox/store.ts";
-import { accept } from "./accept.ts";
-import { erase } from "./erase.ts";
-import { keep, type MemoryMoment } from "./state.ts";
+import { discard, eraseLane, releaseGap, replay, unblock } from "../../inbox/lanes/acting.ts";
+import { isHeld, type LaneEvent, type LaneState } from "../../inbox/lanes/state.ts";
+import type { Act, ActResult, PrunePolicy, PruneResult } from "../../inbox/store.ts";
+import { createSubjectTest, type Subject } from "../../inbox/subject.ts";
+import { accept, hex } from "./batch.ts";
+import { keep, type MemoryMoment, type MemoryQuarantine, type MemoryState, removeLane } from "./state.ts";
 
 export function act(moment: MemoryMoment, request: Act): ActResult {
   const { state } = moment;
@@ -60,4 +60,107 @@ function replayQuarantined(moment: MemoryMoment, request: Extract<Act, { kind: "
   row.state = "replayed";
   row.replayedAs = acceptance.event;
   return { ok: true, event: acceptance.event, count: 1 };
+}
+
+// Removes a person's data from the memory store; what identifies an event stays.
+
+function erase(moment: MemoryMoment, subject: Subject): ActResult {
+  const { state } = moment;
+  const { isAbout, isNamedIn } = createSubjectTest(subject);
+  const lanes = [...state.lanes.values()].filter((lane) => isAbout(lane, () => bodiesOf(state, lane)));
+  if (lanes.some((lane) => isHeld(lane, moment.now))) return { ok: false, reason: "in_progress" };
+  let count = 0;
+  for (const lane of lanes) {
+    count += lane.events.filter((event) => holdsData(state, event)).length;
+    eraseLane(moment, lane);
+    for (const { id } of lane.events) state.bodies.delete(id);
+    keep(state, lane);
+  }
+  for (const row of state.quarantine.values()) {
+    if (row.raw === null || !isNamedIn(row.raw)) continue;
+    row.raw = null;
+    if (row.state === "held") row.state = "discarded";
+    count++;
+  }
+  return { ok: true, count };
+}
+
+/** Whether a number, a reference or a text of the event is still held. */
+function holdsData({ bodies }: MemoryState, { id, lane, error }: LaneEvent): boolean {
+  if (lane.peer !== null || lane.externalReference !== null || error !== null || bodies.has(id)) return true;
+  return lane.attempts.some((attempt) => attempt.eventId === id && attempt.error !== "");
+}
+
+function bodiesOf(state: MemoryState, lane: LaneState): Uint8Array[] {
+  return lane.events.flatMap(({ id }) => {
+    const bodies = state.bodies.get(id);
+    return bodies === undefined ? [] : [bodies.raw, bodies.conflict?.raw].filter((body) => body !== undefined);
+  });
+}
+
+// Removes from the memory store what is past its retention.
+
+export function prune(moment: MemoryMoment, policy: PrunePolicy): PruneResult {
+  const { state, now } = moment;
+  // A clock that jumped ahead of the service's timestamps must not delete anything.
+  const cutOff = Math.min(now, state.newestSignedAt ?? now);
+  const events = [...state.events.values()];
+  const bodies = events.filter((event) => hasOldBody(event, policy, cutOff));
+  const old = events.filter((event) => isOld(event, policy, cutOff));
+  const rows = [...state.quarantine.values()].filter((row) => isOldRow(row, policy, cutOff));
+  const more = Math.max(bodies.length, old.length, rows.length) > policy.batch;
+
+  const prunedBodies = bodies.slice(0, policy.batch);
+  const prunedEvents = old.slice(0, policy.batch);
+  const prunedRows = rows.slice(0, policy.batch);
+  for (const event of prunedBodies) {
+    event.hasBody = false;
+    state.bodies.delete(event.id);
+  }
+  const lanes = prunedEvents.filter((event) => removeEvent(state, event)).length;
+  for (const row of prunedRows) {
+    state.quarantine.delete(row.id);
+    state.quarantineDigests.delete(hex(row.digest));
+  }
+  return {
+    bodies: prunedBodies.length,
+    events: prunedEvents.length,
+    lanes,
+    quarantined: prunedRows.length,
+    more,
+  };
+}
+
+function hasOldBody(event: LaneEvent, policy: PrunePolicy, cutOff: number): boolean {
+  if (!event.hasBody || event.finishedAt === null) return false;
+  if (event.state === "late" || event.state === "discarded") return lastTimeOf(event) < cutOff - policy.otherBodiesMs;
+  if (event.state !== "done") return false;
+  const age = event.outcome === "handled" ? policy.handledBodiesMs : policy.otherBodiesMs;
+  return lastTimeOf(event) < cutOff - age;
+}
+
+function isOld(event: LaneEvent, policy: PrunePolicy, cutOff: number): boolean {
+  if (event.finishedAt === null) return false;
+  return lastTimeOf(event) < cutOff - (event.state === "dead" ? policy.deadMs : policy.identitiesMs);
+}
+
+/** The service might repeat it since it was accepted, and the clock may have been set back then, or when it ended. */
+function lastTimeOf({ acceptedAt, signedAt, finishedAt }: LaneEvent): number {
+  return Math.max(acceptedAt, signedAt, finishedAt ?? acceptedAt);
+}
+
+function isOldRow(row: MemoryQuarantine, policy: PrunePolicy, cutOff: number): boolean {
+  return Math.max(row.acceptedAt, row.signedAt) < cutOff - (row.state === "held" ? policy.deadMs : policy.identitiesMs);
+}
+
+/** True when the lane went with its last event. */
+function removeEvent(state: MemoryState, event: LaneEvent): boolean {
+  const { lane } = event;
+  state.events.delete(event.id);
+  state.bodies.delete(event.id);
+  lane.events = lane.events.filter((other) => other !== event);
+  lane.attempts = lane.attempts.filter((attempt) => attempt.eventId !== event.id);
+  if (lane.events.length > 0) return false;
+  removeLane(state, lane);
+  return true;
 }

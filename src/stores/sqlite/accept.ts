@@ -4,19 +4,21 @@ import { type Arming, arm, isDue } from "../../inbox/gap.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { Acceptance, ClaimRequest, Repeat, Turn } from "../../inbox/store.ts";
 import { KEEP, STATE, STATUS, stateWord, TAG } from "../codes.ts";
-import { type Claimed, claimLane, recordGap } from "./claim.ts";
 import {
   applyArming,
+  type Claimed,
+  claimLane,
   type Head,
   headsOf,
   moveCursor,
   positionOf,
   rearmAfterAccept,
+  recordGap,
   schedule,
   writeLane,
 } from "./lanes.ts";
 import type { LaneRow } from "./statements.ts";
-import type { Work } from "./work.ts";
+import type { Work } from "./transaction.ts";
 
 /** How events are accepted in this transaction. */
 export interface AcceptMode {

@@ -9,7 +9,7 @@ import { erase } from "./erase.ts";
 import { headsOf, isHeld, moveCursor, rearm } from "./lanes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { LaneRow } from "./statements.ts";
-import type { Work } from "./work.ts";
+import type { Work } from "./transaction.ts";
 
 type Refusal = Extract<ActResult, { ok: false }>;
 

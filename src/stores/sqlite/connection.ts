@@ -1,7 +1,9 @@
 /** Opens the inbox's own connection with the settings that durability hangs on, and reads them back. */
-import { StoreError } from "../../errors.ts";
+import { closeSync, lstatSync, openSync, realpathSync, type Stats, statfsSync, statSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { SetupError, StoreError } from "../../errors.ts";
+import { GROUP_WRITES, octal, ownerProblem } from "../../internal/file-owner.ts";
 import { connect, type SqliteDatabase, type SqliteDriver } from "../../internal/sqlite-driver.ts";
-import { checkOwner, checkStillOwner } from "./location.ts";
 
 /** The driver waits for a lock by blocking the event loop, so it waits hardly at all; we wait on the clock. */
 const DRIVER_BUSY_TIMEOUT_MS = 5;
@@ -43,4 +45,192 @@ export function checkDurable(db: SqliteDatabase): void {
   if ((synchronous === 2 || synchronous === 3) && journal === "wal") return;
   const message = `The inbox is not durable: synchronous reads ${synchronous} (must be 2) and journal_mode ${journal} (must be wal). Look for code that sets them.`;
   throw new StoreError("not_durable", message);
+}
+
+// Makes sure that the inbox lies where a file lock and an fsync mean something, and that nobody else can change it.
+
+/** Where SQLite's locks or its shared memory do not work, by the magic number of Linux's `statfs`. */
+const UNSAFE_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
+  [0x6969, "NFS"],
+  [0x517b, "SMB"],
+  [0xff534d42, "SMB"],
+  [0xfe534d42, "SMB"],
+  [0x01021997, "9p"],
+  [0x65735546, "FUSE"],
+]);
+
+/** What is on them ends with the machine, or with the container whose own layer it is. */
+const EPHEMERAL_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
+  [0x01021994, "tmpfs"],
+  [0x858458f6, "ramfs"],
+  [0x794c7630, "overlayfs"],
+]);
+
+/** The type of the file system a path lies on. */
+export type FileSystemType = (path: string) => number;
+
+const fileSystemType: FileSystemType = (path) => statfsSync(path).type;
+
+/** Looks a path's file system up; only Linux has these numbers. */
+function lookUp(names: ReadonlyMap<number, string>, path: string, typeOf: FileSystemType): string | undefined {
+  // Some systems give the number as a signed one.
+  return process.platform === "linux" ? names.get(typeOf(path) >>> 0) : undefined;
+}
+
+/** Checks that `path` names a file; absolute, so that nothing takes it for a URI. */
+export function checkPath(path: unknown): string {
+  if (
+    typeof path !== "string" ||
+    path === "" ||
+    path === ":memory:" ||
+    path.startsWith("file:") ||
+    path.includes("\0")
+  ) {
+    throw new SetupError(
+      "unsafe_location",
+      `SQLite takes the path of a file, such as "data/inbox.db". For an inbox in memory use memoryStore() of oncehook/memory, for secrets memorySecrets() of oncehook/testing.`,
+    );
+  }
+  return resolve(path);
+}
+
+/**
+ * Refuses directories and file systems where an inbox is not safe, and makes the file, readable by its owner only. A link is followed:
+ * what is checked and opened is the file that it leads to.
+ *
+ * @returns the path with links resolved
+ * @throws SetupError `unsafe_location`
+ */
+export function prepareFile(path: string, typeOf: FileSystemType = fileSystemType): string {
+  const directory = realDirectory(dirname(path));
+  checkDirectory(directory);
+  const file = targetOf(join(directory, basename(path)));
+  if (dirname(file) !== directory) checkDirectory(dirname(file));
+  const fileSystem = lookUp(UNSAFE_FILE_SYSTEMS, dirname(file), typeOf);
+  if (fileSystem !== undefined) {
+    throw unsafe(
+      `${dirname(file)} is on ${fileSystem}, where SQLite's locks cannot be trusted: put the inbox on a local disk.`,
+    );
+  }
+  createPrivately(file);
+  refuseDirectory(file);
+  return file;
+}
+
+/** Where others could put another file in the place of a checked one. In a sticky directory only a file's owner can. */
+function checkDirectory(directory: string): void {
+  const { mode } = statSync(directory);
+  if (process.platform !== "win32" && (mode & 0o002) !== 0 && (mode & 0o1000) === 0) {
+    throw unsafe(`Anyone can replace files in ${directory}: run "chmod o-w ${directory}", or use another directory.`);
+  }
+}
+
+/** The file that a link leads to; any other path as it is. */
+function targetOf(path: string): string {
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return path;
+  try {
+    return realpathSync(path);
+  } catch (cause) {
+    throw unsafe(`${path} is a link to a file that does not exist: make that file, or remove the link.`, cause);
+  }
+}
+
+/** What tells a file from one that was put in its place. */
+interface FileIdentity {
+  readonly dev: number;
+  readonly ino: number;
+}
+
+/** SQLite takes over what it finds in these, when it opens the file beside them. */
+const COMPANIONS = ["-wal", "-shm", "-journal"];
+
+/**
+ * Refuses a database that another user owns or others can change, with the files beside it. By path: to open the file and close it would
+ * end the locks that SQLite holds on it in this process (POSIX).
+ *
+ * @param file - with links resolved
+ * @throws SetupError `unsafe_location`
+ */
+export function checkOwner(file: string): FileIdentity {
+  const stat = statSync(file);
+  const allowed = isPrivateGroup(stat) || isGroupsDirectory(dirname(file), stat) ? GROUP_WRITES : 0;
+  for (const path of [file, ...COMPANIONS.map((companion) => `${file}${companion}`)]) {
+    const found = path === file ? stat : statSync(path, { throwIfNoEntry: false });
+    const problem = found === undefined ? null : ownerProblem("The database", path, found, allowed);
+    if (found !== undefined && problem !== null) {
+      throw new SetupError("unsafe_location", problem, { fields: { mode: octal(found.mode) } });
+    }
+  }
+  return { dev: stat.dev, ino: stat.ino };
+}
+
+/** @throws SetupError `unsafe_location` when the file at this path is not `opened`, or has another owner or mode now */
+function checkStillOwner(file: string, opened: FileIdentity): void {
+  const { dev, ino } = checkOwner(file);
+  if (dev === opened.dev && ino === opened.ino) return;
+  throw unsafe(`The database ${file} was replaced while it was opened: find out which program does that.`);
+}
+
+/** Where each user has a group of the same number, files that an application makes are writable by that group (umask 0002). */
+function isPrivateGroup({ uid, gid }: Stats): boolean {
+  return gid === uid && uid !== 0;
+}
+
+/** Kubernetes' `fsGroup` makes all files of a volume writable by a group of the process, in directories that have the setgid bit. */
+function isGroupsDirectory(directory: string, { gid }: Stats): boolean {
+  const { mode, gid: group } = statSync(directory);
+  const isOurs = gid === process.getegid?.() || process.getgroups?.().includes(gid) === true;
+  return (mode & 0o2000) !== 0 && group === gid && isOurs;
+}
+
+/** SQLite's own word for it is that it cannot open it. @throws SetupError `unsafe_location` */
+export function refuseDirectory(path: string): void {
+  if (!statSync(path).isDirectory()) return;
+  throw unsafe(`${path} is a directory: give the path of a file in it, such as ${join(path, "inbox.db")}.`);
+}
+
+/** Something about the file that the application may mean so, but should hear of at open. */
+interface Caution {
+  readonly code: "ephemeral_disk" | "file_mode";
+  readonly message: string;
+  /** Octal. */
+  readonly mode?: string;
+}
+
+/** What to warn of. `file` exists, with links resolved. */
+export function cautionsAbout(file: string, typeOf: FileSystemType = fileSystemType): Caution[] {
+  const cautions: Caution[] = [];
+  const fileSystem = lookUp(EPHEMERAL_FILE_SYSTEMS, file, typeOf);
+  if (fileSystem !== undefined) {
+    const message = `The inbox ${file} is on ${fileSystem}, which a restart or a new container may empty, accepted events and all: put it on a disk that stays, such as a mounted volume.`;
+    cautions.push({ code: "ephemeral_disk", message });
+  }
+  const mode = statSync(file).mode & 0o777;
+  if (process.platform !== "win32" && (mode & 0o077) !== 0) {
+    const message = `Others than its owner may open the inbox ${file}, with its texts and numbers: run "chmod 600 ${file}*".`;
+    cautions.push({ code: "file_mode", mode: octal(mode), message });
+  }
+  return cautions;
+}
+
+function realDirectory(directory: string): string {
+  try {
+    return realpathSync(directory);
+  } catch (cause) {
+    throw unsafe(`The directory ${directory} cannot be opened: create it first.`, cause);
+  }
+}
+
+/** SQLite gives `-wal` and `-shm` the mode of the main file, so it must have the right one before the driver opens it. */
+function createPrivately(file: string): void {
+  try {
+    closeSync(openSync(file, "wx", 0o600));
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EEXIST") return;
+    throw unsafe(`The inbox ${file} cannot be created: check the directory's owner and permissions.`, error);
+  }
+}
+
+function unsafe(message: string, cause?: unknown): SetupError {
+  return new SetupError("unsafe_location", message, cause === undefined ? {} : { cause });
 }

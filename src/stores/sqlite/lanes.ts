@@ -1,16 +1,43 @@
-/** Arms lanes: reads a lane's heads, asks the ordering decision, and writes what changed. */
-import { type Arming, arm, type Candidate, isDue, type LanePosition } from "../../inbox/gap.ts";
-import type { OnDead } from "../../inbox/record.ts";
-import { STATUS, TAG } from "../codes.ts";
-import type { HeadRow, LaneRow } from "./statements.ts";
-import type { Work } from "./work.ts";
+/** Arms lanes, claims their heads, and ends leases, each only while it is still held. */
+import { SetupError } from "../../errors.ts";
+import { refuseUnrun, refuseUnwaited } from "../../inbox/effect.ts";
+import {
+  type Arming,
+  ATTEMPTS_EXHAUSTED,
+  arm,
+  type Candidate,
+  isDue,
+  type LanePosition,
+  type Missing,
+  TOO_FAR_AHEAD_MS,
+} from "../../inbox/gap.ts";
+import { settled } from "../../inbox/lanes/settling.ts";
+import type { EventRecord, OnDead, Outcome } from "../../inbox/record.ts";
+import type { ClaimRequest, Effect, Failure, Lease, LeaseRef, Settle, SettleResult } from "../../inbox/store.ts";
+import { roomLeft } from "../../inbox/store-rules.ts";
+import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
+import { KEEP, OUTCOME, STATE, STATUS, TAG, tagWord } from "../codes.ts";
+import { effectEndedTransaction } from "./effect-connection.ts";
+import { EffectAborted, metLock } from "./failures.ts";
+import { toEvent } from "./records.ts";
+import {
+  type Change,
+  type ClaimRow,
+  type DueLaneRow,
+  type HeadRow,
+  LANES_PER_PAGE,
+  type LaneRow,
+} from "./statements.ts";
+import type { Work } from "./transaction.ts";
+
+// Arms lanes: reads a lane's heads, asks the ordering decision, and writes what changed.
 
 /** A pending event as the ordering decision sees it. */
 export interface Head extends Candidate {
   readonly id: number;
 }
 
-export interface Heads {
+interface Heads {
   readonly head: Head | null;
   readonly late: Head | null;
 }
@@ -25,7 +52,7 @@ export function headsOf(work: Work, lane: LaneRow): Heads {
   return { head, late };
 }
 
-export function armingOf(work: Work, lane: LaneRow, heads: Heads): Arming<Head> {
+function armingOf(work: Work, lane: LaneRow, heads: Heads): Arming<Head> {
   return arm(positionOf(work, lane), heads.head, heads.late, work.now);
 }
 
@@ -95,7 +122,7 @@ export function moveCursor(lane: LaneRow, sequence: number): void {
 }
 
 /** A dead letter behind which its lane goes on or is parked. @returns as `rearm` */
-export function goOnAfterDead(work: Work, lane: LaneRow, onDead: OnDead): boolean {
+function goOnAfterDead(work: Work, lane: LaneRow, onDead: OnDead): boolean {
   if (onDead === "continue") return rearm(work, lane);
   schedule(work, lane, STATUS.blocked, null);
   writeLane(work, lane);
@@ -106,4 +133,288 @@ function toHead(row: HeadRow | undefined, late: boolean): Head | null {
   if (row === undefined) return null;
   const { id, sequence, gapWaitMs, occurredAt, acceptedAt } = row;
   return { id, sequence, gapWaitMs, occurredAt, acceptedAt, late, forced: row.forced === 1 };
+}
+
+// Claims due lanes: leases their heads, retires what used up its attempts, records gaps that are given up.
+
+/** What the scans for due lanes found so far. */
+export interface Claimed {
+  readonly leases: Lease[];
+  readonly retired: EventRecord[];
+}
+
+const END = Number.MAX_SAFE_INTEGER;
+
+/** Claims what `request` asks for. With `recover` it is one expired lease, else due lanes, oldest first. */
+export function claimDue(work: Work, request: ClaimRequest, claimed: Claimed): void {
+  const limit = request.mode === "recover" ? Math.min(1, request.limit) : request.limit;
+  // A lane whose event was retired may be due again at once: then the scan begins anew.
+  let retiredBefore = -1;
+  while (!isEnough(claimed, limit) && claimed.retired.length > retiredBefore) {
+    retiredBefore = claimed.retired.length;
+    if (request.lane !== undefined) claimOnly(work, request.lane, request, claimed);
+    else {
+      const now = work.now;
+      scan(work, { request, claimed, limit, from: Number.MIN_SAFE_INTEGER, to: now });
+      // The clock went back: what lies further ahead than any wait is due as well.
+      scan(work, { request, claimed, limit, from: now + TOO_FAR_AHEAD_MS + 1, to: END });
+    }
+  }
+}
+
+function isEnough({ leases, retired }: Claimed, limit: number): boolean {
+  return roomLeft({ leased: leases, retired }, limit) <= 0;
+}
+
+/** True while an expired lease is due. */
+export function recoveryDue(work: Work): boolean {
+  const { sql, now } = work;
+  return sql.expiredLease.get(now) !== undefined || sql.farLease.get(now + TOO_FAR_AHEAD_MS) !== undefined;
+}
+
+interface Scan {
+  readonly request: ClaimRequest;
+  readonly claimed: Claimed;
+  readonly limit: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+function scan(work: Work, { request, claimed, limit, from, to }: Scan): void {
+  const lanes = request.mode === "recover" ? work.sql.expiredLanes : work.sql.dueLanes;
+  let [readyAt, id] = [from, 0];
+  while (!isEnough(claimed, limit)) {
+    const page = lanes.all(readyAt, to, readyAt, id);
+    for (const lane of page) {
+      if (isEnough(claimed, limit)) return;
+      [readyAt, id] = [lane.readyAt ?? from, lane.id];
+      claimLane(work, lane, request, claimed);
+    }
+    if (page.length < LANES_PER_PAGE) return;
+  }
+}
+
+function claimOnly(work: Work, id: number, request: ClaimRequest, claimed: Claimed): void {
+  const lane = work.sql.dueLaneById.get(id);
+  if (lane === undefined || lane.readyAt === null || !isDue(lane.readyAt, work.now)) return;
+  if ((lane.status === STATUS.leased) === (request.mode === "recover")) claimLane(work, lane, request, claimed);
+}
+
+/** Leases a due lane's head, or retires it, or finds that there is none to take yet; the lane is not left due in vain. */
+export function claimLane(work: Work, lane: DueLaneRow, request: ClaimRequest, claimed: Claimed): void {
+  if (lane.leased !== null) {
+    const event = work.sql.claimed.get(lane.leased);
+    if (event?.state !== STATE.pending) return void rearm(work, lane);
+    return take(work, { lane, event, missing: null, request, claimed });
+  }
+  const arming = armingOf(work, lane, headsOf(work, lane));
+  const event = arming.status === "ready" ? work.sql.claimed.get(arming.head.id) : undefined;
+  if (arming.status !== "ready" || event === undefined) {
+    applyArming(work, lane, arming);
+    return writeLane(work, lane);
+  }
+  lane.gapSince = arming.gapSince;
+  take(work, { lane, event, missing: arming.missing, request, claimed });
+}
+
+interface Taking {
+  readonly lane: DueLaneRow;
+  readonly event: ClaimRow;
+  readonly missing: Missing | null;
+  readonly request: ClaimRequest;
+  readonly claimed: Claimed;
+}
+
+function take(work: Work, { lane, event, missing, request, claimed }: Taking): void {
+  if (event.attempts >= request.maxAttempts) return retire(work, { lane, event, missing, request, claimed });
+  const ordinary = event.late === 0 && event.forced === 0;
+  const cursorBefore = lane.cursor;
+  if (missing !== null) recordGap(work, lane.id, missing);
+  if (ordinary) moveCursor(lane, event.sequence);
+  lane.epoch += 1;
+  schedule(work, lane, STATUS.leased, work.now + request.leaseMs);
+  lane.holder = work.facts.holder;
+  lane.leased = event.id;
+  writeLane(work, lane);
+  work.sql.startEvent.run(work.now, event.id);
+  const { apiClientId, messageId, eventType } = namesOf(work, lane, event);
+  claimed.leases.push({
+    lane: lane.id,
+    epoch: lane.epoch,
+    event: event.id,
+    key: { apiClientId, tag: tagWord(lane.tag), messageId },
+    sequence: event.sequence,
+    eventType,
+    attempt: event.attempts + 1,
+    acceptedAt: event.acceptedAt,
+    signedAt: event.signedAt,
+    late: event.late === 1,
+    forced: event.forced === 1,
+    outOfOrder: !ordinary && cursorBefore !== null && event.sequence < cursorBefore,
+    missing: missing ?? missingBefore(work, lane, event.sequence, cursorBefore),
+    trace: event.trace,
+    // A pending event always has its body: pruning and erasing finish it first.
+    raw: event.raw ?? new Uint8Array(),
+    acceptIndex: null,
+  });
+}
+
+/** Records once that the sequences of `missing` are no longer waited for. */
+export function recordGap(work: Work, lane: number, missing: Missing): void {
+  const { changes } = work.sql.insertGap.run(lane, missing.to, missing.from, work.now);
+  work.ledger.add("gaps_skipped", changes);
+}
+
+/** The gap before `sequence` that was given up at an earlier hand-out; a lane without any has none. */
+function missingBefore(work: Work, lane: DueLaneRow, sequence: number, cursor: number | null): Missing | null {
+  if (lane.tag !== TAG.outbound || cursor === null) return null;
+  return work.sql.gapBefore.get(lane.id, sequence - 1) ?? null;
+}
+
+function retire(work: Work, { lane, event, request, claimed }: Taking): void {
+  work.sql.failEvent.run(ATTEMPTS_EXHAUSTED.code, ATTEMPTS_EXHAUSTED.message, event.id);
+  work.sql.finishEvent.run(STATE.dead, KEEP.dead, work.now, event.id);
+  work.ledger.add("pending", -1);
+  work.ledger.add("dead");
+  work.ledger.add("dead_lettered");
+  const row = work.sql.event.get(event.id);
+  if (row !== undefined) claimed.retired.push(toEvent({ ...row, ...namesOf(work, lane, event), raw: event.raw }));
+  goOnAfterDead(work, lane, request.onDead);
+}
+
+/** What the rows of a lane and of its event hold as numbers, or under other names. */
+function namesOf({ facts, clientTable, kindTable }: Work, { client, tag, message }: DueLaneRow, { kind }: ClaimRow) {
+  const apiClientId = facts.clients.name(clientTable, client);
+  return { apiClientId, tag, messageId: message, eventType: facts.kinds.name(kindTable, kind) };
+}
+
+// Ends leases, each only while it is still held; effects commit with the completion of their event.
+
+/** The user's own type of connection is not known here: effects get the connection that the completion is written on. */
+type AnySettle = Settle<SqliteDatabase>;
+
+const SETTLED: SettleResult = { status: "settled" };
+const LOST: SettleResult = { status: "lost" };
+
+export function settle(work: Work, request: AnySettle): SettleResult {
+  if (request.kind === "complete") {
+    const { lease, outcome, effects } = request;
+    return effects.length === 0 ? complete(work, lease, outcome) : completeWith(work, lease, outcome, effects);
+  }
+  const lane = heldLane(work, request.lease);
+  if (lane === null) return LOST;
+  const { event } = request.lease;
+  let beginsToWait = false;
+  switch (request.kind) {
+    case "retry":
+      recordFailure(work, event, request.failure);
+      work.ledger.add("retried");
+      schedule(work, lane, STATUS.backoff, work.now + request.delayMs);
+      writeLane(work, lane);
+      break;
+    case "dead":
+      recordFailure(work, event, request.failure);
+      work.sql.finishEvent.run(STATE.dead, KEEP.dead, work.now, event);
+      work.ledger.add("pending", -1);
+      work.ledger.add("dead");
+      work.ledger.add("dead_lettered");
+      beginsToWait = goOnAfterDead(work, lane, request.onDead);
+      break;
+    case "release":
+      work.sql.releaseEvent.run(event);
+      if (request.delayMs === 0) beginsToWait = rearm(work, lane);
+      else {
+        schedule(work, lane, STATUS.backoff, work.now + request.delayMs);
+        writeLane(work, lane);
+      }
+      break;
+    default:
+      return request satisfies never;
+  }
+  return settled(beginsToWait);
+}
+
+/** The lane of a lease that is still this open's; null when it is lost. */
+function heldLane({ sql, facts }: Work, { lane, epoch, event }: LeaseRef): LaneRow | null {
+  return sql.heldLane.get(lane, epoch, event, facts.holder) ?? null;
+}
+
+function complete(work: Work, lease: LeaseRef, outcome: Outcome): SettleResult {
+  return makeIdle(work, lease) ? finishDone(work, lease.event, outcome) : completeAndRearm(work, lease, outcome);
+}
+
+/** The common end of a lease, guard and all, in one statement: false when it is lost, or when more waits in its lane. */
+function makeIdle({ sql, facts }: Work, { lane, epoch, event }: LeaseRef): boolean {
+  return sql.idleLane.run(lane, epoch, event, facts.holder).changes === 1;
+}
+
+function completeAndRearm(work: Work, lease: LeaseRef, outcome: Outcome): SettleResult {
+  const lane = heldLane(work, lease);
+  if (lane === null) return LOST;
+  finishDone(work, lease.event, outcome);
+  return settled(rearm(work, lane));
+}
+
+function finishDone(work: Work, event: number, outcome: Outcome): SettleResult {
+  const keep = outcome === "handled" ? KEEP.handled : KEEP.other;
+  work.sql.completeEvent.run(OUTCOME[outcome], keep, work.now, event);
+  work.ledger.add(outcome);
+  work.ledger.add("pending", -1);
+  work.ledger.finished(event);
+  return SETTLED;
+}
+
+/**
+ * Guard first: a lost lease runs no effect. An effect that throws takes back its neighbours. One that commits, against the rule,
+ * must not store a half: its own completion comes last.
+ */
+function completeWith(
+  work: Work,
+  lease: LeaseRef,
+  outcome: Outcome,
+  effects: readonly Effect<SqliteDatabase>[],
+): SettleResult {
+  if (heldLane(work, lease) === null) return LOST;
+  work.sql.savepoint.run();
+  const { rollbackTo, release } = work.sql;
+  try {
+    for (const effect of effects) refuseUnwaited(effect, "never");
+    const { connection, during } = work.lending;
+    during(() => {
+      for (const effect of effects) refuseUnrun(effect(connection), "never");
+    });
+  } catch (cause) {
+    const error = metLock(cause) ? otherConnection(cause) : cause;
+    if (!ends(work, rollbackTo, release)) throw new EffectAborted(lease, error);
+    return { status: "effect_failed", error };
+  }
+  if (!ends(work, release)) throw new EffectAborted(lease, effectEndedTransaction());
+  return complete(work, lease, outcome);
+}
+
+/**
+ * Runs `statements`, which end our savepoint. False when it is gone with the transaction: SQLite ends that by itself on some
+ * errors, such as a full disk or `raise(rollback)`, and an effect can, and can even begin another one.
+ */
+function ends({ db }: Work, ...statements: readonly Change[]): boolean {
+  if (!db.inTransaction) return false;
+  try {
+    for (const statement of statements) statement.run();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The inbox's own connection has the write lock, so it is another connection that met one. */
+function otherConnection(cause: unknown): SetupError {
+  const message =
+    'An effect of ctx.commit wrote through another connection and found its database locked (SQLITE_BUSY). While effects run, the inbox holds the write lock of its own file, so the other connection blocks the process until its busy timeout, in vain. Write with the connection that ctx.commit gives, or give your ORM\'s connection to sqliteStore() as the option "effects".';
+  return new SetupError("invalid_argument", message, { cause });
+}
+
+function recordFailure(work: Work, event: number, failure: Failure): void {
+  const attempt = work.sql.eventState.get(event)?.attempts ?? 0;
+  work.sql.failEvent.run(failure.code, failure.message, event);
+  work.sql.insertAttempt.run(event, attempt, work.now, failure.durationMs, failure.code, failure.message);
 }

@@ -4,24 +4,34 @@ import { SetupError, StoreError } from "../../errors.ts";
 import { refuseUnrun, refuseUnwaited } from "../../inbox/effect.ts";
 import type { InboxRules, OpenContext, Turn, TurnResult } from "../../inbox/store.ts";
 import { noInbox } from "../../inbox/store-rules.ts";
-import { loadDriver, type SqliteDatabase, type SqliteDriver } from "../../internal/sqlite-driver.ts";
-import { AheadSettles } from "./ahead.ts";
-import { Checkpoints } from "./checkpoints.ts";
-import { ClockSteps, latestWrittenAt } from "./clock-steps.ts";
-import { checkDurable, openConnection } from "./connection.ts";
+import type { Clock, Timer } from "../../internal/clock.ts";
+import {
+  loadDriver,
+  type SqliteDatabase,
+  type SqliteDriver,
+  type SqliteStatement,
+} from "../../internal/sqlite-driver.ts";
+import { wentBack } from "../clock-step.ts";
+import { AheadSettles, amend, createPlan, runTurn } from "./batch.ts";
+import { cautionsAbout, checkDurable, checkOwner, openConnection, prepareFile, refuseDirectory } from "./connection.ts";
+import { Checkpoints, Space, type SpaceLimits } from "./disk-space.ts";
+import { type Lending, lend, lendOfUser } from "./effect-connection.ts";
 import { asStoreError } from "./failures.ts";
 import { enterInstance, leaveInstance } from "./instances.ts";
-import { Interner } from "./interner.ts";
-import { type Lending, lend, lendOfUser } from "./lending.ts";
-import { cautionsAbout, checkOwner, prepareFile, refuseDirectory } from "./location.ts";
-import { applyRules, holdsInbox, migrate } from "./migrate.ts";
 import { LaneReader } from "./records.ts";
-import { Space, type SpaceLimits } from "./space.ts";
-import { forgetStatistics } from "./statistics.ts";
-import { amend, createPlan, runTurn } from "./turn.ts";
-import { Wake } from "./wake.ts";
-import { createSession, type Facts, type Session, type Work } from "./work.ts";
-import { immediately, inTransaction, type Patience, untilFree } from "./writer.ts";
+import { applyRules, holdsInbox, migrate } from "./schema.ts";
+import type { Statements } from "./statements.ts";
+import {
+  createSession,
+  type Facts,
+  Interner,
+  immediately,
+  inTransaction,
+  type Patience,
+  type Session,
+  untilFree,
+  type Work,
+} from "./transaction.ts";
 
 const CHECK_DURABLE_EVERY_MS = 3_600_000;
 
@@ -256,4 +266,111 @@ function checkEffects(effects: SqliteDatabase | undefined, file: string): void {
 
 export function closed(): StoreError {
   return new StoreError("closed", "The SQLite store is not open.");
+}
+
+// Notices commits of other processes on the same file.
+
+const LOOK_EVERY_MS = 100;
+
+class Wake {
+  /** Prepared once: it is run ten times a second, as long as the inbox is open. */
+  readonly #dataVersion: SqliteStatement;
+  readonly #clock: Clock;
+  readonly #listeners = new Set<() => void>();
+  #timer: Timer | null = null;
+  #version: unknown = null;
+
+  constructor(db: SqliteDatabase, clock: Clock) {
+    this.#dataVersion = db.prepare("pragma data_version");
+    this.#clock = clock;
+  }
+
+  add(listener: () => void): () => void {
+    // Its own function, so that adding the same listener twice means being called twice.
+    const entry = () => listener();
+    this.#listeners.add(entry);
+    if (this.#timer === null) {
+      this.#version = this.#read();
+      this.#schedule();
+    }
+    return () => {
+      this.#listeners.delete(entry);
+      if (this.#listeners.size === 0) this.stop();
+    };
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+  }
+
+  #schedule(): void {
+    this.#timer = this.#clock.setTimeout(() => {
+      this.#schedule();
+      const version = this.#read();
+      if (version === this.#version) return;
+      this.#version = version;
+      for (const listener of [...this.#listeners]) listener();
+    }, LOOK_EVERY_MS);
+  }
+
+  /** Changes only with commits of other connections. */
+  #read(): unknown {
+    try {
+      return (this.#dataVersion.get() as { readonly data_version: number }).data_version;
+    } catch {
+      return this.#version;
+    }
+  }
+}
+
+// Notices that the wall clock was set back: else a lane that is ready would wait until the clock has caught up.
+
+class ClockSteps {
+  #latest: number;
+
+  /** @param latest - the latest wall clock known to have been written by, epoch milliseconds */
+  constructor(latest: number) {
+    this.#latest = latest;
+  }
+
+  wentBack(now: number): boolean {
+    return wentBack(now, this.#latest);
+  }
+
+  /** Makes ready lanes due again, in the transaction under way. Gaps, backoffs and leases wait on: `TOO_FAR_AHEAD_MS` bounds them. */
+  makeReadyLanesDue(sql: Statements, now: number): void {
+    if (this.wentBack(now)) sql.readyNow.run(now, now);
+  }
+
+  committed(now: number): void {
+    this.#latest = this.wentBack(now) ? now : Math.max(this.#latest, now);
+  }
+}
+
+/** The latest wall clock that the file tells of: by its newest event, and by those that work on it. */
+function latestWrittenAt(db: SqliteDatabase): number {
+  const row = db
+    .prepare(
+      `select max(coalesce((select accepted from oncehook_event order by id desc limit 1), 0),
+        coalesce((select max(max(opened, coalesce(seen, 0))) from oncehook_instance), 0)) as at`,
+    )
+    .get() as { readonly at: number };
+  return row.at;
+}
+
+// Keeps out of the inbox's queries what an application's `analyze` has found of its tables.
+
+/**
+ * Taken while the tables held next to nothing, statistics make SQLite scan them ever after, and the application may never
+ * `analyze` again: without any the plans are right at every size. Those of its own tables stay.
+ */
+function forgetStatistics(db: SqliteDatabase): void {
+  const tables = db.prepare("select name from sqlite_master where name in ('sqlite_stat1', 'sqlite_stat4')").all();
+  let changes = 0;
+  for (const { name } of tables as { name: string }[]) {
+    changes += db.prepare(`delete from ${name} where tbl like 'oncehook\\_%' escape '\\'`).run().changes;
+  }
+  // They were read when the connection first looked into the file.
+  if (changes > 0) db.exec("analyze sqlite_schema");
 }

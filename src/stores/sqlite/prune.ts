@@ -3,8 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
 import { HELD, KEEP } from "../codes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
-import type { Work } from "./work.ts";
-import { untilFree } from "./writer.ts";
+import { untilFree, type Work } from "./transaction.ts";
 
 /** By the index of finished events; also what the test of query plans explains. */
 export const PRUNABLE =

@@ -5,12 +5,11 @@ import { loadDriver, type SqliteDatabase, type SqliteDriver } from "../../intern
 import type { SecretEncoding } from "../../signature/secret.ts";
 import type { SecretStore } from "../../signature/secret-store.ts";
 import { type SealedRow, type SealedWith, type SecretTable, sealedSecrets } from "../sealed-secrets.ts";
-import { checkDurable, openConnection } from "./connection.ts";
+import { checkDurable, checkPath, openConnection, prepareFile } from "./connection.ts";
 import { asStoreError } from "./failures.ts";
 import { readInstances } from "./instances.ts";
-import { checkPath, prepareFile } from "./location.ts";
-import { migrate } from "./migrate.ts";
-import { immediately, type Patience, untilFree } from "./writer.ts";
+import { migrate } from "./schema.ts";
+import { immediately, type Patience, untilFree } from "./transaction.ts";
 
 interface SqliteSecretsSettings {
   /** How the service makes keys of its secrets' texts. Default `"utf8"` (DLV-14). */

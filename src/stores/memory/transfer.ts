@@ -1,8 +1,28 @@
-/** Takes another store's lanes into the memory store. */
-import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
+/** Exports an inbox in memory to another store, and imports another store's. */
+import { bySequence, type LaneEvent, type LaneState } from "../../inbox/lanes/state.ts";
 import type { ImportAnswer, ImportPage, TransferredEvent, TransferredLane } from "../../inbox/record.ts";
-import { hex, storeFull } from "./accept.ts";
-import { enterLane, keep, laneByKey, type MemoryState } from "./state.ts";
+import { withoutLease } from "../../inbox/store-rules.ts";
+import { hex, storeFull } from "./batch.ts";
+import { enterLane, eventRecord, keep, laneByKey, laneRecord, type MemoryState } from "./state.ts";
+
+// Gives the memory store's lanes to another store.
+
+export function exportLanes(state: MemoryState, after: number, limit: number): TransferredLane[] {
+  const lanes = [...state.lanes.values()].filter(({ id }) => id > after).sort((a, b) => a.id - b.id);
+  return lanes.slice(0, limit).map((lane) => toTransferred(state, lane));
+}
+
+function toTransferred(state: MemoryState, lane: LaneState): TransferredLane {
+  const events = lane.events.toSorted(bySequence).map((event) => eventOf(state, event));
+  return { ...laneRecord(state, lane), ...withoutLease(lane, lane.leased), events };
+}
+
+function eventOf(state: MemoryState, event: LaneEvent): TransferredEvent {
+  const { laneId: _laneId, lane: _lane, ...facts } = eventRecord(state, event);
+  return { ...facts, gapWaitMs: event.gapWaitMs, conflicting: state.bodies.get(event.id)?.conflict ?? null };
+}
+
+// Takes another store's lanes into the memory store.
 
 export function importPage(state: MemoryState, page: ImportPage): ImportAnswer {
   if (!isFrom(state, page.source)) return { ok: false };

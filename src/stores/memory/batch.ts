@@ -1,5 +1,5 @@
-/** Takes events and quarantined bodies into the memory store. */
-import { StoreError } from "../../errors.ts";
+/** Accepts events, claims lanes and ends leases of an inbox in memory. */
+import { SetupError, StoreError } from "../../errors.ts";
 import { sameContent } from "../../events/parse.ts";
 import {
   acceptanceOf,
@@ -9,10 +9,24 @@ import {
   knownEvent,
   type LateEvents,
 } from "../../inbox/lanes/accepting.ts";
-import type { LaneEvent } from "../../inbox/lanes/state.ts";
+import { type Claimed, claimLane } from "../../inbox/lanes/claiming.ts";
+import { endLease, heldEvent } from "../../inbox/lanes/settling.ts";
+import { type LaneEvent, type LaneState, laneIsDue } from "../../inbox/lanes/state.ts";
 import type { NewEvent, NewQuarantine } from "../../inbox/record.ts";
-import type { Acceptance, QuarantineAnswer, QuarantineQuota, Repeat } from "../../inbox/store.ts";
+import type {
+  Acceptance,
+  ClaimRequest,
+  LeaseRef,
+  QuarantineAnswer,
+  QuarantineQuota,
+  Repeat,
+  Settle,
+  SettleResult,
+} from "../../inbox/store.ts";
+import { roomLeft } from "../../inbox/store-rules.ts";
 import { addLane, keep, laneByKey, type MemoryMoment, type MemoryQuarantine } from "./state.ts";
+
+// Takes events and quarantined bodies into the memory store.
 
 /** Stores an event unless its identity is known, and arms its lane. */
 export function accept(moment: MemoryMoment, incoming: NewEvent, lateEvents: LateEvents): Acceptance {
@@ -96,5 +110,68 @@ export function storeFull(maxEvents: number): StoreError {
     "store_full",
     `The memory store holds its ${maxEvents} events and forgets none early. Raise maxEvents, or use sqliteStore().`,
     { fields: { maxEvents } },
+  );
+}
+
+// Finds the memory store's due lanes, and leases their heads.
+
+/** Claims what `request` asks for. With `recover` it is one expired lease, else due lanes, oldest first. */
+export function claimDue(moment: MemoryMoment, request: ClaimRequest, claimed: Claimed): void {
+  const recovering = request.mode === "recover";
+  const limit = recovering ? Math.min(1, request.limit) : request.limit;
+  while (roomLeft(claimed, limit) > 0) {
+    const due = dueLanes(moment, recovering, request.lane);
+    if (due.length === 0) return;
+    for (const lane of due) {
+      if (roomLeft(claimed, limit) <= 0) return;
+      claimOne(moment, lane, request, claimed);
+    }
+  }
+}
+
+export function claimOne(moment: MemoryMoment, lane: LaneState, request: ClaimRequest, claimed: Claimed): void {
+  claimLane(moment, lane, request, claimed);
+  keep(moment.state, lane);
+}
+
+/** True while an expired lease is due. */
+export function recoveryDue({ state, now }: MemoryMoment): boolean {
+  for (const lane of state.waiting) if (lane.status === "leased" && laneIsDue(lane, now)) return true;
+  return false;
+}
+
+function dueLanes({ state, now }: MemoryMoment, leased: boolean, only: number | undefined): LaneState[] {
+  const due: LaneState[] = [];
+  for (const lane of state.waiting) {
+    if ((lane.status === "leased") !== leased || !laneIsDue(lane, now)) continue;
+    if (only === undefined || lane.id === only) due.push(lane);
+  }
+  return due.sort((a, b) => (a.readyAt ?? 0) - (b.readyAt ?? 0) || a.id - b.id);
+}
+
+// Ends and renews leases of the memory store, each only while it is still held.
+
+export function settle(moment: MemoryMoment, request: Settle<never>): SettleResult {
+  const event = heldEvent(moment, moment.state.lanes.get(request.lease.lane), request.lease);
+  if (event === null) return { status: "lost" };
+  if (request.kind === "complete" && request.effects.length > 0) {
+    return { status: "effect_failed", error: effectsUnsupported() };
+  }
+  const result = endLease(moment, event, request);
+  keep(moment.state, event.lane);
+  return result;
+}
+
+export function extend(moment: MemoryMoment, ref: LeaseRef, leaseMs: number): boolean {
+  const event = heldEvent(moment, moment.state.lanes.get(ref.lane), ref);
+  if (event === null) return false;
+  event.lane.readyAt = moment.now + leaseMs;
+  return true;
+}
+
+function effectsUnsupported(): SetupError {
+  return new SetupError(
+    "effects_unsupported",
+    "The memory store has no transaction that ctx.commit could write in. Use sqliteStore() of oncehook/sqlite.",
   );
 }

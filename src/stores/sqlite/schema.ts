@@ -1,0 +1,182 @@
+/** The inbox's tables, a migration for each schema, and how a file is brought to the schema of this version. */
+
+import type { InboxRules, OpenContext } from "../../inbox/store.ts";
+import { copyUnfinished, rulesFor } from "../../inbox/store-rules.ts";
+import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
+import { type FoundSchema, type Migration, missingMigrations, rulesFromMeta, rulesToMeta } from "../schema-version.ts";
+
+/**
+ * Schema 1: the facts of docs/inbox.md in a physical form that writes little, and near. Bodies lie apart from their events,
+ * so that a settled event rewrites no body; ids grow, so that rows and indexes are appended to. The prefix keeps the tables
+ * apart from those of an application that shares the file for its effects.
+ */
+const inbox = `
+create table oncehook_meta (key text primary key, value) without rowid;
+
+create table oncehook_counter (name text primary key, value integer not null) without rowid;
+insert into oncehook_counter (name, value) values
+  ('next_event', 1), ('next_lane', 1), ('newest_signed', -1), ('service_resigns', 0),
+  ('pending', 0), ('dead', 0), ('held', 0), ('held_bytes', 0), ('blocked', 0),
+  ('accepted', 0), ('duplicates', 0), ('conflicts', 0), ('late', 0), ('handled', 0), ('unhandled', 0), ('retried', 0),
+  ('dead_lettered', 0), ('discarded', 0), ('gaps_skipped', 0), ('quarantined', 0);
+
+create table oncehook_client (id integer primary key, name text not null unique);
+create table oncehook_kind (id integer primary key, name text not null unique);
+
+create table oncehook_instance (
+  id integer primary key autoincrement, name text not null unique, host text not null, pid integer not null,
+  pid_started text not null, opened integer not null, seen integer, keyring text, counters text
+);
+
+-- ready_at is null exactly when the lane is idle or blocked; leased, holder are set exactly when it is leased.
+-- below: a pending event may lie below the cursor, or be late. While 0, the head is looked for from the cursor on.
+create table oncehook_lane (
+  id integer primary key, client integer not null, tag integer not null, message text not null,
+  status integer not null, ready_at integer, cursor integer, gap_since integer,
+  epoch integer not null, holder integer, leased integer, below integer not null, peer text, reference text
+);
+create unique index oncehook_lane_key on oncehook_lane (client, tag, message);
+create index oncehook_lane_due on oncehook_lane (ready_at) where status >= 3;
+create index oncehook_lane_lease on oncehook_lane (ready_at) where status = 2;
+
+create table oncehook_event (
+  id integer primary key, lane integer not null, seq integer not null, kind integer not null,
+  state integer not null, outcome integer, keep integer, finished integer, attempts integer not null, started integer,
+  late integer not null, forced integer not null, duplicates integer not null, conflict integer not null,
+  gap_wait integer not null, occurred integer not null, signed integer not null, accepted integer not null,
+  error_code text, error text, digest blob not null, trace text
+);
+-- The identity, and the index that finds a lane's head.
+create unique index oncehook_event_identity on oncehook_event (lane, seq, kind);
+create index oncehook_event_open on oncehook_event (state) where state <> 1;
+create index oncehook_event_keep on oncehook_event (keep, finished) where keep is not null;
+create index oncehook_event_unhandled on oncehook_event (outcome) where outcome = 2;
+create index oncehook_event_late on oncehook_event (late) where late = 1;
+create index oncehook_event_conflict on oncehook_event (conflict) where conflict = 1;
+create index oncehook_event_error on oncehook_event (error_code) where error_code is not null;
+
+create table oncehook_body (event integer primary key, raw blob not null);
+create table oncehook_conflict (event integer primary key, digest blob not null, signed integer not null, at integer not null, raw blob not null);
+create table oncehook_gap (
+  lane integer not null, hi integer not null, lo integer not null, skipped integer not null, filled integer,
+  primary key (lane, hi)
+) without rowid;
+create table oncehook_attempt (
+  id integer primary key, event integer not null, attempt integer not null, at integer not null,
+  duration integer not null, error_code text not null, error text not null
+);
+create index oncehook_attempt_event on oncehook_attempt (event);
+
+create table oncehook_quarantine (
+  id integer primary key autoincrement, digest blob not null unique, reason text not null, slot text not null,
+  scope text not null, state integer not null, replayed_as integer, signed integer not null, accepted integer not null,
+  bytes integer not null, trace text, raw blob
+);
+create index oncehook_quarantine_held on oncehook_quarantine (slot, bytes) where state = 0;
+create index oncehook_quarantine_accepted on oncehook_quarantine (accepted);
+
+create table oncehook_audit (
+  id integer primary key autoincrement, at integer not null, by text not null, act text not null, detail text not null
+);
+`;
+
+/**
+ * Schema 2: the webhook secrets of a kind, sealed outside of the database. `revision` grows with each write, so that of two
+ * who read the same one only one replaces it. Beside the tables of schema 1, which stay as they are.
+ */
+const secrets = `
+create table oncehook_secret (kind text primary key, revision integer not null, sealed blob not null, changed integer not null) without rowid;
+`;
+
+/**
+ * Schema 3: the lanes that wait for time or for somebody (blocked, gap, backoff), for lists of them. A lane on its ordinary way,
+ * ready and leased, is not in it, and costs no write. Comparisons, because a list of codes makes each write of a lane dearer by
+ * a fifth: SQLite builds a table of it each time.
+ */
+const parkedLanes = "create index oncehook_lane_parked on oncehook_lane (status) where status = 1 or status > 3;";
+
+/**
+ * Schema 4: which secret signed a quarantined body, for the quota of each. Null in rows of an older version, which count for every secret
+ * of their slot and scope. The index of schema 1 stays for older versions.
+ */
+const quarantineSigner = `
+alter table oncehook_quarantine add column signer text;
+create index oncehook_quarantine_signer on oncehook_quarantine (signer, slot, scope, bytes) where state = 0;
+`;
+
+/**
+ * Schema 5: whether any event is of a type is looked up when the names of types are pruned, and never otherwise: the condition, which always
+ * holds, keeps the planner from taking the index for anything else. A process that remembers names looks at `names_pruned`; a number is
+ * never given twice, for `last_name` is the highest that was pruned.
+ */
+const names = `
+create index oncehook_event_kind on oncehook_event (kind) where kind > 0;
+insert or ignore into oncehook_counter (name, value) values ('names_pruned', 0), ('last_name', 0);
+`;
+
+// Brings the inbox's tables to the schema of this version, or says why it must not.
+
+/** Entry n makes schema n + 1. */
+export const MIGRATIONS: readonly Migration[] = [
+  { sql: inbox, minReader: 1 },
+  { sql: secrets, minReader: 1 },
+  { sql: parkedLanes, minReader: 1 },
+  { sql: quarantineSigner, minReader: 1 },
+  { sql: names, minReader: 1 },
+];
+
+/** What `meta` says of the schema; 0 when there is no inbox in the file yet. */
+function schemaOf(db: SqliteDatabase): FoundSchema {
+  const table = db.prepare("select 1 from sqlite_master where type = 'table' and name = 'oncehook_meta'").get();
+  if (table === undefined) return { schema: 0, minReader: 0 };
+  return { schema: Number(readMeta(db, "schema") ?? 0), minReader: Number(readMeta(db, "min_reader") ?? 0) };
+}
+
+/**
+ * Runs what is missing, inside the caller's write transaction.
+ *
+ * @param known - for tests: the migrations that an older version has
+ * @throws SetupError `inbox_too_new`, or `migration_needed` with `"check"`
+ */
+export function migrate(db: SqliteDatabase, mode: OpenContext["migrate"], known = MIGRATIONS): void {
+  const missing = missingMigrations(schemaOf(db), known, mode);
+  if (missing.length === 0) return;
+  for (const { sql } of missing) db.exec(sql);
+  writeMeta(db, "schema", known.length);
+  writeMeta(db, "min_reader", known.at(-1)?.minReader ?? known.length);
+}
+
+/** Whether a receiver has made an inbox in this file. */
+export function holdsInbox(db: SqliteDatabase): boolean {
+  return schemaOf(db).schema > 0;
+}
+
+/**
+ * Records whose inbox this is, and the rest of a receiver's rules.
+ *
+ * @returns the rules that apply
+ * @throws SetupError `wrong_receiver_name`, `no_inbox`, `copy_unfinished`
+ */
+export function applyRules(db: SqliteDatabase, context: OpenContext, location: string): InboxRules {
+  const recorded = rulesFromMeta({
+    name: readMeta(db, "name"),
+    first_sequence: readMeta(db, "first_sequence"),
+    tolerance_ms: readMeta(db, "tolerance_ms"),
+  });
+  const rules = rulesFor(context.rules, recorded, location);
+  const isPart = readMeta(db, "copied_from") !== undefined && readMeta(db, "copy_finished") === undefined;
+  if (isPart && context.copying !== true) throw copyUnfinished(db.name);
+  for (const [key, value] of Object.entries(rulesToMeta(rules))) writeMeta(db, key, value);
+  return rules;
+}
+
+export function readMeta(db: SqliteDatabase, key: string): unknown {
+  const row = db.prepare("select value from oncehook_meta where key = ?").get(key) as { value: unknown } | undefined;
+  return row?.value;
+}
+
+export function writeMeta(db: SqliteDatabase, key: string, value: string | number): void {
+  const sql =
+    "insert into oncehook_meta (key, value) values (?, ?) on conflict (key) do update set value = excluded.value where value is not excluded.value";
+  db.prepare(sql).run(key, value);
+}
