@@ -1,15 +1,15 @@
 /** The client of the service's API: one method per route. */
-import type { Ground } from "./attempts.ts";
+import { type Ground, guardedHooks } from "./attempts.ts";
 import {
   type Call,
   type CallOptions,
+  type CoreCall,
+  CoreCalls,
   callOf,
   type RequestMethod,
   type RequestOptions,
   type SendOptions,
 } from "./call.ts";
-import { type CoreCall, CoreCalls } from "./core-call.ts";
-import { guardedHooks } from "./hooks.ts";
 import {
   messagesSendCall,
   numbersGetCall,
@@ -22,8 +22,7 @@ import {
   whoamiCall,
 } from "./operations.ts";
 import { type ClientOptions, resolveOptions } from "./options.ts";
-import { TokenSource } from "./token.ts";
-import { tokenRequest } from "./token-request.ts";
+import { TokenSource, tokenRequest } from "./token.ts";
 import type {
   ComputedSend,
   NumberSearch,

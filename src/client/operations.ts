@@ -1,5 +1,7 @@
 /** What each method asks of which route, and how its arguments are checked. */
 import { randomUUID } from "node:crypto";
+import type { CallOptions, CoreCall, RequestMethod, RequestOptions, SendOptions } from "./call.ts";
+import { recordOf } from "./refusal.ts";
 import {
   bodyIssues,
   jsonOf,
@@ -7,15 +9,14 @@ import {
   kindIssues,
   methodIssues,
   numberIdIssues,
+  numberUpdateIssues,
   optionIssues,
   pathIssues,
-} from "./arguments.ts";
-import type { CallOptions, RequestMethod, RequestOptions, SendOptions } from "./call.ts";
-import type { CoreCall } from "./core-call.ts";
-import { recordOf } from "./refusal.ts";
-import { numberUpdateIssues, searchIssues, sendIssues, webhookUpdateIssues } from "./requests.ts";
-import type { Operation } from "./responses.ts";
-import { numbersOf, sendResultOf, updatedConfigOf, updatedNumberOf } from "./results.ts";
+  searchIssues,
+  sendIssues,
+  webhookUpdateIssues,
+} from "./requests.ts";
+import { numbersOf, type Operation, sendResultOf, updatedConfigOf, updatedNumberOf } from "./responses.ts";
 import type {
   NumberSearch,
   NumberSearchResult,

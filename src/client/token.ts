@@ -1,18 +1,16 @@
 /** The client's token: one at a time, asked for once whatever the parallelism, renewed before it ends (CLI-1, CLI-2, CLI-4). */
-import type { Clock } from "../internal/clock.ts";
+import { Buffer } from "node:buffer";
+import type { Clock, Timer } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
-import { attempt, type Ground, type Plan } from "./attempts.ts";
-import { AttendedClock } from "./attended-clock.ts";
+import { USER_AGENT } from "../internal/package.ts";
+import { attempt, type Ground, isTransient, type Plan, tokenError } from "./attempts.ts";
 import { type CallFacts, OAuthError, type ServiceError } from "./errors.ts";
-import { tokenError } from "./failure-error.ts";
-import { isTransientOAuth } from "./meaning.ts";
-import { oauthRefusal, recordOf } from "./refusal.ts";
-import { isTransient } from "./retry.ts";
-import type { TokenRequest } from "./token-request.ts";
+import type { ResolvedOptions } from "./options.ts";
+import { isTransientOAuth, oauthRefusal, recordOf } from "./refusal.ts";
 import type { Answer } from "./transport.ts";
 
 /** A token, or how to tell a caller that there is none: each call has an error of its own, with the facts of the call. */
-export type TokenOutcome =
+type TokenOutcome =
   | { readonly kind: "token"; readonly held: HeldToken }
   | {
       readonly kind: "failed";
@@ -170,4 +168,84 @@ function heldToken(answer: Answer, askedAt: number): HeldToken | null {
 function secondsOf(expiresIn: unknown): number {
   const seconds = typeof expiresIn === "string" && /^\d+$/.test(expiresIn) ? Number(expiresIn) : expiresIn;
   return typeof seconds === "number" && seconds >= 0 ? seconds : DEFAULT_LIFE_SECONDS;
+}
+
+// The token request, written once: who the client is, in the form body (recommended) or by HTTP Basic (CLI-1).
+
+interface TokenRequest {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** All spellings of the secret in it, which no error may show. */
+  readonly secrets: readonly string[];
+}
+
+type Credentials = Pick<ResolvedOptions, "baseUrl" | "clientId" | "clientSecret" | "authMethod">;
+
+export function tokenRequest({ baseUrl, clientId, clientSecret, authMethod }: Credentials): TokenRequest {
+  const url = `${baseUrl}/api/auth/token`;
+  const headers = {
+    "content-type": "application/x-www-form-urlencoded",
+    accept: "application/json",
+    "user-agent": USER_AGENT,
+  };
+  const grant = { grant_type: "client_credentials" };
+  // Both parts are form-encoded first (RFC 6749, 2.3.1), or a colon in the id would end it.
+  const basic = Buffer.from(`${formEncoded(clientId)}:${formEncoded(clientSecret)}`).toString("base64");
+  const secrets = [basic, formEncoded(clientSecret), clientSecret];
+  if (authMethod === "basic") {
+    const body = new URLSearchParams(grant).toString();
+    return { url, headers: { ...headers, authorization: `Basic ${basic}` }, body, secrets };
+  }
+  const body = new URLSearchParams({ ...grant, client_id: clientId, client_secret: clientSecret }).toString();
+  return { url, headers, body, secrets };
+}
+
+function formEncoded(text: string): string {
+  return new URLSearchParams({ "": text }).toString().slice(1);
+}
+
+// A clock for work that nobody waits for yet: its timers keep the process only from the moment that somebody does.
+
+class AttendedClock implements Clock {
+  readonly #clock: Clock;
+  /** Those that are to keep the process once somebody waits. */
+  readonly #timers = new Set<Timer>();
+  #isAttended = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  now(): number {
+    return this.#clock.now();
+  }
+
+  monotonic(): number {
+    return this.#clock.monotonic();
+  }
+
+  setTimeout(callback: () => void, ms: number): Timer {
+    const timer = this.#clock.setTimeout(() => {
+      this.#timers.delete(timer);
+      callback();
+    }, ms);
+    return {
+      cancel: () => {
+        this.#timers.delete(timer);
+        timer.cancel();
+      },
+      keepAlive: () => {
+        if (this.#isAttended) timer.keepAlive();
+        else this.#timers.add(timer);
+      },
+    };
+  }
+
+  /** Somebody waits for the work from now on. */
+  attend(): void {
+    this.#isAttended = true;
+    for (const timer of this.#timers) timer.keepAlive();
+    this.#timers.clear();
+  }
 }

@@ -1,8 +1,7 @@
 /** `oncehook/bullmq`: a publisher for BullMQ, whose queue is declared here by the few methods that are used. */
 import { SetupError } from "../errors.ts";
 import { invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import type { ForwardedMessage } from "./message.ts";
-import { ALL_ATTEMPTS_MS, type Publisher } from "./publisher.ts";
+import { ALL_ATTEMPTS_MS, type ForwardedMessage, type Publisher } from "./publisher.ts";
 
 /** Jobs kept after their end: all or none, that many, or those of an age (seconds). */
 type Removal = boolean | number | { readonly age?: number; readonly count?: number };

@@ -4,8 +4,7 @@ import type { MsgHdrs } from "@nats-io/transport-node";
 import { SetupError } from "../errors.ts";
 import { functionOption, invalidOption, numberOption, refuseUnknownOptions, textOption } from "../internal/options.ts";
 import { isPromise } from "../internal/type-guards.ts";
-import type { ForwardedMessage } from "./message.ts";
-import { ALL_ATTEMPTS_MS, type Publisher } from "./publisher.ts";
+import { ALL_ATTEMPTS_MS, type ForwardedMessage, type Publisher } from "./publisher.ts";
 
 /** What is used of a JetStream client. */
 type Client = Pick<JetStreamClient, "publish" | "jetstreamManager">;

@@ -3,11 +3,9 @@ import { systemClock } from "../internal/clock.ts";
 import { refuseUnknownOptions } from "../internal/options.ts";
 import { checkSecretText } from "../signature/secret.ts";
 import { secretStoreOption } from "../signature/secret-store.ts";
-import { kindOption } from "./options.ts";
-import { refuseTooManySecrets } from "./refusals.ts";
-import { livePrevious, NOTHING_STORED } from "./slots.ts";
-import { conflict, MOST_WRITES } from "./steps.ts";
-import type { AdoptSecretOptions } from "./types.ts";
+import { conflict, MOST_WRITES } from "./rotate-secret.ts";
+import { livePrevious, NOTHING_STORED, refuseTooManySecrets } from "./slots.ts";
+import { type AdoptSecretOptions, kindOption } from "./types.ts";
 
 /**
  * Stores the secret that the service signs with today as `current`, if the store has none of that kind yet. Needed once per

@@ -12,14 +12,15 @@ export type {
 } from "../signature/secret-store.ts";
 export { adoptSecret } from "./adopt-secret.ts";
 export { type CallbackSecretsOptions, callbackSecrets, type SavedSecrets } from "./callback-secrets.ts";
-export { RotationError, type RotationErrorCode } from "./errors.ts";
 export { rotateSecret } from "./rotate-secret.ts";
 export { rotationStatus } from "./status.ts";
-export type {
-  AdoptSecretOptions,
-  RotateSecretOptions,
-  RotationClient,
-  RotationResult,
-  RotationStatus,
-  RotationStatusOptions,
+export {
+  type AdoptSecretOptions,
+  type RotateSecretOptions,
+  type RotationClient,
+  RotationError,
+  type RotationErrorCode,
+  type RotationResult,
+  type RotationStatus,
+  type RotationStatusOptions,
 } from "./types.ts";

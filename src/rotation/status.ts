@@ -9,9 +9,8 @@ import {
   type StoredSecrets,
   secretStoreOption,
 } from "../signature/secret-store.ts";
-import { kindOption } from "./options.ts";
 import { beforeLastStep, NOTHING_STORED, previousEnd } from "./slots.ts";
-import type { RotationStatus, RotationStatusOptions } from "./types.ts";
+import { kindOption, type RotationStatus, type RotationStatusOptions } from "./types.ts";
 import { livingOf, storedVersion } from "./waiting.ts";
 
 /**

@@ -1,9 +1,12 @@
 /** What a rotation takes and tells. */
 import type { WebhookConfig, WebhookDefaults, WebhookUpdate } from "../client/types.ts";
-import type { Clock } from "../internal/clock.ts";
-import type { Logger } from "../internal/logger.ts";
+import { OncehookError, type OncehookErrorCode, type OncehookErrorOptions } from "../errors.ts";
+import { type Clock, systemClock } from "../internal/clock.ts";
+import { type Logger, loggerOption } from "../internal/logger.ts";
+import { booleanOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import { isAbortSignal } from "../internal/type-guards.ts";
 import type { WebhookKind } from "../internal/webhook-kind.ts";
-import type { ReceiverSighting, SecretStore } from "../signature/secret-store.ts";
+import { checkKind, type ReceiverSighting, type SecretStore, secretStoreOption } from "../signature/secret-store.ts";
 
 /** The part of the client that a rotation uses; `createClient` of `oncehook/client` makes one. */
 export interface RotationClient {
@@ -94,4 +97,88 @@ export interface RotationStatus {
   readonly receivers:
     | readonly (ReceiverSighting & { /** It accepts the secrets as they are stored. */ readonly ready: boolean })[]
     | null;
+}
+
+// What a rotation that did not end is rejected with.
+
+/**
+ * The codes of a `RotationError`. Only `invalid_secret` means that deliveries are refused; where a secret that the service made is
+ * lost, that is a `StoreError`, whatever its code.
+ */
+export type RotationErrorCode = Extract<
+  OncehookErrorCode,
+  | "rotation_refused" // Now is the wrong time. This call gave the service no secret; an earlier one may have.
+  | "rotation_conflict" // Somebody else rotated meanwhile, and not to the same secret.
+  | "receivers_not_ready" // The secret is installed, and this call did not give it to the service: run again.
+  | "invalid_secret" // The service made a secret of its own that no receiver takes, and signs with it.
+  | "not_rotated" // The service took the secret and shows no rotation.
+  | "invalid_response" // The service's answer is no configuration of a webhook kind.
+>;
+
+/** A rotation that did not begin, or did not end. What it began stays, and is taken up by the next call. */
+export class RotationError extends OncehookError {
+  declare readonly code: RotationErrorCode;
+
+  constructor(code: RotationErrorCode, message: string, options: OncehookErrorOptions = {}) {
+    super(code, message, options);
+  }
+}
+
+// The options of a rotation and its companions: validated, then defaulted.
+
+/** Options, checked and complete: what each step of a rotation works with. */
+export interface Rotation {
+  readonly client: RotationClient;
+  readonly kind: WebhookKind;
+  readonly secrets: SecretStore;
+  readonly force: boolean;
+  readonly waitMs: number;
+  readonly toleranceMs: number;
+  readonly signal: AbortSignal | undefined;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+const KNOWN = [
+  "client",
+  "kind",
+  "secrets",
+  "force",
+  "waitMs",
+  "toleranceMs",
+  "signal",
+  "logger",
+  "clock",
+] as const satisfies readonly (keyof RotateSecretOptions)[];
+
+/** @throws SetupError naming the option and the fix */
+export function resolveOptions(options: RotateSecretOptions): Rotation {
+  refuseUnknownOptions("rotateSecret", options, KNOWN);
+  return {
+    client: clientOption(options.client),
+    kind: kindOption(options.kind),
+    secrets: secretStoreOption("secrets", options.secrets),
+    force: booleanOption("force", options.force, false),
+    waitMs: numberOption("waitMs", options.waitMs, 120_000, { min: 0, max: 3_600_000, unit: "ms" }),
+    toleranceMs: numberOption("toleranceMs", options.toleranceMs, 5_400_000, { min: 1, max: 86_400_000, unit: "ms" }),
+    signal: signalOption(options.signal),
+    logger: loggerOption(options.logger),
+    clock: options.clock ?? systemClock,
+  };
+}
+
+export function kindOption(value: unknown): WebhookKind {
+  checkKind(value);
+  return value;
+}
+
+function clientOption(value: RotationClient): RotationClient {
+  const webhooks: Partial<RotationClient["webhooks"]> | undefined = value?.webhooks;
+  if (typeof webhooks?.get === "function" && typeof webhooks.update === "function") return value;
+  throw invalidOption("client", "must be a client, as createClient() of oncehook/client makes one", value);
+}
+
+function signalOption(value: AbortSignal | undefined): AbortSignal | undefined {
+  if (value === undefined || isAbortSignal(value)) return value;
+  throw invalidOption("signal", "must be an AbortSignal", value);
 }

@@ -3,8 +3,7 @@ import { sleep } from "../internal/clock.ts";
 import { compileKeyring } from "../signature/keyring.ts";
 import { storedKeyring } from "../signature/keyring-source.ts";
 import type { ReceiverSighting, SecretStore } from "../signature/secret-store.ts";
-import { RotationError } from "./errors.ts";
-import type { Rotation } from "./options.ts";
+import { type Rotation, RotationError } from "./types.ts";
 
 /** A receiver that was seen within this time lives. It makes itself seen every 10 s, and reads its secrets every 30 s at least. */
 const SEEN_MS = 90_000;

@@ -1,5 +1,5 @@
 /** `oncehook/telemetry`: what a receiver does, as OpenTelemetry spans and metrics, and as Prometheus metrics. */
-export type { Instrumentable } from "./gauges.ts";
+export type { Instrumentable } from "./measuring.ts";
 export {
   type OpenTelemetryApi,
   type OpenTelemetryOptions,

@@ -10,11 +10,22 @@ import type {
   Instrumentation,
   Observer,
 } from "../inbox/instrumentation.ts";
-import type { BoundedLabel } from "./bounded.ts";
-import { ATTRIBUTES, type CounterKey, type HistogramKey, METRICS, metricsOf, OTHER, PROCESS } from "./names.ts";
+import type { InboxStats } from "../inbox/record.ts";
+import type { Clock } from "../internal/clock.ts";
+import {
+  ATTRIBUTES,
+  BoundedLabel,
+  type CounterKey,
+  type GaugeKey,
+  type HistogramKey,
+  METRICS,
+  metricsOf,
+  OTHER,
+  PROCESS,
+} from "./names.ts";
 
 /** Low in number, all of them: reasons, outcomes, event types. */
-export type Labels = Readonly<Record<string, string>>;
+type Labels = Readonly<Record<string, string>>;
 
 /** Where measurements go. */
 export interface Meters {
@@ -23,7 +34,7 @@ export interface Meters {
 }
 
 /** What measurements of one receiver need. */
-export interface Measures {
+interface Measures {
   readonly meters: Meters;
   /** What handlers throw. */
   readonly errors: BoundedLabel;
@@ -62,14 +73,14 @@ export function errorLabel({ ending, errorCode }: AttemptReport): string | null 
 }
 
 /** Series that an alert looks for must be there before their first increase, or it does not show. */
-export function startAtZero({ meters }: Measures): void {
+function startAtZero({ meters }: Measures): void {
   for (const key of metricsOf("counter")) if (METRICS[key].attributes.length === 0) meters.count(key, NONE, 0);
   for (const outcome of keysOf(WITHOUT_REASON)) meters.count("deliveries", { [ATTRIBUTES.outcome]: outcome }, 0);
   for (const ending of keysOf(ENDINGS)) meters.count("attempts", { [ATTRIBUTES.ending]: ending }, 0);
   for (const slot of SLOTS) meters.count("secretUses", { [ATTRIBUTES.slot]: slot }, 0);
 }
 
-export function measuring(measures: Measures, system: string): Instrumentation {
+function measuring(measures: Measures, system: string): Instrumentation {
   return {
     delivery: () => ({ ended: (report) => measureDelivery(measures, report) }),
     attempt: (info) => new MeasuredAttempt(measures, info, system),
@@ -145,4 +156,130 @@ function measureCommit(meters: Meters, report: CommitReport): void {
 
 function keysOf<Key extends string>(record: Readonly<Record<Key, true>>): Key[] {
   return Object.keys(record) as Key[];
+}
+
+// What an inbox holds now, read as often as somebody asks but not oftener than every few seconds.
+
+/** A reader that scrapes oftener gets the same figures again. */
+const FRESH_MS = 5_000;
+/** How long somebody waits for an inbox that hangs; it is not asked again until it has answered. */
+const PATIENCE_MS = 2_000;
+
+/** What of a receiver is watched. */
+export interface Instrumentable {
+  instrument(instrumentation: Instrumentation): unknown;
+  /** Its name and its inbox: a receiver of the same key counts on where another ended. */
+  readonly key: string;
+  readonly clock: Clock;
+  readonly inbox: { stats(): Promise<InboxStats> };
+}
+
+export type GaugeValues = Readonly<Record<GaugeKey, number>>;
+
+export class Gauges {
+  #source: Instrumentable | null = null;
+  #inFlight: Promise<GaugeValues | null> | null = null;
+  #answer: Promise<GaugeValues | null> = Promise.resolve(null);
+  #readAt = Number.NEGATIVE_INFINITY;
+
+  /** From now on those of `source`; false when they are already. */
+  follow(source: Instrumentable): boolean {
+    if (this.#source === source) return false;
+    this.#source = source;
+    this.#inFlight = null;
+    this.#readAt = Number.NEGATIVE_INFINITY;
+    return true;
+  }
+
+  /** Null when the inbox does not answer. */
+  read(): Promise<GaugeValues | null> {
+    if (this.#source !== null && this.#inFlight === null) this.#readUnlessFresh(this.#source);
+    return this.#answer;
+  }
+
+  #readUnlessFresh(source: Instrumentable): void {
+    const now = source.clock.monotonic();
+    if (now - this.#readAt < FRESH_MS) return;
+    this.#readAt = now;
+    const reading = valuesOf(source).catch(() => null);
+    this.#inFlight = reading;
+    this.#answer = new Promise((resolve) => {
+      const timer = source.clock.setTimeout(() => resolve(null), PATIENCE_MS);
+      void reading.then((values) => {
+        timer.cancel();
+        if (this.#inFlight === reading) this.#inFlight = null;
+        resolve(values);
+      });
+    });
+  }
+}
+
+async function valuesOf({ inbox, clock }: Instrumentable): Promise<GaugeValues> {
+  const { gauges, oldestPendingAt } = await inbox.stats();
+  const { pending, dead, quarantined, blockedLanes } = gauges;
+  const waitedMs = oldestPendingAt === null ? 0 : Math.max(0, clock.now() - oldestPendingAt);
+  return { backlog: pending, oldest: waitedMs / 1000, deadLetters: dead, quarantined, blocked: blockedLanes };
+}
+
+// Metrics outlast the receiver that they were made for: after a reload in development the next one on its inbox counts on.
+
+interface Lasting<Made extends Meters> extends Measures {
+  readonly meters: Made;
+  readonly gauges: Gauges;
+}
+
+interface Measured<Place, Made extends Meters> {
+  /** A meter or a registry. */
+  readonly place: Place;
+  readonly system: string;
+  make(gauges: Gauges): Made;
+  /** Called before anything is measured, also for what was made before. */
+  register?(meters: Made): void;
+}
+
+/** Metrics by their place, and by the name and inbox of the receivers that they are of. */
+export class LastingMetrics<Place extends object, Made extends Meters> {
+  readonly #made = new WeakMap<Place, Map<string, Lasting<Made>>>();
+
+  /** Measures `receiver` with what is there for it, or else with what is made now. */
+  measure(receiver: Instrumentable, { place, system, make, register }: Measured<Place, Made>): void {
+    const made = this.#made.get(place) ?? new Map<string, Lasting<Made>>();
+    const lasting = made.get(receiver.key) ?? madeBy(make);
+    register?.(lasting.meters);
+    this.#made.set(place, made.set(receiver.key, lasting));
+    // Called twice for one receiver, it must not count twice.
+    if (lasting.gauges.follow(receiver)) receiver.instrument(measuring(lasting, system));
+  }
+}
+
+function madeBy<Made extends Meters>(make: (gauges: Gauges) => Made): Lasting<Made> {
+  const gauges = new Gauges();
+  const lasting = { gauges, meters: make(gauges), errors: new BoundedLabel(), reasons: new BoundedLabel() };
+  startAtZero(lasting);
+  return lasting;
+}
+
+// Counts by label, to be read whenever somebody collects: a count costs a look into a map, and no call of a metrics library.
+
+interface Count {
+  readonly labels: Labels;
+  value: number;
+}
+
+export class Tally {
+  readonly #counts = new Map<string, Count>();
+
+  add(labels: Labels, by: number): void {
+    let key = "";
+    // One counter's labels always come in the same order.
+    for (const name in labels) key += `${name}\0${labels[name]}\0`;
+    const count = this.#counts.get(key);
+    if (count === undefined) this.#counts.set(key, { labels, value: by });
+    else count.value += by;
+  }
+
+  /** What was counted since the beginning. */
+  counts(): Iterable<Readonly<Count>> {
+    return this.#counts.values();
+  }
 }

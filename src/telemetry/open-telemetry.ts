@@ -3,11 +3,16 @@ import type * as Api from "@opentelemetry/api";
 import { publicId } from "../events/identity.ts";
 import type { AttemptInfo, AttemptReport, Observer } from "../inbox/instrumentation.ts";
 import { invalidOption, refuseUnknownOptions, textOption } from "../internal/options.ts";
-import type { Gauges, Instrumentable } from "./gauges.ts";
-import { LastingMetrics } from "./lasting.ts";
-import { errorLabel, type Meters, typeLabel } from "./measuring.ts";
+import {
+  errorLabel,
+  type Gauges,
+  type Instrumentable,
+  LastingMetrics,
+  type Meters,
+  Tally,
+  typeLabel,
+} from "./measuring.ts";
 import { ATTRIBUTES, DEFAULT_SYSTEM, type GaugeKey, METRICS, type Metric, metricsOf, PROCESS, SCOPE } from "./names.ts";
-import { Tally } from "./tally.ts";
 
 /** What is used of `@opentelemetry/api` 1.9. */
 export type OpenTelemetryApi = Pick<

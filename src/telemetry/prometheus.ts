@@ -1,8 +1,6 @@
 /** The metrics, registered with prom-client, which is declared by the little that is used of it. */
 import { invalidOption, refuseUnknownOptions, textOption } from "../internal/options.ts";
-import type { Gauges, GaugeValues, Instrumentable } from "./gauges.ts";
-import { LastingMetrics } from "./lasting.ts";
-import type { Meters } from "./measuring.ts";
+import { type Gauges, type GaugeValues, type Instrumentable, LastingMetrics, type Meters } from "./measuring.ts";
 import { DEFAULT_SYSTEM, METRICS, type Metric, metricsOf } from "./names.ts";
 
 interface MetricOptions {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { httpPublisher } from "../../src/forward/index.ts";
-import { messageOf } from "../../src/forward/message.ts";
+import { messageOf } from "../../src/forward/publisher.ts";
 import type { KnownEvent } from "../../src/index.ts";
 import { fixtures } from "../../src/testing/index.ts";
 import { PythonApplication, pythonIsMissing } from "./python-application.ts";

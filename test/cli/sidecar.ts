@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { messageOf } from "../../src/forward/message.ts";
+import { messageOf } from "../../src/forward/publisher.ts";
 import { eventIdentity, type KnownEvent } from "../../src/index.ts";
 import { sleep, systemClock } from "../../src/internal/clock.ts";
 import { lifecycle, seededRandom, shuffled } from "../../src/testing/index.ts";

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { ApiError, InvalidRequestError, OAuthError, RecipientsRejectedError } from "../../src/client/index.ts";
-import { maskedReason, textsIn } from "../../src/client/reason.ts";
+import { maskedReason, textsIn } from "../../src/client/refusal.ts";
 import { answerJson, failureOf, sendOf, startClient, startServer, startTokens } from "./support.ts";
 
 const UNCAUGHT_CHILD = fileURLToPath(new URL("../../.build/test/client/uncaught-child.js", import.meta.url));

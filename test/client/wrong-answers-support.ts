@@ -10,7 +10,7 @@ import {
   OAuthError,
   ServiceError,
 } from "../../src/client/index.ts";
-import { maskedReason } from "../../src/client/reason.ts";
+import { maskedReason } from "../../src/client/refusal.ts";
 import type { Clock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { leastAnswers } from "./least-answers.ts";

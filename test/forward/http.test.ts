@@ -3,7 +3,7 @@ import type { ServerResponse } from "node:http";
 import { createServer } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type ForwardedMessage, forward, httpPublisher } from "../../src/forward/index.ts";
-import { type Circumstances, messageOf } from "../../src/forward/message.ts";
+import { type Circumstances, messageOf } from "../../src/forward/publisher.ts";
 import { OncehookError, PermanentError, RetryAfter } from "../../src/index.ts";
 import { fixtures } from "../../src/testing/index.ts";
 import { idleTurns, sqliteBench } from "../receiver/bench.ts";

@@ -226,7 +226,7 @@ export const BUGS: readonly Bug[] = [
     says: "followed a redirect to somebody else",
     edits: [
       edit(
-        "src/forward/http-exchange.ts",
+        "src/forward/http.ts",
         "const { statusCode = 0, headers } = response;",
         `const { statusCode = 0, headers } = response;
         if (headers.location !== undefined) {
