@@ -1,8 +1,8 @@
 /** The tables of docs/emulator.md that come from the sources. */
 import { z } from "zod";
-import { CONTROL_ROUTES } from "../../src/emulator/control/routes/table.ts";
-import { MAGIC_RECIPIENTS } from "../../src/emulator/messages/magic.ts";
-import { MAGIC_ZIP_UPSTREAM } from "../../src/emulator/routes/search.ts";
+import { CONTROL_ROUTES } from "../../src/emulator/control/routes.ts";
+import { MAGIC_RECIPIENTS } from "../../src/emulator/messages/plan.ts";
+import { MAGIC_ZIP_UPSTREAM } from "../../src/emulator/routes/numbers.ts";
 import { READINGS, type Reading } from "../../src/emulator/unspecified.ts";
 
 /** By the name in their markers: `<!-- table: readings -->`. */

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import type { Writable } from "node:stream";
 import { nodeWebhook } from "../../adapters/node.ts";
-import { urlHostOf } from "../emulator/host.ts";
+import { urlHostOf } from "../emulator/options.ts";
 import { SetupError } from "../errors.ts";
 import { lanePlaceOf, publicId } from "../events/identity.ts";
 import { forward, httpPublisher } from "../forward/index.ts";

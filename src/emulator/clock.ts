@@ -1,4 +1,5 @@
 /** The emulator's time: standing still, or running with the real one at some speed, and moved ahead on request. */
+import { createHash } from "node:crypto";
 import type { Clock } from "../internal/clock.ts";
 import { invalidOption } from "../internal/options.ts";
 
@@ -60,4 +61,22 @@ export function rateOf(mode: ClockMode): number {
   const rate = /^x\d{1,6}$/.test(mode) ? Number(mode.slice(1)) : 0;
   if (rate >= 1 && rate <= 100_000) return rate;
   throw invalidOption("clock", 'must be "real", "virtual" or a speed from "x1" to "x100000"', mode);
+}
+
+// Randomness that repeats: a number per seed and purpose, whatever else was asked in between.
+
+/** Hexadecimal text of `bytes` bytes (at most 32) that `seed` and `purpose` alone decide. */
+export function seededHex(seed: string, purpose: string, bytes: number): string {
+  return digest(seed, purpose).toString("hex", 0, bytes);
+}
+
+/** A number in [0, 1) that `seed` and `purpose` alone decide. */
+export function seededFraction(seed: string, purpose: string): number {
+  return digest(seed, purpose).readUIntBE(0, 6) / 2 ** 48;
+}
+
+function digest(seed: string, purpose: string): Buffer {
+  return createHash("sha256")
+    .update(JSON.stringify([seed, purpose]))
+    .digest();
 }

@@ -16,11 +16,9 @@ export type {
 } from "./control/control.ts";
 export { createEmulator, type Emulator } from "./emulator.ts";
 export type { FaultRule, ParsedFaultRule } from "./faults/rule.ts";
-export type { JournalEntry } from "./journal.ts";
-export type { EmulatorOptions, Lifecycle } from "./options.ts";
-export { PROFILE_NAMES, type ProfileName } from "./profiles.ts";
+export { type EmulatorOptions, type Lifecycle, PROFILE_NAMES, type ProfileName } from "./options.ts";
 export type { Credentials, Fixtures } from "./seed.ts";
-export type { TriggerInput } from "./service.ts";
+export type { JournalEntry, TriggerInput } from "./service.ts";
 export type {
   Account,
   Attempt,

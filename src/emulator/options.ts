@@ -1,6 +1,8 @@
 /** Options of `createEmulator()`: validate, then default. */
+import ipaddr from "ipaddr.js";
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
+import { isLoopback } from "../internal/network.ts";
 import {
   booleanOption,
   choiceOption,
@@ -9,12 +11,8 @@ import {
   refuseUnknownOptions,
   textOption,
 } from "../internal/options.ts";
-import { type ClockMode, rateOf } from "./clock.ts";
+import { type ClockMode, rateOf, seededHex } from "./clock.ts";
 import { type FaultRule, faultRuleFrom, type ParsedFaultRule } from "./faults/rule.ts";
-import { isHttpUrl } from "./http-url.ts";
-import { listeningFrom } from "./listening.ts";
-import { PROFILE_NAMES, PROFILES, type Profile, type ProfileName } from "./profiles.ts";
-import { seededHex } from "./random.ts";
 import { type Readings, readingsFrom } from "./unspecified.ts";
 
 export type Lifecycle = "instant" | "realistic" | "manual";
@@ -222,4 +220,168 @@ function networksOption(value: readonly string[] | undefined): readonly string[]
 function urlOption(name: string, value: unknown): string | undefined {
   if (value === undefined || isHttpUrl(value)) return value;
   throw invalidOption(name, "must be an http or https URL", value);
+}
+
+// The options that say where the emulator listens and who is let in.
+
+const DEFAULT_SEED = "oncehook";
+
+/** Of `EmulatorOptions`, as callers without types may give them. */
+type Given = Readonly<Record<"port" | "host" | "basePath" | "seed" | "controlToken", unknown>>;
+
+/** The same, checked and complete. */
+interface Listening {
+  readonly port: number | null;
+  readonly host: string;
+  readonly basePath: string;
+  readonly seed: string;
+  readonly controlToken: string | undefined;
+}
+
+/** @throws SetupError for an option that does not fit, and for less than is needed beyond loopback */
+function listeningFrom(options: Partial<Given>): Listening {
+  const host = hostFrom(textOption("host", options.host) ?? "127.0.0.1");
+  const seed = textOption("seed", options.seed) ?? DEFAULT_SEED;
+  const controlToken = controlTokenOption(options.controlToken);
+  if (!isLoopback(host)) refuseUnguarded(options);
+  return {
+    port:
+      options.port === null
+        ? null
+        : numberOption("port", options.port, 0, { min: 0, max: 65_535, unit: "as a TCP port" }),
+    host,
+    basePath: basePathOption(options.basePath),
+    seed,
+    controlToken,
+  };
+}
+
+function refuseUnguarded({ seed = DEFAULT_SEED, controlToken }: Partial<Given>): void {
+  if (controlToken === undefined) {
+    throw invalidOption(
+      "controlToken",
+      "is required when the emulator listens beyond loopback: its state holds secrets",
+    );
+  }
+  if (seed === DEFAULT_SEED) {
+    throw invalidOption(
+      "seed",
+      "is required when the emulator listens beyond loopback, and must be your own: the secrets of its clients come from it",
+    );
+  }
+}
+
+/** What a header carries unchanged: printable ASCII without spaces at its ends (RFC 9110, section 5.5). */
+function controlTokenOption(value: unknown): string | undefined {
+  const token = textOption("controlToken", value);
+  if (token === undefined || /^[!-~](?:[ -~]*[!-~])?$/.test(token)) return token;
+  throw invalidOption(
+    "controlToken",
+    "must be printable ASCII without spaces at its ends, since a header carries it",
+    value,
+  );
+}
+
+function basePathOption(value: unknown): string {
+  const path = value === undefined ? "" : value;
+  if (typeof path !== "string" || !/^(?:(?:\/[\w.~-]+)+)?\/*$/.test(path)) {
+    throw invalidOption("basePath", 'must be a path such as "/sms"', value);
+  }
+  if (/\/\.\.?(?:\/|$)/.test(path)) {
+    throw invalidOption("basePath", 'must be without "." and ".." between its slashes: no request keeps them', value);
+  }
+  return path.replace(/\/+$/, "");
+}
+
+// Hosts to listen on: read as addresses in one spelling, since many stand for the same one.
+
+/**
+ * The host as `listen` gets it: an address in its usual spelling (`0` is `0.0.0.0`, `::0` is `::`), or a name.
+ *
+ * @throws SetupError when it is neither
+ */
+function hostFrom(text: string): string {
+  const bare = /^\[([\da-f:.]+)\]$/i.exec(text)?.[1] ?? text;
+  if (ipaddr.isValid(bare)) return ipaddr.process(bare).toString();
+  if (isName(text)) return text.toLowerCase();
+  throw invalidOption("host", 'must be an IP address or a name, such as "127.0.0.1"', text);
+}
+
+/** A name whose last label is a number would be taken for an address by some resolvers, and not by others. */
+function isName(text: string): boolean {
+  return /^[a-z\d_-]+(?:\.[a-z\d_-]+)*\.?$/i.test(text) && !/(?:^|\.)(?:\d+|0x[\da-f]*)\.?$/i.test(text);
+}
+
+/** Whether a host, as `hostFrom` gives it, is every address of this machine. */
+function isEverywhere(host: string): boolean {
+  return host === "0.0.0.0" || host === "::";
+}
+
+/** What stands in a URL for a host that is listened on: an address that can be connected to; an IPv6 one goes in brackets. */
+export function urlHostOf(host: string): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  if (host === "::") return "[::1]";
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+// The profiles: what a receiver must pass before it is ready (`default`, `strict`, `hostile`).
+
+/** The name of a profile. */
+export type ProfileName = keyof typeof PROFILES;
+
+/** What a profile sets; options of the emulator go before it. */
+interface Profile {
+  readonly unspecified: Partial<Readings>;
+  readonly faults: readonly FaultRule[];
+}
+
+const PROFILES = {
+  /** The choices of docs/spec/conformance.md, without faults. */
+  default: { unspecified: {}, faults: [] },
+  /** Rejects unknown request fields; otherwise as `default`. */
+  strict: { unspecified: { unknownFields: "reject" }, faults: [] },
+  /** All that a receiver may meet at its worst: old signatures, two secrets, other spellings, repeats, any order. */
+  hostile: {
+    unspecified: {
+      retrySignature: "frozen",
+      overlapSigning: "alternate",
+      signatureEncoding: "base64",
+      timestampUnit: "s",
+      retryBody: "reserialised",
+    },
+    faults: [
+      { match: { webhook: true }, action: { type: "duplicate" }, probability: 0.2 },
+      { match: { webhook: true }, action: { type: "reorder" }, probability: 0.2 },
+    ],
+  },
+} as const satisfies Record<string, Profile>;
+
+export const PROFILE_NAMES = Object.keys(PROFILES) as ProfileName[];
+
+/** Whether a value is a text that parses as an http or https URL (WHK-25, UPD-15). */
+export function isHttpUrl(value: unknown): value is string {
+  return typeof value === "string" && /^https?:\/\//i.test(value) && URL.canParse(value);
+}
+
+/** A phone number in E.164: a plus sign and 2 to 15 digits, the first of them no zero; nothing is trimmed (SND-25). */
+export const E164 = /^\+[1-9]\d{1,14}$/;
+
+// Which Host headers name this machine: one rule for the listener and the control API.
+
+export const FOREIGN_HOST =
+  'The Host header must name this machine: localhost, 127.0.0.1 or [::1]. To be reached by other names, the emulator needs the option "host" and a control token.';
+
+/** The name in a Host header, in lower case and without brackets; null when it is not one name with at most a port. */
+export function hostNameIn(header: string): string | null {
+  const name = /^([\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i.exec(header)?.[1];
+  return name?.toLowerCase().replace(/^\[|\]$/g, "") ?? null;
+}
+
+/** A name that an attacker's name server made point here (DNS rebinding) is none of these. */
+export function isOwnHost(header: string, { host: bound }: Settings): boolean {
+  const name = hostNameIn(header);
+  if (name === null) return false;
+  // Whoever listens everywhere has names we cannot know; the token, which is mandatory there, keeps others from the controls.
+  if (isEverywhere(bound)) return true;
+  return isLoopback(name) || name === bound;
 }

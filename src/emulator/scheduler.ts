@@ -8,7 +8,6 @@
  * time, and time moves no further than that before it has ended. What must not depend on who ends first is decided in `prepare`.
  */
 import type { Clock, Timer } from "../internal/clock.ts";
-import { Agenda, type Cancel, type Entry, type Task } from "./agenda.ts";
 import type { EmulatorTime } from "./clock.ts";
 
 export interface SchedulerOptions {
@@ -289,5 +288,149 @@ export class Scheduler {
       this.#drive();
     };
     this.#timer = this.#clock.setTimeout(wake, waitMs);
+  }
+}
+
+// What is to be done when: tasks by their time and place, until they are taken out or cancelled.
+
+/** Something that happens at a moment of the emulator's time. */
+interface Task {
+  /** Epoch ms on the emulator's time; what lies in the past is due now. */
+  readonly dueAt: number;
+  /** Decides between tasks of the same time: the lower one first. From `nextPlace()`; default: behind all others. */
+  readonly place?: number;
+  /** Tasks of one lane never overlap, but one that still runs after `clear()`. Without a lane, the task must be synchronous. */
+  readonly lane?: string;
+  /** Moved time may pass it while it runs, to others that allow the same. Default false. */
+  readonly allowsAhead?: boolean;
+  /** Called in the order of the tasks, before this one waits for its lane. */
+  prepare?(): void;
+  /** `at`: when it happens, at least `dueAt`. A failure is reported, and is this task's end. */
+  run(at: number): Promise<void> | void;
+  /** Called when the task is forgotten and will not run, but not for its own cancelling. Must not throw. */
+  dropped?(): void;
+}
+
+/** Forgets a task that has not started yet; afterwards it does nothing. */
+export type Cancel = () => void;
+
+interface Entry {
+  readonly task: Task;
+  /** The number of the `advance` during which a call brought it, or something that it follows from; 0 for all else. */
+  readonly broughtIn: number;
+}
+
+interface Slot {
+  /** Null once it was taken or cancelled: a heap gives up nothing from its middle. */
+  entry: Entry | null;
+  readonly dueAt: number;
+  readonly place: number;
+}
+
+class Agenda {
+  readonly #heap = new Heap<Slot>((a, b) => (a.dueAt === b.dueAt ? a.place < b.place : a.dueAt < b.dueAt));
+  #size = 0;
+  #place = 0;
+
+  /** How many tasks wait for their time. */
+  get size(): number {
+    return this.#size;
+  }
+
+  nextPlace(): number {
+    return this.#place++;
+  }
+
+  add(entry: Entry): Cancel {
+    const { dueAt, place = this.nextPlace() } = entry.task;
+    const slot: Slot = { entry, dueAt, place };
+    this.#heap.push(slot);
+    this.#size += 1;
+    return () => void this.#take(slot);
+  }
+
+  /** The first entry. */
+  first(): Entry | undefined {
+    let slot = this.#heap.peek();
+    while (slot !== undefined && slot.entry === null) {
+      this.#heap.pop();
+      slot = this.#heap.peek();
+    }
+    return slot?.entry ?? undefined;
+  }
+
+  /** Takes the first entry out. */
+  removeFirst(): void {
+    const slot = this.#heap.pop();
+    if (slot !== undefined) this.#take(slot);
+  }
+
+  /** Takes everything out, in no order. */
+  drain(): Entry[] {
+    return this.#heap.drain().flatMap((slot) => this.#take(slot) ?? []);
+  }
+
+  #take(slot: Slot): Entry | null {
+    const { entry } = slot;
+    if (entry !== null) this.#size -= 1;
+    slot.entry = null;
+    return entry;
+  }
+}
+
+// A binary heap: the smallest element first, in O(log n).
+
+export class Heap<T> {
+  readonly #items: T[] = [];
+  readonly #isBefore: (a: T, b: T) => boolean;
+
+  constructor(isBefore: (a: T, b: T) => boolean) {
+    this.#isBefore = isBefore;
+  }
+
+  get size(): number {
+    return this.#items.length;
+  }
+
+  peek(): T | undefined {
+    return this.#items[0];
+  }
+
+  /** Empties the heap; what was in it, in no particular order. */
+  drain(): T[] {
+    return this.#items.splice(0);
+  }
+
+  push(item: T): void {
+    this.#items.push(item);
+    for (let i = this.#items.length - 1; i > 0; ) {
+      const parent = (i - 1) >> 1;
+      if (!this.#swapIfBefore(i, parent)) return;
+      i = parent;
+    }
+  }
+
+  pop(): T | undefined {
+    const first = this.#items[0];
+    const last = this.#items.pop();
+    if (last === undefined || this.#items.length === 0) return first;
+    this.#items[0] = last;
+    for (let i = 0; ; ) {
+      const left = 2 * i + 1;
+      const right = left + 1;
+      const child = right < this.#items.length && this.#before(right, left) ? right : left;
+      if (child >= this.#items.length || !this.#swapIfBefore(child, i)) return first;
+      i = child;
+    }
+  }
+
+  #before(a: number, b: number): boolean {
+    return this.#isBefore(this.#items[a] as T, this.#items[b] as T);
+  }
+
+  #swapIfBefore(a: number, b: number): boolean {
+    if (!this.#before(a, b)) return false;
+    [this.#items[a], this.#items[b]] = [this.#items[b] as T, this.#items[a] as T];
+    return true;
   }
 }

@@ -1,10 +1,18 @@
 /** The parts of a running emulator that its rooms share, and what each room offers the others. */
 import type { EmulatorTime } from "./clock.ts";
 import type { ApiAction, AttemptAction, EventAction, FaultRule, ParsedFaultRule } from "./faults/rule.ts";
-import type { Journal } from "./journal.ts";
 import type { Settings } from "./options.ts";
 import type { Scheduler } from "./scheduler.ts";
-import type { Client, Delivery, EventRecord, InboundMessage, Kind, Message, PhoneNumber } from "./state/records.ts";
+import type {
+  Client,
+  Delivery,
+  EventRecord,
+  InboundMessage,
+  Kind,
+  Message,
+  PhoneNumber,
+  RequestRecord,
+} from "./state/records.ts";
 import type { State } from "./state/state.ts";
 
 /** What every room stands on. */
@@ -121,4 +129,51 @@ export interface TriggerInput {
   readonly messageId: string;
   readonly sequence: number | null;
   readonly data: Readonly<Record<string, unknown>>;
+}
+
+// Tells whoever watches what happens: the event stream of the control API, and tests.
+
+/** One thing that happened, in the order it happened. */
+export type JournalEntry =
+  | { readonly type: "request"; readonly request: RequestRecord }
+  | { readonly type: "event"; readonly event: EventRecord }
+  | { readonly type: "delivery"; readonly delivery: Delivery }
+  | { readonly type: "reset" };
+
+interface Journal {
+  /** What a listener brings about is told when all have heard of what it acted on: everybody hears everything in the same order. */
+  tell(entry: JournalEntry): void;
+  /** Calls `listener` for each entry from now on; the returned function ends that. */
+  watch(listener: (entry: JournalEntry) => void): () => void;
+}
+
+export function createJournal(): Journal {
+  const listeners = new Set<(entry: JournalEntry) => void>();
+  const untold: JournalEntry[] = [];
+  let isTelling = false;
+  const tellAll = (entry: JournalEntry) => {
+    for (const listener of listeners) {
+      try {
+        listener(entry);
+      } catch (error) {
+        // A watcher's mistake is its own, as with an EventTarget: it must not break what is being told.
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
+  };
+  return {
+    tell(entry) {
+      untold.push(entry);
+      if (isTelling) return;
+      isTelling = true;
+      for (let next = untold.shift(); next !== undefined; next = untold.shift()) tellAll(next);
+      isTelling = false;
+    },
+    watch(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
 }

@@ -14,7 +14,7 @@ import {
   UpstreamError,
 } from "../../src/client/index.ts";
 import type { Emulator, FaultRule } from "../../src/emulator/index.ts";
-import { PROFILE_NAMES } from "../../src/emulator/profiles.ts";
+import { PROFILE_NAMES } from "../../src/emulator/options.ts";
 import { clientOf, failureOf, RECIPIENT, smsOf, startPair } from "./routes-support.ts";
 
 type Make = (client: Client, emulator: Emulator) => Promise<unknown>;

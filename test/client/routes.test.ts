@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { NotFoundError } from "../../src/client/index.ts";
-import { PROFILE_NAMES } from "../../src/emulator/profiles.ts";
+import { PROFILE_NAMES } from "../../src/emulator/options.ts";
 import { READINGS, type Readings } from "../../src/emulator/unspecified.ts";
 import { clientOf, failureOf, MEDIUM, type Pair, RECIPIENT, smsOf, startPair } from "./routes-support.ts";
 

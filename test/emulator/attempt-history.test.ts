@@ -1,6 +1,6 @@
 /** What a delivery keeps of its attempts. */
 import { describe, expect, it } from "vitest";
-import { countOf, withAttempt } from "../../src/emulator/delivery/attempt-history.ts";
+import { countOf, withAttempt } from "../../src/emulator/delivery/attempt.ts";
 import type { Attempt } from "../../src/emulator/state/records.ts";
 import { configure, MINUTE, mac, newest, receive, SECRET, signatureOf, stage } from "./delivery-support.ts";
 

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
-import { CONTROL_ROUTES } from "../../src/emulator/control/routes/table.ts";
+import { CONTROL_ROUTES } from "../../src/emulator/control/routes.ts";
 import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
 import { call, start } from "./support.ts";
 

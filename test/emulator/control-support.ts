@@ -1,7 +1,6 @@
 /** Calls of the control API, each answer held against its route's own schema. */
 import { expect } from "vitest";
-import type { ControlRoute } from "../../src/emulator/control/control-route.ts";
-import { CONTROL_ROUTES } from "../../src/emulator/control/routes/table.ts";
+import { CONTROL_ROUTES, type ControlRoute } from "../../src/emulator/control/routes.ts";
 import type { Emulator } from "../../src/emulator/index.ts";
 import { type Called, call } from "./support.ts";
 

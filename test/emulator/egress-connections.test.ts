@@ -2,7 +2,7 @@ import diagnostics from "node:diagnostics_channel";
 import type { Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Resolve } from "../../src/emulator/delivery/connections.ts";
+import type { Resolve } from "../../src/emulator/delivery/transport.ts";
 import { OK, outgoing, rawReceiver, receiver, transportWith, until } from "./transport-receiver.ts";
 
 const BLOCKED = { status: null, error: "blocked", headers: {}, body: "" };

@@ -1,6 +1,6 @@
 /** The order in which what has ended goes. */
 import { expect, it } from "vitest";
-import { EndedQueue, type Ending } from "../../src/emulator/state/ended.ts";
+import { EndedQueue, type Ending } from "../../src/emulator/state/keeper.ts";
 
 it("the oldest by creation of those that have ended, through ends, returns and removals", () => {
   const queue = new EndedQueue<Ending>();

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { seededFraction } from "../../src/emulator/clock.ts";
 import { createFaults } from "../../src/emulator/faults/faults.ts";
 import { createEmulator, type FaultRule } from "../../src/emulator/index.ts";
 import { settingsFrom } from "../../src/emulator/options.ts";
-import { seededFraction } from "../../src/emulator/random.ts";
 import type { Faults } from "../../src/emulator/service.ts";
 import { start } from "./support.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Heap } from "../../src/emulator/heap.ts";
+import { Heap } from "../../src/emulator/scheduler.ts";
 
 const ascending = () => new Heap<number>((a, b) => a < b);
 

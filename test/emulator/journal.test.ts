@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createJournal } from "../../src/emulator/journal.ts";
+import { createJournal } from "../../src/emulator/service.ts";
 import type { Delivery } from "../../src/emulator/state/records.ts";
 import { uncaughtErrors } from "../support/uncaught.ts";
 

@@ -1,7 +1,7 @@
 /** Magic recipients: what they do to a message's events, and to the answer of the send. */
 import { describe, expect, it } from "vitest";
 import type { EmulatorOptions } from "../../src/emulator/index.ts";
-import { MAGIC_RECIPIENTS } from "../../src/emulator/messages/magic.ts";
+import { MAGIC_RECIPIENTS } from "../../src/emulator/messages/plan.ts";
 import { type Clock, systemClock } from "../../src/internal/clock.ts";
 import { call, send, start, startCatcher, tokenOf } from "./support.ts";
 

@@ -2,10 +2,9 @@
 import { describe, expect, it } from "vitest";
 import type { z } from "zod";
 import { unknownFields } from "../../src/emulator/http/body.ts";
-import { eventExamples } from "../../src/emulator/openapi/event-examples.ts";
-import { documentedEvents } from "../../src/emulator/openapi/event-schemas.ts";
+import { coreErrorSchema, oauthErrorSchema } from "../../src/emulator/http/route.ts";
+import { documentedEvents, eventExamples } from "../../src/emulator/openapi/events.ts";
 import { NOTES, noteOf } from "../../src/emulator/openapi/notes.ts";
-import { coreErrorSchema, oauthErrorSchema } from "../../src/emulator/routes/schemas.ts";
 import { ROUTES } from "../../src/emulator/routes/table.ts";
 import { KNOWN_EVENT_TYPES } from "../../src/events/types.ts";
 import { document, json, operationOf } from "./openapi-support.ts";

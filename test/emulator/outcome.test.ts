@@ -1,6 +1,6 @@
 /** The one word for why a webhook got no answer. */
 import { describe, expect, it } from "vitest";
-import { wordOf } from "../../src/emulator/delivery/outcome.ts";
+import { wordOf } from "../../src/emulator/delivery/transport.ts";
 
 describe("wordOf()", () => {
   it.each([

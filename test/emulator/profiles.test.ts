@@ -1,8 +1,7 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { type EmulatorOptions, READINGS } from "../../src/emulator/index.ts";
-import { settingsFrom } from "../../src/emulator/options.ts";
-import { PROFILE_NAMES } from "../../src/emulator/profiles.ts";
+import { PROFILE_NAMES, settingsFrom } from "../../src/emulator/options.ts";
 import { type Caught, call, send, start, startCatcher, tokenOf } from "./support.ts";
 
 const readingsOf = (options: EmulatorOptions): Record<string, unknown> => settingsFrom(options).readings;

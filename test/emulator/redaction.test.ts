@@ -1,6 +1,6 @@
 /** What the log shows of a text from anybody (TOK-22). */
 import { describe, expect, it } from "vitest";
-import { redactedText } from "../../src/emulator/http/redaction.ts";
+import { redactedText } from "../../src/emulator/http/request-log.ts";
 
 describe("redactedText()", () => {
   it.each([

@@ -1,7 +1,7 @@
 /** Option keep: what has ended goes, the oldest first, and nothing that is still under way. */
 import { describe, expect, it } from "vitest";
 import type { Emulator } from "../../src/emulator/index.ts";
-import { Table } from "../../src/emulator/state/table.ts";
+import { Table } from "../../src/emulator/state/state.ts";
 import { call, send, start, startCatcher, tokenOf } from "./support.ts";
 
 /** Per table, the ids; an export is made without a call, so it adds nothing. */

@@ -1,8 +1,7 @@
 /** What an update makes of a webhook configuration, as a table over states, bodies and readings. */
 import { describe, expect, it } from "vitest";
-import { updateWebhookConfig, type WebhookUpdate } from "../../src/emulator/routes/webhook-config.ts";
-import type { WebhookConfig } from "../../src/emulator/state/records.ts";
-import { previousSecretAt } from "../../src/emulator/state/webhook-secrets.ts";
+import { updateWebhookConfig, type WebhookUpdate } from "../../src/emulator/routes/webhooks.ts";
+import { previousSecretAt, type WebhookConfig } from "../../src/emulator/state/records.ts";
 import { type Readings, readingsFrom } from "../../src/emulator/unspecified.ts";
 
 const NOW = 1_767_225_600_000;

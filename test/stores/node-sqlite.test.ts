@@ -2,8 +2,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { Changes } from "../../src/emulator/state/changes.ts";
-import { openStateFile } from "../../src/emulator/state/state-file.ts";
+import { Changes, openStateFile } from "../../src/emulator/state/state-file.ts";
 import { installedVersion, nodeSqliteDriver } from "../../src/internal/sqlite-driver.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { storeContract } from "../../src/testing/store-contract.ts";

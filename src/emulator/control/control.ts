@@ -1,6 +1,5 @@
 /** The emulator's own controls, for programs; the control API serves the same over HTTP. */
-import type { JournalEntry } from "../journal.ts";
-import type { Faults, TriggerInput } from "../service.ts";
+import type { Faults, JournalEntry, TriggerInput } from "../service.ts";
 import type {
   Account,
   Attempt,

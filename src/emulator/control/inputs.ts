@@ -1,9 +1,8 @@
 /** What the controls take, once: checked for calls of a program, and as bodies and query parameters of the control API. */
 import { z } from "zod";
-import { SetupError } from "../../errors.ts";
-import { E164 } from "../e164.ts";
+import { OncehookError, SetupError } from "../../errors.ts";
 import { isDeeper, MOST_LEVELS } from "../http/body.ts";
-import { isHttpUrl } from "../http-url.ts";
+import { E164, isHttpUrl } from "../options.ts";
 import { deliverySchema, statusSchema } from "../state/schemas.ts";
 
 const text = z.string().min(1);
@@ -108,4 +107,10 @@ export function problemOf(error: z.ZodError): string {
   const [issue] = error.issues;
   const path = issue?.path.join(".") ?? "";
   return path === "" ? `${issue?.message}` : `"${path}": ${issue?.message}`;
+}
+
+// The error of a call that names something that the emulator does not hold.
+
+export function unknownId(thing: "client" | "delivery" | "fault rule" | "message" | "number"): OncehookError {
+  return new OncehookError("unknown_id", `There is no such ${thing}.`, { fields: { thing } });
 }

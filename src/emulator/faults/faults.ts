@@ -8,13 +8,15 @@ import {
   type AttemptAction,
   befallsAnswer,
   type EventAction,
+  faultRuleFrom,
   isEventAction,
   leavesNoAnswer,
+  likely,
+  type ParsedFaultRule,
+  quoted,
   standsIn,
   UNKNOWN_EVENT_TYPE,
-} from "./actions.ts";
-import { likely, quoted } from "./fields.ts";
-import { faultRuleFrom, type ParsedFaultRule } from "./rule.ts";
+} from "./rule.ts";
 
 interface Entry {
   readonly id: string;

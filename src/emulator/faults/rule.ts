@@ -1,10 +1,161 @@
-/** A fault rule as users write it, in options, on the command line and over the control API: what it matches, what it does, how often. */
+/** A fault rule as users write it: what it matches, what goes wrong, and what each field takes. */
 import { z } from "zod";
 import { SetupError } from "../../errors.ts";
-import { API_ACTIONS, apiActions, attemptActions, eventActions, WEBHOOK_ACTIONS } from "./actions.ts";
-import { likely, misfit, quoted, text, unknownField, whole } from "./fields.ts";
+import { suggestion } from "../../internal/options.ts";
 
-export type { ApiAction, AttemptAction, EventAction } from "./actions.ts";
+// Fields of fault rules, each with the words that say what it must be, and what is said of a value that is not.
+
+function whole(min: number, max: number) {
+  const error = `must be a whole number from ${min} to ${max}`;
+  return z.int({ error }).min(min, { error }).max(max, { error });
+}
+
+function text(max: number) {
+  const error = `must be a text of 1 to ${max} characters`;
+  return z.string({ error }).min(1, { error }).max(max, { error });
+}
+
+function either<const One extends string, const Other extends string>(one: One, other: Other) {
+  return z.enum([one, other], { error: `must be "${one}" or "${other}"` });
+}
+
+/** What of a value a schema of these fields refuses: `"action.ms" must be a whole number from 1 to 60000; it is missing`. */
+function misfit({ issues: [issue] }: z.ZodError, value: unknown): string {
+  if (issue === undefined) return "";
+  const rule = `"${issue.path.join(".")}" ${issue.message}`;
+  if (issue.code === "custom") return rule;
+  const wrong = issue.path.reduce<unknown>((whole, key) => (whole as Record<PropertyKey, unknown>)[key], value);
+  if (typeof wrong !== "string") return `${rule}; it is ${kindOf(wrong)}`;
+  if (wrong === "") return `${rule}; it is empty`;
+  if (issue.code === "too_big") return `${rule}; it has ${wrong.length}`;
+  return `${rule}; it is ${issue.code === "invalid_type" ? "a text" : "another text"}`;
+}
+
+/** A value in words; of texts, which can be anybody's, nothing is shown. */
+function kindOf(value: unknown): string {
+  if (value === undefined) return "missing";
+  if (Array.isArray(value)) return "a list";
+  if (typeof value === "object" && value !== null) return "an object";
+  return typeof value === "function" ? "a function" : String(value);
+}
+
+/** What is said of the first field that is none of the known ones: `has no field "time". Did you mean "times"?` */
+function unknownField(fields: object, known: readonly string[]): string | undefined {
+  const name = Object.keys(fields).find((key) => !known.includes(key));
+  if (name === undefined) return undefined;
+  return `has no field ${quoted(name)}${known.length === 0 ? "; it takes none." : `. ${likely(name, known)}`}`;
+}
+
+/** The suggestion for a name of any length: measuring a long one would take long. */
+export function likely(name: string, known: readonly string[]): string {
+  return suggestion(shortened(name), known);
+}
+
+/** A name in quotes, on one line. */
+export function quoted(name: string): string {
+  return JSON.stringify(shortened(name));
+}
+
+const LONGEST_NAME = 64;
+
+function shortened(name: string): string {
+  return name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name;
+}
+
+// What can go wrong: with a call of the API, with an event as a whole, with one attempt.
+
+const LONGEST_SHIFT_MS = 31_557_600_000;
+
+/** What goes wrong with an API call. */
+const apiActions = [
+  z.strictObject({
+    type: z.literal("status"),
+    status: whole(400, 599),
+    code: text(64).optional(),
+    retryAfterSeconds: whole(0, 86_400).optional(),
+  }),
+  z.strictObject({ type: z.literal("delay"), ms: whole(0, 600_000) }),
+  z.strictObject({ type: z.literal("reset"), when: either("before", "after") }),
+  z.strictObject({ type: z.literal("truncate") }),
+  z.strictObject({ type: z.literal("badGateway") }),
+  z.strictObject({ type: z.literal("revokeToken") }),
+] as const;
+
+/** What goes wrong with an event as a whole; decided once, before its first attempt. */
+const eventActions = [
+  z.strictObject({ type: z.literal("drop") }),
+  z.strictObject({ type: z.literal("duplicate") }),
+  z.strictObject({ type: z.literal("delay"), ms: whole(1, 86_400_000) }),
+  z.strictObject({ type: z.literal("reorder") }),
+  z.strictObject({ type: z.literal("unknownEventType") }),
+  z.strictObject({ type: z.literal("extraFields") }),
+  z.strictObject({ type: z.literal("eventBeforeResponse") }),
+] as const;
+
+/** A type that the specification does not have: the one that `unknownEventType` gives. */
+export const UNKNOWN_EVENT_TYPE = "message.buffered";
+
+/** Anything that a header can carry; receivers may meet what is no media type. */
+const headerValue = text(128).regex(/^[!-~](?:[ -~]*[!-~])?$/, {
+  error: "must be printable ASCII without spaces around it",
+});
+
+/** What goes wrong with one attempt; its retry is a new chance. */
+const attemptActions = [
+  z.strictObject({ type: z.literal("corruptBody") }),
+  z.strictObject({ type: z.literal("invalidUtf8") }),
+  z.strictObject({ type: z.literal("badSignature") }),
+  z.strictObject({ type: z.literal("wrongSecret") }),
+  z.strictObject({ type: z.literal("missingHeader"), header: either("timestamp", "signature") }),
+  z.strictObject({ type: z.literal("staleTimestamp"), ms: whole(1, LONGEST_SHIFT_MS).default(86_400_000) }),
+  z.strictObject({ type: z.literal("futureTimestamp"), ms: whole(1, LONGEST_SHIFT_MS).default(86_400_000) }),
+  z.strictObject({ type: z.literal("unsigned") }),
+  z.strictObject({ type: z.literal("dribble"), ms: whole(1, 60_000).default(1_000) }),
+  z.strictObject({ type: z.literal("contentType"), value: headerValue }),
+] as const;
+
+export type ApiAction = z.output<(typeof apiActions)[number]>;
+export type EventAction = z.output<(typeof eventActions)[number]>;
+export type AttemptAction = z.output<(typeof attemptActions)[number]>;
+
+type Schemas = readonly { readonly shape: { readonly type: z.ZodLiteral<string> } }[];
+
+/** Per action, the fields it takes besides its type. */
+const fieldsOf = (schemas: Schemas): ReadonlyMap<string, readonly string[]> =>
+  new Map(
+    schemas.map(({ shape }) => [shape.type.value, Object.keys(shape).filter((name) => name !== "type")] as const),
+  );
+
+export const API_ACTIONS = fieldsOf(apiActions);
+export const WEBHOOK_ACTIONS = fieldsOf([...eventActions, ...attemptActions]);
+
+const EVENT_ACTIONS = fieldsOf(eventActions);
+
+/** Whether a webhook's action concerns the event as a whole, rather than one attempt. */
+export function isEventAction(action: EventAction | AttemptAction): action is EventAction {
+  return EVENT_ACTIONS.has(action.type);
+}
+
+/** Whether a call's action answers in the service's place. */
+export function standsIn(action: ApiAction): boolean {
+  return action.type === "status" || action.type === "badGateway" || leavesNoAnswer(action);
+}
+
+/** Whether a call's action leaves nothing of its answer. */
+export function leavesNoAnswer(action: ApiAction): boolean {
+  return isReset(action, "before");
+}
+
+/** Whether a call's action happens to its answer, whoever gives that. */
+export function befallsAnswer(action: ApiAction): boolean {
+  return action.type === "truncate" || isReset(action, "after");
+}
+
+function isReset(action: ApiAction, when: "before" | "after"): boolean {
+  return action.type === "reset" && action.when === when;
+}
+
+// A fault rule as users write it, in options, on the command line and over the control API: what it matches, what it does, how often.
 
 const probabilityError = { error: "must be a number from 0 to 1" };
 

@@ -1,5 +1,4 @@
 /** Reads a request's body within the limit (GEN-10), and a JSON body into what a schema takes. */
-
 import { z } from "zod";
 import { isRecord } from "../../internal/type-guards.ts";
 import { type Answer, refuse } from "./answers.ts";
@@ -20,7 +19,7 @@ export interface Body {
   json(): Parsed;
 }
 
-export type Parsed =
+type Parsed =
   | { readonly ok: true; readonly value: Readonly<Record<string, unknown>> }
   | { readonly ok: false; readonly refusal: Answer };
 
@@ -104,4 +103,34 @@ function collectUnknown(schema: z.ZodType, value: unknown, found: (name: string)
     if (!Object.hasOwn(schema.shape, name)) return found(`${path}${name}`);
     return collectUnknown(schema.shape[name] as z.ZodType, field, found, `${path}${name}.`);
   });
+}
+
+// Reads an `application/x-www-form-urlencoded` text strictly: what a lenient reader would guess at is refused.
+
+type Form =
+  | { readonly ok: true; readonly fields: ReadonlyMap<string, string> }
+  | { readonly ok: false; readonly problem: string };
+
+/** The fields of a form. A name that comes twice is refused (TOK-19), as is a percent sign that begins no UTF-8. */
+export function parseForm(text: string): Form {
+  const fields = new Map<string, string>();
+  for (const part of text.split("&")) {
+    if (part === "") continue;
+    const equals = part.indexOf("=");
+    const name = formDecoded(equals === -1 ? part : part.slice(0, equals));
+    const value = formDecoded(equals === -1 ? "" : part.slice(equals + 1));
+    if (name === null || value === null) return { ok: false, problem: "The form is not percent-encoded UTF-8." };
+    if (fields.has(name)) return { ok: false, problem: "The form has a parameter more than once." };
+    fields.set(name, value);
+  }
+  return { ok: true, fields };
+}
+
+/** Undoes form encoding; null for a text that cannot be encoded so. */
+export function formDecoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text.replaceAll("+", " "));
+  } catch {
+    return null;
+  }
 }

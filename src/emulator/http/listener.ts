@@ -1,16 +1,15 @@
 /** `node:http` in front of a fetch handler: requests in, answers out, broken connections where an answer is one. */
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { SetupError } from "../../errors.ts";
+import { isLoopback } from "../../internal/network.ts";
+import { FOREIGN_HOST, hostNameIn, isOwnHost, type Settings } from "../options.ts";
 import type { Ground } from "../service.ts";
-import { pathnameOf, requestFrom } from "./incoming.ts";
-import { NO_ROUTE, reasonOf, refusalFor } from "./listener-refusal.ts";
-import { writeResponse } from "./outgoing.ts";
-import { logFailure, OWN_FAILURE } from "./own-failure.ts";
-import { type Place, placeOf } from "./place.ts";
-import { refuseSocket } from "./socket-refusal.ts";
+import { controlError, json, logFailure, OWN_FAILURE, responseFrom, textOf, WRONG_TOKEN_METHOD } from "./answers.ts";
+import { MAX_BODY_BYTES } from "./body.ts";
+import { type Place, placeOf } from "./route.ts";
 
 export type FetchHandler = (request: Request) => Promise<Response>;
 
@@ -108,4 +107,210 @@ async function answerOf(
     logFailure(ground.settings, error, { message: "The emulator failed to answer a request." });
     return refusalFor(ground, { status: 500, message: OWN_FAILURE }, contract);
   }
+}
+
+// A request of `node:http` as a fetch `Request`.
+
+/** @throws when the client goes away before its body is complete */
+async function requestFrom(incoming: IncomingMessage, settings: Settings): Promise<Request | Reason> {
+  const host = hostOf(incoming);
+  const url = `http://${host}${targetOf(incoming)}`;
+  if (hostNameIn(host) === null || !URL.canParse(url)) return NO_HOST;
+  // Else a web page whose name was made to point here could use the API, whose credentials need not be secret.
+  if (isLoopback(settings.host) && !isOwnHost(host, settings)) return FOREIGN;
+  const { method = "GET" } = incoming;
+  // No fetch request can have these; they are wrong methods on every path (GEN-7).
+  if (method === "TRACE" || method === "CONNECT") return NO_ROUTE;
+  const init = { method, headers: headersOf(incoming) };
+  if (method === "GET" || method === "HEAD" || !hasBody(incoming)) return new Request(url, init);
+  const body = await bodyOf(incoming);
+  return body instanceof ReadableStream ? streamed(url, { ...init, body }) : new Request(url, { ...init, body });
+}
+
+/** The path of a request as its URL has it, whatever its Host header is. */
+function pathnameOf(incoming: IncomingMessage): string {
+  return new URL(`http://localhost${targetOf(incoming)}`).pathname;
+}
+
+function hostOf({ headers: { host }, httpVersion }: IncomingMessage): string {
+  return host ?? (httpVersion === "1.0" ? "localhost" : "");
+}
+
+/** Path and query; an absolute address in the request line gives no more than those. */
+function targetOf({ url = "/" }: IncomingMessage): string {
+  const path = url.startsWith("/") ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, "");
+  return path.startsWith("/") ? path : `/${path}`;
+}
+
+function headersOf({ rawHeaders }: IncomingMessage): Headers {
+  const headers = new Headers();
+  // A header that comes twice is joined, not dropped: two Authorization headers must not pass for one.
+  for (let i = 0; i < rawHeaders.length; i += 2) headers.append(rawHeaders[i] ?? "", rawHeaders[i + 1] ?? "");
+  return headers;
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
+}
+
+/** The bytes of a body within the limit; a longer one as a stream, for the routes that take one. */
+async function bodyOf(incoming: IncomingMessage): Promise<Uint8Array | ReadableStream<Uint8Array>> {
+  // Not destroyed at the end of reading: the answer goes through the same socket.
+  const chunks: AsyncIterator<Buffer> = incoming.iterator({ destroyOnReturn: false });
+  const read: Buffer[] = [];
+  let length = 0;
+  for (let next = await chunks.next(); !next.done; next = await chunks.next()) {
+    read.push(next.value);
+    length += next.value.byteLength;
+    if (length > MAX_BODY_BYTES) return rejoined(read, chunks);
+  }
+  const [first] = read;
+  return read.length === 1 && first !== undefined ? first : Buffer.concat(read, length);
+}
+
+function rejoined(read: Buffer[], rest: AsyncIterator<Buffer>): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    async pull(controller) {
+      const chunk = read.shift() ?? (await rest.next());
+      if (chunk instanceof Uint8Array) controller.enqueue(chunk);
+      else if (chunk.done) controller.close();
+      else controller.enqueue(chunk.value);
+    },
+    cancel: async () => void (await rest.return?.()),
+  });
+}
+
+/** `duplex` is required of a body that is a stream, and missing in the types. */
+function streamed(url: string, init: RequestInit): Request {
+  return new Request(url, { ...init, duplex: "half" } as RequestInit);
+}
+
+// A fetch `Response` as an answer of `node:http`.
+
+/** Read of a body that nobody wanted, so that its sender sees the answer instead of a broken connection. */
+const MOST_DRAINED_BYTES = 16 * 1_048_576;
+
+/** Resolves when the answer has been handed to the socket. A response that is an error, or whose body breaks, breaks the connection. */
+export async function writeResponse(response: Response, outgoing: ServerResponse): Promise<void> {
+  if (response.type === "error") {
+    outgoing.destroy();
+    return;
+  }
+  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+  const text = textOf(response);
+  if (text !== undefined || response.body === null) outgoing.end(text);
+  else await stream(response.body, outgoing);
+  drain(outgoing.req);
+}
+
+async function stream(body: ReadableStream<Uint8Array>, outgoing: ServerResponse): Promise<void> {
+  // An event stream may have nothing to say for long: its reader must see at once that it is open.
+  outgoing.flushHeaders();
+  const reader = body.getReader();
+  outgoing.once("close", () => void reader.cancel().catch(() => {}));
+  let flushed = Promise.resolve();
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      const { value } = next;
+      flushed = new Promise((resolve) => outgoing.write(value, () => resolve()));
+      if (outgoing.writableNeedDrain) await drainedOrClosed(outgoing);
+    }
+    outgoing.end();
+  } catch {
+    // Cut short (a fault): what came before still goes out.
+    await flushed;
+    outgoing.destroy();
+  }
+}
+
+/** An event stream waits often and ends late: what listens for the one that does not come is taken off. */
+function drainedOrClosed(outgoing: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      outgoing.off("drain", done).off("close", done);
+      resolve();
+    };
+    outgoing.on("drain", done).on("close", done);
+  });
+}
+
+function drain(incoming: IncomingMessage): void {
+  if (incoming.complete) return;
+  let left = MOST_DRAINED_BYTES;
+  incoming.on("data", (chunk: Buffer) => {
+    left -= chunk.byteLength;
+    if (left < 0) incoming.destroy();
+  });
+}
+
+// What the listener answers in the service's place, in the error shape of the path that was asked for.
+
+interface Reason {
+  readonly status: 400 | 403 | 404 | 408 | 431 | 500 | 503;
+  readonly message: string;
+}
+
+/** For a method that no path has (GEN-7). */
+const NO_ROUTE: Reason = { status: 404, message: "There is no such route." };
+const NO_HOST: Reason = { status: 400, message: "The Host header is missing or names no host." };
+const FOREIGN: Reason = { status: 403, message: FOREIGN_HOST };
+export const CLOSED: Reason = { status: 503, message: "The emulator is closed: nothing would be kept." };
+
+/** Why `node:http` could not read a request. */
+function reasonOf({ code }: NodeJS.ErrnoException): Reason {
+  switch (code) {
+    case "HPE_HEADER_OVERFLOW":
+      return { status: 431, message: "The headers are too long." };
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return { status: 408, message: "The request took too long to arrive." };
+    default:
+      return { status: 400, message: "This is not an HTTP request." };
+  }
+}
+
+const CODES: { readonly [S in Reason["status"]]?: "FORBIDDEN" | "NOT_FOUND" | "SERVER_ERROR" } = {
+  403: "FORBIDDEN",
+  404: "NOT_FOUND",
+  500: "SERVER_ERROR",
+  503: "SERVER_ERROR",
+};
+
+/** GEN-2, GEN-3. */
+export function refusalFor({ state }: Ground, { status, message }: Reason, contract: Place["contract"]): Response {
+  const code = CODES[status] ?? "INVALID_REQUEST";
+  const refusal = { kind: "refusal", status, code, message, details: {} } as const;
+  switch (contract) {
+    case "control":
+      return json(status, controlError(code, message));
+    case "token":
+      if (status === NO_ROUTE.status) return responseFrom(WRONG_TOKEN_METHOD, contract, "");
+      return responseFrom(status >= 500 ? refusal : { ...refusal, code: "invalid_request" }, contract, "");
+    case "core":
+      return responseFrom(refusal, contract, state.nextId("req"));
+    default:
+      return contract satisfies never;
+  }
+}
+
+// Answers for what did not become a request: written to the socket itself.
+
+/** For how long a connection that was refused may stay, so that its sender can read why. */
+const LINGER_MS = 1000;
+
+interface Refused {
+  readonly reason: Reason;
+  readonly contract: Place["contract"];
+}
+
+function refuseSocket(ground: Ground, socket: Duplex, { reason, contract }: Refused): void {
+  // What follows in a broken request is broken too, and was answered.
+  if (!socket.writable) return;
+  const response = refusalFor(ground, reason, contract);
+  const { status } = response;
+  const headers = [...response.headers].map(([name, value]) => `${name}: ${value}`);
+  const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...headers, "connection: close"];
+  socket.on("error", () => {});
+  socket.resume();
+  socket.end(`${head.join("\r\n")}\r\n\r\n${textOf(response) ?? ""}`);
+  ground.settings.systemClock.setTimeout(() => socket.destroy(), LINGER_MS);
 }

@@ -1,12 +1,12 @@
 /** One route of the API: what the router matches, the OpenAPI document describes, and the tests go through. */
-import type { z } from "zod";
+import { z } from "zod";
 import type { Service } from "../service.ts";
 import type { Client } from "../state/records.ts";
 import type { Readings } from "../unspecified.ts";
-import type { Answer } from "./answers.ts";
+import type { Answer, Contract } from "./answers.ts";
 import type { Body } from "./body.ts";
 
-export type Method = "GET" | "POST" | "PATCH";
+type Method = "GET" | "POST" | "PATCH";
 
 /** A call of a route, with everything decided that comes before it: route, caller, and whether the body fits. */
 export interface Call<Fields> {
@@ -128,4 +128,45 @@ function decoded(value: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+// What several routes say and take, as the specification writes it; answers are loose, so that a client made from them takes more.
+
+/** GET and PATCH write `campaignRegId` with a capital R; requests do not (UPD-7). */
+export const numberSchema = z.looseObject({
+  numberId: z.string().describe("What a send takes as `sendFrom`"),
+  e164: z.string().describe("The phone number in E.164"),
+  status: z.string().describe("ACTIVE is the usable value. Unspecified: others"),
+  campaignRegId: z.string().nullable().describe("A capital R, unlike in requests").optional(),
+  smsEnabled: z.boolean(),
+  mmsEnabled: z.boolean(),
+  webhookInboundOverride: z.string().nullable().describe("URL; the number's own target of inbound events").optional(),
+  webhookDeliveryOverride: z.string().nullable().describe("URL; the number's own target of outbound events").optional(),
+});
+
+export const coreErrorSchema = z.looseObject({
+  error: z.looseObject({ code: z.string(), message: z.string(), details: z.looseObject({}) }),
+  requestId: z.string(),
+});
+
+export const oauthErrorSchema = z.looseObject({
+  error: z.enum(["invalid_request", "invalid_client", "unsupported_grant_type", "server_error"]),
+  error_description: z.string(),
+});
+
+// Where a path lies, and whose error shape its answers have.
+
+export interface ApiPlace {
+  readonly contract: Contract;
+  /** Behind the base path; null outside of it. */
+  readonly path: string | null;
+}
+
+export type Place = ApiPlace | { readonly contract: "control"; readonly path: string };
+
+export function placeOf(pathname: string, basePath: string): Place {
+  if (pathname !== basePath && !pathname.startsWith(`${basePath}/`)) return { contract: "core", path: null };
+  const path = pathname.slice(basePath.length);
+  if (path === "/_emulator" || path.startsWith("/_emulator/")) return { contract: "control", path };
+  return { contract: path === TOKEN_PATH ? "token" : "core", path };
 }

@@ -1,5 +1,4 @@
 /** What the schemas cannot say about a route: rules across fields, what the specification leaves open, examples. */
-import type { Json } from "./json.ts";
 
 /** An error's own words, where the shared ones of its status do not fit. */
 export interface ErrorWords {
@@ -9,7 +8,7 @@ export interface ErrorWords {
 }
 
 /** A text with "Unspecified:" marks what it stands on. */
-export interface Note {
+interface Note {
   readonly text?: readonly string[];
   /** Keywords of JSON Schema for the body as a whole. */
   readonly bodyRules?: Json;
@@ -219,3 +218,6 @@ export const NOTES: Readonly<Record<string, Note>> = {
 export function noteOf({ method, path }: { readonly method: string; readonly path: string }): Note {
   return NOTES[`${method} ${path}`] ?? {};
 }
+
+/** A part of the document. */
+export type Json = { readonly [name: string]: unknown };

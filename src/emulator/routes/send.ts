@@ -1,12 +1,12 @@
 /** `POST /api/core/messages/send`: takes messages up, once per idempotency key. */
+import { createHash } from "node:crypto";
 import { z } from "zod";
-import { E164 } from "../e164.ts";
 import { type Answer, type Refusal, type Reply, refuse } from "../http/answers.ts";
 import { type Call, coreRoute } from "../http/route.ts";
-import { type Behaviour, behaviourOf } from "../messages/magic.ts";
+import { type Behaviour, behaviourOf } from "../messages/plan.ts";
+import { E164 } from "../options.ts";
 import type { Service } from "../service.ts";
-import type { IdempotencyRecord, PhoneNumber } from "../state/records.ts";
-import { fingerprintOf, type IdempotencyKey, recall, remember } from "./idempotency.ts";
+import { type IdempotencyRecord, idempotencyId, type PhoneNumber } from "../state/records.ts";
 
 const mediaSchema = z.object({
   storageKey: z.string(),
@@ -197,4 +197,55 @@ function withMagic(call: SendCall, answer: Reply): Reply {
 
 function hasRecipient({ service, body }: SendCall, behaviour: Behaviour): boolean {
   return body.to.some((to) => behaviourOf(to, service.settings) === behaviour);
+}
+
+// Sends that are repeated with their idempotency key: what was answered, and whether it is the same send (SND-17, 18, 28 to 31).
+
+/** 24 h of the emulator's time (SND-30). */
+const RETENTION_MS = 86_400_000;
+
+/** A key of a client; the route is always the same one (SND-30). */
+interface IdempotencyKey {
+  readonly apiClientId: string;
+  readonly key: string;
+}
+
+/** What is kept for a key: a 202, or the mark that it got its magic 500; undefined when there is nothing, or nothing any more. */
+function recall({ state }: Service, { apiClientId, key }: IdempotencyKey, now: number) {
+  const record = state.idempotency.get(idempotencyId(apiClientId, key));
+  return record === undefined || isOver(record, now) ? undefined : record;
+}
+
+/** Keeps an answer for a key, and forgets those whose time is over. */
+function remember(
+  { state }: Service,
+  { apiClientId, key }: IdempotencyKey,
+  answer: Omit<IdempotencyRecord, "id">,
+): void {
+  const { idempotency } = state;
+  const id = idempotencyId(apiClientId, key);
+  // Taken out first, so that the table stays in the order of time.
+  idempotency.remove(id);
+  idempotency.put(id, { id, ...answer });
+  for (let oldest = idempotency.oldest(); oldest !== undefined; oldest = idempotency.oldest()) {
+    if (!isOver(oldest[1], answer.createdAt)) return;
+    idempotency.remove(oldest[0]);
+  }
+}
+
+function isOver({ createdAt }: IdempotencyRecord, now: number): boolean {
+  return now >= createdAt + RETENTION_MS;
+}
+
+/** A digest that payloads have in common when their JSON is equal but for the order of keys (SND-28). */
+function fingerprintOf(payload: unknown): string {
+  return createHash("sha256").update(canonicalJson(payload)).digest("hex");
+}
+
+/** JSON with the keys of each object in order. Its depth is bounded where bodies are parsed. */
+function canonicalJson(value: unknown): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join()}]`;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${entries.map(([name, field]) => `${JSON.stringify(name)}:${canonicalJson(field)}`).join()}}`;
 }

@@ -1,16 +1,117 @@
 /** The routes of a client's default webhook configuration: reading both kinds, and updating each. */
 import { z } from "zod";
-import { blockedTargetWarnings } from "../delivery/blocked-targets.ts";
+import { secretTextIssue } from "../../signature/secret.ts";
+import { seededHex } from "../clock.ts";
+import { blockedTargetWarnings } from "../delivery/egress.ts";
 import { type Answer, refuse, reply } from "../http/answers.ts";
 import { type Call, type CoreRoute, coreRoute } from "../http/route.ts";
-import { seededHex } from "../random.ts";
+import { isHttpUrl } from "../options.ts";
 import type { Service } from "../service.ts";
-import { type Kind, type WebhookConfig, webhookId } from "../state/records.ts";
-import { previousSecretAt } from "../state/webhook-secrets.ts";
+import { type Kind, previousSecretAt, type WebhookConfig, webhookId } from "../state/records.ts";
 import type { Readings } from "../unspecified.ts";
-import { secretWarning } from "./secret-warning.ts";
-import { targetUrl } from "./target-url.ts";
-import { updateWebhookConfig } from "./webhook-config.ts";
+
+// A webhook's target as requests give it.
+
+/** An http or https URL, or null for none (WHK-25, UPD-15). */
+export const targetUrl = z
+  .string()
+  .refine(isHttpUrl, "must be an http or https URL")
+  .meta({ format: "uri" })
+  .nullable()
+  .describe("An http or https URL; null clears it. Unspecified: which schemes are allowed");
+
+// What an update makes of a client's default webhook configuration, and until when its previous secret is valid.
+
+/** The body of an update. */
+export interface WebhookUpdate {
+  /** Absent: stays as it was; null: none (WHK-9). */
+  readonly endpointUrl?: string | null | undefined;
+  /** Absent: stays as it was (WHK-10). */
+  readonly enabled?: boolean | undefined;
+  readonly signingEnabled: boolean;
+  /** The caller's own signing secret (WHK-11). */
+  readonly secret?: string | undefined;
+}
+
+/** What an update depends on besides configuration and body. */
+interface UpdateTerms {
+  /** Epoch ms on the emulator's clock. */
+  readonly now: number;
+  readonly readings: Pick<Readings, "secretGeneration" | "overlapMs" | "rejectRotationDuringOverlap">;
+  /** A secret that was never used; asked for at most once, and only when the update takes it. */
+  generate(): string;
+}
+
+type UpdateOutcome =
+  | { readonly outcome: "updated"; readonly config: WebhookConfig; readonly generatedSecret: string | null }
+  /** Nothing changed: the previous secret is still valid, until then (WHK-21). */
+  | { readonly outcome: "rotation_refused"; readonly previousValidUntil: number };
+
+/** The configuration after an update. */
+export function updateWebhookConfig(config: WebhookConfig, update: WebhookUpdate, terms: UpdateTerms): UpdateOutcome {
+  const { now, readings } = terms;
+  const generates = generatesSecret(config, update, readings.secretGeneration);
+  const rotates = config.currentSecret !== null && (generates || isOther(update.secret, config.currentSecret));
+  if (rotates && readings.rejectRotationDuringOverlap && previousSecretAt(config, now) !== null) {
+    return { outcome: "rotation_refused", previousValidUntil: config.previousValidUntil ?? now };
+  }
+  const generatedSecret = generates ? terms.generate() : null;
+  return {
+    outcome: "updated",
+    generatedSecret,
+    config: {
+      ...config,
+      endpointUrl: update.endpointUrl === undefined ? config.endpointUrl : update.endpointUrl,
+      enabled: update.enabled ?? config.enabled,
+      // Turning signing off keeps the secrets (WHK-23).
+      signingEnabled: update.signingEnabled,
+      currentSecret: generatedSecret ?? update.secret ?? config.currentSecret,
+      ...(rotates ? rotated(config, now, readings.overlapMs) : {}),
+    },
+  };
+}
+
+/** Whether the service makes up a secret; with signing off it never does (WHK-18, WHK-23). */
+function generatesSecret(
+  config: WebhookConfig,
+  { signingEnabled, secret }: WebhookUpdate,
+  when: Readings["secretGeneration"],
+): boolean {
+  if (!signingEnabled) return false;
+  switch (when) {
+    case "whenMissing":
+      return secret === undefined && config.currentSecret === null;
+    case "everyPatch":
+      return secret === undefined;
+    case "always":
+      return true;
+    case "never":
+      return false;
+    default:
+      return when satisfies never;
+  }
+}
+
+/** The same secret sent again is no rotation (WHK-20). */
+function isOther(secret: string | undefined, currentSecret: string): boolean {
+  return secret !== undefined && secret !== currentSecret;
+}
+
+/** One slot: a previous secret that is still valid makes room (WHK-21). A first secret replaces none, so it is no rotation. */
+function rotated(config: WebhookConfig, now: number, overlapMs: number): Partial<WebhookConfig> {
+  return { previousSecret: config.currentSecret, previousValidUntil: now + overlapMs, rotatedAt: now };
+}
+
+// What is said of a webhook secret that the service takes and no receiver of this package does.
+
+/** The specification has no rule for a secret's length (WHK-24), so it is taken. Null for one that receivers take too. */
+export function secretWarning(secret: string): string | null {
+  const issue = secretTextIssue(secret);
+  if (issue === null) return null;
+  return `The webhook secret ${issue}. The service takes it, as its specification has no such rule, but oncehook's receivers refuse it.`;
+}
+
+// The routes of a client's default webhook configuration: reading both kinds, and updating each.
 
 const timestamp = z.int().describe("Epoch ms. Unspecified: whether it is absent, null or 0 without a value").nullish();
 

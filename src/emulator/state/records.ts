@@ -211,3 +211,11 @@ export interface RequestRecord {
 
 export const webhookId = (apiClientId: string, kind: Kind): string => `${apiClientId}/${kind}`;
 export const idempotencyId = (apiClientId: string, key: string): string => JSON.stringify([apiClientId, key]);
+
+// Which secrets of a webhook configuration are valid.
+
+/** The previous secret while it is valid: up to, and not at, `previousValidUntil` (WHK-26). */
+export function previousSecretAt(config: WebhookConfig, now: number): string | null {
+  const { previousSecret, previousValidUntil } = config;
+  return previousValidUntil !== null && now < previousValidUntil ? previousSecret : null;
+}

@@ -1,19 +1,20 @@
 /** The records of `records.ts` as schemas, one per table: what an imported state must fit, and what the control API answers with. */
 import { z } from "zod";
-import { isHttpUrl } from "../http-url.ts";
-import type {
-  Account,
-  Attempt,
-  Client,
-  Delivery,
-  EventRecord,
-  IdempotencyRecord,
-  InboundMessage,
-  Message,
-  PhoneNumber,
-  RequestRecord,
-  Token,
-  WebhookConfig,
+import { isHttpUrl } from "../options.ts";
+import {
+  type Account,
+  type Attempt,
+  type Client,
+  type Delivery,
+  type EventRecord,
+  type IdempotencyRecord,
+  type InboundMessage,
+  type Message,
+  type PhoneNumber,
+  type RequestRecord,
+  type Token,
+  type WebhookConfig,
+  webhookId,
 } from "./records.ts";
 import type { Tables } from "./state.ts";
 
@@ -208,3 +209,30 @@ export const RECORD_SCHEMAS = {
   counters: count.max(1_000_000_000_000),
   meta: instant,
 } as const satisfies Record<keyof Tables, z.ZodType>;
+
+// Under which id each table has a record: its own, so that whoever finds one by its id finds the right one.
+
+type IdOf<Record> = (record: Record) => string;
+
+/** Null for tables of plain numbers, whose ids are names. */
+const RECORD_IDS = {
+  accounts: ({ accountId }: Account) => accountId,
+  clients: ({ apiClientId }: Client) => apiClientId,
+  webhooks: ({ apiClientId, kind }: WebhookConfig) => webhookId(apiClientId, kind),
+  numbers: ({ numberId }: PhoneNumber) => numberId,
+  tokens: ({ accessToken }: Token) => accessToken,
+  idempotency: ({ id }: IdempotencyRecord) => id,
+  messages: ({ messageId }: Message) => messageId,
+  inboundMessages: ({ messageId }: InboundMessage) => messageId,
+  events: ({ eventId }: EventRecord) => eventId,
+  deliveries: ({ deliveryId }: Delivery) => deliveryId,
+  requests: ({ number }: RequestRecord) => String(number),
+  counters: null,
+  meta: null,
+} as const satisfies Record<keyof Tables, IdOf<never> | null>;
+
+/** Whether a record that fits its table's schema is under its own id. As an id, `__proto__` is none: objects lose it. */
+export function isUnderItsId(table: keyof Tables, id: string, record: unknown): boolean {
+  const idOf = RECORD_IDS[table] as IdOf<unknown> | null;
+  return id !== "__proto__" && (idOf === null || idOf(record) === id);
+}

@@ -1,9 +1,9 @@
-/**
- * The events as the specification's field tables have them, for the document. The receiver's own schemas take more, for it must
- * not refuse an event over a field it can do without.
- */
+/** The events as the specification's field tables have them, and an example of each, for the document. */
 import { z } from "zod";
-import type { KnownEventType } from "../../events/types.ts";
+import type { EventByType, KnownEventType } from "../../events/types.ts";
+
+// The events as the specification's field tables have them, for the document. The receiver's own schemas take more, for it must
+// not refuse an event over a field it can do without.
 
 const epochMs = z.int().describe("Epoch milliseconds");
 
@@ -84,3 +84,70 @@ export const documentedEvents = {
     }),
   }),
 } satisfies Record<KnownEventType, z.ZodType>;
+
+// An example of each event for the document; a test holds them against their schemas.
+
+const outboundExample = {
+  direction: "outbound",
+  apiClientId: "ac_main",
+  messageId: "msg_a8244c_000001",
+} as const;
+
+const data = {
+  messageId: "msg_a8244c_000001",
+  externalReference: "order-1",
+  sendFrom: "+12065550101",
+  to: "+14155550123",
+  error: null,
+};
+
+export const eventExamples: EventByType = {
+  "message.queued": {
+    eventType: "message.queued",
+    ...outboundExample,
+    sequence: 1,
+    occurredAt: 1_767_225_600_000,
+    data: { ...data, status: "QUEUED" },
+  },
+  "message.sent": {
+    eventType: "message.sent",
+    ...outboundExample,
+    sequence: 2,
+    occurredAt: 1_767_225_601_000,
+    data: { ...data, status: "sent" },
+  },
+  "message.delivery": {
+    eventType: "message.delivery",
+    ...outboundExample,
+    sequence: 3,
+    occurredAt: 1_767_225_605_000,
+    data: { ...data, status: "delivered", providerMessageRef: "provider_a8244c_000001" },
+  },
+  "message.failed": {
+    eventType: "message.failed",
+    ...outboundExample,
+    sequence: 4,
+    occurredAt: 1_767_225_605_000,
+    data: {
+      ...data,
+      status: "failed",
+      error: { code: "PROVIDER_SEND_FAILED", message: "The provider did not take the message.", details: {} },
+    },
+  },
+  "message.inbound": {
+    eventType: "message.inbound",
+    direction: "inbound",
+    apiClientId: "ac_main",
+    occurredAt: 1_767_225_600_000,
+    data: {
+      messageId: "msg_a8244c_000003",
+      conversationId: "conv_000001",
+      numberId: "num_000001",
+      from: "+14155550123",
+      to: "+12065550101",
+      body: "hello",
+      media: [],
+      timestamp: 1_767_225_600_000,
+    },
+  },
+};
