@@ -26,7 +26,7 @@ import type {
 
 /**
  * Keeps events and lanes. Invariants I1 to I10 of docs/inbox.md hold after every call, whatever fails in between;
- * `storeContract` of `oncehook/testing` proves them. A store decides nothing: waits, limits and policies are arguments.
+ * `storeContract` of `oncehook/testing/contracts` proves them. A store decides nothing: waits, limits and policies are arguments.
  * Every method may be called while another is under way.
  *
  * @typeParam Tx - what an effect registered with `ctx.commit` gets to write with.

@@ -6,7 +6,7 @@ import { checkSecretText, type SecretEncoding, secretEncodingOption } from "./se
 
 /**
  * Keeps the secrets of the webhook kinds, and the state of a rotation between its steps. Shared by all receivers of the
- * service's webhooks and by rotations. `secretStoreContract` of `oncehook/testing` tests an implementation.
+ * service's webhooks and by rotations. `secretStoreContract` of `oncehook/testing/contracts` tests an implementation.
  */
 export interface SecretStore {
   /**

@@ -1,5 +1,4 @@
-/** For tests: of an application's handlers, of a store, of an adapter. */
-export { type AdapterContractOptions, adapterContract } from "./adapter-contract.ts";
+/** For tests of an application's handlers: events, signed requests, deliveries, a fake clock, secrets in memory. */
 export { type Delivered, type DeliveredState, type DeliverOptions, deliver } from "./deliver.ts";
 export { createFakeClock, type FakeClock } from "./fake-clock.ts";
 export {
@@ -8,7 +7,6 @@ export {
   type InboundFixtureOptions,
   type UnknownFixtureOptions,
 } from "./fixtures.ts";
-export { type InspectorAdapterContractOptions, inspectorAdapterContract } from "./inspector-adapter-contract.ts";
 export { type MemorySecretsOptions, memorySecrets } from "./memory-secrets.ts";
 export {
   deliverWithRetries,
@@ -21,11 +19,6 @@ export {
   shuffled,
 } from "./scenarios.ts";
 export {
-  type SecretStoreContractOptions,
-  type SecretStoreUnderTest,
-  secretStoreContract,
-} from "./secret-store-contract.ts";
-export {
   incomingOf,
   type SignedRequest,
   type SignedRequestOptions,
@@ -33,4 +26,3 @@ export {
   TEST_SECRET,
   tampered,
 } from "./signed-request.ts";
-export { type ContractExpect, type StoreContractOptions, storeContract } from "./store-contract.ts";

@@ -7,8 +7,9 @@ import supertest from "supertest";
 import { describe, expect, it, test } from "vitest";
 import { captureRawBody, expressVerify, expressWebhook } from "../../adapters/express.ts";
 import { signPayload } from "../../src/index.ts";
-import { adapterContract, type MakeAdapterServer } from "../../src/testing/adapter-contract.ts";
-import { openConnection, requestBytes } from "../../src/testing/adapter-contract-wire.ts";
+import { adapterContract } from "../../src/testing/contracts/adapter.ts";
+import type { MakeAdapterServer } from "../../src/testing/contracts/adapter-bench.ts";
+import { openConnection, requestBytes } from "../../src/testing/contracts/adapter-bench.ts";
 import { memoryReceiver, recordingLogger, SECRET, signedEvent } from "./receivers.ts";
 import { serve } from "./serving.ts";
 

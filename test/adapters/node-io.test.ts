@@ -12,7 +12,7 @@ import { nextPagesWebhook } from "../../adapters/next.ts";
 import { nodeInspector, nodeWebhook } from "../../adapters/node.ts";
 import { readBody, sendAnswer as send, type WholeAnswer } from "../../adapters/node-io.ts";
 import type { BodyReading, Logger } from "../../src/index.ts";
-import { openConnection, requestBytes } from "../../src/testing/adapter-contract-wire.ts";
+import { openConnection, requestBytes } from "../../src/testing/contracts/adapter-bench.ts";
 import { uncaughtErrors } from "../support/uncaught.ts";
 import { inspectorAt } from "./inspectors.ts";
 import { memoryReceiver, recordingLogger, SECRET, signedEvent } from "./receivers.ts";

@@ -17,8 +17,8 @@ import { thisInstance } from "../../src/internal/process.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { sha256 } from "../../src/testing/contracts/store-bench.ts";
 import { seededRandom } from "../../src/testing/index.ts";
-import { sha256 } from "../../src/testing/store-contract-bench.ts";
 import { newPool, newSchema, sql, urlOf } from "./place.ts";
 
 /** 20,000 take some 7 s on two idle cores: for a copy that was changed. */

@@ -1,8 +1,8 @@
 import pg from "pg";
 import { describe, expect, inject, test } from "vitest";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
-import type { StoreUnderTest } from "../../src/testing/store-contract.ts";
-import { storeContract } from "../../src/testing/store-contract.ts";
+import { storeContract } from "../../src/testing/contracts/store.ts";
+import type { StoreUnderTest } from "../../src/testing/contracts/store-bench.ts";
 import { instanceOf } from "../stores/sqlite-turns.ts";
 
 /** Turns on it are sent as on a pool of the store's own; on all others of these tests, statement by statement. */

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { InboxStore } from "../../src/inbox/store.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { type ModelRuns, storeContract } from "../../src/testing/store-contract.ts";
+import { storeContract } from "../../src/testing/contracts/store.ts";
+import type { ModelRuns } from "../../src/testing/contracts/store-model-runs.ts";
 
 interface Outcome {
   readonly passed: string[];

@@ -1,8 +1,8 @@
 /** The store contract on moving an inbox: what is given and taken, and that it behaves as before. */
-import { copyOpen } from "../inbox/copy.ts";
-import type { InboxStore } from "../inbox/store.ts";
-import { memoryStore } from "../stores/memory.ts";
-import { Bench, bytes, type ContractCase, hex, sequences } from "./store-contract-bench.ts";
+import { copyOpen } from "../../inbox/copy.ts";
+import type { InboxStore } from "../../inbox/store.ts";
+import { memoryStore } from "../../stores/memory.ts";
+import { Bench, bytes, type ContractCase, hex, sequences } from "./store-bench.ts";
 
 const MINUTE = 60_000;
 const NOTHING = { lanes: [], quarantined: [], audit: [], totals: null } as const;

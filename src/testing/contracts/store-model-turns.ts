@@ -1,8 +1,7 @@
 /** One turn at the store and at the reference model: what each command of the model test does, and what must agree. */
-
-import type { LaneTag } from "../inbox/record.ts";
-import type { Acceptance, Lease, Settle, TurnResult } from "../inbox/store.ts";
-import type { Bench } from "./store-contract-bench.ts";
+import type { LaneTag } from "../../inbox/record.ts";
+import type { Acceptance, Lease, Settle, TurnResult } from "../../inbox/store.ts";
+import type { Bench } from "./store-bench.ts";
 import * as model from "./store-model.ts";
 
 const MAX_ATTEMPTS = 3;

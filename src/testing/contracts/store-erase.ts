@@ -1,17 +1,97 @@
-/** The store contract on erasing a person's data: what goes, and what stays to tell events apart. */
+/** The store contract on a person's data: what is exported, what erasing removes, and what stays to tell events apart. */
 import { setImmediate } from "node:timers/promises";
-import type { NewEvent } from "../inbox/record.ts";
-import { type Bench, bytes, type ContractCase, hex, sha256 } from "./store-contract-bench.ts";
-import { DAY, POLICY } from "./store-contract-retention.ts";
+import type { NewEvent } from "../../inbox/record.ts";
+import type { Subject } from "../../inbox/subject.ts";
+import { exportSubject, type SubjectRecord } from "../../receiver/export-subject.ts";
+import { type Bench, bytes, type ContractCase, DAY, hex, POLICY, sha256 } from "./store-bench.ts";
+
+// The export of what is held on a person: all that erasing then removes, and nothing about anybody else.
 
 const PEER = "+15550001";
 
 /** An event of an unknown type, whose lane tells neither the number nor the message. */
-function unlaned(bench: Bench, body: object | string): NewEvent {
+function unlanedEvent(bench: Bench, body: object | string): NewEvent {
   const raw = bytes(typeof body === "string" ? body : JSON.stringify(body));
   const lane = { tag: "unlaned", messageId: hex(sha256(raw)) ?? "" } as const;
   return bench.event(0, { eventType: "message.read", lane, raw });
 }
+
+async function told(bench: Bench, subject: Subject): Promise<SubjectRecord[]> {
+  const records: SubjectRecord[] = [];
+  for await (const record of exportSubject(bench.store, subject)) records.push(record);
+  return records;
+}
+
+/** Asks, erases, and asks again. */
+async function askAndErase(bench: Bench, subject: Subject): Promise<readonly SubjectRecord[]> {
+  const records = await told(bench, subject);
+  bench.expect(await bench.act({ kind: "erase", subject })).toEqual({ ok: true, count: records.length });
+  bench.expect(await told(bench, subject)).toEqual([]);
+  return records;
+}
+
+export const subjectCases: readonly ContractCase[] = [
+  {
+    name: "tells of an event its body, number, reference, error, failed attempts and the conflicting body, as plain JSON",
+    async run(bench) {
+      const wish = { peer: PEER, externalReference: "order 7", note: "first" };
+      await bench.accept(bench.event(1, wish), bench.event(1, { ...wish, note: "second" }));
+      const failure = { code: "handler_failed", message: "No route to …01.", durationMs: 5 };
+      await bench.settle(bench.dead(await bench.claimOne(), "continue", failure));
+      const [record] = await askAndErase(bench, { peer: PEER });
+      bench.expect(JSON.parse(JSON.stringify(record))).toEqual(record);
+      bench.expect(record).toMatchObject({
+        ...{ kind: "event", messageId: "m", apiClientId: "client", tag: "outbound", sequence: 1, state: "dead" },
+        ...{ peer: PEER, externalReference: "order 7", errorCode: "handler_failed", error: "No route to …01." },
+        failedAttempts: [{ attempt: 1, errorCode: "handler_failed", error: "No route to …01." }],
+      });
+      const { body, conflict } = record as Extract<SubjectRecord, { kind: "event" }>;
+      bench.expect([body, conflict?.body].map((one) => JSON.stringify(one).includes("first"))).toEqual([true, false]);
+      bench.expect(JSON.stringify(conflict?.body).includes("second")).toBe(true);
+    },
+  },
+  {
+    name: "tells of a number what erasing it takes: lanes, events of unknown types, quarantined bodies",
+    async run(bench) {
+      const named = [unlanedEvent(bench, { from: PEER }), unlanedEvent(bench, { from: `${PEER}2` })];
+      const read = { eventType: "message.read", raw: bytes(`{"data":{"to":"${PEER}"}}`) };
+      const bodies = [`{"to":"${PEER}"`, "{of no interest"].map((text) => bench.quarantine(text));
+      await bench.step({
+        accepts: [bench.event(1, { peer: PEER }), bench.event(2), bench.of("other", 1, { peer: "+15550002" })],
+      });
+      await bench.step({ accepts: [...named, bench.of("read", 5, read)], quarantines: bodies });
+      const records = await askAndErase(bench, { peer: PEER });
+      bench.expect(records.map(({ kind }) => kind)).toEqual(["event", "event", "event", "event", "quarantined"]);
+      bench.expect(JSON.stringify(records).includes("5550002")).toBe(false);
+    },
+  },
+  {
+    name: "tells of a message what erasing it takes, in every state, and bytes that are no text in base64",
+    async run(bench) {
+      await bench.handle(bench.of("msg_1", 1));
+      const inbound = bench.of("msg_1", 0, { lane: { tag: "inbound" } });
+      const broken = bench.quarantine("", { raw: Buffer.concat([bytes("{msg_1,"), Buffer.of(0xff)]) });
+      await bench.step({ accepts: [bench.of("msg_1", 4), inbound, bench.of("msg_10", 1)], quarantines: [broken] });
+      const records = await askAndErase(bench, { messageId: "msg_1" });
+      bench.expect(records.map(({ state }) => state)).toEqual(["done", "pending", "pending", "held"]);
+      bench.expect(records[3]?.body).toEqual({ base64: Buffer.from(broken.raw).toString("base64") });
+    },
+  },
+  {
+    name: "tells of many messages and quarantined bodies of one number, page after page",
+    async run(bench) {
+      const bodies = Array.from({ length: 120 }, (_, index) => bench.quarantine(`{${index} ${PEER}`));
+      await bench.step({ quarantines: bodies });
+      const ids = Array.from({ length: 600 }, (_, index) => `m${index}`);
+      await bench.accept(
+        ...ids.map((id, index) => bench.of(id, 1, index % 2 === 0 ? { peer: PEER } : { peer: "+1999" })),
+      );
+      bench.expect((await askAndErase(bench, { peer: PEER })).length).toBe(420);
+    },
+  },
+];
+
+// Erasing: what is removed, and what stays to tell events apart.
 
 /** Which of the events of unknown types still have their bodies, in the order they were accepted. */
 async function kept(bench: Bench): Promise<readonly boolean[]> {
@@ -208,11 +288,11 @@ export const eraseCases: readonly ContractCase[] = [
     name: "erases events of unknown types whose bodies name the number or the message id (I10)",
     async run(bench) {
       await bench.accept(
-        unlaned(bench, { data: { from: PEER } }),
-        unlaned(bench, { data: { to: `${PEER}2` } }),
-        unlaned(bench, { data: { messageId: "msg_1" } }),
-        unlaned(bench, { data: { messageId: "msg_10" } }),
-        unlaned(bench, '{"data":{"to":"\\u002b15550001"}}'),
+        unlanedEvent(bench, { data: { from: PEER } }),
+        unlanedEvent(bench, { data: { to: `${PEER}2` } }),
+        unlanedEvent(bench, { data: { messageId: "msg_1" } }),
+        unlanedEvent(bench, { data: { messageId: "msg_10" } }),
+        unlanedEvent(bench, '{"data":{"to":"\\u002b15550001"}}'),
         // Its place is told, so that it has its message's lane, but not the number.
         bench.of("read", 5, { eventType: "message.read", raw: bytes(`{"data":{"to":"${PEER}"}}`) }),
       );
@@ -228,7 +308,7 @@ export const eraseCases: readonly ContractCase[] = [
   {
     name: "erases no event whose body names the number while it is being handled",
     async run(bench) {
-      await bench.accept(unlaned(bench, { from: PEER }));
+      await bench.accept(unlanedEvent(bench, { from: PEER }));
       const lease = await bench.claimOne();
       await bench.accept(bench.of("a", 1, { peer: PEER }));
       const request = { kind: "erase", subject: { peer: PEER } } as const;
@@ -255,7 +335,7 @@ export const eraseCases: readonly ContractCase[] = [
     async run(bench) {
       const ids = Array.from({ length: 700 }, (_, index) => `m${index}`);
       await bench.accept(...ids.map((id) => bench.of(id, 1, { peer: PEER })));
-      await bench.accept(bench.of("other", 1, { peer: "+15550002" }), unlaned(bench, { from: PEER }));
+      await bench.accept(bench.of("other", 1, { peer: "+15550002" }), unlanedEvent(bench, { from: PEER }));
       bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 701 });
       bench.expect((await bench.find({ states: ["pending"] })).length).toBe(1);
       bench.expect(await bench.store.audit(10)).toMatchObject([{ act: "erase", detail: "701 rows" }]);

@@ -1,7 +1,7 @@
 /** The published contract suite for secret stores: what any place that keeps webhook secrets has to prove. */
-import type { WebhookKind } from "../internal/webhook-kind.ts";
-import type { SecretSlots, SecretStore } from "../signature/secret-store.ts";
-import type { ContractExpect } from "./store-contract-bench.ts";
+import type { WebhookKind } from "../../internal/webhook-kind.ts";
+import type { SecretSlots, SecretStore } from "../../signature/secret-store.ts";
+import type { ContractExpect } from "./store-bench.ts";
 
 /** A secret store made for one test. */
 export interface SecretStoreUnderTest {

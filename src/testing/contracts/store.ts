@@ -1,28 +1,19 @@
 /** The published contract suite for stores: what any place that keeps an inbox has to prove. */
-import type { StoreCapabilities } from "../inbox/store.ts";
-import { acceptCases } from "./store-contract-accept.ts";
-import { Bench, type ContractCase, type ContractExpect, type StoreUnderTest } from "./store-contract-bench.ts";
-import { claimCases } from "./store-contract-claim.ts";
-import { copyCases } from "./store-contract-copy.ts";
-import { effectCases } from "./store-contract-effects.ts";
-import { eraseCases } from "./store-contract-erase.ts";
-import { gapCases } from "./store-contract-gaps.ts";
-import { laneCases } from "./store-contract-lanes.ts";
-import { lateCases } from "./store-contract-late.ts";
-import { checkAgainstModel, type ModelRuns } from "./store-contract-model.ts";
-import { operatorCases } from "./store-contract-operator.ts";
-import { pruneCases } from "./store-contract-prune.ts";
-import { recoveryCases } from "./store-contract-recovery.ts";
-import { replayCases } from "./store-contract-replay.ts";
-import { settleCases } from "./store-contract-settle.ts";
-import { subjectCases } from "./store-contract-subject.ts";
-import { upkeepCases } from "./store-contract-upkeep.ts";
-
-export type { ContractExpect, StoreUnderTest } from "./store-contract-bench.ts";
-export type { ModelRuns } from "./store-contract-model.ts";
+import type { StoreCapabilities } from "../../inbox/store.ts";
+import { acceptCases } from "./store-accept.ts";
+import { Bench, type ContractCase, type ContractExpect, type StoreUnderTest } from "./store-bench.ts";
+import { claimCases, recoveryCases } from "./store-claim.ts";
+import { copyCases } from "./store-copy.ts";
+import { eraseCases, subjectCases } from "./store-erase.ts";
+import { checkAgainstModel, type ModelRuns } from "./store-model-runs.ts";
+import { operatorCases, replayCases } from "./store-operator.ts";
+import { gapCases, lateCases } from "./store-order.ts";
+import { pruneCases } from "./store-prune.ts";
+import { laneCases, upkeepCases } from "./store-queries.ts";
+import { effectCases, settleCases } from "./store-settle.ts";
 
 /** What a test framework hands to a test, if it can skip. */
-export interface ContractTestContext {
+interface ContractTestContext {
   skip?(reason?: string): unknown;
 }
 

@@ -1,6 +1,5 @@
 /** The store contract on retention: what is removed when, and what a wrong clock must not remove. */
-import { type Bench, type ContractCase, hex } from "./store-contract-bench.ts";
-import { DAY, POLICY } from "./store-contract-retention.ts";
+import { type Bench, type ContractCase, DAY, hex, POLICY } from "./store-bench.ts";
 
 const NOTHING = { bodies: 0, events: 0, lanes: 0, quarantined: 0 };
 

@@ -1,6 +1,6 @@
 /** What the cases of the store contract stand on: a store on a fake clock, and short words for its turns. */
 import { hash } from "node:crypto";
-import type { EventRecord, LaneKey, LaneRecord, NewEvent, NewQuarantine, Outcome } from "../inbox/record.ts";
+import type { EventRecord, LaneKey, LaneRecord, NewEvent, NewQuarantine, Outcome } from "../../inbox/record.ts";
 import type {
   Act,
   ActResult,
@@ -14,14 +14,15 @@ import type {
   Lease,
   LeaseRef,
   OpenContext,
+  PrunePolicy,
   Settle,
   SettleResult,
   StoreCapabilities,
   Turn,
   TurnResult,
-} from "../inbox/store.ts";
-import { silentLogger } from "../internal/logger.ts";
-import { createFakeClock, type FakeClock } from "./fake-clock.ts";
+} from "../../inbox/store.ts";
+import { silentLogger } from "../../internal/logger.ts";
+import { createFakeClock, type FakeClock } from "../fake-clock.ts";
 
 /** The little of an `expect` that the contract needs; Vitest's and Jest's fit. */
 export type ContractExpect = (value: unknown) => {
@@ -58,7 +59,7 @@ export interface ContractCase {
 }
 
 /** Of an event, what a case cares about. */
-export type EventWish = Partial<Omit<NewEvent, "lane">> & { readonly lane?: Partial<LaneKey>; readonly note?: string };
+type EventWish = Partial<Omit<NewEvent, "lane">> & { readonly lane?: Partial<LaneKey>; readonly note?: string };
 
 /** No process has it: Linux and macOS end far below. */
 const NO_PID = 2 ** 31 - 2;
@@ -286,3 +287,14 @@ export function hex(raw: Uint8Array | null): string | null {
 export function sequences(items: readonly { readonly sequence: number }[]): number[] {
   return items.map((item) => item.sequence);
 }
+
+export const DAY = 86_400_000;
+
+/** How long the cases keep accepted events and bodies. */
+export const POLICY: PrunePolicy = {
+  handledBodiesMs: 7 * DAY,
+  otherBodiesMs: 30 * DAY,
+  identitiesMs: 30 * DAY,
+  deadMs: 90 * DAY,
+  batch: 1_000,
+};

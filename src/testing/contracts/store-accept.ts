@@ -1,6 +1,6 @@
 /** The store contract on accepting: identities, duplicates, conflicts, bodies, quarantine. */
-import type { LaneKey } from "../inbox/record.ts";
-import { bytes, type ContractCase, hex, sequences, sha256 } from "./store-contract-bench.ts";
+import type { LaneKey } from "../../inbox/record.ts";
+import { bytes, type ContractCase, hex, sequences, sha256 } from "./store-bench.ts";
 
 /** Pairs that a careless key would join, fold or cut. */
 const AWKWARD_KEYS: readonly LaneKey[] = [

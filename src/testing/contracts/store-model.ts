@@ -1,6 +1,6 @@
 /** The reference model of an inbox: the rules of the lanes written down a second time, for clarity alone. */
-import type { EventState, LaneStatus, Outcome } from "../inbox/record.ts";
-import type { Act, Settle } from "../inbox/store.ts";
+import type { EventState, LaneStatus, Outcome } from "../../inbox/record.ts";
+import type { Act, Settle } from "../../inbox/store.ts";
 
 const LAST_RETRY_MS = 85 * 60_000;
 

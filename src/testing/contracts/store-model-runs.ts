@@ -1,8 +1,9 @@
 /** Random commands at a store and at the reference model; the one file that loads fast-check, and only when it runs. */
-import { copyOpen } from "../inbox/copy.ts";
-import type { EventRecord } from "../inbox/record.ts";
-import type { InboxStore } from "../inbox/store.ts";
-import { Bench, type ContractExpect, type StoreUnderTest } from "./store-contract-bench.ts";
+import { copyOpen } from "../../inbox/copy.ts";
+import type { EventRecord } from "../../inbox/record.ts";
+import type { InboxStore } from "../../inbox/store.ts";
+import { Bench, type ContractExpect, type StoreUnderTest } from "./store-bench.ts";
+import * as model from "./store-model.ts";
 import {
   type AcceptCommand,
   agree,
@@ -11,8 +12,7 @@ import {
   type SettleCommand,
   type TurnCommand,
   takeTurn,
-} from "./store-contract-turns.ts";
-import * as model from "./store-model.ts";
+} from "./store-model-turns.ts";
 
 /** How much of the model test to do. A failure prints its seed and the commands that lead to it. */
 export interface ModelRuns {
@@ -24,7 +24,7 @@ export interface ModelRuns {
   readonly seed?: number;
 }
 
-export interface ModelSubject<Tx> {
+interface ModelSubject<Tx> {
   readonly makeStore: () => Promise<StoreUnderTest<Tx>>;
   readonly expect: ContractExpect;
 }
