@@ -2,7 +2,6 @@
 /** The command `oncehook`. A new command is a file that makes it, and its line in `COMMANDS`. */
 import { Command } from "commander";
 import { VERSION } from "../internal/package.ts";
-import { demoCommand } from "./demo/command.ts";
 import { doctorCommand } from "./doctor/command.ts";
 import { emulatorCommand } from "./emulator.ts";
 import { endingOf } from "./exit.ts";
@@ -15,7 +14,6 @@ import { triggerCommand } from "./trigger.ts";
 import { verifyCommand } from "./verify/command.ts";
 
 const COMMANDS: readonly (() => Command)[] = [
-  demoCommand,
   doctorCommand,
   emulatorCommand,
   inboxCommand,

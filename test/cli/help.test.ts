@@ -1,7 +1,6 @@
-/** The help of the commands for captured requests, for deliveries and sends by hand, for the demo, the inspector and the receiver without code. */
+/** The help of the commands for captured requests, for deliveries and sends by hand, for the inspector and the receiver without code. */
 import type { Command } from "commander";
 import { describe, expect, it } from "vitest";
-import { demoCommand } from "../../src/cli/demo/command.ts";
 import { inspectCommand } from "../../src/cli/inspect.ts";
 import { listenCommand } from "../../src/cli/listen.ts";
 import { sendCommand } from "../../src/cli/send.ts";
@@ -18,7 +17,6 @@ describe.each([
   ["verify", verifyCommand],
   ["trigger", triggerCommand],
   ["send", sendCommand],
-  ["demo", demoCommand],
   ["inspect", inspectCommand],
   ["listen", listenCommand],
 ])("the help of oncehook %s", (_, make) => {
