@@ -125,6 +125,7 @@ function textAt(lines: readonly string[], { start, end }: ReportedMutant["locati
     .join("\n");
 }
 
-function asOneLine(text: string): string {
+/** As a reason quotes code: white space counts as one space. */
+export function asOneLine(text: string): string {
   return text.replace(/\s+/g, " ").trim();
 }

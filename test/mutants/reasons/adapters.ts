@@ -30,7 +30,7 @@ export const ADAPTERS_REASONS: readonly Reason[] = [
   {
     file: "adapters/options.ts",
     reason: "The log tells the error's message; its cause is kept for who debugs.",
-    changes: [["ObjectLiteral", "{ cause: error }", "{}"]],
+    changes: [["ObjectLiteral", "{ cause: error, }", "{}"]],
   },
   {
     file: "adapters/options.ts",

@@ -35,9 +35,4 @@ export const INBOX_LANES_REASONS: readonly Reason[] = [
     reason: "The batcher has no event at the place null, and answers null: the check is for the compiler.",
     changes: [["ConditionalExpression", "lease.acceptIndex === null", "false"]],
   },
-  {
-    file: "src/inbox/worker.ts",
-    reason: "Nobody drives a lane without a number: the check is for the compiler.",
-    changes: [["ConditionalExpression", "request.lane !== undefined", "true"]],
-  },
 ];

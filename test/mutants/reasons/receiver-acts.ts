@@ -54,7 +54,7 @@ export const RECEIVER_ACTS_REASONS: readonly Reason[] = [
   {
     file: "src/receiver/operator.ts",
     reason: "After an act that was refused there is nothing to look for, and looking in vain changes nothing.",
-    changes: [["ConditionalExpression", "result.ok", "true"]],
+    changes: [["ConditionalExpression", "result?.ok !== false", "true"]],
   },
   {
     file: "src/receiver/shown.ts",

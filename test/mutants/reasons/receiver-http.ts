@@ -31,7 +31,7 @@ export const RECEIVER_HTTP_REASONS: readonly Reason[] = [
     changes: [["ArithmeticOperator", "age * LEAST_BYTES_PER_MS", "age / LEAST_BYTES_PER_MS"]],
   },
   {
-    file: "src/receiver/options.ts",
+    file: "src/receiver/upkeep.ts",
     reason: "A turn of the event loop after the last batch too: for speed only.",
     changes: [["ConditionalExpression", "more", "true"]],
   },
