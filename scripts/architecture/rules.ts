@@ -39,6 +39,15 @@ const CLOCK = "src/internal/clock.ts";
 /** Lines. A file is what one person opens to change one thing: long ones are looked at, only very long ones fail. */
 const LONG_FILE = 500;
 const LONGEST_FILE = 800;
+/** A shorter file with a single importer may belong into it. */
+const SHORT_FILE = 40;
+/** Tables and SQL: they grow by rows, and nobody reads them from top to bottom. */
+const TABLES: readonly string[] = [
+  "src/stores/sqlite/schema.ts",
+  "src/stores/postgres/migrate.ts",
+  "test/mutants/reasons/",
+  "test/planted/bugs.ts",
+];
 
 const direction: Rule = {
   name: "imports lead to a lower level or stay in their room",
@@ -204,7 +213,9 @@ const examplesOutside: Rule = {
 const shortFiles: Rule = {
   name: `no file is longer than ${LONGEST_FILE} lines`,
   check(project) {
-    const files = project.files.map(({ path, text }) => ({ path, lines: text.split("\n").length - 1 }));
+    const files = project.files
+      .filter(({ path }) => !TABLES.some((table) => path.startsWith(table)))
+      .map(({ path, text }) => ({ path, lines: linesOf(text) }));
     const between = (least: number, most: number) =>
       files
         .filter(({ lines }) => lines > least && lines <= most)
@@ -215,6 +226,27 @@ const shortFiles: Rule = {
       problems: between(LONGEST_FILE, Number.POSITIVE_INFINITY),
       warnings: between(LONG_FILE, LONGEST_FILE),
     };
+  },
+};
+
+/** The opposite of `shortFiles`. It only warns: some of them are children that a test starts, or stand for a reason of their own. */
+const wholeFiles: Rule = {
+  name: `files under ${SHORT_FILE} lines have several importers`,
+  check(project) {
+    const importers = new Map<string, Set<string>>();
+    for (const file of project.files) {
+      for (const { specifier } of file.imports) {
+        const target = targetOf(file, specifier);
+        if (target !== undefined) importers.set(target, (importers.get(target) ?? new Set()).add(file.path));
+      }
+    }
+    const pieces = project.files.flatMap(({ path, text }) => {
+      const [only, ...others] = importers.get(path) ?? [];
+      if (only === undefined || others.length > 0 || linesOf(text) >= SHORT_FILE || isEntry(path)) return [];
+      return [`${path} has ${linesOf(text)} lines, and only ${only} imports it`];
+    });
+    const total = pieces.length === 0 ? [] : [`${pieces.length} files are short and have one importer`];
+    return { count: project.files.length, unit: "files", problems: [], warnings: [...total, ...pieces] };
   },
 };
 
@@ -242,8 +274,18 @@ export const RULES: readonly Rule[] = [
   entriesInReadme,
   examplesOutside,
   shortFiles,
+  wholeFiles,
   opening,
 ];
+
+/** An index or an entry is opened for what it lists. */
+function isEntry(path: string): boolean {
+  return path.endsWith("/index.ts") || path.startsWith("bench/") || path.startsWith("examples/");
+}
+
+function linesOf(text: string): number {
+  return text.split("\n").length - 1;
+}
 
 /** The names a user imports: `oncehook`, `oncehook/express`. */
 export function entriesOf(project: Pick<Project, "manifest">): string[] {
