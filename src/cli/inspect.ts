@@ -79,7 +79,7 @@ async function serveUntilSignal(inbox: Inbox, flags: InspectFlags, keyboard: Key
   const [{ nodeInspector }, { createInspector }, { createLoopbackSession, LINK_MS }] = await Promise.all([
     import("../../adapters/node.ts"),
     import("../inspector/index.ts"),
-    import("../inspector/loopback.ts"),
+    import("../inspector/access.ts"),
   ]);
   const loopback = await listenOnLoopback(flags.port);
   const session = createLoopbackSession({ port: loopback.port, access: flags.access, ...actorOf(flags) });

@@ -1,8 +1,11 @@
 /** Checks what a request says, field by field, before the inbox sees it. What is said back names a field, never a value. */
+import type { EventState } from "../inbox/record.ts";
+import type { EventQuery, LaneQuery } from "../inbox/store.ts";
 import { suggestion } from "../internal/options.ts";
 import { isRecord } from "../internal/type-guards.ts";
-import { refused, unreadable } from "./answers.ts";
-import type { InspectorAnswer } from "./http.ts";
+import type { BulkQuery } from "../receiver/bulk.ts";
+import { EVENT_STATES, LANE_STATUSES, LANE_TAGS } from "../receiver/queries.ts";
+import { type InspectorAnswer, refused, unreadable } from "./http.ts";
 import type { Call } from "./route.ts";
 
 /** What one field may hold. */
@@ -40,7 +43,7 @@ export const flag: Field<boolean> = {
 };
 
 /** Epoch milliseconds. */
-export const time: Field<number> = wholeNumber(0, HIGHEST, "must be a time in epoch milliseconds");
+const time: Field<number> = wholeNumber(0, HIGHEST, "must be a time in epoch milliseconds");
 
 export const rowId: Field<number> = wholeNumber(1, HIGHEST, "must be the id of a row");
 
@@ -71,7 +74,7 @@ export function listOf<T>(field: Field<T>): Field<readonly T[]> {
   return { rule: `must be a list of at most ${LONGEST_LIST}, each of which ${field.rule}`, holds };
 }
 
-export function orNull<T>(field: Field<T>): Field<T | null> {
+function orNull<T>(field: Field<T>): Field<T | null> {
   const holds = (value: unknown): value is T | null => value === null || field.holds(value);
   return { rule: `${field.rule}, or null`, holds };
 }
@@ -135,3 +138,44 @@ export function checkedQuery<T>(
 function likely(name: string, known: readonly string[]): string {
   return name.length > LONGEST_NAME ? `Known: ${known.join(", ")}.` : suggestion(name, known);
 }
+
+// The filters that lists, downloads and bulk acts take, and what each may hold.
+
+export const DEFAULT_PAGE = 50;
+export const LONGEST_PAGE = 200;
+
+/** Which events; `states` are those that are meant for the work. */
+export function eventFilter(states: readonly EventState[] = EVENT_STATES): Fields<BulkQuery> {
+  return {
+    states: listOf(oneOf(...states)),
+    outcome: oneOf("handled", "unhandled"),
+    late: flag,
+    conflict: flag,
+    eventType: text,
+    apiClientId: text,
+    messageId: text,
+    externalReference: text,
+    peer: text,
+    errorCode: text,
+    acceptedFrom: time,
+    acceptedTo: time,
+  };
+}
+
+export const EVENT_QUERY: Fields<EventQuery> = {
+  ...eventFilter(),
+  order: oneOf("newest", "oldest"),
+  after: rowId,
+  limit: rows(LONGEST_PAGE),
+};
+
+export const LANE_QUERY: Fields<LaneQuery> = {
+  statuses: listOf(oneOf(...LANE_STATUSES)),
+  tag: oneOf(...LANE_TAGS),
+  without: listOf(text),
+  quietSince: time,
+  apiClientId: text,
+  peer: orNull(text),
+  after: rowId,
+  limit: rows(LONGEST_PAGE),
+};

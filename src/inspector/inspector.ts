@@ -1,20 +1,29 @@
 /** The inspector: the way of a request from its head to its answer. */
 import { type Logger, SampledLog } from "../internal/logger.ts";
-import { refused, TEXT, text } from "./answers.ts";
-import { type Assets, loadAssets } from "./assets.ts";
-import { type Authorize, authorization, type Granted, includes } from "./authorization.ts";
-import { failureAnswer } from "./failures.ts";
-import { fileAnswer, headOnly, pageAnswer } from "./files.ts";
-import { createGuard, type Guard } from "./guard.ts";
-import { secured } from "./headers.ts";
-import type { InspectorAnswer, InspectorRequest, Mountable } from "./http.ts";
-import { type Match, matcher, type Place } from "./match.ts";
+import {
+  type Authorize,
+  authorization,
+  createGuard,
+  type Granted,
+  type Guard,
+  includes,
+  RefusalLog,
+} from "./access.ts";
+import { type Assets, fileAnswer, headOnly, loadAssets, pageAnswer } from "./assets.ts";
+import {
+  failureAnswer,
+  type InspectorAnswer,
+  type InspectorRequest,
+  type Mountable,
+  refused,
+  secured,
+  TEXT,
+  text,
+} from "./http.ts";
 import { type InspectorOptions, type ResolvedInspector, resolveInspector } from "./options.ts";
-import { RefusalLog } from "./refusal-log.ts";
-import type { Call } from "./route.ts";
+import { type Call, type Match, matcher, type Place } from "./route.ts";
 import { ROUTES } from "./routes/table.ts";
-import type { Watch } from "./watch.ts";
-import { watchInbox } from "./watch-inbox.ts";
+import { type Watch, watchInbox } from "./watch.ts";
 
 const MAX_BODY_BYTES = 64 * 1024;
 

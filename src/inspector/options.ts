@@ -1,10 +1,25 @@
-/** What an inspector is made of: documented, validated, then defaulted. */
+/** Origins, and the Host headers that belong to them. */
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { InboxOperator } from "../receiver/operator.ts";
 import type { Access } from "./api.ts";
-import { originOf } from "./origin.ts";
+
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
+
+/** An exact http(s) origin as browsers write it: lower case, no default port; null for anything else. */
+export function originOf(text: unknown): string | null {
+  if (typeof text !== "string" || !/^https?:\/\/[^\s/?#@\\*]+$/i.test(text) || !URL.canParse(text)) return null;
+  return new URL(text).origin;
+}
+
+/** What a Host header may say for `origin`, in lower case: clients may write a default port or leave it out. */
+export function hostsOf(origin: string): readonly string[] {
+  const { protocol, hostname, port, host } = new URL(origin);
+  return port === "" ? [host, `${hostname}:${DEFAULT_PORTS[protocol]}`] : [host];
+}
+
+// What an inspector is made of: documented, validated, then defaulted.
 
 /** What somebody may do, and who it is; `false` for nothing. */
 export type Grant = Access | { readonly access: Access; readonly by: string } | false;

@@ -1,7 +1,8 @@
 /** The live stream: looks as server-sent events, for as long as whoever watches may. */
 import type { Clock, Timer } from "../internal/clock.ts";
 import type { Access, StreamEvent } from "./api.ts";
-import type { Call } from "./route.ts";
+import { refused, streamed } from "./http.ts";
+import type { Call, Route } from "./route.ts";
 import type { Look } from "./watch.ts";
 
 /** Proxies end a connection on which nothing comes for half a minute or more. */
@@ -11,7 +12,7 @@ export const ASK_AGAIN_MS = 60_000;
 const COMMENT = ":\n\n";
 
 /** Watches from now on, whether it is read or not, until `call.signal` aborts or it is ended. */
-export function liveStream(call: Call): AsyncIterableIterator<string> {
+function liveStream(call: Call): AsyncIterableIterator<string> {
   const ending = new AbortController();
   const signal = AbortSignal.any([call.signal, ending.signal]);
   const events = eventsOf(call, call.watch.looks(signal)[Symbol.asyncIterator](), signal);
@@ -84,3 +85,19 @@ function orAborted(work: Promise<Access | false>, signal: AbortSignal): Promise<
     work.then(resolve, abort).finally(() => signal.removeEventListener("abort", abort));
   });
 }
+
+// `GET api/stream`: an overview about once a second, as server-sent events.
+
+/** Each holds a connection, and is asked for by one browser tab. */
+const MOST_STREAMS = 20;
+
+export const streamRoute: Route = {
+  method: "GET",
+  path: "stream",
+  access: "read",
+  run(call) {
+    if (call.watch.watching >= MOST_STREAMS)
+      return refused("busy", `${MOST_STREAMS} pages are watching already: close one.`);
+    return streamed("text/event-stream; charset=utf-8", liveStream(call));
+  },
+};

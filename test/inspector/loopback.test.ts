@@ -2,8 +2,8 @@
 import { type IncomingMessage, request as send } from "node:http";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nodeInspector } from "../../adapters/node.ts";
+import { createLoopbackSession, type LoopbackOptions } from "../../src/inspector/access.ts";
 import { createInspector } from "../../src/inspector/index.ts";
-import { createLoopbackSession, type LoopbackOptions } from "../../src/inspector/loopback.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { memoryReceiver } from "../adapters/receivers.ts";

@@ -1,8 +1,7 @@
 /** The watch over an inbox, on its own clock. */
 import { describe, expect, it } from "vitest";
 import { StoreError } from "../../src/index.ts";
-import type { Look, Watch } from "../../src/inspector/watch.ts";
-import { watchInbox } from "../../src/inspector/watch-inbox.ts";
+import { type Look, type Watch, watchInbox } from "../../src/inspector/watch.ts";
 import { type Bench, deferred, memoryBench, sqliteBench } from "../receiver/bench.ts";
 import { outbound } from "../receiver/events.ts";
 

@@ -1,11 +1,11 @@
 /** Acts on one event, message or quarantined body, each told to the audit and to the log. */
 import { explained, placeFields } from "../../inbox/masking.ts";
 import type { ActResult } from "../../inbox/store.ts";
+import type { Logger } from "../../internal/logger.ts";
 import { actAnswer } from "../../receiver/bulk-order.ts";
-import { json } from "../answers.ts";
+import { json } from "../http.ts";
 import { refusedBody } from "../input.ts";
 import type { Call, Route } from "../route.ts";
-import { type Subject, tellAct } from "../tell-act.ts";
 
 export const actRoutes: readonly Route[] = [
   act("events/:id/replay", "event", ({ inbox, id, by }) => inbox.replay(id, { by })),
@@ -37,4 +37,22 @@ function act(path: string, subject: Subject, run: (call: Call) => Promise<ActRes
       return json(answer, answer.ok ? 200 : answer.reason === "not_found" ? 404 : 409);
     },
   };
+}
+
+// The logger's line for one act of the inspector: who, what, which, and what came of it.
+
+/** What an act is done on, in the log's words. */
+export type Subject = "event" | "lane" | "quarantine";
+
+interface ToldAct extends Readonly<Partial<Record<Subject, number>>> {
+  readonly act: string;
+  readonly by: string;
+}
+
+type CameTo = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+
+export function tellAct(logger: Logger, told: ToldAct, cameTo: CameTo): void {
+  const { ok } = cameTo;
+  if (ok) logger.info({ ...told, ok }, "An act was done in the inspector.");
+  else logger.info({ ...told, ok, reason: cameTo.reason }, "An act was refused in the inspector.");
 }

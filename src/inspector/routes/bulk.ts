@@ -4,15 +4,14 @@ import { type Clock, sleep } from "../../internal/clock.ts";
 import { isRecord } from "../../internal/type-guards.ts";
 import { DISCARDABLE, REPLAYABLE } from "../../receiver/bulk.ts";
 import { type BulkCounts, type BulkOrder, boundedOrder, DONE, runBulk } from "../../receiver/bulk-order.ts";
-import { refused, streamed, unreadable } from "../answers.ts";
+import { includes } from "../access.ts";
 import type { Access, BulkLine } from "../api.ts";
-import { includes } from "../authorization.ts";
-import { type Checked, checked, type Field, flag, numberBetween, oneOf, rowId, text } from "../input.ts";
-import { eventFilter } from "../queries.ts";
+import { refused, streamed, unreadable } from "../http.ts";
+import { type Checked, checked, eventFilter, type Field, flag, numberBetween, oneOf, rowId, text } from "../input.ts";
 import type { Call, Route } from "../route.ts";
 import { ASK_AGAIN_MS, HEARTBEAT_MS } from "../stream.ts";
-import { type Subject, tellAct } from "../tell-act.ts";
 import type { Watch } from "../watch.ts";
+import { type Subject, tellAct } from "./acts.ts";
 
 const PROGRESS_EVERY_MS = 250;
 /** Work whose client went away may still be at its last act when the client asks again. */

@@ -3,12 +3,9 @@ import { explained, failureCode, placeFields } from "../../inbox/masking.ts";
 import type { EventRecord } from "../../inbox/record.ts";
 import type { EventQuery, Page } from "../../inbox/store.ts";
 import { eventShape } from "../../receiver/shown.ts";
-import { json, streamed } from "../answers.ts";
 import type { EventPage, EventShape } from "../api.ts";
-import { type Cell, csvLine } from "../csv.ts";
-import type { InspectorAnswer } from "../http.ts";
-import { type Fields, oneOf, readBody } from "../input.ts";
-import { DEFAULT_PAGE, EVENT_QUERY } from "../queries.ts";
+import { type InspectorAnswer, json, streamed } from "../http.ts";
+import { DEFAULT_PAGE, EVENT_QUERY, type Fields, oneOf, readBody } from "../input.ts";
 import type { Call, Route } from "../route.ts";
 
 const MOST_ROWS = 10_000;
@@ -99,4 +96,23 @@ function timeText(at: number | null): Cell {
   if (at === null) return null;
   const date = new Date(at);
   return Number.isNaN(date.getTime()) ? at : date.toISOString();
+}
+
+// Rows as text/csv (RFC 4180), in which no cell is a formula to the program that opens it.
+
+/** Spreadsheets compute what begins so; and some let a cell begin behind a semicolon, a tab or any end of a line, quoted or not, and with a quote or two. */
+const FORMULAS = /^(?=[\t\r])|(?=[=+\-@])(?<=(?:^|[;\t\r\n])"*)/g;
+const NEEDS_QUOTES = /[",\r\n]/;
+
+type Cell = string | number | boolean | null;
+
+/** A line with its end. */
+export function csvLine(cells: readonly Cell[]): string {
+  return `${cells.map(csvCell).join(",")}\r\n`;
+}
+
+function csvCell(cell: Cell): string {
+  const written = cell === null ? "" : `${cell}`;
+  const harmless = written.replace(FORMULAS, "'");
+  return NEEDS_QUOTES.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }

@@ -1,8 +1,13 @@
-/** `GET api/overview`: the inbox at a glance. */
-import { json } from "../answers.ts";
-import type { Overview } from "../api.ts";
-import { refusedQuery } from "../input.ts";
-import type { Route } from "../route.ts";
+/** Routes for the inbox as a whole: overview, history, groups of dead letters, the audit, and the look-up of a text. */
+import type { EventRecord, LaneSummary } from "../../inbox/record.ts";
+import type { InboxOperator } from "../../receiver/operator.ts";
+import { keyShape } from "../../receiver/shown.ts";
+import type { AuditList, ErrorGroups, Lookup, LookupMatch, Overview } from "../api.ts";
+import { json, refused } from "../http.ts";
+import { checkedQuery, type Fields, readBody, refusedQuery, rows, text } from "../input.ts";
+import type { Call, Route } from "../route.ts";
+
+// `GET api/overview`: the inbox at a glance.
 
 export const overviewRoute: Route = {
   method: "GET",
@@ -15,3 +20,157 @@ export const overviewRoute: Route = {
     return json({ ...overview, access, by } satisfies Overview);
   },
 };
+
+// `GET api/history`: what was seen since somebody began to look, for the charts.
+
+export const historyRoute: Route = {
+  method: "GET",
+  path: "history",
+  access: "read",
+  run: ({ watch, query }) => refusedQuery({ query }) ?? json(watch.history()),
+};
+
+// `GET api/groups`: dead letters that failed alike.
+
+/** Errors whose texts all differ would make a group each. */
+const MOST_GROUPS = 100;
+
+/** 100,000 dead letters take seconds, also when whoever asked has left and asks again. One for each inspector, which its watch stands for. */
+const counting = new WeakMap<Call["watch"], OneAtATime<ErrorGroups>>();
+
+export const groupsRoute: Route = {
+  method: "GET",
+  path: "groups",
+  access: "read",
+  async run({ inbox, watch, query }) {
+    const refusal = refusedQuery({ query });
+    if (refusal !== null) return refusal;
+    const work = counting.get(watch) ?? new OneAtATime<ErrorGroups>(() => inbox.groupByError());
+    counting.set(watch, work);
+    const groups = await work.ask();
+    return json(groups.slice(0, MOST_GROUPS) satisfies ErrorGroups);
+  },
+};
+
+// Dear work whose result many may ask for: whoever asks while it is done shares what is begun behind it, which knows all that was before.
+
+class OneAtATime<T> {
+  readonly #work: () => Promise<T>;
+  #now: Promise<T> | null = null;
+  #next: Promise<T> | null = null;
+
+  constructor(work: () => Promise<T>) {
+    this.#work = work;
+  }
+
+  ask(): Promise<T> {
+    if (this.#next !== null) return this.#next;
+    if (this.#now === null) return this.#begin();
+    const begin = () => this.#begin();
+    this.#next = this.#now.then(begin, begin);
+    return this.#next;
+  }
+
+  #begin(): Promise<T> {
+    this.#next = null;
+    const now = this.#work().finally(() => {
+      if (this.#now === now) this.#now = null;
+    });
+    this.#now = now;
+    return now;
+  }
+}
+
+// `GET api/audit`: what operators did, and who.
+
+const DEFAULT_ROWS = 100;
+const MOST_ROWS = 1_000;
+
+const QUERY: Fields<{ readonly limit: number }> = { limit: rows(MOST_ROWS) };
+
+export const auditRoute: Route = {
+  method: "GET",
+  path: "audit",
+  access: "read",
+  async run({ inbox, query }) {
+    const asked = checkedQuery(query, QUERY);
+    if (!asked.ok) return refused("invalid_request", asked.message);
+    return json((await inbox.audit(asked.value.limit ?? DEFAULT_ROWS)) satisfies AuditList);
+  },
+};
+
+// `POST api/lookup`: the messages that one text leads to, be it an id, a reference or a number.
+
+const MOST_MATCHES = 20;
+/** A message has three or four events; those of more messages than are listed need not be told apart. */
+const EVENTS_READ = 100;
+const SHORTEST_NUMBER = 7;
+
+const BODY: Fields<{ readonly text: string }> = { text };
+
+export const lookupRoute: Route = {
+  method: "POST",
+  path: "lookup",
+  access: "read",
+  async run(call) {
+    const body = await readBody(call, BODY);
+    if (!body.ok) return body.answer;
+    const asked = body.value.text?.trim() ?? "";
+    if (asked === "") return refused("invalid_request", '"text" must be a message id, a reference or a number.');
+    return json(await lookUp(call.inbox, asked));
+  },
+};
+
+interface Found {
+  readonly matches: readonly LookupMatch[];
+  readonly more: boolean;
+}
+
+async function lookUp(inbox: InboxOperator, asked: string): Promise<Lookup> {
+  const found = [
+    await ofEvents(inbox, "message", { messageId: asked }),
+    await ofEvents(inbox, "reference", { externalReference: asked }),
+  ];
+  for (const peer of numbersIn(asked)) found.push(await ofNumber(inbox, peer));
+  const byLane = new Map<number, LookupMatch>();
+  for (const match of found.flatMap(({ matches }) => matches))
+    if (!byLane.has(match.lane)) byLane.set(match.lane, match);
+  const matches = [...byLane.values()];
+  return {
+    matches: matches.slice(0, MOST_MATCHES),
+    more: matches.length > MOST_MATCHES || found.some(({ more }) => more),
+  };
+}
+
+/** The service writes `+15550100002`; people write it with spaces, or leave the plus sign out. */
+function numbersIn(asked: string): readonly string[] {
+  const digits = asked.replace(/[\s().-]/g, "");
+  if (!/^\+?\d+$/.test(digits) || digits.length < SHORTEST_NUMBER) return [];
+  return digits.startsWith("+") ? [digits] : [digits, `+${digits}`];
+}
+
+async function ofEvents(
+  inbox: InboxOperator,
+  found: "message" | "reference",
+  filter: { readonly messageId: string } | { readonly externalReference: string },
+): Promise<Found> {
+  const { items, next } = await inbox.find({ ...filter, limit: EVENTS_READ });
+  const newest = new Map<number, EventRecord>();
+  // The newest comes first.
+  for (const event of items) if (!newest.has(event.laneId)) newest.set(event.laneId, event);
+  return {
+    matches: [...newest].map(([lane, event]) => matchOf({ id: lane, key: event.lane, newest: event }, found)),
+    more: next !== null,
+  };
+}
+
+async function ofNumber(inbox: InboxOperator, peer: string): Promise<Found> {
+  const { items, next } = await inbox.findLanes({ peer, limit: MOST_MATCHES });
+  return { matches: items.map((lane) => matchOf(lane, "number")), more: next !== null };
+}
+
+function matchOf({ id: lane, key, newest }: Pick<LaneSummary, "id" | "key" | "newest">, found: LookupMatch["found"]) {
+  const { id, eventType, sequence, acceptedAt, state } = newest;
+  const { messageId, apiClientId } = keyShape(key, false);
+  return { lane, messageId, apiClientId, found, newest: { id, eventType, sequence, acceptedAt, state } };
+}

@@ -1,16 +1,11 @@
 /** All routes of the JSON API. */
 import type { Route } from "../route.ts";
+import { streamRoute } from "../stream.ts";
 import { actRoutes } from "./acts.ts";
-import { auditRoute } from "./audit.ts";
 import { bulkRoute } from "./bulk.ts";
 import { eventsRoute } from "./events.ts";
-import { groupsRoute } from "./groups.ts";
-import { historyRoute } from "./history.ts";
-import { lookupRoute } from "./lookup.ts";
-import { messageRoutes } from "./messages.ts";
-import { overviewRoute } from "./overview.ts";
-import { quarantineRoutes } from "./quarantine.ts";
-import { streamRoute } from "./stream.ts";
+import { messageRoutes, quarantineRoutes } from "./messages.ts";
+import { auditRoute, groupsRoute, historyRoute, lookupRoute, overviewRoute } from "./overview.ts";
 
 export const ROUTES: readonly Route[] = [
   overviewRoute,

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { LaneRecord } from "../../../src/inbox/record.ts";
 import type { Drawing } from "../../../src/inspector/api.ts";
-import { drawMessage } from "../../../src/inspector/drawing/draw-message.ts";
+import { drawMessage } from "../../../src/inspector/drawing.ts";
 import { GAP_WAIT_MS, openStory, type RunEnd, type Story } from "./story.ts";
 
 type Step =

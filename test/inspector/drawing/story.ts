@@ -3,7 +3,7 @@ import { onTestFinished } from "vitest";
 import type { LaneRecord, NewEvent, OnDead, Outcome } from "../../../src/inbox/record.ts";
 import type { Act, InboxStore, Lease, Settle } from "../../../src/inbox/store.ts";
 import type { Drawing } from "../../../src/inspector/api.ts";
-import { drawMessage } from "../../../src/inspector/drawing/draw-message.ts";
+import { drawMessage } from "../../../src/inspector/drawing.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
 import { createFakeClock, type FakeClock } from "../../../src/testing/fake-clock.ts";
 import { contextOf, event, turn } from "../../stores/sqlite-turns.ts";

@@ -2,9 +2,8 @@
 import { Readable } from "node:stream";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { csvLine } from "../../../src/inspector/csv.ts";
 import type { Call } from "../../../src/inspector/route.ts";
-import { eventsRoute } from "../../../src/inspector/routes/events.ts";
+import { csvLine, eventsRoute } from "../../../src/inspector/routes/events.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
 import { outbound } from "../../receiver/events.ts";
 import { event, turn } from "../../stores/sqlite-turns.ts";

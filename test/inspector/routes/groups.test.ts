@@ -2,8 +2,8 @@
 import { expect, it, onTestFinished } from "vitest";
 import type { ErrorGroups } from "../../../src/inspector/index.ts";
 import type { Call } from "../../../src/inspector/route.ts";
-import { groupsRoute } from "../../../src/inspector/routes/groups.ts";
-import { watchInbox } from "../../../src/inspector/watch-inbox.ts";
+import { groupsRoute } from "../../../src/inspector/routes/overview.ts";
+import { watchInbox } from "../../../src/inspector/watch.ts";
 import { until } from "../../receiver/bench.ts";
 import { BulkScene } from "../../receiver/bulk-scene.ts";
 

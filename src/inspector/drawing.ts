@@ -1,0 +1,356 @@
+/** The story of a message, as the page draws it. Pure. */
+import { isTerminal } from "../events/parse.ts";
+import { gapBefore } from "../inbox/gap.ts";
+import type { AttemptRecord, EventId, EventRecord, GapRecord, LaneRecord, QuarantineRecord } from "../inbox/record.ts";
+import { bodyShape, eventShape, laneShape, quarantineShape } from "../receiver/shown.ts";
+import type {
+  Drawing,
+  DrawnEnd,
+  DrawnEvent,
+  DrawnGap,
+  DrawnHold,
+  Message,
+  MessageEvent,
+  QuarantineDetail,
+  QuarantineShape,
+} from "./api.ts";
+
+// Draws the story of a message: what arrived when, what was handed out when, and what lay between. Pure.
+
+/** @param now - epoch milliseconds: what is still going on reaches to it */
+export function drawMessage(lane: LaneRecord, now: number): Drawing {
+  const scene = sceneOf(lane);
+  const gaps = gapsOf(scene);
+  const places = new Map(scene.handOuts.map((event, index) => [event, index + 1]));
+  const events = scene.arrivals.map((event, index) => ({
+    ...drawEvent(scene, gaps, event),
+    arrival: index + 1,
+    handling: places.get(event) ?? null,
+  }));
+  const drawnGaps = drawGaps(scene, gaps);
+  const goesOn = gaps.open !== null || events.some(({ state }) => state === "pending");
+  const moments = [...momentsOf(events, drawnGaps), ...(goesOn ? [now] : [])];
+  // A clock that was set back since must not turn the picture over.
+  const first = moments[0] ?? now;
+  return {
+    from: moments.reduce((a, b) => Math.min(a, b), first),
+    to: moments.reduce((a, b) => Math.max(a, b), first),
+    now,
+    events,
+    gaps: drawnGaps,
+    end: endOf(lane),
+  };
+}
+
+function drawEvent(scene: Scene, gaps: Gaps, event: EventRecord): Omit<DrawnEvent, "arrival" | "handling"> {
+  const { id, sequence, eventType, state, outcome, forced, conflict, duplicates } = event;
+  const { acceptedAt, startedAt, finishedAt } = event;
+  const attempts = (scene.failures.get(id) ?? []).map(({ eventId: _, ...attempt }) => attempt);
+  return {
+    ...{ id, sequence, eventType, state, outcome, late: scene.late.has(event), replayed: forced, conflict, duplicates },
+    ...{ acceptedAt, startedAt, finishedAt, held: holdOf(scene, gaps, event), attempts },
+    // A replay counts anew; its failures and those before it are kept all the same.
+    attemptCount: Math.max(event.attempts, attempts.length + (state === "done" ? 1 : 0)),
+  };
+}
+
+function momentsOf(events: readonly DrawnEvent[], gaps: readonly DrawnGap[]): readonly number[] {
+  const all = [
+    ...events.flatMap(({ acceptedAt, startedAt, finishedAt, held, attempts }) => [
+      ...[acceptedAt, startedAt, finishedAt, held?.until ?? null],
+      ...attempts.map(({ at }) => at),
+    ]),
+    ...gaps.flatMap(({ since, until, filledAt }) => [since, until, filledAt]),
+  ];
+  return all.filter((at) => at !== null);
+}
+
+// What is worked out once of a message before it is drawn: the two orders of its events, and which of them came late.
+
+interface Scene {
+  readonly lane: LaneRecord;
+  /** In the order of their arrival. */
+  readonly arrivals: readonly EventRecord[];
+  /** In the order in which they were handed out first. */
+  readonly handOuts: readonly EventRecord[];
+  /** Those that were below the cursor when they arrived, also after a replay. */
+  readonly late: ReadonlySet<EventRecord>;
+  /** Failed attempts by event, ascending. */
+  readonly failures: ReadonlyMap<EventId, readonly AttemptRecord[]>;
+}
+
+function sceneOf(lane: LaneRecord): Scene {
+  const { events } = lane;
+  return {
+    lane,
+    arrivals: [...events].sort((a, b) => a.id - b.id),
+    handOuts: events.filter(wasHandedOut).sort((a, b) => a.startedAt - b.startedAt || byTurn(a, b)),
+    late: new Set(events.filter((event) => cameLate(lane, event))),
+    failures: failuresOf(lane.attempts),
+  };
+}
+
+function isOrdered({ key }: LaneRecord): boolean {
+  return key.tag === "outbound";
+}
+
+/** Who is handed out first of those that wait: late ones last, the others by sequence. */
+function byTurn(a: EventRecord, b: EventRecord): number {
+  return Number(a.late) - Number(b.late) || a.sequence - b.sequence || a.id - b.id;
+}
+
+/** When it was no longer waited with; null while it is. */
+function waitedUntil({ startedAt, finishedAt }: EventRecord): number | null {
+  return startedAt ?? finishedAt;
+}
+
+/** It is to be handed out, and never was. */
+function isWaiting({ state, startedAt }: EventRecord): boolean {
+  return state === "pending" && startedAt === null;
+}
+
+function wasHandedOut(event: EventRecord): event is EventRecord & { readonly startedAt: number } {
+  return event.startedAt !== null;
+}
+
+/** A replay takes the mark away: then the gap that was given up tells it, or what had been handed out before it came. */
+function cameLate(lane: LaneRecord, event: EventRecord): boolean {
+  if (event.late || event.state === "late") return true;
+  if (!event.forced || !isOrdered(lane)) return false;
+  const { sequence, acceptedAt, startedAt } = event;
+  return lane.events.some((other) => {
+    if (other.sequence <= sequence || other.startedAt === null) return false;
+    // What fills a gap is often accepted in the millisecond in which the one behind it starts; then it started first.
+    const startedAfter = startedAt === null || startedAt > other.startedAt;
+    return other.startedAt < acceptedAt || (other.startedAt === acceptedAt && startedAfter);
+  });
+}
+
+function failuresOf(attempts: readonly AttemptRecord[]): ReadonlyMap<EventId, readonly AttemptRecord[]> {
+  const failures = new Map<EventId, AttemptRecord[]>();
+  for (const attempt of attempts) {
+    const known = failures.get(attempt.eventId);
+    if (known === undefined) failures.set(attempt.eventId, [attempt]);
+    else known.push(attempt);
+  }
+  for (const list of failures.values()) list.sort((a, b) => a.at - b.at);
+  return failures;
+}
+
+// The gaps of a message: filled in time, given up, or still open.
+
+/** A missing event that came while the one behind it still waited for it. */
+interface Filling {
+  readonly event: EventRecord;
+  /** When the first of those behind it had arrived. */
+  readonly since: number;
+}
+
+/** What is known of the gaps, for those that waited because of them. */
+interface Gaps {
+  readonly fillings: readonly Filling[];
+  readonly skipped: readonly GapRecord[];
+  readonly open: { readonly from: number; readonly to: number; readonly since: number } | null;
+}
+
+function gapsOf(scene: Scene): Gaps {
+  if (!isOrdered(scene.lane)) return { fillings: [], skipped: [], open: null };
+  return { fillings: fillingsOf(scene), skipped: scene.lane.gaps, open: openGap(scene) };
+}
+
+/** Ascending. */
+function drawGaps(scene: Scene, { fillings, skipped, open }: Gaps): readonly DrawnGap[] {
+  const drawn = [...drawFilled(fillings), ...skipped.map((gap) => drawSkipped(scene, gap))];
+  if (open !== null) drawn.push({ ...open, until: null, skipped: false, filledAt: null });
+  return drawn.sort((a, b) => a.from - b.from || a.since - b.since);
+}
+
+/** True while `event` waited for what `gap` gave up: as its head, or behind that. */
+function waitedThrough(event: EventRecord, { to, skippedAt }: GapRecord): boolean {
+  const until = waitedUntil(event);
+  if (event.sequence <= to || (until !== null && until < skippedAt)) return false;
+  // The next gap can begin in the millisecond in which one is given up.
+  return event.sequence === to + 1 ? event.acceptedAt <= skippedAt : event.acceptedAt < skippedAt;
+}
+
+/** True while `event` waited for `filling`. */
+function waitedFor(event: EventRecord, filling: EventRecord): boolean {
+  if (event.sequence <= filling.sequence || event.id > filling.id) return false;
+  const until = waitedUntil(event);
+  return until === null || until >= filling.acceptedAt;
+}
+
+function fillingsOf({ arrivals, late }: Scene): readonly Filling[] {
+  const known = new Set<number>();
+  const waiting: EventRecord[] = [];
+  const fillings: Filling[] = [];
+  for (const event of arrivals) {
+    if (late.has(event)) continue;
+    const first = known.has(event.sequence) ? undefined : waiting.find((other) => waitedFor(other, event));
+    if (first !== undefined) fillings.push({ event, since: first.acceptedAt });
+    known.add(event.sequence);
+    waiting.push(event);
+  }
+  return fillings.sort((a, b) => a.event.sequence - b.event.sequence);
+}
+
+/** One gap for each stretch without a hole. */
+function drawFilled(fillings: readonly Filling[]): DrawnGap[] {
+  const drawn: DrawnGap[] = [];
+  for (const { event, since: waitedSince } of fillings) {
+    const last = drawn.at(-1);
+    const joined = last?.to === event.sequence - 1 ? drawn.pop() : undefined;
+    const since = Math.min(waitedSince, joined?.since ?? waitedSince);
+    const until = Math.max(event.acceptedAt, joined?.until ?? since, since);
+    drawn.push({
+      from: joined?.from ?? event.sequence,
+      to: event.sequence,
+      since,
+      until,
+      skipped: false,
+      filledAt: null,
+    });
+  }
+  return drawn;
+}
+
+function drawSkipped({ arrivals, late }: Scene, gap: GapRecord): DrawnGap {
+  const { from, to, skippedAt, filledAt } = gap;
+  const first = arrivals.find((event) => !late.has(event) && waitedThrough(event, gap));
+  return { from, to, since: first?.acceptedAt ?? skippedAt, until: skippedAt, skipped: true, filledAt };
+}
+
+/** The store says that it waits by `gapSince`; what for, its rule tells. */
+function openGap({ lane, late }: Scene): Gaps["open"] {
+  if (lane.gapSince === null) return null;
+  const behind = lane.events.filter((event) => isWaiting(event) && !event.forced && !late.has(event)).sort(byTurn);
+  const [head] = behind;
+  if (head === undefined) return null;
+  const missing = gapBefore(positionOf(lane, head), head);
+  return (
+    missing && { ...missing, since: behind.reduce((at, event) => Math.min(at, event.acceptedAt), head.acceptedAt) }
+  );
+}
+
+/** A receiver's `firstSequence` is not kept with its lanes: 1, unless what waits lies below. */
+function positionOf(lane: LaneRecord, head: EventRecord) {
+  const settled = new Set(lane.events.filter(({ state }) => state !== "pending").map(({ sequence }) => sequence));
+  return {
+    ordered: true,
+    cursor: lane.cursor,
+    firstSequence: Math.min(1, head.sequence - 1),
+    isSettled: (sequence: number) => settled.has(sequence),
+  };
+}
+
+// Why an event was not handed out as it came.
+
+/** What still holds it, else what did. */
+function holdOf(scene: Scene, gaps: Gaps, event: EventRecord): DrawnHold | null {
+  return presentHold(scene, gaps, event) ?? gapHold(scene, gaps, event) ?? turnHold(scene, event);
+}
+
+function presentHold({ lane, late }: Scene, { open }: Gaps, event: EventRecord): DrawnHold | null {
+  if (!isWaiting(event)) return null;
+  const since = event.acceptedAt;
+  if (lane.status === "blocked") return { reason: "blocked", from: null, to: null, since, until: null };
+  if (open !== null && open.to < event.sequence && !late.has(event))
+    return { reason: "gap", from: open.from, to: open.to, since, until: null };
+  const isBehind = lane.status === "leased" || lane.status === "backoff";
+  const hasBefore = lane.events.some((other) => other.state === "pending" && byTurn(other, event) < 0);
+  return isBehind || hasBefore ? { reason: "turn", from: null, to: null, since, until: null } : null;
+}
+
+/** All that was missing before it, until the last of it came or was given up. */
+function gapHold({ late }: Scene, { fillings, skipped }: Gaps, event: EventRecord): DrawnHold | null {
+  if (late.has(event)) return null;
+  const filled = fillings.filter((filling) => waitedFor(event, filling.event)).map((filling) => filling.event);
+  const givenUp = skipped.filter((gap) => waitedThrough(event, gap));
+  if (filled.length + givenUp.length === 0) return null;
+  const since = event.acceptedAt;
+  return {
+    reason: "gap",
+    from: Math.min(...filled.map(({ sequence }) => sequence), ...givenUp.map(({ from }) => from)),
+    to: Math.max(...filled.map(({ sequence }) => sequence), ...givenUp.map(({ to }) => to)),
+    since,
+    until: Math.max(since, ...filled.map(({ acceptedAt }) => acceptedAt), ...givenUp.map(({ skippedAt }) => skippedAt)),
+  };
+}
+
+/** Those that were handed out before it, and were done with only after it had come. */
+function turnHold(scene: Scene, event: EventRecord): DrawnHold | null {
+  const { acceptedAt: since } = event;
+  const end = waitedUntil(event);
+  if (end === null) return null;
+  let until = since;
+  for (const other of scene.handOuts) {
+    if (other === event) break;
+    if (event.startedAt === null && byTurn(other, event) > 0) continue;
+    until = Math.max(until, endedBy(scene, other, end) ?? since);
+  }
+  return until > since ? { reason: "turn", from: null, to: null, since, until } : null;
+}
+
+/** A replay hides when an event had ended before: its last failure tells, if it had one. */
+function endedBy({ failures }: Scene, { id, finishedAt }: EventRecord, by: number): number | null {
+  if (finishedAt !== null && finishedAt <= by) return finishedAt;
+  return failures.get(id)?.findLast(({ at }) => at <= by)?.at ?? null;
+}
+
+// How the story of a message stands.
+
+function endOf(lane: LaneRecord): DrawnEnd {
+  const inTurn = [...lane.events].sort(byTurn);
+  const newest = [...lane.events].sort((a, b) => a.sequence - b.sequence || a.id - b.id).at(-1);
+  const dead = inTurn.filter(({ state }) => state === "dead");
+  const pending = inTurn.find(({ state }) => state === "pending");
+  const ending = inTurn.filter((event) => ends(lane, event));
+  const reached = ending.findLast(({ state }) => state === "done" || state === "late");
+  const failed = newest?.state === "dead" ? newest : reached === undefined ? ending.find(isDead) : undefined;
+  if (lane.status === "blocked") return { state: "blocked", eventType: (dead.at(-1) ?? pending)?.eventType ?? null };
+  if (pending !== undefined) return { state: "waiting", eventType: pending.eventType };
+  if (failed !== undefined) return { state: "failed", eventType: failed.eventType };
+  if (reached !== undefined) return { state: "ended", eventType: reached.eventType };
+  return { state: "open", eventType: null };
+}
+
+/** A lane that is not ordered holds one event, and ends with it. */
+function ends(lane: LaneRecord, { eventType }: EventRecord): boolean {
+  return !isOrdered(lane) || isTerminal(eventType);
+}
+
+function isDead({ state }: EventRecord): boolean {
+  return state === "dead";
+}
+
+// A message, and a quarantined body, as they are shown: masked, unless somebody who may has asked for more.
+
+export function shownMessage(lane: LaneRecord, now: number, revealed: boolean): Message {
+  const { gapSince: _, ...facts } = laneShape(lane, revealed);
+  return {
+    ...facts,
+    events: lane.events.map((event) => shownEvent(event, revealed)),
+    drawing: drawMessage(lane, now),
+    revealed,
+  };
+}
+
+function shownEvent(event: EventRecord, revealed: boolean): MessageEvent {
+  const { trace, digest, raw } = event;
+  return {
+    ...eventShape(event, revealed),
+    trace,
+    digest: revealed ? Buffer.from(digest).toString("hex") : null,
+    bytes: raw?.length ?? 0,
+    body: bodyShape(raw, revealed),
+  };
+}
+
+export function listedQuarantined(row: QuarantineRecord): QuarantineShape {
+  return { ...quarantineShape(row), digest: null };
+}
+
+export function shownQuarantined(row: QuarantineRecord, revealed: boolean): QuarantineDetail {
+  const shape = revealed ? quarantineShape(row) : listedQuarantined(row);
+  return { ...shape, trace: row.trace, body: bodyShape(row.raw, revealed), revealed };
+}
