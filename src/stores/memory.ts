@@ -1,8 +1,8 @@
 /** An inbox in memory, for tests and for the first minutes: nothing outlives the process. */
 
 import { SetupError, StoreError } from "../errors.ts";
-import { type Claimed, toLease } from "../inbox/lanes/claiming.ts";
-import { laneIsDue } from "../inbox/lanes/state.ts";
+import { type Claimed, toLease } from "../inbox/lane.ts";
+import { laneIsDue } from "../inbox/lane-state.ts";
 import type { InstanceRecord } from "../inbox/record.ts";
 import type { InboxRules, InboxStore, OpenContext, Turn, TurnResult } from "../inbox/store.ts";
 import { auditDetail, copyUnfinished, rulesFor } from "../inbox/store-rules.ts";

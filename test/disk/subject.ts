@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import { eventIdentity } from "../../src/index.ts";
-import { STATE } from "../../src/stores/codes.ts";
+import { STATE } from "../../src/stores/database.ts";
 import { lifecycle, signedRequest } from "../../src/testing/index.ts";
 import { Child } from "../concurrency/family.ts";
 

@@ -1,7 +1,7 @@
 /** The schema that the machines of a run share, with the history beside it: waited for, and read at the end. */
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { STATE, STATUS, stateWord } from "../../src/stores/codes.ts";
+import { STATE, STATUS, stateWord } from "../../src/stores/database.ts";
 import type { HandledRow } from "../outages/verdict.ts";
 import type { HistoryRow, SkippedGap, StoredEvent } from "./verdict.ts";
 

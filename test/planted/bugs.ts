@@ -125,12 +125,12 @@ export const BUGS: readonly Bug[] = [
     says: "double: ",
     edits: [
       edit(
-        "src/inbox/lanes/settling.ts",
+        "src/inbox/lane.ts",
         "lane.leased === null || lane.leased.id !== ref.event || lane.epoch !== ref.epoch",
         "lane.events.length === 0",
       ),
       edit(
-        "src/inbox/lanes/settling.ts",
+        "src/inbox/lane.ts",
         'lane.holder === moment.holder && lane.leased.state === "pending" ? lane.leased : null',
         "lane.events.find(({ id }) => id === ref.event) ?? null",
       ),
@@ -270,7 +270,7 @@ export const BUGS: readonly Bug[] = [
     name: "dead letters retried",
     caughtBy: "sim",
     says: "had given it up",
-    edits: [edit("src/inbox/lanes/settling.ts", 'finish(event, "dead", moment.now);', "")],
+    edits: [edit("src/inbox/lane.ts", '      finish(event, "dead", moment.now);', "")],
   },
 ];
 

@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, rmSync } from "node:fs";
 import Database from "better-sqlite3";
 import { identityOf } from "../../src/events/identity.ts";
 import type { HandlerContext, WebhookEvent } from "../../src/index.ts";
-import { outcomeWord, stateWord, tagWord } from "../../src/stores/codes.ts";
+import { outcomeWord, stateWord, tagWord } from "../../src/stores/database.ts";
 import type { SqliteDatabase } from "../../src/stores/sqlite.ts";
 import { endOf, type HandledEffect, type StoredEvent } from "./history.ts";
 

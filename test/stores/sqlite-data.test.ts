@@ -5,7 +5,7 @@ import type { NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
 import type { Lease, Settle } from "../../src/inbox/store.ts";
 import { createReceiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { STATUS } from "../../src/stores/codes.ts";
+import { STATUS } from "../../src/stores/database.ts";
 import { PRUNABLE, USED } from "../../src/stores/sqlite/prune.ts";
 import { endsSql, findSql, lanesSql, OLDEST_PENDING } from "../../src/stores/sqlite/queries.ts";
 import { MIGRATIONS } from "../../src/stores/sqlite/schema.ts";

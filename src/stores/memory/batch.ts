@@ -4,14 +4,16 @@ import { sameContent } from "../../events/parse.ts";
 import {
   acceptanceOf,
   acceptNew,
+  type Claimed,
+  claimLane,
   countDuplicate,
   duplicateOf,
+  endLease,
+  heldEvent,
   knownEvent,
   type LateEvents,
-} from "../../inbox/lanes/accepting.ts";
-import { type Claimed, claimLane } from "../../inbox/lanes/claiming.ts";
-import { endLease, heldEvent } from "../../inbox/lanes/settling.ts";
-import { type LaneEvent, type LaneState, laneIsDue } from "../../inbox/lanes/state.ts";
+} from "../../inbox/lane.ts";
+import { type LaneEvent, type LaneState, laneIsDue } from "../../inbox/lane-state.ts";
 import type { NewEvent, NewQuarantine } from "../../inbox/record.ts";
 import type {
   Acceptance,

@@ -1,6 +1,7 @@
 /** Does to the memory store what an operator asks. */
-import { discard, eraseLane, releaseGap, replay, unblock } from "../../inbox/lanes/acting.ts";
-import { isHeld, type LaneEvent, type LaneState } from "../../inbox/lanes/state.ts";
+
+import { discard, eraseLane, releaseGap, replay, unblock } from "../../inbox/lane.ts";
+import { isHeld, type LaneEvent, type LaneState } from "../../inbox/lane-state.ts";
 import type { Act, ActResult, PrunePolicy, PruneResult } from "../../inbox/store.ts";
 import { createSubjectTest, type Subject } from "../../inbox/subject.ts";
 import { accept, hex } from "./batch.ts";

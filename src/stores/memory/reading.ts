@@ -1,5 +1,5 @@
 /** Answers questions about the memory store. It holds few events by design, so these scan. */
-import { isPrunedAtCursor, type LaneEvent, type LaneState } from "../../inbox/lanes/state.ts";
+import { isPrunedAtCursor, type LaneEvent, type LaneState } from "../../inbox/lane-state.ts";
 import type { EventRecord, InboxStats, LaneSummary, QuarantineRecord } from "../../inbox/record.ts";
 import type { EventQuery, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { pageOf } from "../../inbox/store-rules.ts";

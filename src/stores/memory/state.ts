@@ -8,7 +8,7 @@ import {
   type Mutable,
   newLane,
   toEventRecord,
-} from "../../inbox/lanes/state.ts";
+} from "../../inbox/lane-state.ts";
 import type {
   AuditRecord,
   ConflictRecord,

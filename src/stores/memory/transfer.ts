@@ -1,5 +1,5 @@
 /** Exports an inbox in memory to another store, and imports another store's. */
-import { bySequence, type LaneEvent, type LaneState } from "../../inbox/lanes/state.ts";
+import { bySequence, type LaneEvent, type LaneState } from "../../inbox/lane-state.ts";
 import type { ImportAnswer, ImportPage, TransferredEvent, TransferredLane } from "../../inbox/record.ts";
 import { withoutLease } from "../../inbox/store-rules.ts";
 import { hex, storeFull } from "./batch.ts";

@@ -3,14 +3,17 @@ import { sameContent } from "../../events/parse.ts";
 import {
   acceptanceOf,
   acceptNew,
+  type Claimed,
+  claimLane,
   countDuplicate,
   duplicateOf,
+  endLease,
+  heldEvent,
   knownEvent,
   type LateEvents,
-} from "../../inbox/lanes/accepting.ts";
-import { type Claimed, claimLane, toLease } from "../../inbox/lanes/claiming.ts";
-import { endLease, heldEvent } from "../../inbox/lanes/settling.ts";
-import { type LaneEvent, type LaneState, laneIsDue, toEventRecord } from "../../inbox/lanes/state.ts";
+  toLease,
+} from "../../inbox/lane.ts";
+import { type LaneEvent, type LaneState, laneIsDue, toEventRecord } from "../../inbox/lane-state.ts";
 import type { NewEvent, NewQuarantine } from "../../inbox/record.ts";
 import type {
   Acceptance,

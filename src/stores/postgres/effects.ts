@@ -3,10 +3,10 @@
  * beside the turns, so that an effect that waits or hangs holds up neither deliveries nor other events (I9).
  */
 import { setMaxListeners } from "node:events";
-import { endLease, heldEvent } from "../../inbox/lanes/settling.ts";
+import { endLease, heldEvent } from "../../inbox/lane.ts";
 import type { LeaseRef, Settle, SettleResult, Turn } from "../../inbox/store.ts";
 import { sleep } from "../../internal/clock.ts";
-import { STATUS } from "../codes.ts";
+import { STATUS } from "../database.ts";
 import type { Answered } from "./batch.ts";
 import { EffectFailed, isTooSlow, lendConnection } from "./effect-connection.ts";
 import { isCutOff, isUnanswered, refusesWrites, sqlState } from "./failures.ts";

@@ -3,10 +3,10 @@
  * has to be read to decide what it does next.
  */
 import { gapBefore } from "../../inbox/gap.ts";
-import { isOrdered, laneKeyText } from "../../inbox/lanes/state.ts";
+import { isOrdered, laneKeyText } from "../../inbox/lane-state.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { InboxRules, Turn, TurnResult } from "../../inbox/store.ts";
-import { STATE, STATUS } from "../codes.ts";
+import { STATE, STATUS } from "../database.ts";
 import { columns, named, transposed, unnested, type Values } from "./encoding.ts";
 import { isRefusal } from "./failures.ts";
 import { TALLY, TALLY_WIDTH, TallySheet } from "./instances.ts";

@@ -1,9 +1,9 @@
 /** The processes that work on the inbox: their rows, what they count, and how many transactions of a kind each runs at once. */
-import type { Tally } from "../../inbox/lanes/state.ts";
+import type { Tally } from "../../inbox/lane-state.ts";
 import type { Heartbeat, InboxStats, InstanceRecord } from "../../inbox/record.ts";
 import type { InstanceIdentity } from "../../inbox/store.ts";
 import { processRuns } from "../../internal/process.ts";
-import { COUNTERS } from "../codes.ts";
+import { COUNTERS } from "../database.ts";
 import { CONNECTIONS, type Session } from "./session.ts";
 
 // What a transaction counted, for this instance's rows of counters and gauges.

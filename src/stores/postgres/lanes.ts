@@ -1,9 +1,9 @@
 /** Locks lanes and reads what is in them: the lanes first, their events in a later statement, or wake-ups are lost. */
 import { sameContent } from "../../events/parse.ts";
 import { TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
-import type { LaneEvent, LaneState } from "../../inbox/lanes/state.ts";
+import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
 import type { LaneKey, NewEvent } from "../../inbox/record.ts";
-import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../codes.ts";
+import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../database.ts";
 import { arrayOf, bytesText, named, textBytes } from "./encoding.ts";
 import type { Names } from "./names.ts";
 import { both, CLOCK, type Session } from "./session.ts";

@@ -2,7 +2,7 @@
 import { SetupError } from "../../errors.ts";
 import type { InboxRules, OpenContext } from "../../inbox/store.ts";
 import { copyUnfinished, noInbox, rulesFor } from "../../inbox/store-rules.ts";
-import { type FoundSchema, type Migration, missingMigrations, rulesFromMeta, rulesToMeta } from "../schema-version.ts";
+import { type FoundSchema, type Migration, missingMigrations, rulesFromMeta, rulesToMeta } from "../database.ts";
 import { isContention, sqlState } from "./failures.ts";
 import { ANSWER_MS, limit, type PgClient, types } from "./session.ts";
 

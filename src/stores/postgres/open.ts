@@ -2,7 +2,7 @@
 import { SetupError, StoreError } from "../../errors.ts";
 import type { InboxRules, OpenContext } from "../../inbox/store.ts";
 import { type Clock, systemClock } from "../../internal/clock.ts";
-import { wentBack } from "../clock-step.ts";
+import { wentBack } from "../database.ts";
 import { asStoreError, isStatementLost } from "./failures.ts";
 import { enterInstance, removeInstances, Slots } from "./instances.ts";
 import { migrate } from "./migrate.ts";

@@ -1,11 +1,11 @@
 /** Does to the Postgres inbox what an operator asks, erasing included. */
 
-import { discard, eraseLane, releaseGap, replay, unblock } from "../../inbox/lanes/acting.ts";
-import { isHeld, type LaneEvent, type LaneState } from "../../inbox/lanes/state.ts";
+import { discard, eraseLane, releaseGap, replay, unblock } from "../../inbox/lane.ts";
+import { isHeld, type LaneEvent, type LaneState } from "../../inbox/lane-state.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { auditDetail, plainText } from "../../inbox/store-rules.ts";
 import { createMentionTest } from "../../inbox/subject.ts";
-import { HELD, TAG } from "../codes.ts";
+import { HELD, TAG } from "../database.ts";
 import { acceptAll, lanesOf } from "./batch.ts";
 import { textBytes } from "./encoding.ts";
 import { LANES_OF_MESSAGE, NONE_EXPIRED, newNumbers } from "./lanes.ts";

@@ -1,6 +1,6 @@
 /** Removes what is past its retention, in bounded batches. */
 import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
-import { HELD, KEEP, STATUS } from "../codes.ts";
+import { HELD, KEEP, STATUS } from "../database.ts";
 import { isContention } from "./failures.ts";
 import { removeSilent, TallySheet } from "./instances.ts";
 import type { OpenInbox } from "./open.ts";

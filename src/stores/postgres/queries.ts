@@ -1,5 +1,5 @@
 /** What operators ask of the inbox: events, lanes and quarantined bodies by filter, counters and the audit. */
-import { bySequence, newLane, toEventRecord } from "../../inbox/lanes/state.ts";
+import { bySequence, newLane, toEventRecord } from "../../inbox/lane-state.ts";
 import type {
   AttemptRecord,
   AuditRecord,
@@ -12,7 +12,7 @@ import type {
 } from "../../inbox/record.ts";
 import type { EventQuery, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { pageOf, plainText } from "../../inbox/store-rules.ts";
-import { HELD, heldWord, OUTCOME, STATE, STATUS, stateWord, TAG, tagWord } from "../codes.ts";
+import { HELD, heldWord, OUTCOME, STATE, STATUS, stateWord, TAG, tagWord } from "../database.ts";
 import { bytesText, textBytes } from "./encoding.ts";
 import { countersOf, readInstances, STATS, type StatsRow } from "./instances.ts";
 import {

@@ -1,5 +1,5 @@
 /** Gives the Postgres inbox's lanes to another store, and takes a copy into it. */
-import { bySequence, type LaneEvent, type LaneState, toEventRecord } from "../../inbox/lanes/state.ts";
+import { bySequence, type LaneEvent, type LaneState, toEventRecord } from "../../inbox/lane-state.ts";
 import type {
   AttemptRecord,
   ConflictRecord,
@@ -10,7 +10,7 @@ import type {
   TransferredTotals,
 } from "../../inbox/record.ts";
 import { countIn, plainText, withoutLease } from "../../inbox/store-rules.ts";
-import { HELD, keepOf, OUTCOME, STATE, STATUS, TAG } from "../codes.ts";
+import { HELD, keepOf, OUTCOME, STATE, STATUS, TAG } from "../database.ts";
 import { columns, named, textBytes, transposed, unnested, type Values } from "./encoding.ts";
 import { TallySheet } from "./instances.ts";
 import { type LaneRow, laneColumns, nullableBytes, readBodies, readLanes } from "./lanes.ts";

@@ -1,8 +1,8 @@
 /** The lanes of one transaction, locked and read, what is decided about them, and how that is written. */
-import { type LaneEvent, type LaneState, type Moment, newLane } from "../../inbox/lanes/state.ts";
+import { type LaneEvent, type LaneState, type Moment, newLane } from "../../inbox/lane-state.ts";
 import type { LaneKey } from "../../inbox/record.ts";
 import { plainText } from "../../inbox/store-rules.ts";
-import { keepOf, OUTCOME, STATE, STATUS } from "../codes.ts";
+import { keepOf, OUTCOME, STATE, STATUS } from "../database.ts";
 import type { Values } from "./encoding.ts";
 import { SHARED, TallySheet } from "./instances.ts";
 import {

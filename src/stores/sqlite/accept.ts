@@ -3,7 +3,7 @@ import { sameContent } from "../../events/parse.ts";
 import { type Arming, arm, isDue } from "../../inbox/gap.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { Acceptance, ClaimRequest, Repeat, Turn } from "../../inbox/store.ts";
-import { KEEP, STATE, STATUS, stateWord, TAG } from "../codes.ts";
+import { KEEP, STATE, STATUS, stateWord, TAG } from "../database.ts";
 import {
   applyArming,
   type Claimed,

@@ -3,7 +3,7 @@ import { expectedSequence, gapSinceWithout } from "../../inbox/gap.ts";
 import type { EventId, LaneId } from "../../inbox/record.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { auditDetail, isAsFound } from "../../inbox/store-rules.ts";
-import { HELD, KEEP, STATE, STATUS, stateWord, TAG } from "../codes.ts";
+import { HELD, KEEP, STATE, STATUS, stateWord, TAG } from "../database.ts";
 import { accept } from "./accept.ts";
 import { erase } from "./erase.ts";
 import { headsOf, isHeld, moveCursor, rearm } from "./lanes.ts";

@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { createMentionTest } from "../../inbox/subject.ts";
 import { sleep } from "../../internal/clock.ts";
-import { HELD, KEEP, STATE, STATUS, TAG } from "../codes.ts";
+import { HELD, KEEP, STATE, STATUS, TAG } from "../database.ts";
 import { checkpoint } from "./disk-space.ts";
 import { isHeld, rearm } from "./lanes.ts";
 import type { OpenInbox } from "./open-inbox.ts";

@@ -11,12 +11,12 @@ import {
   type Missing,
   TOO_FAR_AHEAD_MS,
 } from "../../inbox/gap.ts";
-import { settled } from "../../inbox/lanes/settling.ts";
+import { settled } from "../../inbox/lane.ts";
 import type { EventRecord, OnDead, Outcome } from "../../inbox/record.ts";
 import type { ClaimRequest, Effect, Failure, Lease, LeaseRef, Settle, SettleResult } from "../../inbox/store.ts";
 import { roomLeft } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { KEEP, OUTCOME, STATE, STATUS, TAG, tagWord } from "../codes.ts";
+import { KEEP, OUTCOME, STATE, STATUS, TAG, tagWord } from "../database.ts";
 import { effectEndedTransaction } from "./effect-connection.ts";
 import { EffectAborted, metLock } from "./failures.ts";
 import { toEvent } from "./records.ts";

@@ -11,7 +11,7 @@ import {
   type SqliteDriver,
   type SqliteStatement,
 } from "../../internal/sqlite-driver.ts";
-import { wentBack } from "../clock-step.ts";
+import { wentBack } from "../database.ts";
 import { AheadSettles, amend, createPlan, runTurn } from "./batch.ts";
 import { cautionsAbout, checkDurable, checkOwner, openConnection, prepareFile, refuseDirectory } from "./connection.ts";
 import { Checkpoints, Space, type SpaceLimits } from "./disk-space.ts";

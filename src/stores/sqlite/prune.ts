@@ -1,7 +1,7 @@
 /** Removes what is past its retention, in bounded batches, and gives the space back. */
 import { setImmediate } from "node:timers/promises";
 import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
-import { HELD, KEEP } from "../codes.ts";
+import { HELD, KEEP } from "../database.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { untilFree, type Work } from "./transaction.ts";
 

@@ -5,7 +5,7 @@ import type { AuditRecord, EventRecord, InboxStats, LaneSummary, QuarantineRecor
 import type { EventQuery, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { pageOf } from "../../inbox/store-rules.ts";
 import type { Clock } from "../../internal/clock.ts";
-import { HELD, OUTCOME, STATE, STATUS, TAG } from "../codes.ts";
+import { HELD, OUTCOME, STATE, STATUS, TAG } from "../database.ts";
 import { readInstances } from "./instances.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import {

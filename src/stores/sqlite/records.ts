@@ -9,7 +9,7 @@ import type {
   QuarantineRecord,
 } from "../../inbox/record.ts";
 import type { SqliteDatabase, SqliteStatement } from "../../internal/sqlite-driver.ts";
-import { heldWord, outcomeWord, stateWord, statusWord, TAG, tagWord } from "../codes.ts";
+import { heldWord, outcomeWord, stateWord, statusWord, TAG, tagWord } from "../database.ts";
 
 /** What an event's own row says of it. */
 export const OF_EVENT = `e.id, e.lane as laneId, e.seq as sequence, e.state, e.outcome, e.late, e.forced, e.occurred as occurredAt,

@@ -3,7 +3,7 @@
 import type { InboxRules, OpenContext } from "../../inbox/store.ts";
 import { copyUnfinished, rulesFor } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { type FoundSchema, type Migration, missingMigrations, rulesFromMeta, rulesToMeta } from "../schema-version.ts";
+import { type FoundSchema, type Migration, missingMigrations, rulesFromMeta, rulesToMeta } from "../database.ts";
 
 /**
  * Schema 1: the facts of docs/inbox.md in a physical form that writes little, and near. Bodies lie apart from their events,

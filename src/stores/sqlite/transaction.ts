@@ -1,7 +1,7 @@
 /** One write transaction under way: what every operation gets to work with. */
 import { type Clock, sleep } from "../../internal/clock.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { STATE } from "../codes.ts";
+import { STATE } from "../database.ts";
 import type { Lending } from "./effect-connection.ts";
 import { busyTooLong, EffectAborted, isBusy } from "./failures.ts";
 import { type Change, prepareStatements, type Query, type Statements } from "./statements.ts";

@@ -13,7 +13,7 @@ import type {
 } from "../../inbox/record.ts";
 import { countIn, withoutLease } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { COUNTERS, HELD, keepOf, OUTCOME, STATE, STATUS, statusWord, TAG, tagWord } from "../codes.ts";
+import { COUNTERS, HELD, keepOf, OUTCOME, STATE, STATUS, statusWord, TAG, tagWord } from "../database.ts";
 import { EVENT, type EventRow, toEvent } from "./records.ts";
 import { readMeta, writeMeta } from "./schema.ts";
 import type { Work } from "./transaction.ts";

@@ -3,22 +3,22 @@ import type { Reason } from "../reason.ts";
 
 export const INBOX_LANES_REASONS: readonly Reason[] = [
   {
-    file: "src/inbox/lanes/acting.ts",
+    file: "src/inbox/lane.ts",
     reason: "A lane that waits for a gap has a head: the check is for the compiler.",
     changes: [["ConditionalExpression", "head === null", "false"]],
   },
   {
-    file: "src/inbox/lanes/claiming.ts",
+    file: "src/inbox/lane.ts",
     reason: "An event at the cursor was in its turn, so that no gap is waited for any more when it is leased.",
     changes: [["EqualityOperator", "lane.cursor >= sequence", "lane.cursor > sequence"]],
   },
   {
-    file: "src/inbox/lanes/settling.ts",
+    file: "src/inbox/lane.ts",
     reason: "Whoever would end a leased event is told that it is in progress, so that it is pending.",
     changes: [["ConditionalExpression", 'lane.leased.state === "pending"', "true"]],
   },
   {
-    file: "src/inbox/lanes/state.ts",
+    file: "src/inbox/lane-state.ts",
     reason: "A new lane is armed with its first event, whatever its status was before.",
     changes: [["StringLiteral", '"idle"', '""']],
   },

@@ -69,7 +69,7 @@ export const INBOX_REASONS: readonly Reason[] = [
     changes: [["OptionalChaining", "observer.run?.(inner)", "observer.run(inner)"]],
   },
   {
-    file: "src/inbox/lanes/settling.ts",
+    file: "src/inbox/lane.ts",
     reason: "The check that the switch has all cases is the compiler's.",
     changes: [["ConditionalExpression", "default: return request satisfies never;", "default:"]],
   },

@@ -1,5 +1,9 @@
-/** The numbers that stand for words in the databases of the inbox. They are stored: none ever changes its meaning. */
+/** What the databases of the inbox share: numbers for words, the schema and the rules that an inbox has, and a clock that went back. */
+import { SetupError } from "../errors.ts";
 import type { EventState, InboxStats, LaneStatus, LaneTag, Outcome, QuarantineRecord } from "../inbox/record.ts";
+import type { InboxRules, OpenContext } from "../inbox/store.ts";
+
+// The numbers that stand for words in the databases of the inbox. They are stored: none ever changes its meaning.
 
 export const TAG = { outbound: 0, inbound: 1, unlaned: 2 } as const satisfies Record<LaneTag, number>;
 
@@ -81,3 +85,74 @@ export const statusWord = (code: number): LaneStatus => word(statuses, code);
 export const stateWord = (code: number): EventState => word(states, code);
 export const outcomeWord = (code: number | null): Outcome | null => (code === null ? null : word(outcomes, code));
 export const heldWord = (code: number): QuarantineRecord["state"] => word(helds, code);
+
+// Which schema an inbox has, which one this version has, and what lies between: one rule for all databases.
+
+export interface Migration {
+  readonly sql: string;
+  /** The oldest schema whose code can still read and write the inbox after it: additions leave it as it is. */
+  readonly minReader: number;
+}
+
+/** What an inbox says of itself; both are 0 when there is none yet. */
+export interface FoundSchema {
+  readonly schema: number;
+  readonly minReader: number;
+}
+
+/**
+ * The migrations that an inbox lacks, in their order.
+ *
+ * @throws SetupError `inbox_too_new`, or `migration_needed` with `"check"`
+ */
+export function missingMigrations(
+  { schema, minReader }: FoundSchema,
+  known: readonly Migration[],
+  mode: OpenContext["migrate"],
+): readonly Migration[] {
+  const newest = known.length;
+  const fields = { schema, newest };
+  if (schema > newest && minReader > newest) {
+    const message = `The inbox has schema ${schema}; this version knows ${newest}: upgrade oncehook.`;
+    throw new SetupError("inbox_too_new", message, { fields });
+  }
+  const missing = known.slice(schema);
+  if (missing.length > 0 && mode === "check") {
+    const message = `The inbox has schema ${schema} and needs ${newest}: open it once with migrate: "auto".`;
+    throw new SetupError("migration_needed", message, { fields });
+  }
+  return missing;
+}
+
+// The receiver's rules as rows of an inbox's `meta`.
+
+/** Values by key. */
+type RulesMeta = Readonly<Record<"name" | "first_sequence" | "tolerance_ms", string>>;
+
+export function rulesToMeta({ name, firstSequence, toleranceMs }: InboxRules): RulesMeta {
+  return { name, first_sequence: String(firstSequence), tolerance_ms: String(toleranceMs) };
+}
+
+/** Null when no receiver has opened the inbox yet. */
+export function rulesFromMeta(meta: Readonly<Record<keyof RulesMeta, unknown>>): InboxRules | null {
+  if (meta.name === undefined) return null;
+  const first = String(meta.first_sequence);
+  return {
+    name: String(meta.name),
+    firstSequence: first === "any" ? "any" : Number(first),
+    toleranceMs: Number(meta.tolerance_ms),
+  };
+}
+
+// How far a clock must have gone back for a store to look at its lanes.
+
+/**
+ * A smaller step is not worth looking at all lanes that wait: what is ready waits as long as the step at most. And answers of one
+ * clock that were asked for at the same time may be told in another order.
+ */
+const SMALLEST_STEP_MS = 1000;
+
+/** @param latest - the latest time known to have been written by */
+export function wentBack(now: number, latest: number): boolean {
+  return now < latest - SMALLEST_STEP_MS;
+}

@@ -1,5 +1,5 @@
 /** A lane in a store's hands: its facts as objects that the decisions of this folder change, and the store then keeps. */
-import { isDue } from "../gap.ts";
+import { isDue } from "./gap.ts";
 import type {
   AttemptRecord,
   EventRecord,
@@ -9,7 +9,7 @@ import type {
   LaneKey,
   LaneRecord,
   Outcome,
-} from "../record.ts";
+} from "./record.ts";
 
 /** A record of the contract that its store may write to. */
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };

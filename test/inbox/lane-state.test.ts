@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bySequence, isPrunedBehind } from "../../../src/inbox/lanes/state.ts";
+import { bySequence, isPrunedBehind } from "../../src/inbox/lane-state.ts";
 
 describe("bySequence()", () => {
   it("puts the lower sequence first, and of equal ones the event that was accepted first (I4)", () => {
