@@ -1,4 +1,4 @@
-/** How a claim ends (complete, retry or dead-letter), and what happens once its end is committed: hooks, log lines, and requests that wait. */
+/** How a claim ends (complete, retry or dead letter), and who is notified once that end is committed. */
 import { RetryAfter } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import type { Clock, Random, Timer } from "../internal/clock.ts";
@@ -10,9 +10,7 @@ import { describeFailure, errorFields, explained, failureCode, logFieldsOf } fro
 import type { EventId, EventNotice, EventRecord, LaneId, LaneRecord, OnDead } from "./record.ts";
 import type { InboxStore, Lease, LeaseRef, Settle, SettleResult } from "./store.ts";
 
-// How a verdict becomes a settle: the policy of retries and dead letters, pure.
-
-/** How a claim ended, for those who wait for it. `put_back`: released, or lost to another worker. */
+/** How a claim ended. `put_back`: it was released, or lost to another worker. */
 export type Ending = "done" | "dead" | "retry" | "put_back";
 
 const ENDINGS = {
@@ -22,62 +20,57 @@ const ENDINGS = {
   release: "put_back",
 } as const satisfies Record<Settle<unknown>["kind"], Ending>;
 
-interface SettlePolicy {
+export interface RetryPolicy {
   readonly maxAttempts: number;
   readonly onDead: OnDead;
   readonly random: Random;
 }
 
-/** What is known of the attempt beside its verdict. */
-interface Attempt {
-  readonly number: number;
-  readonly durationMs: number;
-  /** The worker has paused itself, and this is a probe: when it fails, it goes back with its attempt after so long. */
-  readonly probeDelayMs: number | null;
-}
-
+/**
+ * What the store is asked to do with a claim whose handlers have ended: the policy of retries and dead letters. Pure.
+ *
+ * @param probeDelayMs - set for a probe of a paused worker: if it fails, it is released with its attempt, for so long
+ */
 export function settleFor<Tx>(
-  lease: LeaseRef,
+  lease: LeaseRef & Pick<Lease, "attempt">,
   verdict: Verdict<Tx>,
-  attempt: Attempt,
-  policy: SettlePolicy,
+  { durationMs, probeDelayMs }: { readonly durationMs: number; readonly probeDelayMs: number | null },
+  { maxAttempts, onDead, random }: RetryPolicy,
 ): Settle<Tx> {
   if (verdict.kind === "complete") {
     return { kind: "complete", lease, outcome: verdict.outcome, effects: verdict.effects };
   }
-  const failure = describeFailure(verdict.error, verdict.event, attempt.durationMs);
-  const { onDead, maxAttempts, random } = policy;
-  if (verdict.permanent) return { kind: "dead", lease, failure, onDead };
-  if (attempt.probeDelayMs !== null) return { kind: "release", lease, delayMs: attempt.probeDelayMs };
-  if (attempt.number >= maxAttempts) return { kind: "dead", lease, failure, onDead };
   const { error } = verdict;
-  // Bounded where it was made; a store may hold no fraction of a millisecond.
-  const delayMs = error instanceof RetryAfter ? Math.round(error.ms) : backoffMs(attempt.number, random);
+  const failure = describeFailure(error, verdict.event, durationMs);
+  if (verdict.permanent) return { kind: "dead", lease, failure, onDead };
+  if (probeDelayMs !== null) return { kind: "release", lease, delayMs: probeDelayMs };
+  if (lease.attempt >= maxAttempts) return { kind: "dead", lease, failure, onDead };
+  // `RetryAfter` checks its own bounds. A store may not hold a fraction of a millisecond.
+  const delayMs = error instanceof RetryAfter ? Math.round(error.ms) : backoffMs(lease.attempt, random);
   return { kind: "retry", lease, failure, delayMs };
 }
 
-// Tells what became of claims, once it is committed: to those who wait, to the application's hooks, and to the log.
-
+/** What a worker reports about its claims. */
 export interface WorkerEvents {
   /** A claim ended, and its end is committed. */
   ended(event: EventId, ending: Ending): void;
   /** A lane begins to wait for a missing sequence. */
   waits(lane: LaneId): void;
-  /** An event of a lane was claimed: it does not wait any more. */
+  /** An event of a lane was claimed: the lane no longer waits. */
   claimed(lane: LaneId): void;
   failed(notice: EventNotice, failure: AttemptFailure): void;
   deadLettered(notice: EventNotice, attempts: number, code: string, event: () => WebhookEvent | null): void;
 }
 
-/** A failed attempt: what was thrown, and the event that it was thrown for; null if its stored body cannot be read. */
-interface AttemptFailure {
+/** A failed attempt: the error, and the event that was handled; null if its stored body cannot be read. */
+export interface AttemptFailure {
   readonly attempt: number;
   readonly error: unknown;
   readonly event: WebhookEvent | null;
 }
 
-/** How a claim was to end. */
-interface Conclusion<Tx> {
+/** A claim whose handlers have ended, and what the store was asked to do with it. */
+export interface Completion<Tx> {
   readonly lease: Lease;
   readonly verdict: Verdict<Tx>;
   readonly settle: Settle<Tx>;
@@ -85,53 +78,42 @@ interface Conclusion<Tx> {
   readonly durationMs: number;
 }
 
-export class Conclusions {
-  readonly #events: WorkerEvents;
-  readonly #logger: Logger;
-
-  constructor(events: WorkerEvents, logger: Logger) {
-    this.#events = events;
-    this.#logger = logger;
+/** Reports the end of a claim once the store has answered for it. */
+export function reportEnd<Tx>(
+  completion: Completion<Tx>,
+  { status, gapBegins }: { readonly status: SettleResult["status"]; readonly gapBegins?: true },
+  events: WorkerEvents,
+  logger: Logger,
+): void {
+  const { lease, settle, verdict } = completion;
+  attemptOf(lease)?.ended(attemptReport(completion, status));
+  if (status !== "settled") {
+    logger.warn({ eventId: lease.event, epoch: lease.epoch }, "A lease was lost before its event was completed.");
+    return events.ended(lease.event, "put_back");
   }
-
-  settled<Tx>(conclusion: Conclusion<Tx>, result: SettleResult): void {
-    const { status } = result;
-    const { lease, settle, verdict } = conclusion;
-    attemptOf(lease)?.ended(reportOf(conclusion, status));
-    if (status !== "settled") {
-      this.#logger.warn({ eventId: lease.event, epoch: lease.epoch }, "A lease was lost before its event was settled.");
-      return this.putBack(lease);
-    }
-    if (verdict.kind === "failed") {
-      const { error, event } = verdict;
-      this.#events.failed(noticeOf(lease), { attempt: lease.attempt, error, event });
-    }
-    if (settle.kind === "dead") {
-      this.#events.deadLettered(noticeOf(lease), lease.attempt, settle.failure.code, () => verdict.event);
-    }
-    this.#events.ended(lease.event, ENDINGS[settle.kind]);
-    if (result.gapBegins) this.#events.waits(lease.lane);
+  if (verdict.kind === "failed") {
+    const { error, event } = verdict;
+    events.failed(noticeOf(lease), { attempt: lease.attempt, error, event });
   }
-
-  claimed({ lane }: Lease): void {
-    this.#events.claimed(lane);
+  if (settle.kind === "dead") {
+    events.deadLettered(noticeOf(lease), lease.attempt, settle.failure.code, () => verdict.event);
   }
-
-  /** The claim ended without having been started. */
-  putBack(lease: Lease): void {
-    this.#events.ended(lease.event, "put_back");
-  }
-
-  /** The store found that the event's attempts were used up. */
-  retired(record: EventRecord): void {
-    const notice = { eventId: record.id, lane: record.lane, sequence: record.sequence, eventType: record.eventType };
-    const code = record.errorCode ?? "attempts_exhausted";
-    this.#events.deadLettered(notice, record.attempts, code, () => readEvent(record.raw));
-    this.#events.ended(record.id, "dead");
-  }
+  events.ended(lease.event, ENDINGS[settle.kind]);
+  if (gapBegins) events.waits(lease.lane);
 }
 
-function reportOf<Tx>({ settle, verdict, durationMs }: Conclusion<Tx>, status: SettleResult["status"]): AttemptReport {
+/** Reports an event that the store made a dead letter because its attempts were used up. */
+export function reportRetired(record: EventRecord, events: WorkerEvents): void {
+  const notice = { eventId: record.id, lane: record.lane, sequence: record.sequence, eventType: record.eventType };
+  const code = record.errorCode ?? "attempts_exhausted";
+  events.deadLettered(notice, record.attempts, code, () => readEvent(record.raw));
+  events.ended(record.id, "dead");
+}
+
+function attemptReport<Tx>(
+  { settle, verdict, durationMs }: Completion<Tx>,
+  status: SettleResult["status"],
+): AttemptReport {
   if (status !== "settled") return { ending: "lost", errorCode: null, durationMs };
   const errorCode = verdict.kind === "failed" ? failureCode(verdict.error) : null;
   switch (settle.kind) {
@@ -151,10 +133,9 @@ function noticeOf(lease: Lease): EventNotice {
   return { eventId: lease.event, lane: lease.key, sequence: lease.sequence, eventType: lease.eventType };
 }
 
-// Those who wait for an event's claim to end in this process: requests with `ack: "handled"`, tests, `waitFor`.
-
 type Listener = (ending: Ending) => void;
 
+/** Requests with `ack: "handled"`, which wait until a claim of their event ends in this process. */
 export class Waiters {
   readonly #byEvent = new Map<EventId, Set<Listener>>();
 
@@ -179,57 +160,66 @@ export class Waiters {
   }
 }
 
-// Tells the application's hooks and the log what happened to an event. A hook that throws is logged and changes nothing.
-
 const HOOKS = { conflict: "onConflict", error: "onError", deadLetter: "onDeadLetter" } as const satisfies Record<
   keyof Hooks,
   string
 >;
 
-interface AnnouncerOptions {
-  readonly hooks: () => Hooks;
-  readonly waiters: Waiters;
-  readonly gaps: GapLog;
-  readonly logger: Logger;
-  /** Another process can open the inbox, as the command line does. */
-  readonly isShared: boolean;
+/** Read at each use: a reload in development replaces the registry. */
+interface RegisteredHooks {
+  readonly registry: { readonly hooks: Hooks };
 }
 
-export class Announcer implements WorkerEvents {
-  readonly #options: AnnouncerOptions;
+interface HookOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly firstSequence: number | "any";
+}
 
-  constructor(options: AnnouncerOptions) {
-    this.#options = options;
+/** Notifies waiting requests, the application's hooks and the log. A hook that throws is logged, and changes nothing. */
+export class CompletionHooks implements WorkerEvents {
+  readonly waiters = new Waiters();
+  readonly gapLog: GapLog;
+  readonly #registered: RegisteredHooks;
+  readonly #logger: Logger;
+  /** Another process can open the inbox, as the command line does. */
+  readonly #isShared: boolean;
+
+  constructor(store: GapLogStore, registered: RegisteredHooks, options: HookOptions) {
+    this.gapLog = new GapLog(store, options);
+    this.#registered = registered;
+    this.#logger = options.logger;
+    this.#isShared = store.capabilities.shared;
   }
 
   ended(event: EventId, ending: Ending): void {
-    this.#options.waiters.ended(event, ending);
+    this.waiters.ended(event, ending);
   }
 
   waits(lane: LaneId): void {
-    this.#options.gaps.began(lane);
+    this.gapLog.began(lane);
   }
 
   claimed(lane: LaneId): void {
-    this.#options.gaps.ended(lane);
+    this.gapLog.ended(lane);
   }
 
   failed(notice: EventNotice, { attempt, error, event }: AttemptFailure): void {
-    // A text of ours can quote a number that a handler gave.
-    const said = maskNumbers(explained("A handler failed.", error));
+    // Our own messages can quote a number that a handler gave.
+    const message = maskNumbers(explained("A handler failed.", error));
     const fields = { ...logFieldsOf(notice), attempt, ...errorFields(error, event) };
-    this.#options.logger.warn({ ...fields, more: this.#more("onError", notice) }, said);
+    this.#logger.warn({ ...fields, more: this.#more("onError", notice) }, message);
     this.#call("error", { ...notice, attempt, error }, () => event);
   }
 
   deadLettered(notice: EventNotice, attempts: number, code: string, event: () => WebhookEvent | null): void {
     const fields = { ...logFieldsOf(notice), attempts, code, more: this.#more("onDeadLetter", notice) };
-    this.#options.logger.error(fields, "An event became a dead letter.");
+    this.#logger.error(fields, "An event became a dead letter.");
     this.#call("deadLetter", { ...notice, attempts, code }, event);
   }
 
   conflict(notice: ConflictNotice, event: () => WebhookEvent | null): void {
-    this.#options.logger.warn(
+    this.#logger.warn(
       { ...logFieldsOf(notice), more: this.#more("onConflict", notice) },
       "A delivery with a known identity carried other content; it was kept and not handled.",
     );
@@ -238,67 +228,63 @@ export class Announcer implements WorkerEvents {
 
   /** Where to find more about an event than the log has. */
   #more(hook: string, { eventId }: EventNotice): string {
-    return this.#options.isShared ? `${hook}, or oncehook inbox show ${eventId}` : hook;
+    return this.#isShared ? `${hook}, or oncehook inbox show ${eventId}` : hook;
   }
 
-  /** @param event - asked only when a hook throws: its error may quote the event */
+  /** @param event - read only if a hook throws: its error may quote the event */
   #call<H extends keyof Hooks>(
     hook: H,
     notice: Parameters<Hooks[H][number]>[0],
     event: () => WebhookEvent | null,
   ): void {
-    for (const listener of this.#options.hooks()[hook] as readonly ((notice: unknown) => unknown)[]) {
+    for (const listener of this.#registered.registry.hooks[hook] as readonly ((notice: unknown) => unknown)[]) {
       Promise.resolve(notice)
         .then(listener)
         .catch((error: unknown) => {
           const fields = { ...logFieldsOf(notice), hook: HOOKS[hook], ...errorFields(error, event()) };
-          this.#options.logger.error(fields, "A hook threw.");
+          this.#logger.error(fields, "A hook threw.");
         });
     }
   }
 }
 
-// Logs once for each gap that an event waits for a missing one: for which, and until when.
-
-/** Events overtake each other on the network: a wait that is over sooner is not worth a line. */
-const WORTH_A_LINE_MS = 1_000;
-/** Messages looked at in a second, and kept to be looked at. After an outage thousands can begin to wait at once. */
-const MOST_LOOKS = 20;
+/** A shorter wait is not logged: events overtake each other on the network. */
+const LOGGED_FROM_MS = 1_000;
+/** Lanes read each second, and kept to be read. After an outage thousands can begin to wait at once. */
+const MOST_READ = 20;
 const MOST_KEPT = 1_000;
 
-interface GapLogOptions {
-  readonly store: Pick<InboxStore, "lane" | "capabilities">;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly firstSequence: number | "any";
-}
+type GapLogStore = Pick<InboxStore, "lane" | "capabilities">;
 
-export class GapLog {
-  readonly #options: GapLogOptions;
-  /** Lanes that began to wait, each with the monotonic time from which that is worth a line; the oldest first. */
+/** Logs each gap once: which sequence is missing, and until when its lane waits. */
+class GapLog {
+  readonly #store: GapLogStore;
+  readonly #options: HookOptions;
+  /** Lanes that began to wait, oldest first, each with the monotonic time from which the wait is logged. */
   readonly #waiting = new Map<LaneId, number>();
   #timer: Timer | null = null;
   #isClosed = false;
 
-  constructor(options: GapLogOptions) {
+  constructor(store: GapLogStore, options: HookOptions) {
+    this.#store = store;
     this.#options = options;
   }
 
   began(lane: LaneId): void {
     if (this.#isClosed || this.#waiting.size >= MOST_KEPT) return;
     this.#waiting.delete(lane);
-    this.#waiting.set(lane, this.#options.clock.monotonic() + WORTH_A_LINE_MS);
+    this.#waiting.set(lane, this.#options.clock.monotonic() + LOGGED_FROM_MS);
     this.#plan();
   }
 
-  /** Its wait is over, as far as this process knows. */
+  /** The wait is over, as far as this process knows. */
   ended(lane: LaneId): void {
     if (this.#waiting.size > 0) this.#waiting.delete(lane);
   }
 
   /** At the end of a drain: the process may be frozen or gone before a second has passed. */
   async flush(): Promise<void> {
-    await this.#look([...this.#waiting.keys()]);
+    await this.#logWaiting([...this.#waiting.keys()]);
   }
 
   close(): void {
@@ -308,27 +294,27 @@ export class GapLog {
   }
 
   #plan(): void {
-    this.#timer ??= this.#options.clock.setTimeout(() => void this.#lookAtDue(), WORTH_A_LINE_MS);
+    this.#timer ??= this.#options.clock.setTimeout(() => void this.#logDue(), LOGGED_FROM_MS);
   }
 
-  async #lookAtDue(): Promise<void> {
+  async #logDue(): Promise<void> {
     const now = this.#options.clock.monotonic();
-    await this.#look([...this.#waiting].flatMap(([lane, dueAt]) => (dueAt <= now ? [lane] : [])));
+    await this.#logWaiting([...this.#waiting].flatMap(([lane, dueAt]) => (dueAt <= now ? [lane] : [])));
     this.#timer = null;
     if (this.#waiting.size > 0) this.#plan();
   }
 
-  /** Another process may have taken the event meanwhile: the store knows. */
-  async #look(lanes: readonly LaneId[]): Promise<void> {
-    for (const id of lanes.slice(0, MOST_LOOKS)) {
+  /** Reads each lane first: another process may have claimed the event since. */
+  async #logWaiting(lanes: readonly LaneId[]): Promise<void> {
+    for (const id of lanes.slice(0, MOST_READ)) {
       this.#waiting.delete(id);
-      const lane = await this.#options.store.lane(id).catch(() => null);
-      if (lane?.status === "gap" && !this.#isClosed) this.#tell(lane);
+      const lane = await this.#store.lane(id).catch(() => null);
+      if (lane?.status === "gap" && !this.#isClosed) this.#log(lane);
     }
   }
 
-  #tell(lane: LaneRecord): void {
-    const { logger, firstSequence, store } = this.#options;
+  #log(lane: LaneRecord): void {
+    const { logger, firstSequence } = this.#options;
     const waiting = lane.events.find(({ state, late, forced }) => state === "pending" && !late && !forced);
     if (waiting === undefined || lane.readyAt === null) return;
     const isSettled = (sequence: number) => lane.events.some((event) => event.sequence === sequence);
@@ -337,13 +323,13 @@ export class GapLog {
     const { id: eventId, sequence, eventType } = waiting;
     const until = new Date(lane.readyAt).toISOString();
     const { from, to } = missing;
-    const said = from === to ? `sequence ${from}` : `the sequences ${from} to ${to}`;
+    const what = from === to ? `sequence ${from}` : `the sequences ${from} to ${to}`;
     logger.warn(
       {
         ...{ code: "waits_for_gap", ...logFieldsOf({ eventId, lane: lane.key, sequence, eventType }), missing, until },
-        ...(store.capabilities.shared && { more: `oncehook inbox release ${lane.id} ends the wait` }),
+        ...(this.#store.capabilities.shared && { more: `oncehook inbox release ${lane.id} ends the wait` }),
       },
-      `An event waits for ${said} of its message, until ${until} at the latest. Then it is handled without.`,
+      `An event waits for ${what} of its message, until ${until} at the latest. After that it is handled anyway.`,
     );
   }
 }

@@ -1,7 +1,7 @@
-/** The drains under way: each handles what is ready now, within its budget, and then resolves; it rejects if the store failed meanwhile. */
+/** What asks the worker for claims, besides its own loop: drains, and requests that wait for the event of one lane. */
 import type { Clock, Timer } from "../internal/clock.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import type { InHand } from "./leases.ts";
+import type { Leases } from "./leases.ts";
 import type { EventId, LaneId } from "./record.ts";
 import type { ClaimRequest, Lease, TurnResult } from "./store.ts";
 
@@ -13,9 +13,9 @@ export interface DrainOptions {
 }
 
 export interface DrainResult {
-  /** Events handed out while the drain ran. */
+  /** Events that were started while the drain ran. */
   readonly claimed: number;
-  /** Nothing is left that is ready now; false when the budget or the limit ended the drain. */
+  /** Nothing is left that is ready now. False when the budget or the limit ended the drain. */
   readonly complete: boolean;
 }
 
@@ -29,7 +29,7 @@ export function checkDrainOptions(options: DrainOptions): void {
 interface Drain {
   claimed: number;
   remaining: number;
-  /** Lanes that were in hand when a claim found nothing else: what becomes ready in them still belongs to this drain. */
+  /** Lanes with a lease when a claim found nothing else: the next events of these lanes still belong to this drain. */
   lanes: ReadonlySet<LaneId> | null;
   readonly timer: Timer | null;
   failure: Error | null;
@@ -37,19 +37,20 @@ interface Drain {
   readonly reject: (error: Error) => void;
 }
 
+/** Each drain handles what is ready now, within its budget, and then resolves. It rejects if the store failed meanwhile. */
 export class Drains {
   readonly #clock: Clock;
-  readonly #inHand: InHand;
-  readonly #cut: () => void;
+  readonly #leases: Pick<Leases, "lanes" | "untilEnded">;
+  readonly #cutOff: () => void;
   readonly #all = new Set<Drain>();
-  /** They start nothing more, and what is in hand has not ended. */
+  /** They start nothing more, and some of their leases have not ended. */
   readonly #ending = new Set<Drain>();
 
-  /** @param cut - called when drains were cut off before their limit: what they have not started should go back */
-  constructor(clock: Clock, inHand: InHand, cut: () => void) {
+  /** @param cutOff - called when drains were ended before their limit: leases that have not started should be returned */
+  constructor(clock: Clock, leases: Pick<Leases, "lanes" | "untilEnded">, cutOff: () => void) {
     this.#clock = clock;
-    this.#inHand = inHand;
-    this.#cut = cut;
+    this.#leases = leases;
+    this.#cutOff = cutOff;
   }
 
   begin({ budgetMs, limit }: DrainOptions): Promise<DrainResult> {
@@ -81,18 +82,18 @@ export class Drains {
     }
   }
 
-  /** So many claimed events went back without having been started. */
-  putBack(count: number): void {
+  /** `count` claimed events were returned to the queue before they started. */
+  returned(count: number): void {
     for (const drain of this.#all) drain.claimed = Math.max(0, drain.claimed - count);
   }
 
   /**
-   * A claim found nothing more that is due. What is in hand now may still make the next event of its lane ready; other
-   * lanes that become ready are no longer waited for, so that a drain ends under steady traffic too.
+   * A claim found nothing more that is due. A drain still waits for the lanes that have a lease now, because their next event may become
+   * ready. It does not wait for other lanes, so that it ends under steady traffic too.
    */
   nothingReady(): void {
     for (const drain of this.#all) {
-      const lanes = this.#inHand.lanes().filter((lane) => drain.lanes?.has(lane) ?? true);
+      const lanes = this.#leases.lanes().filter((lane) => drain.lanes?.has(lane) ?? true);
       drain.lanes = new Set(lanes);
       if (lanes.length > 0) continue;
       this.#remove(drain);
@@ -104,7 +105,7 @@ export class Drains {
     if (this.#all.size > 0) this.#end([...this.#all]);
   }
 
-  /** As `endAll()`, and none of them was all right. */
+  /** Ends all drains, and rejects them with `error`. */
   fail(error: Error): void {
     for (const drain of [...this.#all, ...this.#ending]) drain.failure ??= error;
     this.endAll();
@@ -112,15 +113,15 @@ export class Drains {
 
   #end(drains: readonly Drain[]): void {
     for (const drain of drains) drain.remaining = 0;
-    this.#cut();
+    this.#cutOff();
     for (const drain of drains) this.#finish(drain);
   }
 
-  /** Starts nothing more, and settles when what is in hand has ended. */
+  /** Starts nothing more, and resolves when the leases held now have ended. */
   #finish(drain: Drain): void {
     this.#remove(drain);
     this.#ending.add(drain);
-    void this.#inHand.untilLetGo().then(() => {
+    void this.#leases.untilEnded().then(() => {
       this.#ending.delete(drain);
       if (drain.failure !== null) drain.reject(drain.failure);
       else drain.resolve({ claimed: drain.claimed, complete: false });
@@ -133,28 +134,28 @@ export class Drains {
   }
 }
 
-// Requests that drive a lane themselves (`ack: "handled"`): claim it now, behind what this process already has of it, or say that it is not due.
-
-interface Drive {
+/** A request that waits for an event. `notDue` is called if its lane cannot be claimed now. */
+interface Waiting {
   readonly event: EventId;
   readonly notDue: () => void;
 }
 
-export class LaneDrives {
-  readonly #drives = new Map<LaneId, Drive[]>();
+/** Claims of one lane each, for requests that wait for its event (`ack: "handled"`). */
+export class OnDemandClaims {
+  readonly #waiting = new Map<LaneId, Waiting[]>();
   readonly #claims = new Map<LaneId, ClaimRequest["mode"]>();
   #owesOthers = false;
 
-  /** `notDue` is called when the lane can not be claimed now: a gap, a backoff, or another process has it. */
-  add(lane: LaneId, drive: Drive): void {
-    const drives = this.#drives.get(lane);
-    if (drives === undefined) this.#drives.set(lane, [drive]);
-    else drives.push(drive);
+  /** `notDue` is called if the lane waits for a gap or a backoff, or another process has it. */
+  add(lane: LaneId, waiting: Waiting): void {
+    const all = this.#waiting.get(lane);
+    if (all === undefined) this.#waiting.set(lane, [waiting]);
+    else all.push(waiting);
   }
 
-  /** Asks for a claim of the lane with one of the next turns. */
+  /** Asks for a claim of the lane in one of the next batches, if a request waits for it. */
   wantClaim(lane: LaneId): void {
-    if (this.#drives.has(lane)) this.#claims.set(lane, "ordinary");
+    if (this.#waiting.has(lane)) this.#claims.set(lane, "ordinary");
   }
 
   get hasClaims(): boolean {
@@ -162,8 +163,8 @@ export class LaneDrives {
   }
 
   /**
-   * Null leaves the turn to an ordinary claim. An active worker gets every other one: a turn that claims one lane leases none of the
-   * events that it accepts, so that each of them would be driven in its turn, and all other lanes would wait while deliveries come (I9).
+   * Null leaves the batch to an ordinary claim. An active worker gets every other batch: one that claims a single lane leases none of
+   * the events that it accepts, so all other lanes would wait while deliveries come (I9).
    */
   nextClaim(workerIsActive: boolean): { readonly lane: LaneId; readonly mode: ClaimRequest["mode"] } | null {
     const next = this.#claims.entries().next();
@@ -175,8 +176,8 @@ export class LaneDrives {
   }
 
   /**
-   * How many lanes the ordinary claim that is made now may take though no place is free. Driven lanes are claimed whether one is or
-   * not, so that slow handlers would leave none to the others while deliveries come (I9).
+   * How many lanes the next ordinary claim may take even if no slot is free. On-demand claims need no free slot, so slow handlers
+   * would leave none to other lanes while deliveries come (I9).
    */
   takeOwed(): number {
     const owed = this.#owesOthers ? 1 : 0;
@@ -185,36 +186,35 @@ export class LaneDrives {
   }
 
   /**
-   * A claim came back, of one lane or of any: an ordinary claim takes lanes that requests drive too. A lane whose lease has expired is
-   * claimed again, for recovery. The worker would do that, alone, if it were active; else these requests are all that ever drives
-   * the lane.
+   * A claim came back, of one lane or of any: an ordinary claim can take a lane that requests wait for. A lane whose lease has expired
+   * is claimed again, for recovery. An active worker does that itself, and alone; otherwise only these requests do.
    */
-  claimCame({ lane, mode }: ClaimRequest, { leases, recoveryDue }: TurnResult, workerIsActive: boolean): void {
+  claimed({ lane, mode }: ClaimRequest, { leases, recoveryDue }: TurnResult, workerIsActive: boolean): void {
     for (const lease of leases) this.#leased(lease);
     if (lane === undefined || leases.length > 0) return;
     const mayBeExpired = recoveryDue && mode === "ordinary" && !workerIsActive;
-    if (mayBeExpired && this.#drives.has(lane)) this.#claims.set(lane, "recover");
-    else this.#refuse(lane);
+    if (mayBeExpired && this.#waiting.has(lane)) this.#claims.set(lane, "recover");
+    else this.#notDue(lane);
   }
 
-  /** The lane has come with the wanted event, or with one before it: then the wait goes on until that one has ended. */
+  /** The lane was claimed for the wanted event, or for one before it: then the request waits until that one has ended. */
   #leased({ lane, event }: Lease): void {
-    // It would find the lane leased, and say so to those who wait for what runs.
+    // Another claim would find the lane leased, and report that to the requests.
     this.#claims.delete(lane);
-    const waiting = this.#drives.get(lane)?.filter((drive) => drive.event !== event) ?? [];
-    if (waiting.length > 0) this.#drives.set(lane, waiting);
-    else this.#drives.delete(lane);
+    const others = this.#waiting.get(lane)?.filter((waiting) => waiting.event !== event) ?? [];
+    if (others.length > 0) this.#waiting.set(lane, others);
+    else this.#waiting.delete(lane);
   }
 
-  #refuse(lane: LaneId): void {
-    const drives = this.#drives.get(lane) ?? [];
-    this.#drives.delete(lane);
-    for (const drive of drives) drive.notDue();
+  #notDue(lane: LaneId): void {
+    const all = this.#waiting.get(lane) ?? [];
+    this.#waiting.delete(lane);
+    for (const { notDue } of all) notDue();
   }
 
   /** No claim can be made now. */
-  giveUp(): void {
+  cancelAll(): void {
     this.#claims.clear();
-    for (const lane of [...this.#drives.keys()]) this.#refuse(lane);
+    for (const lane of [...this.#waiting.keys()]) this.#notDue(lane);
   }
 }

@@ -1,4 +1,4 @@
-/** The registered handlers, the context that they get, and running them within their time. */
+/** The registered handlers, the context that they receive, and running them within their time. */
 import { LeaseLost, OncehookError, PermanentError, SetupError } from "../errors.ts";
 import { identityOf } from "../events/identity.ts";
 import { parseEvent } from "../events/parse.ts";
@@ -18,14 +18,12 @@ import { isPromise } from "../internal/type-guards.ts";
 import type { AttemptReport, Instruments, Observation } from "./instrumentation.ts";
 import { logFieldsOf } from "./masking.ts";
 import type { EventNotice, LaneKey, Outcome } from "./record.ts";
-import type { Effect, Lease } from "./store.ts";
+import type { Effect, InboxStore, Lease, Turn } from "./store.ts";
 
-// The typed registry of handlers: which of them an event goes to, in order of registration.
-
-/** A handler; what it returns is awaited and otherwise ignored. Throwing makes the event be retried. */
+/** A handler. Its result is awaited and otherwise ignored. If it throws, the event is retried. */
 export type Handler<E, Tx> = (event: E, ctx: HandlerContext<Tx>) => unknown;
 
-/** A delivery with a known identity carried other content. It was kept, and not handled. */
+/** A delivery with a known identity had different content. It was kept, and not handled. */
 export interface ConflictNotice extends EventNotice {}
 
 export interface FailureNotice extends EventNotice {
@@ -52,6 +50,13 @@ interface Registration<Tx> {
   readonly handler: AnyHandler<Tx>;
 }
 
+/** What an application registered with a receiver. A reload in development replaces it: read it at each use. */
+export interface Registered<Tx> {
+  readonly registry: HandlerRegistry<Tx>;
+  readonly instruments: Instruments;
+}
+
+/** The registered handlers and hooks. An event's handlers are called in the order of their registration. */
 export class HandlerRegistry<Tx> {
   readonly hooks: Hooks = { conflict: [], error: [], deadLetter: [] };
   readonly #handlers: Registration<Tx>[] = [];
@@ -92,7 +97,7 @@ export class HandlerRegistry<Tx> {
     (this.hooks[hook] as unknown[]).push(checked(listener));
   }
 
-  /** From here on nothing can be registered. */
+  /** Nothing can be registered from here on. */
   freeze(): void {
     this.#frozen = true;
   }
@@ -101,7 +106,7 @@ export class HandlerRegistry<Tx> {
     return this.#handlers.length === 0 && this.#late.length === 0;
   }
 
-  /** @throws SetupError without any handler: nobody would be given the events, and each would end as unhandled */
+  /** @throws SetupError without any handler: each event would end as unhandled */
   requireHandlers(): void {
     if (!this.isEmpty) return;
     throw new SetupError(
@@ -110,11 +115,12 @@ export class HandlerRegistry<Tx> {
     );
   }
 
-  get takesLate(): boolean {
-    return this.#late.length > 0;
+  /** What a store does with an event below its lane's cursor: keep it for `onLate`, or only record it. */
+  get lateEvents(): Turn<Tx>["lateEvents"] {
+    return this.#late.length > 0 ? "hand_out" : "record";
   }
 
-  /** Outbound types with a handler, for the warning when there is no `onLate`; `any` and `unknown` are onAny's and onUnknown's. */
+  /** Outbound types with a handler, for the warning without `onLate`. `any` and `unknown` stand for onAny and onUnknown. */
   get outboundTypes(): readonly string[] {
     return [...this.#outbound];
   }
@@ -122,7 +128,7 @@ export class HandlerRegistry<Tx> {
   /** A late event goes to `onLate` only, unless an operator replays it. */
   handlersFor(eventType: string, late: boolean): readonly AnyHandler<Tx>[] {
     if (late) return this.#late;
-    // Unknown types come from outside without bound: only known ones are remembered.
+    // Only known types are cached: the number of unknown ones has no bound.
     if (!isKnownEventType(eventType)) return this.#select(eventType);
     let handlers = this.#byType.get(eventType);
     if (handlers === undefined) {
@@ -175,39 +181,39 @@ function checked<F>(handler: F): F {
   );
 }
 
-// What a handler gets beside its event.
-
 /**
- * @typeParam Tx - the connection that an effect gets. With `postgresStore(pool)` it is the pool's client, pg's `PoolClient`; with a
- *   connection string `PgClient` of oncehook/postgres. With `sqliteStore` it is what its option `driver` or `effects` gives,
- *   better-sqlite3's `Database`; without them `SqliteDatabase` of oncehook/sqlite.
+ * What a handler receives besides its event.
+ *
+ * @typeParam Tx - the connection that an effect receives. `postgresStore(pool)`: the pool's client, pg's `PoolClient`; with a connection
+ *   string `PgClient` of oncehook/postgres. `sqliteStore`: as its option `driver` or `effects` sets it, such as better-sqlite3's
+ *   `Database`; without them `SqliteDatabase` of oncehook/sqlite.
  */
 export interface HandlerContext<Tx = unknown> {
-  /** Hex SHA-256 that names the event; the same for every delivery and attempt. Use it as idempotency key. */
+  /** Hex SHA-256 that names the event, the same for every delivery and attempt. Use it as idempotency key. */
   readonly identity: string;
-  /** 1 on the first hand-out. */
+  /** 1 on the first attempt. */
   readonly attempt: number;
   /** When the event was accepted, epoch milliseconds. */
   readonly receivedAt: number;
   /** The verified timestamp of its delivery, epoch milliseconds (DLV-13). */
   readonly timestamp: number;
-  /** Sequences before this event that were waited for in vain, both included; null when none. */
+  /** Sequences before this event that did not arrive in time, both included. Null when none. */
   readonly missing: { readonly from: number; readonly to: number } | null;
   /** An operator replayed the event. */
   readonly replay: boolean;
-  /** Its sequence is below that of an event already handed out: it is late, or a replay. */
+  /** An event with a higher sequence was handled before: this one is late, or a replay. */
   readonly outOfOrder: boolean;
   /**
-   * Aborts at `handlerTimeoutMs`. The attempt has failed when the handler then ends, or 30 s later: one that goes on after that may
-   * overlap its own retry, but cannot commit.
+   * Aborts at `handlerTimeoutMs`. The attempt then fails when the handler ends, or 30 s later at the latest. A handler that runs on
+   * after that can overlap its own retry, but cannot commit.
    */
   readonly signal: AbortSignal;
   /**
-   * Registers a write to the inbox's own database. After all handlers of the event returned, the effects run in order in
-   * the same transaction as the event's completion: exactly once. Synchronous on SQLite.
+   * Registers a write to the inbox's own database. After all handlers of the event returned, the effects run in order, in the
+   * transaction that completes the event: exactly once. Synchronous on SQLite.
    *
-   * The connection works only while effects run. Write with it, and with no other: only then the write is in the transaction.
-   * @throws LeaseLost when the event is already settled
+   * The connection works only while effects run. Write with this connection only: other writes are not in the transaction.
+   * @throws LeaseLost when the event is already completed
    * @throws SetupError `async_effect` for an async function on SQLite, and for a generator function; `invalid_argument` for a
    *   function without a parameter, except with the option `effects` of `sqliteStore`
    * @throws SetupError `effects_unsupported` with a store that has no transactions
@@ -225,26 +231,26 @@ export interface HandlerMeta {
   readonly eventId: number;
   readonly laneId: number;
   readonly lane: LaneKey;
-  /** The delivery's `traceparent`; null without one. */
+  /** The delivery's `traceparent`, or null. */
   readonly traceparent: string | null;
 }
 
-/** Lazy where it costs: most handlers never ask for the identity, the signal or the logger. */
+type EffectStore = Pick<InboxStore, "checkEffect"> & { readonly capabilities: { readonly transactional: boolean } };
+
+/** Computes what costs time on first use: most handlers never read the identity, the signal or the logger. */
 export class LeaseContext<Tx> implements HandlerContext<Tx> {
   readonly #lease: Lease;
   readonly #logger: Logger;
-  readonly #transactional: boolean;
-  readonly #checkEffect: ((effect: Effect<Tx>) => void) | undefined;
+  readonly #store: EffectStore;
   readonly effects: Effect<Tx>[] = [];
   #identity: string | undefined;
   #abort: AbortController | undefined;
   #closed = false;
 
-  constructor(lease: Lease, logger: Logger, transactional: boolean, checkEffect?: (effect: Effect<Tx>) => void) {
+  constructor(lease: Lease, logger: Logger, store: EffectStore) {
     this.#lease = lease;
     this.#logger = logger;
-    this.#transactional = transactional;
-    this.#checkEffect = checkEffect;
+    this.#store = store;
   }
 
   get identity(): string {
@@ -296,18 +302,18 @@ export class LeaseContext<Tx> implements HandlerContext<Tx> {
   }
 
   commit(effect: Effect<Tx>): void {
-    if (!this.#transactional) {
+    if (!this.#store.capabilities.transactional) {
       throw new SetupError(
         "effects_unsupported",
         "ctx.commit needs a store with transactions, such as sqliteStore from oncehook/sqlite; this receiver's store has none.",
       );
     }
     if (this.#closed) throw new LeaseLost();
-    this.#checkEffect?.(effect);
+    this.#store.checkEffect?.(effect);
     this.effects.push(effect);
   }
 
-  /** Refuses effects from here on; they are about to be committed, or never will be. */
+  /** Refuses effects from here on: those registered so far are about to be committed, or never will be. */
   close(): void {
     this.#closed = true;
   }
@@ -324,11 +330,10 @@ export class LeaseContext<Tx> implements HandlerContext<Tx> {
   }
 }
 
-// Runs the handlers of one claimed event, within its time, and says how the claim should end.
-
-/** How long a lane stays leased after its handler ran out of time, for the handler to notice. */
+/** How long a lane stays leased after its handler timed out, so that the handler can end. */
 const TIMEOUT_GRACE_MS = 30_000;
 
+/** How the handlers of a claimed event ended. */
 export type Verdict<Tx> =
   | {
       readonly kind: "complete";
@@ -343,42 +348,39 @@ export type Verdict<Tx> =
       readonly event: WebhookEvent | null;
     };
 
-interface RunnerOptions<Tx> {
-  /** Asked for each event: a reload in development replaces it. */
-  readonly registry: () => HandlerRegistry<Tx>;
-  /** Likewise. */
-  readonly instruments: () => Instruments;
+export interface RunnerOptions {
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly transactional: boolean;
-  /** The store's. */
-  readonly checkEffect?: (effect: Effect<Tx>) => void;
   readonly handlerTimeoutMs: number;
 }
 
-/** A run under way: lets the worker take it back when its lease is lost. */
+/** A run in progress. The worker aborts it when its lease is lost. */
 export interface Run {
   abort(reason: Error): void;
 }
 
+/** Runs the handlers of claimed events. */
 export class Runner<Tx> {
-  readonly #options: RunnerOptions<Tx>;
+  readonly #store: EffectStore;
+  readonly #registered: Registered<Tx>;
+  readonly #options: RunnerOptions;
 
-  constructor(options: RunnerOptions<Tx>) {
+  constructor(store: EffectStore, registered: Registered<Tx>, options: RunnerOptions) {
+    this.#store = store;
+    this.#registered = registered;
     this.#options = options;
   }
 
   /**
-   * Calls `done` exactly once. Handlers that return no promise are run without giving up the thread: then `done` has
-   * been called when this returns.
+   * Calls `done` exactly once. Handlers that return no promise run synchronously: then `done` has been called when this returns.
    */
   run(lease: Lease, parsed: WebhookEvent | null, done: (verdict: Verdict<Tx>) => void): Run {
-    const { registry, instruments, logger, transactional, checkEffect } = this.#options;
-    const observed = instruments().attempt(lease);
-    const context = new LeaseContext<Tx>(lease, logger, transactional, checkEffect);
+    const { registry, instruments } = this.#registered;
+    const observed = instruments.attempt(lease);
+    const context = new LeaseContext<Tx>(lease, this.#options.logger, this.#store);
     const event = parsed ?? readEvent(lease.raw);
     const late = lease.late && !lease.forced;
-    const handlers = registry().handlersFor(lease.eventType, late);
+    const handlers = registry.handlersFor(lease.eventType, late);
     if (event === null) {
       done(failed(unreadable(), null));
     } else if (handlers.length === 0) {
@@ -389,7 +391,7 @@ export class Runner<Tx> {
     return context;
   }
 
-  /** Whoever watches has its context current in the handlers only: what follows from them is not theirs. */
+  /** An observer's context is current in the handlers only, not in the work that follows them. */
   #call(call: Call<Tx>): void {
     const { event, context, observed, done } = call;
     let rest: Promise<void> | null;
@@ -404,7 +406,7 @@ export class Runner<Tx> {
     done({ kind: "complete", outcome: "handled", effects: context.effects, event });
   }
 
-  /** The rest of the handlers, from the first that returned a promise; bounded by the handler time-out and its grace. */
+  /** Waits for the handlers that return promises, bounded by the handler time-out and its grace. */
   #await(call: Call<Tx>, rest: Promise<void>): void {
     const { clock, handlerTimeoutMs } = this.#options;
     let settled = false;
@@ -439,7 +441,7 @@ interface Call<Tx> {
   readonly done: (verdict: Verdict<Tx>) => void;
 }
 
-/** Calls the handlers up to the first that returns a promise; null when none does, else what is left of them. */
+/** Calls the handlers up to the first that returns a promise. Null if none does; otherwise resolves when the rest has run. */
 function callHandlers<Tx>(call: Call<Tx>): Promise<void> | null {
   const { handlers, event, context } = call;
   let called = 0;
@@ -469,11 +471,11 @@ export function failed(
 
 function unreadable(): PermanentError {
   return new PermanentError(
-    "The stored body is no event to this version of oncehook, though it was one when it was accepted.",
+    "The stored body is not an event for this version of oncehook, although it was accepted as one. Replay it after an upgrade.",
   );
 }
 
-/** The event of a stored body: after a restart, for example. Null if there is none, or it cannot be read. */
+/** The event of a stored body, as after a restart. Null without a body, or if it cannot be parsed. */
 export function readEvent(raw: Uint8Array | null): WebhookEvent | null {
   const result = parseEvent(raw);
   return result.ok ? result.event : null;

@@ -1,43 +1,42 @@
-/** What whoever watches a receiver is told: ids, types, counts and codes; never a number, a text, a secret or an error's message. */
+/** What instrumentations of a receiver are told: ids, types, counts and codes. Never a phone number, a text, a secret or an error's message. */
 import { type TracingChannel, tracingChannel } from "node:diagnostics_channel";
 import { SetupError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import { type Logger, SampledLog } from "../internal/logger.ts";
 import { functionOption } from "../internal/options.ts";
-import type { TurnTaker } from "./group-commit.ts";
 import { logFieldsOf, placeFields } from "./masking.ts";
 import type { EventId, EventNotice, NewEvent } from "./record.ts";
-import type { Acceptance, Lease, Turn, TurnResult } from "./store.ts";
+import type { Acceptance, InboxStore, Lease, Turn, TurnResult } from "./store.ts";
 
 /**
- * Watches a receiver: `receiver.instrument(…)`. Every method is optional, and none can change what happens: what it throws is
+ * Observes a receiver: `receiver.instrument(…)`. Every method is optional, and none can change what happens: an error that it throws is
  * logged by its code and dropped.
  */
 export interface Instrumentation {
-  /** Asked before anything is made for it. Default: it listens. */
+  /** Called before any report is built for it. Default: it listens. */
   isListening?(): boolean;
-  /** A delivery came in; its observer hears how it was answered. */
+  /** A delivery arrived. Its observer learns how it was answered. */
   delivery?(): Observer<DeliveryReport> | undefined;
-  /** An attempt of an event begins; its observer hears how it ended, once that is stored. */
+  /** An attempt of an event begins. Its observer learns how it ended, once that is stored. */
   attempt?(info: AttemptInfo): Observer<AttemptReport> | undefined;
-  /** A write transaction ended, well or not. */
+  /** A write transaction ended, with success or not. */
   commit?(report: CommitReport): void;
 }
 
-/** Watches one delivery or one attempt. */
+/** Observes one delivery or one attempt. */
 export interface Observer<Report> {
   /**
-   * Must call `work` once, before it returns: so a context can be made current in it and in all that it awaits. Of an attempt
-   * these are the calls of the handlers; not called when there are none. Work that was not called is done without it.
+   * Must call `work` once, before it returns, so that a context can be current in `work` and in everything it awaits. For an attempt,
+   * `work` calls the handlers; without handlers `run` is not called. If `run` does not call `work`, it runs anyway.
    */
   run?(work: () => void): void;
-  /** Not called for an attempt whose handlers never end, or that the process does not outlive. */
+  /** Not called for an attempt whose handlers never end, or whose process ends first. */
   ended?(report: Report): void;
 }
 
 /**
- * - `accepted`, `duplicate`, `late`, `quarantined`, and with `ack: "handled"` also `handled` and `dead`: as the answer says.
- * - `conflict`: a duplicate that carried other content.
+ * - `accepted`, `duplicate`, `late`, `quarantined`, and with `ack: "handled"` also `handled` and `dead`: the outcome in the answer.
+ * - `conflict`: a duplicate with different content.
  * - `refused`: answered with 4xx.
  * - `failed`: answered with 5xx; after a 503 the service retries.
  */
@@ -55,83 +54,84 @@ export type DeliveryOutcome =
 export interface DeliveryReport {
   readonly outcome: DeliveryOutcome;
   readonly status: number;
-  /** Why it was refused, failed or quarantined, such as `signature_mismatch`; null otherwise. */
+  /** Why it was refused, failed or quarantined, such as `signature_mismatch`. Null otherwise. */
   readonly reason: string | null;
-  /** The place of the secret that vouches for it: `current`, `previous`, `next`, or `unsigned`; null when none does. */
+  /** The slot of the secret that signed it: `current`, `previous`, `next`, or `unsigned`. Null if none did. */
   readonly slot: string | null;
-  /** Its event came below the cursor of its message: it goes to `onLate` only, or is recorded. */
+  /** Its event is below the cursor of its message: it goes to `onLate` only, or is recorded. */
   readonly late: boolean;
   readonly durationMs: number;
 }
 
-/** Names the event, and what is known as its attempt begins. */
+/** The event, and what is known when its attempt begins. */
 export interface AttemptInfo extends EventNotice {
-  /** 1 on the first hand-out. */
+  /** 1 on the first attempt. */
   readonly attempt: number;
   /** Its sequence was below the cursor when it arrived: it goes to `onLate`. */
   readonly late: boolean;
   /** An operator replayed it. */
   readonly replay: boolean;
-  /** Sequences before it that were waited for in vain, both included; null when none. */
+  /** Sequences before it that did not arrive in time, both included. Null when none. */
   readonly missing: { readonly from: number; readonly to: number } | null;
-  /** The delivery's `traceparent`, if it had a strictly valid one. */
+  /** The delivery's `traceparent`, if it was strictly valid. */
   readonly traceparent: string | null;
   /** Epoch milliseconds. */
   readonly acceptedAt: number;
 }
 
 /**
- * - `handled`, `unhandled`, `retry`, `dead`: as it is stored.
- * - `put_back`: it failed as a probe of a worker that paused itself, and its attempt does not count.
+ * - `handled`, `unhandled`, `retry`, `dead`: as stored.
+ * - `put_back`: a paused worker's probe failed, and its attempt does not count.
  * - `lost`: the lease had passed to another worker, or the process stopped before the end was stored.
  */
 export type AttemptEnding = "handled" | "unhandled" | "retry" | "dead" | "put_back" | "lost";
 
 export interface AttemptReport {
   readonly ending: AttemptEnding;
-  /** The code of what a handler or an effect threw; null when none did. */
+  /** The code of the error that a handler or an effect threw. Null when none did. */
   readonly errorCode: string | null;
   /** How long the handlers took. */
   readonly durationMs: number;
 }
 
 export interface CommitReport {
-  /** False: nothing of it was written. */
+  /** False: nothing was written. */
   readonly ok: boolean;
   readonly accepts: number;
   readonly quarantines: number;
-  /** Ends of attempts. One whose effects still run is not counted yet. */
+  /** Ends of attempts. An attempt whose effects still run is not counted yet. */
   readonly settles: number;
   /** Events it claimed. */
   readonly leases: number;
-  /** Events it made dead letters because their attempts had been used up without an end. */
+  /** Events that it made dead letters, because their attempts were used up without an end. */
   readonly retired: number;
   readonly durationMs: number;
 }
 
-// Those who watch a receiver, told in order; where nobody listens, nothing is made and nothing is called.
-
-/** A lease is made for one attempt, so it names it; a reload of the handlers in between changes nothing. */
+/** By lease, since each is made for one attempt. So a reload of the handlers in between changes nothing. */
 const attempts = new WeakMap<Lease, Observation<AttemptReport>>();
 
-/** Who watches the attempt that this lease is for; undefined when nobody does. */
+/** The observation of the attempt that this lease is for. Undefined without one. */
 export function attemptOf(lease: Lease): Observation<AttemptReport> | undefined {
   return attempts.get(lease);
 }
 
+/** The registered instrumentations, called in order. Nothing is built or called when none listens. */
 export class Instruments {
   readonly #all: Instrumentation[] = [];
+  readonly #clock: Clock;
   readonly #guard: Guard;
 
   constructor(logger: Logger, clock: Clock) {
+    this.#clock = clock;
     const log = new SampledLog(logger, clock);
-    // No message: what runs the work of an attempt may throw the handler's own error, which may quote the event.
+    // No message: an observer that runs the handlers may throw a handler's error, which may quote the event.
     this.#guard = guardedBy((error) =>
-      log.error(placeFields(error), "An instrumentation threw; what it watched went on."),
+      log.error(placeFields(error), "An instrumentation threw. The work it observes continued."),
     );
   }
 
-  /** @throws SetupError for what is no instrumentation */
+  /** @throws SetupError for anything but an instrumentation */
   add(instrumentation: Instrumentation): void {
     if (typeof instrumentation !== "object" || instrumentation === null) {
       throw new SetupError("invalid_option", "receiver.instrument() takes an object with delivery, attempt or commit.");
@@ -142,13 +142,13 @@ export class Instruments {
     this.#all.push(instrumentation);
   }
 
-  /** Begins to watch a delivery; null when nobody listens. */
+  /** Begins to observe a delivery. Null when none listens. */
   delivery(): Observation<DeliveryReport> | null {
     if (!this.hears("delivery")) return null;
     return this.#observe((instrumentation) => instrumentation.delivery?.());
   }
 
-  /** Begins to watch the attempt that `lease` is for; null when nobody listens. */
+  /** Begins to observe the attempt that `lease` is for. Null when none listens. */
   attempt(lease: Lease): Observation<AttemptReport> | null {
     if (!this.hears("attempt")) return null;
     const info = infoOf(lease);
@@ -157,17 +157,40 @@ export class Instruments {
     return observation;
   }
 
+  /** `store.step(turn)`, timed and reported if an instrumentation listens to commits. */
+  timedStep<Tx>(store: Pick<InboxStore<Tx>, "step">, turn: Turn<Tx>): Promise<TurnResult> {
+    return this.hears("commit") ? this.#timed(store, turn) : store.step(turn);
+  }
+
+  async #timed<Tx>(store: Pick<InboxStore<Tx>, "step">, turn: Turn<Tx>): Promise<TurnResult> {
+    const startedAt = this.#clock.monotonic();
+    let result: TurnResult | null = null;
+    try {
+      result = await store.step(turn);
+      return result;
+    } finally {
+      this.commit({
+        ok: result !== null,
+        accepts: turn.accepts.length,
+        quarantines: turn.quarantines.length,
+        settles: endsIn(turn, result),
+        leases: result?.leases.length ?? 0,
+        retired: result?.retired.length ?? 0,
+        durationMs: this.#clock.monotonic() - startedAt,
+      });
+    }
+  }
+
   commit(report: CommitReport): void {
     for (const one of this.#all) if (this.#isListening(one)) this.#guard(() => one.commit?.(report));
   }
 
-  /** Whether anybody would be told. */
   hears(what: "delivery" | "attempt" | "commit"): boolean {
     for (const one of this.#all) if (one[what] !== undefined && this.#isListening(one)) return true;
     return false;
   }
 
-  /** Who can not say whether it listens does not. */
+  /** One whose `isListening` throws does not listen. */
   #isListening(one: Instrumentation): boolean {
     let listens = false;
     this.#guard(() => {
@@ -189,10 +212,10 @@ export class Instruments {
   }
 }
 
-/** Calls it, and keeps what it throws from what is watched. */
+/** Calls the function, and keeps its errors from the observed work. */
 type Guard = (call: () => unknown) => void;
 
-/** One delivery or attempt that somebody watches. */
+/** One delivery or attempt, with its observers. */
 export class Observation<Report> {
   readonly #observers: readonly Observer<Report>[];
   readonly #guard: Guard;
@@ -202,7 +225,7 @@ export class Observation<Report> {
     this.#guard = guard;
   }
 
-  /** What `work` returns or throws. It is done once, whatever the observers do. */
+  /** Runs `work` once, whatever the observers do, and returns its result or throws its error. */
   run<T>(work: () => T): T {
     const done: { ended?: { value: T } | { thrown: unknown } } = {};
     const once = () => {
@@ -255,47 +278,16 @@ function infoOf(lease: Lease): AttemptInfo {
   };
 }
 
-// Measures write transactions for whoever listens: the batcher makes turns, and need not know who watches them.
-
-export function measuredSteps<Tx>(store: TurnTaker<Tx>, clock: Clock, instruments: () => Instruments): TurnTaker<Tx> {
-  const measured = async (turn: Turn<Tx>): Promise<TurnResult> => {
-    const startedAt = clock.monotonic();
-    let result: TurnResult | null = null;
-    try {
-      result = await store.step(turn);
-      return result;
-    } finally {
-      instruments().commit({
-        ok: result !== null,
-        accepts: turn.accepts.length,
-        quarantines: turn.quarantines.length,
-        settles: ended(turn, result),
-        leases: result?.leases.length ?? 0,
-        retired: result?.retired.length ?? 0,
-        durationMs: clock.monotonic() - startedAt,
-      });
-    }
-  };
-  return {
-    capabilities: store.capabilities,
-    acceptsQuickly: (event) => store.acceptsQuickly?.(event) ?? false,
-    step: (turn) => (instruments().hears("commit") ? measured(turn) : store.step(turn)),
-  };
-}
-
-/** What is unfinished, or has failed with its effect, comes again in a later turn, and is counted there. */
-function ended<Tx>({ settles }: Turn<Tx>, result: TurnResult | null): number {
+/** An unfinished settle, or one whose effect failed, comes again in a later transaction and is counted there. */
+function endsIn<Tx>({ settles }: Turn<Tx>, result: TurnResult | null): number {
   if (result === null) return settles.length;
   return result.settled.filter(({ status }) => status === "settled" || status === "lost").length;
 }
 
-// Deliveries and attempts on `node:diagnostics_channel`, as tracing channels: `tracing:oncehook.delivery:start` and so on. Without
-// a subscriber nothing is made for them.
-
-/** The message of `tracing:oncehook.delivery`: empty until the delivery is answered, which is told by `asyncStart` and `asyncEnd`. */
+/** The message of `tracing:oncehook.delivery`: empty until the delivery is answered, filled for `asyncStart` and `asyncEnd`. */
 export interface DeliveryMessage extends Partial<DeliveryReport> {}
 
-/** The message of `tracing:oncehook.handler`: how the attempt ended is there with `error`, `asyncStart` and `asyncEnd`. */
+/** The message of `tracing:oncehook.handler`: the attempt's end is added for `error`, `asyncStart` and `asyncEnd`. */
 export interface HandlerMessage extends AttemptInfo, Partial<AttemptReport> {}
 
 type Channel<Message extends object> = TracingChannel<unknown, Message>;
@@ -303,6 +295,10 @@ type Channel<Message extends object> = TracingChannel<unknown, Message>;
 const deliveries: Channel<DeliveryMessage> = tracingChannel("oncehook.delivery");
 const handlers: Channel<HandlerMessage> = tracingChannel("oncehook.handler");
 
+/**
+ * Reports deliveries and attempts on `node:diagnostics_channel`, as tracing channels: `tracing:oncehook.delivery:start` and so on. Nothing
+ * is built without a subscriber.
+ */
 export const channelInstrumentation: Instrumentation = {
   isListening: () => deliveries.hasSubscribers || handlers.hasSubscribers,
   delivery: () =>
@@ -314,7 +310,7 @@ function isFailedAttempt({ ending, errorCode }: AttemptReport): boolean {
   return errorCode !== null || ending === "lost";
 }
 
-/** One message on its way through the five channels of a tracing channel. */
+/** One message, published on the five channels of a tracing channel. */
 class Traced<Report extends object, Message extends Partial<Report>> implements Observer<Report> {
   readonly #channel: Channel<Message>;
   readonly #message: Message;
@@ -335,7 +331,7 @@ class Traced<Report extends object, Message extends Partial<Report>> implements 
     });
   }
 
-  /** An attempt without a handler to call did not start. */
+  /** An attempt without handlers did not start. */
   ended(report: Report): void {
     if (!this.#hasStarted) return;
     Object.assign(this.#message, report);
@@ -345,14 +341,13 @@ class Traced<Report extends object, Message extends Partial<Report>> implements 
   }
 }
 
-// A line at level info for each event that is accepted, and for each that is handled: what somebody who develops looks at.
-
 const ACCEPTED = {
   accepted: "Event accepted.",
-  late: "Event accepted, too late for its place.",
-  duplicate: "Event was accepted before: it is not handled again.",
+  late: "Event accepted late, below its message's cursor.",
+  duplicate: "Event was accepted before, so it is not handled again.",
 } as const;
 
+/** Logs each accepted and each handled event at level info, for development. */
 export class EventLog implements Instrumentation {
   readonly #logger: Logger;
 
@@ -373,7 +368,7 @@ export class EventLog implements Instrumentation {
       ended: ({ ending, durationMs }) => {
         if (ending === "handled")
           this.#logger.info(logFieldsOf(info), `Event handled in ${Math.max(0, Math.round(durationMs))} ms.`);
-        if (ending === "unhandled") this.#logger.info(logFieldsOf(info), "Event has no handler, and is done.");
+        if (ending === "unhandled") this.#logger.info(logFieldsOf(info), "Event has no handler. It is done.");
       },
     };
   }

@@ -1,4 +1,4 @@
-/** The leases this process holds: those waiting for a handler's place, those running or waiting for effects, and their renewal. */
+/** The leases that this process holds: their slots, their renewal, and the waits until they end. */
 import { LeaseLost } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import type { Clock, Timer } from "../internal/clock.ts";
@@ -7,48 +7,64 @@ import type { Run } from "./handlers.ts";
 import type { LaneId } from "./record.ts";
 import type { InboxStore, Lease, LeaseRef } from "./store.ts";
 
-export interface Held {
+export interface HeldLease {
   readonly lease: Lease;
-  /** The event, when it was leased as it was accepted; else it is parsed from its bytes. */
+  /** Set if the event was leased when it was accepted. Otherwise it is parsed from its bytes. */
   readonly parsed: WebhookEvent | null;
 }
 
-interface LeaseBookOptions {
+export interface LeaseOptions {
+  /** Handlers that run at once. */
   readonly concurrency: number;
   readonly leaseMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Quick handlers are fed from leases taken ahead, enough for this much work; slow ones get none ahead. */
+/** Waits until some leases have ended. */
+interface Watch {
+  readonly leases: Set<Lease>;
+  readonly resolve: () => void;
+}
+
+/** Quick handlers get leases ahead, enough for this much work. Slow ones get none ahead. */
 const AHEAD_MS = 50;
 const MOST_HELD = 256;
-/** How much of the average handler time a new measurement makes up. */
+/** The weight of a new measurement in the average handler time. */
 const SMOOTHING = 0.1;
 
-export class LeaseBook {
+export class Leases {
   readonly #store: Pick<InboxStore, "extend">;
-  readonly #options: LeaseBookOptions;
-  readonly #lost: (held: Held) => void;
-  readonly #running = new Map<Held, Run | null>();
-  /** Their handlers have ended, and their effects have not. */
+  readonly #options: LeaseOptions;
+  readonly #lost: (lease: Lease) => void;
+  /** From each claim until its end is committed. */
+  readonly #byLane = new Map<LaneId, Lease>();
+  readonly #watches = new Set<Watch>();
+  /** Not started: they wait for a free handler. */
+  #waiting: HeldLease[] = [];
+  readonly #running = new Map<HeldLease, Run | null>();
+  /** Their handlers have ended, their effects have not. */
   readonly #unfinished = new Set<LeaseRef>();
-  #waiting: Held[] = [];
   #averageMs: number | null = null;
   #renewal: Timer | null = null;
 
-  /** @param lost - told of a lease that was lost before it was started: nobody else will hear of it */
-  constructor(store: Pick<InboxStore, "extend">, options: LeaseBookOptions, lost: (held: Held) => void) {
+  /** @param lost - called with a lease that was lost before it started: nothing else reports that one */
+  constructor(store: Pick<InboxStore, "extend">, options: LeaseOptions, lost: (lease: Lease) => void) {
     this.#store = store;
     this.#options = options;
     this.#lost = lost;
   }
 
-  get size(): number {
+  get isEmpty(): boolean {
+    return this.#byLane.size === 0;
+  }
+
+  /** Slots in use: a lease whose end waits for its commit takes none. */
+  get slotsTaken(): number {
     return this.#waiting.length + this.#running.size + this.#unfinished.size;
   }
 
-  /** How many leases to hold at most: `concurrency` until handlers prove quick. */
+  /** How many slots there are: `concurrency` until handlers prove quick. */
   get capacity(): number {
     const { concurrency } = this.#options;
     if (this.#averageMs === null) return concurrency;
@@ -56,13 +72,22 @@ export class LeaseBook {
     return Math.max(concurrency, Math.min(ahead, MOST_HELD));
   }
 
+  of(lane: LaneId): Lease | undefined {
+    return this.#byLane.get(lane);
+  }
+
+  lanes(): readonly LaneId[] {
+    return [...this.#byLane.keys()];
+  }
+
   add(lease: Lease, parsed: WebhookEvent | null): void {
+    this.#byLane.set(lease.lane, lease);
     this.#waiting.push({ lease, parsed });
     this.#renewal ??= this.#planRenewal();
   }
 
-  /** The next lease to run, if a place is free; it counts as running from here on. */
-  next(): Held | null {
+  /** The next lease to run, if a handler is free. It counts as running from here on. */
+  next(): HeldLease | null {
     if (this.#running.size >= this.#options.concurrency) return null;
     const held = this.#waiting.shift();
     if (held === undefined) return null;
@@ -71,35 +96,49 @@ export class LeaseBook {
   }
 
   /** Ties a lease to its run, unless the run has ended already. */
-  started(held: Held, run: Run): void {
+  started(held: HeldLease, run: Run): void {
     if (this.#running.has(held)) this.#running.set(held, run);
   }
 
-  finished(held: Held, durationMs: number): void {
+  finished(held: HeldLease, durationMs: number): void {
     this.#running.delete(held);
     this.#averageMs =
       this.#averageMs === null ? durationMs : this.#averageMs + (durationMs - this.#averageMs) * SMOOTHING;
   }
 
-  /** A lease that could not be settled yet takes a place, or more and more would be claimed than can be settled in time. */
-  keep(lease: LeaseRef): void {
+  /** Its end is not stored yet. It takes a slot, or more would be claimed than can be completed in time. */
+  keepUnfinished(lease: LeaseRef): void {
     this.#unfinished.add(lease);
     this.#renewal ??= this.#planRenewal();
   }
 
-  /** Whether its end frees a place. */
-  letGo(lease: LeaseRef): boolean {
-    return this.#unfinished.delete(lease);
+  /** Removes a lease whose end is committed. Returns whether that freed a slot, and its lane; a lane claimed anew is not free. */
+  end(lease: Lease): { readonly slot: boolean; readonly lane: boolean } {
+    const slot = this.#unfinished.delete(lease);
+    const lane = this.#byLane.get(lease.lane) === lease;
+    if (lane) this.#byLane.delete(lease.lane);
+    for (const watch of this.#watches) {
+      if (!watch.leases.delete(lease) || watch.leases.size > 0) continue;
+      this.#watches.delete(watch);
+      watch.resolve();
+    }
+    return { slot, lane };
   }
 
-  /** Takes the leases that were not started out of the book. */
-  takeWaiting(): readonly Held[] {
-    const waiting = this.#waiting;
+  /** Removes the leases that have not started from their slots, and returns them. */
+  takeWaiting(): readonly Lease[] {
+    const waiting = this.#waiting.map(({ lease }) => lease);
     this.#waiting = [];
     return waiting;
   }
 
-  close(): void {
+  /** Resolves when all leases that are held now have ended, whatever is claimed meanwhile. */
+  untilEnded(): Promise<void> {
+    if (this.isEmpty) return Promise.resolve();
+    return new Promise((resolve) => void this.#watches.add({ leases: new Set(this.#byLane.values()), resolve }));
+  }
+
+  stopRenewing(): void {
     this.#renewal?.cancel();
     this.#renewal = null;
   }
@@ -108,11 +147,11 @@ export class LeaseBook {
     return this.#options.clock.setTimeout(() => void this.#renew(), this.#options.leaseMs / 3);
   }
 
-  /** A lease that is lost aborts its handler: another worker has the event now, and this one could not commit. */
+  /** A lost lease aborts its handler: another worker has the event now, so this one could not commit. */
   async #renew(): Promise<void> {
-    this.#renewal = this.size > 0 ? this.#planRenewal() : null;
+    this.#renewal = this.slotsTaken > 0 ? this.#planRenewal() : null;
     const held = [...this.#waiting, ...this.#running.keys()];
-    // What becomes of the unfinished is told when they are settled.
+    // Whether an unfinished one was lost shows when its end is stored.
     const leases = [...held.map(({ lease }) => lease), ...this.#unfinished];
     if (leases.length === 0) return;
     try {
@@ -126,57 +165,11 @@ export class LeaseBook {
     }
   }
 
-  #drop(held: Held): void {
+  #drop(held: HeldLease): void {
     if (this.#waiting.includes(held)) {
       this.#waiting = this.#waiting.filter((one) => one !== held);
-      return this.#lost(held);
+      return this.#lost(held.lease);
     }
     this.#running.get(held)?.abort(new LeaseLost("The lease of this event passed to another worker."));
-  }
-}
-
-// What this process has of each lane, from its claim until the end of that claim is committed.
-
-interface Watch {
-  readonly leases: Set<Lease>;
-  readonly resolve: () => void;
-}
-
-export class InHand {
-  readonly #leases = new Map<LaneId, Lease>();
-  readonly #watches = new Set<Watch>();
-
-  get isEmpty(): boolean {
-    return this.#leases.size === 0;
-  }
-
-  leaseOf(lane: LaneId): Lease | undefined {
-    return this.#leases.get(lane);
-  }
-
-  lanes(): readonly LaneId[] {
-    return [...this.#leases.keys()];
-  }
-
-  take(lease: Lease): void {
-    this.#leases.set(lease.lane, lease);
-  }
-
-  /** False when the lane was claimed anew since: that claim stays. */
-  letGo(lease: Lease): boolean {
-    const current = this.#leases.get(lease.lane) === lease;
-    if (current) this.#leases.delete(lease.lane);
-    for (const watch of this.#watches) {
-      if (!watch.leases.delete(lease) || watch.leases.size > 0) continue;
-      this.#watches.delete(watch);
-      watch.resolve();
-    }
-    return current;
-  }
-
-  /** Resolves when what is in hand now has been let go, whatever is taken meanwhile. */
-  untilLetGo(): Promise<void> {
-    if (this.isEmpty) return Promise.resolve();
-    return new Promise((resolve) => void this.#watches.add({ leases: new Set(this.#leases.values()), resolve }));
   }
 }

@@ -1,61 +1,46 @@
-/** Claims lanes, runs their events and settles them; never more than `concurrency` at once, one event of a lane at a time. */
+/** Claims lanes, runs their events and stores how they ended: at most `concurrency` handlers at once, one event of a lane at a time. */
 import type { WebhookEvent } from "../events/types.ts";
-import { type Clock, type Random, sleep, type Timer } from "../internal/clock.ts";
+import { type Clock, sleep, type Timer } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
-import { Conclusions, settleFor, type WorkerEvents } from "./completion.ts";
-import { type DrainOptions, type DrainResult, Drains, LaneDrives } from "./drain.ts";
-import type { Batcher, ClaimDriver } from "./group-commit.ts";
-import { failed, type Runner, type Verdict } from "./handlers.ts";
-import { type Held, InHand, LeaseBook } from "./leases.ts";
+import { type RetryPolicy, reportEnd, reportRetired, settleFor, type WorkerEvents } from "./completion.ts";
+import { type DrainOptions, type DrainResult, Drains, OnDemandClaims } from "./drain.ts";
+import { type ClaimDriver, GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
+import { failed, type Registered, Runner, type RunnerOptions, type Verdict } from "./handlers.ts";
+import { type HeldLease, type LeaseOptions, Leases } from "./leases.ts";
 import { explained, placeFields } from "./masking.ts";
-import type { EventId, LaneId, OnDead } from "./record.ts";
+import type { EventId, LaneId } from "./record.ts";
 import type { ClaimRequest, InboxStore, Lease, SettleResult, TurnResult } from "./store.ts";
 
-export type { WorkerEvents } from "./completion.ts";
-
-export interface WorkerOptions {
-  /** Handlers that run at once. */
-  readonly concurrency: number;
-  readonly leaseMs: number;
-  readonly maxAttempts: number;
-  readonly onDead: OnDead;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
-}
+export interface WorkerOptions extends LeaseOptions, RetryPolicy, RunnerOptions, GroupCommitOptions {}
 
 export class Worker<Tx> implements ClaimDriver {
+  /** Stores deliveries too: each of its transactions can claim what it accepts. */
+  readonly groupCommit: GroupCommit<Tx>;
   readonly #store: InboxStore<Tx>;
   readonly #runner: Runner<Tx>;
   readonly #options: WorkerOptions;
-  readonly #conclusions: Conclusions;
-  readonly #book: LeaseBook;
+  readonly #events: WorkerEvents;
+  readonly #leases: Leases;
   readonly #drains: Drains;
-  readonly #waker: Waker;
+  readonly #onDemand = new OnDemandClaims();
+  readonly #dueTimer: DueTimer;
   readonly #recovery = new Recovery();
   readonly #breaker: Breaker;
-  readonly #laneDrives = new LaneDrives();
-  readonly #inHand = new InHand();
-  #batcher: Batcher<Tx> | null = null;
   #started = false;
   #paused = false;
   #starting = false;
   #stopWaking: (() => void) | null = null;
 
-  constructor(store: InboxStore<Tx>, runner: Runner<Tx>, options: WorkerOptions, events: WorkerEvents) {
+  constructor(store: InboxStore<Tx>, registered: Registered<Tx>, events: WorkerEvents, options: WorkerOptions) {
     this.#store = store;
-    this.#runner = runner;
     this.#options = options;
-    this.#conclusions = new Conclusions(events, options.logger);
-    this.#book = new LeaseBook(store, options, (held) => this.#lostUnstarted(held));
-    this.#drains = new Drains(options.clock, this.#inHand, () => this.#afterDrainsWereCut());
+    this.#events = events;
+    this.groupCommit = new GroupCommit(store, this, registered, options);
+    this.#runner = new Runner(store, registered, options);
+    this.#leases = new Leases(store, options, (lease) => this.#lostBeforeStart(lease));
+    this.#drains = new Drains(options.clock, this.#leases, () => this.#drainsCutOff());
+    this.#dueTimer = new DueTimer(store, options.clock, () => this.#poke());
     this.#breaker = new Breaker(options.clock, options.logger);
-    this.#waker = new Waker(store, options.clock, () => this.#poke());
-  }
-
-  /** The batcher and the worker know each other: it carries out what the worker settles, and asks what to claim. */
-  connect(batcher: Batcher<Tx>): void {
-    this.#batcher = batcher;
   }
 
   get isStarted(): boolean {
@@ -79,9 +64,9 @@ export class Worker<Tx> implements ClaimDriver {
 
   pause(): void {
     this.#paused = true;
-    this.#laneDrives.giveUp();
+    this.#onDemand.cancelAll();
     this.#drains.endAll();
-    this.#putBackWaiting();
+    this.#returnWaiting();
   }
 
   resume(): void {
@@ -89,20 +74,20 @@ export class Worker<Tx> implements ClaimDriver {
     this.#poke();
   }
 
-  /** Stops claiming, gives back what has not started, and resolves when what runs has settled or `timeoutMs` passed. */
+  /** Stops claiming, returns leases that have not started, and resolves when the others have ended or `timeoutMs` has passed. */
   async stop(timeoutMs: number): Promise<void> {
     this.#started = false;
     this.#stopWaking?.();
-    this.#waker.stop();
+    this.#dueTimer.stop();
     this.#drains.endAll();
-    this.#putBackWaiting();
+    this.#returnWaiting();
     const over = new AbortController();
-    const ended = this.#inHand.untilLetGo().then(() => over.abort());
+    const ended = this.#leases.untilEnded().then(() => over.abort());
     await Promise.race([ended, sleep(this.#options.clock, timeoutMs, over.signal)]);
-    this.#book.close();
+    this.#leases.stopRenewing();
   }
 
-  /** Handles what is ready now: neither gaps nor backoffs are waited for. Rejects when the store fails meanwhile. */
+  /** Handles what is ready now, without waiting for gaps or backoffs. Rejects if the store fails meanwhile. */
   drain(options: DrainOptions): Promise<DrainResult> {
     const drained = this.#drains.begin(options);
     if (this.#paused) this.#drains.endAll();
@@ -111,207 +96,236 @@ export class Worker<Tx> implements ClaimDriver {
   }
 
   /**
-   * Claims `lane` now, if it is due, whether or not the worker was started. `notDue` is called when `event` can not be had:
-   * it waits for a gap or a backoff, or another process has its lane. Its end is announced as always.
+   * Claims `lane` now, if it is due, even if the worker was not started. Calls `notDue` if `event` cannot be claimed: it waits for a gap
+   * or a backoff, or another process has its lane. The end of its claim is reported as always.
    */
-  drive(lane: LaneId, event: EventId, notDue: () => void): void {
-    const lease = this.#inHand.leaseOf(lane);
+  claimOnDemand(lane: LaneId, event: EventId, notDue: () => void): void {
+    const lease = this.#leases.of(lane);
     if (lease?.event === event) return;
     if (this.#paused) return notDue();
-    this.#laneDrives.add(lane, { event, notDue });
+    this.#onDemand.add(lane, { event, notDue });
     if (lease === undefined) this.#claimLane(lane);
   }
 
   nextClaim(): ClaimRequest {
-    const driven = this.#mayDrive() ? this.#laneDrives.nextClaim(this.#isActive()) : null;
+    const onDemand = this.#mayClaimOnDemand() ? this.#onDemand.nextClaim(this.#isActive()) : null;
     const { leaseMs, maxAttempts, onDead } = this.#options;
     const base = { leaseMs, maxAttempts, onDead };
-    if (driven !== null) return { ...base, limit: 1, ...driven };
+    if (onDemand !== null) return { ...base, limit: 1, ...onDemand };
     if (this.#recovery.wantsClaim && this.#isActive()) return { ...base, limit: 1, mode: "recover" };
-    return { ...base, limit: this.#freeSlots(this.#laneDrives.takeOwed()), mode: "ordinary" };
+    return { ...base, limit: this.#freeSlots(this.#onDemand.takeOwed()), mode: "ordinary" };
   }
 
   claimed(result: TurnResult, request: ClaimRequest, parsed: (acceptIndex: number) => WebhookEvent | null): void {
     const wanted = this.#areWanted(result.leases.length, request);
-    for (const record of result.retired) this.#conclusions.retired(record);
+    for (const record of result.retired) reportRetired(record, this.#events);
     for (const lease of result.leases) {
-      this.#inHand.take(lease);
-      this.#conclusions.claimed(lease);
-      this.#book.add(lease, lease.acceptIndex === null ? null : parsed(lease.acceptIndex));
+      this.#events.claimed(lease.lane);
+      this.#leases.add(lease, lease.acceptIndex === null ? null : parsed(lease.acceptIndex));
     }
-    this.#laneDrives.claimCame(request, result, this.#isActive());
+    this.#onDemand.claimed(request, result, this.#isActive());
     this.#drains.claimed(result.leases.length);
     this.#noteRecovery(result, request);
     if (wanted) this.#startWaiting();
-    else this.#putBackWaiting();
+    else this.#returnWaiting();
     this.#planNext(result, request);
-    this.#whenQuiet();
+    this.#afterEnd();
   }
 
-  turnFailed(error: Error): void {
+  batchFailed(error: Error): void {
     this.#options.logger.error(
       placeFields(error),
-      explained("The inbox could not be written; what was not stored is answered with 503.", error),
+      explained("The inbox could not be written; deliveries that were not stored are answered with 503.", error),
     );
-    this.#laneDrives.giveUp();
+    this.#onDemand.cancelAll();
     this.#drains.fail(error);
-    this.#waker.wakeAfterFailure();
+    this.#dueTimer.wakeAfterFailure();
   }
 
-  /** False for what came from a claim that was under way when the worker was paused or stopped, or a drain was cut off. */
+  /** False for leases of a claim that was being made when the worker was paused or stopped, or a drain was cut off. */
   #areWanted(leases: number, { lane, limit }: ClaimRequest): boolean {
     if (leases === 0 || this.#paused) return !this.#paused;
     return lane !== undefined || (this.#isActive() && !(this.#breaker.isOpen && limit > 1));
   }
 
-  /** Lanes that are due or become due must have a turn, a settle under way or a timer that comes back to them. */
+  /** Lanes that are due, or become due, need a batch, an unfinished settle or a timer that comes back to them. */
   #planNext({ leases, retired }: TurnResult, { limit, mode, lane }: ClaimRequest): void {
-    if (this.#laneDrives.hasClaims && this.#mayDrive()) this.#batcher?.poke();
-    // The claim of one lane, or of an expired lease that was gone, says nothing about the others; one that retired may have more.
+    if (this.#onDemand.hasClaims && this.#mayClaimOnDemand()) this.groupCommit.poke();
+    // A claim of one lane, or of an expired lease that was gone, shows nothing about other lanes. After one that retired there may be more.
     if (lane !== undefined || retired.length > 0 || (mode === "recover" && leases.length === 0)) this.#poke();
     const exhausted = mode === "ordinary" && lane === undefined && retired.length === 0 && leases.length < limit;
-    if (exhausted && !this.#recovery.isUnderWay) this.#drains.nothingReady();
+    if (exhausted && !this.#recovery.isInProgress) this.#drains.nothingReady();
     if (this.#breaker.isOpen) this.#drains.endAll();
-    if (this.#started && (exhausted || this.#breaker.isOpen)) this.#waker.plan(this.#breaker.isOpen ? PROBE_MS : 0);
+    if (this.#started && (exhausted || this.#breaker.isOpen)) this.#dueTimer.plan(this.#breaker.isOpen ? PROBE_MS : 0);
   }
 
   #freeSlots(least: number): number {
-    if (!this.#isActive() || this.#recovery.isUnderWay) return 0;
-    if (this.#breaker.isOpen) return this.#inHand.isEmpty && this.#breaker.takeProbe() ? 1 : 0;
-    const free = Math.max(least, this.#book.capacity - this.#book.size);
+    if (!this.#isActive() || this.#recovery.isInProgress) return 0;
+    if (this.#breaker.isOpen) return this.#leases.isEmpty && this.#breaker.takeProbe() ? 1 : 0;
+    const free = Math.max(least, this.#leases.capacity - this.#leases.slotsTaken);
     return this.#started ? free : Math.min(free, this.#drains.remaining);
   }
 
   #noteRecovery(result: TurnResult, request: ClaimRequest): void {
     if (request.mode === "recover" && request.lane === undefined)
       return this.#recovery.claimed(result.leases.length > 0);
-    if (!result.recoveryDue || this.#recovery.isUnderWay || !this.#isActive()) return;
+    if (!result.recoveryDue || this.#recovery.isInProgress || !this.#isActive()) return;
     this.#recovery.begin();
-    this.#putBackWaiting();
+    this.#returnWaiting();
   }
 
-  /** A handler that returns at once frees its place within this loop: it must not start the loop again. */
+  /** A synchronous handler frees its slot within this loop: that must not start the loop again. */
   #startWaiting(): void {
     if (this.#starting) return;
     this.#starting = true;
     try {
-      for (let held = this.#book.next(); held !== null; held = this.#book.next()) this.#run(held);
+      for (let held = this.#leases.next(); held !== null; held = this.#leases.next()) this.#run(held);
     } finally {
       this.#starting = false;
     }
   }
 
-  #run(held: Held): void {
+  #run(held: HeldLease): void {
     const startedAt = this.#options.clock.monotonic();
     const run = this.#runner.run(held.lease, held.parsed, (verdict) => {
       const durationMs = this.#options.clock.monotonic() - startedAt;
-      this.#book.finished(held, durationMs);
-      this.#settle(held, verdict, durationMs);
+      this.#leases.finished(held, durationMs);
+      this.#settle(held.lease, verdict, durationMs);
     });
-    this.#book.started(held, run);
+    this.#leases.started(held, run);
   }
 
-  #settle(held: Held, verdict: Verdict<Tx>, durationMs: number): void {
+  #settle(lease: Lease, verdict: Verdict<Tx>, durationMs: number): void {
     const probeDelayMs = this.#breaker.isOpen ? PROBE_MS : null;
-    const settle = settleFor(
-      held.lease,
-      verdict,
-      { number: held.lease.attempt, durationMs, probeDelayMs },
-      this.#options,
-    );
-    this.#heed(this.#breaker.ended(held.lease.lane, verdict));
-    this.#batcher?.settle(settle, (result) => {
-      if (result.status === "unfinished") return this.#book.keep(held.lease);
-      this.#heed(this.#breaker.committed(verdict, result.status));
+    const settle = settleFor(lease, verdict, { durationMs, probeDelayMs }, this.#options);
+    this.#followBreaker(this.#breaker.ended(lease.lane, verdict));
+    this.groupCommit.settle(settle, (result) => {
+      if (result.status === "unfinished") return this.#leases.keepUnfinished(lease);
+      this.#followBreaker(this.#breaker.committed(verdict, result.status));
       if (result.status === "effect_failed") {
-        return this.#settle(held, failed(result.error, verdict.event), durationMs);
+        return this.#settle(lease, failed(result.error, verdict.event), durationMs);
       }
-      this.#letGo(held.lease);
-      this.#conclusions.settled({ lease: held.lease, verdict, settle, durationMs }, result);
-      this.#whenQuiet();
+      this.#end(lease);
+      reportEnd({ lease, verdict, settle, durationMs }, result, this.#events, this.#options.logger);
+      this.#afterEnd();
     });
     this.#startWaiting();
   }
 
-  #heed(change: BreakerChange): void {
+  #followBreaker(change: BreakerChange): void {
     if (change === "closed" || change === "probe_again") this.#poke();
     if (change !== "opened") return;
-    this.#putBackWaiting();
-    this.#waker.wakeIn(PROBE_MS);
+    this.#returnWaiting();
+    this.#dueTimer.wakeIn(PROBE_MS);
   }
 
-  #letGo(lease: Lease): void {
-    if (this.#book.letGo(lease)) this.#poke();
-    if (this.#inHand.letGo(lease)) this.#claimLane(lease.lane);
+  #end(lease: Lease): void {
+    const freed = this.#leases.end(lease);
+    if (freed.slot) this.#poke();
+    if (freed.lane) this.#claimLane(lease.lane);
   }
 
   #claimLane(lane: LaneId): void {
-    this.#laneDrives.wantClaim(lane);
-    if (this.#laneDrives.hasClaims) this.#batcher?.poke();
+    this.#onDemand.wantClaim(lane);
+    if (this.#onDemand.hasClaims) this.groupCommit.poke();
   }
 
-  #afterDrainsWereCut(): void {
+  #drainsCutOff(): void {
     if (this.#started || this.#drains.active) return;
-    this.#putBackWaiting();
-    if (this.#laneDrives.hasClaims) this.#batcher?.poke();
+    this.#returnWaiting();
+    if (this.#onDemand.hasClaims) this.groupCommit.poke();
   }
 
-  #lostUnstarted({ lease }: Held): void {
-    this.#letGo(lease);
-    this.#conclusions.putBack(lease);
-    this.#whenQuiet();
+  #lostBeforeStart(lease: Lease): void {
+    this.#endUnstarted(lease);
     this.#poke();
   }
 
-  /** Leases that were not started go back with their attempt. */
-  #putBackWaiting(): void {
-    const waiting = this.#book.takeWaiting();
-    this.#drains.putBack(waiting.length);
-    for (const { lease } of waiting) {
-      this.#batcher?.settle({ kind: "release", lease, delayMs: 0 }, () => {
-        this.#letGo(lease);
-        this.#conclusions.putBack(lease);
-        this.#whenQuiet();
-      });
+  /** Returns leases that have not started to the queue, with their attempt. */
+  #returnWaiting(): void {
+    const waiting = this.#leases.takeWaiting();
+    this.#drains.returned(waiting.length);
+    for (const lease of waiting) {
+      this.groupCommit.settle({ kind: "release", lease, delayMs: 0 }, () => this.#endUnstarted(lease));
     }
+  }
+
+  #endUnstarted(lease: Lease): void {
+    this.#end(lease);
+    this.#events.ended(lease.event, "put_back");
+    this.#afterEnd();
   }
 
   #isActive(): boolean {
     return (this.#started || this.#drains.active) && !this.#paused;
   }
 
-  /** An expired lease is retried alone: requests that drive a lane wait for its end too. */
-  #mayDrive(): boolean {
-    return !this.#paused && !(this.#recovery.isUnderWay && this.#isActive());
+  /** An expired lease is retried alone, so requests that claim a lane wait for its end too. */
+  #mayClaimOnDemand(): boolean {
+    return !this.#paused && !(this.#recovery.isInProgress && this.#isActive());
   }
 
   #poke(): void {
-    if (this.#isActive()) this.#batcher?.poke();
+    if (this.#isActive()) this.groupCommit.poke();
   }
 
-  #whenQuiet(): void {
-    if (this.#inHand.isEmpty && this.#recovery.quiet()) this.#poke();
+  /** Recovery goes on when no lease is held. */
+  #afterEnd(): void {
+    if (this.#leases.isEmpty && this.#recovery.idle()) this.#poke();
   }
 }
 
-// The worker's own pause: when every handler fails, events should wait instead of running through their attempts.
+/**
+ * An expired lease may belong to an event that kills its process. So running handlers end first, then that one lease is claimed alone,
+ * and nothing else is claimed until it has ended: the event takes no others with it.
+ */
+export class Recovery {
+  #state: "none" | "waiting" | "claiming" | "running" = "none";
 
-/** While the worker has paused itself, one event is tried this often. */
+  get isInProgress(): boolean {
+    return this.#state !== "none";
+  }
+
+  /** The next claim is for the expired lease. */
+  get wantsClaim(): boolean {
+    return this.#state === "claiming";
+  }
+
+  begin(): void {
+    this.#state = "waiting";
+  }
+
+  /** The claim came back with the lease, or without: another process was first. */
+  claimed(found: boolean): void {
+    this.#state = found ? "running" : "none";
+  }
+
+  /** No lease is held. Returns true if there is something new to claim. */
+  idle(): boolean {
+    if (this.#state === "waiting") this.#state = "claiming";
+    else if (this.#state === "running") this.#state = "none";
+    else return false;
+    return true;
+  }
+}
+
+/** While the worker has paused itself, one event is tried at this interval. */
 export const PROBE_MS = 5_000;
 
-/** Failures in a row, each of another lane: one poisonous message alone stops nobody. */
+/** Failures in a row, each of another lane: one message alone cannot pause the worker. */
 const WINDOW = 20;
 
 /** What a verdict changed. */
 type BreakerChange = "opened" | "closed" | "probe_again" | null;
 
+/** Pauses the worker when every handler fails, so that events wait instead of using up their attempts. */
 export class Breaker {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #failing = new Set<LaneId>();
   /**
-   * Handlers that returned and whose effects are not committed yet. Each may still prove that not every handler fails, so as many
-   * more lanes must; to wait until there are none would be for ever under load.
+   * Handlers that returned and whose effects are not committed yet. Each may still prove that not every handler fails, so that many more
+   * lanes must fail. Waiting until there are none could take forever under load.
    */
   #undecided = 0;
   #open = false;
@@ -322,14 +336,14 @@ export class Breaker {
     this.#logger = logger;
   }
 
-  /** The last 20 lanes failed one after the other: only probes run. */
+  /** The last 20 lanes failed in a row: only probes run. */
   get isOpen(): boolean {
     return this.#open;
   }
 
   /**
-   * The handlers of an event ended. Told before their end is committed, so that of what was claimed ahead no more fails than
-   * must. A `PermanentError` is no failure: it says that the handler works.
+   * The handlers of an event ended. Called before that end is committed, so that as few claimed events as possible fail. A
+   * `PermanentError` is not a failure: it shows that the handler works.
    */
   ended<Tx>(lane: LaneId, verdict: Verdict<Tx>): BreakerChange {
     if (verdict.kind === "failed" && verdict.permanent) return this.#open ? this.#succeeded() : null;
@@ -341,8 +355,8 @@ export class Breaker {
   }
 
   /**
-   * What `ended` was told is committed, or has failed: an effect that threw is told to `ended` as a failure of its own. A
-   * probe of an event that no handler takes says nothing, so that the next one need not wait.
+   * The end that `ended` received is committed, or has failed: an effect that threw is a failure of its own, for `ended`. A probe of an
+   * event without a handler shows nothing, so the next one need not wait.
    */
   committed<Tx>(verdict: Verdict<Tx>, status: SettleResult["status"]): BreakerChange {
     if (verdict.kind === "failed") return null;
@@ -362,7 +376,7 @@ export class Breaker {
     this.#failing.clear();
     if (!this.#open) return null;
     this.#open = false;
-    this.#logger.info({ code: "worker_resumed" }, "A probe succeeded: the worker goes on.");
+    this.#logger.info({ code: "worker_resumed" }, "A probe succeeded: the worker handles events again.");
     return "closed";
   }
 
@@ -374,12 +388,12 @@ export class Breaker {
     this.#nextProbeAt = this.#clock.monotonic() + PROBE_MS;
     this.#logger.error(
       { code: "worker_paused", probeMs: PROBE_MS },
-      "Every handler failed: the worker paused itself and probes.",
+      "Every handler failed: the worker paused itself, and tries one event at a time.",
     );
     return "opened";
   }
 
-  /** True when a probe may be claimed now; it is then counted as taken. */
+  /** True if a probe may be claimed now. It then counts as taken. */
   takeProbe(): boolean {
     const now = this.#clock.monotonic();
     if (now < this.#nextProbeAt) return false;
@@ -388,51 +402,16 @@ export class Breaker {
   }
 }
 
-/**
- * An expired lease may belong to an event that kills its process. So what runs ends first, then that one lease is claimed
- * alone, and nothing else is claimed until it has settled: it takes no neighbours with it.
- */
-export class Recovery {
-  #state: "none" | "waiting" | "claiming" | "running" = "none";
-
-  get isUnderWay(): boolean {
-    return this.#state !== "none";
-  }
-
-  /** The next claim is for the expired lease. */
-  get wantsClaim(): boolean {
-    return this.#state === "claiming";
-  }
-
-  begin(): void {
-    this.#state = "waiting";
-  }
-
-  /** The claim came back: with the lease, or without, since another process was first. */
-  claimed(found: boolean): void {
-    this.#state = found ? "running" : "none";
-  }
-
-  /** Nothing runs. Answers whether there is something new to claim. */
-  quiet(): boolean {
-    if (this.#state === "waiting") this.#state = "claiming";
-    else if (this.#state === "running") this.#state = "none";
-    else return false;
-    return true;
-  }
-}
-
-// One timer for the next lane that comes due, instead of polling.
-
 /** After a failure the store is asked again this much later. */
 const STORE_RETRY_MS = 1_000;
 
-export class Waker {
+/** One timer for the next lane that comes due, instead of polling. */
+export class DueTimer {
   readonly #store: Pick<InboxStore, "nextDue">;
   readonly #clock: Clock;
   readonly #wake: () => void;
   #timer: Timer | null = null;
-  /** `asked_again`: the answer under way may be older than what the plan was made for. */
+  /** `asked_again`: the pending answer may be older than the change that the plan was made for. */
   #planning: "no" | "soon" | "asked" | "asked_again" = "no";
   #leastMs = 0;
 
@@ -442,7 +421,7 @@ export class Waker {
     this.#wake = wake;
   }
 
-  /** Wakes when the next lane is due, `leastMs` from now at the earliest. The store is asked once per round of the event loop. */
+  /** Wakes when the next lane is due, `leastMs` from now at the earliest. Asks the store once per round of the event loop. */
   plan(leastMs: number): void {
     this.#leastMs = leastMs;
     if (this.#planning === "asked") this.#planning = "asked_again";
@@ -456,7 +435,7 @@ export class Waker {
     this.#timer = this.#clock.setTimeout(this.#wake, ms);
   }
 
-  /** The turn may have been written all the same: an answer that is under way may be older. */
+  /** The batch may have been stored all the same: a pending answer may be older. */
   wakeAfterFailure(): void {
     if (this.#planning === "asked") this.#planning = "asked_again";
     this.wakeIn(STORE_RETRY_MS);

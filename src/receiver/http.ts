@@ -56,7 +56,7 @@ export class HttpIntake<Tx> {
   /** Never rejects: whatever goes wrong has its answer. */
   handle(incoming: IncomingWebhook): Promise<Answer> {
     const delivery = new Delivery(incoming);
-    const observed = this.#engine().instruments.delivery();
+    const observed = this.#engine().inUse.instruments.delivery();
     return observed === null ? this.#answer(delivery) : this.#watched(delivery, observed);
   }
 
@@ -162,7 +162,7 @@ export class HttpIntake<Tx> {
   }
 
   #count(counter: string): void {
-    const { counters } = this.#engine();
+    const { counters } = this.#engine().upkeep;
     counters[counter] = (counters[counter] ?? 0) + 1;
   }
 
@@ -244,6 +244,6 @@ function driven<Tx>(engine: Engine<Tx>, lane: LaneId, event: EventId): Promise<E
     };
     const stopWaiting = engine.waiters.add(event, finish);
     const timer = engine.options.clock.setTimeout(() => finish("put_back"), DEADLINE_MS);
-    engine.worker.drive(lane, event, () => finish("put_back"));
+    engine.worker.claimOnDemand(lane, event, () => finish("put_back"));
   });
 }

@@ -1,21 +1,20 @@
-/** Opens an inbox for somebody who is no receiver: a script, the command line, a page. */
-import type { WebhookEvent } from "../events/types.ts";
+/** Opens an inbox without a receiver: for a script, the command line, or a page. */
 import { type GapWait, gapWaitPolicy } from "../inbox/gap.ts";
 import type { InboxRules, InboxStore, PruneResult } from "../inbox/store.ts";
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
 import { choiceOption, invalidOption, refuseUnknownOptions } from "../internal/options.ts";
 import { thisInstance } from "../internal/process.ts";
-import { InboxOperator } from "./operator.ts";
+import { InboxOperator, type OperatedInbox } from "./operator.ts";
 import { type RetentionOptions, retentionOption } from "./options.ts";
 import { pruneBatches } from "./upkeep.ts";
 
 export interface OpenInboxOptions {
   /** The inbox, not open: `sqliteStore("inbox.db")`. `close()` closes it. */
   readonly store: InboxStore<never>;
-  /** `"auto"` migrates an inbox that needs it. Default `"check"`: it is refused. */
+  /** `"auto"` migrates an inbox that needs it. Default `"check"`: such an inbox is refused. */
   readonly migrate?: "check" | "auto";
-  /** How long a gap before a replayed quarantined body is waited for, as the receiver's option says it. Default `"balanced"`. */
+  /** How long a replayed quarantined body waits for a missing sequence, as the receiver's option. Default `"balanced"`. */
   readonly gapWait?: GapWait;
   /** Default: warnings and errors to standard error, one JSON object per line. */
   readonly logger?: Logger;
@@ -32,11 +31,11 @@ const OPTIONS = [
 ] as const satisfies readonly (keyof OpenInboxOptions)[];
 
 /**
- * Opens an inbox that a receiver made, to look after it: beside receivers that work on it, or while none does. It handles nothing
- * itself, does not count as a receiver, and keeps no process alive; what an act makes ready is handled by a receiver.
+ * Opens an inbox that a receiver made, to look after it: next to receivers that work on it, or while none does. It handles nothing
+ * itself, does not count as a receiver, and does not keep the process alive. Events that an act makes ready are handled by a receiver.
  *
- * @throws SetupError `invalid_option`; `no_inbox` where no receiver has made one, `migration_needed`, `inbox_too_new`, and
- *   whatever else the store's opening throws
+ * @throws SetupError `invalid_option`; `no_inbox` if no receiver has made one; `migration_needed`, `inbox_too_new`, and any other error
+ *   of the store's `open`
  *
  * @example
  * import { createReceiver, openInbox } from "oncehook";
@@ -60,56 +59,49 @@ export async function openInbox(options: OpenInboxOptions): Promise<Inbox> {
   const logger = loggerOption(options.logger);
   const clock = options.clock ?? systemClock;
   const rules = await store.open({ clock, logger, migrate, rules: "recorded", instance: thisInstance() });
-  return new Inbox({ store, rules, clock, gapWaitMs });
-}
-
-interface Opened {
-  readonly store: InboxStore<never>;
-  readonly rules: InboxRules;
-  readonly clock: Clock;
-  readonly gapWaitMs: (event: WebhookEvent) => number;
+  const operated: OperatedInbox = {
+    options: { store, clock, gapWaitMs },
+    // It is not known here whether a receiver has `onLate`. One without ends such an event as unhandled, where it can be seen.
+    lateEvents: "hand_out",
+    open: async () => {},
+    // Receivers notice by themselves what another process wrote.
+    afterAct: () => {},
+  };
+  return new Inbox(operated, rules);
 }
 
 /** What `prune()` removed. */
 export type Pruned = Omit<PruneResult, "more">;
 
 export interface PruneOptions {
-  /** Called after each batch, with what was removed so far. What it throws ends the pruning. */
+  /** Called after each batch, with the counts so far. If it throws, pruning ends. */
   readonly onProgress?: (sofar: Pruned) => void;
-  /** Ends the pruning after the batch under way, with the signal's reason. */
+  /** Ends pruning after the current batch, with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
-/** An open inbox: all that `receiver.inbox` can do, and what its receiver does for it. */
+/** An open inbox: everything that `receiver.inbox` can do, and pruning. */
 export class Inbox extends InboxOperator {
-  /** What the receiver said of this inbox at its last open. */
+  /** The rules that the receiver recorded when it opened this inbox last. */
   readonly rules: InboxRules;
   /** Names the place: `sqlite:/data/inbox.db`. Never a password. */
   readonly location: string;
   readonly #store: InboxStore<never>;
 
   /** Use `openInbox`. */
-  constructor({ store, rules, clock, gapWaitMs }: Opened) {
-    super({
-      store: () => store,
-      clock,
-      gapWaitMs,
-      open: async () => {},
-      // Receivers notice by themselves what another process wrote.
-      acted: () => {},
-      // Whether a receiver has `onLate` is not known here: one without it ends such an event as unhandled, where it can be seen.
-      lateEvents: () => "hand_out",
-    });
+  constructor(operated: OperatedInbox, rules: InboxRules) {
+    super(() => operated);
+    const { store } = operated.options;
     this.rules = rules;
     this.location = store.location;
     this.#store = store;
   }
 
   /**
-   * Removes what is past its retention, in batches that leave room for other work. The defaults and bounds are those of the
-   * receiver's option `retention`, which it does not know: give it the same.
+   * Removes everything past its retention, in batches that leave room for other work. Defaults and bounds are those of the receiver's
+   * option `retention`, which is not recorded: pass the same values.
    *
-   * @throws SetupError for a time out of bounds, or below the tolerance (as recorded) and a day
+   * @throws SetupError for a time out of bounds, or below the recorded tolerance plus a day
    */
   async prune(retention?: RetentionOptions, { onProgress, signal }: PruneOptions = {}): Promise<Pruned> {
     const resolved = retentionOption(retention, this.rules.toleranceMs);
@@ -128,7 +120,7 @@ export class Inbox extends InboxOperator {
     return sum;
   }
 
-  /** Waits for the work under way, then closes the store. Closing twice is harmless. */
+  /** Waits for work in progress, then closes the store. Closing twice is harmless. */
   close(): Promise<void> {
     return this.#store.close();
   }

@@ -1,4 +1,4 @@
-/** What a person who looks after an inbox sees and can do: `receiver.inbox`. */
+/** What an operator can see and do: `receiver.inbox`, and an inbox that `openInbox` opened. */
 import { OncehookError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import type {
@@ -47,34 +47,35 @@ export interface ActOptions {
   readonly by?: string;
 }
 
-/** What it needs of the receiver around it. */
-export interface OperatorDeps {
-  /** Asked for each time: another receiver's inbox may be taken over. */
-  readonly store: () => InboxStore<never>;
-  readonly clock: Clock;
-  readonly open: () => Promise<void>;
-  /** Called after an act that was done, or may have been, so that what became ready is looked for. */
-  readonly acted: () => void;
-  readonly gapWaitMs: (event: WebhookEvent) => number;
-  readonly lateEvents: () => Turn<never>["lateEvents"];
+/** The inbox that an operator works on: a receiver's engine, or an open store. */
+export interface OperatedInbox {
+  readonly options: {
+    readonly store: InboxStore<never>;
+    readonly clock: Clock;
+    readonly gapWaitMs: (event: WebhookEvent) => number;
+  };
+  readonly lateEvents: Turn<never>["lateEvents"];
+  open(): Promise<void>;
+  /** Called after an act that was done, or may have been: it may have made events ready. */
+  afterAct(): void;
 }
 
 export class InboxOperator {
-  readonly #deps: OperatorDeps;
+  readonly #inbox: () => OperatedInbox;
 
-  constructor(deps: OperatorDeps) {
-    this.#deps = deps;
+  /** @param inbox - called at each use: `takeOver()` replaces a receiver's engine */
+  constructor(inbox: () => OperatedInbox) {
+    this.#inbox = inbox;
   }
 
-  /** Events that match all filters, newest first; 100 unless `limit` (1 to 1,000) says otherwise. */
+  /** Events that match all filters, newest first; 100 unless `limit` (1 to 1,000) sets another number. */
   async find(query: Partial<EventQuery> = {}): Promise<Page<EventRecord>> {
     const asked = eventQuery(query);
-    await this.#deps.open();
-    return this.#deps.store().find(asked);
+    return (await this.#open()).find(asked);
   }
 
   /**
-   * Messages that match all filters, those that came first last; 100 unless `limit` (1 to 1,000) says otherwise.
+   * Messages that match all filters, newest first; 100 unless `limit` (1 to 1,000) sets another number.
    *
    * @example
    * const terminal = ["message.delivery", "message.failed"];
@@ -82,46 +83,41 @@ export class InboxOperator {
    */
   async findLanes(query: Partial<LaneQuery> = {}): Promise<Page<LaneSummary>> {
     const asked = laneQuery(query);
-    await this.#deps.open();
-    return this.#deps.store().findLanes(asked);
+    return (await this.#open()).findLanes(asked);
   }
 
   async findQuarantined(query: Partial<QuarantineQuery> = {}): Promise<Page<QuarantineRecord>> {
     const asked = quarantineQuery(query);
-    await this.#deps.open();
-    return this.#deps.store().findQuarantined(asked);
+    return (await this.#open()).findQuarantined(asked);
   }
 
-  /** Everything about one message; null when the inbox knows none. */
+  /** Everything about one message. Null if the inbox does not know it. */
   async lane(ref: LaneKey | LaneId): Promise<LaneRecord | null> {
     checkLane(ref);
-    await this.#deps.open();
-    return this.#deps.store().lane(ref);
+    return (await this.#open()).lane(ref);
   }
 
   async stats(): Promise<InboxStats> {
-    await this.#deps.open();
-    return this.#deps.store().stats();
+    return (await this.#open()).stats();
   }
 
-  /** The newest acts first; 100 unless `limit` (1 to 1,000) says otherwise. */
+  /** The newest acts first; 100 unless `limit` (1 to 1,000) sets another number. */
   async audit(limit?: number): Promise<readonly AuditRecord[]> {
     const rows = auditLimit(limit);
-    await this.#deps.open();
-    return this.#deps.store().audit(rows);
+    return (await this.#open()).audit(rows);
   }
 
-  /** Hands a settled event to its handlers again, whatever its place: `ctx.replay` is true. */
+  /** Passes a completed event to its handlers again, whatever its sequence. `ctx.replay` is true. */
   replay(event: EventId, options?: ActOptions): Promise<ActResult> {
     return this.#act({ kind: "replay", event }, options);
   }
 
-  /** Sets a pending event or a dead letter aside; what waits behind it goes on. */
+  /** Sets a pending event or a dead letter aside. Events that wait behind it continue. */
   discard(event: EventId, options?: ActOptions): Promise<ActResult> {
     return this.#act({ kind: "discard", event }, options);
   }
 
-  /** Dead letters that failed alike, counted; the largest group first. */
+  /** Counts dead letters by error, the largest group first. */
   groupByError(query: BulkQuery = {}): Promise<readonly ErrorGroup[]> {
     return groupByError(this, query);
   }
@@ -146,71 +142,67 @@ export class InboxOperator {
     return discardAll(this.#actor, query, options);
   }
 
-  /** Lets a message go on that is blocked behind its dead letter. */
+  /** Lets a message continue that is blocked behind its dead letter. */
   unblock(lane: LaneId, options?: ActOptions): Promise<ActResult> {
     return this.#act({ kind: "unblock", lane }, options);
   }
 
-  /** Gives the gap up that a message waits for. */
+  /** Ends the wait of a message for a missing sequence. */
   releaseGap(lane: LaneId, options?: ActOptions): Promise<ActResult> {
     return this.#act({ kind: "release_gap", lane }, options);
   }
 
-  /** Removes a person's data: bodies, numbers, references and error texts. What identifies an event stays, so that a repeat is still known. */
+  /** Removes a person's data: bodies, numbers, references and error texts. Identities stay, so that a repeat is still recognised. */
   async erase(subject: Subject, options?: ActOptions): Promise<ActResult> {
     checkSubject("inbox.erase()", subject);
     return this.#act({ kind: "erase", subject }, options);
   }
 
   /**
-   * Everything that is held on a person or a message, as plain JSON: what `erase` would take away.
+   * Everything that the inbox holds about a person or a message, as plain JSON: what `erase` would remove.
    *
    * @example
    * for await (const record of inbox.exportSubject({ peer: "+15550100002" })) console.log(JSON.stringify(record));
    */
   async *exportSubject(subject: Subject): AsyncGenerator<SubjectRecord, void> {
     checkSubject("inbox.exportSubject()", subject);
-    await this.#deps.open();
-    yield* exportSubject(this.#deps.store(), subject);
+    yield* exportSubject(await this.#open(), subject);
   }
 
   /**
    * Parses a quarantined body again, as after an upgrade, and accepts it under its real identity.
    *
-   * @throws OncehookError `invalid_event` when it is still no event, or not one that the secret which signed it vouches for
+   * @throws OncehookError `invalid_event` if the body is still not a valid event, or the secret that signed it does not cover the event
    */
   async replayQuarantined(id: number, options?: ActOptions): Promise<ActResult> {
     checkId("quarantine", id);
-    await this.#deps.open();
-    const row = await findQuarantined(this.#deps.store(), id);
+    const row = await findQuarantined(await this.#open(), id);
     if (row === null) return { ok: false, reason: "not_found" };
     const read = await quarantinedEvent(row);
     if (!read.ok && read.reason === "invalid_event") throw new OncehookError("invalid_event", read.message);
     if (!read.ok) return { ok: false, reason: read.reason };
-    const event = newEvent(read.event, read.raw, row, this.#deps.gapWaitMs);
-    return this.#act(
-      { kind: "replay_quarantined", quarantine: id, event, lateEvents: this.#deps.lateEvents() },
-      options,
-    );
+    const { options: inboxOptions, lateEvents } = this.#inbox();
+    const event = newEvent(read.event, read.raw, row, inboxOptions.gapWaitMs);
+    return this.#act({ kind: "replay_quarantined", quarantine: id, event, lateEvents }, options);
   }
 
   discardQuarantined(id: number, options?: ActOptions): Promise<ActResult> {
     return this.#act({ kind: "discard_quarantined", quarantine: id }, options);
   }
 
-  /** Records that somebody is shown the numbers and texts of a message: to be called before they are. */
+  /** Records that the numbers and texts of a message are shown to a person. Call it before showing them. */
   reveal(lane: LaneId, options?: ActOptions): Promise<ActResult> {
     return this.#act({ kind: "reveal", lane }, options);
   }
 
-  /** The same of a quarantined body. */
+  /** The same for a quarantined body. */
   revealQuarantined(id: number, options?: ActOptions): Promise<ActResult> {
     return this.#act({ kind: "reveal_quarantined", quarantine: id }, options);
   }
 
   get #actor(): Actor {
     return {
-      clock: this.#deps.clock,
+      clock: this.#inbox().options.clock,
       find: (query) => this.find(query),
       lane: (id) => this.lane(id),
       act: (act, options) => this.#act(act, options),
@@ -220,14 +212,19 @@ export class InboxOperator {
   async #act(act: Act, { by = "application" }: ActOptions = {}): Promise<ActResult> {
     checkAct(act);
     checkActor(by);
-    await this.#deps.open();
+    const store = await this.#open();
     let result: ActResult | null = null;
     try {
-      result = await this.#deps.store().act(act, by);
+      result = await store.act(act, by);
       return result;
     } finally {
-      // Without an answer it may be done all the same.
-      if (result?.ok !== false) this.#deps.acted();
+      // Without an answer it may have been done all the same.
+      if (result?.ok !== false) this.#inbox().afterAct();
     }
+  }
+
+  async #open(): Promise<InboxStore<never>> {
+    await this.#inbox().open();
+    return this.#inbox().options.store;
   }
 }

@@ -57,21 +57,14 @@ export class Receiver<Tx = unknown> {
   /** Use `createReceiver`. */
   constructor(options: ReceiverOptions<Tx>) {
     this.#options = resolveOptions(options);
-    const { clock, logger, gapWaitMs } = this.#options;
+    const { clock, logger } = this.#options;
     this.#keyrings = createKeyringSource(this.#options.secrets, { clock, logger });
     this.#instruments = new Instruments(logger, clock);
     this.#instruments.add(channelInstrumentation);
     if (this.#options.logEvents) this.#instruments.add(new EventLog(logger));
     this.#engine = new Engine(this.#options, this.#inUse);
     this.#http = new HttpIntake(() => this.#engine, this.#keyrings);
-    this.#inbox = new InboxOperator({
-      store: () => this.#engine.options.store,
-      clock,
-      gapWaitMs,
-      open: () => this.#engine.open(),
-      acted: () => this.#engine.afterAct(),
-      lateEvents: () => this.#engine.lateEvents,
-    });
+    this.#inbox = new InboxOperator(() => this.#engine);
   }
 
   get logger(): Logger {
@@ -100,7 +93,7 @@ export class Receiver<Tx = unknown> {
 
   /** Cumulative for this process: deliveries by secret slot (`slot:previous`) and by refusal (`refused:signature_mismatch`). */
   get counters(): Readonly<Record<string, number>> {
-    return this.#engine.counters;
+    return this.#engine.upkeep.counters;
   }
 
   /** Registers a handler of one or several event types. Several handlers of an event run in order; a failure starts again at the first. */

@@ -1,4 +1,4 @@
-/** What an open inbox needs now and then: a heartbeat, pruning, and a warning when nobody works on it. */
+/** What an open inbox needs at intervals: heartbeats, pruning, fresh secrets, and a warning when no worker runs. */
 import { explained, placeFields } from "../inbox/masking.ts";
 import type { InboxStore, PruneResult } from "../inbox/store.ts";
 import type { Timer } from "../internal/clock.ts";
@@ -7,64 +7,68 @@ import type { ResolvedOptions, Retention } from "./options.ts";
 
 const HEARTBEAT_MS = 10_000;
 const PRUNE_MS = 600_000;
-/** A drain prunes this many batches at most, so that a request's after-work stays short. */
-const PRUNE_ROUNDS = 20;
+/** Batches that a drain prunes at most, so that work after a request stays short. */
+const DRAIN_PRUNE_BATCHES = 20;
 const IDLE_WORKER_MS = 60_000;
 
-/** What of the receiver's options it needs, whatever effects get. */
-type HousekeepingOptions = Pick<ResolvedOptions<unknown>, "clock" | "logger" | "retention"> & {
+type UpkeepOptions = Pick<ResolvedOptions<unknown>, "clock" | "logger" | "retention"> & {
   readonly store: Pick<InboxStore, "heartbeat" | "prune" | "nextDue">;
 };
 
-/** Which secrets the receiver uses, and what keeps them up to date. */
+/** The secrets in use, and what keeps them up to date. */
 export type KeyringUse = Pick<KeyringSource, "version" | "background" | "isFailing">;
 
-export class Housekeeping {
+export class Upkeep {
   /** Cumulative for this process: deliveries by secret slot and by refusal reason. */
   readonly counters: Record<string, number> = {};
-  readonly #options: HousekeepingOptions;
+  readonly #options: UpkeepOptions;
   readonly #worker: { readonly isStarted: boolean };
-  #keyrings: KeyringUse;
+  readonly #inUse: { readonly keyrings: KeyringUse };
   readonly #timers = new Map<string, Timer>();
   #workerRanAt: number;
-  /** Drains under way. */
+  /** Drains in progress. */
   #drains = 0;
-  /** The version of the last heartbeat, whether it came through or not: one that failed is tried again when the next is due. */
-  #toldVersion: string | null = null;
-  /** When pruning began last, by the wall clock: where a process is frozen between two requests, that time may count nowhere else. */
+  /** The keyring version of the last heartbeat, stored or not: a failed heartbeat is tried again when the next one is due. */
+  #reportedVersion: string | null = null;
+  /** When pruning last began. Wall clock: monotonic time may stop while a process is frozen between two requests. */
   #prunedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: HousekeepingOptions, worker: { readonly isStarted: boolean }, keyrings: KeyringUse) {
+  /** @param inUse - read at each use: a reload in development replaces its keyrings */
+  constructor(
+    options: UpkeepOptions,
+    worker: { readonly isStarted: boolean },
+    inUse: { readonly keyrings: KeyringUse },
+  ) {
     this.#options = options;
     this.#worker = worker;
-    this.#keyrings = keyrings;
+    this.#inUse = inUse;
     this.#workerRanAt = options.clock.monotonic();
   }
 
   start(): void {
-    this.#every("heartbeat", HEARTBEAT_MS, () => this.beat());
+    this.#every("heartbeat", HEARTBEAT_MS, () => this.#beat());
     this.#every("prune", PRUNE_MS, () => this.#pruneAll());
     this.#every("idle worker", IDLE_WORKER_MS, () => this.#warnAboutIdleWorker());
-    this.#keepKeyrings(this.#keyrings);
+    this.#keepKeyrings();
   }
 
-  /** Other secrets are in use from now on. */
-  use(keyrings: KeyringUse): void {
-    this.#keyrings = keyrings;
+  /** Other keyrings are in use from now on. */
+  keyringsReplaced(): void {
     this.#timers.get("keyring")?.cancel();
     this.#timers.delete("keyring");
-    if (this.#isRunning) this.#keepKeyrings(keyrings);
+    if (this.#isRunning) this.#keepKeyrings();
   }
 
-  #keepKeyrings({ background }: KeyringUse): void {
+  #keepKeyrings(): void {
+    const { background } = this.#inUse.keyrings;
     if (background !== null) this.#every("keyring", background.everyMs, () => this.#refreshKeyrings(background));
-    void this.#quietly("heartbeat", async () => {
+    void this.#logFailure("heartbeat", async () => {
       await background?.refresh();
-      if (this.#isRunning) await this.beat();
+      if (this.#isRunning) await this.#beat();
     });
   }
 
-  /** Between `start()` and `stop()`: what waits meanwhile must not go on with a store that is closed. */
+  /** Between `start()` and `stop()`. Work that waited must not go on with a closed store. */
   get #isRunning(): boolean {
     return this.#timers.size > 0;
   }
@@ -73,7 +77,7 @@ export class Housekeeping {
     if (!this.#isRunning) return;
     for (const timer of this.#timers.values()) timer.cancel();
     this.#timers.clear();
-    await this.#quietly("heartbeat", () => this.beat());
+    await this.#logFailure("heartbeat", () => this.#beat());
   }
 
   /** `start()` was called, or a drain has ended. */
@@ -81,7 +85,7 @@ export class Housekeeping {
     this.#workerRanAt = this.#options.clock.monotonic();
   }
 
-  /** A drain is a worker, however long it takes. */
+  /** A drain counts as a running worker, however long it takes. */
   async whileDraining<T>(drained: Promise<T>): Promise<T> {
     this.#drains++;
     try {
@@ -92,7 +96,7 @@ export class Housekeeping {
     }
   }
 
-  /** Something is due, and no worker has run for a minute. */
+  /** An event is due, and no worker has run for a minute. */
   async isWorkLeft(): Promise<boolean> {
     const { clock, store } = this.#options;
     if (this.#worker.isStarted || this.#drains > 0) return false;
@@ -101,56 +105,56 @@ export class Housekeeping {
   }
 
   /**
-   * At the end of a drain: a bounded part of what is past its retention, and none after `deadline` (monotonic ms). A process may live
-   * for one drain only, so its first one prunes; further ones, which may come after each delivery, no more often
-   * than the timer, unless something is left.
+   * At the end of a drain: prunes a limited number of batches, and none after `deadline` (monotonic ms). A process may live for one
+   * drain only, so its first one prunes. Later drains, which may follow each delivery, prune no more often than the timer, unless rows
+   * are left.
    */
-  pruneSome(deadline: number): Promise<void> {
+  pruneAfterDrain(deadline: number): Promise<void> {
     const { clock } = this.#options;
-    return this.#quietly("prune", async () => {
+    return this.#logFailure("prune", async () => {
       const isRecent = Math.abs(clock.now() - this.#prunedAt) < PRUNE_MS;
       if (isRecent || clock.monotonic() >= deadline) return;
-      await this.#prune((rounds) => rounds < PRUNE_ROUNDS && clock.monotonic() < deadline);
+      await this.#prune((batches) => batches < DRAIN_PRUNE_BATCHES && clock.monotonic() < deadline);
     });
   }
 
-  /** All that is past its retention, however much a busy inbox has of it. */
+  /** Prunes everything past its retention, however much a busy inbox has. */
   #pruneAll(): Promise<void> {
     return this.#prune(() => this.#isRunning);
   }
 
-  /** Drains leave it alone meanwhile, and for ten minutes after it has come to an end; what it leaves, the next drain goes on with. */
-  async #prune(mayGoOn: (rounds: number) => boolean): Promise<void> {
+  /** Drains do not prune meanwhile, nor for ten minutes after pruning is complete. If it is cut short, the next drain continues. */
+  async #prune(mayContinue: (batches: number) => boolean): Promise<void> {
     const { clock, store, retention } = this.#options;
     this.#prunedAt = clock.now();
-    let rounds = 0;
+    let batches = 0;
     let isLeft = true;
     try {
       for await (const { more } of pruneBatches(store, retention)) {
-        rounds += 1;
+        batches += 1;
         isLeft = more;
-        if (!mayGoOn(rounds)) return;
+        if (!mayContinue(batches)) return;
       }
     } finally {
       if (isLeft) this.#prunedAt = Number.NEGATIVE_INFINITY;
     }
   }
 
-  async beat(): Promise<void> {
-    const keyringVersion = this.#keyrings.version();
-    this.#toldVersion = keyringVersion;
+  async #beat(): Promise<void> {
+    const keyringVersion = this.#inUse.keyrings.version();
+    this.#reportedVersion = keyringVersion;
     await this.#options.store.heartbeat({ keyringVersion, counters: { ...this.counters } });
   }
 
-  /** A rotation waits until every receiver has said that it has the new secret, so a change is told at once. */
+  /** A rotation waits until every receiver has reported the new secret, so a change is reported at once. */
   async #refreshKeyrings(background: BackgroundRefresh): Promise<void> {
     await background.refresh();
-    if (this.#isRunning && this.#keyrings.version() !== this.#toldVersion) await this.beat();
+    if (this.#isRunning && this.#inUse.keyrings.version() !== this.#reportedVersion) await this.#beat();
   }
 
-  /** An accepted event that is due and that nobody works on is the likeliest mistake of a new user. */
+  /** The likeliest mistake of a new user: events are accepted and due, and no worker runs. */
   async #warnAboutIdleWorker(): Promise<void> {
-    // One that takes no deliveries, and only waits for what others handle, made no such mistake.
+    // A receiver that takes no deliveries, and only waits for events that others handle, is no mistake.
     if (!Object.keys(this.counters).some((name) => name.startsWith("slot:")) || !(await this.isWorkLeft())) return;
     this.#options.logger.error(
       { code: "worker_not_running" },
@@ -161,28 +165,28 @@ export class Housekeeping {
   #every(name: string, ms: number, work: () => Promise<void>): void {
     const again = () => {
       const timer = this.#options.clock.setTimeout(() => {
-        // Cancelled meanwhile, or another one took its place.
-        void this.#quietly(name, work).then(() => this.#timers.get(name) === timer && again());
+        // Not if it was cancelled meanwhile, or replaced.
+        void this.#logFailure(name, work).then(() => this.#timers.get(name) === timer && again());
       }, ms);
       this.#timers.set(name, timer);
     };
     again();
   }
 
-  async #quietly(what: string, work: () => Promise<void>): Promise<void> {
+  async #logFailure(what: string, work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
-      const said = explained("Housekeeping failed; it is tried again.", error);
-      this.#options.logger.warn({ ...placeFields(error), what }, said);
+      const message = explained("Background work of the inbox failed. It is tried again.", error);
+      this.#options.logger.warn({ ...placeFields(error), what }, message);
     }
   }
 }
 
-/** Rows of a kind in one pruning transaction: short enough not to be noticed between two turns. */
+/** Rows of each kind in one pruning transaction: short enough not to delay deliveries. */
 const PRUNE_BATCH = 500;
 
-/** Removes what is past its retention, however much it is; other work comes in after each batch. */
+/** Removes everything past its retention. Other work can run after each batch. */
 export async function* pruneBatches(
   store: Pick<InboxStore, "prune">,
   retention: Retention,

@@ -1,6 +1,6 @@
 /** Turns of accepts alone, beside the turn that settles and claims, where the store takes several at once. */
 import { describe, expect, it } from "vitest";
-import { QUICK_TURN } from "../../src/inbox/group-commit.ts";
+import { QUICK_BATCH } from "../../src/inbox/group-commit.ts";
 import type { InboxStore } from "../../src/inbox/store.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { type Bench, type BenchOptions, deferred, openBench, rounds } from "./bench.ts";
@@ -47,7 +47,7 @@ describe("Batcher, with a store that takes several turns at once", () => {
     bench.recorder.gate = gate.promise;
     const early = bench.accept("early");
     await rounds();
-    bench.batcher.poke();
+    bench.groupCommit.poke();
     await rounds();
     expect(turns(bench)).toHaveLength(1);
     gate.resolve();
@@ -113,7 +113,7 @@ describe("Batcher, with a store that takes several turns at once", () => {
     const beside = bench.accept("beside");
     await rounds();
     let isClosed = false;
-    const closing = bench.batcher.close().then(() => {
+    const closing = bench.groupCommit.close().then(() => {
       isClosed = true;
     });
     first.resolve();
@@ -129,45 +129,45 @@ describe("Batcher, with a store that takes several turns at once", () => {
 describe("Batcher, with a store that accepts some events quickly", () => {
   it("begins a turn of them as soon as they are one, while more are on their way", async () => {
     const bench = await openParallel({}, FIRST_ARE_QUICK);
-    const accepting = bench.acceptMany(QUICK_TURN + 8);
-    expect(turns(bench)).toEqual([[QUICK_TURN, false]]);
+    const accepting = bench.acceptMany(QUICK_BATCH + 8);
+    expect(turns(bench)).toEqual([[QUICK_BATCH, false]]);
     await accepting;
     expect(turns(bench)).toEqual([
-      [QUICK_TURN, false],
+      [QUICK_BATCH, false],
       [8, false],
     ]);
   });
 
   it("waits for no more than it has where all were taken meanwhile", async () => {
     const bench = await openParallel({}, FIRST_ARE_QUICK);
-    const accepting = bench.acceptMany(QUICK_TURN);
-    await Promise.all([accepting, bench.batcher.idle()]);
+    const accepting = bench.acceptMany(QUICK_BATCH);
+    await Promise.all([accepting, bench.groupCommit.idle()]);
     await rounds();
-    expect(turns(bench)).toEqual([[QUICK_TURN, false]]);
+    expect(turns(bench)).toEqual([[QUICK_BATCH, false]]);
   });
 
   it("has one such turn under way at once, and lets the rest gather for the other", async () => {
     const bench = await openParallel({}, FIRST_ARE_QUICK);
     const gate = deferred();
     bench.recorder.gate = gate.promise;
-    const accepting = bench.acceptMany(2 * QUICK_TURN + 8);
+    const accepting = bench.acceptMany(2 * QUICK_BATCH + 8);
     await rounds();
-    const later = bench.acceptMany(QUICK_TURN, "later");
+    const later = bench.acceptMany(QUICK_BATCH, "later");
     await rounds();
-    expect(turns(bench).map(([accepts]) => accepts)).toEqual([QUICK_TURN, QUICK_TURN + 8]);
+    expect(turns(bench).map(([accepts]) => accepts)).toEqual([QUICK_BATCH, QUICK_BATCH + 8]);
     gate.resolve();
     await Promise.all([accepting, later]);
-    expect(turns(bench).map(([accepts]) => accepts)).toEqual([QUICK_TURN, QUICK_TURN + 8, QUICK_TURN]);
+    expect(turns(bench).map(([accepts]) => accepts)).toEqual([QUICK_BATCH, QUICK_BATCH + 8, QUICK_BATCH]);
   });
 
   it("lets them gather behind one that it does not accept quickly, and begins again once that is taken", async () => {
     const bench = await openParallel({}, FIRST_ARE_QUICK);
     const slow = bench.accept("slow", 2);
-    const accepting = bench.acceptMany(QUICK_TURN);
+    const accepting = bench.acceptMany(QUICK_BATCH);
     expect(turns(bench)).toEqual([]);
     await Promise.all([slow, accepting]);
-    expect(turns(bench)).toEqual([[QUICK_TURN + 1, false]]);
-    const again = bench.acceptMany(QUICK_TURN, "again");
+    expect(turns(bench)).toEqual([[QUICK_BATCH + 1, false]]);
+    const again = bench.acceptMany(QUICK_BATCH, "again");
     expect(turns(bench)).toHaveLength(2);
     await again;
   });
@@ -175,7 +175,7 @@ describe("Batcher, with a store that accepts some events quickly", () => {
   it("lets them gather where the store takes one turn at a time", async () => {
     const { capabilities } = memoryStore({ volatile: true });
     const bench = await openParallel({}, { ...FIRST_ARE_QUICK, capabilities });
-    const accepting = bench.acceptMany(QUICK_TURN);
+    const accepting = bench.acceptMany(QUICK_BATCH);
     expect(turns(bench)).toEqual([]);
     await accepting;
   });

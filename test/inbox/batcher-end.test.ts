@@ -8,12 +8,12 @@ describe("Batcher.close()", () => {
   it("writes what is queued and counted", async () => {
     const bench = await openBench();
     await bench.accept("a");
-    bench.batcher.repeat({ event: 1, count: 2, signedAt: bench.clock.now() });
+    bench.groupCommit.repeat({ event: 1, count: 2, signedAt: bench.clock.now() });
     const last = bench.accept("b");
-    await bench.batcher.close();
+    await bench.groupCommit.close();
     expect(await last).toMatchObject({ outcome: "accepted" });
     expect((await bench.events())[0]?.duplicates).toBe(2);
-    bench.batcher.repeat({ event: 1, count: 1, signedAt: bench.clock.now() });
+    bench.groupCommit.repeat({ event: 1, count: 1, signedAt: bench.clock.now() });
     await bench.clock.advance(2_000);
     expect((await bench.events())[0]?.duplicates).toBe(2);
   });
@@ -27,7 +27,7 @@ describe("Batcher.close()", () => {
     await bench.accept("a");
     bench.recorder[fault] = 1_000;
     void bench.worker.stop(0);
-    const closed = bench.batcher.close();
+    const closed = bench.groupCommit.close();
     let over = false;
     void closed.then(() => {
       over = true;
@@ -47,7 +47,7 @@ describe("Batcher.close()", () => {
     const { clock, keeping } = watchedTimers(createFakeClock());
     const bench = await openBench({ clock });
     const settle = () =>
-      bench.batcher.settle({ kind: "release", lease: { lane: 1, epoch: 1, event: 1 }, delayMs: 0 }, () => {});
+      bench.groupCommit.settle({ kind: "release", lease: { lane: 1, epoch: 1, event: 1 }, delayMs: 0 }, () => {});
     bench.recorder.failNextTurns = 1;
     settle();
     await rounds();
@@ -58,7 +58,7 @@ describe("Batcher.close()", () => {
     settle();
     await rounds();
     expect(keeping()).toBe(1);
-    const closed = bench.batcher.close();
+    const closed = bench.groupCommit.close();
     await clock.advance(5_000);
     await closed;
     expect(keeping()).toBe(0);
@@ -73,7 +73,7 @@ describe("Batcher.close()", () => {
     const underWay = bench.accept("a");
     await rounds();
     const queued = Promise.allSettled([bench.accept("b"), quarantine(bench)]);
-    const closed = bench.batcher.close();
+    const closed = bench.groupCommit.close();
     await bench.clock.advance(5_000);
     await closed;
     const later = Promise.allSettled([bench.accept("c"), quarantine(bench)]);
@@ -89,9 +89,9 @@ describe("Batcher.close()", () => {
 
   it("answers a settle that comes after it", async () => {
     const bench = await openBench();
-    await bench.batcher.close();
+    await bench.groupCommit.close();
     const settled = await new Promise((resolve) => {
-      bench.batcher.settle({ kind: "release", lease: { lane: 1, epoch: 1, event: 1 }, delayMs: 0 }, resolve);
+      bench.groupCommit.settle({ kind: "release", lease: { lane: 1, epoch: 1, event: 1 }, delayMs: 0 }, resolve);
     });
     expect(settled).toEqual({ status: "lost" });
     await rounds();
@@ -103,7 +103,7 @@ describe("Batcher.close()", () => {
     const settled: unknown[] = [];
     const settle = (event: number) => {
       const lease = { lane: event, epoch: 1, event };
-      bench.batcher.settle({ kind: "release", lease, delayMs: 0 }, (result) => settled.push([event, result]));
+      bench.groupCommit.settle({ kind: "release", lease, delayMs: 0 }, (result) => settled.push([event, result]));
     };
     bench.recorder.failNextTurns = 2;
     settle(1);
@@ -112,7 +112,7 @@ describe("Batcher.close()", () => {
     bench.recorder.gate = gate.promise;
     settle(2);
     await rounds();
-    const closed = bench.batcher.close();
+    const closed = bench.groupCommit.close();
     await bench.clock.advance(5_000);
     await closed;
     expect(settled).toEqual([[1, { status: "lost" }]]);
@@ -130,9 +130,9 @@ describe("Batcher.close()", () => {
 describe("Batcher.idle()", () => {
   it("is idle at once with nothing to do, and when the turn under way has ended", async () => {
     const bench = await openBench();
-    await bench.batcher.idle();
+    await bench.groupCommit.idle();
     const accepted = bench.accept("a");
-    await bench.batcher.idle();
+    await bench.groupCommit.idle();
     expect(bench.recorder.turns.map((turn) => turn.accepts.length)).toEqual([1]);
     await accepted;
   });
@@ -140,10 +140,10 @@ describe("Batcher.idle()", () => {
   it("is not idle while a settle waits for its next try", async () => {
     const bench = await openBench();
     bench.recorder.failNextTurns = 1;
-    bench.batcher.settle({ kind: "release", lease: { lane: 1, epoch: 1, event: 1 }, delayMs: 0 }, () => {});
+    bench.groupCommit.settle({ kind: "release", lease: { lane: 1, epoch: 1, event: 1 }, delayMs: 0 }, () => {});
     await rounds();
     let isIdle = false;
-    void bench.batcher.idle().then(() => {
+    void bench.groupCommit.idle().then(() => {
       isIdle = true;
     });
     await rounds();

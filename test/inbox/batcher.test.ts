@@ -170,7 +170,7 @@ describe("Batcher", () => {
     const bench = await openBench({ store: { ...inner, step } });
     const lease = { lane: 1, epoch: 1, event: 1 };
     const settled = await new Promise((resolve) => {
-      bench.batcher.settle({ kind: "release", lease, delayMs: 0 }, resolve);
+      bench.groupCommit.settle({ kind: "release", lease, delayMs: 0 }, resolve);
     });
     expect(settled).toEqual({ status: "lost" });
   });
@@ -195,7 +195,8 @@ describe("Batcher", () => {
     const first = await bench.accept("a");
     if (first.outcome === "failed") throw first.error;
     const signedAt = bench.clock.now();
-    for (const offset of [5, 9, 7]) bench.batcher.repeat({ event: first.event, count: 1, signedAt: signedAt + offset });
+    for (const offset of [5, 9, 7])
+      bench.groupCommit.repeat({ event: first.event, count: 1, signedAt: signedAt + offset });
     await bench.acceptMany(3, "traffic");
     await bench.clock.advance(999);
     expect(bench.recorder.turns.flatMap((turn) => turn.repeats)).toEqual([]);
@@ -204,7 +205,7 @@ describe("Batcher", () => {
       { event: first.event, count: 3, signedAt: signedAt + 9 },
     ]);
     expect((await bench.events())[0]?.duplicates).toBe(3);
-    bench.batcher.repeat({ event: first.event, count: 1, signedAt });
+    bench.groupCommit.repeat({ event: first.event, count: 1, signedAt });
     await bench.clock.advance(1_000);
     expect((await bench.events())[0]?.duplicates).toBe(4);
   });
@@ -212,10 +213,10 @@ describe("Batcher", () => {
   it("keeps the repeats of a failed turn", async () => {
     const bench = await openBench();
     await bench.accept("a");
-    bench.batcher.repeat({ event: 1, count: 2, signedAt: bench.clock.now() });
+    bench.groupCommit.repeat({ event: 1, count: 2, signedAt: bench.clock.now() });
     bench.recorder.failNextTurns = 1;
     await bench.clock.advance(1_000);
-    bench.batcher.repeat({ event: 1, count: 1, signedAt: bench.clock.now() });
+    bench.groupCommit.repeat({ event: 1, count: 1, signedAt: bench.clock.now() });
     await bench.clock.advance(1_000);
     expect((await bench.events())[0]?.duplicates).toBe(3);
   });
@@ -226,7 +227,7 @@ describe("Batcher", () => {
     await rounds();
     const surfaced = nextUncaught();
     const event = outbound(bench.clock, "a", 1);
-    bench.batcher.accept(event, { eventType: "message.sent" } as never, () => {
+    bench.groupCommit.accept(event, { eventType: "message.sent" } as never, () => {
       throw new Error("the application's logger");
     });
     const other = bench.accept("b");
@@ -243,7 +244,7 @@ describe("Batcher", () => {
     bench.worker.start();
     await rounds();
     const parsed = { eventType: "message.sent" } as never;
-    bench.batcher.accept(outbound(bench.clock, "a", 1), parsed, () => {});
+    bench.groupCommit.accept(outbound(bench.clock, "a", 1), parsed, () => {});
     await rounds();
     expect(handled).toHaveLength(1);
     expect(handled[0]).toBe(parsed);

@@ -1,10 +1,10 @@
-/** A worker and its batcher on a fake clock and a real store, with a recorder between that counts turns and can fail or hold them. */
+/** A worker and its group commit on a fake clock and a real store, with a recorder between that counts turns and can fail or hold them. */
 import { hash } from "node:crypto";
 import { expect } from "vitest";
 import { parseEvent } from "../../src/events/parse.ts";
-import type { Ending } from "../../src/inbox/completion.ts";
-import { Batcher, type BatcherOptions } from "../../src/inbox/group-commit.ts";
-import { HandlerRegistry, Runner } from "../../src/inbox/handlers.ts";
+import type { Ending, WorkerEvents } from "../../src/inbox/completion.ts";
+import type { GroupCommit, GroupCommitLimits } from "../../src/inbox/group-commit.ts";
+import { HandlerRegistry } from "../../src/inbox/handlers.ts";
 import { Instruments } from "../../src/inbox/instrumentation.ts";
 import type { EventNotice, EventRecord, LaneRecord, NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
 import type {
@@ -16,7 +16,7 @@ import type {
   Turn,
   TurnResult,
 } from "../../src/inbox/store.ts";
-import { Worker, type WorkerEvents, type WorkerOptions } from "../../src/inbox/worker.ts";
+import { Worker, type WorkerOptions } from "../../src/inbox/worker.ts";
 import type { Logger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
@@ -114,7 +114,7 @@ export interface BenchOptions<Tx> {
   readonly register?: (registry: HandlerRegistry<Tx>) => void;
   readonly store?: InboxStore<Tx>;
   readonly worker?: Partial<WorkerOptions>;
-  readonly batch?: Partial<BatcherOptions>;
+  readonly batch?: Partial<GroupCommitLimits>;
   readonly handlerTimeoutMs?: number;
   readonly clock?: FakeClock;
   readonly logger?: Logger;
@@ -146,7 +146,7 @@ export class Bench<Tx = never> {
   readonly registry = new HandlerRegistry<Tx>();
   readonly instruments: Instruments;
   readonly worker: Worker<Tx>;
-  readonly batcher: Batcher<Tx>;
+  readonly groupCommit: GroupCommit<Tx>;
   readonly lines: LogLine[] = [];
   readonly endings: [event: number, ending: Ending][] = [];
   /** Lanes that began to wait for a gap. */
@@ -165,28 +165,13 @@ export class Bench<Tx = never> {
     const logger = this.#logger;
     this.instruments = new Instruments(logger, clock);
     options.register?.(this.registry);
-    const runner = new Runner<Tx>({
-      ...{ registry: () => this.registry, instruments: () => this.instruments, clock, logger },
-      ...{
-        transactional: inner.capabilities.transactional,
-        checkEffect: (effect) => inner.checkEffect?.(effect),
-        handlerTimeoutMs: options.handlerTimeoutMs ?? 30_000,
-      },
-    });
     const standard = { concurrency: 4, leaseMs: 30_000, maxAttempts: 12, onDead: "continue" as const };
-    this.worker = new Worker<Tx>(
-      this.recorder.store,
-      runner,
-      { ...standard, clock, random: () => 1, logger, ...options.worker },
-      this.#events(),
-    );
-    this.batcher = new Batcher<Tx>(this.recorder.store, clock, this.worker, {
-      ...{ maxEvents: 256, maxBytes: 4 * 1024 * 1024, maxQueued: 4_096 },
-      quarantineQuota: { maxRows: 1_000, maxBytes: 64 * 1024 * 1024 },
-      lateEvents: () => (this.registry.takesLate ? "hand_out" : "record"),
-      ...options.batch,
+    const { handlerTimeoutMs = 30_000, batch = {} } = options;
+    this.worker = new Worker<Tx>(this.recorder.store, this, this.#events(), {
+      ...{ ...standard, clock, random: () => 1, logger, handlerTimeoutMs, limits: batch },
+      ...options.worker,
     });
-    this.worker.connect(this.batcher);
+    this.groupCommit = this.worker.groupCommit;
   }
 
   async open(): Promise<this> {
@@ -210,7 +195,7 @@ export class Bench<Tx = never> {
     const parsed = parseEvent(event.raw);
     if (!parsed.ok) throw new Error(`The test's body is no event: ${parsed.code}`);
     return new Promise((resolve, reject) => {
-      this.batcher.accept(event, parsed.event, (error, acceptance) => {
+      this.groupCommit.accept(event, parsed.event, (error, acceptance) => {
         if (error !== null || acceptance === null) reject(error);
         else resolve(acceptance);
       });
@@ -288,6 +273,6 @@ export function quarantine(bench: Bench, text = "{", bytes = 1): Promise<Quarant
     ...{ digest: raw, raw, trace: null },
   };
   return new Promise((resolve, reject) => {
-    bench.batcher.quarantine(body, (error, answer) => (error === null ? resolve(answer) : reject(error)));
+    bench.groupCommit.quarantine(body, (error, answer) => (error === null ? resolve(answer) : reject(error)));
   });
 }

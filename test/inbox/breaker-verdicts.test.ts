@@ -30,7 +30,10 @@ describe("Breaker", () => {
     expect(fail(20)).toBe("opened");
     expect(breaker.isOpen).toBe(true);
     expect(lines).toEqual([
-      [{ code: "worker_paused", probeMs: PROBE_MS }, "Every handler failed: the worker paused itself and probes."],
+      [
+        { code: "worker_paused", probeMs: PROBE_MS },
+        "Every handler failed: the worker paused itself, and tries one event at a time.",
+      ],
     ]);
   });
 
@@ -39,7 +42,7 @@ describe("Breaker", () => {
     fail(20);
     expect(breaker.ended(1, HANDLED)).toBe("closed");
     expect(breaker.isOpen).toBe(false);
-    expect(lines[1]).toEqual([{ code: "worker_resumed" }, "A probe succeeded: the worker goes on."]);
+    expect(lines[1]).toEqual([{ code: "worker_resumed" }, "A probe succeeded: the worker handles events again."]);
   });
 
   it("closes at a PermanentError, which says that the handler works", () => {

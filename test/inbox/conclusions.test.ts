@@ -1,10 +1,10 @@
 /** What is told once the end of a claim is committed; more that instruments hear is in test/telemetry/instrumentation.test.ts. */
 import { describe, expect, it } from "vitest";
-import { Conclusions } from "../../src/inbox/completion.ts";
+import { type Completion, reportEnd, reportRetired, type WorkerEvents } from "../../src/inbox/completion.ts";
 import { failed } from "../../src/inbox/handlers.ts";
 import { Instruments } from "../../src/inbox/instrumentation.ts";
 import type { EventRecord } from "../../src/inbox/record.ts";
-import type { Lease } from "../../src/inbox/store.ts";
+import type { Lease, SettleResult } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 
@@ -20,20 +20,23 @@ const putBack = { lease, verdict, settle: { kind: "release", lease, delayMs: 0 }
 function scene() {
   const told: unknown[] = [];
   const log = (fields: object, message: string) => void told.push(["log", fields, message]);
-  const events = {
+  const events: WorkerEvents = {
     ended: (...facts: unknown[]) => void told.push(["ended", ...facts]),
     waits: (...facts: unknown[]) => void told.push(["waits", ...facts]),
     claimed: (...facts: unknown[]) => void told.push(["claimed", ...facts]),
     failed: (...facts: unknown[]) => void told.push(["failed", ...facts]),
     deadLettered: (...facts: unknown[]) => void told.push(["deadLettered", ...facts]),
   };
-  return { told, conclusions: new Conclusions(events, { debug: log, info: log, warn: log, error: log }) };
+  const logger = { debug: log, info: log, warn: log, error: log };
+  const ended = (completion: Completion<never>, status: SettleResult["status"]) =>
+    reportEnd(completion, { status }, events, logger);
+  return { told, events, ended };
 }
 
-describe("Conclusions", () => {
+describe("reportEnd() and reportRetired()", () => {
   it("tells a failure, then the dead letter, then the end", () => {
-    const { told, conclusions } = scene();
-    conclusions.settled(dead, { status: "settled" });
+    const { told, ended } = scene();
+    ended(dead, "settled");
     expect(told).toEqual([
       ["failed", notice, { attempt: 5, error: thrown, event: null }],
       ["deadLettered", notice, 5, "Error", expect.any(Function)],
@@ -42,10 +45,10 @@ describe("Conclusions", () => {
   });
 
   it("tells of a lease that was lost only that the event was put back, and warns", () => {
-    const { told, conclusions } = scene();
-    conclusions.settled(dead, { status: "lost" });
+    const { told, ended } = scene();
+    ended(dead, "lost");
     expect(told).toEqual([
-      ["log", { eventId: 3, epoch: 4 }, "A lease was lost before its event was settled."],
+      ["log", { eventId: 3, epoch: 4 }, "A lease was lost before its event was completed."],
       ["ended", 3, "put_back"],
     ]);
   });
@@ -53,13 +56,13 @@ describe("Conclusions", () => {
   it.each([
     ["lost, whatever it was to be", dead, "lost", { ending: "lost", errorCode: null }],
     ["put back, with what was thrown", putBack, "settled", { ending: "put_back", errorCode: "Error" }],
-  ] as const)("tells whoever watches the attempt that it was %s", (_how, conclusion, status, report) => {
-    const { told, conclusions } = scene();
+  ] as const)("tells whoever watches the attempt that it was %s", (_how, completion, status, report) => {
+    const { told, ended } = scene();
     const instruments = new Instruments(silentLogger, createFakeClock());
     instruments.add({ attempt: () => ({ ended: (heard) => void told.push(["watched", heard]) }) });
     const own = { ...lease };
     instruments.attempt(own);
-    conclusions.settled({ ...conclusion, lease: own }, { status });
+    ended({ ...completion, lease: own }, status);
     expect(told[0]).toEqual(["watched", { ...report, durationMs: 1 }]);
   });
 
@@ -67,9 +70,9 @@ describe("Conclusions", () => {
     [null, "attempts_exhausted"],
     ["handler_timeout", "handler_timeout"],
   ])("tells of a retired event whose last error is %s that it is dead: %s", (errorCode, code) => {
-    const { told, conclusions } = scene();
+    const { told, events } = scene();
     const record = { id: 3, lane: key, sequence: 2, eventType: "message.sent", attempts: 12, errorCode };
-    conclusions.retired(record as EventRecord);
+    reportRetired(record as EventRecord, events);
     expect(told).toEqual([
       ["deadLettered", notice, 12, code, expect.any(Function)],
       ["ended", 3, "dead"],

@@ -13,9 +13,11 @@ const lease: Lease = {
   ...{ trace: "00-trace", raw: Buffer.from("{}"), acceptIndex: null },
 };
 
+const TRANSACTIONAL = { capabilities: { transactional: true } };
+
 describe("LeaseContext", () => {
   it("shows what the lease says", () => {
-    const context = new LeaseContext<never>(lease, silentLogger, true);
+    const context = new LeaseContext<never>(lease, silentLogger, TRANSACTIONAL);
     expect(context).toMatchObject({
       ...{ attempt: 2, receivedAt: 1_000, timestamp: 900, missing: { from: 2, to: 3 }, replay: true, outOfOrder: true },
       meta: { eventId: 11, laneId: 7, lane: lease.key, traceparent: "00-trace" },
@@ -24,10 +26,12 @@ describe("LeaseContext", () => {
   });
 
   it("names the event by the hash of its identity, the same for each attempt (EVT-12)", () => {
-    const context = new LeaseContext<never>(lease, silentLogger, true);
+    const context = new LeaseContext<never>(lease, silentLogger, TRANSACTIONAL);
     const identity = hash("sha256", '["o","apc_7","msg_1",4,"message.failed"]');
     expect([context.identity, context.identity]).toEqual([identity, identity]);
-    expect(new LeaseContext<never>({ ...lease, attempt: 9, epoch: 9 }, silentLogger, true).identity).toBe(identity);
+    expect(new LeaseContext<never>({ ...lease, attempt: 9, epoch: 9 }, silentLogger, TRANSACTIONAL).identity).toBe(
+      identity,
+    );
   });
 
   it("makes a logger, a signal and an identity only when they are asked for", () => {
@@ -39,7 +43,7 @@ describe("LeaseContext", () => {
         return silentLogger;
       },
     };
-    const context = new LeaseContext<never>(lease, logger, true);
+    const context = new LeaseContext<never>(lease, logger, TRANSACTIONAL);
     expect(context.aborted).toBe(false);
     context.commit(() => {});
     expect(children).toEqual([]);
@@ -50,13 +54,13 @@ describe("LeaseContext", () => {
 
   it("logs through a logger that makes no children as it is", () => {
     const { child: _, ...logger } = silentLogger;
-    expect(new LeaseContext<never>(lease, logger, true).log).toBe(logger);
+    expect(new LeaseContext<never>(lease, logger, TRANSACTIONAL).log).toBe(logger);
   });
 
   it("aborts a signal that was asked for, or is asked for later", () => {
-    const early = new LeaseContext<never>(lease, silentLogger, true);
+    const early = new LeaseContext<never>(lease, silentLogger, TRANSACTIONAL);
     const { signal } = early;
-    const late = new LeaseContext<never>(lease, silentLogger, true);
+    const late = new LeaseContext<never>(lease, silentLogger, TRANSACTIONAL);
     const reason = new LeaseLost();
     for (const context of [early, late]) context.abort(reason);
     expect([signal.aborted, signal.reason]).toEqual([true, reason]);
@@ -64,14 +68,14 @@ describe("LeaseContext", () => {
   });
 
   it("collects effects in order, and refuses them once the event is settled or aborted", () => {
-    const context = new LeaseContext<string>(lease, silentLogger, true);
+    const context = new LeaseContext<string>(lease, silentLogger, TRANSACTIONAL);
     const [first, second] = [() => 1, () => 2];
     context.commit(first);
     context.commit(second);
     context.close();
     expect(() => context.commit(first)).toThrow(LeaseLost);
     expect(context.effects).toEqual([first, second]);
-    const aborted = new LeaseContext<string>(lease, silentLogger, true);
+    const aborted = new LeaseContext<string>(lease, silentLogger, TRANSACTIONAL);
     aborted.abort(new Error("time"));
     expect(() => aborted.commit(first)).toThrow(LeaseLost);
   });
@@ -81,13 +85,13 @@ describe("LeaseContext", () => {
     const refuse = () => {
       throw refusal;
     };
-    const context = new LeaseContext<string>(lease, silentLogger, true, refuse);
+    const context = new LeaseContext<string>(lease, silentLogger, { ...TRANSACTIONAL, checkEffect: refuse });
     expect(() => context.commit(async (_tx) => {})).toThrow(refusal);
     expect(context.effects).toEqual([]);
   });
 
   it("names sqliteStore where the store has no transactions", () => {
-    const context = new LeaseContext<never>(lease, silentLogger, false);
+    const context = new LeaseContext<never>(lease, silentLogger, { capabilities: { transactional: false } });
     expect(() => context.commit(() => {})).toThrow(SetupError);
     expect(() => context.commit(() => {})).toThrow(/sqliteStore from oncehook\/sqlite/);
   });

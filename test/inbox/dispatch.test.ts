@@ -50,10 +50,10 @@ describe("HandlerRegistry", () => {
     const registry = new HandlerRegistry<never>();
     const [any, late] = [() => 1, () => 2];
     registry.onAny(any);
-    expect(registry.takesLate).toBe(false);
+    expect(registry.lateEvents).toBe("record");
     expect(registry.handlersFor("message.sent", true)).toEqual([]);
     registry.onLate(late);
-    expect(registry.takesLate).toBe(true);
+    expect(registry.lateEvents).toBe("hand_out");
     expect(registry.handlersFor("message.sent", true)).toEqual([late]);
     expect(registry.handlersFor("message.sent", false)).toEqual([any]);
   });

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { checkDrainOptions, type DrainOptions, Drains } from "../../src/inbox/drain.ts";
-import { InHand } from "../../src/inbox/leases.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 
 describe("checkDrainOptions()", () => {
@@ -22,13 +21,16 @@ describe("checkDrainOptions()", () => {
   });
 });
 
+/** No lease is held. */
+const NO_LEASES = { lanes: () => [], untilEnded: async () => {} };
+
 describe("Drains", () => {
   const noTimer = () => {
     throw new Error("A timer was set.");
   };
 
   it("sets no timer for a drain without a budget", async () => {
-    const drains = new Drains({ ...createFakeClock(), setTimeout: noTimer }, new InHand(), () => {});
+    const drains = new Drains({ ...createFakeClock(), setTimeout: noTimer }, NO_LEASES, () => {});
     const drained = drains.begin({});
     drains.nothingReady();
     expect(await drained).toEqual({ claimed: 0, complete: true });
@@ -36,7 +38,7 @@ describe("Drains", () => {
 
   it("cuts off nothing when none is under way", async () => {
     let cuts = 0;
-    const drains = new Drains(createFakeClock(), new InHand(), () => cuts++);
+    const drains = new Drains(createFakeClock(), NO_LEASES, () => cuts++);
     drains.endAll();
     expect(cuts).toBe(0);
     const drained = drains.begin({});

@@ -6,6 +6,6 @@ import type { Bench } from "./bench.ts";
 export function drive(bench: Bench, acceptance: Acceptance): { refused: number } {
   if (acceptance.outcome === "failed") throw acceptance.error;
   const told = { refused: 0 };
-  bench.worker.drive(acceptance.lane, acceptance.event, () => told.refused++);
+  bench.worker.claimOnDemand(acceptance.lane, acceptance.event, () => told.refused++);
   return told;
 }

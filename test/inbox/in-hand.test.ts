@@ -1,44 +1,50 @@
 import { describe, expect, it } from "vitest";
-import { InHand } from "../../src/inbox/leases.ts";
+import { Leases } from "../../src/inbox/leases.ts";
 import type { Lease } from "../../src/inbox/store.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { rounds } from "./bench.ts";
 
+const noLeases = () => {
+  const options = { concurrency: 4, leaseMs: 30_000, clock: createFakeClock(), logger: silentLogger };
+  return new Leases({ extend: async () => [] }, options, () => {});
+};
 const lease = (lane: number, epoch: number) => ({ lane, epoch }) as Lease;
 
-describe("InHand", () => {
+describe("Leases", () => {
   it("keeps a claim made anew when the older one is let go, and tells them apart", async () => {
-    const inHand = new InHand();
+    const leases = noLeases();
     const [older, newer] = [lease(1, 1), lease(1, 2)];
-    inHand.take(older);
+    leases.add(older, null);
     let gone = false;
-    void inHand.untilLetGo().then(() => {
+    void leases.untilEnded().then(() => {
       gone = true;
     });
-    inHand.take(newer);
-    expect(inHand.letGo(older)).toBe(false);
+    leases.add(newer, null);
+    expect(leases.end(older).lane).toBe(false);
     await rounds(1);
     expect(gone).toBe(true);
-    expect(inHand.leaseOf(1)).toBe(newer);
-    expect(inHand.letGo(newer)).toBe(true);
-    expect([inHand.isEmpty, inHand.lanes()]).toEqual([true, []]);
-    expect(inHand.letGo(newer)).toBe(false);
-    await inHand.untilLetGo();
+    expect(leases.of(1)).toBe(newer);
+    expect(leases.end(newer).lane).toBe(true);
+    expect([leases.isEmpty, leases.lanes()]).toEqual([true, []]);
+    expect(leases.end(newer).lane).toBe(false);
+    await leases.untilEnded();
   });
 
   it("waits for all that is in hand, and for nothing taken later", async () => {
-    const inHand = new InHand();
-    const leases = [lease(1, 1), lease(2, 1)] as const;
-    for (const one of leases) inHand.take(one);
+    const leases = noLeases();
+    const [first, second] = [lease(1, 1), lease(2, 1)];
+    for (const one of [first, second]) leases.add(one, null);
     let gone = false;
-    void inHand.untilLetGo().then(() => {
+    void leases.untilEnded().then(() => {
       gone = true;
     });
-    inHand.letGo(leases[0]);
-    inHand.take(lease(3, 1));
+    leases.end(first);
+    leases.add(lease(3, 1), null);
     await rounds(1);
     expect(gone).toBe(false);
-    inHand.letGo(leases[1]);
+    leases.end(second);
     await rounds(1);
-    expect([gone, inHand.isEmpty]).toEqual([true, false]);
+    expect([gone, leases.isEmpty]).toEqual([true, false]);
   });
 });

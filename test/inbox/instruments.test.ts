@@ -44,7 +44,7 @@ describe("Instruments", () => {
     instruments.delivery()?.ended(DELIVERY);
     await rounds(1);
     const at = expect.arrayContaining([expect.stringMatching(/^broken \(test\/inbox\/instruments\.test\.ts:\d+\)$/)]);
-    const message = "An instrumentation threw; what it watched went on.";
+    const message = "An instrumentation threw. The work it observes continued.";
     expect(lines).toEqual([
       { level: "error", fields: { code: "ETHROWN", error: "Error", at }, message },
       { level: "error", fields: { code: "EREJECTED", error: "Error", at }, message },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LaneDrives } from "../../src/inbox/drain.ts";
+import { OnDemandClaims } from "../../src/inbox/drain.ts";
 import type { ClaimRequest, Lease, TurnResult } from "../../src/inbox/store.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
@@ -100,7 +100,7 @@ describe("Worker.drive()", () => {
     bench.worker.start();
     await rounds();
     bench.recorder.gate = slowTurn.promise;
-    bench.batcher.poke();
+    bench.groupCommit.poke();
     await rounds();
     bench.recorder.gate = null;
     const told = drive(bench, await bench.accept("a"));
@@ -205,19 +205,19 @@ describe("Worker.drive()", () => {
   });
 });
 
-describe("LaneDrives", () => {
+describe("OnDemandClaims", () => {
   /** Two requests that wait for events of lane 7, and a lane's claim that comes back. */
   function scene() {
-    const drives = new LaneDrives();
+    const claims = new OnDemandClaims();
     const refused: string[] = [];
-    drives.add(7, { event: 1, notDue: () => refused.push("first") });
-    drives.add(7, { event: 2, notDue: () => refused.push("second") });
+    claims.add(7, { event: 1, notDue: () => refused.push("first") });
+    claims.add(7, { event: 2, notDue: () => refused.push("second") });
     const came = (result: { leases: readonly { lane: number; event: number }[]; recoveryDue: boolean }) => {
       const { leases, ...rest } = result;
       const claim = { mode: "ordinary", lane: 7 } as ClaimRequest;
-      drives.claimCame(claim, { ...rest, leases: leases as readonly Lease[] } as TurnResult, false);
+      claims.claimed(claim, { ...rest, leases: leases as readonly Lease[] } as TurnResult, false);
     };
-    return { drives, refused, came };
+    return { claims, refused, came };
   }
 
   it("tells every request of a lane that it is not due", () => {
@@ -228,42 +228,42 @@ describe("LaneDrives", () => {
     expect(refused).toHaveLength(2);
   });
 
-  it("wants a claim only of a lane that somebody drives, and no longer once it was made", () => {
-    const { drives } = scene();
-    expect([drives.hasClaims, drives.nextClaim(false)]).toEqual([false, null]);
-    drives.wantClaim(8);
-    expect(drives.hasClaims).toBe(false);
-    drives.wantClaim(7);
-    expect(drives.hasClaims).toBe(true);
-    expect(drives.nextClaim(false)).toEqual({ lane: 7, mode: "ordinary" });
-    expect(drives.hasClaims).toBe(false);
+  it("wants a claim only of a lane that somebody claims, and no longer once it was made", () => {
+    const { claims } = scene();
+    expect([claims.hasClaims, claims.nextClaim(false)]).toEqual([false, null]);
+    claims.wantClaim(8);
+    expect(claims.hasClaims).toBe(false);
+    claims.wantClaim(7);
+    expect(claims.hasClaims).toBe(true);
+    expect(claims.nextClaim(false)).toEqual({ lane: 7, mode: "ordinary" });
+    expect(claims.hasClaims).toBe(false);
   });
 
   it("leaves every other claim to a worker that is active, for one lane at least, and none to one that is not", () => {
-    const { drives } = scene();
+    const { claims } = scene();
     const next = (workerIsActive: boolean) => {
-      drives.wantClaim(7);
-      return drives.nextClaim(workerIsActive)?.lane ?? `${drives.takeOwed()} of any`;
+      claims.wantClaim(7);
+      return claims.nextClaim(workerIsActive)?.lane ?? `${claims.takeOwed()} of any`;
     };
     expect([true, true, true, false, false].map(next)).toEqual([7, "1 of any", 7, 7, 7]);
-    expect([drives.takeOwed(), drives.takeOwed()]).toEqual([1, 0]);
+    expect([claims.takeOwed(), claims.takeOwed()]).toEqual([1, 0]);
   });
 
   it("forgets a lane once the last event that is waited for was claimed", () => {
-    const { drives, came } = scene();
+    const { claims, came } = scene();
     came({ leases: [{ lane: 7, event: 1 }], recoveryDue: false });
-    drives.wantClaim(7);
-    expect(drives.nextClaim(false)).toEqual({ lane: 7, mode: "ordinary" });
+    claims.wantClaim(7);
+    expect(claims.nextClaim(false)).toEqual({ lane: 7, mode: "ordinary" });
     came({ leases: [{ lane: 7, event: 2 }], recoveryDue: false });
-    drives.wantClaim(7);
-    expect(drives.hasClaims).toBe(false);
+    claims.wantClaim(7);
+    expect(claims.hasClaims).toBe(false);
   });
 
   it("claims anew for recovery only where nothing was claimed", () => {
-    const { drives, refused, came } = scene();
+    const { claims, refused, came } = scene();
     came({ leases: [{ lane: 7, event: 1 }], recoveryDue: true });
-    expect([drives.hasClaims, refused]).toEqual([false, []]);
+    expect([claims.hasClaims, refused]).toEqual([false, []]);
     came({ leases: [], recoveryDue: true });
-    expect([drives.nextClaim(false), refused]).toEqual([{ lane: 7, mode: "recover" }, []]);
+    expect([claims.nextClaim(false), refused]).toEqual([{ lane: 7, mode: "recover" }, []]);
   });
 });

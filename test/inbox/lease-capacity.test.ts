@@ -1,6 +1,6 @@
 /** How many leases are held ahead, and for how long they are renewed. */
 import { describe, expect, it } from "vitest";
-import { type Held, LeaseBook } from "../../src/inbox/leases.ts";
+import { type HeldLease, Leases } from "../../src/inbox/leases.ts";
 import type { Lease } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
@@ -28,16 +28,16 @@ function scene(concurrency = 4) {
   const lines: unknown[] = [];
   const logger = { ...silentLogger, warn: (fields: object, message: string) => void lines.push([fields, message]) };
   const lost: number[] = [];
-  const book = new LeaseBook({ extend }, { concurrency, leaseMs: 30_000, clock, logger }, ({ lease }) => {
-    lost.push(lease.event);
+  const leases = new Leases({ extend }, { concurrency, leaseMs: 30_000, clock, logger }, ({ event }) => {
+    lost.push(event);
   });
-  const add = (event: number) => book.add({ lane: event, epoch: 1, event } as Lease, null);
-  return { clock: fake, book, add, extended, losing, lost, lines, failing, asked, timers: () => timers };
+  const add = (event: number) => leases.add({ lane: event, epoch: 1, event } as Lease, null);
+  return { clock: fake, leases, add, extended, losing, lost, lines, failing, asked, timers: () => timers };
 }
 
-const held = {} as Held;
+const held = {} as HeldLease;
 
-describe("LeaseBook.capacity", () => {
+describe("Leases.capacity", () => {
   it.each([
     ["the handlers that may run, before any ended", [], 4],
     ["as many as 50 ms of work need", [10], 20],
@@ -46,28 +46,28 @@ describe("LeaseBook.capacity", () => {
     ["a tenth of the way to each later measurement", [10, 60], 14],
     ["the same way back", [20, 10], 11],
   ])("is %s", (_, durations, capacity) => {
-    const { book } = scene();
-    for (const durationMs of durations) book.finished(held, durationMs);
-    expect(book.capacity).toBe(capacity);
+    const { leases } = scene();
+    for (const durationMs of durations) leases.finished(held, durationMs);
+    expect(leases.capacity).toBe(capacity);
   });
 });
 
-describe("LeaseBook", () => {
+describe("Leases", () => {
   it("gives out one lease per free place, in order, and null without one", () => {
-    const { book, add } = scene(2);
-    expect(book.next()).toBe(null);
+    const { leases, add } = scene(2);
+    expect(leases.next()).toBe(null);
     for (const event of [1, 2, 3]) add(event);
-    const [first, second, third] = [book.next(), book.next(), book.next()];
+    const [first, second, third] = [leases.next(), leases.next(), leases.next()];
     expect([first?.lease.event, second?.lease.event, third]).toEqual([1, 2, null]);
-    if (first !== null) book.finished(first, 5);
-    expect(book.next()?.lease.event).toBe(3);
-    expect(book.size).toBe(2);
+    if (first !== null) leases.finished(first, 5);
+    expect(leases.next()?.lease.event).toBe(3);
+    expect(leases.slotsTaken).toBe(2);
   });
 
   it("renews for the whole lease time at each third of it", async () => {
-    const { clock, book, add, extended } = scene(1);
+    const { clock, leases, add, extended } = scene(1);
     for (const event of [1, 2]) add(event);
-    expect(book.next()?.lease.event).toBe(1);
+    expect(leases.next()?.lease.event).toBe(1);
     await clock.advance(9_999);
     expect(extended).toEqual([]);
     await clock.advance(1);
@@ -77,9 +77,9 @@ describe("LeaseBook", () => {
   });
 
   it("sets no timer while it is empty, and one again for the next lease", async () => {
-    const { clock, book, add, extended, timers } = scene();
+    const { clock, leases, add, extended, timers } = scene();
     add(1);
-    book.takeWaiting();
+    leases.takeWaiting();
     await clock.advance(60_000);
     expect([extended, timers()]).toEqual([[], 1]);
     add(2);
@@ -88,29 +88,29 @@ describe("LeaseBook", () => {
   });
 
   it("renews nothing once it is closed, as often as that is", async () => {
-    const { clock, book, add, extended } = scene();
-    book.close();
+    const { clock, leases, add, extended } = scene();
+    leases.stopRenewing();
     add(1);
-    book.close();
+    leases.stopRenewing();
     await clock.advance(60_000);
     expect(extended).toEqual([]);
   });
 
   it("forgets a lease that was lost before it was started, and no other", async () => {
-    const { clock, book, add, losing, lost } = scene();
+    const { clock, leases, add, losing, lost } = scene();
     for (const event of [1, 2, 3]) add(event);
     losing.add(2);
     await clock.advance(10_000);
     expect(lost).toEqual([2]);
-    expect([book.next()?.lease.event, book.next()?.lease.event, book.next()]).toEqual([1, 3, null]);
+    expect([leases.next()?.lease.event, leases.next()?.lease.event, leases.next()]).toEqual([1, 3, null]);
   });
 
   it("says to a handler why it is aborted when its lease was lost", async () => {
-    const { clock, book, add, losing, lost } = scene();
+    const { clock, leases, add, losing, lost } = scene();
     add(1);
-    const running = book.next();
+    const running = leases.next();
     const reasons: unknown[] = [];
-    if (running !== null) book.started(running, { abort: (reason: unknown) => void reasons.push(reason) } as never);
+    if (running !== null) leases.started(running, { abort: (reason: unknown) => void reasons.push(reason) } as never);
     losing.add(1);
     await clock.advance(10_000);
     expect(reasons).toEqual([
@@ -120,12 +120,12 @@ describe("LeaseBook", () => {
   });
 
   it("passes over a lost lease whose handler has ended meanwhile", async () => {
-    const { clock, book, add, extended, losing, lost, lines, asked } = scene();
+    const { clock, leases, add, extended, losing, lost, lines, asked } = scene();
     add(1);
-    const running = book.next();
+    const running = leases.next();
     losing.add(1);
     asked.meanwhile = () => {
-      if (running !== null) book.finished(running, 5);
+      if (running !== null) leases.finished(running, 5);
     };
     await clock.advance(10_000);
     expect(extended).toHaveLength(1);

@@ -8,7 +8,7 @@ async function drive(bench: Bench, messageId: string): Promise<{ refused: number
   const accepted = await bench.accept(messageId);
   if (accepted.outcome === "failed") throw accepted.error;
   const told = { refused: 0 };
-  bench.worker.drive(accepted.lane, accepted.event, () => told.refused++);
+  bench.worker.claimOnDemand(accepted.lane, accepted.event, () => told.refused++);
   return told;
 }
 
@@ -19,7 +19,7 @@ describe("an expired lease", () => {
       on.onAny((_, ctx) => (ctx.meta.lane.messageId === "crashed" ? gate.promise : undefined));
     const bench = await openBench({ ...(await afterCrash(["crashed"])), register });
     const { id } = await bench.lane("crashed");
-    bench.worker.drive(id, 1, () => {});
+    bench.worker.claimOnDemand(id, 1, () => {});
     await rounds();
     expect(bench.recorder.outstanding.size).toBe(1);
     bench.worker.start();

@@ -180,15 +180,15 @@ describe("Recovery", () => {
   it("waits for what runs, claims once, and is over when what was claimed has ended", () => {
     const recovery = new Recovery();
     const states: unknown[] = [];
-    const note = (answer?: boolean) => void states.push([recovery.isUnderWay, recovery.wantsClaim, answer]);
-    note(recovery.quiet());
+    const note = (answer?: boolean) => void states.push([recovery.isInProgress, recovery.wantsClaim, answer]);
+    note(recovery.idle());
     recovery.begin();
     note();
-    note(recovery.quiet());
-    note(recovery.quiet());
+    note(recovery.idle());
+    note(recovery.idle());
     recovery.claimed(true);
     note();
-    note(recovery.quiet());
+    note(recovery.idle());
     expect(states).toEqual([
       [false, false, false],
       [true, false, undefined],
@@ -202,8 +202,8 @@ describe("Recovery", () => {
   it("is over at once when another process was first", () => {
     const recovery = new Recovery();
     recovery.begin();
-    recovery.quiet();
+    recovery.idle();
     recovery.claimed(false);
-    expect([recovery.isUnderWay, recovery.wantsClaim, recovery.quiet()]).toEqual([false, false, false]);
+    expect([recovery.isInProgress, recovery.wantsClaim, recovery.idle()]).toEqual([false, false, false]);
   });
 });

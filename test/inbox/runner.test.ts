@@ -100,7 +100,7 @@ describe("the run of an event", () => {
     expect(late.outcome).toBe("late");
     expect(seen).toEqual(['any first false {"from":1,"to":1}', "late first true null"]);
     await bench.recorder.store.act({ kind: "replay", event: 2 }, "test");
-    bench.batcher.poke();
+    bench.groupCommit.poke();
     await rounds();
     expect(seen[2]).toBe("any replay true null");
     expect(await bench.states()).toEqual(["handled", "handled"]);
@@ -133,7 +133,8 @@ describe("the run of an event", () => {
     await bench.worker.drain({});
     expect(await bench.states()).toEqual(["dead"]);
     expect(bench.dead).toMatchObject([{ attempts: 1, code: "permanent_failure" }]);
-    const error = "The stored body is no event to this version of oncehook, though it was one when it was accepted.";
+    const error =
+      "The stored body is not an event for this version of oncehook, although it was accepted as one. Replay it after an upgrade.";
     expect((await bench.lane("a")).attempts).toMatchObject([{ error }]);
   });
 

@@ -3,16 +3,16 @@ import { PermanentError, RetryAfter } from "../../src/errors.ts";
 import { settleFor } from "../../src/inbox/completion.ts";
 import { failed, type Verdict } from "../../src/inbox/handlers.ts";
 
-const lease = { lane: 1, epoch: 2, event: 3 };
+const lease = { lane: 1, epoch: 2, event: 3, attempt: 1 };
 const policy = { maxAttempts: 3, onDead: "block" as const, random: () => 0 };
-const attempt = { number: 1, durationMs: 5, probeDelayMs: null };
+const run = { durationMs: 5, probeDelayMs: null };
 const verdict = (error: unknown): Verdict<never> => failed(error, null);
 
 describe("settleFor()", () => {
   it("completes with the outcome and the effects", () => {
     const effects = [() => {}];
     const handled = { kind: "complete", outcome: "handled", effects, event: {} as never } as const;
-    expect(settleFor(lease, handled, attempt, policy)).toEqual({
+    expect(settleFor(lease, handled, run, policy)).toEqual({
       kind: "complete",
       lease,
       outcome: "handled",
@@ -25,32 +25,37 @@ describe("settleFor()", () => {
     [2, "retry", 2_500],
     [3, "dead", undefined],
     [4, "dead", undefined],
-  ])("after attempt %d of 3 is %s (I7)", (number, kind, delayMs) => {
-    const settle = settleFor(lease, verdict(new Error("x")), { ...attempt, number }, policy);
-    expect(settle).toMatchObject({ kind, lease, failure: { code: "Error", message: "x", durationMs: 5 } });
+  ])("after attempt %d of 3 is %s (I7)", (attempt, kind, delayMs) => {
+    const settle = settleFor({ ...lease, attempt }, verdict(new Error("x")), run, policy);
+    expect(settle).toMatchObject({
+      kind,
+      lease: { ...lease, attempt },
+      failure: { code: "Error", message: "x", durationMs: 5 },
+    });
     expect(settle).toMatchObject(kind === "dead" ? { onDead: "block" } : { delayMs });
   });
 
   it("waits as RetryAfter says, but not beyond the last attempt", () => {
     const later = verdict(new RetryAfter(86_400_000));
-    expect(settleFor(lease, later, attempt, policy)).toMatchObject({ kind: "retry", delayMs: 86_400_000 });
-    expect(settleFor(lease, later, { ...attempt, number: 3 }, policy)).toMatchObject({ kind: "dead" });
+    expect(settleFor(lease, later, run, policy)).toMatchObject({ kind: "retry", delayMs: 86_400_000 });
+    expect(settleFor({ ...lease, attempt: 3 }, later, run, policy)).toMatchObject({ kind: "dead" });
   });
 
   it("waits whole milliseconds, which is all that a database may hold", () => {
-    expect(settleFor(lease, verdict(new RetryAfter(10.6)), attempt, policy)).toMatchObject({ delayMs: 11 });
-    expect(settleFor(lease, verdict(new RetryAfter(86_399_999.9)), attempt, policy)).toMatchObject({
+    expect(settleFor(lease, verdict(new RetryAfter(10.6)), run, policy)).toMatchObject({ delayMs: 11 });
+    expect(settleFor(lease, verdict(new RetryAfter(86_399_999.9)), run, policy)).toMatchObject({
       delayMs: 86_400_000,
     });
   });
 
   it("gives a failed probe back with its attempt, even its last; a PermanentError is final all the same", () => {
-    const probe = { ...attempt, number: 3, probeDelayMs: 5_000 };
-    expect(settleFor(lease, verdict(new Error("x")), probe, policy)).toEqual({
+    const last = { ...lease, attempt: 3 };
+    const probe = { ...run, probeDelayMs: 5_000 };
+    expect(settleFor(last, verdict(new Error("x")), probe, policy)).toEqual({
       kind: "release",
-      lease,
+      lease: last,
       delayMs: 5_000,
     });
-    expect(settleFor(lease, verdict(new PermanentError("x")), probe, policy)).toMatchObject({ kind: "dead" });
+    expect(settleFor(last, verdict(new PermanentError("x")), probe, policy)).toMatchObject({ kind: "dead" });
   });
 });

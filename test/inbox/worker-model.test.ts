@@ -142,7 +142,7 @@ class World {
     const { event, lane } = accepted;
     const endings = this.bench.endings.filter(([ended]) => ended === event).length;
     this.driven.set(event, endings);
-    this.bench.worker.drive(lane, event, () => this.driven.delete(event));
+    this.bench.worker.claimOnDemand(lane, event, () => this.driven.delete(event));
   }
 
   /** No more faults, and time enough for every retry and every gap. */

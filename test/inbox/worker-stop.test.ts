@@ -100,7 +100,7 @@ describe("Worker.stop()", () => {
     bench.recorder.gate = null;
     gate.resolve();
     await stop;
-    await bench.batcher.close();
+    await bench.groupCommit.close();
     expect(ran).toBe(0);
     expect((await bench.events()).map((event) => event.attempts)).toEqual([0, 0, 0]);
     await bench.expectNothingLeaked();

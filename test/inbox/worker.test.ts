@@ -148,7 +148,7 @@ describe("Worker", () => {
     expect(await bench.states()).toEqual(["pending"]);
     await bench.clock.advance(1);
     expect(await bench.states()).toEqual(["handled"]);
-    const message = "The inbox could not be written; what was not stored is answered with 503.";
+    const message = "The inbox could not be written; deliveries that were not stored are answered with 503.";
     expect(bench.lines).toContainEqual({
       level: "error",
       fields: expect.objectContaining({ code: "Error", error: "Error" }),

@@ -189,7 +189,7 @@ describe("start()", () => {
     await receiver.stop();
     await expect(receiver.start()).rejects.toMatchObject({
       code: "closed",
-      message: expect.stringContaining("make a new one"),
+      message: expect.stringContaining("Make a new one"),
     });
   });
 });

@@ -24,9 +24,9 @@ describe("the lines of development", () => {
     expect(infos(log).toSorted()).toEqual([
       "message.inbound Event accepted.",
       "message.inbound Event handled in 0 ms.",
-      "message.inbound Event was accepted before: it is not handled again.",
+      "message.inbound Event was accepted before, so it is not handled again.",
       "message.queued Event accepted.",
-      "message.queued Event has no handler, and is done.",
+      "message.queued Event has no handler. It is done.",
     ]);
     expect(log.find(({ level }) => level === "info")?.fields).toEqual({
       ...{ eventId: 1, eventType: "message.inbound", sequence: 0, messageId: "msg_in_1" },
@@ -44,7 +44,7 @@ describe("the lines of development", () => {
     await deliver(outbound("sent"));
     await deliver(outbound("queued"));
     await clock.advance(0);
-    expect(infos(log)).toContain("message.queued Event accepted, too late for its place.");
+    expect(infos(log)).toContain("message.queued Event accepted late, below its message's cursor.");
     expect(infos(log).filter((line) => line.startsWith("message.sent"))).toEqual(["message.sent Event accepted."]);
   });
 

@@ -26,7 +26,7 @@ describe("an event that waits for a missing one", () => {
         until,
         more: "oncehook inbox release 1 ends the wait",
       },
-      message: `An event waits for the sequences 1 to 3 of its message, until ${until} at the latest. Then it is handled without.`,
+      message: `An event waits for the sequences 1 to 3 of its message, until ${until} at the latest. After that it is handled anyway.`,
     };
     expect(gaps(log)).toEqual([line]);
     await clock.advance(80_000);

@@ -161,7 +161,9 @@ describe("housekeeping that fails", () => {
     store.faults.reads = new Error("down");
     await clock.advance(10 * MINUTE);
     expect([...new Set(failed(log))]).toEqual(["heartbeat", "idle worker", "prune"]);
-    expect(new Set(log.map(({ message }) => message))).toEqual(new Set(["Housekeeping failed; it is tried again."]));
+    expect(new Set(log.map(({ message }) => message))).toEqual(
+      new Set(["Background work of the inbox failed. It is tried again."]),
+    );
   });
 
   it("is told of the first heartbeat and of the last", async () => {

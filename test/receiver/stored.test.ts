@@ -31,7 +31,7 @@ describe('ack: "stored"', () => {
     store.faults.step = new StoreError("store_unavailable", "The inbox was moved: put it back.");
     await deliver(body);
     expect(messages()).toEqual([
-      "The inbox could not be written; what was not stored is answered with 503. The inbox was moved: put it back.",
+      "The inbox could not be written; deliveries that were not stored are answered with 503. The inbox was moved: put it back.",
       "A delivery was answered with 503; the service retries. The inbox was moved: put it back.",
     ]);
     log.length = 0;

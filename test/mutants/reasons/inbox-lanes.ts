@@ -24,15 +24,7 @@ export const INBOX_LANES_REASONS: readonly Reason[] = [
   },
   {
     file: "src/inbox/worker.ts",
-    reason: "The batcher is connected before the worker is used: the check is for the compiler.",
-    changes: [
-      ["OptionalChaining", "this.#batcher?.poke", "this.#batcher.poke"],
-      ["OptionalChaining", "this.#batcher?.settle", "this.#batcher.settle"],
-    ],
-  },
-  {
-    file: "src/inbox/worker.ts",
-    reason: "The batcher has no event at the place null, and answers null: the check is for the compiler.",
+    reason: "The batch has no event at the index null, and returns null: the check is for the compiler.",
     changes: [["ConditionalExpression", "lease.acceptIndex === null", "false"]],
   },
 ];

@@ -4,22 +4,23 @@ import type { Reason } from "../reason.ts";
 export const INBOX_REASONS: readonly Reason[] = [
   {
     file: "src/inbox/group-commit.ts",
-    reason: "What is asked for during a turn comes to nothing when its time comes: not asking is for speed.",
-    changes: [["ConditionalExpression", "this.#turning && !this.#mayAcceptBeside()", "false"]],
+    reason: "A start that is scheduled during a commit does nothing when it runs: not scheduling it is for speed.",
+    changes: [["ConditionalExpression", "this.#committing && !this.#mayAcceptInParallel()", "false"]],
   },
   {
     file: "src/inbox/group-commit.ts",
-    reason: "Who asked for it during a turn had looked, and nothing else takes the waiting accepts meanwhile.",
-    changes: [["ConditionalExpression", "this.#mayAcceptBeside()", "true"]],
+    reason:
+      "The caller that scheduled it during a commit had checked, and nothing else takes the waiting accepts meanwhile.",
+    changes: [["ConditionalExpression", "this.#mayAcceptInParallel()", "true"]],
   },
   {
     file: "src/inbox/group-commit.ts",
-    reason: "A lease names an accept of its turn: the check is for the compiler.",
+    reason: "A lease names an accept of its batch: the check is for the compiler.",
     changes: [["OptionalChaining", "accepts[index]?.parsed", "accepts[index].parsed"]],
   },
   {
     file: "src/inbox/group-commit.ts",
-    reason: "Whether another turn is wanted is said anew by each turn, before anybody asks.",
+    reason: "Each batch sets anew whether another one is wanted, before that is read.",
     changes: [["BooleanLiteral", "false", "true"]],
   },
   {

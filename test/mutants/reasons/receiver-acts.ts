@@ -46,10 +46,7 @@ export const RECEIVER_ACTS_REASONS: readonly Reason[] = [
   {
     file: "src/receiver/open-inbox.ts",
     reason: 'Late events are recorded or else handed out: the word is compared with "record" only.',
-    changes: [
-      ["ArrowFunction", '() => "hand_out"', "() => undefined"],
-      ["StringLiteral", '"hand_out"', '""'],
-    ],
+    changes: [["StringLiteral", '"hand_out"', '""']],
   },
   {
     file: "src/receiver/operator.ts",
