@@ -1,5 +1,5 @@
-/** Names of API clients and event types in a SQLite inbox: they go with the last row that uses them, and their numbers never come back. */
 import { createHash } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { InboxStore, PrunePolicy } from "../../src/inbox/store.ts";
@@ -8,6 +8,73 @@ import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { makePath, open } from "./sqlite-place.ts";
 import { event, turn } from "./sqlite-turns.ts";
+
+const PEER = "+15559876543";
+const request = { kind: "erase", subject: { peer: PEER } } as const;
+
+async function filled(lanes: number) {
+  const store = await open(sqliteStore(makePath()));
+  const accepts = Array.from({ length: lanes }, (_, index) => event(`m${index}`, 1, { peer: PEER }));
+  await store.step(turn({ accepts }));
+  return store;
+}
+
+/** How often the event loop came round while `work` went on. */
+async function roundsDuring(work: Promise<unknown>): Promise<number> {
+  let [rounds, done] = [0, false];
+  const end = () => {
+    done = true;
+  };
+  work.then(end, end);
+  for (; !done; rounds++) await setImmediate();
+  await work;
+  return rounds;
+}
+
+describe("erasing from many lanes", () => {
+  it("takes several transactions, and deliveries are accepted in between", async () => {
+    const store = await filled(5_000);
+    const erasing = store.act(request, "operator");
+    const accepting = setImmediate().then(() => store.step(turn({ accepts: [event("new")] })));
+    expect(await Promise.race([erasing, accepting])).toMatchObject({ accepted: [{ outcome: "accepted" }] });
+    expect(await roundsDuring(erasing)).toBeGreaterThan(5);
+    expect(await erasing).toEqual({ ok: true, count: 5_000 });
+    expect((await store.stats()).gauges.pending).toBe(1);
+    expect(await store.audit(5)).toMatchObject([{ detail: "5000 rows" }]);
+  });
+
+  it("ends when one of the events comes to be handled; the audit tells what was erased, and the next act the rest", async () => {
+    const store = await filled(5_000);
+    const erasing = store.act(request, "operator");
+    while ((await store.stats()).gauges.pending === 5_000) await setImmediate();
+    const { leases } = await store.step(turn({ claim: { limit: 1 } }));
+    expect(await erasing).toEqual({ ok: false, reason: "in_progress" });
+    const left = (await store.stats()).gauges.pending;
+    expect(left).toBeGreaterThan(0);
+    expect(await store.audit(5)).toMatchObject([{ detail: `${5_000 - left} rows` }]);
+    const settles = leases.map((lease) => ({ kind: "complete", lease, outcome: "handled", effects: [] }) as const);
+    await store.step(turn({ settles }));
+    expect(await store.act(request, "operator")).toEqual({ ok: true, count: left });
+    expect((await store.find({ peer: PEER, limit: 1 })).items).toEqual([]);
+  });
+
+  it("leaves the rest when the store is closed meanwhile", async () => {
+    const store = await filled(5_000);
+    const erasing = store.act(request, "operator");
+    await setImmediate();
+    const closing = store.close();
+    await expect(erasing).rejects.toMatchObject({ code: "closed" });
+    await closing;
+  });
+});
+
+describe("prune()", () => {
+  it("lets the event loop come round between its parts", async () => {
+    const store = await filled(10);
+    const ages = { handledBodiesMs: 1, otherBodiesMs: 1, identitiesMs: 1, deadMs: 1 };
+    expect(await roundsDuring(store.prune({ ...ages, batch: 10 }))).toBeGreaterThan(2);
+  });
+});
 
 const DAY = 86_400_000;
 const POLICY: PrunePolicy = {
