@@ -110,9 +110,7 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
     stats: () => reading((inbox) => inbox.read(readStats)),
     prune: (policy) => reading((inbox) => prune(inbox, policy)),
     export: (after, limit) =>
-      reading((inbox) =>
-        inbox.transaction((session) => exportLanes(session, inbox.names.on(session), { after, limit })),
-      ),
+      reading((inbox) => inbox.transaction((session) => exportLanes(session, inbox.names.on(session), after, limit))),
     import: (page) => reading((inbox) => importPage(inbox, page)),
     heartbeat: (heartbeat) =>
       reading((inbox) =>

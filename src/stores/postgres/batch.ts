@@ -62,7 +62,7 @@ export async function runTurn(
   const begun = begin(inbox, session, { turn, answered, wanted });
   // It may fail while the beginning is still waited for.
   begun.catch(() => {});
-  const work = new Workspace(inbox, session, { now: await inbox.timeOfBeginning(session), slot, names });
+  const work = new Workspace(inbox, session, names, await inbox.timeOfBeginning(session), slot);
   const { locked, numbers, due } = await begun;
   // A lease that runs ends later than now; one that is ended for its holder may be found a second later, and then its like at once.
   if (claim.limit > 0) inbox.lookFrom.expired.goesOnFrom(numbers.expired.length === 0 ? work.moment.now : 0);
@@ -200,7 +200,7 @@ export async function acceptAll(
     }
     const newcomer = acceptNew(work.moment, lane, incoming, { id, lateEvents });
     bodies.set(id, incoming.raw);
-    work.adds({ bodies: [{ event: id, raw: incoming.raw }], conflicts: [] });
+    work.addBody(id, incoming.raw);
     added(lane);
     return acceptanceOf(newcomer);
   });
@@ -217,9 +217,7 @@ function countAgain(
   { incoming, conflict }: { readonly incoming: NewEvent; readonly conflict: boolean },
 ): void {
   const isFirst = countDuplicate(work.moment, first, incoming, conflict);
-  const { digest, signedAt, raw } = incoming;
-  const row = { event: first.id, digest, signedAt, at: work.moment.now, raw };
-  if (isFirst) work.adds({ bodies: [], conflicts: [row] });
+  if (isFirst) work.addConflict(first.id, incoming);
 }
 
 // Claims lanes whose turn has come. The first are locked as a turn begins, others once these were not enough.

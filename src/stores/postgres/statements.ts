@@ -1,99 +1,81 @@
-/** The columns of the tables, and the statements that write what a transaction decided. */
-import { assigned, type Columns, named, transposed, unnested, type Values } from "./encoding.ts";
+/** The columns of the tables, the rows to write into them, and the statements that write what a transaction decided. */
+import type { LaneEvent } from "../../inbox/lanes/state.ts";
+import type { AttemptRecord } from "../../inbox/record.ts";
+import { plainText } from "../../inbox/store-rules.ts";
+import { keepOf, OUTCOME, STATE } from "../codes.ts";
+import { assigned, type Columns, columns, named, transposed, unnested, type Values } from "./encoding.ts";
 import { sqlState } from "./failures.ts";
 import { TALLY, TALLY_WIDTH } from "./instances.ts";
-import { areCurrent } from "./names.ts";
+import { areCurrent, type Names } from "./names.ts";
 import type { Session } from "./session.ts";
 
-// The statement that writes what a transaction decided.
-
-export const NEW_EVENT: Columns = [
-  ["id", "bigint"],
-  ["lane", "bigint"],
-  ["seq", "bigint"],
-  ["kind", "int"],
-  ["occurred", "bigint"],
-  ["signed", "bigint"],
-  ["accepted", "bigint"],
-  ["digest", "bytea"],
-  ["trace", "text"],
-  ["state", "smallint"],
-  ["outcome", "smallint"],
-  ["keep", "smallint"],
-  ["finished", "bigint"],
-  ["attempts", "int"],
-  ["started", "bigint"],
-  ["late", "boolean"],
-  ["forced", "boolean"],
-  ["duplicates", "int"],
-  ["conflict", "boolean"],
-  ["gap_wait", "bigint"],
-  ["error_code", "text"],
-  ["error", "text"],
-  ["has_body", "boolean"],
-];
-/** What never changes about an event comes first there, and is not written again. */
-const FIXED = 9;
-/** Among what changes. Others count repeats without holding the lane, so it is added to and not set. */
+/** The columns of an event that never change; they are not written again. */
+const FIXED = columns(
+  "id bigint, lane bigint, seq bigint, kind int, occurred bigint, signed bigint, accepted bigint, digest bytea, trace text",
+);
+const CHANGING =
+  columns(`state smallint, outcome smallint, keep smallint, finished bigint, attempts int, started bigint,
+  late boolean, forced boolean, duplicates int, conflict boolean, gap_wait bigint, error_code text, error text, has_body boolean`);
+/** Indexes into the changing values. Duplicates are counted without locking the lane, so the column is added to and not set. */
 export const DUPLICATES = 8;
-/** The first of two there that a lane keeps while its event is leased. */
+/** The first of two values that a lane keeps while its event is leased. */
 export const ATTEMPTS = 4;
-const EVENT: Columns = [["id", "bigint"], ...NEW_EVENT.slice(FIXED)];
-const LANE: Columns = [
-  ["id", "bigint"],
-  ["status", "smallint"],
-  ["ready_at", "bigint"],
-  ["cursor", "bigint"],
-  ["gap_since", "bigint"],
-  ["epoch", "int"],
-  ["holder", "int"],
-  ["leased", "bigint"],
-  ["leased_epoch", "int"],
-  ["leased_attempts", "int"],
-  ["leased_started", "bigint"],
-  ["peer", "bytea"],
-  ["reference", "bytea"],
-];
-/** What never changes about a lane comes after its id, and is not written again. */
-export const NEW_LANE: Columns = [
-  ["id", "bigint"],
-  ["client", "int"],
-  ["tag", "smallint"],
-  ["message", "bytea"],
-  ...LANE.slice(1),
-];
-/** What tells a lane from others: with no more than that it is idle. */
-const KEY = NEW_LANE.slice(0, 4);
-const BODY: Columns = [
-  ["event", "bigint"],
-  ["raw", "bytea"],
-];
-export const GAP: Columns = [
-  ["lane", "bigint"],
-  ["lo", "bigint"],
-  ["hi", "bigint"],
-  ["skipped", "bigint"],
-  ["filled", "bigint"],
-];
-const ATTEMPT: Columns = [
-  ["event", "bigint"],
-  ["attempt", "int"],
-  ["at", "bigint"],
-  ["duration", "bigint"],
-  ["error_code", "text"],
-  ["error", "text"],
-];
-const CONFLICT: Columns = [
-  ["event", "bigint"],
-  ["digest", "bytea"],
-  ["signed", "bigint"],
-  ["at", "bigint"],
-  ["raw", "bytea"],
-];
+export const NEW_EVENT: Columns = [...FIXED, ...CHANGING];
+const EVENT: Columns = [...columns("id bigint"), ...CHANGING];
+/** Identifies a lane. A lane with these columns alone is idle. */
+const KEY = columns("id bigint, client int, tag smallint, message bytea");
+const LANE_STATE = columns(`status smallint, ready_at bigint, cursor bigint, gap_since bigint, epoch int, holder int,
+  leased bigint, leased_epoch int, leased_attempts int, leased_started bigint, peer bytea, reference bytea`);
+export const NEW_LANE: Columns = [...KEY, ...LANE_STATE];
+const LANE: Columns = [...columns("id bigint"), ...LANE_STATE];
+export const BODY = columns("event bigint, raw bytea");
+export const GAP = columns("lane bigint, lo bigint, hi bigint, skipped bigint, filled bigint");
+export const ATTEMPT = columns("event bigint, attempt int, at bigint, duration bigint, error_code text, error text");
+export const CONFLICT = columns("event bigint, digest bytea, signed bigint, at bigint, raw bytea");
+
+/** The facts of an event that its row stores. */
+type EventFacts = Omit<LaneEvent, "lane">;
+
+/** The values of an event's columns that never change: the first ones of `NEW_EVENT`. */
+export function fixedValues(names: Names, event: EventFacts, lane: number): Values {
+  const { id, sequence, eventType, occurredAt, signedAt, acceptedAt, digest, trace } = event;
+  return [id, lane, sequence, names.kindId(eventType), occurredAt, signedAt, acceptedAt, bytes(digest), trace];
+}
+
+/** The values of an event's changing columns: the rest of `NEW_EVENT`. */
+export function changingValues(event: EventFacts): Values {
+  const { state, outcome, finishedAt, attempts, startedAt, late, forced, duplicates, conflict, gapWaitMs } = event;
+  return [
+    STATE[state],
+    outcome === null ? null : OUTCOME[outcome],
+    keepOf(event),
+    finishedAt,
+    attempts,
+    startedAt,
+    late,
+    forced,
+    duplicates,
+    conflict,
+    Math.round(gapWaitMs),
+    event.errorCode === null ? null : plainText(event.errorCode),
+    event.error === null ? null : plainText(event.error),
+    event.hasBody,
+  ];
+}
+
+/** The values of `ATTEMPT`. */
+export function attemptValues({ eventId, attempt, at, durationMs, errorCode, error }: AttemptRecord): Values {
+  return [eventId, attempt, at, Math.round(durationMs), plainText(errorCode), plainText(error)];
+}
+
+/** The same bytes as a `Buffer`, without a copy. */
+export function bytes(raw: Uint8Array): Buffer {
+  return Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
+}
 
 const insert = (table: string, columns: Columns, offset: number, more = "") =>
   `insert into {}.${table} (${named(columns)}) select * from ${unnested(columns, offset)} ${more} returning 1`;
-/** The first condition is there for the planner, which would scan the whole table while it does not know how many rows it has. */
+/** The first condition is for the planner, which would scan the whole table while it does not know the number of rows. */
 const update = (table: string, columns: Columns, offset: number, assignments = assigned(columns)) =>
   `update {}.${table} t set ${assignments} from ${unnested(columns, offset)} as new (${named(columns)})
    where t.id = any($${offset + 1}::bigint[]) and t.id = new.id returning 1`;
@@ -103,17 +85,17 @@ const EVENT_ASSIGNED = assigned(EVENT).replace(
   "duplicates = t.duplicates + new.duplicates",
 );
 
-/** Sorted: here a transaction waits for another one that is making the same lane. */
+/** Sorted, because a transaction waits here for another one that creates the same lane. */
 const SORTED = "order by 2, 3, 4";
-/** Fails where somebody has made a lane: to go on instead takes the server 5 µs for each. */
+/** Fails when a lane exists already: `on conflict do nothing` would cost the server 5 µs for each lane. */
 const insertLanes = (offset: number): string => insert("lane", NEW_LANE, offset, SORTED);
 const INSERT_LANES = insertLanes(0);
-/** Makes those that nobody has made, idle. */
+/** Creates the lanes that do not exist, idle. */
 const MAKE_LANES = insert(
   "lane",
   KEY,
   0,
-  // Not for a client whose name was pruned since it was looked up.
+  // Skips a client whose name was pruned after it was looked up.
   `as new (${named(KEY)}) where exists (select 1 from {}.client c where c.id = new.client) ${SORTED} on conflict do nothing`,
 );
 
@@ -133,23 +115,23 @@ const PARTS = [
   { columns: CONFLICT, write: (offset: number) => insert("conflict", CONFLICT, offset, "on conflict do nothing") },
 ] as const;
 
-/** What Postgres calls the division by zero that ends the statement when a table has not kept what was made in it. */
+/** The SQLSTATE of the division by zero that ends the statement when the table did not keep its new lanes. */
 const NOT_KEPT = "22012";
 const TAKEN = "23505";
 
-/** Whether `INSERT_LANES`, alone or in a statement that writes more, failed because somebody had made a lane. */
+/** Whether `INSERT_LANES`, alone or as part of a statement, failed because a lane exists already. */
 function isLaneTaken(error: unknown): boolean {
   return sqlState(error) === TAKEN && (error as { table?: unknown }).table === "lane";
 }
 
-/** Whether a statement that writes more failed because not all of its lanes were made. */
+/** Whether a statement that writes several parts failed because not all of its lanes were created. */
 export function isLaneNotMade(error: unknown): boolean {
   return sqlState(error) === NOT_KEPT || isLaneTaken(error);
 }
 
-/** A statement that writes some of the parts, and what goes with it. */
+/** A statement that writes some of the parts. */
 interface FlushStatement {
-  /** Tells it from those that write other parts. */
+  /** Unique for the set of parts. */
   readonly name: string;
   readonly text: string;
   readonly writesNames: boolean;
@@ -158,9 +140,9 @@ interface FlushStatement {
 const statements = new Map<string, FlushStatement>();
 
 /**
- * The statement for these rows of each part, in its order, and its parameters up to those of the tally. Parts without rows are left
- * out: Postgres would prepare to write to each of their tables. It answers with the number of the transaction, and
- * fails (`isLaneNotMade()`) unless all its lanes were made: a commit may be on its way already.
+ * The statement for the rows of each part, in the order of the parts, with its parameters up to those of the tally. Parts without
+ * rows are left out, because Postgres would prepare to write to their tables. The statement returns the number of the transaction. It
+ * fails (`isLaneNotMade()`) unless all its lanes were created, because the commit may already be on its way.
  */
 export function flushStatement(rows: readonly (readonly Values[])[]): FlushStatement & { readonly values: Buffer[] } {
   const shape = PARTS.map((_part, index) => (rows[index]?.length ? "1" : "0")).join("");
@@ -175,7 +157,7 @@ export function flushStatement(rows: readonly (readonly Values[])[]): FlushState
   return { ...statement, values };
 }
 
-/** Whether lanes or events are made, which hold numbers of names: then the parameter of `areCurrent` follows those of the tally. */
+/** New lanes and events contain numbers of names: then the parameter of `areCurrent` follows those of the tally. */
 function writesNames(shape: string): boolean {
   return shape[0] === "1" || shape[1] === "1";
 }
@@ -193,20 +175,18 @@ function textFor(shape: string): string {
   return `with ${[...parts, `tally as (${TALLY(offset)})`].join(",\n")}\nselect pg_current_xact_id()::text as number${check}${names}`;
 }
 
-// Writes new lanes ahead of the statement that writes everything else.
-
-/** Another transaction made a lane that this one was about to make: it is run again, and finds it. */
+/** Another transaction created a lane that this one was about to create. It is run again and finds that lane. */
 export class LaneAppeared extends Error {
-  /** All lanes that it was about to make, as `NEW_LANE`. */
+  /** All lanes that the transaction was about to create, as `NEW_LANE`. */
   readonly lanes: readonly Values[];
 
   constructor(lanes: readonly Values[]) {
-    super("A lane was made meanwhile.");
+    super("Another transaction created the lane first.");
     this.lanes = lanes;
   }
 }
 
-/** As they are to be at the end of the transaction. @throws LaneAppeared */
+/** Writes new lanes before the statement that writes everything else, in their final state. @throws LaneAppeared */
 export async function writeLanes(session: Session, lanes: readonly Values[]): Promise<void> {
   try {
     const made = await session.rows("write_lanes", INSERT_LANES, transposed(NEW_LANE, lanes));
@@ -218,8 +198,8 @@ export async function writeLanes(session: Session, lanes: readonly Values[]): Pr
 }
 
 /**
- * Idle, outside of a transaction: holding no lane, it waits for whoever makes one of them without being waited for. If the turn that
- * wants them fails after all, they stay for its repetition.
+ * Creates idle lanes outside a transaction: without a lock on a lane, it can wait for other transactions that create one of them while no
+ * transaction waits for it. If the batch that needs the lanes fails, they stay for its repetition.
  */
 export async function makeLanes(session: Session, lanes: readonly Values[]): Promise<void> {
   await session.rows("make_lanes", MAKE_LANES, transposed(KEY, lanes));

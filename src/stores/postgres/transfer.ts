@@ -1,5 +1,5 @@
-/** Gives the Postgres inbox's lanes to another store, and takes a copy into it. */
-import { bySequence, type LaneEvent, type LaneState, toEventRecord } from "../../inbox/lane-state.ts";
+/** Copies an inbox: exports the lanes of Postgres page by page, and imports pages of another store. */
+import { bySequence, type LaneEvent, toEventRecord } from "../../inbox/lane-state.ts";
 import type {
   AttemptRecord,
   ConflictRecord,
@@ -10,41 +10,55 @@ import type {
   TransferredTotals,
 } from "../../inbox/record.ts";
 import { countIn, plainText, withoutLease } from "../../inbox/store-rules.ts";
-import { HELD, keepOf, OUTCOME, STATE, STATUS, TAG } from "../database.ts";
-import { columns, named, textBytes, transposed, unnested, type Values } from "./encoding.ts";
+import { HELD, STATUS } from "../database.ts";
+import { columns, named, transposed, unnested, type Values } from "./encoding.ts";
 import { TallySheet } from "./instances.ts";
-import { type LaneRow, laneColumns, nullableBytes, readBodies, readLanes } from "./lanes.ts";
+import { keyOf, type LaneRow, laneColumns, nullableBytes, readBodies, readLanes } from "./lanes.ts";
 import { areCurrent, type Names, type Naming } from "./names.ts";
 import type { OpenInbox } from "./open.ts";
 import type { Session } from "./session.ts";
-
-// Gives the Postgres inbox's lanes to another store.
+import {
+  ATTEMPT,
+  attemptValues,
+  BODY,
+  bytes,
+  CONFLICT,
+  changingValues,
+  fixedValues,
+  GAP,
+  NEW_EVENT,
+} from "./statements.ts";
 
 const LANES = `select ${laneColumns("l")} from {}.lane l where id > $1::bigint order by id limit $2::int`;
 const ATTEMPTS = `select e.lane, a.event as "eventId", a.attempt, a.at, a.duration as "durationMs", a.error_code as "errorCode", a.error
   from {}.attempt a join {}.event e on e.id = a.event where a.event = any($1::bigint[]) order by a.id`;
 const CONFLICTS = `select event, digest, signed as "signedAt", at, raw from {}.conflict where event = any($1::bigint[])`;
 
-interface Beside {
-  readonly bodies: ReadonlyMap<number, Uint8Array>;
-  readonly conflicts: ReadonlyMap<number, ConflictRecord>;
-}
-
 export async function exportLanes(
   session: Session,
   names: Names,
-  page: { readonly after: number; readonly limit: number },
+  after: number,
+  limit: number,
 ): Promise<TransferredLane[]> {
-  const rows = await session.rows<LaneRow>("export_lanes", LANES, [page.after, page.limit]);
+  const rows = await session.rows<LaneRow>("export_lanes", LANES, [after, limit]);
   const lanes = await readLanes(session, names, rows);
   const events = lanes.flatMap((lane) => lane.events);
-  const beside = { bodies: await readBodies(session, idsOf(events)), conflicts: await readConflicts(session, events) };
+  const bodies = await readBodies(session, idsOf(events));
+  const conflicts = await readConflicts(session, events);
   const attempts = await session.rows<AttemptRecord & { readonly lane: number }>("export_attempts", ATTEMPTS, [
     idsOf(events),
   ]);
   const attemptsOf = new Map<number, AttemptRecord[]>(lanes.map(({ id }) => [id, []]));
   for (const { lane, ...attempt } of attempts) attemptsOf.get(lane)?.push(attempt);
-  return lanes.map((lane) => ({ ...toTransferred(lane, beside), attempts: attemptsOf.get(lane.id) ?? [] }));
+  return lanes.map(({ holder: _holder, leased, events, ...facts }) => ({
+    ...facts,
+    ...withoutLease(facts, leased),
+    events: events.toSorted(bySequence).map((event) => {
+      const { laneId: _laneId, lane: _lane, ...record } = toEventRecord(event, bodies.get(event.id) ?? null);
+      return { ...record, gapWaitMs: event.gapWaitMs, conflicting: conflicts.get(event.id) ?? null };
+    }),
+    attempts: attemptsOf.get(facts.id) ?? [],
+  }));
 }
 
 async function readConflicts(session: Session, events: readonly LaneEvent[]) {
@@ -53,37 +67,18 @@ async function readConflicts(session: Session, events: readonly LaneEvent[]) {
   return new Map(rows.map(({ event, ...conflict }) => [event, conflict]));
 }
 
-function toTransferred(lane: LaneState, beside: Beside): Omit<TransferredLane, "attempts"> {
-  const { holder: _holder, leased, events, ...facts } = lane;
-  return {
-    ...facts,
-    ...withoutLease(lane, leased),
-    events: events.toSorted(bySequence).map((event) => toEvent(event, beside)),
-  };
-}
-
-function toEvent(event: LaneEvent, { bodies, conflicts }: Beside): TransferredEvent {
-  const { laneId: _laneId, lane: _lane, ...facts } = toEventRecord(event, bodies.get(event.id) ?? null);
-  return { ...facts, gapWaitMs: event.gapWaitMs, conflicting: conflicts.get(event.id) ?? null };
-}
-
 function idsOf(events: readonly LaneEvent[]): number[] {
   return events.map(({ id }) => id);
 }
 
-// Takes another store's lanes into the Postgres inbox: every table of a page in one statement.
-
 const TABLES = {
   lane: columns(`id bigint, client int, tag smallint, message bytea, status smallint, ready_at bigint, cursor bigint,
     gap_since bigint, epoch int, peer bytea, reference bytea`),
-  event: columns(`id bigint, lane bigint, seq bigint, kind int, state smallint, outcome smallint, keep smallint,
-    finished bigint, attempts int, started bigint, late boolean, forced boolean, duplicates int, conflict boolean,
-    gap_wait bigint, occurred bigint, signed bigint, accepted bigint, error_code text, error text, digest bytea, trace text,
-    has_body boolean`),
-  body: columns("event bigint, raw bytea"),
-  conflict: columns("event bigint, digest bytea, signed bigint, at bigint, raw bytea"),
-  gap: columns("lane bigint, lo bigint, hi bigint, skipped bigint, filled bigint"),
-  attempt: columns("event bigint, attempt int, at bigint, duration bigint, error_code text, error text"),
+  event: NEW_EVENT,
+  body: BODY,
+  conflict: CONFLICT,
+  gap: GAP,
+  attempt: ATTEMPT,
   quarantine:
     columns(`id bigint, digest bytea, reason text, slot text, signer text, scope text, state smallint, replayed_as bigint,
     signed bigint, accepted bigint, bytes int, trace text, raw bytea`),
@@ -98,7 +93,7 @@ const INSERT = Object.fromEntries(
      on conflict do nothing returning ${own[0]?.[0]} as key`,
   ]),
 );
-/** After the lanes and events were written: from then on no name is pruned before this is committed. */
+/** Runs after the lanes and events are written: from then on no name is pruned before this transaction commits. */
 const CURRENT = `select ${areCurrent(1)}`;
 const KNOWN = "select id from {}.lane where id = any($1::bigint[])";
 /** One import at a time. */
@@ -108,7 +103,7 @@ const WRITE_META = "insert into {}.meta (key, value) values ($1::text, $2::text)
 const EMPTY = `select not exists (select 1 from {}.lane) and not exists (select 1 from {}.quarantine)
   and not exists (select 1 from {}.audit) as empty`;
 const LAST = "select coalesce(max(id), 0) as last from {}.lane";
-/** New ids lie above those that came with the copy. */
+/** New ids are higher than those of the copy. */
 const RAISE = `select setval('{}.lane_id', greatest((select last_value from {}.lane_id), (select max(id) from {}.lane), 1)),
   setval('{}.event_id', greatest((select last_value from {}.event_id), (select max(id) from {}.event), 1)),
   setval(pg_get_serial_sequence('{}.quarantine', 'id'), (select coalesce(max(id), 0) + 1 from {}.quarantine), false),
@@ -123,7 +118,7 @@ export async function importPage(inbox: OpenInbox, page: ImportPage): Promise<Im
     if (source === undefined ? !(await isEmpty(session)) : source !== page.source) return { ok: false };
     await session.rows("import_note", WRITE_META, ["copied_from", page.source]);
     const finished = meta.some(({ key }) => key === "copy_finished");
-    if (!finished) await take(inbox, session, page);
+    if (!finished) await importRows(inbox, session, page);
     const [row] = await session.rows<{ last: number }>("import_last", LAST);
     return { ok: true, lastLane: row?.last ?? 0, finished: finished || page.totals !== null };
   });
@@ -138,29 +133,29 @@ async function isEmpty(session: Session): Promise<boolean> {
   return row?.empty === true;
 }
 
-async function take(inbox: OpenInbox, session: Session, page: ImportPage): Promise<void> {
+async function importRows(inbox: OpenInbox, session: Session, page: ImportPage): Promise<void> {
   const sheet = new TallySheet(inbox.instance);
   const names = inbox.names.on(session);
   await names.find(session, namedBy(page));
   const there = await session.rows<{ id: number }>("import_known", KNOWN, [page.lanes.map(({ id }) => id)]);
   const known = new Set(there.map(({ id }) => id));
-  // A lane that is there was taken by an earlier call, whole.
+  // A lane that exists was imported completely by an earlier call.
   const lanes = page.lanes.filter(({ id }) => !known.has(id));
-  await takeLanes(session, names, lanes);
+  await importLanes(session, names, lanes);
   for (const { events, status } of lanes) {
     sheet.gauge("pending", countIn(events, "pending"));
     sheet.gauge("dead", countIn(events, "dead"));
     sheet.gauge("blocked", Number(status === "blocked"));
   }
-  await takeQuarantined(session, sheet, page);
+  await importQuarantined(session, sheet, page);
   const audit = page.audit.map(({ id, at, by, act, detail }) => [id, at, plainText(by), act, plainText(detail)]);
   await insert(session, "audit", audit);
-  if (page.totals !== null) await takeTotals(session, sheet, page.totals);
+  if (page.totals !== null) await importTotals(session, sheet, page.totals);
   await sheet.write(session);
 }
 
-async function takeLanes(session: Session, names: Names, lanes: readonly TransferredLane[]): Promise<void> {
-  const events = lanes.flatMap((lane) => lane.events.map((event) => ({ ...event, lane: lane.id })));
+async function importLanes(session: Session, names: Names, lanes: readonly TransferredLane[]): Promise<void> {
+  const events = lanes.flatMap(({ events }) => events);
   await insert(
     session,
     "lane",
@@ -169,7 +164,7 @@ async function takeLanes(session: Session, names: Names, lanes: readonly Transfe
   await insert(
     session,
     "event",
-    events.map((event) => eventValues(names, event)),
+    lanes.flatMap(({ id, events }) => events.map((event) => eventValues(names, event, id))),
   );
   await insert(
     session,
@@ -190,7 +185,7 @@ async function takeLanes(session: Session, names: Names, lanes: readonly Transfe
   if (events.length > 0) await session.rows("import_names", CURRENT, [names.pruned]);
 }
 
-/** The first column of the rows that were not there before. */
+/** Inserts the rows that do not exist. Returns the first column of those. */
 async function insert(session: Session, table: Table, rows: readonly Values[]): Promise<ReadonlySet<number>> {
   if (rows.length === 0) return new Set();
   const inserted = await session.rows<{ key: number }>(
@@ -203,21 +198,14 @@ async function insert(session: Session, table: Table, rows: readonly Values[]): 
 
 function laneValues(names: Names, lane: TransferredLane): Values {
   const { id, key, status, readyAt, cursor, gapSince, epoch, peer, externalReference } = lane;
-  const place = [id, names.clientId(key.apiClientId), TAG[key.tag], textBytes(key.messageId)];
+  const { client, tag, message } = keyOf(names, key);
   const named = [nullableBytes(peer), nullableBytes(externalReference)];
-  return [...place, STATUS[status], readyAt, cursor, gapSince, epoch, ...named];
+  return [id, client, tag, message, STATUS[status], readyAt, cursor, gapSince, epoch, ...named];
 }
 
-function eventValues(names: Names, event: TransferredEvent & { readonly lane: number }): Values {
-  const { id, lane, sequence, eventType, state, outcome, finishedAt, attempts, startedAt, late, forced } = event;
-  const hasBody = event.raw !== null;
-  const ended = [outcome === null ? null : OUTCOME[outcome], keepOf({ state, outcome, hasBody }), finishedAt];
-  const times = [event.gapWaitMs, event.occurredAt, event.signedAt, event.acceptedAt];
-  const error = [event.errorCode, event.error].map((text) => (text === null ? null : plainText(text)));
-  return [
-    ...[id, lane, sequence, names.kindId(eventType), STATE[state], ...ended, attempts, startedAt, late, forced],
-    ...[event.duplicates, event.conflict, ...times, ...error, bytes(event.digest), event.trace, hasBody],
-  ];
+function eventValues(names: Names, event: TransferredEvent, lane: number): Values {
+  const facts = { ...event, hasBody: event.raw !== null };
+  return [...fixedValues(names, facts, lane), ...changingValues(facts)];
 }
 
 function conflictValues({ id, conflicting }: TransferredEvent): Values[] {
@@ -226,11 +214,7 @@ function conflictValues({ id, conflicting }: TransferredEvent): Values[] {
   return [[id, bytes(digest), signedAt, at, bytes(raw)]];
 }
 
-function attemptValues({ eventId, attempt, at, durationMs, errorCode, error }: TransferredLane["attempts"][number]) {
-  return [eventId, attempt, at, Math.round(durationMs), plainText(errorCode), plainText(error)];
-}
-
-async function takeQuarantined(session: Session, sheet: TallySheet, { quarantined }: ImportPage): Promise<void> {
+async function importQuarantined(session: Session, sheet: TallySheet, { quarantined }: ImportPage): Promise<void> {
   const rows = quarantined.map((row) => {
     const { id, digest, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, raw } = row;
     const body = raw === null ? null : bytes(raw);
@@ -245,7 +229,7 @@ async function takeQuarantined(session: Session, sheet: TallySheet, { quarantine
   }
 }
 
-async function takeTotals(session: Session, sheet: TallySheet, totals: TransferredTotals): Promise<void> {
+async function importTotals(session: Session, sheet: TallySheet, totals: TransferredTotals): Promise<void> {
   for (const [name, value] of Object.entries(totals.counters)) {
     sheet.count(name as keyof TransferredTotals["counters"], value);
   }
@@ -253,8 +237,4 @@ async function takeTotals(session: Session, sheet: TallySheet, totals: Transferr
   if (totals.serviceResigns) sheet.resigned();
   await session.rows("import_raise", RAISE);
   await session.rows("import_end", WRITE_META, ["copy_finished", "true"]);
-}
-
-function bytes(raw: Uint8Array): Buffer {
-  return Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
 }
