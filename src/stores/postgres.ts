@@ -20,26 +20,26 @@ export type { PgClient, PgPool, PgPoolOptions, PgQuery, PgResult } from "./postg
 export type { PostgresStoreOptions } from "./postgres/settings.ts";
 
 /**
- * Makes an inbox in a Postgres database, version 13 or later, of the encoding UTF8: for many processes on many machines. Needs the
- * package pg, 8.11 or later of 8. What is acknowledged is on the server's disk, whatever its `synchronous_commit` says.
+ * Creates an inbox in a Postgres database, version 13 or later, with the encoding UTF8: for many processes on many machines. Needs the
+ * package pg, version 8, from 8.11 on. Acknowledged events are on the server's disk, whatever its `synchronous_commit` is.
  *
  * An effect of `ctx.commit` gets the connection of the transaction in which its event is completed. It may run again when another
- * transaction was in its way or the connection broke. A transaction that it begins there, as ORMs do, is a savepoint. Statements that
- * would end the event's own transaction are refused before they are sent. The effects of an event have 10 s together, then they are
- * taken back and the attempt has failed (`handler_timeout`). The server ends their statements after 10 s more, unless the role has a
+ * transaction conflicted or the connection broke. A transaction that it begins there, as ORMs do, becomes a savepoint. Statements that
+ * would end the event's own transaction are refused before they are sent. The effects of an event have 10 s together; then they are
+ * rolled back and the attempt fails (`handler_timeout`). The server ends their statements after another 10 s, unless the role has a
  * `statement_timeout` or `idle_in_transaction_session_timeout` of its own. At most 8 events are completed with effects at once, each on
- * a connection of the pool, which is left 2 for everything else: with fewer than 3, an effect that waits holds up deliveries for so
- * long. A turn's statements are sent together, and not one by one, where its connection
- * pipelines: with a connection string it does, with a pool of your own if it has the option `pipeline` of pg 8.23.
+ * a connection of the pool, and 2 connections stay reserved for everything else: in a smaller pool, an effect that waits delays deliveries.
+ * If the connection pipelines, a batch sends its statements together and not one by one. With a connection string it does; your own pool
+ * needs the option `pipeline` of pg 8.23.
  *
  * @param database - a connection string, `postgres://user:password@host:5432/database`, or your own `Pool` of pg, which you end
  *   yourself after `receiver.stop()`
- * @typeParam Client - the connection that effects get: the pool's own, as an ORM needs it. With a connection string it is
- *   `PgClient`; `postgresStore<PoolClient>(url)` says that it is pg's
+ * @typeParam Client - the type of the connection that effects get: the pool's own, as an ORM needs it. With a connection string it is
+ *   `PgClient`; `postgresStore<PoolClient>(url)` declares it as pg's
  * @throws SetupError `invalid_option`; opening also `missing_peer`, `incompatible_peer`, `not_durable`, `inbox_too_new`,
  *   `migration_needed`, `wrong_receiver_name`
- * @throws StoreError `store_unavailable` from every method while the server cannot be reached, answers nothing for 30 s, has no
- *   connection free for 5 s, or lacks a right; `store_full` while it has no space. Both end by themselves
+ * @throws StoreError `store_unavailable` from every method while the server cannot be reached, does not answer for 30 s, has no
+ *   free connection for 5 s, or while the role lacks a right; `store_full` while the server has no space. Both end by themselves
  *
  * @example
  * const pool = new Pool({ connectionString: "postgres://app@db.internal/app" });
@@ -49,7 +49,7 @@ export function postgresStore<Client extends PgClient = PgClient>(
   database: string | PgPool<Client>,
   options: PostgresStoreOptions = {},
 ): InboxStore<Client> {
-  // An effect runs on a connection of the pool, which is a `Client`, or of a pool that is made of pg here.
+  // An effect runs on a connection of the given pool, which is a `Client`, or of a pool that is created from pg here.
   return createStore(readSettings(database, options)) as InboxStore<PgClient> as InboxStore<Client>;
 }
 
@@ -95,8 +95,8 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
         inbox.read(async (session) => {
           const now = await inbox.now(session);
           const soonest = await nextDue(session, now);
-          // Whoever is told so asks for it: it must be found.
-          if (soonest === 0) inbox.lookFrom.expired.goesOnFrom(0);
+          // The caller will claim it next, so that look must find it.
+          if (soonest === 0) inbox.cursors.expired.moveTo(0);
           return soonest !== null && inbox.wentBack(now) ? 0 : soonest;
         }),
       ),
@@ -115,8 +115,7 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
     heartbeat: (heartbeat) =>
       reading((inbox) =>
         inbox.transaction(async (session) => {
-          const { instance } = inbox.context;
-          await beat(session, { id: inbox.instance, instance, beat: heartbeat, now: await inbox.now(session) });
+          await beat(session, inbox.instance, inbox.context.instance, heartbeat, await inbox.now(session));
         }),
       ),
     async close() {
@@ -144,14 +143,13 @@ async function stepInTransactions({ inbox, effects }: Opened, turn: Turn<PgClien
   return result;
 }
 
-// Renews leases, each only while it is still held.
-
 const EXTEND = `with wanted as (select * from unnest($1::bigint[], $2::int[], $3::bigint[]) as w (lane, epoch, event)),
   held as (select l.id from {}.lane l join wanted w on w.lane = l.id
     where l.status = 2 and l.epoch = w.epoch and l.leased = w.event and l.holder = $4::int order by l.id for update of l)
   update {}.lane set ready_at = $5::bigint where id in (select id from held) returning id, epoch, leased`;
 
-export function extend(inbox: OpenInbox, leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]> {
+/** Renews leases, each only while it is still held. */
+function extend(inbox: OpenInbox, leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]> {
   return inbox.transaction(async (session) => {
     const now = await inbox.now(session);
     const rows = await session.rows<{ id: number; epoch: number; leased: number }>("extend", EXTEND, [

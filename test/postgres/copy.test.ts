@@ -210,7 +210,7 @@ describe("copyInbox()", () => {
     const to = postgresStore(urlOf({ user: role }), { schema: there, listen: false });
     await expect(copyInbox({ from: source, to })).rejects.toMatchObject({
       ...{ code: "store_unavailable", fields: { sqlState: "42501" } },
-      message: expect.stringContaining("copyInbox() needs SELECT and UPDATE on these too"),
+      message: expect.stringContaining("copyInbox() also needs SELECT and UPDATE on the sequences"),
     });
     await sql(`grant select, update on all sequences in schema ${there} to ${role}`);
     expect(await copyInbox({ from: source, to })).toMatchObject({ lanes: 1, events: 1, lanesBefore: 1 });

@@ -80,11 +80,7 @@ describe("ctx.commit() on Postgres", () => {
     ["one behind a comment", "insert into {} values ('b'); /* then */ End;", /each in a query of its own/],
     ["a query with a text", { text: "-- done\nABORT" }, /cannot commit or roll back/],
     ["a prepared query", { name: "end", text: "rollback", values: [] }, /cannot commit or roll back/],
-    [
-      "a prepared query without its text",
-      { name: "a statement that was prepared before" },
-      /give an effect's query its text/,
-    ],
+    ["a prepared query without its text", { name: "a statement that was prepared before" }, /give the query its text/],
     ["a query object", new pg.Query("commit"), /cannot commit or roll back/],
     ["a cursor", new Cursor("commit"), /cannot commit or roll back/],
     ["another isolation", "begin isolation level serializable", /READ COMMITTED/],
@@ -333,7 +329,7 @@ describe("ctx.commit() on Postgres", () => {
     });
 
     it.each([
-      ["one in another at the same time", ["begin", "begin", "commit", "commit"], /open already/],
+      ["one in another at the same time", ["begin", "begin", "commit", "commit"], /already open/],
       ["one more end than beginnings", ["begin", "commit", "commit"], /cannot commit or roll back/],
       ["one that is left open", ["begin"], /left a transaction open/],
       ["one whose savepoint the effect released", ["begin", "release savepoint oncehook_nested", "commit"], /left a/],

@@ -39,7 +39,7 @@ describe("erasing a quarantined body", () => {
     const quarantine = await quarantined(all);
     const replay: Act = { kind: "replay_quarantined", quarantine, event: one.event(1), lateEvents: "hand_out" };
     const [replayed, erased] = await meet(
-      "let_go",
+      "release_quarantine",
       () => one.act(replay),
       () => other.act(ERASE),
     );

@@ -55,7 +55,7 @@ describe("what a pooler answers", () => {
     ["08P01", "unsupported startup parameter: options", /ignore_startup_parameters/],
     ["08P01", "query_wait_timeout", /default_pool_size/],
     ["08P01", "transaction blocks not allowed in statement pooling mode", /pool_mode/],
-    ["08P01", "server conn crashed?", /look into its log/],
+    ["08P01", "server conn crashed?", /check its log/],
   ])("names the pooler's fix for %s, %s", (code, message, fix) => {
     const error = asStoreError(Object.assign(new Error(message), { code, severity: "ERROR" }), "here");
     expect(error).toMatchObject({

@@ -93,7 +93,7 @@ describe("after a failover that lost the last commits", () => {
     const accepts = [event("after", 1, { eventType: "message.new" })];
     await expect(store.step(turn<PgClient>({ accepts }))).rejects.toMatchObject({
       code: "store_unavailable",
-      message: expect.stringMatching(/names that are made in it are not there/),
+      message: expect.stringMatching(/new names do not stay in its tables/),
     });
   });
 });

@@ -49,7 +49,7 @@ describe("new lanes", () => {
       create trigger swallow before insert on ${schema}.lane for each row execute function ${schema}.swallow()`);
     await expect(one.accept(one.event(1))).rejects.toMatchObject({
       code: "store_unavailable",
-      message: expect.stringMatching(/lanes that are made in it are not there/),
+      message: expect.stringMatching(/new lanes do not stay in its tables/),
     });
     expect((await one.store.stats()).counters.accepted).toBe(0);
   });

@@ -180,7 +180,7 @@ describe("opening", () => {
   it("names a role that only reads", async () => {
     const schema = newSchema();
     await sql(`alter role ${ROLES.timid} set default_transaction_read_only = on`);
-    await expect(openAs(urlOf({ user: ROLES.timid }), schema)).rejects.toThrow(/takes no writes/);
+    await expect(openAs(urlOf({ user: ROLES.timid }), schema)).rejects.toThrow(/accepts no writes/);
   });
 
   it.each([

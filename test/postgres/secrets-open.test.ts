@@ -113,7 +113,7 @@ describe("a role", () => {
     await sql(`grant usage on schema ${schema} to ${ROLES.guest};
       grant all on all tables in schema ${schema} to ${ROLES.guest}`);
     const secrets = asGuest(schema);
-    expect(String(await failureOf(secrets.read("inbound")))).toMatch(/to bring it to this version, to own it/);
+    expect(String(await failureOf(secrets.read("inbound")))).toMatch(/to migrate it, ownership of the schema/);
     await secretsIn({ schema, sealing }).read("inbound");
     await sql(`grant all on ${schema}.secret to ${ROLES.guest}`);
     expect(await secrets.write("inbound", SLOTS, 0)).toBe(true);

@@ -1,4 +1,4 @@
-/** One write transaction of the core's: lanes are locked and read, everything is decided, and what changed is written. */
+/** Runs a batch (`Turn`) as one transaction: locks and reads lanes, decides everything, and writes what changed. */
 import { sameContent } from "../../events/parse.ts";
 import {
   acceptanceOf,
@@ -14,7 +14,7 @@ import {
   toLease,
 } from "../../inbox/lane.ts";
 import { type LaneEvent, type LaneState, laneIsDue, toEventRecord } from "../../inbox/lane-state.ts";
-import type { NewEvent, NewQuarantine } from "../../inbox/record.ts";
+import type { NewEvent } from "../../inbox/record.ts";
 import type {
   Acceptance,
   ClaimRequest,
@@ -26,14 +26,12 @@ import type {
   TurnResult,
 } from "../../inbox/store.ts";
 import { roomLeft } from "../../inbox/store-rules.ts";
-import type { TallySheet } from "./instances.ts";
 import {
-  claimable,
   conflictsAmong,
-  type DueRequest,
   keyOf,
   keyText,
   type LaneRow,
+  lockDue,
   NONE_EXPIRED,
   type Numbers,
   newNumbers,
@@ -44,54 +42,50 @@ import type { OpenInbox } from "./open.ts";
 import { both, type PgClient, type Session } from "./session.ts";
 import { lockWanted, type WantedLane, Workspace } from "./workspace.ts";
 
-// One write transaction of the core's: lanes are locked and read, everything is decided, and what changed is written.
-
-/** Settles that were committed ahead of the turn, with their effects. */
+/** The results of settles that were committed before the batch, with their effects. By their index in the batch. */
 export type Answered = ReadonlyMap<number, SettleResult>;
 
+/** @param slot - the row of the instance's counters */
 export async function runTurn(
   inbox: OpenInbox,
   session: Session,
   turn: Turn<PgClient>,
-  { answered, slot }: { readonly answered: Answered; readonly slot: number },
+  answered: Answered,
+  slot: number,
 ): Promise<TurnResult> {
   const names = inbox.names.on(session);
   await names.find(session, turn.accepts);
   const wanted = lanesOf(names, turn.accepts);
   const { claim } = turn;
-  const begun = begin(inbox, session, { turn, answered, wanted });
-  // It may fail while the beginning is still waited for.
+  const begun = begin(inbox, session, turn, answered, wanted);
+  // It may fail before it is awaited.
   begun.catch(() => {});
   const work = new Workspace(inbox, session, names, await inbox.timeOfBeginning(session), slot);
   const { locked, numbers, due } = await begun;
-  // A lease that runs ends later than now; one that is ended for its holder may be found a second later, and then its like at once.
-  if (claim.limit > 0) inbox.lookFrom.expired.goesOnFrom(numbers.expired.length === 0 ? work.moment.now : 0);
+  // A running lease ends later than now. One that was ended early, because its holder is gone, is found within a second by a look at the whole index.
+  if (claim.limit > 0) inbox.cursors.expired.moveTo(numbers.expired.length === 0 ? work.moment.now : 0);
   await work.take(wanted, locked, due.rows);
   const settled = turn.settles.map((request, index) => answered.get(index) ?? settle(work, request));
 
   const claimed: Claimed = { leased: [], retired: [] };
-  if (claim.lane === undefined) await claimDue(work, claim, { claimed, areAllLocked: due.areAll });
+  if (claim.lane === undefined) await claimDue(work, claim, claimed, due.areAll);
   work.enter(numbers);
   const isRecoveryDue = () => numbers.expired.some((id) => !work.byId.has(id)) || hasExpiredLease(work);
   const mayLease = claim.mode === "ordinary" && claim.lane === undefined && !isRecoveryDue();
-  const accepted = await acceptAll(
-    work,
-    { events: turn.accepts, lateEvents: turn.lateEvents, ids: numbers.events },
-    (lane) => {
-      const free = mayLease && claimed.leased.length < claim.limit && lane.status !== "leased";
-      if (free && laneIsDue(lane, work.moment.now)) claimLane(work.moment, lane, claim, claimed);
-    },
-  );
-  const quarantined = await quarantineAll(session, work.sheet, { turn, now: work.moment.now });
-  if (claim.lane !== undefined) await claimDue(work, claim, { claimed, areAllLocked: true });
+  const accepted = await acceptAll(work, turn.accepts, turn.lateEvents, numbers.events, (lane) => {
+    const free = mayLease && claimed.leased.length < claim.limit && lane.status !== "leased";
+    if (free && laneIsDue(lane, work.moment.now)) claimLane(work.moment, lane, claim, claimed);
+  });
+  const quarantined = await quarantineAll(work, turn);
+  if (claim.lane !== undefined) await claimDue(work, claim, claimed, true);
 
-  const places = placesOf(accepted);
-  const handed = [...claimed.leased.map(({ event }) => event), ...claimed.retired].map(({ id }) => id);
+  const indexes = indexesOf(accepted);
+  const claimedEvents = [...claimed.leased.map(({ event }) => event), ...claimed.retired].map(({ id }) => id);
   const stored = await readBodies(
     session,
-    handed.filter((id) => !places.has(id)),
+    claimedEvents.filter((id) => !indexes.has(id)),
   );
-  const rawOf = (id: number) => stored.get(id) ?? turn.accepts[places.get(id) ?? -1]?.raw;
+  const rawOf = (id: number) => stored.get(id) ?? turn.accepts[indexes.get(id) ?? -1]?.raw;
   await countRepeats(work, turn.repeats);
   await session.conclude(() => work.flush());
   return {
@@ -100,39 +94,38 @@ export async function runTurn(
     quarantined,
     leases: claimed.leased.map((leased) => {
       const { id } = leased.event;
-      return toLease(leased, rawOf(id) ?? new Uint8Array(), places.get(id) ?? null);
+      return toLease(leased, rawOf(id) ?? new Uint8Array(), indexes.get(id) ?? null);
     }),
     retired: claimed.retired.map((event) => toEventRecord(event, rawOf(event.id) ?? null)),
     recoveryDue: isRecoveryDue(),
   };
 }
 
-interface Beginning {
-  readonly turn: Turn<PgClient>;
-  readonly answered: Answered;
-  readonly wanted: readonly WantedLane[];
-}
-
 interface Begun {
   readonly locked: readonly LaneRow[];
-  /** Some may be among the others. */
+  /** May include some of `locked`. */
   readonly due: FirstDue;
-  /** For as many lanes as may have to be made. */
+  /** Enough for all lanes that may have to be created. */
   readonly numbers: Numbers;
 }
 
 /**
- * Locks the lanes, and then takes numbers, so that those of a lane's events grow as they are accepted, and then locks lanes that are due,
- * for which it never waits; where the connection pipelines, all of it is sent at once. Without the lanes of what is answered: another
- * transaction may hold them still.
+ * Locks the wanted lanes, then takes numbers, so that the numbers of a lane's events grow in the order of acceptance, then locks due lanes
+ * without waiting for any. If the connection pipelines, all of it is sent at once. Leaves out the lanes of settles that are already
+ * answered, because another transaction may still hold them.
  */
-async function begin(inbox: OpenInbox, session: Session, { turn, answered, wanted }: Beginning): Promise<Begun> {
-  const { settles, claim, accepts } = turn;
+async function begin(
+  inbox: OpenInbox,
+  session: Session,
+  { settles, claim, accepts }: Turn<PgClient>,
+  answered: Answered,
+  wanted: readonly WantedLane[],
+): Promise<Begun> {
   const settled = settles.flatMap(({ lease }, index) => (answered.has(index) ? [] : [lease.lane]));
   const ids = [...settled, ...(claim.lane === undefined ? [] : [claim.lane])];
   const now = inbox.ownTime();
   const held = ids.length + wanted.length + claim.limit;
-  const expiredFrom = claim.limit > 0 ? inbox.lookFrom.expired.next() : NONE_EXPIRED;
+  const expiredFrom = claim.limit > 0 ? inbox.cursors.expired.start() : NONE_EXPIRED;
   const [locked, [numbers, due]] = await both(
     session,
     () => lockWanted(session, ids, wanted),
@@ -152,38 +145,36 @@ function settle(work: Workspace, request: Settle<PgClient>): SettleResult {
   return endLease(work.moment, event, request);
 }
 
-/** Where in the turn each new event came. */
-function placesOf(accepted: readonly Accepted[]): ReadonlyMap<number, number> {
-  const places = new Map<number, number>();
-  for (const [index, { outcome, event }] of accepted.entries()) if (outcome !== "duplicate") places.set(event, index);
-  return places;
+/** The index in the batch of each new event, by its id. */
+function indexesOf(accepted: readonly Accepted[]): ReadonlyMap<number, number> {
+  const indexes = new Map<number, number>();
+  for (const [index, { outcome, event }] of accepted.entries()) if (outcome !== "duplicate") indexes.set(event, index);
+  return indexes;
 }
 
-/** Whether an expired lease is left among the lanes in hand, as they were decided. */
+/** Whether a lane of this transaction still has an expired lease, after all decisions. */
 function hasExpiredLease({ byId, moment }: Workspace): boolean {
   return [...byId.values()].some((lane) => lane.status === "leased" && laneIsDue(lane, moment.now));
 }
 
-// Takes events into their lanes, which this transaction holds, or counts them as duplicates.
+// Accepting: events enter their lanes, which this transaction has locked, or count as duplicates.
 
 type Accepted = Exclude<Acceptance, { outcome: "failed" }>;
 
-interface Incoming {
-  readonly events: readonly NewEvent[];
-  readonly lateEvents: LateEvents;
-  /** A number for each, from the workspace's `enter()`. */
-  readonly ids: readonly number[];
-}
-
-/** The lanes of `events`, to be locked before these are accepted. */
+/** The lanes of `events`, to be locked before the events are accepted. */
 export function lanesOf(names: Names, events: readonly NewEvent[]): WantedLane[] {
   return events.map(({ lane }) => ({ key: keyOf(names, lane), lane }));
 }
 
-/** @param added - called for the lane of each event that is new, before the next is looked at */
+/**
+ * @param ids - an id for each event
+ * @param added - called with the lane of each new event, before the next event is looked at
+ */
 export async function acceptAll(
   work: Workspace,
-  { events, lateEvents, ids }: Incoming,
+  events: readonly NewEvent[],
+  lateEvents: LateEvents,
+  ids: readonly number[],
   added: (lane: LaneState) => void = () => {},
 ): Promise<readonly Accepted[]> {
   const lanes = events.map((event) => work.byKey.get(keyText(keyOf(work.names, event.lane))));
@@ -195,7 +186,8 @@ export async function acceptAll(
     const first = knownEvent(lane, incoming);
     if (first !== undefined) {
       const conflict = differing.has(index) || differs(incoming, first, bodies.get(first.id));
-      countAgain(work, first, { incoming, conflict });
+      const isFirstConflict = countDuplicate(work.moment, first, incoming, conflict);
+      if (isFirstConflict) work.addConflict(first.id, incoming);
       return duplicateOf(first, conflict);
     }
     const newcomer = acceptNew(work.moment, lane, incoming, { id, lateEvents });
@@ -206,53 +198,45 @@ export async function acceptAll(
   });
 }
 
-/** The first delivery of an event may have come with this one: then its body is not stored yet. */
+/** If the first delivery of an event came in the same batch, its body is not stored yet. */
 function differs(incoming: NewEvent, first: LaneEvent, body: Uint8Array | undefined): boolean {
   return body !== undefined && Buffer.compare(first.digest, incoming.digest) !== 0 && !sameContent(body, incoming.raw);
 }
 
-function countAgain(
-  work: Workspace,
-  first: LaneEvent,
-  { incoming, conflict }: { readonly incoming: NewEvent; readonly conflict: boolean },
-): void {
-  const isFirst = countDuplicate(work.moment, first, incoming, conflict);
-  if (isFirst) work.addConflict(first.id, incoming);
-}
+// Claiming: the first due lanes are locked as a batch begins, others when those were not enough.
 
-// Claims lanes whose turn has come. The first are locked as a turn begins, others once these were not enough.
-
-/** Lanes that were due as the turn began, locked, the oldest first. */
+/** Lanes that were due as the batch began, locked, the oldest first. */
 interface FirstDue {
   readonly rows: readonly LaneRow[];
-  /** Whether there are no others that can be locked now. */
+  /** True when no other due lane can be locked now. */
   readonly areAll: boolean;
 }
 
 const NONE: FirstDue = { rows: [], areAll: true };
 
-/** As many as are to be claimed, if there are as many; none where one lane alone is to be claimed. */
+/** Locks as many due lanes as are to be claimed, if there are as many; none if the claim names one lane. */
 async function lockFirstDue(inbox: OpenInbox, session: Session, request: ClaimRequest): Promise<FirstDue> {
   const limit = mostToClaim(request);
   if (limit === 0 || request.lane !== undefined) return NONE;
-  const asked = { now: inbox.ownTime(), limit, seen: [] };
+  const wanted = { now: inbox.ownTime(), limit, seen: [] };
   if (request.mode === "recover") {
-    const rows = await lockDue(session, request, { ...asked, from: 0 });
+    const rows = await lockDue(session, { ...wanted, recover: true, from: 0 });
     return { rows, areAll: rows.length < limit };
   }
-  const { due } = inbox.lookFrom;
-  const from = due.next();
-  const rows = await lockDue(session, request, { ...asked, from });
+  const cursor = inbox.cursors.due;
+  const from = cursor.start();
+  const rows = await lockDue(session, { ...wanted, recover: false, from });
   const areEnough = rows.length >= limit;
-  due.goesOnFrom(areEnough ? (rows[0]?.ready_at ?? 0) : 0);
+  cursor.moveTo(areEnough ? (rows[0]?.ready_at ?? 0) : 0);
   return { rows, areAll: !areEnough && from === 0 };
 }
 
-/** With `recover` one expired lease, else due lanes, oldest first, until there are enough or no more. */
+/** Claims one expired lease with `recover`, otherwise due lanes, oldest first, until there are enough or no more. */
 async function claimDue(
   work: Workspace,
   request: ClaimRequest,
-  { claimed, areAllLocked }: { readonly claimed: Claimed; readonly areAllLocked: boolean },
+  claimed: Claimed,
+  areAllLocked: boolean,
 ): Promise<void> {
   const most = mostToClaim(request);
   for (let areAll = areAllLocked; roomLeft(claimed, most) > 0; ) {
@@ -261,7 +245,8 @@ async function claimDue(
     const limit = roomLeft(claimed, most);
     if (limit > 0 && !areAll) {
       const seen = [...work.byId.keys()];
-      const rows = await lockDue(work.session, request, { now: work.moment.now, limit, seen, from: 0 });
+      const recover = request.mode === "recover";
+      const rows = await lockDue(work.session, { now: work.moment.now, limit, recover, seen, from: 0 });
       areAll = rows.length < limit;
       await work.add(rows);
     } else if (due.length === 0) return;
@@ -270,15 +255,7 @@ async function claimDue(
 
 const mostToClaim = ({ mode, limit }: ClaimRequest): number => (mode === "recover" ? Math.min(1, limit) : limit);
 
-function lockDue(
-  session: Session,
-  { mode }: ClaimRequest,
-  asked: Omit<DueRequest, "recover">,
-): Promise<readonly LaneRow[]> {
-  return claimable(session, { ...asked, recover: mode === "recover" });
-}
-
-/** Of those that this transaction holds, or the one that is named. */
+/** The due lanes among those that this transaction holds, or the lane that the claim names. */
 function dueLanes({ byId, moment }: Workspace, request: ClaimRequest): readonly LaneState[] {
   const candidates = request.lane === undefined ? [...byId.values()] : [byId.get(request.lane)];
   return candidates
@@ -287,9 +264,9 @@ function dueLanes({ byId, moment }: Workspace, request: ClaimRequest): readonly 
     .sort((a, b) => (a.readyAt ?? 0) - (b.readyAt ?? 0) || a.id - b.id);
 }
 
-// Keeps correctly signed bodies that are no events, within the quota of their signer.
+// Quarantine: correctly signed bodies that are not events, within the quota of their signer.
 
-/** Counted in the statement that inserts, so that neighbours of one turn see each other; an advisory lock keeps others out. */
+/** The statement that inserts also counts, so that bodies of one batch see each other; an advisory lock keeps other transactions out. */
 const LOCK_SIGNER = "select pg_advisory_xact_lock(hashtext('oncehook quarantine' || $1::text))";
 const KEEP_BODY = `with held as (select count(*) as rows, coalesce(sum(bytes), 0) as bytes from (
     select bytes from {}.quarantine where state = 0 and signer = $12::text
@@ -304,51 +281,47 @@ const KEEP_BODY = `with held as (select count(*) as rows, coalesce(sum(bytes), 0
   select exists (select 1 from known) as known, exists (select 1 from room) as fits, exists (select 1 from kept) as kept`;
 
 async function quarantineAll(
-  session: Session,
-  sheet: TallySheet,
-  { turn, now }: { readonly turn: Pick<Turn<never>, "quarantines" | "quarantineQuota">; readonly now: number },
+  { session, sheet, moment }: Workspace,
+  { quarantines, quarantineQuota: quota }: Turn<PgClient>,
 ): Promise<QuarantineAnswer[]> {
-  // Sorted, so that two turns never wait for each other.
-  for (const signer of [...new Set(turn.quarantines.map((body) => body.signer))].sort()) {
+  // Sorted, so that two batches never wait for each other.
+  for (const signer of [...new Set(quarantines.map((body) => body.signer))].sort()) {
     await session.rows("quarantine_lock", LOCK_SIGNER, [signer]);
   }
   const answers: QuarantineAnswer[] = [];
-  for (const body of turn.quarantines) {
-    answers.push(await keepBody(session, sheet, { body, quota: turn.quarantineQuota, now }));
+  for (const { digest, reason, slot, signer, scope, signedAt, trace, raw } of quarantines) {
+    sheet.signed(signedAt);
+    const source = [Buffer.from(digest), reason, slot, scope, signedAt, moment.now];
+    const values = [...source, raw.byteLength, trace, Buffer.from(raw), quota.maxRows, quota.maxBytes, signer];
+    const [row] = await session.rows<KeepRow>("quarantine", KEEP_BODY, values);
+    const answer = quarantineAnswer(row);
+    answers.push(answer);
+    if (answer !== "held") continue;
+    sheet.count("quarantined");
+    sheet.gauge("held", 1);
+    sheet.gauge("held_bytes", raw.byteLength);
   }
   return answers;
 }
 
-interface Keeping {
-  readonly body: NewQuarantine;
-  readonly quota: Turn<never>["quarantineQuota"];
-  readonly now: number;
+interface KeepRow {
+  readonly known: boolean;
+  readonly fits: boolean;
+  readonly kept: boolean;
 }
 
-async function keepBody(session: Session, sheet: TallySheet, { body, quota, now }: Keeping): Promise<QuarantineAnswer> {
-  const { digest, reason, slot, signer, scope, signedAt, trace, raw } = body;
-  sheet.signed(signedAt);
-  const values = [Buffer.from(digest), reason, slot, scope, signedAt, now, raw.byteLength, trace, Buffer.from(raw)];
-  const [row] = await session.rows<{ known: boolean; fits: boolean; kept: boolean }>("quarantine", KEEP_BODY, [
-    ...values,
-    quota.maxRows,
-    quota.maxBytes,
-    signer,
-  ]);
+function quarantineAnswer(row: KeepRow | undefined): QuarantineAnswer {
   if (row?.known === true) return "duplicate";
-  // One that had room and was not kept came through another signer meanwhile, where this statement did not see it.
-  if (row?.kept !== true) return row?.fits === true ? "duplicate" : "full";
-  sheet.count("quarantined");
-  sheet.gauge("held", 1);
-  sheet.gauge("held_bytes", raw.byteLength);
-  return "held";
+  if (row?.kept === true) return "held";
+  // A body that fits but was not kept came through another signer meanwhile, which this statement did not see.
+  return row?.fits === true ? "duplicate" : "full";
 }
 
-// Counts duplicates that the core answered from its cache.
+// Repeats: duplicates that the core answered from its cache.
 
 /**
- * No lane is locked for it: the count is the only thing of a settled event that changes. But rows are locked in the order of their
- * ids, with those that the turn itself writes, or two turns could wait for each other.
+ * Locks no lane: only the count of a settled event changes. Events are locked in the order of their ids, together with those that the
+ * batch itself writes, or two batches could wait for each other.
  */
 const LOCK_EVENTS = `select id from {}.event where id = any(array(
     select unnest($1::bigint[]) union select id from {}.event where lane = any($2::bigint[])
@@ -356,11 +329,11 @@ const LOCK_EVENTS = `select id from {}.event where id = any(array(
 const COUNT_REPEATS = `update {}.event e set duplicates = duplicates + new.count
   from unnest($1::bigint[], $2::int[]) as new (id, count) where e.id = new.id returning e.id, e.signed`;
 
-/** To be called right before what was decided is written. */
+/** Call it right before the decisions are written. */
 async function countRepeats(work: Workspace, repeats: readonly Repeat[]): Promise<void> {
   if (repeats.length === 0) return;
   const { session, sheet, byId } = work;
-  // Who makes the same lane may wait for these rows: as everywhere, lanes come before events.
+  // A transaction that creates the same lane may wait for these rows: lanes come before events, as everywhere.
   await work.writeNewLanes();
   const ids = repeats.map(({ event }) => event);
   await session.rows("lock_rows", LOCK_EVENTS, [ids, [...byId.keys()]]);

@@ -1,4 +1,4 @@
-/** Lends the connection of a completion to the handler's effects for a bounded time, and sees that its transaction comes back as it was. */
+/** The connection that effects get: lent for a limited time, guarded against ending the transaction, and restored afterwards. */
 import { OncehookError, SetupError } from "../../errors.ts";
 import { refuseUnrun } from "../../inbox/effect.ts";
 import type { Effect } from "../../inbox/store.ts";
@@ -6,33 +6,31 @@ import { type Clock, sleep } from "../../internal/clock.ts";
 import { isContention, isGivenUp, isUnanswered, refusesWrites, sqlState } from "./failures.ts";
 import { ANSWER_MS, CONNECT_MS, LIMIT_MS, limit, type PgClient, type Session } from "./session.ts";
 
-// Lends the connection of a completion to the handler's effects for a bounded time, and sees that its transaction comes back as it was.
-
-/** What an effect may set for its transaction, and the completion needs as it was: a savepoint that is released keeps such settings. */
+/** Settings that an effect may change for its transaction and that must be restored: they survive the release of a savepoint. */
 const KEPT = `unnest(array['session_authorization', 'role', 'search_path', 'lock_timeout', 'statement_timeout',
   'enable_seqscan', 'plan_cache_mode', 'jit', 'synchronous_commit']) as kept (setting)`;
 const KEEP = `select set_config('oncehook.' || setting, current_setting(setting), true) from ${KEPT}`;
-/** Empty after a `reset all` of an effect. */
+/** The stored value is empty after a `reset all` of an effect. */
 const RESTORE = `select set_config(setting, current_setting('oncehook.' || setting), true) from ${KEPT}
   where current_setting(setting) <> nullif(current_setting('oncehook.' || setting), '')`;
 
-/** The savepoint is gone when an effect has ended the transaction, and cannot be released when a statement in it failed. */
+/** The savepoint is gone if an effect ended the transaction, and cannot be released if a statement in it failed. */
 const LEND = `savepoint oncehook_effects; ${KEEP}; set local enable_seqscan to default; set local plan_cache_mode to default;
   set local jit to default; ${limit("statement_timeout")}`;
-/** Deferred constraints are looked at now: in the commit, their breach would look like a failure of the inbox. */
+/** Deferred constraints are checked now: in the commit, a violation would look like a failure of the inbox. */
 const TAKE_BACK = `set constraints all immediate; release savepoint oncehook_effects; ${RESTORE}`;
-/** Needs a new page and file, which a full disk does not give. It goes with its transaction. */
+/** Needs a new page and file, which a full disk refuses. It disappears with its transaction. */
 const PROBE = "rollback to savepoint oncehook_effects; create temporary table oncehook_probe as select 1";
 
 const FAILED_TRANSACTION = "25P02";
 /** No such savepoint, or no transaction at all. */
 const ENDED_TRANSACTION = ["3B001", "25P01"];
 
-/** An effect threw, took too long, or did what it must not. The transaction is run again if the state says that another one was in its way. */
+/** An effect threw, took too long, or did something forbidden. The transaction is run again if `code` names a conflict with another one. */
 export class EffectFailed extends Error {
-  /** Empty where no other transaction was in its way: any other code of the effect's could be taken for the inbox's own. */
+  /** The SQLSTATE of a conflict with another transaction, otherwise empty: other codes could be mistaken for the inbox's own. */
   readonly code: string;
-  /** The inbox's own server takes no writes, whoever asks. */
+  /** The inbox's own server accepts no writes from anyone. */
   readonly isRefused: boolean;
 
   constructor(cause: unknown, isRefused: boolean) {
@@ -42,7 +40,7 @@ export class EffectFailed extends Error {
   }
 }
 
-/** Runs `effects` in turn. @throws EffectFailed */
+/** Runs `effects` one after the other. @throws EffectFailed */
 export async function lendConnection(
   session: Session,
   effects: readonly Effect<PgClient>[],
@@ -64,13 +62,13 @@ export async function lendConnection(
   } catch (cause) {
     loan.isOver = true;
     const error = loan.refusal ?? (isGivenUp(cause) ? tooSlow(cause) : cause);
-    // Whatever still runs on it must not go on, nor be waited for.
+    // A query that still runs on the connection must neither continue nor be waited for.
     if (isTooSlow(error)) session.discard(error);
     throw new EffectFailed(error, refusesWrites(error) && (await isRefused(session)));
   }
 }
 
-/** The error may be of another database that the application writes to: whether this one takes no writes is asked of itself. */
+/** Asks this server whether it accepts writes, because the error may come from another database of the application. */
 async function isRefused({ client, discard }: Session): Promise<boolean> {
   try {
     await client.query({ text: PROBE, query_timeout: CONNECT_MS });
@@ -102,7 +100,7 @@ async function inTime(clock: Clock, work: () => Promise<void>): Promise<void> {
 }
 
 function tooSlow(cause?: unknown): OncehookError {
-  const message = `The effects of an event took longer than ${LIMIT_MS} ms, or than pg waits for an answer: do what takes long before ctx.commit.`;
+  const message = `The effects of an event took longer than ${LIMIT_MS} ms, or than pg waits for an answer: do slow work before ctx.commit.`;
   return new OncehookError("handler_timeout", message, { cause });
 }
 
@@ -111,32 +109,32 @@ export function isTooSlow(error: unknown): error is OncehookError {
 }
 
 const NESTED = "savepoint oncehook_nested";
-const INSTEAD = {
+const REPLACEMENTS = {
   begin: NESTED,
   "begin read only": `${NESTED}; set transaction read only`,
   commit: `release ${NESTED}`,
-  // The savepoint stays; it is below the next one, and goes with that of all effects.
+  // The savepoint stays below the next one and is released with that of all effects.
   rollback: `rollback to ${NESTED}`,
 } as const;
 
 type Callback = (error: unknown, result?: unknown) => void;
 
 /**
- * The connection as an effect has it: until the loan's end, without its own end, and with a savepoint in place of a transaction, so
- * that an ORM's `transaction()` works in it. Nothing that would begin or end a transaction reaches the server.
+ * The connection as an effect sees it: usable until the loan ends, without `end()`, and with a savepoint instead of a transaction, so
+ * that an ORM's `transaction()` works. No statement that begins or ends a transaction reaches the server.
  */
 class Loan {
   readonly client: PgClient;
   isOver = false;
-  /** A savepoint stands for a transaction of the effect's. */
+  /** True while a savepoint stands for a transaction of the effect. */
   #isNested = false;
-  /** The first refusal. The effect has failed, even if it catches that: what it did next was meant for another transaction. */
+  /** The first refusal. The effect has failed even if it caught that error, because its next statements were meant for another transaction. */
   #refusal: SetupError | null = null;
   readonly #own: PgClient;
 
   constructor(own: PgClient) {
     this.#own = own;
-    // What an ORM or a tracer sets on the connection must not outlive the loan: the pool lends it to others.
+    // Properties that an ORM or a tracer sets must not outlive the loan, because the pool gives the connection to others.
     const set = new Map<string | symbol, unknown>();
     this.client = new Proxy(own, {
       get: (target, key) => (set.has(key) ? set.get(key) : this.#get(target, key)),
@@ -145,12 +143,12 @@ class Loan {
     });
   }
 
-  /** Null while nothing was refused. ORMs wrap it in errors of their own, which say less. */
+  /** Null while nothing was refused. Preferred to the error of an ORM, which wraps it and says less. */
   get refusal(): SetupError | null {
     return this.#refusal;
   }
 
-  /** @throws SetupError when an effect that has returned was refused something, or has left its transaction open. */
+  /** Checks an effect that has returned. @throws SetupError when a statement was refused, or when it left its transaction open */
   check(): void {
     if (this.#isNested) this.#refusal ??= new SetupError("invalid_argument", LEFT_OPEN);
     if (this.#refusal !== null) throw this.#refusal;
@@ -162,17 +160,17 @@ class Loan {
     const value: unknown = Reflect.get(target, key, target);
     if (typeof value !== "function" || key === "constructor") return value;
     return (...values: readonly unknown[]) => {
-      // A query that nobody waited for would run in somebody else's transaction.
+      // A query that was not awaited would run in another transaction.
       if (this.isOver) throw new SetupError("invalid_argument", TOO_LATE);
       return key === "query" ? this.#query(values) : Reflect.apply(value, target, values);
     };
   }
 
-  #query(asked: readonly unknown[]): unknown {
-    const [query] = asked;
+  #query(values: readonly unknown[]): unknown {
+    const [query] = values;
     const control = transactionControlOf(this.#textOf(query));
-    if (control === null) return Reflect.apply(this.#own.query, this.#own, asked);
-    const text = this.#instead(control);
+    if (control === null) return Reflect.apply(this.#own.query, this.#own, values);
+    const text = this.#replacement(control);
     if (isSubmittable(query)) this.#refuse(SUBMITTABLE);
     const wasNested = this.#isNested;
     this.#isNested = text.startsWith(NESTED);
@@ -180,24 +178,24 @@ class Loan {
     sent.catch(() => {
       this.#isNested = wasNested;
     });
-    const callback = callbackOf(asked);
+    const callback = callbackOf(values);
     return callback === undefined ? sent : void sent.then((result) => callback(null, result), callback);
   }
 
-  /** Null and the like are for pg to refuse. */
+  /** The query's text; pg itself refuses values such as null. */
   #textOf(query: unknown): string {
     if (typeof query !== "object" || query === null) return typeof query === "string" ? query : "";
     const { text } = query as { readonly text?: unknown };
     return typeof text === "string" ? text : this.#refuse(WITHOUT_TEXT);
   }
 
-  #instead(control: TransactionControl): string {
+  #replacement(control: TransactionControl): string {
     if (control === "isolation") return this.#refuse(ISOLATION);
     if (control === "other") return this.#refuse(OTHER_CONTROL);
     const begins = control === "begin" || control === "begin read only";
     if (begins && this.#isNested) return this.#refuse(OPEN_ALREADY);
     if (!begins && !this.#isNested) return this.#refuse(ENDS_TRANSACTION);
-    return INSTEAD[control];
+    return REPLACEMENTS[control];
   }
 
   #refuse(message: string): never {
@@ -212,28 +210,28 @@ function isSubmittable(query: unknown): boolean {
   return typeof query === "object" && query !== null && "submit" in query && typeof query.submit === "function";
 }
 
-/** As pg finds it: behind the text or the values, or in the query. */
+/** Finds the callback as pg does: after the text or the values, or in the query. */
 function callbackOf([query, ...rest]: readonly unknown[]): Callback | undefined {
   const own = typeof query === "object" && query !== null && "callback" in query ? query.callback : undefined;
   return [...rest.slice(0, 2).reverse(), own].find((value) => typeof value === "function") as Callback | undefined;
 }
 
 const TOO_LATE =
-  "The effect has ended, and its connection with it: await each query inside of the function that ctx.commit got.";
-const ENDS_CONNECTION = "The connection that ctx.commit gives belongs to the inbox: do not end it.";
+  "The effect has ended, and so has its use of the connection: await each query inside the function that you passed to ctx.commit.";
+const ENDS_CONNECTION = "The connection that ctx.commit passes belongs to the inbox: do not end it.";
 const ENDS_TRANSACTION =
   "An effect cannot commit or roll back the transaction that it shares with its event's completion: throw to roll it back.";
 const OPEN_ALREADY =
-  "A transaction is open already on the connection that ctx.commit gives: await its end before the next one, or use a savepoint.";
+  "A transaction is already open on the connection that ctx.commit passes: await its end before the next one, or use a savepoint.";
 const LEFT_OPEN =
-  "An effect left a transaction open: await the end of each transaction inside of the function that ctx.commit got.";
+  "An effect left a transaction open: await the end of each transaction inside the function that you passed to ctx.commit.";
 const ISOLATION =
   "An effect shares its event's transaction, which is READ COMMITTED: begin its own without another isolation level, and lock rows instead.";
 const OTHER_CONTROL =
-  "An effect sent a statement that would end the transaction which it shares with its event's completion. Send begin, commit and rollback each in a query of its own, without CHAIN and not PREPARE TRANSACTION: they become a savepoint.";
-const SUBMITTABLE = "An effect can begin, commit and roll back with a text only, not with a query object.";
+  "An effect sent a statement that would end the transaction that it shares with its event's completion. Send begin, commit and rollback each in a query of its own, without CHAIN, and do not use PREPARE TRANSACTION: they become a savepoint.";
+const SUBMITTABLE = "An effect can begin, commit and roll back only with a text, not with a query object.";
 const WITHOUT_TEXT =
-  "A query without a text cannot be checked for what it does to the transaction: give an effect's query its text, next to its name.";
+  "A query without a text cannot be checked for its effect on the transaction: give the query its text as well as its name.";
 
 function misuse(cause: unknown): SetupError | null {
   const state = sqlState(cause);
@@ -248,11 +246,11 @@ function misuse(cause: unknown): SetupError | null {
   return new SetupError("invalid_argument", message, { cause });
 }
 
-// Finds the statements that begin or end a transaction, however they are written, before they are sent.
+// Detection of statements that begin or end a transaction, however they are written, before they are sent.
 
 /**
- * What a text asks of the transaction that it is sent in. `isolation`: another level than READ COMMITTED. `other`: what has no
- * counterpart inside a transaction, such as `commit and chain`, or a `commit` among other statements.
+ * What a text does to the transaction that it is sent in. `isolation`: a level other than READ COMMITTED. `other`: a statement without
+ * a counterpart inside a transaction, such as `commit and chain`, or a `commit` among other statements.
  */
 type TransactionControl = "begin" | "begin read only" | "commit" | "rollback" | "isolation" | "other";
 
@@ -260,7 +258,7 @@ const FIRST_WORDS = new Set(["begin", "start", "commit", "end", "abort", "rollba
 const FIRST_WORD = /^\s*([a-z]+)/i;
 const ANY_WORD = new RegExp(`\\b(?:${[...FIRST_WORDS].join("|")})\\b`, "i");
 
-/** Null for every other statement. Runs on each query of an effect: most are recognised by their first word. */
+/** Null for every other statement. Runs for each query of an effect; most are recognised by their first word. */
 export function transactionControlOf(text: string): TransactionControl | null {
   if (!text.includes(";")) {
     const word = FIRST_WORD.exec(text)?.[1];
@@ -275,7 +273,7 @@ export function transactionControlOf(text: string): TransactionControl | null {
 
 const BEGIN = /^(?:begin(?: work| transaction)?|start transaction)(?<modes>| .*)$/;
 const SET_MODES = /^set (?:local |session )?transaction(?<modes> .*)$/;
-/** The modes that the inbox's own transaction has, or can take on for a part of it. */
+/** The modes that the inbox's own transaction has, or can have for a part of it. */
 const MODES = /^(?:(?: ,)? (?:isolation level read (?:un)?committed|read only|read write|(?:not )?deferrable))*$/;
 const END = /^(?<end>commit|end|rollback|abort)(?: work| transaction)?(?: and no chain)?$/;
 const TO_SAVEPOINT = /^rollback (?:work |transaction )?to /;
@@ -293,17 +291,17 @@ function controlOf(words: string): TransactionControl | null {
   return OTHER.test(words) ? "other" : null;
 }
 
-/** No statement that matters here is longer. */
+/** No relevant statement has more words before its end. */
 const MOST_WORDS = 20;
 const ROUTINE = /^create (?:or replace )?(?:function|procedure)$/;
 const SPACE_OR_COMMENT = /^(?:\s|--|\/\*)/;
 const WORD = /[a-z_\u0080-\uffff][\w$\u0080-\uffff]*/iy;
 
-/** The first words of each statement that is not empty. What is neither a word nor punctuation is `?`. */
+/** The first words of each non-empty statement. A token that is neither a word nor punctuation is `?`. */
 function statementsOf(text: string): string[][] {
   const statements: string[][] = [];
   let words: string[] = [];
-  // A routine's body in standard SQL, BEGIN ATOMIC … END, has semicolons of its own.
+  // A routine's body in standard SQL, BEGIN ATOMIC … END, contains semicolons.
   let blocks = 0;
   for (let at = 0; at < text.length; ) {
     const end = endOfToken(text, at);
@@ -335,7 +333,7 @@ function isRoutine(words: readonly string[]): boolean {
   return ROUTINE.test(words.slice(0, 2).join(" ")) || ROUTINE.test(words.slice(0, 4).join(" "));
 }
 
-/** The server's lexical rules, with `standard_conforming_strings` on. What is not closed reaches to the end of the text. */
+/** Follows the server's lexical rules, with `standard_conforming_strings` on. An unclosed token reaches to the end of the text. */
 function endOfToken(text: string, at: number): number {
   const char = text[at];
   const next = text[at + 1];
@@ -348,7 +346,7 @@ function endOfToken(text: string, at: number): number {
   return WORD.test(text) ? WORD.lastIndex : at + 1;
 }
 
-/** Behind the next match; a doubled quote is two strings in a row here, which makes no difference. */
+/** The index after the next match. A doubled quote reads as two strings in a row, which makes no difference. */
 function after(text: string, pattern: RegExp, at: number): number {
   pattern.lastIndex = at;
   return pattern.test(text) ? pattern.lastIndex : text.length;
@@ -366,7 +364,7 @@ function endOfComment(text: string, at: number): number {
   return text.length;
 }
 
-/** E'…', in which a backslash escapes a quote; it goes on behind a doubled quote, and on a later line. */
+/** E'…', in which a backslash escapes a quote. The string continues after a doubled quote and on a later line. */
 function endOfEscapes(text: string, at: number): number {
   const end = /\\[\s\S]|'(?:'|\s*[\n\r]\s*')?/g;
   end.lastIndex = at;

@@ -1,6 +1,6 @@
 /**
- * Completions with effects, each in a transaction of its own: what the handler writes and the end of its lease are one. They run
- * beside the turns, so that an effect that waits or hangs holds up neither deliveries nor other events (I9).
+ * Completions with effects, each in a transaction of its own, in which the handler's writes and the end of its lease commit together. They
+ * run in parallel to the batches, so that an effect that waits or hangs delays neither deliveries nor other events (I9).
  */
 import { setMaxListeners } from "node:events";
 import { endLease, heldEvent } from "../../inbox/lane.ts";
@@ -17,13 +17,13 @@ import { openWorkspace, type Workspace } from "./workspace.ts";
 
 type Completion = Extract<Settle<PgClient>, { kind: "complete" }>;
 
-/** How long a turn waits for the effects that begin with it. Slower ones are told to a later turn, which waits for none of them. */
+/** How long a batch waits for the effects that start with it. A later batch, which does not wait for them, reports slower ones. */
 const PATIENCE_MS = 100;
 
-/** An outage may pass at once; from the second that interrupts the same effects on, they wait, each time twice as long. */
+/** The first retry after an outage is immediate. From the second interruption of the same effects on they wait, each time twice as long. */
 const PAUSE_MS = { first: 50, longest: 1_000 } as const;
 
-/** So often the same effects are interrupted by what may be their own doing; then it is a failure of theirs (I7, I9). */
+/** How often the same effects may be interrupted by something they may have caused; then it counts as their failure (I7, I9). */
 const MOST_SUSPICIONS = 5;
 
 const UNFINISHED: SettleResult = { status: "unfinished" };
@@ -32,35 +32,35 @@ const IS_HELD = `select 1 from {}.lane
   where id = $1::bigint and epoch = $2::int and leased = $3::bigint and holder = $4::int and status = ${STATUS.leased}`;
 const FATE = "select pg_xact_status($1::text::xid8) as fate";
 const STILL_THERE = { text: "select 1", query_timeout: CONNECT_MS };
-/** The transaction's number lies in the future: this is another server now, which has never heard of it. */
+/** The SQLSTATE for a transaction number in the future: this is a different server, which does not know the transaction. */
 const UNKNOWN = "22023";
 
-/** The lease passed to another worker while the effects ran, which are taken back. */
+/** Another worker took over the lease while the effects ran; they are rolled back. */
 class Overtaken extends Error {}
 
-/** One completion under way. */
+/** A completion in progress. */
 interface Job {
   readonly ended: Promise<void>;
-  /** Kept until a turn that tells it has passed: asked again after one that failed, it would look like lost. */
+  /** Kept until a batch has reported it: after a failed batch the request is repeated, and would otherwise look like a lost lease. */
   result: SettleResult | null;
 }
 
-/** What is known of a try. */
+/** One attempt to run the effects and commit. */
 interface Trial {
   readonly slot: number;
   session: Session | null;
-  /** Whether its effects began: what fails before is no doing of theirs. */
+  /** Whether the effects started: they cannot have caused an earlier failure. */
   hasBegun: boolean;
-  /** The number of the transaction, once there is nothing left to do but to commit it. */
+  /** The number of the transaction, once only its commit is left. */
   transaction: string | null;
 }
 
-/** What tries have left that an outage interrupted. */
+/** What is known about earlier attempts that an outage interrupted. */
 interface Interrupted {
   readonly times: number;
-  /** How many of them may have been the effects' own doing, as a statement that ends its connection each time. */
+  /** How many of them the effects may have caused, for instance by a statement that ends its connection each time. */
   readonly suspicions: number;
-  /** The transaction whose commit was sent and not answered. */
+  /** The transaction whose commit was sent but not answered. */
   readonly transaction: string | null;
 }
 
@@ -74,11 +74,11 @@ export class EffectSettles {
   constructor(inbox: OpenInbox) {
     this.#inbox = inbox;
     this.#slots = Slots.ofCompletions(inbox.access.pool.options?.max);
-    // Each effect that waits out an outage listens to it.
+    // Each effect that waits for the end of an outage adds a listener.
     setMaxListeners(0, this.#closing.signal);
   }
 
-  /** Settles what has effects. What takes long is answered as unfinished, and goes on meanwhile. */
+  /** Runs the completions with effects. A slow one is answered as unfinished and continues. */
   async run(turn: Turn<PgClient>): Promise<Answered> {
     const asked = turn.settles.flatMap((request, index) =>
       request.kind === "complete" && request.effects.length > 0 ? [{ request, index }] : [],
@@ -90,7 +90,7 @@ export class EffectSettles {
     );
   }
 
-  /** The turn has passed: nobody will ask again for what was told. */
+  /** Forgets the results that a successful batch has reported. */
   passed(turn: Turn<PgClient>, answered: Answered): void {
     for (const [index, { status }] of answered) {
       const lease = turn.settles[index]?.lease;
@@ -98,7 +98,7 @@ export class EffectSettles {
     }
   }
 
-  /** What waits to begin is unfinished at once, or the store's end would wait for one after the other. */
+  /** Completions that have not started are unfinished at once; otherwise closing the store would wait for one after the other. */
   close(): void {
     this.#closing.abort();
     this.#slots.close();
@@ -163,7 +163,7 @@ export class EffectSettles {
     return this.#inbox.write(async (session) => {
       trial.session = session;
       trial.transaction = null;
-      // Guard first: a lost lease runs no effect, and a lease that is held has not been completed, whatever is said of its commit.
+      // Guard first: a lost lease runs no effect, and a lease that is still held was not completed, whatever became of its commit.
       const isHeld = await holds(this.#inbox, session, request.lease);
       if (!isHeld) return { status: fate === "committed" ? "settled" : "lost" };
       trial.hasBegun = true;
@@ -174,13 +174,13 @@ export class EffectSettles {
     });
   }
 
-  /** An outage is no failure of the handler's: the core asks again, and the effects run again. */
+  /** An outage is not the handler's failure: the core repeats the request, and the effects run again. */
   async #failed(error: unknown, { session }: Trial): Promise<SettleResult> {
     if (error instanceof Overtaken) return { status: "lost" };
     const isOfEffects = error instanceof EffectFailed;
     const isOutage = isOfEffects && (error.isRefused || isCutOff(error.cause, session?.loss));
-    if (isOfEffects && !isOutage && (await this.#isBlamed(error.cause))) return blame(error);
-    // That the server is away is told by the turn itself.
+    if (isOfEffects && !isOutage && (await this.#areToBlame(error.cause))) return blame(error);
+    // The batch itself reports a server that cannot be reached.
     if (isOfEffects || !isUnanswered(error)) {
       const state = sqlState(isOfEffects ? error.cause : error);
       const fields = { code: "effects_interrupted", sqlState: state === "" ? null : state };
@@ -189,8 +189,8 @@ export class EffectSettles {
     return UNFINISHED;
   }
 
-  /** Effects take long as well when the server is gone without a word: then nobody else is answered either. */
-  async #isBlamed(error: unknown): Promise<boolean> {
+  /** Effects also take long when the server has disappeared without closing the connection: then a new query fails too. */
+  async #areToBlame(error: unknown): Promise<boolean> {
     if (!isTooSlow(error)) return true;
     const asked = withSession(this.#inbox.access, ({ client }) => client.query(STILL_THERE));
     return asked.then(
@@ -199,7 +199,7 @@ export class EffectSettles {
     );
   }
 
-  /** What became of a commit that was not answered. */
+  /** The outcome of a commit that was not answered. */
   async #fateOf(key: string): Promise<string | null> {
     const transaction = this.#interrupted.get(key)?.transaction ?? null;
     if (transaction === null) return null;
@@ -219,7 +219,7 @@ function blame(error: unknown): SettleResult {
   return { status: "effect_failed", error: error instanceof EffectFailed ? error.cause : error };
 }
 
-/** A server that takes no writes, or does not answer a commit, is in the way of all. */
+/** Whether the effects may have caused the failure: not if the server accepts no writes or does not answer a commit. */
 function isSuspect(error: unknown, { hasBegun, transaction }: Trial): boolean {
   if (!hasBegun) return false;
   if (error instanceof EffectFailed) return !error.isRefused;
@@ -231,7 +231,7 @@ async function holds({ instance }: OpenInbox, session: Session, { lane, epoch, e
   return rows.length > 0;
 }
 
-/** The lane is locked after the effects, so that nobody waits for them; so its lease is looked at once more. @throws Overtaken */
+/** Locks the lane after the effects, so that no transaction waits for them, and checks the lease once more. @throws Overtaken */
 async function complete(
   work: Workspace,
   request: Completion,

@@ -1,11 +1,10 @@
-/** Values on their way to and from the server: texts as bytes, bytea, and arrays of many rows in one statement. */
+/** Encodes values for the server and decodes its own: texts as bytes, bytea, and many rows as arrays. */
 import { Buffer } from "node:buffer";
 
-// Texts of the service as bytes: `text` of Postgres takes no NUL, and UTF-8 no half of a surrogate pair.
-
-/** Never begins UTF-8. */
+/** Never the first byte of UTF-8. */
 const NOT_UTF8 = 0xff;
 
+/** A text of the service as bytes, because Postgres's `text` cannot contain NUL, and UTF-8 no lone surrogate. */
 export function textBytes(text: string): Buffer {
   if (text.isWellFormed()) return Buffer.from(text, "utf8");
   return Buffer.concat([Buffer.of(NOT_UTF8), Buffer.from(text, "utf16le")]);
@@ -15,13 +14,12 @@ export function bytesText(bytes: Buffer): string {
   return bytes[0] === NOT_UTF8 ? bytes.toString("utf16le", 1) : bytes.toString("utf8");
 }
 
-// Bytes as the server writes them: in hexadecimal, or escaped, where a role, a database or an effect has set `bytea_output` so.
-
-/** A backslash, or any byte by its three octal digits. */
+/** A backslash, or a byte as three octal digits. */
 const ESCAPED = /\\(\\|[0-3][0-7]{2})/g;
 
+/** Parses the server's text of bytes: hexadecimal, or escaped if a role, a database or an effect has set `bytea_output` so. */
 export function parseBytea(text: string): Buffer {
-  // Nothing that is escaped begins so: a backslash is written twice.
+  // An escaped text never starts so, because a backslash is doubled.
   if (text.startsWith("\\x")) return Buffer.from(text.slice(2), "hex");
   const characters = text.replace(ESCAPED, (_, escaped: string) =>
     escaped === "\\" ? escaped : String.fromCharCode(Number.parseInt(escaped, 8)),
@@ -29,16 +27,16 @@ export function parseBytea(text: string): Buffer {
   return Buffer.from(characters, "latin1");
 }
 
-// Arrays in the binary form of the protocol. As texts each value would be quoted, escaped and parsed again, and each byte of a body
-// would be two digits, which is most of what a batch costs on both sides.
+// Arrays in the protocol's binary form. As text, each value would be quoted, escaped and parsed, and each byte of a body would be two
+// digits, which is most of a batch's cost on both sides.
 
-/** The types of columns that are written in batches. */
+/** The column types that are written in batches. */
 export type ElementType = NumberType | BytesType;
 
 type NumberType = "bigint" | "int" | "smallint" | "boolean";
 type BytesType = "bytea" | "text";
 
-/** Numbers of the types in the system catalogue, the same on every server. */
+/** The ids of the types in the system catalogue, the same on every server. */
 const OID: Readonly<Record<ElementType, number>> = {
   boolean: 16,
   bytea: 17,
@@ -50,7 +48,7 @@ const OID: Readonly<Record<ElementType, number>> = {
 
 interface NumberForm {
   readonly bytes: number;
-  /** The highest number, and how much lower than 0 the lowest one is. */
+  /** The highest number, and the distance of the lowest number from 0. */
   readonly highest: number;
   readonly below: number;
   write(view: DataView, at: number, value: number): void;
@@ -61,11 +59,11 @@ const FORMS: Readonly<Record<NumberType, NumberForm>> = {
   boolean: { bytes: 1, highest: 1, below: 0, write: (view, at, value) => view.setUint8(at, value) },
   smallint: { bytes: 2, highest: 2 ** 15 - 1, below: 2 ** 15, write: (view, at, value) => view.setInt16(at, value) },
   int: { bytes: 4, highest: 2 ** 31 - 1, below: 2 ** 31, write: (view, at, value) => view.setInt32(at, value) },
-  // The highest that a number of JavaScript holds below 2 ** 63.
+  // The highest JavaScript number below 2 ** 63.
   bigint: { bytes: 8, highest: 2 ** 63 - 1024, below: 2 ** 63, write: writeLong },
 };
 
-/** What the server would have said of a number. */
+/** The error that the server would return for a number, with its SQLSTATE. */
 export class OutOfRange extends RangeError {
   readonly code = "22003";
 
@@ -74,7 +72,7 @@ export class OutOfRange extends RangeError {
   }
 }
 
-/** Dimensions, whether there are nulls, the type; then of the one dimension its length and where it begins. */
+/** The header: dimensions, whether there are nulls, the type; then the length and the lower bound of the only dimension. */
 const EMPTY_HEADER = 12;
 const HEADER = 20;
 const LENGTH = 4;
@@ -82,9 +80,9 @@ const NULL_LENGTH = -1;
 const WORD = 0x1_0000_0000;
 
 /**
- * Values of a column, for a parameter that is cast to `type[]`. Null and undefined are null.
+ * Encodes the values of a column for a parameter that is cast to `type[]`. Null and undefined become null.
  *
- * @throws OutOfRange for a number that the type does not hold
+ * @throws OutOfRange for a number outside the type's range
  */
 export function arrayOf(type: ElementType, values: readonly unknown[]): Buffer {
   if (values.length === 0) return EMPTY[type];
@@ -129,7 +127,7 @@ function arrayOfNumbers(type: NumberType, values: readonly unknown[]): Buffer {
   return target.subarray(0, at);
 }
 
-/** As two words: a BigInt for each would be slow. */
+/** Writes two words, because a BigInt for each value would be slow. */
 function writeLong(view: DataView, at: number, value: number): void {
   view.setInt32(at, Math.floor(value / WORD));
   view.setUint32(at + LENGTH, value);
@@ -174,7 +172,7 @@ function writeHeader(view: DataView, type: ElementType, of: { readonly length: n
   view.setInt32(16, 1);
 }
 
-// Many rows in one statement: each column is an array.
+// Many rows in one statement: one array for each column.
 
 /** Names and types of a table's columns, in the order of the values. */
 export type Columns = readonly (readonly [name: string, type: ElementType])[];
@@ -185,12 +183,13 @@ export type Values = readonly unknown[];
 export function columns(text: string): Columns {
   return text.split(",").map((column) => {
     const [name = "", type = ""] = column.trim().split(" ");
-    if (!isElementType(type)) throw new RangeError(`Column ${name} has no type that is written in batches: ${type}.`);
+    if (!isElementType(type))
+      throw new RangeError(`Column ${name} has a type that is not written in batches: ${type}.`);
     return [name, type];
   });
 }
 
-/** `unnest($1::bigint[], …)`, from the parameter after `offset` on. */
+/** `unnest($1::bigint[], …)`, starting with the parameter after `offset`. */
 export function unnested(columns: Columns, offset: number): string {
   return `unnest(${columns.map(([, type], index) => `$${offset + index + 1}::${type}[]`).join(", ")})`;
 }
@@ -201,8 +200,8 @@ export function named(columns: Columns, table?: string): string {
 }
 
 /**
- * The rows as one array per column. One that holds nothing is empty: `unnest` fills up with nulls what ends before the longest, which the
- * first column is, since it is never null.
+ * Turns rows into one array per column. A column with only nulls becomes an empty array: `unnest` fills up shorter arrays with nulls, and
+ * the first column is never null, so it has the full length.
  */
 export function transposed(columns: Columns, rows: readonly Values[]): Buffer[] {
   return columns.map(([, type], index) => {
@@ -213,7 +212,7 @@ export function transposed(columns: Columns, rows: readonly Values[]): Buffer[] 
 
 const isNothing = (value: unknown): boolean => value === null || value === undefined;
 
-/** `name = new.name, …` of all columns but the first, which finds the row. */
+/** `name = new.name, …` for all columns except the first, which finds the row. */
 export function assigned(columns: Columns): string {
   return columns
     .slice(1)

@@ -1,15 +1,15 @@
-/** Tells Postgres's errors apart: worth another try, out of space, or not reachable. */
+/** Classifies Postgres's errors: worth another try, out of space, or not reachable. */
 import { OncehookError, StoreError } from "../../errors.ts";
 
-/** The five characters that Postgres names an error with; empty for errors of other origin. */
+/** The SQLSTATE of an error of Postgres; empty for other errors. */
 export function sqlState(error: unknown): string {
   const code = codeOf(error);
   return /^[0-9A-Z]{5}$/.test(code) && !isOfSystem(error) ? code : "";
 }
 
 /**
- * Node and the system name errors so: `EPIPE`, `ECONNREFUSED`. Postgres has no class of errors that begins with E, but a trigger may call its
- * own so; what the server answers has a severity.
+ * Codes of Node and the system: `EPIPE`, `ECONNREFUSED`. Postgres has no class of errors that begins with E, but a trigger may define
+ * such a code; errors of the server have a severity.
  */
 function isOfSystem(error: unknown): boolean {
   return /^E[0-9A-Z]+$/.test(codeOf(error)) && !("severity" in (error as object));
@@ -20,14 +20,14 @@ function codeOf(error: unknown): string {
   return typeof code === "string" ? code : "";
 }
 
-/** Another transaction was in the way: deadlock, serialization, or a lock that was not to be had. */
+/** A conflict with another transaction: deadlock, serialization failure, or a lock that was not available. */
 export function isContention(error: unknown): boolean {
   return ["40001", "40P01", "55P03"].includes(sqlState(error));
 }
 
 /**
- * A statement that was prepared by name is not there, or somebody else's is: a pooler gave the transaction another connection of the
- * server than the one it was prepared on. The statement was not run.
+ * A statement prepared by name is missing, or is another client's: a pooler gave the transaction a different connection of the
+ * server than the one that prepared it. The statement was not run.
  */
 export function isStatementLost(error: unknown): boolean {
   const state = sqlState(error);
@@ -39,31 +39,31 @@ function messageOf(error: unknown): string {
 }
 
 /**
- * The server refused a statement and says why, so that nothing of it is written. The classes 08 and 57P tell of a connection that ends,
- * and so does an overstay: a commit may have come before.
+ * The server refused a statement, so nothing of it was written. The classes 08 and 57P mean that a connection ended,
+ * and so does an exceeded time limit of a transaction: a commit may have happened before.
  */
 export function isRefusal(error: unknown): boolean {
   return !isOverstayed(error) && /^(?!08|57P)./.test(sqlState(error));
 }
 
-/** The server takes no writes now, whoever asks: its disk is full, or it has become a standby. */
+/** The server accepts no writes from anyone now: its disk is full, or it has become a standby. */
 export function refusesWrites(error: unknown): boolean {
   return ["53100", "25006"].includes(sqlState(error));
 }
 
-/** The server ended the connection because its transaction lasted too long, or idled too long. */
+/** The server ended the connection because its transaction lasted or idled too long. */
 function isOverstayed(error: unknown): boolean {
   return ["25P03", "25P04"].includes(sqlState(error));
 }
 
-/** An answer was not waited for any longer; the connection cannot be used until it comes. */
+/** An answer did not come in time; the connection cannot be used until it does. */
 export function isGivenUp(error: unknown): boolean {
   return error instanceof Error && error.message === "Query read timeout";
 }
 
 /**
- * Whether the application's statements failed because their connection broke: `loss` is what broke it, undefined while it is good.
- * What they threw may be an error of the application's own that tells nothing.
+ * Whether the application's statements failed because their connection broke: `loss` is the reason, undefined while it is good.
+ * The error they threw may be the application's own, which says nothing about that.
  */
 export function isCutOff(thrown: unknown, loss: Error | undefined): boolean {
   return loss !== undefined && !(loss instanceof OncehookError) && !isOverstayed(thrown) && !isOverstayed(loss);
@@ -73,19 +73,19 @@ function isFull(error: unknown): boolean {
   return sqlState(error).startsWith("53") && sqlState(error) !== "53300";
 }
 
-/** No connection was to be had in time. */
+/** No connection became free in time. */
 export class ConnectionTimeout extends Error {
   constructor(ms: number) {
     super(`No connection of the pool became free within ${ms} ms.`);
   }
 }
 
-/** What a caller of the store gets to see. */
+/** Turns an error into the one that a caller of the store sees. */
 export function asStoreError(error: unknown, location: string): unknown {
   if (error instanceof OncehookError) return error;
   const state = sqlState(error);
   if (isFull(error)) {
-    const message = `${location} is out of space or memory (${state}): events are refused until then, and the service repeats them.`;
+    const message = `${location} is out of space or memory (${state}): events are refused until it has some, and the service repeats them.`;
     return new StoreError("store_full", message, { cause: error, fields: { sqlState: state } });
   }
   const isTheirs = state !== "" || isUnanswered(error);
@@ -97,13 +97,13 @@ export function asStoreError(error: unknown, location: string): unknown {
   });
 }
 
-/** The server's own words may quote values; they are in the cause. */
+/** The server's own message may quote values; it is in the cause. */
 function reasonOf(error: unknown, state: string): string {
   if (error instanceof ConnectionTimeout)
     return `${error.message} Give it more connections, or the inbox a pool of its own.`;
   if (state === "42501") return `the role lacks a right (${state}). ${GRANTS}`;
   if (state === "25006")
-    return `the server takes no writes (${state}): connect to the primary, as a role that may write.`;
+    return `the server accepts no writes (${state}): connect to the primary, with a role that may write.`;
   if (state === "3D000") return `the database does not exist (${state}).`;
   if (state.startsWith("28")) return `the server refused the role or its password (${state}).`;
   if (isStatementLost(error))
@@ -114,7 +114,7 @@ function reasonOf(error: unknown, state: string): string {
   return `${codeOf(error) || "no connection"}.`;
 }
 
-/** Poolers answer with 08P01 whatever is wrong with them; only PgBouncer's fixed texts tell what. */
+/** Poolers report all their problems as 08P01; only PgBouncer's fixed texts say which. */
 function reasonOfPooler(message: string): string {
   if (/startup parameter/.test(message))
     return "the pooler refuses a parameter of the connection string, such as options: remove it, or name it in PgBouncer's ignore_startup_parameters";
@@ -122,15 +122,15 @@ function reasonOfPooler(message: string): string {
     return "the pooler is in statement mode, which allows no transactions: set pool_mode to transaction or session";
   if (/query_wait_timeout/.test(message))
     return "the pooler had no connection of the server free in time: raise its default_pool_size";
-  return "a pooler between here and the server ended the connection: look into its log, and whether the server runs";
+  return "a pooler between here and the server ended the connection: check its log, and whether the server runs";
 }
 
 const GRANTS =
-  "To make the schema it needs CREATE on the database; to bring it to this version, to own it; in one that another role made, USAGE on it, SELECT, INSERT, UPDATE and DELETE on its tables, and USAGE on its sequences; copyInbox() needs SELECT and UPDATE on these too.";
+  "To create the schema it needs CREATE on the database; to migrate it, ownership of the schema; in a schema of another role, USAGE on it, SELECT, INSERT, UPDATE and DELETE on its tables, and USAGE on its sequences; copyInbox() also needs SELECT and UPDATE on the sequences.";
 
 /**
- * The server was not reached, went away, or did not answer in time. pg's own errors have no code that would tell them apart; Node's may have
- * nothing else, as where each of a server's addresses refuses, or where the socket was ended by the other side.
+ * The server was not reached, closed the connection, or did not answer in time. pg's own errors have no codes; Node's may have
+ * nothing else, as when each of a server's addresses refuses, or when the other side ended the socket.
  */
 export function isUnanswered(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof OncehookError) return false;
@@ -141,7 +141,7 @@ export function isUnanswered(error: unknown): boolean {
   );
 }
 
-/** `ERR_SSL_…`, or a name of OpenSSL's for what is wrong with the server's certificate. */
+/** `ERR_SSL_…`, or OpenSSL's name of a problem with the server's certificate. */
 function isOfTls(error: Error): boolean {
   const code = codeOf(error);
   return /^ERR_(?:SSL|TLS)_/.test(code) || (/^[A-Z_]+$/.test(code) && /certificate/i.test(error.message));

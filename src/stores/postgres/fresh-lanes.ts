@@ -1,6 +1,6 @@
 /**
- * Accepts events that each begin a message, in one statement and one round trip: a lane that is not there yet needs no lock, and nothing
- * has to be read to decide what it does next.
+ * Accepts events that are each the first of a message, in one statement and one round trip: a lane that does not exist needs no lock, and
+ * its next step can be decided without reading anything.
  */
 import { gapBefore } from "../../inbox/gap.ts";
 import { isOrdered, laneKeyText } from "../../inbox/lane-state.ts";
@@ -15,15 +15,14 @@ import { areCurrent, isOutdated, type Names, NamesMissing } from "./names.ts";
 import type { OpenInbox } from "./open.ts";
 import { CLOCK, COMMITS_TO_DISK, type PgClient, type Session } from "./session.ts";
 
-/** What differs between such events; of everything else a new one says the same. */
+/** The columns that differ between such events; all others have the same values in a new event. */
 const FRESH = columns(
   "client int, tag smallint, message bytea, peer bytea, reference bytea, seq bigint, kind int, occurred bigint, signed bigint, digest bytea, trace text, gap_wait bigint, raw bytea",
 );
 
 /**
- * A transaction by itself, and on disk when it is answered, whatever the server's default. It is refused where a lane is there already,
- * and where the table has not kept one. No table but `meta` is read, so that its plan stays good. Lanes are made in the order in which every
- * transaction makes them.
+ * A transaction by itself, on disk when it is answered, whatever the server's default. Fails if a lane exists already or the table did not
+ * keep one. Reads no table except `meta`, so that its plan stays good. Creates lanes in the same order as every other transaction.
  */
 const ACCEPT = `with clock as (
     select coalesce($${FRESH.length + 1}::bigint, ${CLOCK}) as now where ${COMMITS_TO_DISK} = 'on'),
@@ -47,12 +46,12 @@ const ACCEPT = `with clock as (
 
 interface Accepted {
   readonly now: number;
-  /** Numbers in the order of the events, as `{1,2}`. */
+  /** Ids in the order of the events, as `{1,2}`. */
   readonly lanes: string;
   readonly events: string;
 }
 
-/** Turns that are run as others after one that was refused: deliveries repeat in bursts, and each of these would be written twice. */
+/** After a refusal, this many batches take the ordinary way: deliveries repeat in bursts, and each would be tried twice. */
 const TURNS_AFTER_REFUSAL = 16;
 
 export class FreshLanes {
@@ -63,16 +62,16 @@ export class FreshLanes {
     this.#inbox = inbox;
   }
 
-  /** Whether a turn of such events alone would be tried. */
+  /** Whether a batch of such events alone would be tried. */
   mayTake(event: NewEvent): boolean {
     return this.#turnsToPass === 0 && isFirst(event, this.#inbox.rules);
   }
 
   /**
-   * Runs a turn that does nothing but accept such events. Null where the turn does more, or an event begins no message after all, or
-   * anything else is in the way: then nothing was written, and the turn is to be run as any other, which tells what it was.
+   * Runs a batch that only accepts such events. Null if the batch does more, if an event is not the first of its message after all, or on
+   * any other obstacle: then nothing was written. Run the batch in the ordinary way, which reports the reason.
    *
-   * @throws what leaves it open whether the turn was written
+   * @throws an error that leaves open whether the batch was written
    */
   async run(turn: Turn<PgClient>): Promise<TurnResult | null> {
     if (!acceptsAlone(turn) || !this.#areFresh(turn.accepts)) return null;
@@ -96,7 +95,7 @@ export class FreshLanes {
     return null;
   }
 
-  /** Whether they may be: each the first of a message, whose names are known. */
+  /** Whether each event may be the first of a message, with known names. */
   #areFresh(events: readonly NewEvent[]): boolean {
     const { names, rules } = this.#inbox;
     if (!events.every((event) => isFirst(event, rules)) || !names.knows(events)) return false;
@@ -116,12 +115,12 @@ export class FreshLanes {
     );
     const values = [...arrays, this.#inbox.ownTime(), ...sheet.values(), names.pruned];
     const [row] = await session.rows<Accepted>("accept_fresh", ACCEPT, values);
-    if (row === undefined) throw new Error("A statement that accepts events answered nothing.");
+    if (row === undefined) throw new Error("A statement that accepts events returned no row.");
     return row;
   }
 }
 
-/** A value of an event cannot be sent, or the server has not kept its names: nothing was. */
+/** Nothing was sent: a value of an event cannot be sent, or the server did not keep its names. */
 function isUnsent(error: unknown): boolean {
   return error instanceof TypeError || error instanceof NamesMissing;
 }
@@ -131,7 +130,7 @@ function acceptsAlone({ accepts, settles, quarantines, repeats, claim }: Turn<Pg
   return accepts.length > 0 && others === 0 && claim.lane === undefined;
 }
 
-/** Whether nothing is missing before it in a lane that begins with it, so that it is ready at once. */
+/** Whether the event can be the first of its lane without a gap before it, so that it is ready at once. */
 function isFirst({ lane, sequence }: NewEvent, { firstSequence }: InboxRules): boolean {
   const position = { ordered: isOrdered({ key: lane }), cursor: null, firstSequence, isSettled: () => false };
   return gapBefore(position, { sequence }) === null;

@@ -1,4 +1,4 @@
-/** Locks lanes and reads what is in them: the lanes first, their events in a later statement, or wake-ups are lost. */
+/** Locks lanes, reads them, and finds due ones. Lanes are locked first and their events read in a later statement; otherwise wake-ups are lost. */
 import { sameContent } from "../../events/parse.ts";
 import { TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
@@ -9,9 +9,7 @@ import type { Names } from "./names.ts";
 import { both, CLOCK, type Session } from "./session.ts";
 import { GAP, NEW_EVENT, NEW_LANE } from "./statements.ts";
 
-// Locks lanes and reads what is in them: the lanes first, their events in a later statement, or wake-ups are lost.
-
-/** What a lane says of the event that is leased. */
+/** The columns of a lane about its leased event. */
 export interface LeaseRow {
   readonly epoch: number;
   readonly leased: number | null;
@@ -68,15 +66,15 @@ interface GapRow {
 }
 
 /**
- * What is read of a lane, an event and a gap, by name: where a later version adds a column, the server refuses each prepared statement
- * that reads all of them.
+ * Columns are read by name: when a later version adds a column, the server refuses each prepared statement
+ * that reads `*`.
  */
 export const laneColumns = (table: string): string => named(NEW_LANE, table);
 export const eventColumns = (table: string): string => named(NEW_EVENT, table);
 
 /**
- * Sorted, so that two transactions never wait for each other; a statement of its own, so that what follows sees what others
- * did. Each key is looked up by itself: a join could be planned as a scan of all lanes while their number is not known.
+ * Sorted, so that two transactions never wait for each other. A statement of its own, so that the next one sees what others
+ * did. Each key is looked up by itself: a join could be planned as a scan of all lanes while their number is unknown.
  */
 const LOCK = `select ${laneColumns("l")} from {}.lane l where l.id = any(array(
     select unnest($1::bigint[]) union
@@ -85,7 +83,7 @@ const LOCK = `select ${laneColumns("l")} from {}.lane l where l.id = any(array(
       select id from {}.lane where client = w.client and tag = w.tag and message = w.message limit 1) k
   )) order by l.id for update`;
 
-/** The ids of a message's lanes, of any client and tag; each is looked up by itself, as above. */
+/** The ids of a message's lanes, of any client and tag. Each is looked up by itself, as above. */
 export const LANES_OF_MESSAGE = (message: string): string => `select k.id from {}.client c
   cross join unnest('{${Object.values(TAG).join(",")}}'::smallint[]) as t (tag)
   cross join lateral (
@@ -105,7 +103,7 @@ export function keyOf(names: Names, lane: LaneKey): Key {
   return { client: names.clientId(lane.apiClientId), tag: TAG[lane.tag], message: textBytes(lane.messageId) };
 }
 
-/** Locks the lanes with these ids and keys that exist. */
+/** Locks the existing lanes with these ids and keys. */
 export function lockLanes(session: Session, ids: readonly number[], keys: readonly Key[]): Promise<readonly LaneRow[]> {
   const values = [
     arrayOf("bigint", ids),
@@ -139,7 +137,7 @@ export async function readLanes(session: Session, names: Names, rows: readonly L
     () => session.rows<EventRow>("events", EVENTS, ids),
     () => session.rows<GapRow>("gaps", GAPS, ids),
   );
-  // Sorted here: asked to, the planner may read all events in the order of their ids.
+  // Sorted here, because with `order by` the planner may read all events in the order of their ids.
   const events = eventRows.toSorted((a, b) => a.id - b.id);
   await names.learn(session, { clients: rows.map(({ client }) => client), kinds: events.map(({ kind }) => kind) });
   const lanes = new Map(rows.map((row) => [row.id, toLane(names, row)]));
@@ -158,7 +156,7 @@ export async function readLanes(session: Session, names: Names, rows: readonly L
   return [...lanes.values()];
 }
 
-/** What a lane is, without what it holds. */
+/** The facts of a lane, without its events and gaps. */
 export function laneFacts(row: LaneRow, apiClientId: string) {
   return {
     id: row.id,
@@ -173,7 +171,7 @@ export function laneFacts(row: LaneRow, apiClientId: string) {
   };
 }
 
-/** Field by field: with a spread, what is later written to a lane changes the shape of all of them, at 10 µs each. */
+/** Field by field: with a spread, a later write to a lane changes the hidden class of all lanes, at 10 µs each. */
 function toLane(names: Names, row: LaneRow): LaneState {
   const { id, key, cursor, status, readyAt, gapSince, epoch, peer, externalReference } = laneFacts(
     row,
@@ -224,7 +222,7 @@ export function toEvent(lane: LaneState, row: EventRow, eventType: string): Lane
   };
 }
 
-/** An event that is leased takes its attempts from its lane, which has them until the lease ends. @returns whether it is */
+/** Copies the attempts of a leased event from its lane, which keeps them until the lease ends. @returns whether the event is leased */
 export function takeLease(event: LaneEvent, lane: LeaseRow): boolean {
   if (event.id !== lane.leased) return false;
   if (lane.leased_epoch === lane.epoch) {
@@ -242,8 +240,6 @@ function nullableText(bytes: Buffer | null): string | null {
   return bytes === null ? null : bytesText(bytes);
 }
 
-// Bodies of stored events, read only where something looks at them.
-
 const BODIES = "select event, raw from {}.body where event = any($1::bigint[])";
 
 export async function readBodies(
@@ -255,7 +251,7 @@ export async function readBodies(
   return new Map(rows.map(({ event, raw }) => [event, raw]));
 }
 
-/** The indexes of those incoming events whose identity is stored with other content. A pruned body tells nothing. */
+/** The indexes of the incoming events whose identity is stored with other content. A pruned body cannot be compared. */
 export async function conflictsAmong(
   session: Session,
   incoming: readonly NewEvent[],
@@ -277,14 +273,14 @@ export async function conflictsAmong(
   return new Set(differing.map(({ index }) => index));
 }
 
-// Finds lanes whose turn has come, without waiting for those that others hold.
+// Finding due lanes, without waiting for those that other transactions have locked.
 
-/** The time for `inRanges`: that of the parameter, or the server's where it is null. */
+/** The time for `inRanges`: the parameter, or the server's clock when it is null. */
 const AT = (parameter: string): string => `with c as (select coalesce(${parameter}::bigint, ${CLOCK}) as now)`;
 
 /**
- * What is due from `from` on. What lies further ahead than any wait, because the clock went back, is due as well. Each range by itself,
- * so that the index bounds both, whatever else waits: one condition for the two would be tried on every lane that does.
+ * Lanes that are due from `from` on. Times further ahead than any wait, because the clock went back, are due too. Two separate ranges,
+ * so that the index bounds both: a single condition would be tested on every waiting lane.
  */
 const inRanges = (from: string, inRange: (range: string) => string): string =>
   `${inRange(`ready_at >= ${from}::bigint and ready_at <= (select now from c)`)}
@@ -297,20 +293,23 @@ const inRange = (which: string, range: string) => `select * from (select ${laneC
 const WAITING = DUE("status >= 3");
 const LEASED = DUE("status = 2");
 
-export interface DueRequest {
+interface DueRequest {
   /** Epoch milliseconds; null for the server's clock. */
   readonly now: number | null;
   readonly limit: number;
   /** Expired leases instead of ordinary lanes. */
   readonly recover: boolean;
-  /** Lanes that this transaction holds already. */
+  /** Lanes that this transaction has already locked. */
   readonly seen: readonly number[];
   /** The least `ready_at`, epoch milliseconds. */
   readonly from: number;
 }
 
-/** Locks due lanes, the oldest first; as many again may follow that lie too far ahead. Less than `limit` are all from `from` on that nobody else holds. */
-export function claimable(
+/**
+ * Locks due lanes, the oldest first; up to as many more may follow whose time is too far ahead. Fewer than `limit` means all due lanes from
+ * `from` on that no other transaction has locked.
+ */
+export function lockDue(
   session: Session,
   { now, limit, recover, seen, from }: DueRequest,
 ): Promise<readonly LaneRow[]> {
@@ -335,18 +334,17 @@ export async function nextDue(session: Session, now: number): Promise<number | n
   return soonest <= now || Math.max(...times) > now + TOO_FAR_AHEAD_MS ? 0 : soonest - now;
 }
 
-// What a transaction asks for once it holds its lanes, in one statement: numbers for what is new, and which leases have expired.
+// Numbers for new lanes and events, and expired leases: one statement, sent once the lanes are locked.
 
-/** Leases that have ended. */
 const EXPIRED = inRanges("$5", (range) => `(select id from {}.lane where status = 2 and ${range} limit $4::int)`);
 
-/** Texts: as rows, each number would be parsed with all that belongs to a row. */
+/** The arrays are returned as text: as rows, each number would be parsed with the overhead of a row. */
 const NUMBERS = `${AT("$3")}
   select array(select nextval('{}.lane_id') from generate_series(1, $1::int))::text as lanes,
     array(select nextval('{}.event_id') from generate_series(1, $2::int))::text as events,
     array(${EXPIRED})::text as expired`;
 
-/** For who does not ask for leases that have ended. */
+/** The value of `expiredFrom` that finds no lease. */
 export const NONE_EXPIRED = Number.MAX_SAFE_INTEGER;
 
 interface Wanted {
@@ -354,9 +352,9 @@ interface Wanted {
   readonly events: number;
   /** Epoch milliseconds; null for the server's clock. */
   readonly now: number | null;
-  /** Lanes that the transaction may come to hold: one lease more is asked for. */
+  /** The most lanes that the transaction may lock; one expired lease more is asked for. */
   readonly held: number;
-  /** The least end of a lease to look at, epoch milliseconds. */
+  /** The least end of an expired lease, epoch milliseconds. */
   readonly expiredFrom: number;
 }
 
@@ -365,7 +363,7 @@ export interface Numbers {
   readonly lanes: readonly number[];
   /** Ascending. */
   readonly events: readonly number[];
-  /** Lanes whose lease has expired: at least one that is not held, if there is one. */
+  /** Lanes with an expired lease: includes at least one that this transaction has not locked, if there is one. */
   readonly expired: readonly number[];
 }
 
@@ -373,7 +371,7 @@ export async function newNumbers(session: Session, wanted: Wanted): Promise<Numb
   const { lanes, events, now, held, expiredFrom } = wanted;
   const values = [lanes, events, now, held + 1, expiredFrom];
   const [row] = await session.rows<Record<keyof Numbers, string>>("numbers", NUMBERS, values);
-  if (row === undefined) throw new RangeError("The sequences gave no numbers.");
+  if (row === undefined) throw new RangeError("The sequences returned no numbers.");
   return { lanes: listed(row.lanes), events: listed(row.events), expired: listed(row.expired) };
 }
 
@@ -384,6 +382,6 @@ export function listed(text: string): readonly number[] {
 
 export function numberAt(numbers: readonly number[], index: number): number {
   const number = numbers[index];
-  if (number === undefined) throw new RangeError("There are fewer numbers than were asked for.");
+  if (number === undefined) throw new RangeError("There are fewer numbers than requested.");
   return number;
 }

@@ -1,4 +1,4 @@
-/** The schema, migration by migration, and what brings an inbox to it or says why it must not. */
+/** The migrations of the schema, and the migration of an inbox to this version. */
 import { SetupError } from "../../errors.ts";
 import type { InboxRules, OpenContext } from "../../inbox/store.ts";
 import { copyUnfinished, noInbox, rulesFor } from "../../inbox/store-rules.ts";
@@ -7,9 +7,9 @@ import { isContention, sqlState } from "./failures.ts";
 import { ANSWER_MS, limit, type PgClient, types } from "./session.ts";
 
 /**
- * Schema 1: the facts of docs/inbox.md. Texts that a service writes are `bytea`, because ids may hold NUL, which `text` does not
- * take. Bodies lie apart from their events, so that a settled event rewrites no body. Counters are rows of each instance, and of each
- * slot in which it commits: a row that all wrote to would make their commits wait for each other.
+ * Schema 1: the facts of docs/inbox.md. Texts of the service are `bytea`, because ids may contain NUL, which `text` refuses. Bodies
+ * have a table of their own, so that settling an event does not rewrite its body. Each instance has rows of counters, one for each slot
+ * in which it commits: with a shared row, commits would wait for each other.
  */
 const inbox = `
 create table meta (key text primary key, value text not null);
@@ -84,32 +84,31 @@ create table audit (
 `;
 
 /**
- * Schema 2: the webhook secrets of a kind, sealed outside of the database. `revision` grows with each write, so that of two
- * who read the same one only one replaces it. Beside the tables of schema 1, which stay as they are.
+ * Schema 2: the webhook secrets of each kind, sealed outside the database. `revision` grows with each write, so that of two writers who
+ * read the same revision only one replaces it. The tables of schema 1 stay as they are.
  */
 const secrets = `
 create table secret (kind text primary key, revision bigint not null, sealed bytea not null, changed bigint not null);
 `;
 
 /**
- * Schema 3: the lanes that wait for time or for somebody (blocked, gap, backoff), for lists of them. A lane on its ordinary way,
- * ready and leased, is not in it, and costs no write.
+ * Schema 3: an index for lists of lanes that are blocked or wait (blocked, gap, backoff). Ready and leased lanes are not in it and cost
+ * no write.
  */
 const parkedLanes = "create index lane_parked on lane (status, id) where status in (1, 4, 5);";
 
 /**
- * Schema 4: what a claim changes about an event, its attempts and when they began, stands on the lane while the event is leased, and on
- * the event from the end of the lease on. So a claim writes no event; the row of its lane it writes anyway. `leased_epoch` is that of the
- * claim: one of an older version writes the event, and leaves here what is no longer so. An attempt that is told here alone is not counted by an
- * older version that takes the lease over.
+ * Schema 4: the lane stores what a claim changes about an event, its attempts and their start, until the lease ends; then the event stores
+ * it. So a claim writes only the lane, which it writes anyway. `leased_epoch` is the epoch of the claim: a claim of an older version writes
+ * the event, and leaves outdated values here. An older version that takes over a lease does not count an attempt that only the lane has.
  */
 const attemptsOfLeases = `
 alter table lane add column leased_epoch int, add column leased_attempts int, add column leased_started bigint;
 `;
 
 /**
- * Schema 5: which secret signed a quarantined body, for the quota of each. Null in rows of an older version, which count for every secret
- * of their slot and scope. The index of schema 1 stays for older versions.
+ * Schema 5: the secret that signed a quarantined body, for a quota per secret. Null in rows of an older version, which count for every
+ * secret of their slot and scope. The index of schema 1 stays for older versions.
  */
 const quarantineSigner = `
 alter table quarantine add column signer text;
@@ -117,17 +116,15 @@ create index quarantine_signer on quarantine (signer, slot, scope, bytes) where 
 `;
 
 /**
- * Schema 6: whether any event is of a type is looked up when the names of types are pruned, and never otherwise: the condition, which always
- * holds, keeps the planner from taking the index for anything else. A process that remembers names looks at `names_pruned`.
+ * Schema 6: an index of event types, used only when names of types are pruned. Its condition is always true and keeps the planner from using
+ * the index for anything else. A process that remembers names checks `names_pruned`.
  */
 const names = `
 create index event_kind on event (kind) where kind > 0;
 insert into meta (key, value) values ('names_pruned', '0') on conflict (key) do nothing;
 `;
 
-// Brings the schema to this version, or says why it must not.
-
-/** Entry n makes schema n + 1. */
+/** Entry n creates schema n + 1. */
 export const MIGRATIONS: readonly Migration[] = [
   { sql: inbox, minReader: 1 },
   { sql: secrets, minReader: 1 },
@@ -137,21 +134,21 @@ export const MIGRATIONS: readonly Migration[] = [
   { sql: names, minReader: 1 },
 ];
 
-/** Where the tables lie, and a connection to them. */
+/** The schema of the tables, and a connection to them. */
 interface Place {
   readonly client: PgClient;
   /** Quoted. */
   readonly schema: string;
-  /** For messages. */
+  /** For error messages. */
   readonly location: string;
 }
 
 /**
- * Runs what is missing in one transaction, under a lock that other processes wait for; checks whose inbox it is.
+ * Runs the missing migrations in one transaction, under a lock that other processes wait for, and checks whose inbox it is.
  *
- * @param known - for tests: the migrations that an older version has
+ * @param known - for tests: the migrations of an older version
  * @throws SetupError `inbox_too_new`, `migration_needed` with `"check"`, `wrong_receiver_name`, `no_inbox`, and `invalid_option` for a
- *   schema that holds something else
+ *   schema that contains something else
  */
 export function migrate(place: Place, context: OpenContext, known = MIGRATIONS): Promise<InboxRules> {
   return alone(place, async () => {
@@ -161,7 +158,7 @@ export function migrate(place: Place, context: OpenContext, known = MIGRATIONS):
 }
 
 /**
- * The same for who uses a table beside the inbox, whoever's it is.
+ * The same without the check of whose inbox it is, for tables that are independent of the receiver.
  *
  * @throws SetupError `inbox_too_new`, `migration_needed`, `invalid_option`
  */
@@ -169,13 +166,13 @@ export function migrateTables(place: Place, mode: OpenContext["migrate"]): Promi
   return alone(place, () => bringUp(place, { migrate: mode }, MIGRATIONS));
 }
 
-/** Runs `work` in a transaction that no other process has at the same time, and that sees what those before it did. */
+/** Runs `work` in a transaction, one process at a time; it sees the changes of the previous ones. */
 async function alone<T>({ client, schema }: Place, work: () => Promise<T>): Promise<T> {
   await client.query({ text: "begin isolation level read committed", query_timeout: ANSWER_MS });
   try {
-    // Another process may migrate a large inbox meanwhile, and the role's own limits are meant for small statements.
+    // Another process may be migrating a large inbox, and the role's own limits are meant for small statements.
     await client.query("set local statement_timeout = 0; set local lock_timeout = 0");
-    // All others wait for this one without a limit, so the server ends it when it stands still.
+    // All others wait for this one without a limit, so the server ends it when it hangs.
     await client.query(limit("idle_in_transaction_session_timeout"));
     await client.query("select pg_advisory_xact_lock(hashtext('oncehook ' || $1))", [schema]);
     const result = await work();
@@ -196,11 +193,11 @@ async function bringUp(
   if (found.schema === 0 && context.rules === "recorded") throw noInbox(location);
   const missing = missingMigrations(found, known, context.migrate);
   if (missing.length === 0) return;
-  // One that was made for a role that may make none.
+  // The schema may have been created for a role that may not create one.
   const { rows } = await client.query({ text: "select to_regnamespace($1) is null as new", values: [schema], types });
   if (rows[0]?.new === true) await client.query(`create schema ${schema}`);
   if (found.schema > 0) await lockTables(client, schema);
-  // Only for the statements of the migration, which name their tables without the schema.
+  // Only the statements of migrations need it, because they name their tables without the schema.
   await client.query(`set local search_path = ${schema}, pg_temp`);
   for (const { sql } of missing) await client.query(sql);
   await writeMeta(client, schema, "schema", String(known.length));
@@ -210,8 +207,8 @@ async function bringUp(
 const TRIES = 40;
 
 /**
- * Whoever asks for a table after this has asked waits behind it, and this behind a turn whose effects take seconds. So it asks for a
- * moment, and lets the others go on for a while; after 14 s it stays in line.
+ * Other transactions queue behind this lock request, which itself waits for batches and effects that may take seconds. So it waits only
+ * briefly and lets the others continue; after 14 s it stays in the queue.
  */
 async function lockTables(client: PgClient, schema: string): Promise<void> {
   for (let tries = 1; ; tries++) {
@@ -230,7 +227,7 @@ async function lockTables(client: PgClient, schema: string): Promise<void> {
 const THERE = `select to_regclass($1) is not null as ours,
   exists (select 1 from pg_catalog.pg_class where relnamespace = to_regnamespace($2)) as taken`;
 
-/** What `meta` says of the schema; 0 when there is no inbox yet. */
+/** The schema version in `meta`; 0 when there is no inbox yet. */
 async function schemaOf(client: PgClient, schema: string): Promise<FoundSchema> {
   const { rows } = await client.query({ text: THERE, values: [`${schema}.meta`, schema], types });
   const { ours, taken } = rows[0] ?? {};
@@ -250,11 +247,11 @@ function refuseOthers(schema: string): (error: unknown) => never {
 }
 
 function notOurs(schema: string): SetupError {
-  const message = `The schema ${schema} holds something else than an inbox: give the inbox a schema of its own.`;
+  const message = `The schema ${schema} contains something other than an inbox: give the inbox a schema of its own.`;
   return new SetupError("invalid_option", message, { fields: { option: "schema" } });
 }
 
-/** Records whose inbox this is, and the rest of a receiver's rules. @returns the rules that apply */
+/** Records whose inbox this is, and the receiver's other rules. @returns the rules that apply */
 async function applyRules({ client, schema, location }: Place, context: OpenContext): Promise<InboxRules> {
   const recorded = rulesFromMeta({
     name: await readMeta(client, schema, "name"),

@@ -1,4 +1,4 @@
-/** Numbers for texts that repeat: client ids and event types. Entered in transactions of their own, so none is taken back. */
+/** Numbers for texts that repeat: client ids and event types. Entered in transactions of their own, so that none is rolled back. */
 import { bytesText, textBytes } from "./encoding.ts";
 import { sqlState } from "./failures.ts";
 import { COMMITS_TO_DISK, type PgClient, type Session } from "./session.ts";
@@ -8,7 +8,7 @@ interface NameRow {
   readonly name: Buffer;
 }
 
-/** How often names were pruned, with a row of nulls where no name is found. */
+/** The count of prunings with each name that was found; nulls if there is none. */
 interface FoundRow {
   readonly pruned: string;
   readonly id: number | null;
@@ -18,28 +18,28 @@ interface FoundRow {
 const PRUNED = "coalesce((select value from {}.meta where key = 'names_pruned'), '0')";
 
 /**
- * Fails where names were pruned since those were looked up whose numbers the statement writes (`isOutdated()`). It must be part of that
- * statement: the process that prunes keeps all others from writing lanes and events meanwhile, and a statement that has waited sees what it did.
+ * Fails if names were pruned since the statement's names were looked up (`isOutdated()`). It must be part of the statement that writes
+ * their numbers: pruning blocks writes of lanes and events, and a statement that has waited sees its result.
  */
 export const areCurrent = (parameter: number): string =>
   `sqrt(((${PRUNED} = $${parameter}::text)::int - 1)::float8) as names`;
 
-/** What Postgres calls the root of a negative number. */
+/** The SQLSTATE of the root of a negative number. */
 const NEGATIVE_ROOT = "2201F";
 
-/** Names were pruned since they were looked up: they are to be forgotten, and the transaction is to be run again. */
+/** Names were pruned since they were looked up: forget them, and run the transaction again. */
 export function isOutdated(error: unknown): boolean {
   return error instanceof NamesPruned || sqlState(error) === NEGATIVE_ROOT;
 }
 
-/** The same, seen while reading. */
+/** Names were pruned, noticed while reading. */
 class NamesPruned extends Error {
   constructor() {
     super("Names were pruned meanwhile.");
   }
 }
 
-/** Ids are read first: entering one that is there would use up a number each time. */
+/** Ids are read first, because inserting an existing name would use up a number each time. */
 const statements = (table: "client" | "kind") => ({
   find: {
     name: `find_${table}`,
@@ -48,28 +48,28 @@ const statements = (table: "client" | "kind") => ({
   findIds: { name: `name_${table}`, text: `select id, name from {}.${table} where id = any($1::int[])` },
   enter: {
     name: `enter_${table}`,
-    // On disk before its number is used, whatever the server's default: this process remembers it through a crash of the server.
+    // On disk before its number is used, because this process remembers the number through a crash of the server.
     text: `insert into {}.${table} (name) select unnest($1::bytea[]) where ${COMMITS_TO_DISK} = 'on'
       order by 1 on conflict (name) do nothing`,
   },
 });
 
-/** The numbers of those names that the inbox knows. As values, and not as part of a larger statement, they tell the planner how many rows to expect. */
+/** The numbers of the names that the inbox knows. Passed as values and not joined, so that the planner knows how many rows to expect. */
 export async function idsOf(session: Session, table: "client" | "kind", names: readonly string[]): Promise<number[]> {
   const { name, text } = statements(table).find;
   const rows = await session.rows<FoundRow>(name, text, [names.map(textBytes)]);
   return rows.flatMap(({ id }) => (id === null ? [] : [id]));
 }
 
-/** Texts are as many as clients and event types; a signer who invents more must not fill the memory. */
+/** There are only as many texts as clients and event types; a signer who invents more must not fill the memory. */
 const MOST_REMEMBERED = 10_000;
 const MOST_CHARACTERS = 1_000_000;
 
-/** How often names had been pruned when they were looked up. */
+/** The count of prunings when names were looked up. */
 class Version {
-  /** Null until the first look. */
+  /** Null before the first look-up. */
   pruned: string | null = null;
-  /** A later look found another number: what was found before may be gone. */
+  /** A later look-up found another count: earlier names may be gone. */
   isOutdated = false;
 }
 
@@ -85,7 +85,7 @@ class NameTable {
     this.#version = version;
   }
 
-  /** Outside of a transaction. */
+  /** Enters unknown names. To be called outside a transaction. */
   async enter(session: Session, names: readonly string[]): Promise<void> {
     await this.find(session, names);
     const unknown = this.#missing(names);
@@ -95,7 +95,7 @@ class NameTable {
     await this.find(session, unknown);
   }
 
-  /** Looks up what is not known, and enters nothing. */
+  /** Looks up unknown names and enters none. */
   async find(session: Session, names: readonly string[]): Promise<void> {
     const missing = this.#missing(names);
     if (missing.length === 0) return;
@@ -107,7 +107,7 @@ class NameTable {
     }
   }
 
-  /** @throws NamesPruned where the rows that name them are gone by now too */
+  /** Looks up unknown numbers. @throws NamesPruned when a number is gone */
   async learn(session: Session, ids: Iterable<number>): Promise<void> {
     const unknown = [...new Set(ids)].filter((id) => !this.#names.has(id));
     if (unknown.length === 0) return;
@@ -140,7 +140,7 @@ class NameTable {
     return [...new Set(names)].filter((name) => !this.#ids.has(name));
   }
 
-  /** A number is never given twice, so what it names may be kept whatever was pruned; the way back is kept by `find()` alone. */
+  /** A number is never reused, so its name stays valid after prunings. Only `find()` keeps the number of a name. */
   #keep({ id, name }: NameRow): string {
     const text = bytesText(name);
     if (!this.#names.has(id)) this.#characters += text.length;
@@ -149,10 +149,10 @@ class NameTable {
   }
 }
 
-/** What events name. */
+/** The names of events: their clients and types. */
 export type Naming = readonly { readonly lane: { readonly apiClientId: string }; readonly eventType: string }[];
 
-/** Names that a transaction needs are not there: it is run again once they are entered. */
+/** Names that a transaction needs are missing: enter them, and run it again. */
 export class NamesMissing extends Error {
   readonly events: Naming;
 
@@ -167,7 +167,7 @@ export class Names {
   readonly #clients = new NameTable("client", this.#version);
   readonly #kinds = new NameTable("kind", this.#version);
 
-  /** To be compared by the statement that writes their numbers, see `areCurrent`. */
+  /** The count of prunings for `areCurrent`. */
   get pruned(): string {
     return this.#version.pruned ?? "";
   }
@@ -180,12 +180,12 @@ export class Names {
     return this.#clients.isFull || this.#kinds.isFull;
   }
 
-  /** Whether all of it was entered or learned before: then there is nothing to ask. */
+  /** Whether all names are known, so that no query is needed. */
   knows(events: Naming): boolean {
     return events.every(({ lane, eventType }) => this.#clients.knows(lane.apiClientId) && this.#kinds.knows(eventType));
   }
 
-  /** What is not known of it is looked up, as in a transaction. @throws NamesMissing */
+  /** Looks up unknown names, for a transaction. @throws NamesMissing */
   async find(session: Session, events: Naming): Promise<void> {
     if (this.knows(events)) return;
     for (const [table, names] of this.#named(events)) await table.find(session, names);
@@ -218,8 +218,8 @@ export class Names {
 }
 
 /**
- * What is remembered of names. A standby that takes over may lack the last commits, and may give their numbers to other names: so
- * nothing is taken over to a connection that is new. Who has begun goes on with what it began with.
+ * The remembered names. A standby that takes over may lack the last commits, and may give their numbers to other names, so a new connection
+ * starts with no names. A running transaction keeps the names that it started with.
  */
 export class NameBook {
   #names = new Names();
@@ -229,7 +229,7 @@ export class NameBook {
     return this.#names.knows(events);
   }
 
-  /** For one transaction, or what reads, on a connection: to be asked for once. */
+  /** The names for one transaction or read on a connection; call it once. */
   on({ client }: Pick<Session, "client">): Names {
     if (this.#names.isFull || this.#names.isOutdated || !this.#seen.has(client)) this.#names = new Names();
     this.#seen.add(client);

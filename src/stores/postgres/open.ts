@@ -1,4 +1,4 @@
-/** Opening an inbox, and what stays the same while it is open: pools, rules, names, the clock and where looks begin. */
+/** Opens an inbox: checks the server and the pooler, migrates, and keeps the pools, names, clock and index cursors while it is open. */
 import { SetupError, StoreError } from "../../errors.ts";
 import type { InboxRules, OpenContext } from "../../inbox/store.ts";
 import { type Clock, systemClock } from "../../internal/clock.ts";
@@ -24,9 +24,7 @@ import type { InboxSettings } from "./settings.ts";
 import { LaneAppeared, makeLanes } from "./statements.ts";
 import { Wake } from "./wake.ts";
 
-// An inbox that is open: its pool, and what stays the same while it is open.
-
-/** So often a transaction may find that names are gone that it was about to use. */
+/** How often a transaction may find that names it was about to use are gone. */
 const MOST_NAMES_GONE = 5;
 
 export class OpenInbox {
@@ -34,17 +32,17 @@ export class OpenInbox {
   readonly rules: InboxRules;
   readonly access: Access;
   readonly location: string;
-  /** This open's number among the instances: the holder of its leases. */
+  /** The number of this instance, which holds the leases of this open inbox. */
   readonly instance: number;
   readonly names = new NameBook();
   readonly wake: Wake;
-  /** For the looks of turns. */
-  readonly lookFrom: { readonly due: LookFrom; readonly expired: LookFrom };
+  /** Where batches start to look for due lanes and for expired leases. */
+  readonly cursors: { readonly due: IndexCursor; readonly expired: IndexCursor };
   readonly #ofTurns: Access;
   readonly #isOurs: boolean;
   readonly #clockSteps = new ClockSteps();
   readonly #turns = Slots.ofTurns();
-  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #running = new Set<Promise<unknown>>();
   #closing: Promise<void> | null = null;
 
   constructor(parts: {
@@ -53,11 +51,11 @@ export class OpenInbox {
     readonly access: Access;
     readonly location: string;
     readonly instance: number;
-    /** The same as `access`, or a pool for turns alone. */
+    /** The pool of `access`, or a separate pool for batches. */
     readonly turns: PgPool;
     readonly isOurs: boolean;
     readonly listen: boolean;
-    /** Called once, when it shows that LISTEN does not last. */
+    /** Called once, when LISTEN turns out not to last. */
     readonly onDeaf: () => void;
   }) {
     this.context = parts.context;
@@ -68,7 +66,7 @@ export class OpenInbox {
     this.#ofTurns = { ...parts.access, pool: parts.turns };
     this.#isOurs = parts.isOurs;
     const { clock } = parts.context;
-    this.lookFrom = { due: new LookFrom(clock), expired: new LookFrom(clock) };
+    this.cursors = { due: new IndexCursor(clock), expired: new IndexCursor(clock) };
     const { listen, instance, onDeaf } = parts;
     this.wake = new Wake(parts.access, { clock, listen, instance, onDeaf });
   }
@@ -78,20 +76,20 @@ export class OpenInbox {
     return readClock(session, this.context.clock);
   }
 
-  /** A test's own clock, epoch milliseconds; null for the database's, which a statement reads itself. */
+  /** The time of a test's clock, epoch milliseconds; null for the database's clock, which a statement reads itself. */
   ownTime(): number | null {
     const { clock } = this.context;
     return clock === systemClock ? null : clock.now();
   }
 
-  /** The time for a transaction that writes. @throws ClockWentBack, which `write()` sees to */
+  /** The time for a transaction that writes. @throws ClockWentBack, which `write()` handles */
   async timeToWrite(session: Session): Promise<number> {
     const now = await this.now(session);
     this.#clockSteps.writesAt(now);
     return now;
   }
 
-  /** The same as the transaction began, whatever was sent since. @throws ClockWentBack */
+  /** The time at which the transaction began, even after statements were sent. @throws ClockWentBack */
   async timeOfBeginning(session: Session): Promise<number> {
     const { clock } = this.context;
     const begunAt = await session.begun;
@@ -100,7 +98,7 @@ export class OpenInbox {
     return now;
   }
 
-  /** Whether the clock shows less than it did when this process wrote last. */
+  /** Whether the clock is behind this process's last write. */
   wentBack(now: number): boolean {
     return this.#clockSteps.wentBack(now);
   }
@@ -109,14 +107,14 @@ export class OpenInbox {
     return this.during(() => this.write(work));
   }
 
-  /** `write()` for a turn, with its row of the instance's counters, which is locked until it commits. */
+  /** `write()` for a batch, with a row of the instance's counters that is locked until the commit. */
   inTurn<T>(work: (session: Session, slot: number) => Promise<T>): Promise<T> {
     return this.#inSlot((slot) => this.#write(this.#ofTurns, (session) => work(session, slot)));
   }
 
   /**
-   * A turn that is one statement, which is not run again, with no transaction around it. Where the clock had gone back by its `now`,
-   * ready lanes are made due after it, or by the next who writes.
+   * Runs a batch that is one statement, without a transaction and without a retry. If the clock had gone back by its `now`, ready lanes
+   * are made due afterwards, or by the next transaction that writes.
    */
   async inStatement<T extends { readonly now: number }>(
     work: (session: Session, slot: number) => Promise<T>,
@@ -134,7 +132,7 @@ export class OpenInbox {
     return result;
   }
 
-  /** A transaction of an operation during which the inbox is kept open already. What was in its way is seen to, and it is run again. */
+  /** A transaction inside `during()`. Handles the known reasons for a failure and runs it again. */
   write<T>(work: (session: Session) => Promise<T>): Promise<T> {
     return this.#write(this.access, work);
   }
@@ -146,7 +144,7 @@ export class OpenInbox {
       } catch (error) {
         if (error instanceof ClockWentBack) await this.#clockSteps.follow(this.access, error);
         else if (error instanceof NamesMissing || isOutdated(error)) {
-          // Names that were entered may be pruned before they are used, but not again and again.
+          // Names may be pruned between their entry and their use, but not again and again.
           namesGone += 1;
           if (namesGone > MOST_NAMES_GONE) throw vanishes(this.location, "names", error);
           hasMadeLanes = false;
@@ -156,16 +154,16 @@ export class OpenInbox {
         else if (hasMadeLanes) throw vanishes(this.location, "lanes", error);
         else {
           hasMadeLanes = true;
-          // Those that are left could appear one by one, and be in its way each time.
+          // Creates all of them, because the others could appear one by one and fail the transaction each time.
           await withSession(this.access, (session) => makeLanes(session, error.lanes));
         }
       }
     }
   }
 
-  /** Numbers for what these events name, in a transaction of its own and while the inbox is kept open already. */
+  /** Enters the names of these events, in a transaction of its own. To be called inside `during()`. */
   async enterNames(events: Naming): Promise<void> {
-    // No connection is borrowed for nothing: in almost all turns it would be.
+    // Almost all batches have only known names and need no connection for this.
     if (this.names.knows(events)) return;
     await withSession(this.access, (session) => this.names.on(session).enter(session, events));
   }
@@ -174,14 +172,14 @@ export class OpenInbox {
     return this.during(() => withSession(this.access, work));
   }
 
-  /** Runs what only reads, or brings its own transactions, while the inbox stays open. */
+  /** Runs an operation that only reads or has its own transactions; `close()` waits for it. */
   during<T>(operation: () => Promise<T>): Promise<T> {
     if (this.#closing !== null) return Promise.reject(closed());
     const running = operation().catch((error: unknown) => {
       throw asStoreError(error, this.location);
     });
-    this.#underWay.add(running);
-    const done = () => this.#underWay.delete(running);
+    this.#running.add(running);
+    const done = () => this.#running.delete(running);
     running.then(done, done);
     return running;
   }
@@ -192,9 +190,9 @@ export class OpenInbox {
   }
 
   async #close(): Promise<void> {
-    await Promise.allSettled([...this.#underWay]);
+    await Promise.allSettled([...this.#running]);
     await this.wake.stop();
-    // Its row is removed by the next open, once this process is gone.
+    // If this fails, the next open removes the row once this process is gone.
     await inTransaction(this.access, (session) => removeInstances(session, [this.instance])).catch(() => {});
     if (this.#isOurs) await endAll([this.access.pool, this.#ofTurns.pool]);
   }
@@ -236,14 +234,14 @@ const LOST = {
   prepare:
     "A pooler between here and the server does not keep prepared statements: they are sent without names from now on. Pass { prepare: false } to postgresStore(), or set max_prepared_statements in PgBouncer 1.21 or later.",
   listen:
-    "A transaction pooler between here and the server does not keep LISTEN: the inbox is looked at every second instead. Pass { listen: false } to postgresStore(), or connect to the server directly.",
+    "A transaction pooler between here and the server does not keep LISTEN: the inbox is polled every second instead. Pass { listen: false } to postgresStore(), or connect to the server directly.",
 } as const;
 
 async function endAll(pools: readonly PgPool[]): Promise<void> {
   await Promise.all([...new Set(pools)].map((pool) => pool.end()));
 }
 
-/** The database's clock, which all processes share; a test's own clock instead. Epoch milliseconds. */
+/** The database's clock, which all processes share, or a test's own clock. Epoch milliseconds. */
 export async function readClock(session: Session, clock: Clock): Promise<number> {
   if (clock !== systemClock) return clock.now();
   if (session.begunAt !== null) return session.begunAt;
@@ -256,11 +254,9 @@ export function closed(): StoreError {
 }
 
 function vanishes(location: string, what: "lanes" | "names", cause: unknown): StoreError {
-  const message = `The inbox ${location} cannot be used now: ${what} that are made in it are not there. Look for triggers, rules and policies on its tables.`;
+  const message = `The inbox ${location} cannot be used now: new ${what} do not stay in its tables. Check their triggers, rules and policies.`;
   return new StoreError("store_unavailable", message, { cause });
 }
-
-// Whether the server keeps what it acknowledges, and takes what the inbox writes.
 
 const OLDEST_VERSION = 130_000;
 
@@ -278,7 +274,9 @@ interface Server {
 }
 
 /**
- * @returns the number of the server's process, which a pooler's client is not told as its own
+ * Checks that the server keeps what it acknowledges and accepts writes.
+ *
+ * @returns the number of the server's process, which differs from the client's `processID` behind a pooler
  * @throws SetupError `not_durable`, `incompatible_peer` for an old server, `invalid_option` for a database that is not UTF-8
  */
 export async function checkServer(client: PgClient): Promise<number> {
@@ -289,13 +287,13 @@ export async function checkServer(client: PgClient): Promise<number> {
     throw new SetupError("incompatible_peer", message, { fields: { version } });
   }
   if (encoding !== "UTF8") {
-    const message = `The inbox needs a database of the encoding UTF8, and this one is ${encoding}: create database … encoding 'UTF8' template template0.`;
+    const message = `The inbox needs a database with the encoding UTF8; this one has ${encoding}: create database … encoding 'UTF8' template template0.`;
     throw new SetupError("invalid_option", message, { fields: { option: "database", encoding } });
   }
   if (standby) {
     throw new SetupError(
       "not_durable",
-      "This Postgres server is a standby, which can not be written to: connect to the primary.",
+      "This Postgres server is a standby, which accepts no writes: connect to the primary.",
     );
   }
   if (fsync === "on" && pages === "on") return pid;
@@ -303,11 +301,9 @@ export async function checkServer(client: PgClient): Promise<number> {
   throw new SetupError("not_durable", message, { fields: { fsync, fullPageWrites: pages } });
 }
 
-// Finds out whether a pooler gives each transaction another connection of the server, and what of a connection's state it keeps.
-
-/** What of a connection's state outlasts a transaction. */
+/** Which state of a connection outlasts a transaction. */
 export interface Kept {
-  /** Statements that were prepared by name. */
+  /** Statements prepared by name. */
   readonly statements: boolean;
   /** `LISTEN`. */
   readonly listening: boolean;
@@ -319,9 +315,10 @@ const PID = "select pg_catalog.pg_backend_pid() as pid";
 const PROBE = { name: "oncehook_probe", text: PID, types, query_timeout: ANSWER_MS };
 
 /**
- * A client of a pooler gets another process number than the server's. Two clients that reach the same process of the server share it by
- * the transaction; and where both prepare a statement of one name there, the second fails unless the pooler keeps them apart. Under load
- * they may reach different ones, which shows nothing: then the first statement that is lost shows it.
+ * Finds out whether a pooler gives each transaction another connection of the server. A pooler's client gets a different process number
+ * than the server's. If two clients reach the same process of the server, they share it transaction by transaction. If both prepare a
+ * statement with the same name there, the second fails unless the pooler separates them. Under load they may reach different processes,
+ * which proves nothing: then the first lost statement reveals the pooler.
  *
  * @param pid - the process of the server that answered `session`
  */
@@ -334,7 +331,7 @@ export async function lookForPooler(access: Access, session: Session, pid: numbe
     const second = await withSession(access, ({ client }) => probe(client));
     return { statements: true, listening: first !== second };
   } catch (error) {
-    // Any other failure shows nothing either: no second connection may be free.
+    // Any other failure proves nothing: there may be no second free connection.
     return isStatementLost(error) ? { statements: false, listening: false } : ALL;
   }
 }
@@ -344,14 +341,12 @@ async function probe(client: PgClient): Promise<unknown> {
   return rows[0]?.pid;
 }
 
-// Notices that the clock was set back: else a lane that is ready would wait until the clock has caught up.
-
-/** What became ready at a time that has not come again waits for nothing. Sorted, as all locks of several lanes. */
+/** Makes lanes due that became ready in what is now the future. Sorted, as all locks of several lanes. */
 const MAKE_DUE = `update {}.lane set ready_at = $1::bigint where id = any(array(
     select id from {}.lane where status = 3 and ready_at > $1::bigint order by id for update
   ))`;
 
-/** Ready lanes must be made due first: the transaction that noticed is run again after it. */
+/** Ready lanes must be made due first; then the transaction that noticed is run again. */
 class ClockWentBack extends Error {
   readonly now: number;
 
@@ -361,10 +356,11 @@ class ClockWentBack extends Error {
   }
 }
 
+/** Notices that the clock was set back. Otherwise ready lanes would wait until the clock has caught up. */
 class ClockSteps {
   #latest = Number.NEGATIVE_INFINITY;
 
-  /** Whether the clock shows less than it did when this process wrote last. */
+  /** Whether `now` is before this process's last write. */
   wentBack(now: number): boolean {
     return wentBack(now, this.#latest);
   }
@@ -375,16 +371,16 @@ class ClockSteps {
     if (step !== null) throw step;
   }
 
-  /** The latest time that this process wrote at. */
+  /** The latest time of a write of this process. */
   get latest(): number {
     return this.#latest;
   }
 
   /**
-   * Of what is committed already. Others may have written meanwhile, and later than it began: that is no step.
+   * Notes a write that is already committed. Other writes with later times in the meantime do not mean that the clock went back.
    *
-   * @param since - `latest` before it was sent
-   * @returns what is to be followed where the clock had gone back by then
+   * @param since - `latest` before the statement was sent
+   * @returns an error to `follow()` if the clock had gone back
    */
   wroteAt(now: number, since: number): ClockWentBack | null {
     if (wentBack(now, since)) return new ClockWentBack(now);
@@ -399,23 +395,21 @@ class ClockSteps {
 }
 
 /**
- * Gaps, backoffs and leases wait on: `TOO_FAR_AHEAD_MS` bounds them. In a transaction of its own: with these lanes in hand, one that locks
- * others could wait for a transaction that waits for it.
+ * Leaves gaps, backoffs and leases, which `TOO_FAR_AHEAD_MS` bounds. A transaction of its own: with these lanes locked, locking others
+ * could deadlock.
  */
 async function makeReadyLanesDue(access: Access, now: number): Promise<void> {
   await inTransaction(access, (session) => session.rows("make_due", MAKE_DUE, [now]));
 }
 
-// Where a look into an index of `ready_at` begins.
-
-/** Then what was passed over is looked at again, as a lane that somebody had locked. */
+/** How often to look at the whole index, for lanes that were passed over because they were locked. */
 const WHOLE_EVERY_MS = 1_000;
 
 /**
- * An entry stays in the index when its lane goes on, until the server cleans up: at its low end lie as many as lanes have gone on since
- * then. Each look would pass all of them, so it begins where the one before found the first that was left.
+ * Where to start reading an index of `ready_at`. The entry of a lane that moved on stays in the index until the next vacuum, so dead entries
+ * pile up at its low end. To avoid passing all of them, each look starts where the last one found the first live entry.
  */
-export class LookFrom {
+export class IndexCursor {
   readonly #clock: Clock;
   #readyAt = 0;
   #wholeAt = Number.NEGATIVE_INFINITY;
@@ -424,8 +418,8 @@ export class LookFrom {
     this.#clock = clock;
   }
 
-  /** The least `ready_at` to look at, epoch milliseconds; 0 for all of the index, as for one look every second. */
-  next(): number {
+  /** The least `ready_at` to look at, epoch milliseconds; 0 for the whole index, once every second. */
+  start(): number {
     const now = this.#clock.now();
     const isRecent = now >= this.#wholeAt && now < this.#wholeAt + WHOLE_EVERY_MS;
     if (isRecent && this.#readyAt > 0) return this.#readyAt;
@@ -433,8 +427,8 @@ export class LookFrom {
     return 0;
   }
 
-  /** Tells that what lay before is done with, or 0 to have all of the index looked at next. */
-  goesOnFrom(readyAt: number): void {
+  /** Skips everything before `readyAt` from now on; 0 makes the next look read the whole index. */
+  moveTo(readyAt: number): void {
     this.#readyAt = readyAt;
   }
 }

@@ -1,4 +1,4 @@
-/** Does to the Postgres inbox what an operator asks, erasing included. */
+/** An operator's acts on the inbox, including the erasure of a person's data. */
 
 import { discard, eraseLane, releaseGap, replay, unblock } from "../../inbox/lane.ts";
 import { isHeld, type LaneEvent, type LaneState } from "../../inbox/lane-state.ts";
@@ -13,26 +13,20 @@ import type { OpenInbox } from "./open.ts";
 import type { Session } from "./session.ts";
 import { openWorkspace, type Workspace } from "./workspace.ts";
 
-// Does to the Postgres inbox what an operator asks.
-
 const AUDIT = "insert into {}.audit (at, by, act, detail) values ($1::bigint, $2::text, $3::text, $4::text)";
 const LANE_OF = "select lane from {}.event where id = $1::bigint";
 
 export function act(inbox: OpenInbox, request: Act, by: string): Promise<ActResult> {
   return inbox.during(async () => {
     if (request.kind === "replay_quarantined") await inbox.enterNames([request.event]);
-    const result = await inbox.write((session) => actIn(inbox, session, { request, by }));
-    // What it made due may wait for another process's worker.
+    const result = await inbox.write((session) => actIn(inbox, session, request, by));
+    // A lane that became due may be claimed by another process.
     if (result.ok) inbox.wake.tell();
     return result;
   });
 }
 
-async function actIn(
-  inbox: OpenInbox,
-  session: Session,
-  { request, by }: { readonly request: Act; readonly by: string },
-): Promise<ActResult> {
+async function actIn(inbox: OpenInbox, session: Session, request: Act, by: string): Promise<ActResult> {
   const work = await openWorkspace(inbox, session);
   const result = await perform(work, request);
   if (!result.ok) return result;
@@ -61,19 +55,19 @@ async function perform(work: Workspace, request: Act): Promise<ActResult> {
     case "discard_quarantined": {
       const row = await heldQuarantine(work.session, request.quarantine);
       if ("ok" in row) return row;
-      await letGo(work, row, { state: HELD.discarded, replayedAs: null });
+      await release(work, row, HELD.discarded, null);
       return { ok: true, count: 1 };
     }
     case "reveal":
-      return there(work.session, "lane", request.lane);
+      return exists(work.session, "lane", request.lane);
     case "reveal_quarantined":
-      return there(work.session, "quarantine", request.quarantine);
+      return exists(work.session, "quarantine", request.quarantine);
     default:
       return request satisfies never;
   }
 }
 
-async function there({ rows }: Session, table: "lane" | "quarantine", id: number): Promise<ActResult> {
+async function exists({ rows }: Session, table: "lane" | "quarantine", id: number): Promise<ActResult> {
   const found = await rows(`is_${table}`, `select 1 from {}.${table} where id = $1::bigint`, [id]);
   return found.length === 0 ? { ok: false, reason: "not_found" } : { ok: true, count: 1 };
 }
@@ -94,7 +88,7 @@ interface HeldRow {
 
 const HELD_ROW =
   "select id, state, bytes, raw is not null as has_body from {}.quarantine where id = $1::bigint for update";
-const LET_GO = "update {}.quarantine set state = $2::smallint, replayed_as = $3::bigint where id = $1::bigint";
+const RELEASE = "update {}.quarantine set state = $2::smallint, replayed_as = $3::bigint where id = $1::bigint";
 
 async function heldQuarantine(session: Session, id: number): Promise<HeldRow | Extract<ActResult, { ok: false }>> {
   const [row] = await session.rows<HeldRow>("held_row", HELD_ROW, [id]);
@@ -102,12 +96,9 @@ async function heldQuarantine(session: Session, id: number): Promise<HeldRow | E
   return row.state === HELD.held ? row : { ok: false, reason: "wrong_state" };
 }
 
-async function letGo(
-  work: Workspace,
-  row: HeldRow,
-  to: { readonly state: number; readonly replayedAs: number | null },
-): Promise<void> {
-  await work.session.rows("let_go", LET_GO, [row.id, to.state, to.replayedAs]);
+/** Ends the quarantine of a body that was replayed or discarded. */
+async function release(work: Workspace, row: HeldRow, state: number, replayedAs: number | null): Promise<void> {
+  await work.session.rows("release_quarantine", RELEASE, [row.id, state, replayedAs]);
   work.sheet.gauge("held", -1);
   work.sheet.gauge("held_bytes", -row.bytes);
 }
@@ -129,37 +120,31 @@ async function replayQuarantined(
     expiredFrom: NONE_EXPIRED,
   });
   work.enter(numbers);
-  const [accepted] = await acceptAll(work, {
-    events: [request.event],
-    lateEvents: request.lateEvents,
-    ids: numbers.events,
-  });
+  const [accepted] = await acceptAll(work, [request.event], request.lateEvents, numbers.events);
   if (accepted === undefined) throw new RangeError("An event was neither accepted nor known.");
-  await letGo(work, row, { state: HELD.replayed, replayedAs: accepted.event });
+  await release(work, row, HELD.replayed, accepted.event);
   return { ok: true, event: accepted.event, count: 1 };
 }
 
-// Removes a person's data from the Postgres inbox; what identifies an event stays.
-
 type Subject = Extract<Act, { kind: "erase" }>["subject"];
 
-const TOLD_BY_PEER = "select id from {}.lane where peer = $1::bytea order by id";
-const TOLD_BY_MESSAGE = `${LANES_OF_MESSAGE("$1")} order by k.id`;
+const LANES_OF_PEER = "select id from {}.lane where peer = $1::bytea order by id";
+const LANES_BY_MESSAGE = `${LANES_OF_MESSAGE("$1")} order by k.id`;
 /**
- * Events of lanes of which only the bodies can tell, a page at a time. `$3`: also of those that know no number. The lane is compared
- * twice, or a merge of both tables would read all events before the page.
+ * Events of lanes whose columns do not name the subject, so that the bodies must be searched, a page at a time. With `$3`, also those of
+ * lanes without a peer. The lane is compared twice, because otherwise a merge of both tables would read all events before the page.
  */
-const SILENT = `select l.id as lane, e.id as event, b.raw, c.raw as other from {}.lane l join {}.event e on e.lane = l.id
+const SEARCHED = `select l.id as lane, e.id as event, b.raw, c.raw as other from {}.lane l join {}.event e on e.lane = l.id
   left join {}.body b on b.event = e.id left join {}.conflict c on c.event = e.id
   where l.id >= $1::bigint and e.lane >= $1::bigint and (l.id > $1::bigint or e.id > $2::bigint)
     and (l.tag = ${TAG.unlaned} or ($3::boolean and l.peer is null)) order by l.id, e.id limit $4::int`;
 const QUARANTINED =
   "select id, raw from {}.quarantine where id > $1::bigint and raw is not null order by id limit $2::int";
-/** What was read may have been replayed, discarded or pruned since. */
+/** The bodies that were read may have been replayed, discarded or pruned since. */
 const STILL_QUARANTINED =
   "select id, bytes, state from {}.quarantine where id = any($1::bigint[]) and raw is not null order by id for update";
 
-/** The events of which these lanes still hold a number, a reference or a text. */
+/** Counts the events of these lanes that still have a number, a reference or a text. */
 const HOLDING = `select count(*)::int as count from {}.event e join {}.lane l on l.id = e.lane
   where e.lane = any($1::bigint[]) and (l.peer is not null or l.reference is not null or e.error is not null
     or exists (select 1 from {}.body b where b.event = e.id) or exists (select 1 from {}.conflict c where c.event = e.id)
@@ -175,14 +160,18 @@ const CLEAR_QUARANTINE = `update {}.quarantine set raw = null, state = case stat
 const PAGE = 1_000;
 
 /**
- * In one transaction: another process's turn waits for the lanes that are being erased, and for no others. Quarantined bodies are
- * locked before lanes, as by their replay.
+ * Removes a person's data and keeps what identifies events, in one transaction: a batch of another process waits only for the lanes that
+ * are being erased. Quarantined bodies are locked before lanes, as in their replay.
  */
 async function erase(work: Workspace, subject: Subject): Promise<ActResult> {
   const { session } = work;
   const isNamedIn = createMentionTest("peer" in subject ? subject.peer : subject.messageId);
   const quarantined = await lockQuarantined(session, isNamedIn);
-  await work.lock([...(await told(session, subject)), ...(await mentioned(session, "peer" in subject, isNamedIn))], []);
+  const ids = [
+    ...(await lanesOfSubject(session, subject)),
+    ...(await lanesMentioning(session, "peer" in subject, isNamedIn)),
+  ];
+  await work.lock(ids, []);
   const lanes = [...work.byId.values()];
   if (lanes.some((lane) => isHeld(lane, work.moment.now))) return { ok: false, reason: "in_progress" };
   const count = quarantined.length + (await eraseLanes(work, lanes));
@@ -190,7 +179,7 @@ async function erase(work: Workspace, subject: Subject): Promise<ActResult> {
   return { ok: true, count };
 }
 
-/** Returns the number of events of which something was still held. */
+/** Returns the number of events that still had something to erase. */
 async function eraseLanes({ session, moment }: Workspace, lanes: readonly LaneState[]): Promise<number> {
   if (lanes.length === 0) return 0;
   const ids = lanes.map(({ id }) => id);
@@ -200,23 +189,25 @@ async function eraseLanes({ session, moment }: Workspace, lanes: readonly LaneSt
   return held?.count ?? 0;
 }
 
-async function told(session: Session, subject: Subject): Promise<number[]> {
+/** The lanes whose columns name the subject. */
+async function lanesOfSubject(session: Session, subject: Subject): Promise<number[]> {
   const [name, text, value] =
     "peer" in subject
-      ? ["told_by_peer", TOLD_BY_PEER, subject.peer]
-      : ["told_by_message", TOLD_BY_MESSAGE, subject.messageId];
+      ? ["lanes_of_peer", LANES_OF_PEER, subject.peer]
+      : ["lanes_by_message", LANES_BY_MESSAGE, subject.messageId];
   const rows = await session.rows<{ id: number }>(name, text, [textBytes(value)]);
   return rows.map(({ id }) => id);
 }
 
-interface SilentRow {
+interface SearchedRow {
   readonly lane: number;
   readonly event: number;
   readonly raw: Buffer | null;
   readonly other: Buffer | null;
 }
 
-async function mentioned(
+/** The other lanes with a body that mentions the subject. */
+async function lanesMentioning(
   session: Session,
   byPeer: boolean,
   isNamedIn: (raw: Uint8Array) => boolean,
@@ -224,7 +215,7 @@ async function mentioned(
   const found = new Set<number>();
   for (let after = { lane: 0, event: 0 }; ; ) {
     const values = [after.lane, after.event, byPeer, PAGE];
-    const rows = await session.rows<SilentRow>("silent_events", SILENT, values);
+    const rows = await session.rows<SearchedRow>("searched_events", SEARCHED, values);
     for (const { lane, raw, other } of rows) {
       if ((raw !== null && isNamedIn(raw)) || (other !== null && isNamedIn(other))) found.add(lane);
     }

@@ -1,4 +1,4 @@
-/** Removes what is past its retention, in bounded batches. */
+/** Removes data past its retention, in batches of limited size. */
 import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
 import { HELD, KEEP, STATUS } from "../database.ts";
 import { isContention } from "./failures.ts";
@@ -8,7 +8,7 @@ import type { Session } from "./session.ts";
 
 const PRUNABLE = `select id, lane, keep, finished from {}.event
   where keep = $1::smallint and finished < $2::bigint and accepted < $2::bigint and signed < $2::bigint order by finished limit $3::int`;
-/** An event changes under its lane's lock alone: first the lanes, then another look. Those that others hold wait for the next time. */
+/** Events change only under their lane's lock, so lock the lanes and then check again. Lanes that are locked elsewhere wait for the next round. */
 const LOCK_LANES = "select id from {}.lane where id = any($1::bigint[]) order by id for update skip locked";
 const STILL = "select id, lane, keep, finished from {}.event where id = any($1::bigint[]) and lane = any($2::bigint[])";
 const NEWEST = "select max(newest_signed) as newest from {}.tally";
@@ -38,7 +38,7 @@ export async function prune(inbox: OpenInbox, policy: PrunePolicy): Promise<Prun
     removeSilent(session, inbox.context.instance, await cutOffOf(inbox, session)),
   );
   const more = bodies.more || events.more || quarantined.more;
-  // Once, after the last batch, which removed the last rows that use them.
+  // Only after the last batch, which removed the last rows that use the names.
   if (!more) for (const table of ["client", "kind"] as const) await pruneNames(inbox, table);
   return {
     bodies: bodies.count,
@@ -64,8 +64,8 @@ async function cutOffOf(inbox: OpenInbox, session: Session): Promise<number> {
 async function pruneBodies(inbox: OpenInbox, session: Session, policy: PrunePolicy): Promise<Pruned> {
   const cutOff = await cutOffOf(inbox, session);
   const { rows, more } = await takeEvents(session, policy.batch, [
-    (limit) => prunable(session, { keep: KEEP.handled, before: cutOff - policy.handledBodiesMs, limit }),
-    (limit) => prunable(session, { keep: KEEP.other, before: cutOff - policy.otherBodiesMs, limit }),
+    prunable(session, KEEP.handled, cutOff - policy.handledBodiesMs),
+    prunable(session, KEEP.other, cutOff - policy.otherBodiesMs),
   ]);
   const ids = rows.map(({ id }) => id);
   if (ids.length > 0) {
@@ -83,12 +83,10 @@ async function pruneEvents(
 ): Promise<Pruned & { lanes: number }> {
   const cutOff = await cutOffOf(inbox, session);
   const old = cutOff - policy.identitiesMs;
-  const finished = [KEEP.identity, KEEP.handled, KEEP.other].map(
-    (keep) => (limit: number) => prunable(session, { keep, before: old, limit }),
-  );
+  const finished = [KEEP.identity, KEEP.handled, KEEP.other].map((keep) => prunable(session, keep, old));
   const { rows, more } = await takeEvents(session, policy.batch, [
     ...finished,
-    (limit) => prunable(session, { keep: KEEP.dead, before: cutOff - policy.deadMs, limit }),
+    prunable(session, KEEP.dead, cutOff - policy.deadMs),
   ]);
   if (rows.length === 0) return { count: 0, more, lanes: 0 };
   const ids = rows.map(({ id }) => id);
@@ -129,33 +127,27 @@ async function pruneQuarantined(inbox: OpenInbox, session: Session, policy: Prun
   return { count: rows.length, more };
 }
 
-interface Prunable {
-  readonly keep: number;
-  readonly before: number;
-  readonly limit: number;
-}
-
-/** A row that uses the name. A subquery for each name: a join could be planned as a scan of all rows. */
-const USER = {
+/** Finds a row that uses the name. A subquery for each name, because a join could be planned as a scan of all rows. */
+const USE_OF = {
   client: "(select l.id from {}.lane l where l.client = n.id limit 1)",
   kind: "(select e.id from {}.event e where e.kind = n.id and e.kind > 0 limit 1)",
 } as const;
 
-/** So many names go at once: nobody can write meanwhile. */
+/** The most names to remove at once: nothing else can be written meanwhile. */
 const NAMES_AT_ONCE = 500;
 /** Writers queue up behind this wait. */
 const LOCK_TIMEOUT = "set local lock_timeout = '50ms'";
-/** Keeps all others from writing lanes and events. Those that did before have committed, and are seen by the next statement. */
+/** Blocks all writes of lanes and events. Earlier writers have committed, so the next statement sees their rows. */
 const LOCK_WRITERS = "lock table {}.lane, {}.event in share mode";
 const COUNT_PRUNED = `insert into {}.meta (key, value) values ('names_pruned', '1')
   on conflict (key) do update set value = (meta.value::bigint + 1)::text`;
 
-/** Another transaction writes for long: the next pruning tries again. */
+/** Another transaction writes for too long: the next pruning tries again. */
 class NotNow extends Error {}
 
-/** Looks without a lock first: in almost all rounds every name is used. */
-async function pruneNames(inbox: OpenInbox, table: keyof typeof USER): Promise<void> {
-  const look = `select n.id from {}.${table} n where ${USER[table]} is null order by n.id limit ${NAMES_AT_ONCE}`;
+/** Looks without a lock first, because in almost all rounds every name is in use. */
+async function pruneNames(inbox: OpenInbox, table: keyof typeof USE_OF): Promise<void> {
+  const look = `select n.id from {}.${table} n where ${USE_OF[table]} is null order by n.id limit ${NAMES_AT_ONCE}`;
   for (;;) {
     const unused = await inbox.transaction((session) => session.rows<{ id: number }>(`unused_${table}`, look));
     if (unused.length === 0) return;
@@ -170,23 +162,23 @@ async function pruneNames(inbox: OpenInbox, table: keyof typeof USER): Promise<v
   }
 }
 
-async function removeNames(session: Session, table: keyof typeof USER, ids: readonly number[]): Promise<number> {
+async function removeNames(session: Session, table: keyof typeof USE_OF, ids: readonly number[]): Promise<number> {
   await session.rows(null, LOCK_TIMEOUT);
   await session.rows(null, LOCK_WRITERS).catch((error: unknown) => {
     throw isContention(error) ? new NotNow() : error;
   });
-  const remove = `delete from {}.${table} n where n.id = any($1::int[]) and ${USER[table]} is null returning 1`;
+  const remove = `delete from {}.${table} n where n.id = any($1::int[]) and ${USE_OF[table]} is null returning 1`;
   const removed = await session.rows(`remove_${table}`, remove, [ids]);
   await session.rows("names_pruned", COUNT_PRUNED);
   return removed.length;
 }
 
-/** By the latest of its times: the service might repeat it since it was accepted, and the clock may have been set back then, or when it ended. */
-function prunable(session: Session, { keep, before, limit }: Prunable): Promise<readonly PrunableRow[]> {
-  return session.rows<PrunableRow>("prunable", PRUNABLE, [keep, before, limit]);
+/** A source of events to prune, by the latest of their times: the service may repeat an event after its acceptance, and the clock may have been set back. */
+function prunable(session: Session, keep: number, before: number) {
+  return (limit: number) => session.rows<PrunableRow>("prunable", PRUNABLE, [keep, before, limit]);
 }
 
-/** A batch of events in lanes that are locked now; what has changed since it was found is left out. */
+/** A batch of events whose lanes are now locked, without events that have changed since they were found. */
 async function takeEvents(
   session: Session,
   size: number,
@@ -201,11 +193,11 @@ async function takeEvents(
   const rows = (await session.rows<PrunableRow>("still_prunable", STILL, values)).filter(
     ({ id, keep, finished }) => before.get(id)?.keep === keep && before.get(id)?.finished === finished,
   );
-  // Without progress another round would find the same rows.
+  // Without progress the next round would find the same rows.
   return { rows, more: found.more && rows.length > 0 };
 }
 
-/** The first `size` rows of the sources together, and whether they hold more. */
+/** The first `size` rows of all sources, and whether there are more. */
 async function takeBatch<Row>(
   size: number,
   sources: readonly ((limit: number) => Promise<readonly Row[]>)[],

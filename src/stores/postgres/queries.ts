@@ -1,4 +1,4 @@
-/** What operators ask of the inbox: events, lanes and quarantined bodies by filter, counters and the audit. */
+/** Queries for operators: events, lanes and quarantined bodies by filter, counters, and the audit. */
 import { bySequence, newLane, toEventRecord } from "../../inbox/lane-state.ts";
 import type {
   AttemptRecord,
@@ -31,9 +31,7 @@ import {
 import { idsOf, type Names } from "./names.ts";
 import type { Session } from "./session.ts";
 
-// Turns rows into the records that operators see.
-
-/** Columns and joined tables of an event as `recordOf` reads it. */
+/** The columns and joined tables of an event, as `recordOf` needs them. */
 const EVENT = `select ${eventColumns("e")}, l.tag, l.message, l.epoch, l.leased, l.leased_epoch, l.leased_attempts, l.leased_started,
   b.raw, k.name as kind_name, c.name as client_name
   from {}.event e join {}.lane l on l.id = e.lane join {}.kind k on k.id = e.kind join {}.client c on c.id = l.client
@@ -61,7 +59,7 @@ const BY_KEY = `select ${laneColumns("l")} from {}.lane l join {}.client c on c.
 const ATTEMPTS = `select a.event as "eventId", a.attempt, a.at, a.duration as "durationMs", a.error_code as "errorCode", a.error
   from {}.attempt a join {}.event e on e.id = a.event where e.lane = $1::bigint order by a.id`;
 
-/** A lane with all it holds; null when there is none. */
+/** A lane with its events, gaps and attempts; null when there is none. */
 export async function readLane(session: Session, names: Names, ref: LaneKey | number): Promise<LaneRecord | null> {
   const [row] =
     typeof ref === "number"
@@ -92,8 +90,7 @@ function toQuarantineRecord(row: QuarantineRow): QuarantineRecord {
   return { ...row, state: heldWord(row.state) };
 }
 
-// Puts a `where` together from the filters that were given.
-
+/** Builds a `where` clause from the filters that are given. */
 class Conditions {
   readonly values: unknown[] = [];
   readonly #sql: string[] = [];
@@ -109,8 +106,6 @@ class Conditions {
     return this.#sql.length === 0 ? "" : `where ${this.#sql.join(" and ")}`;
   }
 }
-
-// Finds events and quarantined bodies by filter.
 
 export async function find(session: Session, query: EventQuery): Promise<Page<EventRecord>> {
   const conditions = eventConditions(query);
@@ -152,8 +147,6 @@ export async function findQuarantined(session: Session, query: QuarantineQuery):
   return pageOf(rows, query.limit, toQuarantineRecord);
 }
 
-// Finds lanes by filter.
-
 const SUMMARY = `select ${laneColumns("l")}, c.name as client_name, n.id as newest_id, k.name as newest_kind, n.seq as newest_seq,
   n.accepted as newest_accepted, n.state as newest_state
   from {}.lane l join {}.client c on c.id = l.client
@@ -169,7 +162,7 @@ interface SummaryRow extends LaneRow {
   readonly newest_state: number;
 }
 
-/** Lanes in one statement, where their events are looked into: over all of a large inbox it would not be answered in time. */
+/** Lanes per statement if their events are searched: over a whole large inbox, one statement would exceed the time limit. */
 const SLICE = 100_000;
 const ENDS = "select coalesce(min(id), 0) as lowest, coalesce(max(id), -1) as highest from {}.lane";
 
@@ -208,7 +201,7 @@ async function filtersOf(session: Session, query: LaneQuery): Promise<readonly F
     [typeof peer === "string" ? textBytes(peer) : undefined, "l.peer = ?::bytea"],
     [peer === null ? true : undefined, "(l.peer is null) = ?::boolean"],
     [kinds, `not ${HAS("e.kind = any(?::int[])")}`],
-    // What was pruned may have been of any type.
+    // Pruned events may have been of any type.
     [without?.length ? true : undefined, `(l.cursor is null or ${HAS("e.seq = l.cursor")}) = ?::boolean`],
     [quietSince, `not ${HAS("e.accepted > ?::bigint")}`],
   ];
@@ -229,9 +222,7 @@ function toSummary(row: SummaryRow): LaneSummary {
   };
 }
 
-// Answers from kept counters and small indexes.
-
-/** Pending is the lowest state; asked for by itself, it may be looked for among all events in the order of their ids. */
+/** Pending is the lowest state. A direct query for it could be planned as a scan of all events in the order of their ids. */
 const OLDEST = `select accepted from (select state, accepted from {}.event where state <> 1 order by state, id limit 1) oldest
   where state = 0`;
 

@@ -1,4 +1,4 @@
-/** Runs a turn so that a row of it that Postgres refuses fails alone. */
+/** Isolates row faults: if Postgres refuses a row of a batch, only that row fails. */
 import { StoreError } from "../../errors.ts";
 import type { Turn, TurnResult } from "../../inbox/store.ts";
 import { type Answered, runTurn } from "./batch.ts";
@@ -11,13 +11,13 @@ interface Failed {
   readonly error: StoreError;
 }
 
-/** By their places among the rows, ascending. */
+/** By their indexes among the rows, ascending. */
 type Refused = ReadonlyMap<number, Failed>;
 
-/** Rolls back what was only rehearsed. */
+/** Rolls back a rehearsal. */
 class Rehearsed extends Error {}
 
-/** To be called while the inbox is kept open. The turn fails as a whole when no row that it brings is at fault. */
+/** To be called inside `during()`. The batch fails as a whole unless one of its rows is at fault. */
 export async function runTurnCarefully(
   inbox: OpenInbox,
   turn: Turn<PgClient>,
@@ -44,13 +44,13 @@ export async function runTurnCarefully(
 }
 
 function run(inbox: OpenInbox, turn: Turn<PgClient>, answered: Answered): Promise<TurnResult> {
-  return write(inbox, turn, (session, slot) => runTurn(inbox, session, turn, { answered, slot }));
+  return write(inbox, turn, (session, slot) => runTurn(inbox, session, turn, answered, slot));
 }
 
-/** Does all of it but the commit. */
+/** Runs everything except the commit. */
 async function rehearse(inbox: OpenInbox, turn: Turn<PgClient>): Promise<void> {
   const rehearsal = write(inbox, turn, async (session, slot) => {
-    await runTurn(inbox, session, turn, { answered: new Map(), slot });
+    await runTurn(inbox, session, turn, new Map(), slot);
     await session.concluded();
     throw new Rehearsed();
   });
@@ -68,7 +68,7 @@ async function write<T>(
   return inbox.inTurn(work);
 }
 
-/** By halves: one bad row among 256 takes some 16 tries. */
+/** Searches by halves: finding one bad row among 256 takes about 16 tries. */
 async function refusedAmong<Row>(
   rows: readonly Row[],
   inbox: OpenInbox,
@@ -91,15 +91,15 @@ async function refusedAmong<Row>(
   return refused;
 }
 
-/** The row's own values cannot be stored: of a wrong kind, against a rule, or too long for an index. */
+/** Whether the row's own values cannot be stored: of a wrong type, against a constraint, or too long for an index. */
 function isRowFault(error: unknown): boolean {
   return /^(?:22|23|54)/.test(sqlState(error)) || error instanceof TypeError || error instanceof RangeError;
 }
 
-/** The server's own words quote values; they are in the cause. */
+/** The server's own message quotes values; it is in the cause. */
 function failed(inbox: OpenInbox, cause: unknown): Failed {
   const state = sqlState(cause);
-  const message = `The inbox ${inbox.location} cannot store a value of this delivery${state === "" ? "" : ` (${state})`}, now or later: look at the cause.`;
+  const message = `The inbox ${inbox.location} cannot store a value of this delivery${state === "" ? "" : ` (${state})`}, now or later: see the cause.`;
   const fields = { sqlState: state === "" ? null : state };
   return { outcome: "failed", error: new StoreError("store_unavailable", message, { cause, fields }) };
 }
@@ -108,14 +108,14 @@ function others<Row>(rows: readonly Row[], refused: Refused): readonly Row[] {
   return rows.filter((_row, index) => !refused.has(index));
 }
 
-/** The answers of the others, with those of the refused in their places. */
+/** The answers of the other rows, with those of the refused rows at their indexes. */
 function among<Answer>(answers: readonly Answer[], refused: Refused): (Answer | Failed)[] {
   const all: (Answer | Failed)[] = [...answers];
   for (const [index, answer] of refused) all.splice(index, 0, answer);
   return all;
 }
 
-/** Where the row at `index` of the others was before the refused were taken out. */
+/** The original index of the row at `index` of the other rows. */
 function placeAmong(index: number | null, refused: Refused): number | null {
   if (index === null) return null;
   let place = index;

@@ -1,4 +1,4 @@
-/** Webhook secrets in the inbox's Postgres database, sealed: for receivers of many machines, and for whoever rotates. */
+/** Webhook secrets, sealed, in the inbox's Postgres database: for receivers on many machines, and for rotations. */
 import { type Clock, systemClock } from "../../internal/clock.ts";
 import { choiceOption, refuseUnknownOptions } from "../../internal/options.ts";
 import type { SecretEncoding } from "../../signature/secret.ts";
@@ -12,21 +12,21 @@ import { type Access, CLOCK, inTransaction, type PgPool, type Session, Statement
 import { type DatabaseSettings, readDatabase } from "./settings.ts";
 
 interface PostgresSecretsSettings {
-  /** The schema of the inbox that the receivers share, which is made if it is not there. Default `"oncehook"`. */
+  /** The schema of the inbox that the receivers share; created if it does not exist. Default `"oncehook"`. */
   readonly schema?: string;
-  /** How the service makes keys of its secrets' texts. Default `"utf8"` (DLV-14). */
+  /** How the texts of the secrets become keys. Default `"utf8"` (DLV-14). */
   readonly encoding?: SecretEncoding;
   /** `"check"` refuses a schema that needs a migration. Default `"auto"`. */
   readonly migrate?: "auto" | "check";
-  /** For tests: `createFakeClock()` of `oncehook/testing`, the same that the receivers have. */
+  /** For tests: the receivers' `createFakeClock()` of `oncehook/testing`. */
   readonly clock?: Clock;
 }
 
-/** Either a key file or a sealing of your own: secrets are never stored plain. */
+/** Either a key file or your own sealing: secrets are never stored in plain text. */
 export type PostgresSecretsOptions = PostgresSecretsSettings & SealedWith;
 
 const OPTIONS = ["keyFile", "sealing", "schema", "encoding", "migrate", "clock"];
-/** Both kinds are read each second, at the same moment. */
+/** Both kinds are read every second at the same time. */
 const CONNECTIONS = 2;
 
 const SELECT = "select revision, sealed from {}.secret where kind = $1::text";
@@ -36,14 +36,14 @@ const UPDATE = `update {}.secret set sealed = $2::bytea, revision = revision + 1
   where kind = $1::text and revision = $3::bigint returning revision`;
 
 /**
- * Makes a secret store in a Postgres database: beside the receivers' inbox, in its schema, which is made if it is not there. It is
- * opened at the first use. Receivers read it every second. Once closed it stays closed. Works with the pool of the receiver's
- * `postgresStore`, also one of a single connection, and behind a transaction pooler.
+ * Creates a secret store in a Postgres database, in the schema of the receivers' inbox, which is created if it does not exist. It is
+ * opened at the first use. Receivers read it every second. Once closed, it stays closed. Works with the pool of the receiver's
+ * `postgresStore`, also with a single connection, and behind a transaction pooler.
  *
  * @param database - a connection string, `postgres://user:password@host:5432/database`, for two connections of its own, or your own
  *   `Pool` of pg, which you end yourself after `close()`
- * @throws SetupError for a wrong option, and for a key file that others can read or that holds no key. The first use rejects with what
- *   opening a `postgresStore` does, each use with a StoreError `store_unavailable` while the server cannot be used, and reading with
+ * @throws SetupError for a wrong option, and for a key file that others can read or that contains no key. The first use rejects with the
+ *   errors of opening a `postgresStore`, each use with a StoreError `store_unavailable` while the server cannot be used, and reading with
  *   `secret_unreadable` when the secrets were sealed with another key
  *
  * @example
@@ -67,7 +67,7 @@ export function postgresSecrets(database: string | PgPool, options: PostgresSecr
 async function openTable(settings: DatabaseSettings, migrate: "auto" | "check", clock: Clock): Promise<SecretTable> {
   const { pool, isOurs } = await settings.pool();
   const { schema, location } = settings;
-  // Nothing is prepared: a few statements a second would not be worth a pooler's trouble with it.
+  // Statements are not prepared: with a few statements a second, the problems behind poolers would not be worth it.
   const access: Access = { pool, clock, schema, statements: new Statements(schema, false) };
   const close = async () => {
     if (isOurs) await pool.end();
@@ -99,7 +99,7 @@ function tableOf(access: Access): Omit<SecretTable, "close"> {
   };
 }
 
-/** By the clock of who asks: heartbeats are told by the database's, and a rotation waits for those of its own last 90 s. */
+/** Converts heartbeats from the database's clock to the caller's, because a rotation waits for those of its own last 90 s. */
 async function readSightings(session: Session, clock: Clock): Promise<readonly ReceiverSighting[]> {
   const instances = await readInstances(session);
   const aheadMs = (await readClock(session, clock)) - clock.now();

@@ -1,19 +1,17 @@
-/** The few methods of pg that oncehook uses, connections of its pool, and transactions on them. */
+/** The driver pg as oncehook uses it: its types, its connections, and transactions on them. */
 import { createHash } from "node:crypto";
 import { SetupError } from "../../errors.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
 import { parseBytea } from "./encoding.ts";
 import { ConnectionTimeout, isContention, isStatementLost, isUnanswered } from "./failures.ts";
 
-// The few methods of pg that oncehook uses, declared structurally, and its lazy loading.
-
-/** What a query of pg takes: a name makes it a prepared statement of its connection. */
+/** A query of pg, with the parts that oncehook uses, declared structurally. A name makes it a prepared statement of its connection. */
 export interface PgQuery {
   readonly name?: string;
   readonly text: string;
   readonly values?: readonly unknown[];
   readonly types?: { getTypeParser(oid: number, format?: string): (value: string) => unknown };
-  /** How long an answer is waited for, milliseconds. */
+  /** How long to wait for the answer, milliseconds. */
   readonly query_timeout?: number;
 }
 
@@ -23,8 +21,8 @@ export interface PgResult<Row = Record<string, unknown>> {
 }
 
 /**
- * A connection; what an effect registered with `ctx.commit` writes with: `query("insert …", [values])`. `Row` is taken on trust, as
- * pg takes it.
+ * A connection, as an effect registered with `ctx.commit` receives it: `query("insert …", [values])`. `Row` is not checked, as
+ * in pg.
  */
 export interface PgClient {
   query<Row extends object = Record<string, unknown>>(query: PgQuery): Promise<PgResult<Row>>;
@@ -33,19 +31,19 @@ export interface PgClient {
     values?: readonly unknown[],
   ): Promise<PgResult<Row>>;
   release(destroy?: boolean | Error): void;
-  /** One signature, not one for each event: pg's own type, which is generic, fits no other. */
+  /** One signature and not one for each event, because pg's own generic type is assignable to no other. */
   on(event: "notification" | "error" | "end", listener: (...values: never[]) => void): unknown;
   removeListener(event: "error", listener: (error?: Error) => void): unknown;
-  /** The server's process, as the connection was told; behind a pooler another number. */
+  /** The number of the server's process; behind a pooler a different number. */
   readonly processID?: number | null;
-  /** It sends a query before the one ahead of it is answered; since pg 8.23, as the pool's option says. */
+  /** True if it sends a query before the previous one is answered; since pg 8.23, by an option of the pool. */
   readonly pipeline?: boolean;
 }
 
 /**
  * A pool of pg: `new Pool({ connectionString })`.
  *
- * @typeParam Client - its connections, as its own types have them: pg's `PoolClient`
+ * @typeParam Client - its connections, as its own types declare them: pg's `PoolClient`
  */
 export interface PgPool<Client extends PgClient = PgClient> {
   connect(callback: (error: Error | undefined, client: Client | undefined) => void): void;
@@ -54,13 +52,13 @@ export interface PgPool<Client extends PgClient = PgClient> {
   readonly options?: PgPoolOptions;
 }
 
-/** Of a pool that was made without `max`: pg's own default. */
+/** The connections of a pool without `max`: pg's own default. */
 export const CONNECTIONS = 10;
 
-/** The turns that may run at once, each on a connection of its own where the pool is ours. */
+/** The batches that may run at once, each on a connection of its own if the pool is ours. */
 export const TURN_CONNECTIONS = 2;
 
-/** What a pool was made with, as far as it matters here; pg declares each as `| undefined`. */
+/** The options of a pool that matter here; pg declares each as `| undefined`. */
 export interface PgPoolOptions {
   readonly max?: number | undefined;
   readonly connectionString?: string | undefined;
@@ -76,7 +74,7 @@ type PgPoolConstructor = new (options: {
   readonly connectionTimeoutMillis: number;
   readonly keepAlive: boolean;
   readonly application_name: string;
-  /** Unknown to pg before 8.23, and then of no effect. */
+  /** Ignored by pg before 8.23. */
   readonly pipeline?: boolean;
 }) => PgPool;
 
@@ -84,7 +82,7 @@ type PgPoolConstructor = new (options: {
 export async function loadPool(): Promise<PgPoolConstructor> {
   try {
     const { default: pg } = await import("pg");
-    // Declared structurally, so that its types are not needed by those who use another store.
+    // Declared structurally, so that users of another store do not need pg's types.
     return pg.Pool as unknown as PgPoolConstructor;
   } catch (cause) {
     throw new SetupError("missing_peer", 'Postgres needs the package pg: run "npm install pg".', { cause });
@@ -94,7 +92,7 @@ export async function loadPool(): Promise<PgPoolConstructor> {
 const INT8 = 20;
 const asIs = (value: string): unknown => value;
 
-/** Numbers of 64 bits come as text by default; ours are times and ids, which a number holds exactly. */
+/** pg returns 64-bit numbers as text by default; ours are times and ids, which a JavaScript number represents exactly. */
 const parsers = new Map<number, (value: string) => unknown>([
   [INT8, Number],
   [16, (value) => value === "t"],
@@ -105,48 +103,46 @@ const parsers = new Map<number, (value: string) => unknown>([
   [3802, (value) => JSON.parse(value)],
 ]);
 
-/** The types of our own queries, whatever the application has set for its own. */
+/** Parsers for our own queries, independent of those that the application has set. */
 export const types: NonNullable<PgQuery["types"]> = { getTypeParser: (oid) => parsers.get(oid) ?? asIs };
 
-// Connections of the pool, and transactions on them.
-
-/** Statements of one connection; names make them prepared, and null is for those of many shapes. */
+/** A connection for statements of this folder. A name makes a statement prepared; null is for statements of many shapes. */
 export interface Session {
   readonly client: PgClient;
-  /** Rows of `text`, a statement of this folder, in which `{}` stands for the schema. */
+  /** Runs `text`, in which `{}` stands for the schema, and returns its rows. */
   rows<Row>(name: string | null, text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
-  /** A statement may be sent before the one ahead of it is answered. */
+  /** A statement may be sent before the previous one is answered. */
   readonly pipelines: boolean;
   /**
-   * The server's clock as the transaction began, epoch milliseconds; null outside of one. To be awaited before anything is written:
-   * where the connection pipelines, what is sent behind the beginning does not wait for it.
+   * The server's clock as the transaction began, epoch milliseconds; null outside a transaction. Await it before writing anything: if the
+   * connection pipelines, later statements do not wait for it.
    */
   readonly begun: Promise<number | null>;
+  /** The same until the first statement of the transaction; then null. */
+  readonly begunAt: number | null;
   /**
-   * Sends the transaction's last statement, of which nothing is needed before the commit: where the connection pipelines, both are sent
-   * at once. It must fail at the server where the commit must not happen; where it fails before it is sent, the commit is not sent
-   * either.
+   * Sends the transaction's last statement, whose result is not needed before the commit: if the connection pipelines, both are sent
+   * at once. The statement must fail at the server whenever the commit must not happen. If it fails before it is sent, the commit is not
+   * sent either.
    */
   conclude(send: () => Promise<unknown>): Promise<void>;
   /** Waits for what `conclude()` did not wait for. */
   concluded(): Promise<void>;
-  /** The connection is not given back to the pool. */
+  /** Closes the connection instead of returning it to the pool. */
   discard(why: unknown): void;
   /** Why the connection broke or was discarded; undefined while it is good. */
   readonly loss: Error | undefined;
-  /** The same, until something is done in the transaction; then null. */
-  readonly begunAt: number | null;
 }
 
 /**
- * How long a transaction may stand still, and the effects of one event may last together: less than what is left of a lease, by
- * default, when its handler returns.
+ * How long a transaction may idle, and how long all effects of one event may take: by default less than the rest of a lease when its
+ * handler returns.
  */
 export const LIMIT_MS = 10_000;
 
 /**
- * The server ends what nobody waits for any more: a process that is gone or stands still would keep its locks. A limit that the role
- * has of its own stands. For the rest of a transaction.
+ * Lets the server end a transaction of a process that has died or hangs, which would keep its locks. A limit that the role already has
+ * stays. Lasts for the rest of a transaction.
  */
 export function limit(setting: "idle_in_transaction_session_timeout" | "statement_timeout"): string {
   return `select set_config('${setting}', '${LIMIT_MS}', true) where current_setting('${setting}') = '0'`;
@@ -156,22 +152,21 @@ export function limit(setting: "idle_in_transaction_session_timeout" | "statemen
 export const CLOCK = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
 export const NOW = `select ${CLOCK} as now`;
 
-/** From here on a commit of the transaction is on disk when it is told, whatever the server's default. Its value is `on`. */
+/** Makes the commit of the transaction wait for the disk, whatever the server's default. Its value is `on`. */
 export const COMMITS_TO_DISK = "set_config('synchronous_commit', 'on', true)";
 
 /**
- * Whatever the server's defaults, a commit here is on disk when it is told, and a statement sees what was committed while the one
- * before it waited for a lock. And plans are kept from a time when the tables were small: a scan that was cheap then would be
- * repeated when they have grown. They are kept in any case: to make them anew for each turn's arrays takes longer than a small turn.
- * A table without an index is scanned all the same, at a price so high that the server would compile the plan first, which takes longer
- * than any statement here.
+ * Sets what the transaction relies on, whatever the server's defaults. A commit waits for the disk. A statement sees what was committed
+ * while the previous one waited for a lock. Plans are always generic, because planning for each batch's arrays takes longer than a small
+ * batch. Such a plan may date from a time when the tables were small, so sequential scans are off. A table without an index is still
+ * scanned, with a cost so high that the server would first compile the plan, so JIT is off.
  */
 const BEGIN = `begin isolation level read committed; select (${NOW}), ${COMMITS_TO_DISK},
   set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true),
   (${limit("idle_in_transaction_session_timeout")})`;
-/** A server that is gone without a word would be waited for until the system's own limits, which are minutes. */
+/** How long to wait for an answer. Without it, a server that disappeared silently is noticed only after the system's limit of minutes. */
 export const ANSWER_MS = 30_000;
-/** All connections of the pool may be taken, and a pool of the user's may wait for ever. */
+/** How long to wait for a connection. All may be in use, and a user's pool may wait forever. */
 export const CONNECT_MS = 5_000;
 
 const FIRST_PAUSE_MS = 2;
@@ -192,7 +187,7 @@ export class Statements {
   readonly #onLost: () => void;
   #areNamed: boolean;
 
-  /** @param onLost - called once, when `lost()` is called first */
+  /** @param onLost - called at the first call of `lost()` */
   constructor(schema: string, areNamed: boolean, onLost: () => void = () => {}) {
     this.#schema = schema;
     this.#areNamed = areNamed;
@@ -203,7 +198,7 @@ export class Statements {
     return this.#areNamed;
   }
 
-  /** A pooler does not keep them: from now on none has a name. */
+  /** A pooler does not keep prepared statements: send all without names from now on. */
   lost(): void {
     if (!this.#areNamed) return;
     this.#areNamed = false;
@@ -211,8 +206,8 @@ export class Statements {
   }
 
   /**
-   * The statement as pg takes it. Its name holds a hash of its text, schema included: behind a pooler, other versions and other inboxes prepare
-   * statements on the same connection, and a name alone would run theirs.
+   * The statement in pg's form. Its name contains a hash of its text, including the schema: behind a pooler, other versions and other
+   * inboxes prepare statements on the same connection, and without the hash a name could run theirs.
    */
   of(name: string | null, template: string): { readonly name?: string; readonly text: string } {
     if (name === null) return { text: template.replaceAll("{}", this.#schema) };
@@ -227,7 +222,7 @@ export class Statements {
   }
 }
 
-/** The answers to two statements, which are sent at once where the connection pipelines. */
+/** Runs two statements and returns both answers. If the connection pipelines, both are sent at once. */
 export async function both<First, Second>(
   session: Session,
   first: () => Promise<First>,
@@ -238,7 +233,7 @@ export async function both<First, Second>(
   return Promise.all([asked, second()]);
 }
 
-/** Runs `work` with a connection. One that broke is not given back. */
+/** Runs `work` with a connection. A broken one does not return to the pool. */
 export function withSession<T>(access: Access, work: (session: Session) => Promise<T>): Promise<T> {
   return onConnection(access, work);
 }
@@ -258,7 +253,7 @@ async function onConnection<T>(access: Access, work: (session: Connected) => Pro
   }
 }
 
-/** A connection of the pool, within a bounded time; given back by `giveBack`. @throws ConnectionTimeout */
+/** Takes a connection of the pool, within a time limit. Return it with `giveBack()`. @throws ConnectionTimeout */
 export function connect({ pool, clock }: Access): Promise<PgClient> {
   return new Promise((resolve, reject) => {
     let isLate = false;
@@ -267,7 +262,7 @@ export function connect({ pool, clock }: Access): Promise<PgClient> {
       reject(new ConnectionTimeout(CONNECT_MS));
     }, CONNECT_MS);
     timer.keepAlive();
-    // A promise would be too late: the server's next words can be its last, in the same read from the socket.
+    // A promise would be too late: the server's next message, in the same read from the socket, can be that it ends the connection.
     pool.connect((error, client) => {
       timer.cancel();
       if (client === undefined) return reject(error ?? new Error("The pool gave no connection."));
@@ -283,10 +278,10 @@ export function giveBack(client: PgClient, broken?: Error): void {
   client.release(broken);
 }
 
-/** A connection that breaks between two statements tells it as an event, which ends the process when nobody listens. */
+/** A connection that breaks between two statements emits `error`, which ends the process if there is no listener. */
 function ignoreLoss(): void {}
 
-/** Runs `work` in a transaction: all of it is durable when this resolves, or nothing happened. Contention is tried again. */
+/** Runs `work` in a transaction: when this resolves, all of it is durable; otherwise nothing happened. Retries after conflicts. */
 export async function inTransaction<T>(access: Access, work: (session: Session) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     const { areNamed } = access.statements;
@@ -303,14 +298,14 @@ export async function inTransaction<T>(access: Access, work: (session: Session) 
 async function transact<T>(session: Connected, work: (session: Session) => Promise<T>): Promise<T> {
   const { client } = session;
   try {
-    // It can fail when the transaction is open already.
+    // May fail although the transaction is already open.
     session.begin();
     if (!session.pipelines) await session.begun;
     const result = await work(session);
     await session.commit();
     return result;
   } catch (error) {
-    // A server that did not answer will not do so now, and ends the transaction when the connection ends.
+    // A server that did not answer will not answer a rollback, and ends the transaction when the connection ends.
     if (isUnanswered(error) || session.loss !== undefined) session.discard(error);
     else await client.query({ text: "rollback", query_timeout: ANSWER_MS }).catch(session.discard);
     throw error;
@@ -322,12 +317,12 @@ class Connected implements Session {
   readonly pipelines: boolean;
   #begun: Promise<number | null> = Promise.resolve(null);
   #last: Promise<unknown> = Promise.resolve();
-  /** Statements so far. */
+  /** The number of statements sent. */
   #sent = 0;
   readonly #access: Access;
   #loss: Error | undefined;
   #begunAt: number | null = null;
-  /** Something was done since it began. */
+  /** A statement was sent since the transaction began. */
   #isUsed = false;
   #isBegun = false;
 
@@ -349,7 +344,7 @@ class Connected implements Session {
     return this.#isUsed ? null : this.#begunAt;
   }
 
-  /** Bound: it hears the connection's errors too. */
+  /** Bound, because it is also the listener for the connection's errors. */
   readonly discard = (why?: unknown): void => {
     this.#loss ??= why instanceof Error ? why : new Error("The connection ended.");
   };
@@ -358,14 +353,14 @@ class Connected implements Session {
     this.#isBegun = true;
     this.#isUsed = false;
     this.#begun = this.#begin();
-    // Who does not wait for it hears of it from the next statement too.
+    // If it fails, the next statement fails too.
     this.#begun.catch(() => {});
   }
 
   async conclude(send: () => Promise<unknown>): Promise<void> {
     const sentBefore = this.#sent;
     this.#last = send();
-    // One that was not sent has failed already, since nothing is waited for before.
+    // A statement that was not sent has already failed, because nothing is awaited before sending.
     if (!this.pipelines || this.#sent === sentBefore) await this.#last;
     else this.#last.catch(() => {});
   }
@@ -374,7 +369,7 @@ class Connected implements Session {
     await this.#last;
   }
 
-  /** Where the last statement fails, the commit behind it ends the transaction without it. */
+  /** If the last statement fails, the commit after it ends the transaction without its changes. */
   async commit(): Promise<void> {
     await this.#begun;
     const committed = this.client.query({ text: "commit", query_timeout: ANSWER_MS });
@@ -384,13 +379,13 @@ class Connected implements Session {
 
   async #begin(): Promise<number | null> {
     const answer: unknown = await this.client.query({ text: BEGIN, types, query_timeout: ANSWER_MS });
-    // pg answers a text of several statements with a result for each.
+    // pg returns one result for each statement of a text.
     const results = answer as readonly { readonly rows: readonly { readonly now?: number }[] }[];
     this.#begunAt = results.at(-1)?.rows[0]?.now ?? null;
     return this.#begunAt;
   }
 
-  /** Bound: it is handed on by itself. */
+  /** Bound, because it is passed around without the session. */
   readonly rows = async <Row>(
     name: string | null,
     template: string,
@@ -405,7 +400,7 @@ class Connected implements Session {
     } catch (error) {
       if (statement.name === undefined || !isStatementLost(error)) throw error;
       this.#access.statements.lost();
-      // It was not run. A transaction has failed with it, and is run again from its beginning.
+      // The statement was not run. In a transaction everything must be run again.
       if (this.#isBegun) throw error;
       return this.rows<Row>(name, template, values);
     }

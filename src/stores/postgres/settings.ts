@@ -1,4 +1,4 @@
-/** What is made in Postgres, and with what: checked, defaulted, and turned into the settings of an inbox. */
+/** The options of an inbox in Postgres: checked, defaulted, and turned into its settings and pools. */
 import type { SetupError } from "../../errors.ts";
 import { isUnsetInBuild } from "../../internal/environment.ts";
 import { booleanOption, invalidOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
@@ -6,49 +6,49 @@ import { CONNECT_MS, CONNECTIONS, loadPool, type PgPool, TURN_CONNECTIONS } from
 
 export interface PostgresStoreOptions {
   /**
-   * The schema of the inbox's tables, which is made at the first open; nothing else may be in it. Lower case letters, digits and
+   * The schema of the inbox's tables. It is created at the first open and may contain nothing else. Lower case letters, digits and
    * underscores, 41 at most. Default `"oncehook"`.
    */
   readonly schema?: string;
   /**
-   * Keep one connection of the pool that hears at once when another process has stored something (`LISTEN`). Without it the inbox is
-   * looked at every second: with a pool of one connection, and behind a transaction pooler, which is noticed and warned of
+   * Keep one connection of the pool that learns at once when another process has stored something (`LISTEN`). Without it the inbox is
+   * polled every second. That is also the case with a pool of one connection, and behind a transaction pooler, which is detected and logged
    * (`transaction_pooler`). Default true.
    */
   readonly listen?: boolean;
   /**
-   * Prepare statements by name. Behind a pooler that does not keep them they are sent without names, which is noticed and warned of
-   * (`transaction_pooler`); nothing is lost by it. Default true.
+   * Prepare statements by name. Behind a pooler that does not keep them, they are sent without names, which is detected and logged
+   * (`transaction_pooler`) and loses nothing. Default true.
    */
   readonly prepare?: boolean;
   /**
-   * Connections that are made from a connection string, 2 of them for turns alone if they are 5 or more; a pool of your own has its
+   * Connections of a connection string, of which 2 are reserved for batches if there are 5 or more. A pool of your own has its
    * `max`. 1 to 100. Default 10.
    */
   readonly maxConnections?: number;
 }
 
-/** A schema, and the way to its database. */
+/** A schema, and how to connect to its database. */
 export interface DatabaseSettings {
-  /** Names the place without a password. */
+  /** Names the database, without a password. */
   readonly location: string;
   /** Quoted. */
   readonly schema: string;
-  /** Given by the user, or made from a connection string. */
+  /** The user's pool, or one that is created from a connection string. */
   readonly pool: () => Promise<{ readonly pool: PgPool; readonly isOurs: boolean }>;
 }
 
-/** What an inbox is opened with. */
+/** The settings of an inbox. */
 export interface InboxSettings extends DatabaseSettings {
-  /** A pool of our own for turns, to which statements are sent without waiting for each answer; null where `pool` serves them too. */
+  /** A separate pool for batches, on which statements are pipelined; null if batches use `pool`. */
   readonly turns: () => Promise<PgPool | null>;
   readonly listen: boolean;
   readonly prepares: boolean;
 }
 
 /**
- * A smaller pool is not divided: what is left beside the turns' connections is to listen, to read and for effects. These get one that
- * does not pipeline, since cursors and streams of pg cannot be read on one that does.
+ * A smaller pool is not divided, because listening, reading and effects need connections too. Effects get one that does not pipeline:
+ * pg cannot read cursors and streams on one that does.
  */
 const LEAST_DIVIDED = 5;
 
@@ -85,7 +85,7 @@ export function readSettings(database: string | PgPool, options: PostgresStoreOp
 }
 
 /**
- * @param wanted - `max` is for the pool that is made from a connection string
+ * @param wanted - `max` is for a pool that is created from a connection string
  * @throws SetupError `invalid_option`
  */
 export function readDatabase(
@@ -123,7 +123,7 @@ async function makePool(
 
 const watched = new WeakSet<PgPool>();
 
-/** A connection that breaks while it is idle is told to the pool, and would end the process if nobody listened. */
+/** The pool emits an error when an idle connection breaks, which would end the process without a listener. */
 function watchIdle(pool: PgPool): void {
   if (watched.has(pool)) return;
   watched.add(pool);
@@ -136,10 +136,10 @@ function schemaOption(schema: unknown = "oncehook"): string {
   throw invalidOption("schema", 'must be lower case letters, digits and underscores, 41 at most, not "pg_…"', schema);
 }
 
-/** Stands for a connection string that `next build` does not have yet. */
+/** Replaces a connection string that `next build` does not have yet. */
 const UNSET = "postgres:not set";
 
-/** Where the database is: never a password, and nothing of a text that could hold one in a place not looked at. */
+/** Where the database is. Never contains a password, or any part of a text that could contain one in an unexpected place. */
 function placeOf(database: unknown): string {
   if (typeof database === "string") return placeOfUrl(database) ?? refuse(database);
   if (!isPool(database)) return refuse(database);
@@ -158,11 +158,11 @@ function refuse(database: unknown): never {
 
 function refusal(database: unknown): SetupError {
   const rule =
-    'must be a connection string, "postgres://user:password@host:5432/database", in which reserved characters are escaped ("@" as %40, "/" as %2F), or a pool of pg';
+    'must be a connection string, "postgres://user:password@host:5432/database", with reserved characters escaped ("@" as %40, "/" as %2F), or a pool of pg';
   return invalidOption("database", rule, database);
 }
 
-/** A connection of its own is no pool: it has a process number of the server. */
+/** A single connection is not a pool: it has `processID`. */
 function isPool(database: unknown): database is PgPool {
   return (
     typeof database === "object" &&
@@ -173,11 +173,11 @@ function isPool(database: unknown): database is PgPool {
   );
 }
 
-/** Null for what is no such URL. A password with "@", "/", "?" or "#" in it would end up in other parts: then an "@" follows. */
+/** Null for anything but such a URL. A password with an unescaped "@", "/", "?" or "#" would leak into other parts, followed by an "@". */
 function placeOfUrl(text: string): string | null {
   const [, rest] = /^postgres(?:ql)?:\/\/(.*)$/s.exec(text) ?? [];
   if (rest === undefined || /[/?#].*@/s.test(rest)) return null;
-  // As pg does: no host means that the query names one, such as the directory of a socket.
+  // As in pg, without a host the query names one, such as the directory of a socket.
   const address = `postgres://${rest.replace(/^([^/?#]*@)?(?=[/?#]|$)/, "$1localhost")}`;
   if (!URL.canParse(address)) return null;
   const { hostname, port, pathname, searchParams } = new URL(address);

@@ -1,8 +1,8 @@
 /** The columns of the tables, the rows to write into them, and the statements that write what a transaction decided. */
-import type { LaneEvent } from "../../inbox/lanes/state.ts";
+import type { LaneEvent } from "../../inbox/lane-state.ts";
 import type { AttemptRecord } from "../../inbox/record.ts";
 import { plainText } from "../../inbox/store-rules.ts";
-import { keepOf, OUTCOME, STATE } from "../codes.ts";
+import { keepOf, OUTCOME, STATE } from "../database.ts";
 import { assigned, type Columns, columns, named, transposed, unnested, type Values } from "./encoding.ts";
 import { sqlState } from "./failures.ts";
 import { TALLY, TALLY_WIDTH } from "./instances.ts";

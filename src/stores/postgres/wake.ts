@@ -1,12 +1,12 @@
-/** Tells this process when another may have made a lane due: by NOTIFY where that is possible, and by looking now and then. */
+/** Wakes this process when another may have made a lane due: with NOTIFY if possible, and by polling. */
 import type { Clock, Timer } from "../../internal/clock.ts";
 import { type Access, ANSWER_MS, connect, giveBack, type PgClient, withSession } from "./session.ts";
 
-/** A notification takes a lock that all who notify share, so it is sent at most so often, and in a transaction of its own. */
+/** How often to notify at most, in a transaction of its own: NOTIFY takes a lock that all notifying transactions share. */
 const NOTIFY_EVERY_MS = 50;
-/** Without LISTEN, or while its connection is broken, which is also how often another one is tried. */
+/** Without LISTEN, or while its connection is broken; also how often to try another connection. */
 const POLL_MS = 1_000;
-/** With LISTEN: whoever stored something may have ended before its notification, or send none. */
+/** With LISTEN: a process may store something and end before its notification, or send none. */
 const LISTENING_POLL_MS = 5_000;
 
 const STILL_LISTENS =
@@ -21,9 +21,9 @@ interface Notification {
 export interface WakeOptions {
   readonly clock: Clock;
   readonly listen: boolean;
-  /** This open's own number: its notifications wake the others only. */
+  /** The number of this instance: its notifications wake only others. */
   readonly instance: number;
-  /** Called once, when a pooler has given its connection of the server to others: then it listens no more. */
+  /** Called once, when a pooler has given the listening connection to others, which ends LISTEN. */
   readonly onDeaf: () => void;
 }
 
@@ -36,7 +36,7 @@ export class Wake {
   #isConnecting = false;
   #listens: boolean;
   #poll: Timer | null = null;
-  /** Others have not been told of the last that was stored. */
+  /** Other processes were not yet notified of the last change. */
   #isUntold = false;
   #notifying: Timer | null = null;
   #sending: Promise<void> = Promise.resolve();
@@ -49,9 +49,9 @@ export class Wake {
     this.#channel = `oncehook ${access.schema.replaceAll('"', "")}`;
   }
 
-  /** Calls `listener` when there may be something to claim, until the function that is returned is called. */
+  /** Calls `listener` when there may be something to claim, until the returned function is called. */
   add(listener: () => void): () => void {
-    // Its own function, so that adding the same listener twice means being called twice.
+    // A function of its own, so that a listener that was added twice is called twice.
     const entry = () => listener();
     this.#listeners.add(entry);
     if (this.#listeners.size === 1) this.#start();
@@ -60,7 +60,7 @@ export class Wake {
     };
   }
 
-  /** Other processes may find something to claim. */
+  /** Notifies other processes that there may be something to claim. */
   tell(): void {
     this.#isUntold = true;
     if (this.#notifying !== null || this.#isStopped) return;
@@ -72,7 +72,7 @@ export class Wake {
     }, NOTIFY_EVERY_MS);
   }
 
-  /** Tells others what they do not know yet, and lets go. */
+  /** Sends a pending notification and stops. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#notifying?.cancel();
@@ -88,7 +88,7 @@ export class Wake {
     this.#plan();
   }
 
-  /** Nobody is to be woken any more. */
+  /** Stops polling and listening, when there is no listener. */
   #rest(): void {
     this.#poll?.cancel();
     this.#poll = null;
@@ -125,13 +125,13 @@ export class Wake {
       if (payload !== String(this.#options.instance)) this.#wake();
     });
     await connection.query({ text: `listen "${this.#channel}"`, query_timeout: ANSWER_MS }).then(() => {
-      // What was stored before this was heard of by nobody here.
+      // Notifications before this were missed.
       this.#wake();
       if (this.#poll !== null) this.#plan();
     }, lost);
   }
 
-  /** A server that is gone without a word would notify nobody, nor would one that a pooler has put in its place. */
+  /** Checks that LISTEN still works: the server may have disappeared silently, or a pooler may have replaced the connection. */
   async #check(connection: PgClient): Promise<void> {
     const query = { text: STILL_LISTENS, values: [this.#channel], query_timeout: LISTENING_POLL_MS };
     const answer = await connection.query(query).catch(() => null);
@@ -146,13 +146,13 @@ export class Wake {
   #lose(connection: PgClient | null): void {
     if (connection === null || this.#connection !== connection) return;
     this.#connection = null;
-    giveBack(connection, new Error("It has state of ours."));
+    giveBack(connection, new Error("The connection listens."));
   }
 
   async #notify(): Promise<void> {
     this.#isUntold = false;
     const values = [this.#channel, String(this.#options.instance)];
-    // When it fails, they look by themselves as well.
+    // If it fails, others find the change by polling.
     await withSession(this.#access, ({ rows }) => rows("notify", NOTIFY, values)).catch(() => {});
   }
 

@@ -1,45 +1,45 @@
-/** A look for lanes that are due, or for leases that have ended, does not pass all that have gone on since the server cleaned up. */
+/** Looking for due lanes or expired leases does not pass the index entries of all lanes that moved on since the last vacuum. */
 import { describe, expect, inject, it, onTestFinished } from "vitest";
-import { LookFrom } from "../../src/stores/postgres/open.ts";
+import { IndexCursor } from "../../src/stores/postgres/open.ts";
 import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { contextOf, turn } from "../stores/sqlite-turns.ts";
 import { newPool, newSchema, sql } from "./place.ts";
 import { pagesOf, type Run, toldPool } from "./told-plans.ts";
 
-describe("LookFrom", () => {
-  it("begins where it is told to, and at the low end once a second", async () => {
+describe("IndexCursor", () => {
+  it("starts where it was moved to, and at the low end once a second", async () => {
     const clock = createFakeClock();
-    const look = new LookFrom(clock);
-    expect(look.next()).toBe(0);
-    look.goesOnFrom(7);
-    expect(look.next()).toBe(7);
+    const cursor = new IndexCursor(clock);
+    expect(cursor.start()).toBe(0);
+    cursor.moveTo(7);
+    expect(cursor.start()).toBe(7);
     await clock.advance(999);
-    expect(look.next()).toBe(7);
+    expect(cursor.start()).toBe(7);
     await clock.advance(1);
-    expect([look.next(), look.next()]).toEqual([0, 7]);
+    expect([cursor.start(), cursor.start()]).toEqual([0, 7]);
   });
 
-  it("begins at the low end when it is told to, which counts as the look of that second", async () => {
+  it("starts at the low end when moved to 0, which counts as the look of that second", async () => {
     const clock = createFakeClock();
-    const look = new LookFrom(clock);
-    look.goesOnFrom(7);
-    expect(look.next()).toBe(0);
+    const cursor = new IndexCursor(clock);
+    cursor.moveTo(7);
+    expect(cursor.start()).toBe(0);
     await clock.advance(600);
-    look.goesOnFrom(0);
-    expect(look.next()).toBe(0);
-    look.goesOnFrom(7);
+    cursor.moveTo(0);
+    expect(cursor.start()).toBe(0);
+    cursor.moveTo(7);
     await clock.advance(600);
-    expect(look.next()).toBe(7);
+    expect(cursor.start()).toBe(7);
   });
 
-  it("begins at the low end after the clock went back", () => {
+  it("starts at the low end after the clock went back", () => {
     let now = 10_000;
-    const look = new LookFrom({ ...createFakeClock(), now: () => now });
-    look.next();
-    look.goesOnFrom(9_000);
+    const cursor = new IndexCursor({ ...createFakeClock(), now: () => now });
+    cursor.start();
+    cursor.moveTo(9_000);
     now = 5_000;
-    expect(look.next()).toBe(0);
+    expect(cursor.start()).toBe(0);
   });
 });
 
@@ -65,7 +65,7 @@ async function openFilled(pool: PgPool, lanes: number) {
   return { schema, clock, store, claim };
 }
 
-describe("a look for what is due", () => {
+describe("looking for due lanes", () => {
   const messages = (leases: readonly { readonly key: { readonly messageId: string } }[]) =>
     leases.map(({ key }) => key.messageId);
 
@@ -94,8 +94,8 @@ describe("a look for what is due", () => {
   });
 });
 
-describe("a look for leases that have ended", () => {
-  /** Two leases that have been ended for their holder, before the moment from which on the next look looks. */
+describe("looking for expired leases", () => {
+  /** Two leases that were ended early, before the time at which the next look starts. */
   async function endedBefore() {
     const inbox = await openFilled(newPool(), 4);
     const { schema, store, clock } = inbox;
