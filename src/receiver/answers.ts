@@ -1,7 +1,7 @@
 /** Every answer the receiver can give, built once. */
 import type { Answer } from "./incoming.ts";
 
-/** Seconds: the service keeps its own schedule, but a proxy in between may listen. */
+/** Seconds. The service keeps its own schedule, but a proxy in between may respect it. */
 const RETRY_AFTER_SECONDS = "30";
 
 export type AcceptedOutcome = "accepted" | "duplicate" | "late" | "quarantined" | "handled" | "dead";
@@ -15,22 +15,22 @@ const ACCEPTED: Readonly<Record<AcceptedOutcome, Answer>> = {
   dead: answer(200, { outcome: "dead" }),
 };
 
-/** 200: the service's job ends here, whatever becomes of the event. */
+/** 200: the service does not send this delivery again, whatever happens to the event. */
 export function accepted(outcome: AcceptedOutcome): Answer {
   return ACCEPTED[outcome];
 }
 
-/** What an answer of 200 tells; null for any other. */
+/** The outcome in an answer of 200. Null for any other answer. */
 export function acceptedOutcome(answer: Answer): AcceptedOutcome | null {
   for (const [outcome, known] of Object.entries(ACCEPTED)) if (known === answer) return outcome as AcceptedOutcome;
   return null;
 }
 
-/** 401: one answer for every failed check; the reason goes to the log and the hooks. */
+/** 401: one answer for every failed check. The reason is in the log only. */
 export const UNAUTHORIZED: Answer = answer(401, { error: "unauthorized" });
-/** The same, to a request whose body was not read. */
+/** The same, for a request whose body was not read. */
 export const UNAUTHORIZED_UNREAD: Answer = unread(UNAUTHORIZED);
-/** 400: fewer bytes than declared, or the sender went away. */
+/** 400: fewer bytes than declared, or the sender disconnected. */
 export const BODY_TRUNCATED: Answer = answer(400, { error: "body_truncated" }, {}, "close");
 /** 400, only with `quarantine: "reject"`. */
 export const UNPROCESSABLE: Answer = answer(400, { error: "invalid_event" });
@@ -40,9 +40,9 @@ export const UNSUPPORTED_ENCODING: Answer = answer(415, { error: "unsupported_co
 /** 500: the application parsed the body first. */
 export const RAW_BODY_UNAVAILABLE: Answer = answer(500, { error: "raw_body_unavailable" });
 export const MISCONFIGURED: Answer = answer(500, { error: "misconfigured" });
-/** 503: nothing was lost; the service retries. */
+/** 503: the service retries, so nothing is lost. */
 export const UNAVAILABLE: Answer = answer(503, { error: "unavailable" }, { "retry-after": RETRY_AFTER_SECONDS });
-/** The same, to a request whose body was not read. */
+/** The same, for a request whose body was not read. */
 export const UNAVAILABLE_UNREAD: Answer = unread(UNAVAILABLE);
 
 /** `answer`, for a request whose body was not read to its end. */

@@ -1,4 +1,7 @@
-/** From a request's headers to its verified bytes, for receivers and for `…Verify`: header checks, limits on bodies, then the signature. */
+/**
+ * From a request's headers to its verified bytes, for receivers and for `…Verify`: header checks, limits on bodies, then the signature. The
+ * cheapest check comes first. An unverified request takes no slot of a verified one.
+ */
 import type { Clock, Timer } from "../internal/clock.ts";
 import { type HeaderSource, readHeader } from "../signature/headers.ts";
 import type { CompiledKeyring } from "../signature/keyring.ts";
@@ -21,21 +24,18 @@ import {
 import * as answers from "./answers.ts";
 import type { Answer, BodyReading, BodyResult, IncomingWebhook } from "./incoming.ts";
 
-// The way of a request from its headers to verified bytes, for receivers and for `…Verify`. The order of the checks is the order of
-// their cost. An unverified request takes no place of a verified one: it waits in places of its own.
-
-/** Any method will do: the caller checks it. */
+/** A request of any method: the caller checks that. */
 export type UnverifiedWebhook = Pick<IncomingWebhook, "headers" | "readBody" | "tenant" | "route">;
 
-export interface AdmissionRules extends HeaderPolicy {
+export interface RequestRules extends HeaderPolicy {
   /** Bytes. */
   readonly maxBodyBytes: number;
   /** A request without a signature may be of an unsigned kind. Otherwise it is refused before the keyring is read. */
   readonly mayBeUnsigned: boolean;
 }
 
-/** A request whose signature fits. Its bytes count against the reading budget until `release` is called. */
-export interface Admitted {
+/** A request whose signature matches. Its bytes count against the body budget until `release` is called. */
+export interface VerifiedRequest {
   readonly ok: true;
   readonly bytes: Uint8Array;
   readonly match: Match;
@@ -44,25 +44,18 @@ export interface Admitted {
   release(): void;
 }
 
-export interface NotAdmitted {
+export interface RefusedRequest {
   readonly ok: false;
-  readonly reason: VerifyFailureCode | HeadRefusal["reason"] | Exclude<BodyResult, { ok: true }>["reason"];
+  readonly reason: VerifyFailureCode | HeaderRefusal["reason"] | Exclude<BodyResult, { ok: true }>["reason"];
   readonly answer: Answer;
-  /** With `already_parsed`: how this host leaves the bytes, for the log. */
+  /** With `already_parsed`: how this host keeps the bytes, for the log. */
   readonly fix?: string;
 }
 
 /** How far a request has come, for the answer to an error. */
-interface Progress {
-  /** The body was read to its end. Otherwise the connection cannot be kept. */
+export interface Progress {
+  /** The body was read to its end. Otherwise the connection must be closed. */
   isRead: boolean;
-}
-
-interface SignedBody {
-  readonly checked: CheckedHeaders;
-  readonly bytes: Uint8Array;
-  readonly keyring: CompiledKeyring;
-  readonly context: KeyringContext;
 }
 
 const BODY_ANSWERS = {
@@ -72,119 +65,124 @@ const BODY_ANSWERS = {
   already_parsed: answers.RAW_BODY_UNAVAILABLE,
 } as const;
 
-export class Admissions {
+export class RequestVerifier {
   readonly #keyrings: Pick<KeyringSource, "read" | "reread">;
   readonly #clock: Clock;
-  readonly #readings: ReadingBudget;
+  readonly #budget: BodyBudget;
 
   constructor(keyrings: Pick<KeyringSource, "read" | "reread">, clock: Clock) {
     this.#keyrings = keyrings;
     this.#clock = clock;
-    this.#readings = new ReadingBudget(clock);
+    this.#budget = new BodyBudget(clock);
   }
 
   /**
    * Reads and verifies one request. The keyring is read before the body, so that a request that waits for a look-up holds no body.
    *
-   * @throws LookUpsCrowded when too many wait for look-ups, KeyringError when there is no keyring now, and what `readBody` throws
+   * @throws LookUpsCrowded if too many requests wait for look-ups, KeyringError without a usable keyring, and any error of `readBody`
    */
-  async admit(incoming: UnverifiedWebhook, rules: AdmissionRules, progress: Progress): Promise<Admitted | NotAdmitted> {
+  async verify(
+    incoming: UnverifiedWebhook,
+    rules: RequestRules,
+    progress: Progress,
+  ): Promise<VerifiedRequest | RefusedRequest> {
     const { headers } = incoming;
-    const refused = refuseBody(headers, rules.maxBodyBytes);
-    if (refused !== null) return notAdmitted(refused.reason, refused.answer);
+    const refusal = refuseHeaders(headers, rules.maxBodyBytes);
+    if (refusal !== null) return refused(refusal.reason, refusal.answer);
     const checked = checkHeaders(headers, rules, this.#clock.now());
     if (!checked.ok && !(rules.mayBeUnsigned && carriesNeitherHeader(headers))) {
-      return notAdmitted(checked.code, answers.UNAUTHORIZED_UNREAD);
+      return refused(checked.code, answers.UNAUTHORIZED_UNREAD);
     }
     const context = keyringContext(incoming);
     const read = this.#keyrings.read(context);
     const keyring = read instanceof Promise ? await read : read;
     const unsigned = checked.ok ? null : matchUnsigned(headers, keyring);
-    if (!checked.ok && unsigned === null) return notAdmitted(checked.code, answers.UNAUTHORIZED_UNREAD);
-    const reading = this.#readings.begin(rules.maxBodyBytes, declaredLength(headers));
-    let admitted: Admitted | null = null;
+    if (!checked.ok && unsigned === null) return refused(checked.code, answers.UNAUTHORIZED_UNREAD);
+    const reading = this.#budget.begin(rules.maxBodyBytes, declaredLength(headers));
+    let verified: VerifiedRequest | null = null;
     try {
       const body = await incoming.readBody(reading);
       reading.finish();
       progress.isRead = true;
       if (!body.ok) return { ...body, answer: BODY_ANSWERS[body.reason] };
       const { bytes } = body;
-      const match = checked.ok ? await this.#match(reading, { checked, bytes, keyring, context }) : unsigned;
-      if (match === null) return notAdmitted("signature_mismatch", answers.UNAUTHORIZED);
-      admitted = { ok: true, bytes, match, checked: checked.ok ? checked : null, release: reading.release };
-      return admitted;
+      const matchWith = (tried: CompiledKeyring) =>
+        checked.ok ? matchSignature(checked, bytes, tried, this.#clock.now()) : unsigned;
+      const match = matchWith(keyring) ?? (await this.#matchFresher(reading, context, keyring, matchWith));
+      if (match === null) return refused("signature_mismatch", answers.UNAUTHORIZED);
+      verified = { ok: true, bytes, match, checked: checked.ok ? checked : null, release: reading.release };
+      return verified;
     } finally {
-      if (admitted === null) reading.release();
+      if (verified === null) reading.release();
     }
   }
 
-  /** Tries the keyring at hand, and once more a fresher one. */
-  #match(reading: Reading, { checked, bytes, keyring, context }: SignedBody): Match | null | Promise<Match | null> {
-    const matchWith = (tried: CompiledKeyring) => matchSignature(checked, bytes, tried, this.#clock.now());
-    const match = matchWith(keyring);
-    if (match !== null) return match;
+  /** Tries a fresher keyring, once. */
+  async #matchFresher(
+    reading: BodyRead,
+    context: KeyringContext,
+    keyring: CompiledKeyring,
+    matchWith: (tried: CompiledKeyring) => Match | null,
+  ): Promise<Match | null> {
     if (!reading.wait()) throw new LookUpsCrowded();
-    const fresher = this.#keyrings.reread(context, keyring).finally(() => reading.waited());
-    return fresher.then((fresh) => (fresh === null ? null : matchWith(fresh)));
+    const fresher = await this.#keyrings.reread(context, keyring).finally(() => reading.waited());
+    return fresher === null ? null : matchWith(fresher);
   }
 }
 
-function notAdmitted(reason: NotAdmitted["reason"], answer: Answer): NotAdmitted {
+function refused(reason: RefusedRequest["reason"], answer: Answer): RefusedRequest {
   return { ok: false, reason, answer };
 }
 
-// What a request's head alone can be refused for, before anything of its body is read.
-
-export interface HeadRefusal {
+/** Why the method or the headers alone refuse a request, before its body is read. */
+export interface HeaderRefusal {
   readonly reason: "method" | "encoding" | "too_large";
   readonly answer: Answer;
 }
 
-const METHOD: HeadRefusal = { reason: "method", answer: answers.METHOD_NOT_ALLOWED };
-const ENCODING: HeadRefusal = { reason: "encoding", answer: answers.UNSUPPORTED_ENCODING };
-const TOO_LARGE: HeadRefusal = { reason: "too_large", answer: answers.TOO_LARGE };
+const METHOD: HeaderRefusal = { reason: "method", answer: answers.METHOD_NOT_ALLOWED };
+const ENCODING: HeaderRefusal = { reason: "encoding", answer: answers.UNSUPPORTED_ENCODING };
+const TOO_LARGE: HeaderRefusal = { reason: "too_large", answer: answers.TOO_LARGE };
 
-/** The service's method is not shown (DLV-11): POST and PUT carry a body, others are refused. */
-export function refuseMethod(method: string): HeadRefusal | null {
+/** The specification does not name the service's method (DLV-11). POST and PUT carry a body; others are refused. */
+export function refuseMethod(method: string): HeaderRefusal | null {
   return method === "POST" || method === "PUT" ? null : METHOD;
 }
 
-/** A compressed body has other bytes than the ones that were signed, and a declared length says what is coming. */
-function refuseBody(headers: HeaderSource, maxBodyBytes: number): HeadRefusal | null {
+/** Compressed bytes are not the bytes that were signed. A declared length shows early that a body is too large. */
+function refuseHeaders(headers: HeaderSource, maxBodyBytes: number): HeaderRefusal | null {
   const encoding = readHeader(headers, "content-encoding")?.trim().toLowerCase() ?? "";
   if (encoding !== "" && encoding !== "identity") return ENCODING;
   const declared = declaredLength(headers);
   return declared !== null && declared > maxBodyBytes ? TOO_LARGE : null;
 }
 
-/** Null for an absent or meaningless `Content-Length`: the body is then bounded as it is read. */
+/** Null for an absent or invalid `Content-Length`. Then the body is bounded while it is read. */
 function declaredLength(headers: HeaderSource): number | null {
   const text = readHeader(headers, "content-length");
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
-// Keeps the reading of bodies within memory and time: a byte budget for all of them, a deadline and a minimum rate for each.
-
 /** Bytes that unfinished and unprocessed bodies may hold together. */
 const BUDGET_BYTES = 64 * 1024 * 1024;
-/** Of these, what complete bodies may hold while they wait for a fresher keyring: they cannot be cut to make room. */
+/** The part of it for complete bodies that wait for a fresher keyring: they cannot be cut to make room. */
 const WAITING_BYTES = BUDGET_BYTES / 4;
-/** What a chunk takes beside its bytes, as measured on Node: a body that comes byte by byte takes hundreds of times what it is. */
+/** What a chunk takes besides its bytes, measured on Node. A body sent byte by byte takes hundreds of times its size. */
 const CHUNK_BYTES = 1024;
 /** A body that is not complete by then is cut. */
 const DEADLINE_MS = 10_000;
-/** After the first seconds a body must have come at this rate on average. */
+/** After the first seconds a body must have arrived at this rate on average. */
 const RATE_AFTER_MS = 3_000;
 const LEAST_BYTES_PER_MS = 1;
 const SWEEP_MS = 500;
 
 /** One body from its first byte to the end of its processing. */
-interface Reading extends BodyReading {
-  /** The body is complete, or given up: it can no longer be cut. */
+interface BodyRead extends BodyReading {
+  /** The body is complete, or was given up. It can no longer be cut. */
   finish(): void;
-  /** The complete body waits for a fresher keyring. False, and nothing changes, when such bodies hold as much as they may. */
+  /** The complete body waits for a fresher keyring. Returns false, and changes nothing, if such bodies already hold their maximum. */
   wait(): boolean;
-  /** It waits no longer. */
+  /** It no longer waits. */
   waited(): void;
   /** Its bytes are no longer held. */
   release(): void;
@@ -199,7 +197,8 @@ interface Unfinished {
   cut: () => void;
 }
 
-export class ReadingBudget {
+/** Limits the reading of bodies: a byte budget for all of them, a deadline and a minimum rate for each. */
+export class BodyBudget {
   readonly #clock: Clock;
   readonly #unfinished = new Set<Unfinished>();
   #held = 0;
@@ -210,7 +209,7 @@ export class ReadingBudget {
     this.#clock = clock;
   }
 
-  begin(maxBytes: number, declaredBytes: number | null): Reading {
+  begin(maxBytes: number, declaredBytes: number | null): BodyRead {
     const one: Unfinished = {
       startedAt: this.#clock.monotonic(),
       bytes: 0,
@@ -225,7 +224,7 @@ export class ReadingBudget {
       maxBytes,
       declaredBytes,
       received: (bytes) => {
-        // A chunk that still comes after the body was given up is no longer held by anyone.
+        // Nothing holds a chunk that arrives after the body was given up.
         if (one.isReleased) return;
         one.bytes += bytes;
         one.chunks += 1;
@@ -234,7 +233,7 @@ export class ReadingBudget {
       },
       onCut: (cut) => {
         one.cut = cut;
-        // It may come to that before the adapter can be told.
+        // It may have been cut before the adapter registered this.
         if (one.isCut) cut();
       },
       finish: () => this.#finish(one),
@@ -250,7 +249,7 @@ export class ReadingBudget {
     };
   }
 
-  /** Its chunks were joined, and take no more than their bytes. */
+  /** Its chunks are joined, so they take no more than their bytes. */
   #finish(one: Unfinished): void {
     this.#unfinished.delete(one);
     if (!one.isReleased) this.#held -= one.chunks * CHUNK_BYTES;
@@ -274,8 +273,8 @@ export class ReadingBudget {
   }
 
   /**
-   * Cuts who has held most for longest, bytes by time: an attacker who holds many bodies open harms only itself. By the rate
-   * alone a small body in the midst of its pieces would make room for large ones that came quickly and then stalled.
+   * Cuts the body with the largest product of bytes and age: an attacker who holds many bodies open harms only itself. By the rate
+   * alone, a small body that is still arriving would make room for large ones that came quickly and then stalled.
    */
   #makeRoom(): void {
     const now = this.#clock.monotonic();
@@ -292,7 +291,7 @@ export class ReadingBudget {
   }
 
   #cut(one: Unfinished): void {
-    // At once, not when it is settled: what comes until then would cut others too.
+    // At once, not when the read has ended: chunks that arrive until then would cut other bodies too.
     this.#release(one);
     one.isCut = true;
     one.cut();

@@ -1,4 +1,4 @@
-/** The way of a delivery from its headers to its answer; the order of the checks is the order of their cost. */
+/** From a delivery to its answer: verify, parse, store, and with `ack: "handled"` wait for its handlers. The cheapest check comes first. */
 import { KeyringError, SetupError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
 import type { Ending } from "../inbox/completion.ts";
@@ -9,58 +9,58 @@ import { type LogFields, SampledLog } from "../internal/logger.ts";
 import { type KeyringSource, LookUpsCrowded } from "../signature/keyring-provider.ts";
 import { vouchingMatch } from "../signature/verify.ts";
 import * as answers from "./answers.ts";
-import { acceptedOutcome } from "./answers.ts";
 import {
-  type AdmissionRules,
-  Admissions,
-  type Admitted,
-  type HeadRefusal,
-  type NotAdmitted,
+  type HeaderRefusal,
+  type RefusedRequest,
+  type RequestRules,
+  RequestVerifier,
   refuseMethod,
+  type VerifiedRequest,
 } from "./body-limits.ts";
 import type { Engine, StoredAcceptance } from "./engine.ts";
 import { type Answer, bodyParsedMessage, type IncomingWebhook } from "./incoming.ts";
 import { newEvent, newQuarantine, readTrace, type Verified } from "./to-inbox-event.ts";
 
-/** Verified deliveries in work at once. A place is taken after the signature has matched, so that neither slow nor forged requests hold one. */
-const MOST_IN_WORK = 256;
+/** Verified deliveries in progress. A slot is taken after the signature has matched, so neither slow nor forged requests hold one. */
+const MOST_IN_PROGRESS = 256;
 
 /** Why a request was refused, for logs and counters. */
-type Refusal = NotAdmitted["reason"] | HeadRefusal["reason"] | "out_of_scope" | "busy" | "invalid_event";
+type Refusal = RefusedRequest["reason"] | HeaderRefusal["reason"] | "out_of_scope" | "busy" | "invalid_event";
 
 interface Refused {
   readonly reason: Refusal;
   readonly answer: Answer;
   /** For the log. */
   readonly more?: LogFields;
-  /** Its message goes to the log, if it is one of ours. */
-  readonly why?: unknown;
+  /** Its message is logged if it is one of our own errors. */
+  readonly cause?: unknown;
 }
 
-export class HttpIntake<Tx> {
+export class HttpHandler<Tx> {
   readonly #engine: () => Engine<Tx>;
-  readonly #admissions: Admissions;
+  readonly #verifier: RequestVerifier;
   readonly #log: SampledLog;
-  /** Apart, so that a flood of refused requests hides no failure of ours. */
+  /** Separate, so that a flood of refused requests does not hide our own failures. */
   readonly #alerts: SampledLog;
-  #inWork = 0;
+  #inProgress = 0;
 
+  /** @param engine - called at each use: `takeOver()` replaces it */
   constructor(engine: () => Engine<Tx>, keyrings: KeyringSource) {
     const { clock, logger } = engine().options;
     this.#engine = engine;
-    this.#admissions = new Admissions(keyrings, clock);
+    this.#verifier = new RequestVerifier(keyrings, clock);
     this.#log = new SampledLog(logger, clock);
     this.#alerts = new SampledLog(logger, clock);
   }
 
-  /** Never rejects: whatever goes wrong has its answer. */
+  /** Never rejects: every failure has an answer. */
   handle(incoming: IncomingWebhook): Promise<Answer> {
     const delivery = new Delivery(incoming);
     const observed = this.#engine().inUse.instruments.delivery();
-    return observed === null ? this.#answer(delivery) : this.#watched(delivery, observed);
+    return observed === null ? this.#answer(delivery) : this.#observed(delivery, observed);
   }
 
-  #watched(delivery: Delivery, observed: Observation<DeliveryReport>): Promise<Answer> {
+  #observed(delivery: Delivery, observed: Observation<DeliveryReport>): Promise<Answer> {
     const { clock } = this.#engine().options;
     const startedAt = clock.monotonic();
     return observed
@@ -84,25 +84,26 @@ export class HttpIntake<Tx> {
     const { incoming } = delivery;
     const refused = refuseMethod(incoming.method);
     if (refused !== null) return this.#refuse(delivery, refused);
-    const admission = await this.#admissions.admit(incoming, this.#rules(), delivery);
-    if (!admission.ok) return this.#refuseAdmission(delivery, admission);
-    this.#inWork += 1;
+    const request = await this.#verifier.verify(incoming, this.#rules(), delivery);
+    if (!request.ok) return this.#refuseRequest(delivery, request);
+    this.#inProgress += 1;
     try {
-      if (this.#inWork > MOST_IN_WORK) return this.#refuse(delivery, { reason: "busy", answer: answers.UNAVAILABLE });
-      return await this.#receive(delivery, admission);
+      if (this.#inProgress > MOST_IN_PROGRESS)
+        return this.#refuse(delivery, { reason: "busy", answer: answers.UNAVAILABLE });
+      return await this.#receive(delivery, request);
     } finally {
-      this.#inWork -= 1;
-      admission.release();
+      this.#inProgress -= 1;
+      request.release();
     }
   }
 
-  #rules(): AdmissionRules {
+  #rules(): RequestRules {
     const { tolerance, timestampFormat, signatureEncoding, maxBodyBytes } = this.#engine().options;
     return { tolerance, timestampFormat, encoding: signatureEncoding, maxBodyBytes, mayBeUnsigned: true };
   }
 
-  /** Parse, accept: from here on the bytes are complete and signed. */
-  async #receive(delivery: Delivery, { match, checked, bytes }: Admitted): Promise<Answer> {
+  /** The bytes are complete and signed: parses and accepts them. */
+  async #receive(delivery: Delivery, { match, checked, bytes }: VerifiedRequest): Promise<Answer> {
     const engine = this.#engine();
     const signedAt = checked?.timestamp ?? engine.options.clock.now();
     const parsed = parseEvent(bytes);
@@ -135,16 +136,16 @@ export class HttpIntake<Tx> {
       delivery.reason = "quarantine_full";
       this.#alerts.error(
         { code: "quarantine_full", slot },
-        "The quarantine is full: a signed body that is no event was answered with 503.",
+        "The quarantine is full: a signed body that is not a valid event was answered with 503. Discard or replay quarantined bodies.",
       );
       return answers.UNAVAILABLE;
     }
     delivery.reason = reason;
-    this.#log.warn({ code: "quarantined", reason, slot }, "A signed body is no event; it was kept in the quarantine.");
+    this.#log.warn({ code: "quarantined", reason, slot }, "Signed body is not a valid event; quarantined.");
     return answers.accepted("quarantined");
   }
 
-  #refuseAdmission(delivery: Delivery, refused: NotAdmitted): Answer {
+  #refuseRequest(delivery: Delivery, refused: RefusedRequest): Answer {
     const { reason, answer } = refused;
     if (reason !== "already_parsed") return this.#refuse(delivery, { reason, answer });
     delivery.reason = reason;
@@ -153,10 +154,10 @@ export class HttpIntake<Tx> {
     return answer;
   }
 
-  #refuse(delivery: Delivery, { reason, answer, more = {}, why }: Refused): Answer {
+  #refuse(delivery: Delivery, { reason, answer, more = {}, cause }: Refused): Answer {
     delivery.reason = reason;
     this.#count(`refused:${reason}`);
-    const sentence = explained("A delivery was refused.", why);
+    const sentence = explained("A delivery was refused.", cause);
     this.#log.warn({ code: reason, status: answer.status, ...more }, sentence);
     return answer;
   }
@@ -167,12 +168,12 @@ export class HttpIntake<Tx> {
   }
 
   #answerFailure(delivery: Delivery, error: unknown): Answer {
-    // A flood of forged requests is not our failure.
+    // A flood of forged requests is not our own failure.
     if (error instanceof LookUpsCrowded) {
-      return this.#refuse(delivery, { reason: "busy", answer: answers.UNAVAILABLE, why: error });
+      return this.#refuse(delivery, { reason: "busy", answer: answers.UNAVAILABLE, cause: error });
     }
     delivery.reason = failureCode(error);
-    // A delivery that failed later has been counted by its secret's slot.
+    // A delivery that failed after this was counted by its secret's slot.
     if (error instanceof KeyringError) this.#count("refused:keyring_unavailable");
     const misconfigured = error instanceof SetupError;
     const sentence = misconfigured
@@ -184,20 +185,18 @@ export class HttpIntake<Tx> {
   }
 }
 
-// One delivery on its way through the checks, and what is told of it once it is answered.
-
-/** Noted on the way, for whoever watches. */
+/** One delivery in progress, and what is reported about it once it is answered. */
 class Delivery {
   readonly incoming: IncomingWebhook;
   /** Why it was not accepted as an event. */
   reason: string | null = null;
-  /** The slot of the secret that vouches for it. */
+  /** The slot of the secret that signed it. */
   slot: string | null = null;
-  /** A duplicate with other content. */
+  /** A duplicate with different content. */
   conflict = false;
   /** Below its message's cursor. */
   late = false;
-  /** Nothing of its body is left to come: else the connection can not be kept. */
+  /** Its body was read to its end. Otherwise the connection must be closed. */
   isRead = false;
 
   constructor(incoming: IncomingWebhook) {
@@ -211,17 +210,16 @@ class Delivery {
 
   #outcome(answer: Answer): DeliveryOutcome {
     if (this.conflict && answer.status === 200) return "conflict";
-    return acceptedOutcome(answer) ?? (answer.status < 500 ? "refused" : "failed");
+    return answers.acceptedOutcome(answer) ?? (answer.status < 500 ? "refused" : "failed");
   }
 }
 
-// The answer with `ack: "handled"`: the request drives its own lane and waits for the handlers, within bounds.
-
-/** Two seconds short of the service's own time-out (DLV-19). */
+/** Two seconds less than the service's own time-out (DLV-19). */
 const DEADLINE_MS = 8_000;
-/** Deliveries that may wait for one event: the first and four duplicates; beyond them the service's retry asks again. */
+/** Deliveries that may wait for one event: the first and four duplicates. Others get 503, and the service retries. */
 const MOST_WAITING = 5;
 
+/** The answer with `ack: "handled"`: the request claims the lane of its event and waits for the handlers, within bounds. */
 async function whenHandled<Tx>(engine: Engine<Tx>, acceptance: StoredAcceptance): Promise<Answer> {
   const durable = engine.options.store.capabilities.durable;
   if (acceptance.outcome === "duplicate" && acceptance.state !== "pending") {
@@ -229,13 +227,13 @@ async function whenHandled<Tx>(engine: Engine<Tx>, acceptance: StoredAcceptance)
   }
   if (acceptance.outcome === "late" && engine.lateEvents === "record") return answers.accepted("late");
   if (engine.waiters.count(acceptance.event) >= MOST_WAITING) return answers.UNAVAILABLE;
-  const ending = await driven(engine, acceptance.lane, acceptance.event);
+  const ending = await untilEnded(engine, acceptance.lane, acceptance.event);
   if (ending === "done") return answers.accepted("handled");
   return ending === "dead" && durable ? answers.accepted("dead") : answers.UNAVAILABLE;
 }
 
-/** A gap, a backoff or the deadline end the wait as `put_back`: the event is kept, and the service's retry drives it on. */
-function driven<Tx>(engine: Engine<Tx>, lane: LaneId, event: EventId): Promise<Ending> {
+/** A gap, a backoff or the deadline end the wait as `put_back`: the event is kept, and the service's retry claims it again. */
+function untilEnded<Tx>(engine: Engine<Tx>, lane: LaneId, event: EventId): Promise<Ending> {
   return new Promise((resolve) => {
     const finish = (ending: Ending) => {
       stopWaiting();

@@ -1,4 +1,4 @@
-/** The receiver's options: documented, validated, then defaulted. */
+/** The receiver's options: documented, validated, with defaults. */
 import { SetupError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import { DEFAULT_MAX_ATTEMPTS, type GapWait, gapWaitPolicy } from "../inbox/gap.ts";
@@ -25,14 +25,14 @@ const SIGNATURE_ENCODINGS = ["auto", "hex", "base64", "base64url"] as const;
 
 export interface ReceiverOptions<Tx = unknown> {
   /**
-   * A secret, a set of them, one per webhook kind, a function that reads them, or a secret store, such as `sqliteSecrets`
-   * of oncehook/sqlite: that is read again every `refreshMs`, and stays open when the receiver stops (RCV-9). A secret that is not
-   * set is refused at once; only in `next build` the first delivery reports it.
+   * A secret, a set of them, one per webhook kind, a function that reads them, or a secret store, such as `sqliteSecrets` of
+   * oncehook/sqlite. A store is read again every `refreshMs`, and stays open when the receiver stops (RCV-9). A missing secret is refused
+   * at once; only in `next build` the first delivery reports it.
    */
   readonly secrets: Keyring | KeyringProvider | SecretStore;
   /** Where events are kept: `sqliteStore("inbox.db")`. */
   readonly store: InboxStore<Tx>;
-  /** Names the application an inbox belongs to; another name on the same inbox is refused. 1 to 64 characters. Default `"default"`. */
+  /** The application that the inbox belongs to. Another name on the same inbox is refused. 1 to 64 characters. Default `"default"`. */
   readonly name?: string;
   /**
    * When the 2xx is sent: after the event is stored (default with a durable store), or after its handlers succeeded
@@ -43,29 +43,29 @@ export interface ReceiverOptions<Tx = unknown> {
   readonly toleranceMs?: { readonly past?: number; readonly future?: number };
   /** Default `"auto"`: 10 digits are seconds, 13 are milliseconds (DLV-13). */
   readonly timestampFormat?: TimestampFormat;
-  /** Pins how signatures are written. Default: told by length (DLV-12). */
+  /** How signatures are written. Default: detected by length (DLV-12). */
   readonly signatureEncoding?: SignatureEncoding;
   /**
-   * How long a missing sequence is waited for. `"balanced"` (default): 90 s before `message.failed`, 22 min before others;
-   * `"strict"`: 85 min, until the service has made its last retry; `"eager"`: not at all; or milliseconds by event, 0 to 24 h.
+   * How long an event waits for a missing sequence. `"balanced"` (default): `message.failed` 90 s, others 22 min. `"strict"`: 85 min,
+   * until the service's last retry. `"eager"`: not at all. Or a function that returns milliseconds for an event, 0 to 24 h.
    */
   readonly gapWait?: GapWait;
-  /** The sequence a message begins with (EVT-8). 0 to 10,000, or `"any"`: the first arrival is taken for the first. Default 1. */
+  /** The sequence of a message's first event (EVT-8). 0 to 10,000, or `"any"`: the first to arrive counts as the first. Default 1. */
   readonly firstSequence?: number | "any";
   /** Handlers that run at once. 1 to 1,000. Default 8. */
   readonly concurrency?: number;
   /**
-   * When a handler's `ctx.signal` aborts, milliseconds. 10 to 3,600,000. Default 30,000. The attempt has failed when the handler
-   * then ends, or 30 s later if it does not; until then its message waits.
+   * When a handler's `ctx.signal` aborts, milliseconds. 10 to 3,600,000. Default 30,000. The attempt then fails when the handler ends,
+   * or 30 s later at the latest. Until then its message waits.
    */
   readonly handlerTimeoutMs?: number;
-  /** How long a worker that vanished keeps its lanes, milliseconds; renewed at a third. 1,000 to 3,600,000. Default 30,000. */
+  /** How long a worker that died keeps its leases, milliseconds. Renewed after a third. 1,000 to 3,600,000. Default 30,000. */
   readonly leaseMs?: number;
   /** Attempts before an event becomes a dead letter. 1 to 100. Default 12, over 12 to 24 hours. */
   readonly maxAttempts?: number;
-  /** Whether a message goes on behind its dead letter (default), or is blocked until an operator acts. */
+  /** Whether a message continues after its dead letter (default), or is blocked until an operator acts. */
   readonly onDead?: OnDead;
-  /** What becomes of a correctly signed body that is no event: kept and answered 200 (default), or answered 400. */
+  /** A correctly signed body that is not a valid event is kept and answered 200 (default), or answered 400. */
   readonly quarantine?: "store" | "reject";
   /** Bytes of a body at most. 1,024 to 1,048,576 (1 MiB). Default 262,144 (256 KiB). */
   readonly maxBodyBytes?: number;
@@ -75,8 +75,8 @@ export interface ReceiverOptions<Tx = unknown> {
   /** Default: warnings and errors to standard error, one JSON object per line; in development, lines to read. */
   readonly logger?: Logger;
   /**
-   * Whether each event that is accepted or handled is a line at level info. Default: in development, where `NODE_ENV` is
-   * `development`, or is not set and standard error is a terminal.
+   * Logs each accepted and each handled event at level info. Default: in development, when `NODE_ENV` is `development`, or is not set and
+   * standard error is a terminal.
    */
   readonly logEvents?: boolean;
   /** For tests: `createFakeClock()` of `oncehook/testing`. */
@@ -204,7 +204,7 @@ function toleranceOption(value: ReceiverOptions["toleranceMs"]): Tolerance {
 function nameOption(value: unknown): string {
   if (value === undefined) return "default";
   if (typeof value === "string" && value.length >= 1 && value.length <= 64) return value;
-  throw invalidOption("name", "must be a text of 1 to 64 characters", value);
+  throw invalidOption("name", "must be a string of 1 to 64 characters", value);
 }
 
 function ackOption(value: unknown, durable: boolean): "stored" | "handled" {
@@ -216,24 +216,22 @@ function ackOption(value: unknown, durable: boolean): "stored" | "handled" {
   );
 }
 
-// How long an inbox keeps what: the option, its floor, and pruning by it in batches.
-
 /** Milliseconds, 0 to 10 years. */
 export interface RetentionOptions {
   /** Bodies of handled events. Default 7 days. */
   readonly handledBodiesMs?: number;
   /** Bodies of late and unhandled events. Default 30 days. */
   readonly otherBodiesMs?: number;
-  /** Identities, by which a duplicate is known; never less than the tolerance and a day. Default 30 days. */
+  /** Identities, by which duplicates are recognised. At least the tolerance plus a day. Default 30 days. */
   readonly identitiesMs?: number;
-  /** Dead letters and quarantined bodies nobody acted on; never less than the tolerance and a day. Default 90 days. */
+  /** Dead letters and quarantined bodies without an operator's act. At least the tolerance plus a day. Default 90 days. */
   readonly deadMs?: number;
 }
 
 export type Retention = Required<RetentionOptions>;
 
 /**
- * @param toleranceMs - past and future tolerance together: for so long one delivery can be replayed
+ * @param toleranceMs - past and future tolerance together: how long one delivery can be replayed
  * @throws SetupError for a time out of bounds, or below the floor
  */
 export function retentionOption(value: RetentionOptions | undefined, toleranceMs: number): Retention {
@@ -251,7 +249,7 @@ export function retentionOption(value: RetentionOptions | undefined, toleranceMs
     if (retention[name] >= shortest) continue;
     throw invalidOption(
       `retention.${name}`,
-      `must be at least ${shortest} ms (tolerance and a day), or a delivery replayed within the tolerance would be handled again`,
+      `must be at least ${shortest} ms (tolerance plus a day), or a delivery replayed within the tolerance would be handled again`,
       retention[name],
     );
   }

@@ -1,4 +1,4 @@
-/** Checks what an operator asks for before a store sees it: a misspelt filter would find everything, an empty subject erase it. */
+/** Checks an operator's queries and acts before a store sees them: a misspelt filter would find everything, an empty subject erase it. */
 
 import type { EventState, LaneId, LaneKey, LaneStatus, LaneTag, QuarantineRecord } from "../inbox/record.ts";
 import type { Act, EventQuery, LaneQuery, QuarantineQuery } from "../inbox/store.ts";
@@ -8,7 +8,7 @@ import { booleanOption, choiceOption, invalidOption, numberOption, refuseUnknown
 const DEFAULT_LIMIT = 100;
 const SHORTEST_SUBJECT = 3;
 
-/** Returns what a store is asked for, or throws a `SetupError` that says what the filter takes. */
+/** Returns the value for the store, or throws a `SetupError` that says what the filter takes. */
 type Check = (name: string, value: unknown) => unknown;
 
 export const LANE_TAGS = ["outbound", "inbound", "unlaned"] as const satisfies readonly LaneTag[];
@@ -23,7 +23,7 @@ export const LANE_STATUSES = [
 ] as const satisfies readonly LaneStatus[];
 const HELD_STATES = ["held", "replayed", "discarded"] as const satisfies readonly QuarantineRecord["state"][];
 
-/** Typed, so that none is forgotten. */
+/** Typed, so that the compiler reports a missing filter. */
 const EVENT_FILTERS: Readonly<Record<keyof EventQuery, Check>> = {
   states: listOf(oneOf(EVENT_STATES)),
   outcome: oneOf(["handled", "unhandled"]),
@@ -57,12 +57,12 @@ const QUARANTINE_FILTERS: Readonly<Record<keyof QuarantineQuery, Check>> = {
   limit: limitOption,
 };
 
-/** @throws SetupError for an unknown filter, or a value that it does not take */
+/** @throws SetupError for an unknown filter, or a wrong value */
 export function eventQuery(query: Partial<EventQuery>): EventQuery {
   return checked("inbox.find()", query, EVENT_FILTERS);
 }
 
-/** Which of many events: no page of them, and in no order of the caller's. */
+/** Filters for work on many events, without page and order. */
 export type EventFilter = Omit<Partial<EventQuery>, "order" | "after" | "limit">;
 
 /** @throws SetupError for an unknown filter */
@@ -71,12 +71,12 @@ export function checkEventFilter(filter: EventFilter): void {
   refuseUnknownOptions("The query", filter, Object.keys(known));
 }
 
-/** @throws SetupError for an unknown filter, or a value that it does not take */
+/** @throws SetupError for an unknown filter, or a wrong value */
 export function laneQuery(query: Partial<LaneQuery>): LaneQuery {
   return checked("inbox.findLanes()", query, LANE_FILTERS);
 }
 
-/** @throws SetupError for an unknown filter, or a value that it does not take */
+/** @throws SetupError for an unknown filter, or a wrong value */
 export function quarantineQuery(query: Partial<QuarantineQuery>): QuarantineQuery {
   return checked("inbox.findQuarantined()", query, QUARANTINE_FILTERS);
 }
@@ -93,23 +93,23 @@ export function checkSubject(asked: string, subject: unknown): asserts subject i
   if (given === undefined || other !== undefined) throw invalidOption("subject", "must have a peer or a messageId");
   const [name, value] = given;
   if (typeof value === "string" && value.trim().length >= SHORTEST_SUBJECT) return;
-  throw invalidOption(name, `must be a text of at least ${SHORTEST_SUBJECT} characters`, typeof value);
+  throw invalidOption(name, `must be a string of at least ${SHORTEST_SUBJECT} characters`, typeof value);
 }
 
-/** @throws SetupError unless each id that `act` names is one: a store may find a row by what only looks like its id, or fail on it */
+/** @throws SetupError for an invalid id in `act`: a store could find a row by a value that only looks like an id, or fail on it */
 export function checkAct(act: Act): void {
   if (act.kind === "replay" || act.kind === "discard") checkId("event", act.event);
   if ("lane" in act) checkId("lane", act.lane);
   if ("quarantine" in act) checkId("quarantine", act.quarantine);
 }
 
-/** @throws SetupError unless it can be the name of somebody; whoever shows it escapes it, since it may come from anywhere */
+/** @throws SetupError unless it is a name. It may come from outside, so code that shows it must escape it */
 export function checkActor(by: unknown): void {
   if (typeof by === "string" && by !== "") return;
-  throw invalidOption("by", "must be a text that is not empty", by);
+  throw invalidOption("by", "must be a string that is not empty", by);
 }
 
-/** @throws SetupError unless it is the id of a lane, or its key */
+/** @throws SetupError unless it is a lane's id or key */
 export function checkLane(ref: LaneKey | LaneId): void {
   if (typeof ref !== "object" || ref === null) return checkId("lane", ref);
   text("apiClientId", ref.apiClientId);
@@ -117,13 +117,13 @@ export function checkLane(ref: LaneKey | LaneId): void {
   text("messageId", ref.messageId);
 }
 
-/** @throws SetupError unless it can be an id */
+/** @throws SetupError unless it is an id */
 export function checkId(name: string, id: unknown): void {
   if (Number.isSafeInteger(id) && (id as number) > 0) return;
   throw invalidOption(name, `must be an id, a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`, id);
 }
 
-/** What is undefined is not asked for. */
+/** Checks each filter by its own rule. Filters that are undefined do not apply. */
 function checked<Query extends { readonly limit: number }>(
   asked: string,
   query: Partial<Query>,
@@ -133,7 +133,7 @@ function checked<Query extends { readonly limit: number }>(
   const all: Record<string, unknown> = { ...query, limit: query.limit };
   for (const [name, value] of Object.entries(all))
     if (value !== undefined || name === "limit") all[name] = filters[name as keyof Query](name, value);
-  // Each filter was checked by its own rule.
+  // Checked above.
   return all as unknown as Query;
 }
 
@@ -143,20 +143,20 @@ function limitOption(name: string, limit: unknown): number {
 
 function text(name: string, value: unknown): unknown {
   if (typeof value === "string") return value;
-  throw invalidOption(name, "must be a text", value);
+  throw invalidOption(name, "must be a string", value);
 }
 
 function flag(name: string, value: unknown): boolean {
   return booleanOption(name, value, false);
 }
 
-/** Epoch milliseconds; a difference may have a fraction, which no stored time has. */
+/** Epoch milliseconds, rounded: a computed difference may have a fraction, which no stored time has. */
 function time(name: string, value: unknown): number {
   const { MIN_SAFE_INTEGER: min, MAX_SAFE_INTEGER: max } = Number;
   return Math.round(numberOption(name, value, 0, { min, max, unit: "epoch milliseconds", integer: false }));
 }
 
-/** Where a page ended, or 0 for the beginning. */
+/** Where the page before ended, or 0 for the first page. */
 function place(name: string, value: unknown): number {
   return numberOption(name, value, 0, { min: 0, max: Number.MAX_SAFE_INTEGER, unit: "(an id)" });
 }

@@ -1,4 +1,4 @@
-/** The receiver: handlers are registered on it, adapters hand it requests, and its worker runs the handlers. */
+/** The receiver: it holds the handlers, takes requests from adapters, and owns the worker that runs the handlers. */
 import type { EventByType, KnownEventType, LateEvent, UnknownEvent, WebhookEvent } from "../events/types.ts";
 import { checkDrainOptions, type DrainOptions, type DrainResult } from "../inbox/drain.ts";
 import {
@@ -18,22 +18,22 @@ import type { KeyringSource } from "../signature/keyring-provider.ts";
 import { createKeyringSource } from "../signature/keyring-source.ts";
 import { Engine, type InUse } from "./engine.ts";
 import { type Health, healthOf } from "./health.ts";
-import { HttpIntake } from "./http.ts";
+import { HttpHandler } from "./http.ts";
 import type { Answer, IncomingWebhook } from "./incoming.ts";
 import { InboxOperator } from "./operator.ts";
 import { type ReceiverOptions, type ResolvedOptions, resolveOptions } from "./options.ts";
 import { type MessageRef, type WaitOptions, type Wanted, waitForEvent } from "./wait-for.ts";
 
 export interface StopOptions {
-  /** How long running handlers may take, milliseconds, 0 to 3,600,000; what is left then is claimed again later. Default 30,000. */
+  /** How long running handlers may take, milliseconds, 0 to 3,600,000. Later their events are claimed again. Default 30,000. */
   readonly timeoutMs?: number;
-  /** Settles when the HTTP server has closed: until then deliveries are still accepted. Default: now. */
+  /** Resolves when the HTTP server has closed. Until then deliveries are still accepted. Default: now. */
   readonly until?: PromiseLike<unknown>;
 }
 
 /**
- * Receives webhooks: verified against the raw bytes, stored before the 2xx, handled once in effect, and in ascending
- * sequence per message.
+ * Receives webhooks: verifies the raw bytes and stores each event before the 2xx. Your handler's effect happens once, and a message's
+ * events run in order.
  *
  * @throws SetupError for every mistake in the options, naming the option and the fix
  * @example
@@ -50,7 +50,7 @@ export class Receiver<Tx = unknown> {
   readonly #registry = new HandlerRegistry<Tx>();
   readonly #keyrings: KeyringSource;
   readonly #instruments: Instruments;
-  readonly #http: HttpIntake<Tx>;
+  readonly #http: HttpHandler<Tx>;
   readonly #inbox: InboxOperator;
   #engine: Engine<Tx>;
 
@@ -63,7 +63,7 @@ export class Receiver<Tx = unknown> {
     this.#instruments.add(channelInstrumentation);
     if (this.#options.logEvents) this.#instruments.add(new EventLog(logger));
     this.#engine = new Engine(this.#options, this.#inUse);
-    this.#http = new HttpIntake(() => this.#engine, this.#keyrings);
+    this.#http = new HttpHandler(() => this.#engine, this.#keyrings);
     this.#inbox = new InboxOperator(() => this.#engine);
   }
 
@@ -71,12 +71,12 @@ export class Receiver<Tx = unknown> {
     return this.#options.logger;
   }
 
-  /** The clock it was made with: the system's, unless a test gave its own. */
+  /** The system's clock, unless a test passed its own. */
   get clock(): Clock {
     return this.#options.clock;
   }
 
-  /** Names receiver and inbox: `default@sqlite:/data/inbox.db`. */
+  /** The name of receiver and inbox: `default@sqlite:/data/inbox.db`. */
   get key(): string {
     return `${this.#options.name}@${this.#options.store.location}`;
   }
@@ -96,7 +96,7 @@ export class Receiver<Tx = unknown> {
     return this.#engine.upkeep.counters;
   }
 
-  /** Registers a handler of one or several event types. Several handlers of an event run in order; a failure starts again at the first. */
+  /** Registers a handler of one or more event types. Several handlers of an event run in order. A retry starts at the first again. */
   on<T extends KnownEventType>(types: T | readonly T[], handler: Handler<EventByType[T], Tx>): this {
     this.#registry.on(types, handler);
     return this;
@@ -115,15 +115,15 @@ export class Receiver<Tx = unknown> {
   }
 
   /**
-   * Registers a handler of events that arrive below their message's cursor; no other handler sees those (RCV-7). They are outbound, so
-   * `event.messageId` and `event.sequence` are there.
+   * Registers a handler of events that arrive below their message's cursor. Other handlers do not receive them (RCV-7). They are
+   * outbound, so they have `event.messageId` and `event.sequence`.
    */
   onLate(handler: Handler<LateEvent, Tx>): this {
     this.#registry.onLate(handler);
     return this;
   }
 
-  /** Calls `hook` when a known identity comes with other content. */
+  /** Calls `hook` when a delivery has a known identity but different content. */
   onConflict(hook: (notice: ConflictNotice) => unknown): this {
     this.#registry.addHook("conflict", hook);
     return this;
@@ -136,8 +136,8 @@ export class Receiver<Tx = unknown> {
   }
 
   /**
-   * Calls `hook` when an event becomes a dead letter. Not where the process ends, or the store's answer is lost, just then: watch
-   * `gauges.dead` of `inbox.stats()` too.
+   * Calls `hook` when an event becomes a dead letter. If the process ends or the store's answer is lost at that moment, the hook is not
+   * called: watch `gauges.dead` of `inbox.stats()` too.
    */
   onDeadLetter(hook: (notice: DeadLetterNotice) => unknown): this {
     this.#registry.addHook("deadLetter", hook);
@@ -145,8 +145,8 @@ export class Receiver<Tx = unknown> {
   }
 
   /**
-   * Registers somebody who watches deliveries, attempts and write transactions; `oncehook/telemetry` does so for OpenTelemetry and
-   * Prometheus. Several may. What happened before is not told.
+   * Registers an instrumentation of deliveries, attempts and write transactions, such as those of `oncehook/telemetry` for OpenTelemetry
+   * and Prometheus. Several are allowed. Earlier deliveries are not reported.
    * @throws SetupError `invalid_option` for anything but an object with the methods of `Instrumentation`
    */
   instrument(instrumentation: Instrumentation): this {
@@ -161,8 +161,8 @@ export class Receiver<Tx = unknown> {
 
   /**
    * Opens the inbox and starts the worker, which keeps the process alive until `stop()`.
-   * @throws SetupError without any handler, or when the inbox can not be opened as configured
-   * @throws StoreError `closed` once `stop()` was called, also while the inbox was opening
+   * @throws SetupError without any handler, or if the inbox cannot be opened as configured
+   * @throws StoreError `closed` after `stop()`, also if it was called while the inbox was opening
    */
   async start(): Promise<void> {
     const engine = this.#engine;
@@ -172,16 +172,15 @@ export class Receiver<Tx = unknown> {
       if (engine === this.#engine) throw error;
     }
     if (engine === this.#engine) return;
-    // Another one's inbox was taken over while its own was opening.
+    // Another receiver's inbox was taken over while its own was opening.
     this.#leave(engine);
     await this.#engine.start();
   }
 
   /**
-   * Stops claiming, lets running handlers end, and closes the store once `until` is settled. A second call waits for the
-   * first one's end. A store that does not answer holds it up for 10 s more than `timeoutMs` at most: 5 for an open under way or what
-   * is still to be written, 5 for its end.
-   * @throws SetupError `invalid_option` for an option that is wrong; then nothing is stopped
+   * Stops claiming, lets running handlers end, and closes the store once `until` has settled. A second call waits for the same end. A
+   * store that does not answer can add 10 s to `timeoutMs`: 5 for an open in progress and pending writes, 5 for its close.
+   * @throws SetupError `invalid_option` for a wrong option. Then nothing is stopped
    */
   async stop(options: StopOptions = {}): Promise<void> {
     refuseUnknownOptions("stop", options, ["timeoutMs", "until"]);
@@ -191,16 +190,16 @@ export class Receiver<Tx = unknown> {
   }
 
   /**
-   * Handles what is ready now, without `start()`: after a response, or from a cron. Gaps and backoffs are not waited for.
-   * @throws SetupError without any handler, or when the inbox can not be opened as configured
-   * @throws StoreError when the store fails meanwhile, once what was begun has ended; nothing is lost, and the next drain goes on
+   * Handles the events that are ready now, without `start()`: after a response, or from a cron. Does not wait for gaps and backoffs.
+   * @throws SetupError without any handler, or if the inbox cannot be opened as configured
+   * @throws StoreError if the store fails meanwhile, after running handlers have ended. Nothing is lost: the next drain continues
    */
   async drain(options: DrainOptions = {}): Promise<DrainResult> {
     checkDrainOptions(options);
     return this.#engine.drain(options);
   }
 
-  /** Claims nothing more until `resume()`; deliveries are still accepted. */
+  /** Claims nothing more until `resume()`. Deliveries are still accepted. */
   pause(): void {
     this.#engine.worker.pause();
   }
@@ -210,15 +209,15 @@ export class Receiver<Tx = unknown> {
   }
 
   /**
-   * Resolves with the event once it was handled, by any process on the same inbox; also when it already was. So it can be called
-   * in another process than the one that is started, before or after the event came (DLV-20). A message that fails has no
-   * `message.delivery`: give a function that takes both ends.
+   * Resolves with the event once a process on the same inbox has handled it, or at once if that has happened. You can call it in another
+   * process than the started one, before or after the event arrives (DLV-20). A failed message has no `message.delivery`: to wait for
+   * either, pass a function.
    *
-   * @param ref - the message: `apiClientId` as `client.whoami()` tells it, `messageId` as `client.messages.send()` did
-   * @throws DeadLettered when it ended otherwise: as a dead letter, discarded, recorded as late, or without any handler
-   * @throws OncehookError `wait_timeout`, which does not end the message; it says what the inbox holds of it: `fields.state` is
-   * `missing` or `pending`, with `laneStatus` and `eventTypes`
-   * @throws SetupError `invalid_option` for an argument that is missing, and for a misspelt event type
+   * @param ref - the message: `apiClientId` from `client.whoami()`, `messageId` from `client.messages.send()`
+   * @throws DeadLettered if it ended as a dead letter, discarded, recorded as late, or without any handler
+   * @throws OncehookError `wait_timeout`. The message may still be handled later. `fields.state` is `missing` or `pending`, with
+   * `laneStatus` and `eventTypes`
+   * @throws SetupError `invalid_option` for a missing argument or a misspelt event type
    * @throws the reason of `signal` when it aborts
    */
   waitFor<T extends KnownEventType>(ref: MessageRef, wanted: T, options?: WaitOptions): Promise<EventByType[T]>;
@@ -237,10 +236,10 @@ export class Receiver<Tx = unknown> {
   }
 
   /**
-   * Goes on with the open inbox and worker of an older receiver, with this one's handlers, secrets and instruments: for reloads in
-   * development. What this one had opened itself is closed. There is nothing to go on with of a receiver whose `stop()` was called, or
-   * whose inbox is not open: it goes on with this one's.
-   * @throws SetupError `no_handlers` where the worker runs, and would get none
+   * Continues with the open inbox and worker of an older receiver, and with this one's handlers, secrets and instrumentations: for reloads
+   * in development. An inbox that this one had opened is closed. If the older receiver's inbox is not open, the older one continues with
+   * this one's inbox; if the older receiver was stopped, nothing changes.
+   * @throws SetupError `no_handlers` if the worker runs and this receiver has no handlers
    */
   takeOver(previous: Receiver<Tx>): void {
     const own = this.#engine;
@@ -257,12 +256,12 @@ export class Receiver<Tx = unknown> {
     this.#leave(own);
     if (!running) return;
     next.start().catch((error: unknown) => {
-      const said = "The worker did not go on with the inbox that was taken over; call receiver.start() again.";
+      const said = "The worker could not continue with the inbox that was taken over. Call receiver.start() again.";
       this.logger.error(placeFields(error), explained(said, error));
     });
   }
 
-  /** A module that starts its receiver before it mounts it: nobody could stop that worker any more. */
+  /** Closes the engine of a module that started its receiver before mounting it: nothing could stop that worker any more. */
   #leave(own: Engine<Tx>): void {
     if (own.options.store !== this.#engine.options.store) void own.stop(0).catch(() => {});
   }
@@ -272,9 +271,10 @@ export class Receiver<Tx = unknown> {
   }
 }
 
-/** What `server.close()` gives is the server, and the likeliest mistake. */
+/** The likeliest mistake is the result of `server.close()`, which is the server. */
 function untilOption(value: unknown): PromiseLike<unknown> | undefined {
   if (value === undefined || isPromise(value)) return value;
-  const rule = "must be a promise, such as new Promise((resolve) => server.close(resolve)): server.close() gives none";
+  const rule =
+    "must be a promise, such as new Promise((resolve) => server.close(resolve)): server.close() returns none";
   throw invalidOption("until", rule, value);
 }

@@ -1,4 +1,4 @@
-/** What an inbox keeps, as plain JSON with numbers and texts masked: what the command line prints and the inspector shows. */
+/** Records of an inbox as plain JSON, with numbers and texts masked: for the command line and the inspector. */
 import { identityOf, type LaneKey, publicId } from "../events/identity.ts";
 import { MAX_DEPTH } from "../events/parse.ts";
 import { shownText } from "../inbox/masking.ts";
@@ -6,19 +6,19 @@ import type { EventRecord, LaneRecord, LaneSummary, QuarantineRecord } from "../
 import { maskNumbers } from "../internal/logger.ts";
 import { type ExportedBody, exportedBody } from "./export-subject.ts";
 
-/** What may be shown of a body. */
+/** A body that is masked, or in full. */
 export type ShownBody = { readonly masked: unknown } | ExportedBody;
 
 export function eventShape(event: EventRecord, reveal: boolean) {
   const { lane, laneId, raw, digest: _digest, trace: _trace, ...facts } = event;
-  const isTold = reveal || publicId(lane) !== null;
-  const identity = isTold ? identityOf(lane, event.sequence, event.eventType) : null;
+  const isPublic = reveal || publicId(lane) !== null;
+  const identity = isPublic ? identityOf(lane, event.sequence, event.eventType) : null;
   return { ...facts, lane: laneId, ...keyShape(lane, reveal), identity, hasBody: raw !== null };
 }
 
 export type EventShape = ReturnType<typeof eventShape>;
 
-/** The id is empty where it is the digest of a body, unless bodies are revealed. */
+/** Unless bodies are revealed, the id is empty if it is the digest of a body. */
 export function keyShape(key: LaneKey, reveal: boolean): LaneKey {
   return reveal ? key : { ...key, messageId: publicId(key) ?? "" };
 }
@@ -45,7 +45,7 @@ export function summaryShape({ id, key, peer, externalReference, epoch: _epoch, 
 
 export type SummaryShape = ReturnType<typeof summaryShape>;
 
-/** What is kept of a message itself. */
+/** The facts about a message, without its events. */
 export function laneShape(lane: LaneRecord, reveal: boolean) {
   const { id, key, peer, externalReference, epoch: _epoch, events: _events, gaps: _gaps, attempts: _, ...facts } = lane;
   return {
@@ -57,17 +57,17 @@ export function laneShape(lane: LaneRecord, reveal: boolean) {
   };
 }
 
-/** One message with all that is kept of it; `only` leaves the other events out. */
+/** One message with everything kept about it. With `only`, other events are left out. */
 export function messageShape(lane: LaneRecord, { reveal, only }: { reveal: boolean; only?: number | undefined }) {
   const { events, gaps, attempts } = lane;
-  const isMeant = (event: number) => only === undefined || event === only;
+  const isShown = (event: number) => only === undefined || event === only;
   return {
     ...laneShape(lane, reveal),
     events: events
-      .filter((event) => isMeant(event.id))
+      .filter((event) => isShown(event.id))
       .map((event) => ({ ...eventShape(event, reveal), body: bodyShape(event.raw, reveal) })),
     gaps,
-    attempts: attempts.filter(({ eventId }) => isMeant(eventId)),
+    attempts: attempts.filter(({ eventId }) => isShown(eventId)),
   };
 }
 
@@ -79,24 +79,22 @@ export function quarantineShape({ raw, digest, trace: _trace, signer: _signer, .
 
 export type QuarantineShape = ReturnType<typeof quarantineShape>;
 
-// What a body says, without the numbers and texts in it: what may be seen unless somebody asks for more.
-
-/** Times and places: whatever else has seven digits may be somebody's number. */
+/** Times and sequences. Any other number with seven digits may be a phone number. */
 const PLAIN_NUMBERS = new Set(["occurredAt", "timestamp", "sequence"]);
 
 /**
- * Its JSON with numbers masked to their last two digits and texts left out; of anything else only the size. What nests deeper than an event may is
- * left out too: a quarantined body may have a hundred thousand levels, for which neither this nor what writes JSON has the stack.
+ * A body's JSON, with numbers masked to their last two digits and without its texts. If it is not JSON, only its size. Levels deeper than
+ * an event may have are left out: a quarantined body can have a hundred thousand, which would overflow the stack here and in JSON.stringify.
  */
 export function maskedBody(raw: Uint8Array): unknown {
   try {
     return masked(JSON.parse(Buffer.from(raw).toString()), "", MAX_DEPTH);
   } catch {
-    return `[${raw.length} bytes that are no JSON]`;
+    return `[${raw.length} bytes that are not JSON]`;
   }
 }
 
-/** `levels` are those that are still shown. */
+/** @param levels - how many more levels are shown */
 function masked(value: unknown, key: string, levels: number): unknown {
   if (typeof value === "string") return shownText(value, key);
   if (typeof value === "number") return PLAIN_NUMBERS.has(key) ? value : maskedNumber(value);

@@ -1,4 +1,4 @@
-/** Turns a verified body into what the inbox takes: an event with its place, or a quarantined body. */
+/** Turns a verified body into an inbox event with its lane and sequence, or into a quarantined body; and a quarantined body back. */
 import { hash } from "node:crypto";
 import { lanePlaceOf, sha256 } from "../events/identity.ts";
 import { isKnownEvent, type WebhookEvent } from "../events/types.ts";
@@ -10,7 +10,7 @@ import { type Match, scopeCovers, scopeOf } from "../signature/verify.ts";
 /** Strict W3C `traceparent`, version 00, neither id all zeros. */
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** What was verified about one delivery. */
+/** What verification found out about one delivery. */
 export interface Verified {
   readonly match: Match;
   /** Epoch milliseconds: the verified timestamp, or now for an unsigned delivery. */
@@ -18,7 +18,7 @@ export interface Verified {
   readonly trace: string | null;
 }
 
-/** The delivery's trace context, when it is strictly valid: anything else would be repeated into logs and traces. */
+/** The delivery's trace context, if it is strictly valid. Any other text must not reach logs and traces. */
 export function readTrace(headers: HeaderSource): string | null {
   const text = readHeader(headers, "traceparent");
   return text !== undefined && TRACEPARENT.test(text) ? text : null;
@@ -51,7 +51,7 @@ export function newQuarantine(reason: string, raw: Uint8Array, { match, signedAt
   return { reason, slot, signer: key.signer, scope: scopeOf(key), signedAt, digest: sha256(raw), raw, trace };
 }
 
-/** Names an event's identity for the cache of committed ones; the parts cannot run into each other. */
+/** An event's identity as one string, for the cache of committed ones. Lengths keep its parts apart. */
 export function identityKey({ lane, sequence, eventType }: NewEvent): string {
   return `${lane.tag} ${sequence} ${eventType.length} ${lane.apiClientId.length} ${eventType}${lane.apiClientId}${lane.messageId}`;
 }
@@ -62,22 +62,21 @@ function peerOf(event: WebhookEvent): string | null {
   return event.direction === "outbound" ? event.data.to : event.data.from;
 }
 
-// Reads a quarantined body again: what its replay would accept, and why it would accept nothing.
-
 type QuarantinedEvent =
   | { readonly ok: true; readonly event: WebhookEvent; readonly raw: Uint8Array }
   | { readonly ok: false; readonly reason: "body_pruned" }
   | { readonly ok: false; readonly reason: "invalid_event"; readonly message: string };
 
+/** Parses a quarantined body again: the event that its replay would accept, or the reason why it cannot be replayed. */
 export async function quarantinedEvent({ raw, scope }: QuarantineRecord): Promise<QuarantinedEvent> {
   if (raw === null) return { ok: false, reason: "body_pruned" };
-  // Loaded here: a command that only looks needs no schema, which takes longer to load than the inbox to open.
+  // Loaded on demand: commands that only read need no schema, and it takes longer to load than the inbox to open.
   const { parseEvent } = await import("../events/parse.ts");
   const parsed = parseEvent(raw);
-  if (!parsed.ok) return invalid(`The body is still no event to this version of oncehook (${parsed.code}).`);
+  if (!parsed.ok) return invalid(`The body is still not a valid event for this version of oncehook (${parsed.code}).`);
   if (scopeCovers(scope, parsed.event)) return { ok: true, event: parsed.event, raw };
   return invalid(
-    "The secret that signed this body does not vouch for the event in it: it covers another direction or API client.",
+    "The secret that signed this body does not cover the event in it: it is for another direction or API client.",
   );
 }
 
@@ -85,16 +84,15 @@ function invalid(message: string): QuarantinedEvent {
   return { ok: false, reason: "invalid_event", message };
 }
 
-// Finds a quarantined body by its id.
-
-/** What it needs of an inbox or a store. */
+/** An inbox or a store. */
 interface Finder {
   findQuarantined(query: QuarantineQuery): Promise<Page<QuarantineRecord>>;
 }
 
+/** Finds a quarantined body by its id. */
 export async function findQuarantined(inbox: Finder, id: number): Promise<QuarantineRecord | null> {
-  // No row has the last of all ids, behind which no page could begin.
+  // `after` must be a safe integer. No row has the largest one as its id.
   const { items } = await inbox.findQuarantined({ after: Math.min(id + 1, Number.MAX_SAFE_INTEGER), limit: 1 });
-  // What comes first behind the next id is the one itself, if it is there.
+  // Pages are in descending order: the first row below the next id is the one with this id, if it exists.
   return items.find((row) => row.id === id) ?? null;
 }

@@ -1,4 +1,4 @@
-/** Verification and parsing of whole requests without an inbox: what every adapter's `…Verify` is made of. */
+/** Verifies and parses whole requests, without an inbox: the core of every adapter's `…Verify`. */
 import { KeyringError, SetupError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
 import type { WebhookEvent } from "../events/types.ts";
@@ -18,24 +18,24 @@ import type { SecretStore } from "../signature/secret-store.ts";
 import { checkAge, vouchingMatch } from "../signature/verify.ts";
 import { resolvePolicy, type VerifyOptions } from "../signature/verify-signature.ts";
 import * as answers from "./answers.ts";
-import { Admissions, type Admitted, type NotAdmitted, type UnverifiedWebhook } from "./body-limits.ts";
+import { type RefusedRequest, RequestVerifier, type UnverifiedWebhook, type VerifiedRequest } from "./body-limits.ts";
 import { type Answer, bodyParsedMessage } from "./incoming.ts";
 
 export type { UnverifiedWebhook };
 
 export interface VerifierOptions extends Pick<VerifyOptions, "toleranceMs" | "timestampFormat" | "encoding"> {
   /**
-   * A keyring, a function that reads one, or a secret store: read again when a delivery comes `refreshMs` later. Each kind needs a secret:
-   * with `"dangerouslyUnsigned"` there is nothing to verify.
+   * A keyring, a function that reads one, or a secret store, which is read again when a delivery arrives `refreshMs` later. Each kind
+   * needs a secret: with `"dangerouslyUnsigned"` there is nothing to verify.
    */
   readonly secrets: Keyring | KeyringProvider | SecretStore;
   /** Bytes of a body at most. 1,024 to 1,048,576 (1 MiB). Default 262,144 (256 KiB). */
   readonly maxBodyBytes?: number;
-  /** Told of mistakes in the set-up, 10 lines a second at most. Default: standard error, one JSON object per line. */
+  /** Receives mistakes in the set-up, 10 lines a second at most. Default: standard error, one JSON object per line. */
   readonly logger?: Logger;
 }
 
-/** A delivery whose signature fits, or the answer to one that is refused. */
+/** A delivery whose signature matches, or the answer to a refused one. */
 export type VerifiedWebhook =
   | { readonly ok: true; readonly event: WebhookEvent; readonly bytes: Uint8Array }
   | { readonly ok: false; readonly answer: Answer };
@@ -51,8 +51,8 @@ const OPTIONS = [
 ] as const satisfies readonly (keyof VerifierOptions)[];
 
 /**
- * Makes a function that verifies and parses one request, and keeps nothing: retries and replays within the tolerance (5
- * minutes by default) pass again, and nothing is ordered. The function never rejects: what goes wrong has its answer.
+ * Makes a function that verifies and parses one request, and stores nothing: retries and replays within the tolerance (5 minutes by
+ * default) pass again, and nothing is ordered. The function never rejects: every failure has an answer.
  *
  * @throws SetupError for a wrong option or secret, when it is made
  */
@@ -66,10 +66,10 @@ export function createVerifier(options: VerifierOptions): (incoming: UnverifiedW
   const rules = { ...resolvePolicy(options), maxBodyBytes, mayBeUnsigned: false };
   const logger = loggerOption(options.logger);
   const log = new SampledLog(logger, systemClock);
-  const admissions = new Admissions(signedSource(options.secrets, { clock: systemClock, logger }), systemClock);
+  const verifier = new RequestVerifier(signedSource(options.secrets, { clock: systemClock, logger }), systemClock);
 
-  const parse = ({ bytes, match, checked }: Admitted): VerifiedWebhook => {
-    // Once more: the body may have come so slowly that its timestamp has become too old.
+  const parse = ({ bytes, match, checked }: VerifiedRequest): VerifiedWebhook => {
+    // Again: the body may have arrived so slowly that its timestamp is too old now.
     const expired = checked === null ? null : checkAge(checked.timestamp, systemClock.now(), rules.tolerance);
     const parsed = parseEvent(bytes);
     const vouching = expired === null ? vouchingMatch(match, parsed.ok ? parsed.event : {}) : null;
@@ -79,10 +79,10 @@ export function createVerifier(options: VerifierOptions): (incoming: UnverifiedW
   return async (incoming) => {
     const progress = { isRead: false };
     try {
-      const admission = await admissions.admit(incoming, rules, progress);
-      if (!admission.ok) return refuse(answerTo(admission, log));
-      admission.release();
-      return parse(admission);
+      const request = await verifier.verify(incoming, rules, progress);
+      if (!request.ok) return refuse(answerTo(request, log));
+      request.release();
+      return parse(request);
     } catch (error) {
       const answer = answerToFailure(error, log);
       return refuse(progress.isRead ? answer : answers.unread(answer));
@@ -90,7 +90,7 @@ export function createVerifier(options: VerifierOptions): (incoming: UnverifiedW
   };
 }
 
-/** @throws SetupError where a kind is accepted unsigned, now or when it is read */
+/** @throws SetupError if a kind is accepted unsigned, now or when the keyring is read */
 function signedSource(
   secrets: VerifierOptions["secrets"],
   deps: KeyringSourceDeps,
@@ -109,17 +109,17 @@ function signedSource(
 function signed(keyring: CompiledKeyring): CompiledKeyring {
   if (keyring.unsigned.size === 0) return keyring;
   const message =
-    'Option "secrets" holds "dangerouslyUnsigned": of an unsigned kind there is nothing to verify, and only a receiver takes it.';
+    'Option "secrets" holds "dangerouslyUnsigned": an unsigned kind has nothing to verify. Use a secret here; only a receiver takes unsigned kinds.';
   throw new SetupError("invalid_secret", message, { fields: { option: "secrets" } });
 }
 
-function answerTo(refused: NotAdmitted, log: SampledLog): Answer {
+function answerTo(refused: RefusedRequest, log: SampledLog): Answer {
   if (refused.reason === "already_parsed") log.error({ code: "raw_body_unavailable" }, bodyParsedMessage(refused));
   return refused.answer;
 }
 
 function answerToFailure(error: unknown, log: SampledLog): Answer {
-  // A flood of forged requests is not our failure.
+  // A flood of forged requests is not our own failure.
   if (error instanceof LookUpsCrowded) return answers.UNAVAILABLE;
   const fields = placeFields(error);
   if (error instanceof KeyringError) {

@@ -1,4 +1,4 @@
-/** Waits until an event is handled, by whatever process: asks the store again and again. */
+/** `receiver.waitFor()`: waits until an event is handled, by any process. It polls the store. */
 import { DeadLettered, OncehookError, SetupError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
 import { isKnownEventType, KNOWN_EVENT_TYPES, type KnownEventType, type WebhookEvent } from "../events/types.ts";
@@ -13,23 +13,22 @@ export interface WaitOptions {
   readonly timeoutMs?: number;
 }
 
-/** What a look into the inbox found. An event that ended otherwise throws. */
-type Look = { readonly outcome: "handled"; readonly event: WebhookEvent } | Unhandled;
+/** What one read of the inbox found. An event that ended without being handled throws instead. */
+type Found = { readonly outcome: "handled"; readonly event: WebhookEvent } | Unhandled;
 
 /**
- * The store is asked again after a twentieth of the time waited so far, within these bounds; also for what this process
- * handles, so that there is one way to know. A look takes about 0.1 ms, so a thousand that have waited for long take a tenth
- * of a core.
+ * The store is read again after a twentieth of the time waited so far, within these bounds. Events that this process handles are
+ * found in the same way. A read takes about 0.1 ms, so a thousand long waits take a tenth of a core.
  */
 const SHORTEST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 1_000;
 const TAGS: readonly LaneTag[] = ["outbound", "inbound"];
 
 /**
- * @throws DeadLettered when the event ended without having been handled; `fields.state` says how: `dead`, `discarded` by an
- * operator, recorded as `late` because no `onLate` took it, or `unhandled` because no handler did
- * @throws SetupError `invalid_option` for an argument that is missing, or an event type that is a misspelt one
- * @throws OncehookError `wait_timeout`; `fields.state` says whether the event is `pending` or `missing`
+ * @throws DeadLettered if the event ended without being handled. `fields.state` is `dead`, `discarded` by an operator, `late` (recorded
+ * without an `onLate` handler), or `unhandled` (no handler for its type)
+ * @throws SetupError `invalid_option` for a missing argument or a misspelt event type
+ * @throws OncehookError `wait_timeout`; `fields.state` is `pending` or `missing`
  * @throws the signal's reason when it aborts
  */
 export async function waitForEvent<Tx>(
@@ -46,10 +45,10 @@ export async function waitForEvent<Tx>(
   await engine.open();
   for (;;) {
     options.signal?.throwIfAborted();
-    const look = await lookFor(engine, ref, wanted);
-    if (look.outcome === "handled") return look.event;
+    const found = await readInbox(engine, ref, wanted);
+    if (found.outcome === "handled") return found.event;
     const waitedMs = clock.monotonic() - begunAt;
-    if (waitedMs >= timeoutMs) throw timedOut(look, { ref, timeoutMs, now: clock.now() });
+    if (waitedMs >= timeoutMs) throw timedOut(found, ref, timeoutMs, clock.now());
     await sleep(clock, Math.min(pauseAfter(waitedMs), timeoutMs - waitedMs), options.signal);
   }
 }
@@ -58,7 +57,7 @@ function pauseAfter(waitedMs: number): number {
   return Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, waitedMs / 20));
 }
 
-async function lookFor<Tx>(engine: Engine<Tx>, ref: MessageRef, wanted: Wanted): Promise<Look> {
+async function readInbox<Tx>(engine: Engine<Tx>, ref: MessageRef, wanted: Wanted): Promise<Found> {
   const lanes: LaneRecord[] = [];
   let waiting: LaneRecord | null = null;
   for (const tag of TAGS) {
@@ -74,7 +73,7 @@ async function lookFor<Tx>(engine: Engine<Tx>, ref: MessageRef, wanted: Wanted):
         continue;
       }
       const state = record.outcome ?? record.state;
-      throw new DeadLettered(`The event waited for ended as "${state}" (${record.errorCode ?? "no error"}).`, {
+      throw new DeadLettered(`The awaited event ended as "${state}" (${record.errorCode ?? "no error"}).`, {
         fields: { eventId: record.id, state, code: record.errorCode },
       });
     }
@@ -82,56 +81,49 @@ async function lookFor<Tx>(engine: Engine<Tx>, ref: MessageRef, wanted: Wanted):
   return waiting === null ? { outcome: "missing", lanes } : { outcome: "pending", lane: waiting };
 }
 
-// What a `waitFor` whose time is over says: what the inbox holds of the message, and what to do.
-
-/** What the last look found: the event in its lane, or the message's lanes without it. */
+/** What the last read found: the event in its lane, or the message's lanes without the event. */
 type Unhandled =
   | { readonly outcome: "pending"; readonly lane: LaneRecord }
   | { readonly outcome: "missing"; readonly lanes: readonly LaneRecord[] };
 
-interface Waited {
-  readonly ref: MessageRef;
-  readonly timeoutMs: number;
-  readonly now: number;
-}
-
-/** Of a lane's event types, in a message. Types of the service's own are texts: only what looks like a name is shown. */
+/** Event types in one error message. They are texts from outside, so only those that look like a name are shown. */
 const MOST_SHOWN = 10;
 const NAME = /^[\w.:-]{1,64}$/;
 
-/** The `wait_timeout`, with what to do about it. Ids, types and states only. */
-function timedOut(look: Unhandled, { ref, timeoutMs, now }: Waited): OncehookError {
-  const eventTypes = typesOf(look.outcome === "pending" ? [look.lane] : look.lanes);
-  const why = look.outcome === "pending" ? whyPending(look.lane, now) : whyMissing(eventTypes);
+/** The error `wait_timeout`: what the inbox holds of the message, and what to do. Ids, types and states only. */
+function timedOut(found: Unhandled, ref: MessageRef, timeoutMs: number, now: number): OncehookError {
+  const eventTypes = typesOf(found.outcome === "pending" ? [found.lane] : found.lanes);
+  const why = found.outcome === "pending" ? whyPending(found.lane, now) : whyMissing(eventTypes);
   return new OncehookError("wait_timeout", `The event was not handled within ${timeoutMs} ms: ${why}`, {
     fields: {
       messageId: ref.messageId,
-      state: look.outcome,
-      laneStatus: look.outcome === "pending" ? look.lane.status : null,
+      state: found.outcome,
+      laneStatus: found.outcome === "pending" ? found.lane.status : null,
       eventTypes,
     },
   });
 }
 
 function whyMissing(eventTypes: string): string {
-  if (eventTypes !== "") return `of this message only ${eventTypes} arrived. The service may send the rest yet.`;
-  return "nothing of this message has arrived. Look whether the ids are right, and whether the service's deliveries reach a receiver with this inbox.";
+  if (eventTypes !== "") return `only ${eventTypes} of this message arrived. The service may still send the rest.`;
+  return "nothing of this message has arrived. Check that the ids are right, and that the service's deliveries reach a receiver with this inbox.";
 }
 
-/** The lane's status is that of its head, which may be an event before the one waited for. */
+/** The lane's status is that of its head, which may be an earlier event than the awaited one. */
 function whyPending({ status, readyAt }: LaneRecord, now: number): string {
-  if (status === "blocked") return "it is stored behind a dead letter: replay that one, or receiver.inbox.unblock().";
+  if (status === "blocked")
+    return "it is stored behind a dead letter. Replay that one, or call receiver.inbox.unblock().";
   const isDue = (readyAt ?? now) <= now;
   if (isDue || status === "ready" || status === "idle") {
-    return "it is stored, and no receiver of this inbox takes it: start() one, or drain().";
+    return "it is stored, and no receiver of this inbox handles it. Call start() or drain().";
   }
   switch (status) {
     case "gap":
-      return "it is stored, and waits for a missing event before it, as long as gapWait says.";
+      return "it is stored, and waits for a missing event before it, for as long as gapWait allows.";
     case "backoff":
-      return "it is stored; a handler failed, and is called again. The log says why.";
+      return "it is stored. A handler failed and will be retried; the log has the error.";
     case "leased":
-      return "it is stored, and a handler is at work on it or on one before it.";
+      return "it is stored, and a handler runs for it or for an event before it.";
     default:
       return status satisfies never;
   }
@@ -143,34 +135,33 @@ function typesOf(lanes: readonly LaneRecord[]): string {
   return [...shown].slice(0, MOST_SHOWN).join(", ");
 }
 
-// What `waitFor` is asked for: a message and one of its events, checked, and whether a stored event is that one.
-
-/** Which message: as `client.messages.send` named it, or an inbound one by its `data.messageId`. */
+/** A message: with the ids of `client.messages.send`, or an inbound one with its `data.messageId`. */
 export interface MessageRef {
   readonly apiClientId: string;
   readonly messageId: string;
 }
 
+/** The awaited event: its type, or a function that returns true for it. */
 export type Wanted = KnownEventType | (string & Record<never, never>) | ((event: WebhookEvent) => boolean);
 
-/** Measuring a long text would take long, and it is no misspelt type. */
+/** A longer text is not a misspelt type, and the comparison would take long. */
 const LONGEST_COMPARED = 32;
 
-/** @throws SetupError `invalid_option` where something is missing, or a type is a misspelt one */
+/** @throws SetupError `invalid_option` for a missing argument or a misspelt event type */
 function checkWanted(ref: MessageRef, wanted: Wanted): void {
   if (typeof ref !== "object" || ref === null) throw invalidOption("ref", "must be { apiClientId, messageId }", ref);
   for (const name of ["apiClientId", "messageId"] as const) {
-    if (!isText(ref[name])) throw invalidOption(`ref.${name}`, "must be a text that is not empty", ref[name]);
+    if (!isText(ref[name])) throw invalidOption(`ref.${name}`, "must be a string that is not empty", ref[name]);
   }
   if (typeof wanted === "function") return;
   if (!isText(wanted)) throw invalidOption("wanted", "must be an event type or a function", wanted);
   const meant = misspelt(wanted);
   if (meant === undefined) return;
-  const message = `waitFor() knows no event type "${wanted}". Did you mean "${meant}"? If the service has such a type, give a function.`;
+  const message = `waitFor() knows no event type "${wanted}". Did you mean "${meant}"? If the service has such a type, pass a function.`;
   throw new SetupError("invalid_option", message, { fields: { option: "wanted" } });
 }
 
-/** The event, if it is the wanted one. One whose body is pruned parses to none: settled long ago, it can no longer be given. */
+/** The event, if it is the awaited one. Null if its body is pruned: it ended long ago, and can no longer be returned. */
 function matching(record: EventRecord, wanted: Wanted): WebhookEvent | null {
   if (typeof wanted === "string" && record.eventType !== wanted) return null;
   const parsed = parseEvent(record.raw);
@@ -183,8 +174,8 @@ function isText(value: unknown): value is string {
 }
 
 /**
- * The known type that was meant. Narrower than in `on()`, for a type that the service adds later may be waited for:
- * `message.read` is no misspelt `message.sent`. So no more letters may differ than a third of the type's last word.
+ * The known type that was probably meant. Stricter than in `on()`, because a type that the service adds later may be awaited:
+ * `message.read` is not a misspelt `message.sent`. At most a third of the letters of the type's last word may differ.
  */
 function misspelt(type: string): KnownEventType | undefined {
   if (isKnownEventType(type) || type.length > LONGEST_COMPARED) return undefined;

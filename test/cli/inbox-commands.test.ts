@@ -179,7 +179,7 @@ describe.each([
       inbox(path, "quarantine", "show", "1", "--reveal"),
     ]);
     expect(listed).toMatchObject([{ id: 1, reason: "invalid_json", hasBody: true }]);
-    expect(shown).toMatchObject([{ body: { masked: expect.stringMatching(/^\[\d+ bytes that are no JSON\]$/) } }]);
+    expect(shown).toMatchObject([{ body: { masked: expect.stringMatching(/^\[\d+ bytes that are not JSON\]$/) } }]);
     expect(revealed.output).toContain(TEXT);
     const [told, ...others] = await json("audit", path, "audit");
     expect([told, others]).toMatchObject([{ act: "reveal_quarantined", detail: "quarantine 1" }, []]);

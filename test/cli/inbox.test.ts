@@ -95,7 +95,7 @@ describe("maskedBody()", () => {
       ...{ messageId: "[text]", code: "[text]", status: "…02", phone: "…02" },
       "…02": [{ note: "[text]" }],
     });
-    expect(masked("+15550100002 Ann")).toBe("[16 bytes that are no JSON]");
+    expect(masked("+15550100002 Ann")).toBe("[16 bytes that are not JSON]");
   });
 });
 

@@ -165,9 +165,9 @@ export const BUGS: readonly Bug[] = [
     edits: [
       edit(
         "src/receiver/body-limits.ts",
-        "const match = checked.ok ?",
-        `if (!parseEvent(bytes).ok) return notAdmitted("signature_mismatch", answers.UNPROCESSABLE);
-        const match = checked.ok ?`,
+        "const match = matchWith(keyring)",
+        `if (!parseEvent(bytes).ok) return refused("signature_mismatch", answers.UNPROCESSABLE);
+        const match = matchWith(keyring)`,
       ),
       edit(
         "src/receiver/body-limits.ts",

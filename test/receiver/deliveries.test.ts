@@ -45,9 +45,7 @@ describe("the log", () => {
   it("says of a signed body that is no event where it is kept", async () => {
     const { deliver, log } = sqliteBench();
     await deliver("no event");
-    expect(log).toMatchObject([
-      { level: "warn", message: "A signed body is no event; it was kept in the quarantine." },
-    ]);
+    expect(log).toMatchObject([{ level: "warn", message: "Signed body is not a valid event; quarantined." }]);
   });
 
   it("says that an inbox that can not be opened answers 500, and why", async () => {
@@ -70,7 +68,8 @@ describe("those who watch", () => {
     expect(reports.at(-1)).toMatchObject({ outcome: "failed", status: 503, reason: "quarantine_full" });
     expect(bench.log.at(-1)).toMatchObject({
       ...{ level: "error", fields: { code: "quarantine_full" } },
-      message: "The quarantine is full: a signed body that is no event was answered with 503.",
+      message:
+        "The quarantine is full: a signed body that is not a valid event was answered with 503. Discard or replay quarantined bodies.",
     });
   });
 

@@ -40,7 +40,7 @@ describe("a mistake in createReceiver()", () => {
   });
 
   it("is a name that is no text, however long it is", () => {
-    expect(make({ name: ["inbox"] })).toThrow('Option "name" must be a text of 1 to 64 characters; it is a list.');
+    expect(make({ name: ["inbox"] })).toThrow('Option "name" must be a string of 1 to 64 characters; it is a list.');
     expect(make({ name: "n" })).not.toThrow();
   });
 

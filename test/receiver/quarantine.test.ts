@@ -205,7 +205,7 @@ describe("inbox.replayQuarantined()", () => {
   it.each(["client", "", "everything", "any:junk"])("makes nothing of a body whose scope is %j", async (scope) => {
     const bench = sqliteBench();
     const id = await holdReadable(bench, inbound(), scope);
-    await expect(bench.receiver.inbox.replayQuarantined(id)).rejects.toThrow("does not vouch");
+    await expect(bench.receiver.inbox.replayQuarantined(id)).rejects.toThrow("does not cover the event");
   });
 
   it("makes no second event of one that came in the meantime (RCV-6)", async () => {

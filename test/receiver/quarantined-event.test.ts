@@ -40,7 +40,7 @@ describe("inbox.replayQuarantined()", () => {
     await deliver("not json");
     await expect(receiver.inbox.replayQuarantined(1)).rejects.toMatchObject({
       code: "invalid_event",
-      message: expect.stringContaining("still no event to this version of oncehook (invalid_json)"),
+      message: expect.stringContaining("still not a valid event for this version of oncehook (invalid_json)"),
     });
   });
 });

@@ -13,8 +13,8 @@ describe("receiver.inbox", () => {
     ['The query has no option "limit".', (inbox) => inbox.replayAll({ limit: 1 } as object)],
     ['Option "limit" must be a whole number from 1 to 1000 rows; it is 0.', (inbox) => inbox.find({ limit: 0 })],
     ['Option "subject" must have a peer or a messageId', (inbox) => inbox.erase({} as never)],
-    ['Option "peer" must be a text of at least 3 characters', (inbox) => inbox.erase({ peer: "+1" })],
-    ['Option "messageId" must be a text of at least 3 characters', (inbox) => inbox.erase({ messageId: "  m1  " })],
+    ['Option "peer" must be a string of at least 3 characters', (inbox) => inbox.erase({ peer: "+1" })],
+    ['Option "messageId" must be a string of at least 3 characters', (inbox) => inbox.erase({ messageId: "  m1  " })],
   ])("says: %s", async (message, ask) => {
     const asked = ask(memoryBench().receiver.inbox);
     await expect(asked).rejects.toMatchObject({ code: "invalid_option", message: expect.stringContaining(message) });

@@ -1,19 +1,19 @@
 /** The budget of bodies at its edges: what is cut and what is not, to the byte and to the millisecond. */
 import { describe, expect, it } from "vitest";
-import { ReadingBudget } from "../../src/receiver/body-limits.ts";
+import { BodyBudget } from "../../src/receiver/body-limits.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 
 const MIB = 1024 * 1024;
-/** What a chunk takes beside its bytes. */
+/** What a chunk takes besides its bytes. */
 const CHUNK = 1024;
 
 function makeBudget() {
   const clock = createFakeClock();
-  const budget = new ReadingBudget(clock);
+  const budget = new BodyBudget(clock);
   return { clock, begin: () => begin(budget) };
 }
 
-function begin(budget: ReadingBudget) {
+function begin(budget: BodyBudget) {
   const reading = budget.begin(MIB, null);
   let cuts = 0;
   reading.onCut(() => {
@@ -29,7 +29,7 @@ function fill({ begin }: ReturnType<typeof makeBudget>) {
   return senders;
 }
 
-describe("ReadingBudget", () => {
+describe("BodyBudget", () => {
   it("holds 64 MiB to the last byte, and not one more", () => {
     const budget = makeBudget();
     const senders = fill(budget);

@@ -45,11 +45,11 @@ describe("createVerifier()", () => {
 
   it("takes no kind unsigned: there is nothing to verify of it", async () => {
     const secrets = { inbound: "dangerouslyUnsigned", delivery: SECRET } as const;
-    expect(() => createVerifier({ secrets })).toThrow(/only a receiver takes it/);
+    expect(() => createVerifier({ secrets })).toThrow(/only a receiver takes unsigned kinds/);
     const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
     onTestFinished(() => write.mockRestore());
     expect(await statusOf({}, { secrets: async () => secrets })).toBe(500);
-    expect(write.mock.calls.join()).toContain("only a receiver takes it");
+    expect(write.mock.calls.join()).toContain("only a receiver takes unsigned kinds");
   });
 
   it("reads a keyring per tenant, and answers 503 when it can not (RCV-9)", async () => {

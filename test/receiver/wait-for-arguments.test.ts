@@ -66,7 +66,7 @@ describe("the arguments of waitFor()", () => {
 
   it.each([
     [null, "message.sent", 'Option "ref" must be { apiClientId, messageId }; it is null.'],
-    [{ messageId: "msg_1" }, "message.sent", 'Option "ref.apiClientId" must be a text that is not empty'],
+    [{ messageId: "msg_1" }, "message.sent", 'Option "ref.apiClientId" must be a string that is not empty'],
     [message, 3, 'Option "wanted" must be an event type or a function; it is 3.'],
   ])("says of %j and %j what they must be", async (ref, wanted, says) => {
     await expect(waitFor(memoryBench().receiver, ref, wanted)).rejects.toThrow(says);
@@ -98,7 +98,7 @@ describe("a wait whose time is over", () => {
     await deliver(outbound("queued"));
     await deliver(outbound("sent"));
     const error = await timeout(receiver, "message.delivery");
-    expect(error.message).toContain("of this message only message.queued, message.sent arrived");
+    expect(error.message).toContain("only message.queued, message.sent of this message arrived");
     expect(error.fields).toMatchObject({ state: "missing", eventTypes: "message.queued, message.sent" });
   });
 
@@ -117,7 +117,7 @@ describe("a wait whose time is over", () => {
     receiver.onAny(() => {});
     await deliver(outbound("queued"));
     const error = await timeout(receiver, "message.queued");
-    expect(error.message).toMatch(/stored, and no receiver of this inbox takes it: start\(\) one, or drain\(\)/);
+    expect(error.message).toMatch(/stored, and no receiver of this inbox handles it. Call start\(\) or drain\(\)/);
     expect(error.fields).toMatchObject({ state: "pending", laneStatus: "ready", eventTypes: "message.queued" });
   });
 
@@ -129,7 +129,7 @@ describe("a wait whose time is over", () => {
     expect(waits.message).toContain("waits for a missing event before it");
     expect(waits.fields).toMatchObject({ state: "pending", laneStatus: "gap" });
     clock.set(clock.now() + HOUR);
-    expect((await timeout(receiver, "message.sent")).message).toContain("start() one, or drain()");
+    expect((await timeout(receiver, "message.sent")).message).toContain("Call start() or drain()");
   });
 
   it("says so from the very millisecond at which the gap is over", async () => {
@@ -140,7 +140,7 @@ describe("a wait whose time is over", () => {
     clock.set(stored + 22 * MINUTE - 1);
     expect((await timeout(receiver, "message.sent")).message).toContain("waits for a missing event before it");
     clock.set(stored + 22 * MINUTE);
-    expect((await timeout(receiver, "message.sent")).message).toContain("start() one, or drain()");
+    expect((await timeout(receiver, "message.sent")).message).toContain("Call start() or drain()");
   });
 
   it("says so too of a ready event when the wall clock was set back since", async () => {
@@ -149,7 +149,7 @@ describe("a wait whose time is over", () => {
     await deliver(outbound("queued"));
     clock.set(clock.now() - HOUR);
     const error = await timeout(receiver, "message.queued");
-    expect(error.message).toContain("start() one, or drain()");
+    expect(error.message).toContain("Call start() or drain()");
     expect(error.fields).toMatchObject({ laneStatus: "ready" });
   });
 
@@ -172,7 +172,7 @@ describe("a wait whose time is over", () => {
     await deliver(outbound("queued"));
     await receiver.drain();
     const error = await timeout(receiver, "message.queued");
-    expect(error.message).toContain("a handler failed, and is called again");
+    expect(error.message).toContain("A handler failed and will be retried");
     expect(error.message).not.toContain("not today");
     expect(error.fields).toMatchObject({ state: "pending", laneStatus: "backoff" });
   });
@@ -186,7 +186,7 @@ describe("a wait whose time is over", () => {
     await deliver(outbound("queued"));
     await receiver.drain();
     expect(seen).toMatchObject({ fields: { laneStatus: "leased" } });
-    expect((seen as OncehookError | null)?.message).toContain("a handler is at work");
+    expect((seen as OncehookError | null)?.message).toContain("a handler runs for it");
   });
 
   it("says that a dead letter before it blocks the message", async () => {

@@ -130,9 +130,9 @@ describe("waitFor()", () => {
     await deliver(outbound("queued"));
     await receiver.drain();
     const dead = receiver.waitFor({ apiClientId: "apc_1", messageId: "msg_in_1" }, "message.inbound");
-    await expect(dead).rejects.toThrow('The event waited for ended as "dead" (permanent_failure).');
+    await expect(dead).rejects.toThrow('The awaited event ended as "dead" (permanent_failure).');
     const unhandled = receiver.waitFor(message, "message.queued");
-    await expect(unhandled).rejects.toThrow('The event waited for ended as "unhandled" (no error).');
+    await expect(unhandled).rejects.toThrow('The awaited event ended as "unhandled" (no error).');
   });
 
   it("waits as long as it is told, however long the process has run", async () => {

@@ -176,12 +176,12 @@ describe("maskedBody() of what is no JSON", () => {
     // Bytes, not characters.
     ["Zoë", 4],
   ])("tells of %j only that it has %i bytes", (text, size) => {
-    expect(maskedBody(Buffer.from(text))).toBe(`[${size} bytes that are no JSON]`);
+    expect(maskedBody(Buffer.from(text))).toBe(`[${size} bytes that are not JSON]`);
   });
 
   it("reads bytes of any kind, and only those it is given", () => {
     const larger = new TextEncoder().encode('xx{"a":1}xx');
     expect(maskedBody(larger.subarray(2, 9))).toEqual({ a: 1 });
-    expect(maskedBody(Uint8Array.of(0xff, 0xfe))).toBe("[2 bytes that are no JSON]");
+    expect(maskedBody(Uint8Array.of(0xff, 0xfe))).toBe("[2 bytes that are not JSON]");
   });
 });

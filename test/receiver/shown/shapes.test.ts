@@ -87,7 +87,7 @@ describe("bodyShape()", () => {
   });
 
   it("tells the size of what is no JSON, and reveals what is no text in base64", () => {
-    expect(bodyShape(unreadable, false)).toStrictEqual({ masked: "[2 bytes that are no JSON]" });
+    expect(bodyShape(unreadable, false)).toStrictEqual({ masked: "[2 bytes that are not JSON]" });
     expect(bodyShape(unreadable, true)).toStrictEqual({ base64: "e/8=" });
   });
 
