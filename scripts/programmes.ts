@@ -16,7 +16,7 @@ export function listed(usage: string): readonly string[] {
 export function disagreements(programmes: readonly string[], { ci, guide }: Entries): string[] {
   const table = guide.slice(Math.max(0, guide.indexOf("| programme |"))).split("\n\n")[0] ?? "";
   const entered = {
-    ".ci/run": namesIn(ci, /npm run --silent prove -- ([\w-]+)/g),
+    ".ci/run": namesIn(ci, /^ *(?:traced |if .* then )?prove ([\w-]+) "/gm),
     "the table of CONTRIBUTING.md": namesIn(table, /^\| `([\w-]+)` \|/gm),
   };
   return Object.entries(entered).flatMap(([place, names]) => [

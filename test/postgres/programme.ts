@@ -9,20 +9,27 @@ const SEED = 20_261_120;
 const HOUR_MS = 3_600_000;
 const EVENTS_OF_A_MESSAGE = 3;
 
-/** Short: 1,500 events, 12 kills and 2 restarts. Full: 100,000 events, 300 kills and 20 restarts. */
+const SIZES = {
+  small: { events: 300, kills: 4, restarts: 1 },
+  short: { events: 1_500, kills: 12, restarts: 2 },
+  full: { events: 100_000, kills: 300, restarts: 20 },
+};
+
 export const postgres: Programme = {
   name: "postgres",
   what: "6 processes on one Postgres inbox keep order and do nothing twice, through kills and crashes of the server",
-  async run({ full, say }): Promise<Proof> {
+  hasSmallForm: true,
+  async run({ full, small, say }): Promise<Proof> {
+    const { events, kills, restarts } = SIZES[full ? "full" : small ? "small" : "short"];
     const server = await startPostgres();
     try {
-      const messages = Math.ceil((full ? 100_000 : 1_500) / EVENTS_OF_A_MESSAGE);
+      const messages = Math.ceil(events / EVENTS_OF_A_MESSAGE);
       const load = await runConcurrently({
         ...{ url: server.url, processes: 6, messages, seed: SEED, timeoutMs: HOUR_MS },
       });
       say(`load    ${JSON.stringify(load)}`);
       const crashes = await surviveCrashes({
-        ...{ server, kills: full ? 300 : 12, restarts: full ? 20 : 2, seed: SEED, timeoutMs: HOUR_MS, say },
+        ...{ server, kills, restarts, seed: SEED, timeoutMs: HOUR_MS, say },
       });
       say(`crashes ${JSON.stringify(crashes)}`);
       const problems = [

@@ -4,7 +4,7 @@ import { disagreements, listed } from "../../scripts/programmes.ts";
 
 const USAGE = "usage: npm run prove -- NAME [--full]\n  one          this\n  two-three    that\n";
 const PROGRAMMES = ["one", "two-three"];
-const CI = 'step "first" npm run --silent prove -- one\nstep "second" npm run --silent prove -- two-three --full\n';
+const CI = 'prove one "first"\nif $full; then\n  traced prove two-three "second"\nfi\n';
 const GUIDE =
   "| command |\n|---|\n| `four` | x |\n\n| programme | shows |\n|---|---|\n| `one` | x |\n| `two-three` | x |\n\nMore.";
 
