@@ -1,6 +1,7 @@
 /**
  * `npm run check`: every gate a change must pass, each with a count, because a check can pass on nothing.
- * `--only NAME[,NAME]` runs some; `--reuse-tests` takes the results of a full `npm test -- --coverage` that is newer than every source.
+ * `--only NAME[,NAME]` runs some; `--reuse-tests` takes the results of an `npm test` that is newer than every source (with `FULL=1` of an
+ * `npm test -- --coverage`).
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -27,7 +27,7 @@ export interface GateContext {
   readonly temp: string;
   /** The packed package; packs it on first use. */
   tarball(): Promise<string>;
-  /** Take the results of an `npm test -- --coverage` that ran after the last edit, instead of running the tests again. */
+  /** Take the results of an `npm test` that ran after the last edit, instead of running the tests again. */
   readonly reuseTests: boolean;
 }
 

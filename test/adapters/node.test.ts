@@ -73,7 +73,9 @@ describe("nodeWebhook()", () => {
     await close();
   });
 
-  it("leaves no time-out to other requests of a connection whose answers were taken in the end", async () => {
+  it("leaves no time-out to other requests of a connection whose answers were taken in the end", {
+    tags: "full",
+  }, async () => {
     const { receiver } = memoryReceiver();
     const { server, port, close } = await serve(nodeWebhook(receiver));
     server.keepAliveTimeout = 0;

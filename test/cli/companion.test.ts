@@ -30,7 +30,7 @@ describe("oncehook emulator --exec", () => {
     expect(JSON.parse(second)).toEqual({ status: 200, secret: JSON.parse(first).webhookSecret });
   });
 
-  it("goes through the shell, and ends with the command's exit code", async () => {
+  it("goes through the shell, and ends with the command's exit code", { tags: "full" }, async () => {
     expect(await begin("echo one && echo two >&2; exit 7").exit).toMatchObject({
       code: 7,
       output: expect.stringMatching(/^\{.*\}\none\n$/),
@@ -47,6 +47,7 @@ describe("oncehook emulator --exec", () => {
 
   it.each(["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const)(
     "passes %s on, and stays until the command has ended",
+    { tags: "full" },
     async (signal) => {
       const app = writeApp(`${GET_TOKEN}
       setTimeout(() => {}, 60000);
@@ -59,7 +60,7 @@ describe("oncehook emulator --exec", () => {
     },
   );
 
-  it("starts nothing more of the command after a signal", async () => {
+  it("starts nothing more of the command after a signal", { tags: "full" }, async () => {
     const running = begin("echo $$ up; sleep 300; echo more");
     await started(running);
     running.signal("SIGTERM");
@@ -67,7 +68,7 @@ describe("oncehook emulator --exec", () => {
     expect([code, output]).toEqual([143, expect.not.stringContaining("more")]);
   });
 
-  it("leaves nothing of the command's processes running when SIGTERM ends it", async () => {
+  it("leaves nothing of the command's processes running when SIGTERM ends it", { tags: "full" }, async () => {
     const running = begin("sleep 300 & echo $!; sleep 300 & echo $!; echo $$ up; wait");
     const pids = await started(running);
     expect(pids.map(runs)).toEqual([true, true, true]);
@@ -76,14 +77,14 @@ describe("oncehook emulator --exec", () => {
     expect(pids.map(runs)).toEqual([false, false, false]);
   });
 
-  it("ends what the command leaves behind, even when it takes no SIGTERM", async () => {
+  it("ends what the command leaves behind, even when it takes no SIGTERM", { tags: "full" }, async () => {
     const running = begin('sleep 300 & echo $!; trap "" TERM; sleep 300 & echo $!; echo $$ up');
     const pids = await started(running);
     expect(await running.exit).toMatchObject({ code: 0 });
     expect(pids.map(runs)).toEqual([false, false, false]);
   });
 
-  it("kills a command that does not listen at the second signal", async () => {
+  it("kills a command that does not listen at the second signal", { tags: "full" }, async () => {
     const running = begin(`trap "echo heard" TERM; sleep 300 & echo $!; echo $$ up; ${A_WHILE}`);
     const pids = await started(running);
     running.signal("SIGTERM");
@@ -97,6 +98,7 @@ describe("oncehook emulator --exec", () => {
 describe("a test that is over", () => {
   it.each([["sleep 300 & echo $!; echo $$ up; wait"], [`trap "" TERM; sleep 300 & echo $!; echo $$ up; ${A_WHILE}`]])(
     "leaves nothing of %s",
+    { tags: "full" },
     async (command) => {
       const running = begin(command);
       const pids = await started(running);

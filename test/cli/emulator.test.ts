@@ -83,7 +83,7 @@ describe("oncehook emulator --json", () => {
     expect([clientSecret, await tokenStatus(url, clientId, "from outside")]).toEqual(["from outside", 200]);
   });
 
-  it("is ready in less than a second, or four on a slow machine", async () => {
+  it("is ready in less than a second, or four on a slow machine", { tags: "full" }, async () => {
     const startedAt = performance.now();
     const running = new Running(["emulator", "--json", "--port=0"]);
     await running.announced();
@@ -92,7 +92,7 @@ describe("oncehook emulator --json", () => {
     expect(running.processorMs() ?? elapsed).toBeLessThan(4_000);
   });
 
-  it("keeps its state in a file from run to run, and says what holds there", async () => {
+  it("keeps its state in a file from run to run, and says what holds there", { tags: "full" }, async () => {
     const args = ["emulator", "--json", "--port=0", "--clock=virtual"];
     const running = new Running([...args, "--state=kept.sqlite"], { ONCEHOOK_CLIENT_SECRET: "of the first run" });
     const { url, clientId, clientSecret } = await running.announced();
@@ -119,13 +119,17 @@ describe("oncehook emulator", () => {
     expect(JSON.parse(answer)).toMatchObject({ token_type: "bearer", expires_in: 3600 });
   });
 
-  it.each(["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const)("closes and ends with 0 on %s", async (signal) => {
-    const running = new Running(["emulator", "--port=0"]);
-    const [url] = await running.printed(/http:\S+/);
-    running.signal(signal);
-    expect(await running.exit).toMatchObject({ code: 0, signal: null, errors: "" });
-    await expect(fetch(url)).rejects.toThrow();
-  });
+  it.each(["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const)(
+    "closes and ends with 0 on %s",
+    { tags: "full" },
+    async (signal) => {
+      const running = new Running(["emulator", "--port=0"]);
+      const [url] = await running.printed(/http:\S+/);
+      running.signal(signal);
+      expect(await running.exit).toMatchObject({ code: 0, signal: null, errors: "" });
+      await expect(fetch(url)).rejects.toThrow();
+    },
+  );
 
   it.each([
     [[], /^The service is emulated at (\S+)\n/],
@@ -137,7 +141,7 @@ describe("oncehook emulator", () => {
     await expect(fetch(url)).rejects.toThrow("fetch failed");
   });
 
-  it("waits for no attempt when it is told to end", async () => {
+  it("waits for no attempt when it is told to end", { tags: "full" }, async () => {
     const hanging = await startHanging();
     const args = ["emulator", "--json", "--port=0", "--lifecycle=instant", "--attempt-timeout=600000"];
     const running = new Running([...args, `--delivery-url=${hanging.url}`]);
@@ -180,7 +184,7 @@ describe("oncehook emulator", () => {
     ["emulator --json --port=0", 141],
     ["emulator --port=0 --exec='echo started >&2'", 141],
     ["--help", 0],
-  ])("says nothing of it when nobody reads what %s prints", async (args, code) => {
+  ])("says nothing of it when nobody reads what %s prints", { tags: "full" }, async (args, code) => {
     // The reader has ended before the command starts.
     const script = `{ until [ -e gone ]; do sleep 0.1; done; "$0" "$1" ${args}; echo $? >code; } | { exec <&-; : >gone; }; cat code`;
     const folder = mkdtempSync(join(tmpdir(), "oncehook-unread-"));
@@ -193,7 +197,7 @@ describe("oncehook emulator", () => {
     expect([stdout, stderr]).toEqual([`${code}\n`, ""]);
   });
 
-  it.skipIf(!existsSync("/dev/full"))("says why its first line cannot be written", async () => {
+  it.skipIf(!existsSync("/dev/full"))("says why its first line cannot be written", { tags: "full" }, async () => {
     const { status, stderr } = spawnSync(
       "sh",
       ["-c", '"$0" "$1" emulator --port=0 >/dev/full', process.execPath, COMMAND],

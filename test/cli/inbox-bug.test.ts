@@ -1,6 +1,5 @@
-/** What an operator does after a bug: 5,000 dead letters, one look, and a replay once it is mended. */
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+/** What an operator does after a bug: thousands of dead letters, one look, and a replay once it is mended. */
+import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import type { InboxStore } from "../../src/inbox/store.ts";
@@ -8,25 +7,24 @@ import { createReceiver, PermanentError } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { SECRET } from "../receiver/bench.ts";
+import { sized } from "../setup/form.ts";
 import { contextOf, turn } from "../stores/sqlite-turns.ts";
+import { MEMORY_DISK } from "../support/memory-disk.ts";
 import { outboundEvent } from "./inbox-place.ts";
 import { Running, runToEnd } from "./running.ts";
 
-const DEAD = 5_000;
+const DEAD = sized({ quick: 1_000, full: 5_000 });
 /** Of so many messages a later event was handled. Most, for each replay is a transaction of its own. */
-const SUPERSEDED = 4_000;
+const SUPERSEDED = 0.8 * DEAD;
 const RATE = 1_500;
 
-/** The store insists on fsync; a file system in memory is a real one without the wait for a disk. */
-const MEMORY_DISK = "/dev/shm";
-
 function newPath(): string {
-  const folder = mkdtempSync(join(existsSync(MEMORY_DISK) ? MEMORY_DISK : tmpdir(), "oncehook-bug-"));
+  const folder = mkdtempSync(join(MEMORY_DISK, "oncehook-bug-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   return join(folder, "inbox.db");
 }
 
-/** An inbox with the `queued` of 5,000 messages, and the `sent` of the last 4,000. */
+/** An inbox with the `queued` of all messages, and the `sent` of the last ones. */
 async function accepted(): Promise<string> {
   const path = newPath();
   const store = sqliteStore(path) as InboxStore<never>;
@@ -56,7 +54,7 @@ async function work(path: string, onQueued: (messageId: string) => void): Promis
   await receiver.stop();
 }
 
-it("groups 5,000 dead letters of a bug, and replays them at a rate once it is mended", {
+it(`groups ${DEAD} dead letters of a bug, and replays them at a rate once it is mended`, {
   timeout: 60_000,
 }, async () => {
   const path = await accepted();

@@ -7,6 +7,7 @@ import { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import { inboxCommand } from "../../src/cli/inbox/command.ts";
+import { rows } from "../setup/form.ts";
 import { takeBack } from "../support/older-schema.ts";
 import { runHere } from "./here.ts";
 import { fillInbox, NUMBER, TEXT } from "./inbox-place.ts";
@@ -47,7 +48,14 @@ const here: Way = (args, environment) => {
 };
 const program = new Command("oncehook").exitOverride();
 
-let way: Way = asProcess;
+let way: Way = here;
+const WAYS = rows<readonly [string, Way]>(
+  [
+    ["here", here],
+    ["as a process", asProcess],
+  ],
+  ([, each]) => each === here,
+);
 
 function inbox(path: string, ...args: readonly string[]): Promise<Exit> {
   return way(args, { ONCEHOOK_STORE: path });
@@ -68,10 +76,7 @@ function rowsOf<S extends Schema>(schema: S, output: string): readonly z.infer<(
   return rows.map((row) => SCHEMAS[schema].parse(JSON.parse(row)) as z.infer<(typeof SCHEMAS)[S]>);
 }
 
-describe.each([
-  ["as a process", asProcess],
-  ["here", here],
-])("oncehook inbox, to look, %s", (_, chosen) => {
+describe.each(WAYS)("oncehook inbox, to look, %s", (_, chosen) => {
   beforeAll(() => {
     way = chosen;
   });
@@ -125,10 +130,7 @@ describe.each([
   });
 });
 
-describe.each([
-  ["as a process", asProcess],
-  ["here", here],
-])("oncehook inbox, to act, %s", (_, chosen) => {
+describe.each(WAYS)("oncehook inbox, to act, %s", (_, chosen) => {
   beforeAll(() => {
     way = chosen;
   });
@@ -229,10 +231,7 @@ describe.each([
   });
 });
 
-describe.each([
-  ["as a process", asProcess],
-  ["here", here],
-])("oncehook inbox, where there is none to open, %s", (_, chosen) => {
+describe.each(WAYS)("oncehook inbox, where there is none to open, %s", (_, chosen) => {
   beforeAll(() => {
     way = chosen;
   });

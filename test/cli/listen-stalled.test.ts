@@ -36,7 +36,7 @@ async function deliver(url: string, messageId: string): Promise<void> {
   expect(response.status).toBe(200);
 }
 
-describe("oncehook listen, with a reader that has stalled", () => {
+describe("oncehook listen, with a reader that has stalled", { tags: "full" }, () => {
   it("marks no event as handled whose line is still its own, and prints it after a SIGKILL", async () => {
     const store = newInboxFile();
     const { running, listening } = await startStalled(store);
@@ -84,7 +84,7 @@ describe("oncehook listen, with a reader that has stalled", () => {
   });
 });
 
-describe("oncehook listen --forward-to, with no room for what it prints", () => {
+describe("oncehook listen --forward-to, with no room for what it prints", { tags: "full" }, () => {
   it.skipIf(!existsSync("/dev/full"))("goes on until SIGTERM, though its first line cannot be written", async () => {
     const store = newInboxFile();
     await leavePending(store, outboundEvent("queued", "msg_1"));

@@ -74,7 +74,7 @@ describe("oncehook listen", () => {
     expect((await ask("/webhooks"))[0]).toBe(405);
   });
 
-  it("takes secrets from files, and says what it leaves out of them", async () => {
+  it("takes secrets from files, and says what it leaves out of them", { tags: "full" }, async () => {
     const store = newInboxFile();
     const files = { current: `${SECRET}\n`, previous: "the-secret-before-it-of-32-bytes" };
     for (const [name, text] of Object.entries(files)) writeFileSync(join(store, "..", name), text);
@@ -96,7 +96,7 @@ describe("oncehook listen", () => {
     ]);
   });
 
-  it("loses nothing that it acknowledged when it ends under load (RCV-3)", async () => {
+  it("loses nothing that it acknowledged when it ends under load (RCV-3)", { tags: "full" }, async () => {
     const store = newInboxFile();
     const first = start(store);
     const url = await urlOf(first);
@@ -127,7 +127,7 @@ describe("oncehook listen", () => {
     expect(new Set(printed).size).toBe(printed.length);
   });
 
-  it("ends at once with a second signal, and posts later what it could not (RCV-3)", async () => {
+  it("ends at once with a second signal, and posts later what it could not (RCV-3)", { tags: "full" }, async () => {
     const store = newInboxFile();
     const hanging = await startHanging();
     const first = start(store, `--forward-to=${hanging.url}`);

@@ -10,6 +10,7 @@ describe("oncehook", () => {
 
   it.each([[["--help"]], [["help"]], [["emulator", "--help"]], [["help", "emulator"]]])(
     "explains itself with %j",
+    { tags: "full" },
     async (args) => {
       const { code, output, errors } = await runToEnd(args);
       expect([code, errors]).toEqual([0, ""]);
@@ -17,7 +18,7 @@ describe("oncehook", () => {
     },
   );
 
-  it("names the variables that secrets can come from", async () => {
+  it("names the variables that secrets can come from", { tags: "full" }, async () => {
     const { output } = await runToEnd(["emulator", "--help"]);
     for (const name of ["ONCEHOOK_CLIENT_SECRET", "ONCEHOOK_WEBHOOK_SECRET", "ONCEHOOK_CONTROL_TOKEN"])
       expect(output).toContain(name);
@@ -30,7 +31,7 @@ describe("oncehook", () => {
     [["emulator", "--port"], /^error: option '--port <number>' argument missing\n$/],
     [["emulator", "now"], /^error: too many arguments/],
     [["emulator", "--port", "http"], /^error: --port takes a whole number, not "http"\.\n$/],
-  ])("calls %j a usage mistake and ends with 2", async (args, message) => {
+  ])("calls %j a usage mistake and ends with 2", { tags: "full" }, async (args, message) => {
     const { code, output, errors } = await runToEnd(args);
     expect([code, output]).toEqual([2, ""]);
     expect(errors).toMatch(message);

@@ -139,6 +139,7 @@ describe("oncehook send", () => {
 
   it.each([["--json"], ["--quiet"], ["--debug"]])(
     "has told the key that it made before it asks, with %s",
+    { tags: "full" },
     async (flag) => {
       const { file } = await startService({ port: null });
       const { url, asked } = await startHanging();

@@ -15,6 +15,7 @@ const FEEDING_MS = 90_000;
 
 describe("oncehook listen --forward-to", () => {
   it("feeds an application in Python every event once, in order, though it was killed meanwhile (RCV-6, RCV-7)", {
+    tags: "full",
     timeout: FEEDING_MS,
   }, async (context) => {
     const missing = pythonIsMissing();

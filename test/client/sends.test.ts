@@ -13,22 +13,21 @@ const TIMEOUT_MS = 1_000;
 const LIMIT_MS = 120_000;
 
 describe("client.messages.send() over connections that break", () => {
-  it(
-    "sends exactly one message per recipient and key, with the same bytes each time (CLI-5, SND-17, SND-22)",
-    async () => {
-      const evidence = await runSends({
-        lanes: LANES,
-        count: 300,
-        seed: "short",
-        createSender: clientSender(TIMEOUT_MS),
-      });
-      expect(judge(evidence)).toEqual([]);
-      const failed = evidence.sends.filter(({ first }) => !first.ok);
-      expect(failed.length).toBeGreaterThan(5);
-      expect(evidence.calls.length).toBeGreaterThan(200);
-    },
-    LIMIT_MS,
-  );
+  it("sends exactly one message per recipient and key, with the same bytes each time (CLI-5, SND-17, SND-22)", {
+    tags: "full",
+    timeout: LIMIT_MS,
+  }, async () => {
+    const evidence = await runSends({
+      lanes: LANES,
+      count: 300,
+      seed: "short",
+      createSender: clientSender(TIMEOUT_MS),
+    });
+    expect(judge(evidence)).toEqual([]);
+    const failed = evidence.sends.filter(({ first }) => !first.ok);
+    expect(failed.length).toBeGreaterThan(5);
+    expect(evidence.calls.length).toBeGreaterThan(200);
+  });
 });
 
 /** A client that a user might write: three attempts, each with the key that `keyFor` says. */

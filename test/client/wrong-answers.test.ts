@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ConnectionError, OAuthError, ResponseValidationError, TimeoutError } from "../../src/client/index.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
+import { sized } from "../setup/form.ts";
 import {
   answerOf,
   anyBody,
@@ -37,7 +38,7 @@ describe("a call with any answer", () => {
       // The first, one after a 401, and one retry.
       expect(requests).toBeLessThanOrEqual(3);
     });
-    await fc.assert(example, { numRuns: 300 });
+    await fc.assert(example, { numRuns: sized({ quick: 60, full: 300 }) });
   });
 
   it("that is right but for one place ends in an answer or a ServiceError (CLI-7)", async () => {
@@ -54,7 +55,7 @@ describe("a call with any answer", () => {
         expectDiscreet(await endOf(call(client)));
       },
     );
-    await fc.assert(example, { numRuns: 300 });
+    await fc.assert(example, { numRuns: sized({ quick: 60, full: 300 }) });
   });
 
   it.each(OPERATIONS)("tells a field that $name lacks, when it is to throw", async ({ call, least }) => {
@@ -100,7 +101,7 @@ describe("a call without a whole answer", () => {
         expect(end).toMatchObject({ attempts: 2, code: "connection_failed" });
       },
     );
-    await fc.assert(example, { numRuns: 200 });
+    await fc.assert(example, { numRuns: sized({ quick: 50, full: 200 }) });
   });
 
   it("ends in a ConnectionError when fetch throws at once, or its error can not be read", async () => {
@@ -171,6 +172,6 @@ describe("a token route with any answer", () => {
       for (const one of authorizations) expect(one).toMatch(/^Bearer [!-~]+$/);
       if (error !== null && authorizations.length === 0) expect(error).toBeInstanceOf(OAuthError);
     });
-    await fc.assert(example, { numRuns: 300 });
+    await fc.assert(example, { numRuns: sized({ quick: 60, full: 300 }) });
   });
 });

@@ -1,4 +1,8 @@
-/** Connections of others that hold locks while deliveries come: nothing is lost and the event loop goes on. */
+/**
+ * Connections of others that hold locks while deliveries come: nothing is lost and the event loop goes on.
+ *
+ * @module-tag full
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";

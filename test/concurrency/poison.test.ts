@@ -1,4 +1,8 @@
-/** An event whose handler kills its process, with neighbours under way: processes are restarted until it is a dead letter. */
+/**
+ * An event whose handler kills its process, with neighbours under way: processes are restarted until it is a dead letter.
+ *
+ * @module-tag full
+ */
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
 import { type Child, type Family, until, withFamily } from "./family.ts";

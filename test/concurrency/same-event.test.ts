@@ -6,7 +6,7 @@ import { until, withFamily } from "./family.ts";
 import { FLAWLESS, runsOf, verdictOf } from "./verdict.ts";
 
 describe("the same event at several processes at once", () => {
-  it("becomes one row and one effect, 20 times of 64 deliveries to four processes (I1, RCV-6)", () =>
+  it("becomes one row and one effect, 20 times of 64 deliveries to four processes (I1, RCV-6)", { tags: "full" }, () =>
     withFamily(async (family) => {
       const children = await Promise.all([1, 2, 3, 4].map(() => family.add()));
       for (let index = 0; index < 20; index++) {
@@ -24,7 +24,8 @@ describe("the same event at several processes at once", () => {
       expect(verdictOf(family)).toEqual(FLAWLESS);
       expect(family.number("select count(*) from oncehook_event")).toBe(20);
       expect(family.number("select sum(duplicates) from oncehook_event")).toBe(20 * 63);
-    }));
+    }),
+  );
 });
 
 describe("a process without a worker", () => {

@@ -1,4 +1,8 @@
-/** Four processes on one file, under load and against each other: every invariant of docs/inbox.md, by the file and the handlers' logs. */
+/**
+ * Four processes on one file, under load and against each other: every invariant of docs/inbox.md, by the file and the handlers' logs.
+ *
+ * @module-tag full
+ */
 import { describe, expect, it } from "vitest";
 import { createReceiver, type KnownEvent } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";

@@ -1,4 +1,8 @@
-/** A file that is full, or no longer where it was, while processes work on it. */
+/**
+ * A file that is full, or no longer where it was, while processes work on it.
+ *
+ * @module-tag full
+ */
 import { rename, writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";

@@ -1,4 +1,8 @@
-/** Processes that stand still past their leases, and go on: fencing keeps what they did out. */
+/**
+ * Processes that stand still past their leases, and go on: fencing keeps what they did out.
+ *
+ * @module-tag full
+ */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { fixtures } from "../../src/testing/index.ts";

@@ -1,4 +1,8 @@
-/** A few kills under load as a quick test; `npm run prove -- crash` makes many, and shows that it would see a loss. */
+/**
+ * A few kills under load as a quick test; `npm run prove -- crash` makes many, and shows that it would see a loss.
+ *
+ * @module-tag full
+ */
 import { describe, expect, it } from "vitest";
 import { breachLines } from "../prove/history.ts";
 import { mostRecoveryMs, tooSlow } from "./recovery.ts";

@@ -1,4 +1,8 @@
-/** What docs/operations.md says of backups: made beside a receiver at work, and what is a repeat for a restored one. */
+/**
+ * What docs/operations.md says of backups: made beside a receiver at work, and what is a repeat for a restored one.
+ *
+ * @module-tag full
+ */
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

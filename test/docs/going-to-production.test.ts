@@ -1,4 +1,8 @@
-/** The application of the guide, as a real process that is told to end. */
+/**
+ * The application of the guide, as a real process that is told to end.
+ *
+ * @module-tag full
+ */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";

@@ -6,7 +6,7 @@ import { tracedRun } from "./traced-run.ts";
 const hasStrace = straceIsMissing() === null;
 const DELIVERIES = 50;
 
-describe("durable acceptance", () => {
+describe("durable acceptance", { tags: "full" }, () => {
   it.skipIf(!hasStrace)(
     "syncs the row of every delivery before its 2xx leaves, by the kernel's account (I2, RCV-3) [skipped without a working strace]",
     async () => {

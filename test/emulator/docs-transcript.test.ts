@@ -54,7 +54,7 @@ describe.skipIf(missing.length > 0)("the transcript with curl alone", () => {
     expect(stdout).not.toContain("more");
   });
 
-  it("leaves no receiver behind when it is ended", async () => {
+  it("leaves no receiver behind when it is ended", { tags: "full" }, async () => {
     const [receiver = ""] = blocks.filter((block) => block.includes("RECEIVER=$!"));
     const { stdout } = shell([receiver, 'echo "$RECEIVER"; wait "$RECEIVER"\n'], {}, 6_000);
     const pid = Number(stdout.split(BETWEEN).at(-1));

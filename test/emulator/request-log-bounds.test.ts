@@ -90,7 +90,7 @@ describe("the request log's bounds", () => {
     expect(String(last(emulator).body)).not.toMatch(/[\ud800-\udfff]/);
   });
 
-  it("hold no more memory than what they keep", async () => {
+  it("hold no more memory than what they keep", { tags: "full" }, async () => {
     const emulator = await start();
     const bytes = `{"text":"${"x".repeat(1_000_000)}"}`;
     const before = process.memoryUsage().heapUsed;

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { createTime } from "../../src/emulator/clock.ts";
 import { Scheduler } from "../../src/emulator/scheduler.ts";
 import { systemClock } from "../../src/internal/clock.ts";
+import { sized } from "../setup/form.ts";
 
 const HORIZON_MS = 60_000;
 
@@ -100,7 +101,7 @@ describe("Scheduler: order", () => {
         expect(failures).toEqual([]);
         expect(now).toBe(end);
       }),
-      { numRuns: 150 },
+      { numRuns: sized({ quick: 50, full: 150 }) },
     );
   });
 });

@@ -95,7 +95,10 @@ it("goes on after a kill: tokens, secrets, idempotency keys, retries and the clo
   }
 });
 
-it("has taken each send at most once, and all that it answered, whenever it is killed (SND-17)", async () => {
+it("has taken each send at most once, and all that it answered, whenever it is killed (SND-17)", {
+  tags: "full",
+  timeout: 60_000,
+}, async () => {
   const catcher = await startCatcher();
   const state = newFile();
   const answered = new Map<string, string>();
@@ -132,4 +135,4 @@ it("has taken each send at most once, and all that it answered, whenever it is k
   expect(told.filter((id) => !ids.includes(id))).toEqual([]);
   expect(ids.length).toBeLessThanOrEqual(keys.length);
   expect(keys).toHaveLength(60);
-}, 60_000);
+});

@@ -40,7 +40,7 @@ describe("a send and its outcome, in two processes", () => {
     expect(again).toMatchObject({ messageId: ref.messageId, data: { status: "delivered" } });
   });
 
-  it("finds the outcome that happens while it is waited for", async () => {
+  it("finds the outcome that happens while it is waited for", { tags: "full" }, async () => {
     const { send, emulator, receiver } = await start();
     const ref = await send();
     const waiting = receiver.waitFor(ref, "message.delivery");
@@ -63,7 +63,7 @@ describe("a send and its outcome, in two processes", () => {
     expect(await receiver.waitFor(ref, "message.queued")).toMatchObject({ sequence: 1 });
   });
 
-  it("finds the failure of a message by a function that takes both outcomes", async () => {
+  it("finds the failure of a message by a function that takes both outcomes", { tags: "full" }, async () => {
     const { send, emulator, receiver } = await start();
     const ref = await send("order-1", FAILING);
     const waiting = receiver.waitFor(ref, isOutcome);
@@ -71,7 +71,7 @@ describe("a send and its outcome, in two processes", () => {
     expect(await waiting).toMatchObject({ eventType: "message.failed", data: { status: "failed" } });
   });
 
-  it("rejects when the outcome became a dead letter", async () => {
+  it("rejects when the outcome became a dead letter", { tags: "full" }, async () => {
     const { send, emulator, receiver } = await start();
     const ref = await send("dead");
     const waiting = expect(receiver.waitFor(ref, "message.delivery")).rejects.toMatchObject({
@@ -82,7 +82,7 @@ describe("a send and its outcome, in two processes", () => {
     await waiting;
   });
 
-  it("waits through the handler's process being killed and started again", async () => {
+  it("waits through the handler's process being killed and started again", { tags: "full" }, async () => {
     const { send, emulator, receiver, handling } = await start();
     const ref = await send("killed");
     const waiting = receiver.waitFor(ref, "message.delivery");
@@ -94,7 +94,7 @@ describe("a send and its outcome, in two processes", () => {
     expect(await waiting).toMatchObject({ messageId: ref.messageId, eventType: "message.delivery" });
   });
 
-  it("ends with the signal's reason, and with the time that it was given", async () => {
+  it("ends with the signal's reason, and with the time that it was given", { tags: "full" }, async () => {
     const { send, receiver } = await start();
     const ref = await send();
     const controller = new AbortController();
@@ -130,7 +130,7 @@ describe("a send and its outcome, in two processes", () => {
     await waiting;
   });
 
-  it("ends by itself in a process that only sends and waits, without a line of warning", async () => {
+  it("ends by itself in a process that only sends and waits, without a line of warning", { tags: "full" }, async () => {
     const { emulator, inboxPath } = await start({ port: 0, clock: "x60" });
     const { url, clientId, clientSecret, fixtures } = emulator;
     const terms = [inboxPath, url, clientId, clientSecret, fixtures.numbers.full, SECRET];

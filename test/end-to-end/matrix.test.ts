@@ -17,7 +17,7 @@ const HARD: readonly Reading[] = [
   { overlapSigning: "alternate", retrySignature: "frozen", signatureEncoding: "v1=hex", timestampUnit: "ms" },
 ];
 
-describe("client, service and receiver over three rotations, two absences and faults", () => {
+describe("client, service and receiver over three rotations, two absences and faults", { tags: "full" }, () => {
   it.each(HARD.map((reading) => [nameOf(reading), reading] as const))(
     "lose nothing, handle nothing twice, in order, with nothing unverified: %s (DLV-6, DLV-8, DLV-10, DLV-16, DLV-17, RCV-6, RCV-7, RCV-8, RCV-9)",
     async (_, reading) => {

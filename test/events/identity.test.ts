@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { eventIdentity, identityOf, type LaneKey, lanePlaceOf, sha256 } from "../../src/events/identity.ts";
 import { parseEvent } from "../../src/events/parse.ts";
 import type { WebhookEvent } from "../../src/events/types.ts";
+import { sized } from "../setup/form.ts";
 import { bodies, bytes, deliveryBody, failedBody, inboundBody, sentBody } from "./examples.ts";
 
 /** By another tool, so that our hashing cannot vouch for itself. */
@@ -91,7 +92,7 @@ describe("identityOf()", () => {
         seen.set(hex, spelled);
         return true;
       }),
-      { numRuns: 20_000 },
+      { numRuns: sized({ quick: 2_000, full: 20_000 }) },
     );
     expect(new Set(seen.values()).size).toBe(seen.size);
     expect(seen.size).toBeGreaterThan(1_000);

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { MAX_DEPTH, readJson } from "../../src/events/parse.ts";
+import { sized } from "../setup/form.ts";
 import { bodies, bytes } from "./examples.ts";
 
 const codeOf = (text: string | Uint8Array) => {
@@ -114,7 +115,7 @@ describe("readJson() keys", () => {
         const text = JSON.stringify(value);
         expect(readJson(bytes(text))).toEqual({ ok: true, value: JSON.parse(text) });
       }),
-      { numRuns: 2_000 },
+      { numRuns: sized({ quick: 300, full: 2_000 }) },
     );
   });
 
@@ -124,7 +125,7 @@ describe("readJson() keys", () => {
         fc.pre(!text.includes("__proto__"));
         expect(readJson(bytes(text))).toEqual({ ok: true, value: JSON.parse(text) });
       }),
-      { numRuns: 2_000 },
+      { numRuns: sized({ quick: 300, full: 2_000 }) },
     );
   });
 });

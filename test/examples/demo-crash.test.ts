@@ -1,4 +1,8 @@
-/** `npm run demo:crash`, as a newcomer runs it. */
+/**
+ * `npm run demo:crash`, as a newcomer runs it.
+ *
+ * @module-tag full
+ */
 import { describe, expect, it } from "vitest";
 import { runScript } from "./running.ts";
 

@@ -36,7 +36,7 @@ describe("npm run demo", () => {
     expect(stdout).not.toMatch(/\+\d{8}|[\w-]{32}/);
   }, 60_000);
 
-  it("leaves nothing behind when a signal ends it", async () => {
+  it("leaves nothing behind when a signal ends it", { tags: "full", timeout: 60_000 }, async () => {
     const folder = mkdtempSync(join(tmpdir(), "oncehook-test-demo-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const own = () => readdirSync(folder).filter((name) => name !== "node-compile-cache");
@@ -59,7 +59,7 @@ describe("npm run demo", () => {
     const [code] = await once(child, "close");
     expect([code, errors, own()]).toEqual([143, "Stopped. Nothing is left behind.\n", []]);
     expect(output).not.toContain("checks");
-  }, 60_000);
+  });
 });
 
 describe("the report of the demo", () => {

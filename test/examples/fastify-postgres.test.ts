@@ -66,7 +66,10 @@ function newSecretFile(): string {
 }
 
 describe("examples/fastify-postgres", () => {
-  it("handles each event once, in order, in several processes of which one is killed at work (RCV-6, RCV-7, RCV-10)", async () => {
+  it("handles each event once, in order, in several processes of which one is killed at work (RCV-6, RCV-7, RCV-10)", {
+    tags: "full",
+    timeout: 60_000,
+  }, async () => {
     const url = await newDatabase();
     const example = await RunningExample.start("fastify-postgres", {
       DATABASE_URL: url,
@@ -109,9 +112,12 @@ describe("examples/fastify-postgres", () => {
     expect(await workersOf(url)).not.toContain(victim);
     expect(await example.terminate()).toBe(0);
     expect(await workersOf(url)).toEqual([]);
-  }, 60_000);
+  });
 
-  it("lets running handlers end, and waits for no unfinished request, when each of its processes is told twice", async () => {
+  it("lets running handlers end, and waits for no unfinished request, when each of its processes is told twice", {
+    tags: "full",
+    timeout: 60_000,
+  }, async () => {
     const url = await newDatabase();
     const example = await RunningExample.start("fastify-postgres", { DATABASE_URL: url, WORKERS: "2" });
     const workers = await workersOf(url);
@@ -129,9 +135,12 @@ describe("examples/fastify-postgres", () => {
     await release();
     expect(await exit).toBe(0);
     expect((await handledIn(url)).map(({ pid }) => pid)).toEqual(busy);
-  }, 60_000);
+  });
 
-  it("tells what became of a message, and is stopped through npm run example:fastify-postgres", async () => {
+  it("tells what became of a message, and is stopped through npm run example:fastify-postgres", {
+    tags: "full",
+    timeout: 60_000,
+  }, async () => {
     const url = await newDatabase();
     // The other example's table may be there too.
     execFileSync(process.execPath, [NEXT_MIGRATION], { env: { ...process.env, DATABASE_URL: url } });
@@ -165,7 +174,7 @@ describe("examples/fastify-postgres", () => {
     expect(await example.terminate("SIGINT")).toBe(0);
     expect(await workersOf(url)).toEqual([]);
     await expect(fetch(example.url)).rejects.toThrow();
-  }, 60_000);
+  });
 
   it("tells the newest state of a message whose history has a replay in it (RCV-7)", async () => {
     const url = await newDatabase();
@@ -239,14 +248,14 @@ describe("examples/fastify-postgres", () => {
     await expect(failed).rejects.toThrow(/^DATABASE_URL: (?!.*(?:ano|ther@))/);
   });
 
-  it("ends with 1 and one line when the database refuses it", async () => {
+  it("ends with 1 and one line when the database refuses it", { tags: "full" }, async () => {
     const environment = { DATABASE_URL: urlOf({ user: "nobody" }), WEBHOOK_SECRET: SECRET };
     const { code, errors } = await runToEnd("fastify-postgres", environment);
     expect(code).toBe(1);
     expect(errors).toMatch(/^DATABASE_URL: [^\n]*\n$/);
   });
 
-  it("ends with 1 when its first worker cannot start, which says why once", async () => {
+  it("ends with 1 when its first worker cannot start, which says why once", { tags: "full" }, async () => {
     const environment = { DATABASE_URL: await newDatabase(), WEBHOOK_SECRET: "short", WORKERS: "4" };
     const { code, errors } = await runToEnd("fastify-postgres", environment);
     expect(code).toBe(1);

@@ -1,4 +1,8 @@
-/** A send in one process, and its outcome from the inbox of another one that receives the webhooks. */
+/**
+ * A send in one process, and its outcome from the inbox of another one that receives the webhooks.
+ *
+ * @module-tag full
+ */
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";

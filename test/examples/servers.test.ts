@@ -9,7 +9,7 @@ import { PREVIOUS_SECRET, RunningExample, runToEnd, SECRET } from "./running.ts"
 const eventually = (read: () => number) => expect.poll(read, { timeout: 15_000 });
 const event = () => fixtures.queued({ occurredAt: Date.now() });
 
-it("ends with 0 although it is told twice, and has a request that is never finished", async () => {
+it("ends with 0 although it is told twice, and has a request that is never finished", { tags: "full" }, async () => {
   // At once, because each waits some seconds for that request.
   const names = ["express", "fastify", "express-bullmq"] as const;
   const codes = names.map(async (name) => {
@@ -23,7 +23,9 @@ it("ends with 0 although it is told twice, and has a request that is never finis
 });
 
 describe.each(["express", "fastify"] as const)("examples/%s", (name) => {
-  it("accepts a body signed by openssl, and refuses it with one bit flipped (RCV-1, RCV-2)", async () => {
+  it("accepts a body signed by openssl, and refuses it with one bit flipped (RCV-1, RCV-2)", {
+    tags: "full",
+  }, async () => {
     const example = await RunningExample.start(name);
     const body = JSON.stringify(event());
     const timestamp = String(Date.now());
@@ -47,7 +49,7 @@ describe.each(["express", "fastify"] as const)("examples/%s", (name) => {
     expect([got.status, got.headers.get("allow")]).toEqual([405, "POST, PUT"]);
   });
 
-  it("tells a supervisor that it lives, and a balancer whether it can store deliveries", async () => {
+  it("tells a supervisor that it lives, and a balancer whether it can store deliveries", { tags: "full" }, async () => {
     const example = await RunningExample.start(name);
     const answers = async () => {
       const [alive, ready] = await Promise.all(["/healthz", "/readyz"].map((path) => fetch(`${example.url}${path}`)));
@@ -94,7 +96,7 @@ describe.each(["express", "fastify"] as const)("examples/%s", (name) => {
     expect(example.lines.join()).not.toMatch(/\+1415|Hello/);
   });
 
-  it("prints a late event, and leaves it out of the table (RCV-7)", async () => {
+  it("prints a late event, and leaves it out of the table (RCV-7)", { tags: "full" }, async () => {
     const example = await RunningExample.start(name);
     for (const content of lifecycle({ occurredAt: Date.now() })) await example.deliver(content);
     await eventually(() => example.handled().length).toBe(3);
@@ -122,14 +124,14 @@ describe.each(["express", "fastify"] as const)("examples/%s", (name) => {
     }
   });
 
-  it(`is stopped through npm run example:${name}`, async () => {
+  it(`is stopped through npm run example:${name}`, { tags: "full", timeout: 60_000 }, async () => {
     // The script replaces its shell: npm would signal that one alone, and leave the server behind.
     const example = await RunningExample.start(name, {}, ["npm", "run", "--silent", `example:${name}`]);
     expect((await example.deliver(event())).status).toBe(200);
     expect(await example.terminate()).toBe(0);
     expect(example.handled()).toHaveLength(1);
     await expect(fetch(example.url)).rejects.toThrow();
-  }, 60_000);
+  });
 
   it.each([
     ["no secret", {}, /^WEBHOOK_SECRET is not set: put .* in it\.\n$/],
@@ -141,7 +143,7 @@ describe.each(["express", "fastify"] as const)("examples/%s", (name) => {
       /^WEBHOOK_PREVIOUS_VALID_UNTIL is not set/,
     ],
     ["a port that is none", { WEBHOOK_SECRET: SECRET, PORT: "http" }, /^PORT must be a whole number/],
-  ])("ends with 1 and one line that names the fix: %s", async (_case, environment, line) => {
+  ])("ends with 1 and one line that names the fix: %s", { tags: "full" }, async (_case, environment, line) => {
     const { code, output, errors } = await runToEnd(name, environment);
     expect({ code, output }).toEqual({ code: 1, output: "" });
     expect(errors).toMatch(line);
@@ -149,7 +151,7 @@ describe.each(["express", "fastify"] as const)("examples/%s", (name) => {
     expect(errors).not.toContain(SECRET);
   });
 
-  it("ends with 1 when its port is taken", async () => {
+  it("ends with 1 when its port is taken", { tags: "full" }, async () => {
     const first = await RunningExample.start(name);
     const { code, errors } = await runToEnd(name, { WEBHOOK_SECRET: SECRET, PORT: new URL(first.url).port });
     expect(code).toBe(1);

@@ -1,4 +1,8 @@
-/** The example with BullMQ as two real processes: one receives and forwards, one takes the jobs. */
+/**
+ * The example with BullMQ as two real processes: one receives and forwards, one takes the jobs.
+ *
+ * @module-tag full
+ */
 import { fileURLToPath } from "node:url";
 import { Queue } from "bullmq";
 import { beforeEach, describe, expect, it } from "vitest";

@@ -1,4 +1,8 @@
-/** The short form of `npm run prove -- forward`. */
+/**
+ * The short form of `npm run prove -- forward`.
+ *
+ * @module-tag full
+ */
 import { beforeEach, describe, expect, it } from "vitest";
 import { needs } from "./needs.ts";
 import { forwardThroughOutages } from "./outages.ts";

@@ -5,6 +5,7 @@ import type { WebhookEvent } from "../../src/events/types.ts";
 import { maskText } from "../../src/inbox/masking.ts";
 import { maskNumbers } from "../../src/internal/logger.ts";
 import { inboundBody } from "../events/examples.ts";
+import { sized } from "../setup/form.ts";
 
 function inboundWith(body: string): WebhookEvent {
   const json = JSON.parse(inboundBody) as { data: object };
@@ -42,7 +43,7 @@ describe("maskNumbers()", () => {
       fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => {
         expect(maskNumbers(pieces.join(""))).not.toMatch(/\d(?:[\s().-]{0,3}\d){6}/);
       }),
-      { numRuns: 2_000 },
+      { numRuns: sized({ quick: 300, full: 2_000 }) },
     );
   });
 });
@@ -141,7 +142,7 @@ describe("maskText()", () => {
           JSON.stringify(body).slice(1, -1),
         );
       }),
-      { numRuns: 1_000 },
+      { numRuns: sized({ quick: 200, full: 1_000 }) },
     );
   });
 });

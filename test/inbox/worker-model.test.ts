@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { PermanentError, RetryAfter } from "../../src/errors.ts";
 import type { EventId, LaneId } from "../../src/inbox/record.ts";
+import { sized } from "../setup/form.ts";
 import { type Bench, openBench, rounds } from "./bench.ts";
 
 type Step =
@@ -195,7 +196,7 @@ describe("any course of events", () => {
       expect(await of.bench.recorder.store.nextDue()).toBeNull();
     };
     await fc.assert(fc.asyncProperty(course, check), {
-      numRuns: 150,
+      numRuns: sized({ quick: 40, full: 150 }),
       interruptAfterTimeLimit: 25_000,
       markInterruptAsFailure: true,
     });

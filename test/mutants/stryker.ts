@@ -47,7 +47,8 @@ export async function mutate(room: Room, { root, packages, withStatic }: Stryker
     writeFileSync(join(copy, TESTS), testsOf(room, copy));
     writeFileSync(join(copy, "stryker.json"), JSON.stringify(settingsOf(room, withStatic)));
     const stryker = join(packages, ".bin", "stryker");
-    await run(stryker, ["run", "stryker.json"], { cwd: copy, maxBuffer: LONGEST_OUTPUT }).catch(
+    const env = { ...process.env, FULL: "1" };
+    await run(stryker, ["run", "stryker.json"], { cwd: copy, env, maxBuffer: LONGEST_OUTPUT }).catch(
       (error: { readonly stdout?: string }) => {
         // Such as a test that fails before anything is mutated, because it takes too long.
         throw new Error(`Stryker gave up on ${room.name}: ${error.stdout?.slice(-2_000)}`, { cause: error });
@@ -90,6 +91,9 @@ function testsOf({ tests }: Room, copy: string): string {
   });
   return `export default {
     resolve: { alias: [${aliases.join(", ")}] },
-    test: { include: ${JSON.stringify(tests)}, exclude: ${JSON.stringify(LEFT_OUT)}, isolate: false, testTimeout: 10_000 },
+    test: {
+      include: ${JSON.stringify(tests)}, exclude: ${JSON.stringify(LEFT_OUT)},
+      tags: [{ name: "full" }], isolate: false, testTimeout: 10_000,
+    },
   };`;
 }

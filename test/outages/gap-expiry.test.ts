@@ -51,7 +51,9 @@ describe("a receiver and the emulator on one clock", { timeout: 120_000 }, () =>
     expectAscending(handled);
   });
 
-  it("calls late what comes with the last retries, when it waits for the first ones only (balanced; RCV-7)", async () => {
+  it("calls late what comes with the last retries, when it waits for the first ones only (balanced; RCV-7)", {
+    tags: "full",
+  }, async () => {
     const { arrivals, handled, late } = await run(mostlyRefused("balanced"));
     expect([...handled, ...late].sort()).toEqual(namesOf(arrivals));
     expect(late.length).toBeGreaterThan(0);
@@ -59,7 +61,7 @@ describe("a receiver and the emulator on one clock", { timeout: 120_000 }, () =>
     expectAscending(handled);
   });
 
-  it("calls nothing late when it waits for all retries (strict; RCV-7, DLV-6)", async () => {
+  it("calls nothing late when it waits for all retries (strict; RCV-7, DLV-6)", { tags: "full" }, async () => {
     const { arrivals, handled, late } = await run(mostlyRefused("strict"));
     expect(late).toEqual([]);
     expect([...handled].sort()).toEqual(namesOf(arrivals));

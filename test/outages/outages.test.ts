@@ -1,4 +1,8 @@
-/** Outages in short: few messages, both frameworks, every profile. `npm run prove -- outages --full` sends 1,000. */
+/**
+ * Outages in short: few messages, both frameworks, every profile. `npm run prove -- outages --full` sends 1,000.
+ *
+ * @module-tag full
+ */
 import { describe, expect, it, onTestFinished } from "vitest";
 import { PROFILE_NAMES } from "../../src/emulator/index.ts";
 import { ExampleProcess } from "./processes.ts";

@@ -19,10 +19,11 @@ import { postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { sha256 } from "../../src/testing/contracts/store-bench.ts";
 import { seededRandom } from "../../src/testing/index.ts";
+import { sized } from "../setup/form.ts";
 import { newPool, newSchema, sql, urlOf } from "./place.ts";
 
 /** 20,000 take some 7 s on two idle cores: for a copy that was changed. */
-const EVENTS = Number(process.env.COPY_EVENTS ?? 4_000);
+const EVENTS = Number(process.env.COPY_EVENTS ?? sized({ quick: 2_000, full: 4_000 }));
 const SEED = Number(process.env.COPY_SEED ?? 20_261_120);
 const BATCH = 500;
 /** Compiled by the tests' global set-up. */

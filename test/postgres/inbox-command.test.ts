@@ -11,7 +11,7 @@ function inbox(store: string, ...args: readonly string[]) {
   return runToEnd(["inbox", ...args, "--json"], { ONCEHOOK_STORE: store });
 }
 
-it("copies an inbox there, lists it and erases from it", async () => {
+it("copies an inbox there, lists it and erases from it", { tags: "full" }, async () => {
   const [file, schema] = [newInboxFile(), newSchema()];
   await fillInbox(file);
   const copy = ["inbox", "copy", "--from", file, "--to-schema", schema, "--json"];

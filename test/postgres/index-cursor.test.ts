@@ -131,7 +131,9 @@ describe("with 10,000 messages gone on", () => {
   const LANES = 10_000;
   const LIMIT = 250;
 
-  it("turns read no more than the first one, of lanes that are due and of leases that have ended", async () => {
+  it("turns read no more than the first one, of lanes that are due and of leases that have ended", {
+    tags: "full",
+  }, async () => {
     const runs: Run[] = [];
     const pool = toldPool(inject("postgresUrl"), runs);
     onTestFinished(() => pool.end());

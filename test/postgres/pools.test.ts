@@ -152,7 +152,7 @@ describe("behind a transaction pooler that keeps no prepared statements", () => 
     expect(warnings).toEqual([LOST("listen"), LOST("prepare")]);
   });
 
-  it("takes and handles every event", async () => {
+  it("takes and handles every event", { tags: "full" }, async () => {
     const { warnings, ...taken } = await loadBehind(await startPooler());
     expect(taken).toEqual(ALL_TAKEN);
     expect(warnings).toEqual([LOST("listen"), LOST("prepare"), LOST("listen"), LOST("prepare")]);
@@ -166,7 +166,7 @@ describe("behind a transaction pooler that keeps no prepared statements", () => 
     expect(warnings).toEqual([LOST("prepare"), LOST("prepare")]);
   });
 
-  it("is not asked about, nor warned of, where both options are off", async () => {
+  it("is not asked about, nor warned of, where both options are off", { tags: "full" }, async () => {
     const pooler = await startPooler({ order: "next" });
     const { warnings, ...taken } = await loadBehind(pooler, { listen: false, prepare: false });
     expect({ ...taken, warnings }).toEqual({ ...ALL_TAKEN, warnings: [] });
@@ -189,7 +189,7 @@ describe("behind a transaction pooler that keeps no prepared statements", () => 
     expect(warnings).toEqual([LOST("listen")]);
   });
 
-  it("that is PgBouncer itself, takes and handles every event", async ({ skip }) => {
+  it("that is PgBouncer itself, takes and handles every event", { tags: "full" }, async ({ skip }) => {
     if (noPgBouncer !== null) skip(noPgBouncer);
     const { warnings, ...taken } = await loadBehind(await startPgBouncer());
     expect(taken).toEqual(ALL_TAKEN);
@@ -210,7 +210,7 @@ describe("behind a transaction pooler that keeps no prepared statements", () => 
 });
 
 describe("behind a pooler that keeps what a connection has", () => {
-  it("prepares and listens: in session mode", async () => {
+  it("prepares and listens: in session mode", { tags: "full" }, async () => {
     const { warnings, ...taken } = await loadBehind(await startPooler({ mode: "session", servers: 40 }));
     expect({ ...taken, warnings }).toEqual({ ...ALL_TAKEN, warnings: [] });
   });

@@ -3,6 +3,7 @@ import { describe, expect, inject, test } from "vitest";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import { storeContract } from "../../src/testing/contracts/store.ts";
 import type { StoreUnderTest } from "../../src/testing/contracts/store-bench.ts";
+import { sized } from "../setup/form.ts";
 import { instanceOf } from "../stores/sqlite-turns.ts";
 
 /** Turns on it are sent as on a pool of the store's own; on all others of these tests, statement by statement. */
@@ -31,5 +32,5 @@ async function makeStore(): Promise<StoreUnderTest<PgClient>> {
 }
 
 describe("postgresStore()", () => {
-  storeContract({ describe, test, expect, makeStore, fastCheck: { runs: 8 } });
+  storeContract({ describe, test, expect, makeStore, fastCheck: { runs: sized({ quick: 2, full: 8 }) } });
 });

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import pg from "pg";
 import { describe, expect, inject, it } from "vitest";
 import { transactionControlOf } from "../../src/stores/postgres/effect-connection.ts";
+import { sized } from "../setup/form.ts";
 
 describe("transactionControlOf()", () => {
   it.each([
@@ -126,9 +127,9 @@ describe("transactionControlOf()", () => {
         // What releases the savepoint itself ends no transaction, but is not among the pieces.
         expect(isOver && transactionControlOf(text) === null, text).toBe(false);
       }),
-      { numRuns: 3_000 },
+      { numRuns: sized({ quick: 500, full: 3_000 }) },
     );
     await client.end();
-    expect(ended).toBeGreaterThan(500);
+    expect(ended).toBeGreaterThan(sized({ quick: 80, full: 500 }));
   });
 });

@@ -13,7 +13,7 @@ describe("npm run prove", () => {
     expect(status).toBe(2);
   });
 
-  it("has no small form of a programme that has none, and none that is full", () => {
+  it("has no small form of a programme that has none, and none that is full", { tags: "full" }, () => {
     for (const args of [
       ["syscall", "--small"],
       ["fuzz", "--small", "--full"],

@@ -37,18 +37,20 @@ describe("a process that only awaits", () => {
     other.close();
   });
 
-  it("a started worker stays without a server beside it, until it is stopped", async () => {
+  it("a started worker stays without a server beside it, until it is stopped", { tags: "full" }, async () => {
     expect(await run("work", newInboxFile())).toEqual({ code: 0, said: "started, stopped" });
   });
 
-  it("drain() writes what it handled once a store that failed is back, and then tells of it", async () => {
+  it("drain() writes what it handled once a store that failed is back, and then tells of it", {
+    tags: "full",
+  }, async () => {
     const { file, receiver, deliver } = sqliteBench();
     await deliver(inbound());
     expect(await run("drain", file)).toEqual({ code: 0, said: "down for a moment" });
     expect((await receiver.inbox.find()).items).toMatchObject([{ outcome: "handled", attempts: 1 }]);
   });
 
-  it("waitFor() rejects when its time is over", async () => {
+  it("waitFor() rejects when its time is over", { tags: "full" }, async () => {
     expect(await run("waitFor", newInboxFile())).toEqual({ code: 0, said: "wait_timeout" });
   });
 });

@@ -67,7 +67,9 @@ describe("the quota of the quarantine", () => {
     "the-secret-after-the-rotation-32",
   ];
 
-  it("is each secret's own: one kind's signer does not fill the other's, nor an old secret a new one's (RCV-4)", async () => {
+  it("is each secret's own: one kind's signer does not fill the other's, nor an old secret a new one's (RCV-4)", {
+    tags: "full",
+  }, async () => {
     const until = Date.now() + DAY;
     const store = sqliteStore(newInboxFile());
     const receiverOf = async (secrets: Keyring) => {

@@ -45,7 +45,9 @@ async function storedVersion(secrets: SecretStore): Promise<string> {
 }
 
 describe("two receiver processes on one file", () => {
-  it("tell of a next secret without a restart, by the same version, and accept it before the service signs with it (RCV-9)", async () => {
+  it("tell of a next secret without a restart, by the same version, and accept it before the service signs with it (RCV-9)", {
+    tags: "full",
+  }, async () => {
     const file = newInboxFile();
     const keyFile = `${file}.key`;
     writeFileSync(keyFile, randomBytes(32).toString("hex"), { mode: 0o600 });

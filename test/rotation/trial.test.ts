@@ -5,7 +5,7 @@ import { rotateUnderLoad } from "./trial.ts";
 
 const EVENTS_PER_SECOND = 24;
 
-describe("rotateSecret(), under load", () => {
+describe("rotateSecret(), under load", { tags: "full" }, () => {
   it.each([
     { overlapSigning: "alternate", retrySignature: "frozen" },
     { overlapSigning: "current", retrySignature: "fresh" },

@@ -46,7 +46,9 @@ const write = (project: string, name: string, text: string) => writeFileSync(joi
 const source = (version: number) => `export const version = ${version};\n`;
 
 describe("the build (scripts/build.mjs)", () => {
-  it("never shows half of itself: each file is whole and there, the old one or the new one", async () => {
+  it("never shows half of itself: each file is whole and there, the old one or the new one", {
+    tags: "full",
+  }, async () => {
     const project = newProject();
     for (const name of ["index.ts", "same.ts", "old.ts"]) write(project, name, source(1));
     expect(await build(project)).toBe(0);

@@ -1,11 +1,14 @@
 /** Prints, after a run, how many tests each suite had, and which were skipped and why: a suite that ran nothing is seen. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, relative, sep } from "node:path";
-import type { Reporter, TestModule, Vitest } from "vitest/node";
+import type { Reporter, TestCase, TestModule, Vitest } from "vitest/node";
+import { FULL } from "./form.ts";
 
 /** What a run leaves behind for scripts/check.ts. */
 export interface RunSummary {
   readonly finishedAt: number;
+  /** Whether it was the whole, with `FULL=1`. */
+  readonly full: boolean;
   readonly suites: readonly SuiteCounts[];
   /** Suites or files that failed outside of a test. */
   readonly errors: number;
@@ -17,6 +20,8 @@ export interface SuiteCounts {
   passed: number;
   failed: number;
   skipped: number;
+  /** Tests that only `FULL=1` runs. */
+  left: number;
 }
 
 interface Skipped {
@@ -49,7 +54,8 @@ export default class SuiteReporter implements Reporter {
     const chosen = this.#vitest?.config.testNamePattern !== undefined;
     print(rows, chosen ? [] : skipped, errors);
     mkdirSync(dirname(SUMMARY_FILE), { recursive: true });
-    writeFileSync(SUMMARY_FILE, JSON.stringify({ finishedAt: Date.now(), suites: rows, errors } satisfies RunSummary));
+    const summary: RunSummary = { finishedAt: Date.now(), full: FULL, suites: rows, errors };
+    writeFileSync(SUMMARY_FILE, JSON.stringify(summary));
   }
 }
 
@@ -57,7 +63,7 @@ export default class SuiteReporter implements Reporter {
 function suiteOf(suites: Map<string, SuiteCounts>, module: TestModule): SuiteCounts {
   const parts = relative("test", module.moduleId).split(sep);
   const suite = parts.length === 1 ? "(top)" : (parts[0] ?? "");
-  const known = suites.get(suite) ?? { suite, files: 0, passed: 0, failed: 0, skipped: 0 };
+  const known = suites.get(suite) ?? { suite, files: 0, passed: 0, failed: 0, skipped: 0, left: 0 };
   suites.set(suite, known);
   return known;
 }
@@ -68,6 +74,7 @@ function count(module: TestModule, counts: SuiteCounts, skipped: Skipped[]): voi
     const result = test.result();
     if (result.state === "passed") counts.passed += 1;
     else if (result.state === "failed") counts.failed += 1;
+    else if (isLeft(test)) counts.left += 1;
     else {
       counts.skipped += 1;
       const note = result.state === "skipped" ? result.note : undefined;
@@ -79,19 +86,25 @@ function count(module: TestModule, counts: SuiteCounts, skipped: Skipped[]): voi
   }
 }
 
+function isLeft({ tags }: TestCase): boolean {
+  return !FULL && tags.includes("full");
+}
+
 function print(rows: readonly SuiteCounts[], skipped: readonly Skipped[], errors: number): void {
-  const total: SuiteCounts = { suite: "total", files: 0, passed: 0, failed: 0, skipped: 0 };
+  const total: SuiteCounts = { suite: "total", files: 0, passed: 0, failed: 0, skipped: 0, left: 0 };
   for (const row of rows) {
     total.files += row.files;
     total.passed += row.passed;
     total.failed += row.failed;
     total.skipped += row.skipped;
+    total.left += row.left;
   }
   console.log(
-    `\n ${"suite".padEnd(16)}${["files", "passed", "failed", "skipped"].map((word) => word.padStart(9)).join("")}`,
+    `\n ${"suite".padEnd(16)}${["files", "passed", "failed", "skipped", "FULL=1"].map((word) => word.padStart(9)).join("")}`,
   );
   for (const row of [...rows, total]) {
-    const cells = [row.files, row.passed, row.failed, row.skipped].map((value) => String(value).padStart(9)).join("");
+    const counts = [row.files, row.passed, row.failed, row.skipped, row.left];
+    const cells = counts.map((value) => String(value).padStart(9)).join("");
     console.log(` ${row.suite.padEnd(16)}${cells}`);
   }
   for (const { name, reason } of skipped) console.log(` skipped: ${name} (${reason})`);

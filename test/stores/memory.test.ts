@@ -6,6 +6,7 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { storeContract } from "../../src/testing/contracts/store.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { sized } from "../setup/form.ts";
 
 const clock = createFakeClock();
 
@@ -129,7 +130,7 @@ describe("memoryStore()", () => {
     expect(again).toMatchObject({ settled: [{ status: "lost" }], leases: [{ event: leases[0]!.event, attempt: 2 }] });
   });
 
-  it("takes lanes and audit rows of another inbox by the hundred thousand", async () => {
+  it("takes lanes and audit rows of another inbox by the hundred thousand", { tags: "full" }, async () => {
     const rows = Array.from({ length: 200_000 }, (_, index) => index + 1);
     const source = memoryStore({ volatile: true });
     await source.open(context());
@@ -164,4 +165,5 @@ storeContract({
   test,
   expect,
   makeStore: async () => ({ store: memoryStore({ volatile: true }), dispose: async () => {} }),
+  fastCheck: { runs: sized({ quick: 50, full: 300 }) },
 });

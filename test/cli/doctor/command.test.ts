@@ -1,16 +1,19 @@
 /** `oncehook doctor`, as a process and in this one: what it prints, and how it ends. */
 import { describe, expect, it } from "vitest";
 import { doctorCommand } from "../../../src/cli/doctor/command.ts";
+import { rows } from "../../setup/form.ts";
 import { runHere } from "../here.ts";
 import { runToEnd } from "../running.ts";
 import { newFile, newInbox, SECRET } from "./scene.ts";
 
 const ENVIRONMENT = { ONCEHOOK_WEBHOOK_SECRET: SECRET };
 
-describe.each([
+const WAYS = [
   ["as a process", (args: readonly string[], environment = {}) => runToEnd(["doctor", ...args], environment)],
   ["here", (args: readonly string[], environment = {}) => runHere(doctorCommand(), args, environment)],
-])("oncehook doctor, %s", (_, run) => {
+] as const;
+
+describe.each(rows(WAYS, ([name]) => name === "here"))("oncehook doctor, %s", (_, run) => {
   it("ends with 3 for a problem, and says on a line each what is wrong and how it is mended", async () => {
     const { code, output, errors } = await run(["--store", "missing.db", "--secret-file", newFile("x")]);
     expect(code).toBe(3);

@@ -4,6 +4,7 @@ import { expect, it } from "vitest";
 import type { LaneRecord } from "../../../src/inbox/record.ts";
 import type { Drawing } from "../../../src/inspector/api.ts";
 import { drawMessage } from "../../../src/inspector/drawing.ts";
+import { sized } from "../../setup/form.ts";
 import { GAP_WAIT_MS, openStory, type RunEnd, type Story } from "./story.ts";
 
 type Step =
@@ -92,9 +93,9 @@ it("draws any story of a message: orders, holds and bounds", async () => {
         drawn++;
       }
     }),
-    { numRuns: 150 },
+    { numRuns: sized({ quick: 40, full: 150 }) },
   );
-  expect(drawn).toBeGreaterThan(500);
+  expect(drawn).toBeGreaterThan(sized({ quick: 100, full: 500 }));
 });
 
 it("draws any order of arrival as what it was: an event is held exactly when an earlier one came after it", async () => {
@@ -113,7 +114,7 @@ it("draws any order of arrival as what it was: an event is held exactly when an 
         else expect(held).toMatchObject({ reason: "gap", from: Math.min(...came), to: Math.max(...came) });
       }
     }),
-    { numRuns: 60 },
+    { numRuns: sized({ quick: 20, full: 60 }) },
   );
 });
 
@@ -133,6 +134,6 @@ it("keeps its bounds when clocks jump: every record is drawn, whatever its times
       const events = lane.events.map((one, index) => ({ ...one, ...changes[index], ...changes[index]?.times }));
       check(drawMessage({ ...lane, ...changed, events } as LaneRecord, now));
     }),
-    { numRuns: 500 },
+    { numRuns: sized({ quick: 100, full: 500 }) },
   );
 });
