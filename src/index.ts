@@ -11,9 +11,16 @@ export {
   SetupError,
   StoreError,
 } from "./errors.ts";
-export { eventIdentity, type LaneKey, type LaneTag } from "./events/identity.ts";
+export {
+  eventIdentity,
+  isKnownEvent,
+  isKnownEventType,
+  KNOWN_EVENT_TYPES,
+  type LaneKey,
+  type LaneTag,
+} from "./events/identity.ts";
 export { type ParseFailureCode, type ParseResult, parseEvent } from "./events/parse.ts";
-export * from "./events/types.ts";
+export type * from "./events/types.ts";
 export {
   type CopyOptions,
   type CopyProgress,
@@ -80,10 +87,15 @@ export {
 } from "./receiver/verifier.ts";
 export type { MessageRef, WaitOptions, Wanted } from "./receiver/wait-for.ts";
 export type { HeaderSource } from "./signature/headers.ts";
-export { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "./signature/headers.ts";
 export type { Keyring, KindKeyring, SecretSet, Slot } from "./signature/keyring.ts";
 export type { KeyringContext, KeyringProvider } from "./signature/keyring-provider.ts";
 export type { PreviousSecret, Secret } from "./signature/secret.ts";
-export { type SignatureHeaders, type SignOptions, signPayload } from "./signature/sign.ts";
+export {
+  SIGNATURE_HEADER,
+  type SignatureHeaders,
+  type SignOptions,
+  signPayload,
+  TIMESTAMP_HEADER,
+} from "./signature/sign.ts";
 export type { TimestampFormat, Tolerance } from "./signature/verify.ts";
 export { type VerifyOptions, type VerifyResult, verifySignature } from "./signature/verify-signature.ts";

@@ -1,6 +1,27 @@
-/** The identity of an event and its lane: the body contains no event id (EVT-12), so both are derived from its fields. */
+/** Which event a body is: its known type, its identity and its lane. The body contains no event id (EVT-12), so they follow from its fields. */
 import { hash } from "node:crypto";
-import { isKnownEvent, type WebhookEvent } from "./types.ts";
+import type { KnownEvent, KnownEventType, WebhookEvent } from "./types.ts";
+
+/** The event types that the specification lists (EVT-1), in the order of a message's life. */
+export const KNOWN_EVENT_TYPES = [
+  "message.queued",
+  "message.sent",
+  "message.delivery",
+  "message.failed",
+  "message.inbound",
+] as const satisfies readonly KnownEventType[];
+
+const knownTypes: ReadonlySet<string> = new Set(KNOWN_EVENT_TYPES);
+
+/** Whether an event type is one that the specification lists (EVT-1). */
+export function isKnownEventType(eventType: string): eventType is KnownEventType {
+  return knownTypes.has(eventType);
+}
+
+/** Whether an event is of a type that the specification lists; narrows it to {@link KnownEvent}. */
+export function isKnownEvent(event: WebhookEvent): event is KnownEvent {
+  return knownTypes.has(event.eventType);
+}
 
 /** `outbound`: one lane per outbound message, in ascending sequence. Lanes with another tag contain one unordered event each. */
 export type LaneTag = "outbound" | "inbound" | "unlaned";

@@ -3,14 +3,8 @@ import { isUtf8 } from "node:buffer";
 import { isUint8Array } from "node:util/types";
 import { z } from "zod";
 import { isRecord } from "../internal/type-guards.ts";
-import { isIdentityText, MAX_IDENTITY_TEXT } from "./identity.ts";
-import {
-  isKnownEventType,
-  type KnownEvent,
-  type KnownEventType,
-  type UnknownEvent,
-  type WebhookEvent,
-} from "./types.ts";
+import { isIdentityText, isKnownEventType, MAX_IDENTITY_TEXT } from "./identity.ts";
+import type { KnownEvent, KnownEventType, UnknownEvent, WebhookEvent } from "./types.ts";
 
 /**
  * Why a body is not an event: the codes of {@link JsonFailureCode}, and

@@ -174,24 +174,3 @@ export interface UnknownOutboundEvent extends UnknownEvent {
 
 /** An event that arrived after its place among its message's events had passed. Always outbound: only those have such a place. */
 export type LateEvent = OutboundEvent | UnknownOutboundEvent;
-
-/** The event types that the specification lists (EVT-1), in the order of a message's life. */
-export const KNOWN_EVENT_TYPES = [
-  "message.queued",
-  "message.sent",
-  "message.delivery",
-  "message.failed",
-  "message.inbound",
-] as const satisfies readonly KnownEventType[];
-
-const knownTypes: ReadonlySet<string> = new Set(KNOWN_EVENT_TYPES);
-
-/** Whether an event type is one that the specification lists (EVT-1). */
-export function isKnownEventType(eventType: string): eventType is KnownEventType {
-  return knownTypes.has(eventType);
-}
-
-/** Whether an event is of a type that the specification lists; narrows it to {@link KnownEvent}. */
-export function isKnownEvent(event: WebhookEvent): event is KnownEvent {
-  return knownTypes.has(event.eventType);
-}

@@ -5,12 +5,8 @@
 import type { Clock, Timer } from "../internal/clock.ts";
 import { type HeaderSource, readHeader } from "../signature/headers.ts";
 import type { CompiledKeyring } from "../signature/keyring.ts";
-import {
-  type KeyringContext,
-  type KeyringSource,
-  keyringContext,
-  LookUpsCrowded,
-} from "../signature/keyring-provider.ts";
+import { type KeyringContext, type KeyringSource, LookUpsCrowded } from "../signature/keyring-provider.ts";
+import { keyringContext } from "../signature/keyring-source.ts";
 import {
   type CheckedHeaders,
   carriesNeitherHeader,

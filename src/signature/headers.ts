@@ -1,10 +1,4 @@
 /** Reads the service's two headers from the headers of any framework. */
-
-/** The header with the timestamp text, which is part of what is signed (DLV-5). `X-Service-Timestamp` on the wire. */
-export const TIMESTAMP_HEADER = "x-service-timestamp";
-/** The header with the signature. `X-Service-Signature` on the wire. */
-export const SIGNATURE_HEADER = "x-service-signature";
-
 /** Headers of fetch, or a record such as that of `http.IncomingMessage`, whose names may be in any case. */
 export type HeaderSource =
   | { get(name: string): string | null }

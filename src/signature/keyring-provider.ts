@@ -12,12 +12,6 @@ export interface KeyringContext {
   readonly tenant?: string;
 }
 
-/** Omits the keys that were not given, because a provider may test which keys exist. */
-export function keyringContext(request: { route?: string | undefined; tenant?: string | undefined }): KeyringContext {
-  const { route, tenant } = request;
-  return { ...(route !== undefined && { route }), ...(tenant !== undefined && { tenant }) };
-}
-
 /**
  * Reads the keyring of a tenant; undefined for a tenant it does not know. It has 2 seconds. If the context has a `tenant`, each secret
  * must name its `apiClientId`, and no kind may be unsigned: one tenant could otherwise sign events of another.

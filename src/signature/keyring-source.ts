@@ -13,6 +13,7 @@ import {
   withStandIns,
 } from "./keyring.ts";
 import {
+  type KeyringContext,
   type KeyringProvider,
   type KeyringSource,
   type KeyringSourceDeps,
@@ -44,6 +45,12 @@ export function createKeyringSource(
     background: null,
     close: () => {},
   };
+}
+
+/** Omits the keys that were not given, because a provider may test which keys exist. */
+export function keyringContext(request: { route?: string | undefined; tenant?: string | undefined }): KeyringContext {
+  const { route, tenant } = request;
+  return { ...(route !== undefined && { route }), ...(tenant !== undefined && { tenant }) };
 }
 
 /**

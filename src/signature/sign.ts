@@ -4,8 +4,12 @@ import { createHmac, hash } from "node:crypto";
 import { SetupError } from "../errors.ts";
 import { systemClock } from "../internal/clock.ts";
 import { choiceOption, invalidOption } from "../internal/options.ts";
-import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "./headers.ts";
 import { type Secret, type SecretEncoding, secretBytes } from "./secret.ts";
+
+/** The header with the timestamp text, which is part of what is signed (DLV-5). `X-Service-Timestamp` on the wire. */
+export const TIMESTAMP_HEADER = "x-service-timestamp";
+/** The header with the signature. `X-Service-Signature` on the wire. */
+export const SIGNATURE_HEADER = "x-service-signature";
 
 /** The forms in which the service may write a signature (DLV-12). */
 export type WrittenEncoding = "hex" | "HEX" | "base64" | "base64url" | "sha256=hex" | "v1=hex";

@@ -6,8 +6,8 @@ import { stderrLogger } from "../internal/logger.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { HeaderSource } from "./headers.ts";
 import { type CompiledKeyring, compileKeyring, type Keyring, type ScopeName, type Slot } from "./keyring.ts";
-import { type KeyringProvider, type KeyringSource, keyringContext } from "./keyring-provider.ts";
-import { createKeyringSource } from "./keyring-source.ts";
+import type { KeyringProvider, KeyringSource } from "./keyring-provider.ts";
+import { createKeyringSource, keyringContext } from "./keyring-source.ts";
 import {
   type CheckedHeaders,
   checkHeaders,

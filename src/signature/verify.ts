@@ -2,9 +2,10 @@
 import { Buffer } from "node:buffer";
 import { createHash, timingSafeEqual } from "node:crypto";
 import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import { type HeaderSource, readHeader, SIGNATURE_HEADER, TIMESTAMP_HEADER } from "./headers.ts";
+import { type HeaderSource, readHeader } from "./headers.ts";
 import type { CompiledKey, CompiledKeyring, Grant, ScopeName, Slot, Voucher } from "./keyring.ts";
 import type { Direction } from "./secret.ts";
+import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "./sign.ts";
 
 /** Why a delivery was not verified. For logs and counters; the answer to the sender is the same for all. */
 export type VerifyFailureCode =

@@ -6,7 +6,7 @@ import { coreErrorSchema, oauthErrorSchema } from "../../src/emulator/http/route
 import { documentedEvents, eventExamples } from "../../src/emulator/openapi/events.ts";
 import { NOTES, noteOf } from "../../src/emulator/openapi/notes.ts";
 import { ROUTES } from "../../src/emulator/routes/table.ts";
-import { KNOWN_EVENT_TYPES } from "../../src/events/types.ts";
+import { KNOWN_EVENT_TYPES } from "../../src/events/identity.ts";
 import { document, json, operationOf } from "./openapi-support.ts";
 import { call, start, tokenOf } from "./support.ts";
 

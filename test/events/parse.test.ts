@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { isKnownEvent, KNOWN_EVENT_TYPES } from "../../src/events/identity.ts";
 import { isTerminal, parseEvent, ruleOf } from "../../src/events/parse.ts";
-import { isKnownEvent, KNOWN_EVENT_TYPES } from "../../src/events/types.ts";
 import { bodies, bytes, deliveryBody, failedBody, inboundBody, queuedBody, sentBody } from "./examples.ts";
 
 type Fields = Record<string, unknown>;

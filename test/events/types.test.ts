@@ -1,20 +1,18 @@
 /** Most of this file is checked by the compiler: a wrong type fails `tsc`, which includes the tests. */
 import { describe, expect, expectTypeOf, it } from "vitest";
 import type { z } from "zod";
+import { isKnownEvent, isKnownEventType, KNOWN_EVENT_TYPES } from "../../src/events/identity.ts";
 import { eventSchemas, parseEvent } from "../../src/events/parse.ts";
-import {
-  type EventByType,
-  isKnownEvent,
-  isKnownEventType,
-  KNOWN_EVENT_TYPES,
-  type KnownEvent,
-  type KnownEventType,
-  type LateEvent,
-  type MessageDeliveryEvent,
-  type MessageFailedEvent,
-  type MessageInboundEvent,
-  type UnknownEvent,
-  type WebhookEvent,
+import type {
+  EventByType,
+  KnownEvent,
+  KnownEventType,
+  LateEvent,
+  MessageDeliveryEvent,
+  MessageFailedEvent,
+  MessageInboundEvent,
+  UnknownEvent,
+  WebhookEvent,
 } from "../../src/events/types.ts";
 import { createReceiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { eventIdentity } from "../../src/events/identity.ts";
 import { parseEvent } from "../../src/events/parse.ts";
-import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../src/signature/headers.ts";
+import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../src/signature/sign.ts";
 import type { Case } from "./case.ts";
 import { verifyOurs } from "./flaws.ts";
 import { headersOf, Ledger, NOW, type Signed, signedAt, signedPool } from "./signed.ts";

@@ -1,7 +1,6 @@
 /** The requests that were really signed: what mutations begin with, and the ledger of all that may be accepted. */
 import { createHash } from "node:crypto";
-import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../src/signature/headers.ts";
-import { signPayload, type WrittenEncoding } from "../../src/signature/sign.ts";
+import { SIGNATURE_HEADER, signPayload, TIMESTAMP_HEADER, type WrittenEncoding } from "../../src/signature/sign.ts";
 import { fixtures } from "../../src/testing/fixtures.ts";
 import type { Case } from "./case.ts";
 

@@ -1,7 +1,7 @@
 /** How a signer signs, found by trying, and the options under which a receiver takes what it sends. */
 import { SetupError } from "../../errors.ts";
-import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../signature/headers.ts";
 import type { SecretEncoding } from "../../signature/secret.ts";
+import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../signature/sign.ts";
 import { parseTimestamp, type TimestampFormat } from "../../signature/verify.ts";
 import { verifySignature } from "../../signature/verify-signature.ts";
 import type { Capture } from "./capture.ts";

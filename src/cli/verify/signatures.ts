@@ -1,6 +1,6 @@
 /** Where a signature may stand, and whether a text writes a digest, in any of the ways that people write one. */
 import { Buffer } from "node:buffer";
-import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../signature/headers.ts";
+import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../signature/sign.ts";
 import { parseCandidates } from "../../signature/verify.ts";
 import { type Header, valuesOf } from "./capture.ts";
 import type { CauseCode } from "./causes.ts";

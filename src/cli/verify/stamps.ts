@@ -1,5 +1,5 @@
 /** The timestamps that may have been signed, given the headers: from where else, and in what other unit. */
-import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../signature/headers.ts";
+import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../signature/sign.ts";
 import { type Header, valuesOf } from "./capture.ts";
 import type { CauseCode } from "./causes.ts";
 import { type Change, distinct } from "./change.ts";

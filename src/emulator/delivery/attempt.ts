@@ -1,7 +1,7 @@
 /** One attempt: the request as the readings and faults want it, sent, and what came of it. */
-import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../signature/headers.ts";
+
 import { secretBytes } from "../../signature/secret.ts";
-import { signPayload } from "../../signature/sign.ts";
+import { SIGNATURE_HEADER, signPayload, TIMESTAMP_HEADER } from "../../signature/sign.ts";
 import type { AttemptAction } from "../faults/rule.ts";
 import { withoutCredentials } from "../http/request-log.ts";
 import type { Ground } from "../service.ts";

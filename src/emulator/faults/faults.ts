@@ -1,6 +1,6 @@
 /** The rules in force: which fault is played on which call, event or attempt. */
 import { SetupError } from "../../errors.ts";
-import { isKnownEventType, KNOWN_EVENT_TYPES } from "../../events/types.ts";
+import { isKnownEventType, KNOWN_EVENT_TYPES } from "../../events/identity.ts";
 import { suggestion } from "../../internal/options.ts";
 import type { Faults, Ground } from "../service.ts";
 import {
