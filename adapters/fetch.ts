@@ -1,8 +1,7 @@
 /** The adapter for hosts that use fetch: a `Request` in, a `Response` out. */
 import { loggerOption, type WebhookEvent } from "../src/index.ts";
 import type { Mountable } from "../src/inspector/index.ts";
-import { answerOf } from "./fetch-inspector.ts";
-import { readRequestBody, refuseOthers, toResponse } from "./fetch-io.ts";
+import { answerOf, readRequestBody, refuseOthers, toResponse } from "./fetch-io.ts";
 import {
   answerTo,
   type Conversion,

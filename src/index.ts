@@ -86,7 +86,6 @@ export {
   type VerifierOptions,
 } from "./receiver/verifier.ts";
 export type { MessageRef, WaitOptions, Wanted } from "./receiver/wait-for.ts";
-export type { HeaderSource } from "./signature/headers.ts";
 export type { Keyring, KindKeyring, SecretSet, Slot } from "./signature/keyring.ts";
 export type { KeyringContext, KeyringProvider } from "./signature/keyring-provider.ts";
 export type { PreviousSecret, Secret } from "./signature/secret.ts";
@@ -97,5 +96,5 @@ export {
   signPayload,
   TIMESTAMP_HEADER,
 } from "./signature/sign.ts";
-export type { TimestampFormat, Tolerance } from "./signature/verify.ts";
+export type { HeaderSource, TimestampFormat, Tolerance } from "./signature/verify.ts";
 export { type VerifyOptions, type VerifyResult, verifySignature } from "./signature/verify-signature.ts";

@@ -3,7 +3,6 @@
  * cheapest check comes first. An unverified request takes no slot of a verified one.
  */
 import type { Clock, Timer } from "../internal/clock.ts";
-import { type HeaderSource, readHeader } from "../signature/headers.ts";
 import type { CompiledKeyring } from "../signature/keyring.ts";
 import { type KeyringContext, type KeyringSource, LookUpsCrowded } from "../signature/keyring-provider.ts";
 import { keyringContext } from "../signature/keyring-source.ts";
@@ -12,9 +11,11 @@ import {
   carriesNeitherHeader,
   checkHeaders,
   type HeaderPolicy,
+  type HeaderSource,
   type Match,
   matchSignature,
   matchUnsigned,
+  readHeader,
   type VerifyFailureCode,
 } from "../signature/verify.ts";
 import * as answers from "./answers.ts";

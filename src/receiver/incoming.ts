@@ -1,5 +1,5 @@
 /** Between adapters and the receiver: the request that an adapter passes in, and the answer that it sends. No framework is known here. */
-import type { HeaderSource } from "../signature/headers.ts";
+import type { HeaderSource } from "../signature/verify.ts";
 
 /** One HTTP request, before its body is read. An adapter only converts; the receiver makes every decision. */
 export interface IncomingWebhook {

@@ -4,8 +4,7 @@ import { isKnownEvent, lanePlaceOf, sha256 } from "../events/identity.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import type { NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
 import type { Page, QuarantineQuery } from "../inbox/store.ts";
-import { type HeaderSource, readHeader } from "../signature/headers.ts";
-import { type Match, scopeCovers, scopeOf } from "../signature/verify.ts";
+import { type HeaderSource, type Match, readHeader, scopeCovers, scopeOf } from "../signature/verify.ts";
 
 /** Strict W3C `traceparent`, version 00, neither id all zeros. */
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;

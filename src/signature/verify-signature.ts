@@ -4,7 +4,6 @@ import { SetupError } from "../errors.ts";
 import { systemClock } from "../internal/clock.ts";
 import { stderrLogger } from "../internal/logger.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
-import type { HeaderSource } from "./headers.ts";
 import { type CompiledKeyring, compileKeyring, type Keyring, type ScopeName, type Slot } from "./keyring.ts";
 import type { KeyringProvider, KeyringSource } from "./keyring-provider.ts";
 import { createKeyringSource, keyringContext } from "./keyring-source.ts";
@@ -13,6 +12,7 @@ import {
   checkHeaders,
   DEFAULT_TOLERANCE,
   type HeaderPolicy,
+  type HeaderSource,
   matchSignature,
   type SignatureEncoding,
   signatureEncodingOption,

@@ -2,10 +2,43 @@
 import { Buffer } from "node:buffer";
 import { createHash, timingSafeEqual } from "node:crypto";
 import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import { type HeaderSource, readHeader } from "./headers.ts";
 import type { CompiledKey, CompiledKeyring, Grant, ScopeName, Slot, Voucher } from "./keyring.ts";
 import type { Direction } from "./secret.ts";
 import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "./sign.ts";
+
+/** Headers of fetch, or a record such as that of `http.IncomingMessage`, whose names may be in any case. */
+export type HeaderSource =
+  | { get(name: string): string | null }
+  | Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/**
+ * Returns the value of one header, or undefined when it is absent. Several values are joined with ", ", as HTTP defines it, so a
+ * duplicate never hides behind the first one. If a record has the name in lower case, as those of node:http do, other spellings are
+ * ignored.
+ *
+ * @param name lower-case name
+ */
+export function readHeader(source: HeaderSource, name: string): string | undefined {
+  if (hasGetter(source)) return source.get(name) ?? undefined;
+  if (Object.hasOwn(source, name)) return joined(source[name]);
+  const values: string[] = [];
+  for (const key of Object.keys(source)) {
+    if (key.length !== name.length || key.toLowerCase() !== name) continue;
+    const value = joined(source[key]);
+    if (value !== undefined) values.push(value);
+  }
+  return values.length === 0 ? undefined : values.join(", ");
+}
+
+/** A record may contain a header named "get"; only a function `get` means fetch's `Headers`. */
+function hasGetter(source: HeaderSource): source is { get(name: string): string | null } {
+  return typeof source.get === "function";
+}
+
+function joined(value: string | readonly string[] | undefined): string | undefined {
+  if (typeof value === "string") return value;
+  return Array.isArray(value) && value.length > 0 ? value.join(", ") : undefined;
+}
 
 /** Why a delivery was not verified. For logs and counters; the answer to the sender is the same for all. */
 export type VerifyFailureCode =

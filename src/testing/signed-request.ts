@@ -2,8 +2,8 @@
 
 import { refuseUnknownOptions } from "../internal/options.ts";
 import type { IncomingWebhook } from "../receiver/incoming.ts";
-import type { HeaderSource } from "../signature/headers.ts";
 import { type SignOptions, signPayload } from "../signature/sign.ts";
+import type { HeaderSource } from "../signature/verify.ts";
 
 /** The secret that `signedRequest` and `deliver` sign with unless told otherwise: `createReceiver({ secrets: TEST_SECRET, … })`. */
 export const TEST_SECRET = "whsec_for_tests_0123456789abcdef";

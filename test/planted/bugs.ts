@@ -218,7 +218,7 @@ export const BUGS: readonly Bug[] = [
     name: "header join",
     caughtBy: "fuzz",
     says: "(timestamp, several) was accepted, and nobody signed it",
-    edits: [edit("src/signature/headers.ts", 'value.length > 0 ? value.join(", ")', "value.length > 0 ? value[0]")],
+    edits: [edit("src/signature/verify.ts", 'value.length > 0 ? value.join(", ")', "value.length > 0 ? value[0]")],
   },
   {
     name: "redirects followed",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { readHeader } from "../../src/signature/headers.ts";
 import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../src/signature/sign.ts";
+import { readHeader } from "../../src/signature/verify.ts";
 
 describe("readHeader()", () => {
   it("reads fetch Headers, joining duplicates in order", () => {

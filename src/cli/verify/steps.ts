@@ -1,8 +1,7 @@
 /** The checks of a captured request before its signature, each by itself: what was seen, and what it suggests. */
 
-import { readHeader } from "../../signature/headers.ts";
 import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../signature/sign.ts";
-import { checkAge, type HeaderPolicy, parseCandidates, parseTimestamp } from "../../signature/verify.ts";
+import { checkAge, type HeaderPolicy, parseCandidates, parseTimestamp, readHeader } from "../../signature/verify.ts";
 import { type Header, headerRecord, valuesOf } from "./capture.ts";
 import type { CauseCode } from "./causes.ts";
 import type { GivenSecret } from "./keys.ts";

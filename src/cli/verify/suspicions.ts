@@ -1,9 +1,8 @@
 /** What a body itself says of why nothing makes its signature: signs, no proof. */
 import type { Buffer } from "node:buffer";
 import { isRecord } from "../../internal/type-guards.ts";
-import { readHeader } from "../../signature/headers.ts";
 import { TIMESTAMP_HEADER } from "../../signature/sign.ts";
-import { parseTimestamp } from "../../signature/verify.ts";
+import { parseTimestamp, readHeader } from "../../signature/verify.ts";
 import { type Capture, declaredLength, firstValue, headerRecord } from "./capture.ts";
 import type { CauseCode } from "./causes.ts";
 import { jsonOf } from "./rewriting.ts";

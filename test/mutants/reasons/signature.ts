@@ -35,7 +35,7 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     changes: [["ConditionalExpression", "encoding === null", "false"]],
   },
   {
-    file: "src/signature/headers.ts",
+    file: "src/signature/verify.ts",
     reason: "The comparison of lengths is for speed.",
     changes: [["ConditionalExpression", "key.length !== name.length", "false"]],
   },
