@@ -3,6 +3,7 @@ import { type Clock, type Random, sleep } from "../internal/clock.ts";
 import { errorPlaceOf } from "../internal/foreign-error.ts";
 import type { Logger } from "../internal/logger.ts";
 import { BAD_PORT, isBadPort } from "../internal/network.ts";
+import { type Answer, exchange, isRateLimit, maskedReason, meaningOf, type NoAnswer, type Wire } from "./answers.ts";
 import {
   AbortedError,
   type CallFacts,
@@ -15,8 +16,6 @@ import {
   TimeoutError,
 } from "./errors.ts";
 import type { Backoff, ClientOptions, RequestNotice, ResponseNotice, RetryNotice } from "./options.ts";
-import { isRateLimit, maskedReason, meaningOf } from "./refusal.ts";
-import { type Answer, exchange, type NoAnswer, type Wire } from "./transport.ts";
 
 /** One call, whichever route it is for. */
 export interface Plan {

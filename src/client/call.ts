@@ -3,7 +3,9 @@ import { setMaxListeners } from "node:events";
 import { SampledLog } from "../internal/logger.ts";
 import { USER_AGENT } from "../internal/package.ts";
 import { isRecord } from "../internal/type-guards.ts";
+import { type Answer, coreRefusal, meaningOf, textsIn } from "./answers.ts";
 import { attempt, coreError, type Ground, type Plan } from "./attempts.ts";
+import { type Body, issuesOf, type Operation, RESPONSES } from "./checks.ts";
 import {
   AbortedError,
   type CallFacts,
@@ -11,11 +13,8 @@ import {
   ResponseValidationError,
   UnauthorizedError,
 } from "./errors.ts";
-import type { ResolvedOptions } from "./options.ts";
-import { coreRefusal, meaningOf, textsIn } from "./refusal.ts";
-import { type Body, issuesOf, type Operation, RESPONSES } from "./responses.ts";
+import type { CallOptions, RequestMethod, ResolvedOptions } from "./options.ts";
 import type { HeldToken, TokenSource } from "./token.ts";
-import type { Answer } from "./transport.ts";
 
 export interface CoreCall<T> {
   /** As in `client.messages.send`. */
@@ -216,36 +215,3 @@ export function callOf<T>(outcome: Promise<WithResponse<T>>): Call<T> {
   };
   return Object.assign(data, { withResponse });
 }
-
-export interface CallOptions {
-  /** Ends the call with an `AbortedError`. */
-  readonly signal?: AbortSignal | undefined;
-  /**
-   * How long one attempt of this call may take, answer included. Milliseconds, 1 to 300,000. Default: the client's. A token request
-   * keeps the client's, because other calls wait for it too; `signal` ends the whole call.
-   */
-  readonly timeoutMs?: number | undefined;
-  /** Retries of this call. 0 to 10. Default: the client's. */
-  readonly maxRetries?: number | undefined;
-  /**
-   * More headers, such as `traceparent`; values are visible ASCII with spaces. `user-agent` can be replaced. Headers that the client
-   * or HTTP sets are refused: `authorization`, `idempotency-key`, `accept`, `content-type`, `host` and the like.
-   */
-  readonly headers?: Readonly<Record<string, string>> | undefined;
-}
-
-export interface SendOptions extends CallOptions {
-  /** 1 to 255 visible ASCII characters. Default: a random UUID. Give the one of an error to go on with that send. */
-  readonly idempotencyKey?: string | undefined;
-}
-
-/** Options of `client.request()`. */
-export interface RequestOptions extends CallOptions {
-  /** Sent as JSON. Not for GET. */
-  readonly body?: unknown;
-  /** 1 to 255 visible ASCII characters. Default: none. A POST or PATCH is retried only with one. */
-  readonly idempotencyKey?: string | undefined;
-}
-
-/** What `client.request()` can do. */
-export type RequestMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";

@@ -1,27 +1,35 @@
-/** The client of the service's API: one method per route. */
+/** The client of the service's API: one method per route, and the call that each method makes. */
+import { randomUUID } from "node:crypto";
+import { recordOf } from "./answers.ts";
 import { type Ground, guardedHooks } from "./attempts.ts";
+import { type Call, type CoreCall, CoreCalls, callOf } from "./call.ts";
 import {
-  type Call,
+  bodyIssues,
+  jsonOf,
+  keyIssues,
+  kindIssues,
+  methodIssues,
+  numberIdIssues,
+  numbersOf,
+  numberUpdateIssues,
+  type Operation,
+  optionIssues,
+  pathIssues,
+  searchIssues,
+  sendIssues,
+  sendResultOf,
+  updatedConfigOf,
+  updatedNumberOf,
+  webhookUpdateIssues,
+} from "./checks.ts";
+import {
   type CallOptions,
-  type CoreCall,
-  CoreCalls,
-  callOf,
+  type ClientOptions,
   type RequestMethod,
   type RequestOptions,
+  resolveOptions,
   type SendOptions,
-} from "./call.ts";
-import {
-  messagesSendCall,
-  numbersGetCall,
-  numbersListCall,
-  numbersSearchCall,
-  numbersUpdateCall,
-  requestCall,
-  webhooksGetCall,
-  webhooksUpdateCall,
-  whoamiCall,
-} from "./operations.ts";
-import { type ClientOptions, resolveOptions } from "./options.ts";
+} from "./options.ts";
 import { TokenSource, tokenRequest } from "./token.ts";
 import type {
   ComputedSend,
@@ -37,6 +45,8 @@ import type {
   WebhookUpdate,
   Whoami,
 } from "./types.ts";
+
+// The client of the service's API: one method per route.
 
 /**
  * A client of the service's API. Safe to share: it holds one token, which it refreshes by itself, and no other state.
@@ -120,5 +130,215 @@ export function createClient(options: ClientOptions): Client {
         run("messages.send", () => messagesSendCall(checks, request, options)),
     },
     request: (method, path, options) => run("request", () => requestCall(method, path, options)),
+  };
+}
+
+// What each method asks of which route, and how its arguments are checked.
+
+/** Whether requests are held to the service's rules before they are made. */
+interface Checks {
+  readonly validateRequests: boolean;
+}
+
+/** The one place where the service's JSON becomes a type: its schema was looked at as `validateResponses` says. */
+function asShown<T>(body: unknown): T {
+  return body as T;
+}
+
+const CALL_OPTIONS = ["signal", "timeoutMs", "maxRetries", "headers"] as const satisfies (keyof CallOptions)[];
+const SEND_OPTIONS = [...CALL_OPTIONS, "idempotencyKey"] as const satisfies (keyof SendOptions)[];
+const REQUEST_OPTIONS = [...SEND_OPTIONS, "body"] as const satisfies (keyof RequestOptions)[];
+/** A repetition of these does no more than the first (RFC 9110, 9.2.2). */
+const REPEATABLE: ReadonlySet<unknown> = new Set<RequestMethod>(["GET", "PUT", "DELETE"]);
+/** A part of a path that identifies nothing. */
+const PLAIN_PART = /^(?:[A-Za-z][A-Za-z_-]{0,39}|v\d{1,3})?$/;
+
+function whoamiCall(options?: CallOptions): CoreCall<Whoami> {
+  return readCall<Whoami>("whoami", "/api/core/whoami", { operation: "whoami", options, read: asShown });
+}
+
+function webhooksGetCall(options?: CallOptions): CoreCall<WebhookDefaults> {
+  return readCall<WebhookDefaults>("webhooks.get", "/api/core/webhooks", {
+    operation: "webhooks.get",
+    options,
+    read: asShown,
+  });
+}
+
+function webhooksUpdateCall(
+  checks: Checks,
+  kind: WebhookKind,
+  change: { readonly update: WebhookUpdate; readonly options: CallOptions | undefined },
+): CoreCall<UpdatedWebhookConfig> {
+  const { update, options } = change;
+  const route = `/api/core/webhooks/${kind}`;
+  const body = jsonOf(update);
+  // What is sent decides: a getter or a toJSON may write another update than the one that is read here.
+  const sent: unknown = body === undefined ? undefined : JSON.parse(body);
+  const always = [...kindIssues(kind), ...bodyIssues("update", update, body), ...optionIssues(options, CALL_OPTIONS)];
+  const issues = checks.validateRequests && always.length === 0 ? webhookUpdateIssues(sent) : always;
+  // A lost answer may have held a generated secret, which the service shows only once (WHK-13).
+  const isRepeatable = typeof recordOf(sent).secret === "string";
+  return {
+    operation: "webhooks.update",
+    answers: "webhooks.update",
+    method: "PATCH",
+    route,
+    path: route,
+    body,
+    idempotencyKey: null,
+    isRepeatable,
+    options,
+    issues,
+    read: updatedConfigOf,
+  };
+}
+
+function numbersListCall(options?: CallOptions): CoreCall<readonly PhoneNumber[]> {
+  return readCall("numbers.list", "/api/core/numbers", { operation: "numbers.list", options, read: numbersOf });
+}
+
+function numbersGetCall(numberId: string, options?: CallOptions): CoreCall<PhoneNumber | null> {
+  const call = readCall<PhoneNumber | null>("numbers.list", "/api/core/numbers", {
+    operation: "numbers.get",
+    options,
+    read: (body, facts) => numbersOf(body, facts).find((number) => number?.numberId === numberId) ?? null,
+  });
+  return { ...call, issues: [...numberIdIssues(numberId), ...call.issues] };
+}
+
+function numbersSearchCall(
+  checks: Checks,
+  search: NumberSearch | undefined,
+  options: CallOptions | undefined,
+): CoreCall<NumberSearchResult> {
+  const body = jsonOf(search ?? {});
+  const always = [...bodyIssues("search", search, body), ...optionIssues(options, CALL_OPTIONS)];
+  const issues = checks.validateRequests && always.length === 0 ? searchIssues(search) : always;
+  const route = "/api/core/numbers/search";
+  return {
+    operation: "numbers.search",
+    answers: "numbers.search",
+    method: "POST",
+    route,
+    path: route,
+    body,
+    idempotencyKey: null,
+    isRepeatable: true,
+    options,
+    issues,
+    read: asShown,
+  };
+}
+
+function numbersUpdateCall(
+  checks: Checks,
+  numberId: string,
+  change: { readonly update: NumberUpdate; readonly options: CallOptions | undefined },
+): CoreCall<PhoneNumber | null> {
+  const { update, options } = change;
+  const body = jsonOf(update);
+  const always = [
+    ...numberIdIssues(numberId),
+    ...bodyIssues("update", update, body),
+    ...optionIssues(options, CALL_OPTIONS),
+  ];
+  const issues = checks.validateRequests && always.length === 0 ? numberUpdateIssues(update) : always;
+  return {
+    operation: "numbers.update",
+    answers: "numbers.update",
+    method: "PATCH",
+    route: "/api/core/numbers/{numberId}",
+    path: always.length === 0 ? `/api/core/numbers/${encodeURIComponent(numberId)}` : "",
+    body,
+    idempotencyKey: null,
+    isRepeatable: true,
+    options,
+    issues,
+    read: updatedNumberOf,
+  };
+}
+
+function messagesSendCall(
+  checks: Checks,
+  request: SendRequest,
+  options: SendOptions | undefined,
+): CoreCall<SendResult> {
+  const body = jsonOf(request);
+  const wrongOptions = optionIssues(options, SEND_OPTIONS);
+  const key: unknown = wrongOptions.length > 0 ? undefined : options?.idempotencyKey;
+  const wrongKey = key === undefined ? [] : keyIssues(key);
+  const always = [...bodyIssues("request", request, body), ...wrongOptions, ...wrongKey];
+  const issues = checks.validateRequests && always.length === 0 ? sendIssues(request) : always;
+  // Made once for all attempts, and told with every error, so that the send can be taken up again (SND-17).
+  const idempotencyKey = typeof key === "string" ? key : randomUUID();
+  const route = "/api/core/messages/send";
+  return {
+    operation: "messages.send",
+    answers: "messages.send",
+    method: "POST",
+    route,
+    path: route,
+    body,
+    idempotencyKey: wrongKey.length > 0 ? null : idempotencyKey,
+    isRepeatable: true,
+    options,
+    issues,
+    read: (answer, facts) => sendResultOf(answer, { ...facts, idempotencyKey }),
+  };
+}
+
+/** A call that this client has no method for. */
+function requestCall(method: RequestMethod, path: string, options?: RequestOptions): CoreCall<unknown> {
+  const issues = [...methodIssues(method), ...pathIssues(path), ...optionIssues(options, REQUEST_OPTIONS)];
+  const route = issues.length === 0 ? routeOf(path) : "";
+  const value = issues.length === 0 ? options?.body : undefined;
+  const key = issues.length === 0 ? options?.idempotencyKey : undefined;
+  const body = value === undefined ? undefined : jsonOf(value);
+  if (value !== undefined) issues.push(...bodyIssues("options.body", value, body));
+  if (value !== undefined && method === "GET") issues.push("options.body: a GET has none");
+  if (key !== undefined) issues.push(...keyIssues(key));
+  return {
+    operation: issues.length === 0 ? `${method} ${route}` : "request",
+    answers: null,
+    method,
+    route,
+    path,
+    body,
+    idempotencyKey: issues.length === 0 ? (key ?? null) : null,
+    isRepeatable: REPEATABLE.has(method) || key !== undefined,
+    options,
+    issues,
+    read: ({ json }) => json,
+  };
+}
+
+/** What logs and metrics may be told of a path: no ids, no query. */
+function routeOf(path: string): string {
+  const [plain = ""] = path.split("?");
+  return plain
+    .split("/")
+    .map((part) => (PLAIN_PART.test(part) ? part : "{id}"))
+    .join("/");
+}
+
+/** A call that only reads. Written out, because spreading objects together costs more than all else here. */
+function readCall<T>(
+  answers: Operation,
+  route: string,
+  { operation, options, read }: Pick<CoreCall<T>, "operation" | "options" | "read">,
+): CoreCall<T> {
+  return {
+    operation,
+    answers,
+    method: "GET",
+    route,
+    path: route,
+    body: undefined,
+    idempotencyKey: null,
+    isRepeatable: true,
+    options,
+    issues: optionIssues(options, CALL_OPTIONS),
+    read,
   };
 }

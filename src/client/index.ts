@@ -1,5 +1,5 @@
 /** oncehook/client: the service's API, typed, with one token, retries that never send twice, and typed errors. */
-export type { Call, CallOptions, RequestMethod, RequestOptions, SendOptions, WithResponse } from "./call.ts";
+export type { Call, WithResponse } from "./call.ts";
 export { type Client, createClient } from "./client.ts";
 export {
   AbortedError,
@@ -22,5 +22,15 @@ export {
   UnknownApiError,
   UpstreamError,
 } from "./errors.ts";
-export type { BackoffOptions, ClientOptions, RequestNotice, ResponseNotice, RetryNotice } from "./options.ts";
+export type {
+  BackoffOptions,
+  CallOptions,
+  ClientOptions,
+  RequestMethod,
+  RequestNotice,
+  RequestOptions,
+  ResponseNotice,
+  RetryNotice,
+  SendOptions,
+} from "./options.ts";
 export type * from "./types.ts";

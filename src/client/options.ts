@@ -107,6 +107,39 @@ export interface RetryNotice extends RequestNotice {
   readonly reason: string;
 }
 
+export interface CallOptions {
+  /** Ends the call with an `AbortedError`. */
+  readonly signal?: AbortSignal | undefined;
+  /**
+   * How long one attempt of this call may take, answer included. Milliseconds, 1 to 300,000. Default: the client's. A token request
+   * keeps the client's, because other calls wait for it too; `signal` ends the whole call.
+   */
+  readonly timeoutMs?: number | undefined;
+  /** Retries of this call. 0 to 10. Default: the client's. */
+  readonly maxRetries?: number | undefined;
+  /**
+   * More headers, such as `traceparent`; values are visible ASCII with spaces. `user-agent` can be replaced. Headers that the client
+   * or HTTP sets are refused: `authorization`, `idempotency-key`, `accept`, `content-type`, `host` and the like.
+   */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface SendOptions extends CallOptions {
+  /** 1 to 255 visible ASCII characters. Default: a random UUID. Give the one of an error to go on with that send. */
+  readonly idempotencyKey?: string | undefined;
+}
+
+/** Options of `client.request()`. */
+export interface RequestOptions extends CallOptions {
+  /** Sent as JSON. Not for GET. */
+  readonly body?: unknown;
+  /** 1 to 255 visible ASCII characters. Default: none. A POST or PATCH is retried only with one. */
+  readonly idempotencyKey?: string | undefined;
+}
+
+/** What `client.request()` can do. */
+export type RequestMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
 export interface ResolvedOptions {
   /** What each call is refused with: `next build` does not have the credentials yet. Otherwise null. */
   readonly missing: SetupError | null;

@@ -3,11 +3,10 @@ import { Buffer } from "node:buffer";
 import type { Clock, Timer } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import { USER_AGENT } from "../internal/package.ts";
+import { type Answer, isTransientOAuth, oauthRefusal, recordOf } from "./answers.ts";
 import { attempt, type Ground, isTransient, type Plan, tokenError } from "./attempts.ts";
 import { type CallFacts, OAuthError, type ServiceError } from "./errors.ts";
 import type { ResolvedOptions } from "./options.ts";
-import { isTransientOAuth, oauthRefusal, recordOf } from "./refusal.ts";
-import type { Answer } from "./transport.ts";
 
 /** A token, or how to tell a caller that there is none: each call has an error of its own, with the facts of the call. */
 type TokenOutcome =

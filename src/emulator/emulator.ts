@@ -10,7 +10,7 @@ import { type ControlContext, createStreams } from "./control/routes.ts";
 import { SOONEST_RETRY_MS } from "./delivery/attempt.ts";
 import { createDeliveries } from "./delivery/deliveries.ts";
 import { warnOfBlockedTargets } from "./delivery/egress.ts";
-import { createFaults } from "./faults/faults.ts";
+import { createFaults } from "./faults.ts";
 import { withoutBody } from "./http/answers.ts";
 import { handleApi } from "./http/api.ts";
 import { CLOSED, type FetchHandler, type Listener, listen, refusalFor } from "./http/listener.ts";

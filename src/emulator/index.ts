@@ -15,7 +15,7 @@ export type {
   StateExport,
 } from "./control/control.ts";
 export { createEmulator, type Emulator } from "./emulator.ts";
-export type { FaultRule, ParsedFaultRule } from "./faults/rule.ts";
+export type { FaultRule, ParsedFaultRule } from "./faults.ts";
 export { type EmulatorOptions, type Lifecycle, PROFILE_NAMES, type ProfileName } from "./options.ts";
 export type { Credentials, Fixtures } from "./seed.ts";
 export type { JournalEntry, TriggerInput } from "./service.ts";

@@ -12,7 +12,7 @@ import {
   textOption,
 } from "../internal/options.ts";
 import { type ClockMode, rateOf, seededHex } from "./clock.ts";
-import { type FaultRule, faultRuleFrom, type ParsedFaultRule } from "./faults/rule.ts";
+import { type FaultRule, faultRuleFrom, type ParsedFaultRule } from "./faults.ts";
 import { type Readings, readingsFrom } from "./unspecified.ts";
 
 export type Lifecycle = "instant" | "realistic" | "manual";

@@ -1,6 +1,6 @@
 /** The parts of a running emulator that its rooms share, and what each room offers the others. */
 import type { EmulatorTime } from "./clock.ts";
-import type { ApiAction, AttemptAction, EventAction, FaultRule, ParsedFaultRule } from "./faults/rule.ts";
+import type { Faults } from "./faults.ts";
 import type { Settings } from "./options.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type {
@@ -33,24 +33,6 @@ export interface Service extends Ground {
   readonly faults: Faults;
   readonly deliveries: Deliveries;
   readonly messages: Messages;
-}
-
-/** The rules of what goes wrong (faults/). */
-export interface Faults {
-  /** Adds a rule and returns its id: `fault_000001`. */
-  add(rule: FaultRule): string;
-  remove(id: string): boolean;
-  clear(): void;
-  list(): readonly { readonly id: string; readonly rule: ParsedFaultRule; readonly played: number }[];
-  /** What goes wrong with a call of this route; counts as played. */
-  forCall(route: string): readonly ApiAction[];
-  /** What goes wrong with an event as a whole. */
-  forEvent(event: Pick<EventRecord, "eventId" | "eventType" | "messageId">): readonly EventAction[];
-  /** What goes wrong with one attempt, which `attempt` names the same way in every run: `"dlv_4f2a91_000001/2"`. */
-  forAttempt(
-    event: Pick<EventRecord, "eventId" | "eventType" | "messageId">,
-    attempt: string,
-  ): readonly AttemptAction[];
 }
 
 /**

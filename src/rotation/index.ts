@@ -10,9 +10,8 @@ export type {
   SecretStore,
   StoredSecrets,
 } from "../signature/secret-store.ts";
-export { adoptSecret } from "./adopt-secret.ts";
 export { type CallbackSecretsOptions, callbackSecrets, type SavedSecrets } from "./callback-secrets.ts";
-export { rotateSecret } from "./rotate-secret.ts";
+export { adoptSecret, rotateSecret } from "./rotate-secret.ts";
 export { rotationStatus } from "./status.ts";
 export {
   type AdoptSecretOptions,

@@ -1,12 +1,19 @@
-/** `rotateSecret()`: gives the service a new signing secret that every receiver has already. */
+/** `rotateSecret()`: gives the service a new signing secret that every receiver has already. `adoptSecret()`: stores the one in use. */
 import { randomBytes } from "node:crypto";
 import { ConnectionError, ResponseValidationError, ServiceError } from "../client/errors.ts";
 import type { WebhookConfig } from "../client/types.ts";
 import { OncehookError, type OncehookErrorCode, SetupError, StoreError } from "../errors.ts";
-import { sleep } from "../internal/clock.ts";
+import { sleep, systemClock } from "../internal/clock.ts";
+import { refuseUnknownOptions } from "../internal/options.ts";
 import { isRecord } from "../internal/type-guards.ts";
 import { checkSecretText } from "../signature/secret.ts";
-import type { NextSecret, SecretSlots, SecretStore, StoredSecrets } from "../signature/secret-store.ts";
+import {
+  type NextSecret,
+  type SecretSlots,
+  type SecretStore,
+  type StoredSecrets,
+  secretStoreOption,
+} from "../signature/secret-store.ts";
 import {
   checkedConfig,
   configOf,
@@ -22,6 +29,8 @@ import {
   withPrevious,
 } from "./slots.ts";
 import {
+  type AdoptSecretOptions,
+  kindOption,
   type RotateSecretOptions,
   type Rotation,
   RotationError,
@@ -29,6 +38,8 @@ import {
   resolveOptions,
 } from "./types.ts";
 import { storedVersion, untilReceiversAreReady } from "./waiting.ts";
+
+// `rotateSecret()`: gives the service a new signing secret that every receiver has already.
 
 /**
  * Rotates the signing secret of a webhook kind: makes one, installs it as `next`, waits until every living receiver has it,
@@ -71,7 +82,7 @@ export async function rotateSecret(options: RotateSecretOptions): Promise<Rotati
 
 const SECRET_BYTES = 32;
 /** Each loss means that somebody else's write went through: more than a few are no coincidence. */
-export const MOST_WRITES = 10;
+const MOST_WRITES = 10;
 
 /** Installs a new secret as `next`, or takes up the one that is there: the service may have it already. */
 async function begin(rotation: Rotation): Promise<{ next: NextSecret; resumed: boolean }> {
@@ -153,7 +164,7 @@ async function storedOf({ secrets, kind }: Rotation): Promise<StoredSecrets> {
   return (await secrets.read(kind)) ?? NOTHING_STORED;
 }
 
-export function conflict({ kind }: Pick<Rotation, "kind">): RotationError {
+function conflict({ kind }: Pick<Rotation, "kind">): RotationError {
   const message = `Another rotation of the ${kind} secret went on at the same time and ended with another secret. This one changed nothing since: look at rotationStatus(), and rotate again if the secret is to be replaced once more.`;
   return new RotationError("rotation_conflict", message, { fields: { kind } });
 }
@@ -464,4 +475,33 @@ function noAnswer(method: string, standing: keyof typeof STANDINGS): StoreError 
   const seconds = LONGEST_ANSWER_MS / 1_000;
   const message = `The secret store did not answer ${method}() within ${seconds} s. ${STANDINGS[standing]} Call rotateSecret() again when the store answers.`;
   return new StoreError("store_unavailable", message);
+}
+
+// `adoptSecret()`: puts the secret that is in use today into a store, before its first rotation.
+
+/**
+ * Stores the secret that the service signs with today as `current`, if the store has none of that kind yet. Needed once per
+ * kind, and harmless at every start: what the store has is never overwritten, whatever it is.
+ *
+ * @returns true when it stored the secret; false when the store has secrets of that kind already
+ * @throws SetupError for a wrong option, and for a secret that is none
+ * @throws RotationError `rotation_refused` when there would be more than 8 secrets, those of both kinds together
+ * @throws what the secret store rejects with
+ * @example
+ * await adoptSecret({ kind: "delivery", secrets, secret: process.env.WEBHOOK_SECRET ?? "" });
+ */
+export async function adoptSecret(options: AdoptSecretOptions): Promise<boolean> {
+  refuseUnknownOptions("adoptSecret", options, ["kind", "secrets", "secret"]);
+  const kind = kindOption(options.kind);
+  const secrets = secretStoreOption("secrets", options.secrets);
+  const current = checkSecretText("secret", options.secret, secrets.encoding);
+  for (let write = 0; write < MOST_WRITES; write++) {
+    const stored = (await secrets.read(kind)) ?? NOTHING_STORED;
+    if (stored.current !== null || stored.next !== null) return false;
+    const now = systemClock.now();
+    const slots = { current, previous: livePrevious(stored, now), next: null, rotatedAt: null };
+    await refuseTooManySecrets({ kind, secrets }, slots, now);
+    if (await secrets.write(kind, slots, stored.revision)) return true;
+  }
+  throw conflict({ kind });
 }

@@ -1,5 +1,5 @@
 /** The least that each operation answers with. */
-import type { Operation } from "../../src/client/responses.ts";
+import type { Operation } from "../../src/client/checks.ts";
 
 export const config = {
   eventClass: "INBOUND",

@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
+import { maskedReason, textsIn } from "../../src/client/answers.ts";
 import { ApiError, InvalidRequestError, OAuthError, RecipientsRejectedError } from "../../src/client/index.ts";
-import { maskedReason, textsIn } from "../../src/client/refusal.ts";
 import { answerJson, failureOf, sendOf, startClient, startServer, startTokens } from "./support.ts";
 
 const UNCAUGHT_CHILD = fileURLToPath(new URL("../../.build/test/client/uncaught-child.js", import.meta.url));

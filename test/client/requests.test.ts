@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { numberUpdateIssues, searchIssues, sendIssues, webhookUpdateIssues } from "../../src/client/requests.ts";
+import { numberUpdateIssues, searchIssues, sendIssues, webhookUpdateIssues } from "../../src/client/checks.ts";
 
 const RECIPIENT = "+14155550123";
 const sms = { sendFrom: "num_1", to: [RECIPIENT], messageType: "SMS", text: "hello", externalReference: "order-1" };

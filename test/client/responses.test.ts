@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { issuesOf, type Operation, RESPONSES } from "../../src/client/responses.ts";
+import { issuesOf, type Operation, RESPONSES } from "../../src/client/checks.ts";
 import { available, config, leastAnswers, number } from "./least-answers.ts";
 
 const LISTS_CHILD = fileURLToPath(new URL("../../.build/test/client/wrong-lists-child.js", import.meta.url));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ConnectionError, InvalidArgumentError, TimeoutError, UpstreamError } from "../../src/client/index.ts";
-import type { ApiAction } from "../../src/emulator/faults/rule.ts";
+import type { ApiAction } from "../../src/emulator/faults.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
 import { failureOf, SEND_PATH, sendOf, startClient, startServer } from "./support.ts";

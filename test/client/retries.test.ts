@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { ApiError, ConflictError, ConnectionError, ServerError, UnknownApiError } from "../../src/client/index.ts";
-import type { ApiAction } from "../../src/emulator/faults/rule.ts";
+import type { ApiAction } from "../../src/emulator/faults.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
 import { answerJson, failureOf, SEND_PATH, sendOf, startClient, startServer } from "./support.ts";
 

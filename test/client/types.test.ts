@@ -1,8 +1,8 @@
 /** Most of this file is checked by the compiler: a wrong type fails `tsc`, which includes the tests. */
 import { describe, expect, expectTypeOf, it } from "vitest";
 import type { z } from "zod";
+import { type Operation, RESPONSES } from "../../src/client/checks.ts";
 import { type Call, type Client, type ClientOptions, createClient, type SendOptions } from "../../src/client/index.ts";
-import { type Operation, RESPONSES } from "../../src/client/responses.ts";
 import type {
   AcceptedRecipient,
   MediaInput,

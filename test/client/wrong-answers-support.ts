@@ -2,6 +2,7 @@
 import { inspect } from "node:util";
 import fc from "fast-check";
 import { expect } from "vitest";
+import { maskedReason } from "../../src/client/answers.ts";
 import {
   ApiError,
   type Client,
@@ -10,7 +11,6 @@ import {
   OAuthError,
   ServiceError,
 } from "../../src/client/index.ts";
-import { maskedReason } from "../../src/client/refusal.ts";
 import type { Clock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { leastAnswers } from "./least-answers.ts";

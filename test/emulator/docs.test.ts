@@ -8,7 +8,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { examplesOf } from "../../scripts/docs/blocks.ts";
 import { withTables } from "../../scripts/docs/emulator-tables.ts";
 import { FLAGS, flagOf } from "../../src/cli/emulator-options.ts";
-import { API_ACTIONS, faultRuleSchema, UNKNOWN_EVENT_TYPE, WEBHOOK_ACTIONS } from "../../src/emulator/faults/rule.ts";
+import { API_ACTIONS, faultRuleSchema, UNKNOWN_EVENT_TYPE, WEBHOOK_ACTIONS } from "../../src/emulator/faults.ts";
 import { READINGS } from "../../src/emulator/index.ts";
 import { PROFILE_NAMES } from "../../src/emulator/options.ts";
 import { INVENTORY } from "../../src/emulator/routes/numbers.ts";

@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { seededFraction } from "../../src/emulator/clock.ts";
-import { createFaults } from "../../src/emulator/faults/faults.ts";
+import { createFaults, type Faults } from "../../src/emulator/faults.ts";
 import { createEmulator, type FaultRule } from "../../src/emulator/index.ts";
 import { settingsFrom } from "../../src/emulator/options.ts";
-import type { Faults } from "../../src/emulator/service.ts";
 import { start } from "./support.ts";
 
 const ROUTES = ["POST /api/auth/token", "GET /api/core/whoami", "PATCH /api/core/numbers/{numberId}"];

@@ -1,7 +1,7 @@
 /** The events of the OpenAPI document: as the specification's field tables have them, and as the emulator sends them. */
 import { describe, expect, it } from "vitest";
 import { unknownFields } from "../../src/emulator/http/body.ts";
-import { documentedEvents } from "../../src/emulator/openapi/events.ts";
+import { documentedEvents } from "../../src/emulator/openapi/notes.ts";
 import { KNOWN_EVENT_TYPES } from "../../src/events/identity.ts";
 import { eventSchemas } from "../../src/events/parse.ts";
 import type { KnownEventType } from "../../src/events/types.ts";

@@ -6,7 +6,7 @@ import { type ControlRefusal, json, logFailure, OWN_FAILURE, refusalResponse } f
 import { bytesOf, MAX_BODY_BYTES } from "../http/body.ts";
 import { type Found, Router } from "../http/route.ts";
 import { FOREIGN_HOST, isOwnHost, type Settings } from "../options.ts";
-import { problemOf } from "./inputs.ts";
+import { problemOf } from "./control.ts";
 import { CONTROL_ROUTES, type ControlCall, type ControlContext, type ControlRoute } from "./routes.ts";
 
 const PREFIX = "/_emulator";

@@ -2,15 +2,23 @@
 import { z } from "zod";
 import { OncehookError, SetupError } from "../../errors.ts";
 import { seededHex } from "../clock.ts";
-import type { FaultRule } from "../faults/rule.ts";
+import type { FaultRule } from "../faults.ts";
 import { isDeeper, MOST_LEVELS } from "../http/body.ts";
 import { addClient, addNumber, seedState } from "../seed.ts";
 import type { Service } from "../service.ts";
 import { type Client, type PhoneNumber, webhookId } from "../state/records.ts";
-import { isUnderItsId, RECORD_SCHEMAS } from "../state/schemas.ts";
-import { numberOf, type State, TABLE_NAMES, type Table, type Tables } from "../state/state.ts";
-import type { Control, ControlledClient, StateExport, Whole } from "./control.ts";
 import {
+  isUnderItsId,
+  numberOf,
+  RECORD_SCHEMAS,
+  type State,
+  TABLE_NAMES,
+  type Table,
+  type Tables,
+} from "../state/state.ts";
+import {
+  type Control,
+  type ControlledClient,
   clientFieldsSchema,
   errorSchema,
   filters,
@@ -22,9 +30,11 @@ import {
   numberFieldsSchema,
   problemOf,
   recoverSchema,
+  type StateExport,
   triggerSchema,
   unknownId,
-} from "./inputs.ts";
+  type Whole,
+} from "./control.ts";
 
 export function createControl(service: Service, whole: Whole): Control {
   const { state, journal, faults } = service;

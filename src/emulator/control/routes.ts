@@ -2,13 +2,14 @@
 import { z } from "zod";
 import type { Timer } from "../../internal/clock.ts";
 import type { EmulatorClock } from "../clock.ts";
-import { type FaultRule, faultRuleSchema } from "../faults/rule.ts";
+import { type FaultRule, faultRuleSchema } from "../faults.ts";
 import { redactedHeader, redactedText, withoutCredentials } from "../http/request-log.ts";
 import { openApiDocument } from "../openapi/document.ts";
 import type { Ground, JournalEntry, Service } from "../service.ts";
-import type { Attempt, Delivery } from "../state/records.ts";
 import {
+  type Attempt,
   clientSchema,
+  type Delivery,
   deliverySchema,
   eventSchema,
   inboundMessageSchema,
@@ -16,10 +17,10 @@ import {
   phoneNumberSchema,
   requestSchema,
   statusSchema,
-} from "../state/schemas.ts";
-import type { Control, ControlledClient, StateExport } from "./control.ts";
-import { stateSchema } from "./create-control.ts";
+} from "../state/records.ts";
 import {
+  type Control,
+  type ControlledClient,
   clientFieldsSchema,
   errorSchema,
   filters,
@@ -28,9 +29,11 @@ import {
   newNumberSchema,
   numberFieldsSchema,
   recoverSchema,
+  type StateExport,
   triggerSchema,
   unknownId,
-} from "./inputs.ts";
+} from "./control.ts";
+import { stateSchema } from "./create-control.ts";
 
 // One route of the control API: what the router matches, and what its bodies, query parameters and answers look like.
 

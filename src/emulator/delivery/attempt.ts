@@ -2,7 +2,7 @@
 
 import { secretBytes } from "../../signature/secret.ts";
 import { SIGNATURE_HEADER, signPayload, TIMESTAMP_HEADER } from "../../signature/sign.ts";
-import type { AttemptAction } from "../faults/rule.ts";
+import type { AttemptAction } from "../faults.ts";
 import { withoutCredentials } from "../http/request-log.ts";
 import type { Ground } from "../service.ts";
 import type { Attempt, Delivery, EventRecord, FrozenSignature, Target } from "../state/records.ts";

@@ -1,7 +1,7 @@
 /** Handing over events: a delivery per event and target, attempts by the plan, and the extra ones that somebody asks for. */
-import type { AttemptAction } from "../faults/rule.ts";
+import type { AttemptAction, Faults } from "../faults.ts";
 import type { Cancel } from "../scheduler.ts";
-import type { Deliveries, Faults, Ground } from "../service.ts";
+import type { Deliveries, Ground } from "../service.ts";
 import {
   type Attempt,
   type Delivery,

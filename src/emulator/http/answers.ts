@@ -1,6 +1,6 @@
 /** What a route answers, and the answers as `Response` objects: the two error contracts, and a broken connection. */
 import type { LogFields } from "../../internal/logger.ts";
-import type { ApiAction } from "../faults/rule.ts";
+import type { ApiAction } from "../faults.ts";
 import type { Settings } from "../options.ts";
 
 // What a route says: a reply, or a refusal in the core error wrapper (GEN-2) or the OAuth shape (GEN-3).

@@ -1,6 +1,6 @@
 /** The way of an API call from its request to its answer and its line in the log, with the faults that are played on it. */
 import { sleep } from "../../internal/clock.ts";
-import type { ApiAction } from "../faults/rule.ts";
+import type { ApiAction } from "../faults.ts";
 import type { Service } from "../service.ts";
 import type { Client } from "../state/records.ts";
 import {

@@ -1,5 +1,5 @@
 /** The log of API calls, without secrets (TOK-22) and of bounded length. */
-import type { ApiAction } from "../faults/rule.ts";
+import type { ApiAction } from "../faults.ts";
 import type { Service } from "../service.ts";
 import type { Client, RequestRecord } from "../state/records.ts";
 import type { Answer, Contract } from "./answers.ts";

@@ -1,6 +1,6 @@
 /** An event: its body, the faults of the event as a whole, its record, and its delivery. */
-import { type EventAction, UNKNOWN_EVENT_TYPE } from "../faults/rule.ts";
-import type { Deliveries, Faults, Ground, TriggerInput } from "../service.ts";
+import { type EventAction, type Faults, UNKNOWN_EVENT_TYPE } from "../faults.ts";
+import type { Deliveries, Ground, TriggerInput } from "../service.ts";
 import type { Delivery, EventRecord, InboundMessage, Message } from "../state/records.ts";
 import { END_LATEST_MS } from "./plan.ts";
 

@@ -5,8 +5,7 @@ import type { KnownEventType } from "../../events/types.ts";
 import { CORE_ERRORS } from "../http/answers.ts";
 import { type CoreRoute, coreErrorSchema, numberSchema, oauthErrorSchema, type Route } from "../http/route.ts";
 import { ROUTES } from "../routes/table.ts";
-import { documentedEvents, eventExamples } from "./events.ts";
-import { type ErrorWords, type Json, noteOf } from "./notes.ts";
+import { documentedEvents, type ErrorWords, eventExamples, type Json, noteOf } from "./notes.ts";
 
 const DESCRIPTION = [
   "OAuth token, client identity, webhook defaults, numbers, outbound messages, and the webhooks that the service sends.",

@@ -4,7 +4,7 @@ import type { EmulatorTime } from "../clock.ts";
 import type { Settings } from "../options.ts";
 import { Heap } from "../scheduler.ts";
 import type { Delivery, EventRecord, InboundMessage, Message } from "./records.ts";
-import { isUnderItsId, RECORD_SCHEMAS } from "./schemas.ts";
+import { isUnderItsId, RECORD_SCHEMAS } from "./state.ts";
 import { type Change, type State, TABLE_NAMES, type Table, type Tables } from "./state.ts";
 import { Changes, openStateFile, type StateFile, type StoredRecord } from "./state-file.ts";
 

@@ -1,4 +1,8 @@
-/** What the emulator knows, as plain records: everything here goes into an export of the state and comes back from it. */
+/** What the emulator knows, as plain records, each with the schema that an imported or stored one must fit. */
+import { z } from "zod";
+import { isHttpUrl } from "../options.ts";
+
+// What the emulator knows, as plain records: everything here goes into an export of the state and comes back from it.
 
 /** `ACTIVE` is usable; the specification shows no other value, so every other word is not. */
 export type Status = "ACTIVE" | "INACTIVE" | (string & Record<never, never>);
@@ -219,3 +223,179 @@ export function previousSecretAt(config: WebhookConfig, now: number): string | n
   const { previousSecret, previousValidUntil } = config;
   return previousValidUntil !== null && now < previousValidUntil ? previousSecret : null;
 }
+
+// The records of `records.ts` as schemas, one per table: what an imported state must fit, and what the control API answers with.
+
+const id = z.string().min(1);
+/** Epoch ms, up to the last one that a date can have. */
+export const instant = z.int().min(0).max(8_640_000_000_000_000);
+/** An attempt to anything else would fail in the emulator itself, not at a receiver. */
+const target = z.string().refine(isHttpUrl, "must be an http or https URL");
+export const count = z.int().min(0);
+/** Any word: the specification shows ACTIVE only. */
+export const statusSchema = z
+  .string()
+  .regex(/^[A-Za-z][\w-]{0,63}$/, "must be a word, such as ACTIVE, INACTIVE or SUSPENDED");
+const kind = z.enum(["inbound", "delivery"]);
+const headers = z.record(z.string(), z.string());
+const texts = z.array(z.string());
+
+export const accountSchema = z.strictObject({ accountId: id, status: statusSchema }) satisfies z.ZodType<Account>;
+
+export const clientSchema = z.strictObject({
+  apiClientId: id,
+  name: z.string(),
+  status: statusSchema,
+  accountId: id,
+  clientId: id,
+  clientSecret: id,
+  capabilities: texts,
+}) satisfies z.ZodType<Client>;
+
+export const webhookSchema = z.strictObject({
+  apiClientId: id,
+  kind,
+  endpointUrl: target.nullable(),
+  enabled: z.boolean(),
+  signingEnabled: z.boolean(),
+  currentSecret: z.string().nullable(),
+  previousSecret: z.string().nullable(),
+  previousValidUntil: instant.nullable(),
+  rotatedAt: instant.nullable(),
+}) satisfies z.ZodType<WebhookConfig>;
+
+export const phoneNumberSchema = z.strictObject({
+  numberId: id,
+  e164: z.string(),
+  status: statusSchema,
+  campaignRegId: z.string().nullable(),
+  smsEnabled: z.boolean(),
+  mmsEnabled: z.boolean(),
+  webhookInboundOverride: target.nullable(),
+  webhookDeliveryOverride: target.nullable(),
+  apiClientId: id,
+}) satisfies z.ZodType<PhoneNumber>;
+
+export const tokenSchema = z.strictObject({
+  accessToken: id,
+  apiClientId: id,
+  expiresAt: instant,
+}) satisfies z.ZodType<Token>;
+
+const sentSchema = z.looseObject({
+  results: z.array(z.looseObject({ messageId: z.string() })),
+  errors: z.array(z.looseObject({})),
+});
+
+export const idempotencySchema = z
+  .strictObject({
+    id,
+    fingerprint: z.string(),
+    status: z.literal([202, 500]),
+    body: z.string(),
+    createdAt: instant,
+  })
+  .refine(({ status, body }) => status === 500 || isSent(body), {
+    path: ["body"],
+    message: "must be the answer to a send",
+  }) satisfies z.ZodType<IdempotencyRecord>;
+
+function isSent(body: string): boolean {
+  try {
+    return sentSchema.safeParse(JSON.parse(body)).success;
+  } catch {
+    return false;
+  }
+}
+
+const stepSchema = z.strictObject({
+  at: instant.nullable(),
+  eventType: z.enum(["message.queued", "message.sent", "message.delivery", "message.failed", "message.inbound"]),
+  sequence: count.nullable(),
+  attemptDelayMs: count,
+  copies: count,
+});
+
+export const messageSchema = z.strictObject({
+  messageId: id,
+  direction: z.literal("outbound"),
+  apiClientId: id,
+  numberId: id,
+  from: z.string(),
+  to: z.string(),
+  messageType: z.enum(["SMS", "MMS"]),
+  text: z.string().nullable(),
+  externalReference: z.string(),
+  status: z.enum(["QUEUED", "sent", "delivered", "failed"]),
+  sequence: count,
+  createdAt: instant,
+  providerMessageRef: z.string().optional(),
+  steps: z.array(stepSchema),
+}) satisfies z.ZodType<Omit<Message, "providerMessageRef">>;
+
+export const inboundMessageSchema = z.strictObject({
+  messageId: id,
+  direction: z.literal("inbound"),
+  apiClientId: id,
+  numberId: id,
+  conversationId: id,
+  from: z.string(),
+  to: z.string(),
+  text: z.string(),
+  media: z.array(z.unknown()),
+  createdAt: instant,
+}) satisfies z.ZodType<InboundMessage>;
+
+export const eventSchema = z.strictObject({
+  eventId: id,
+  kind,
+  eventType: z.string(),
+  apiClientId: id,
+  numberId: id,
+  messageId: id,
+  sequence: z.int().nullable(),
+  occurredAt: instant,
+  body: z.string(),
+}) satisfies z.ZodType<EventRecord>;
+
+const attemptSchema = z.strictObject({
+  trigger: z.enum(["schedule", "redelivery", "recovery"]),
+  at: instant,
+  durationMs: z.number().min(0),
+  url: z.string().nullable(),
+  requestHeaders: headers,
+  status: z.int().nullable(),
+  error: z.string().nullable(),
+  responseHeaders: headers,
+  responseBody: z.string(),
+  faults: texts,
+}) satisfies z.ZodType<Attempt>;
+
+export const deliverySchema = z.strictObject({
+  deliveryId: id,
+  eventId: id,
+  messageId: id,
+  eventType: z.string(),
+  state: z.enum(["pending", "delivered", "failed", "no_target", "dropped"]),
+  createdAt: instant,
+  nextAttemptAt: instant.nullable(),
+  scheduledAttempts: count,
+  attempts: z.array(attemptSchema),
+  droppedAttempts: count,
+  target: z.strictObject({ url: target, secrets: texts.nullable() }).nullable(),
+  frozen: z.strictObject({ signedAt: instant, aheadMs: z.int(), secrets: texts }).nullable(),
+}) satisfies z.ZodType<Delivery>;
+
+export const requestSchema = z.strictObject({
+  number: count,
+  at: instant,
+  method: z.string(),
+  path: z.string(),
+  apiClientId: z.string().nullable(),
+  headers,
+  body: z.unknown(),
+  status: z.int(),
+  responseBody: z.unknown(),
+  warnings: texts,
+  faults: texts,
+}) satisfies z.ZodType<RequestRecord>;

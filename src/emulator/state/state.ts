@@ -1,16 +1,31 @@
 /** All tables of the emulator, and the ids it gives out. */
-import type {
-  Account,
-  Client,
-  Delivery,
-  EventRecord,
-  IdempotencyRecord,
-  InboundMessage,
-  Message,
-  PhoneNumber,
-  RequestRecord,
-  Token,
-  WebhookConfig,
+import type { z } from "zod";
+import {
+  type Account,
+  accountSchema,
+  type Client,
+  clientSchema,
+  count,
+  type Delivery,
+  deliverySchema,
+  type EventRecord,
+  eventSchema,
+  type IdempotencyRecord,
+  type InboundMessage,
+  idempotencySchema,
+  inboundMessageSchema,
+  instant,
+  type Message,
+  messageSchema,
+  type PhoneNumber,
+  phoneNumberSchema,
+  type RequestRecord,
+  requestSchema,
+  type Token,
+  tokenSchema,
+  type WebhookConfig,
+  webhookId,
+  webhookSchema,
 } from "./records.ts";
 
 /** What the ids of each thing begin with: `msg_4f2a91_000001`. */
@@ -52,6 +67,51 @@ export const TABLE_NAMES = [
   "counters",
   "meta",
 ] as const satisfies readonly (keyof Tables)[];
+
+/** What each table holds. */
+export const RECORD_SCHEMAS = {
+  accounts: accountSchema,
+  clients: clientSchema,
+  webhooks: webhookSchema,
+  numbers: phoneNumberSchema,
+  tokens: tokenSchema,
+  idempotency: idempotencySchema,
+  messages: messageSchema,
+  inboundMessages: inboundMessageSchema,
+  events: eventSchema,
+  deliveries: deliverySchema,
+  requests: requestSchema,
+  // Far from where numbers lose their last digits.
+  counters: count.max(1_000_000_000_000),
+  meta: instant,
+} as const satisfies Record<keyof Tables, z.ZodType>;
+
+// Under which id each table has a record: its own, so that whoever finds one by its id finds the right one.
+
+type IdOf<Record> = (record: Record) => string;
+
+/** Null for tables of plain numbers, whose ids are names. */
+const RECORD_IDS = {
+  accounts: ({ accountId }: Account) => accountId,
+  clients: ({ apiClientId }: Client) => apiClientId,
+  webhooks: ({ apiClientId, kind }: WebhookConfig) => webhookId(apiClientId, kind),
+  numbers: ({ numberId }: PhoneNumber) => numberId,
+  tokens: ({ accessToken }: Token) => accessToken,
+  idempotency: ({ id }: IdempotencyRecord) => id,
+  messages: ({ messageId }: Message) => messageId,
+  inboundMessages: ({ messageId }: InboundMessage) => messageId,
+  events: ({ eventId }: EventRecord) => eventId,
+  deliveries: ({ deliveryId }: Delivery) => deliveryId,
+  requests: ({ number }: RequestRecord) => String(number),
+  counters: null,
+  meta: null,
+} as const satisfies Record<keyof Tables, IdOf<never> | null>;
+
+/** Whether a record that fits its table's schema is under its own id. As an id, `__proto__` is none: objects lose it. */
+export function isUnderItsId(table: keyof Tables, id: string, record: unknown): boolean {
+  const idOf = RECORD_IDS[table] as IdOf<unknown> | null;
+  return id !== "__proto__" && (idOf === null || idOf(record) === id);
+}
 
 export interface State extends Tables {
   /** The next id, with the state's tag: `msg_4f2a91_000001`. */

@@ -1,7 +1,11 @@
-/** A fault rule as users write it: what it matches, what goes wrong, and what each field takes. */
+/** What goes wrong on purpose: fault rules as users write them, and which of them is played on a call, an event or an attempt. */
 import { z } from "zod";
-import { SetupError } from "../../errors.ts";
-import { suggestion } from "../../internal/options.ts";
+import { SetupError } from "../errors.ts";
+import { isKnownEventType, KNOWN_EVENT_TYPES } from "../events/identity.ts";
+import type { Logger } from "../internal/logger.ts";
+import { suggestion } from "../internal/options.ts";
+
+// A fault rule as users write it: what it matches, what goes wrong, and what each field takes.
 
 // Fields of fault rules, each with the words that say what it must be, and what is said of a value that is not.
 
@@ -47,12 +51,12 @@ function unknownField(fields: object, known: readonly string[]): string | undefi
 }
 
 /** The suggestion for a name of any length: measuring a long one would take long. */
-export function likely(name: string, known: readonly string[]): string {
+function likely(name: string, known: readonly string[]): string {
   return suggestion(shortened(name), known);
 }
 
 /** A name in quotes, on one line. */
-export function quoted(name: string): string {
+function quoted(name: string): string {
   return JSON.stringify(shortened(name));
 }
 
@@ -132,22 +136,22 @@ export const WEBHOOK_ACTIONS = fieldsOf([...eventActions, ...attemptActions]);
 const EVENT_ACTIONS = fieldsOf(eventActions);
 
 /** Whether a webhook's action concerns the event as a whole, rather than one attempt. */
-export function isEventAction(action: EventAction | AttemptAction): action is EventAction {
+function isEventAction(action: EventAction | AttemptAction): action is EventAction {
   return EVENT_ACTIONS.has(action.type);
 }
 
 /** Whether a call's action answers in the service's place. */
-export function standsIn(action: ApiAction): boolean {
+function standsIn(action: ApiAction): boolean {
   return action.type === "status" || action.type === "badGateway" || leavesNoAnswer(action);
 }
 
 /** Whether a call's action leaves nothing of its answer. */
-export function leavesNoAnswer(action: ApiAction): boolean {
+function leavesNoAnswer(action: ApiAction): boolean {
   return isReset(action, "before");
 }
 
 /** Whether a call's action happens to its answer, whoever gives that. */
-export function befallsAnswer(action: ApiAction): boolean {
+function befallsAnswer(action: ApiAction): boolean {
   return action.type === "truncate" || isReset(action, "after");
 }
 
@@ -244,4 +248,149 @@ function refuseIf(part: string, problem: string | undefined): void {
 
 function badRule(rest: string): SetupError {
   return new SetupError("invalid_option", `A fault rule${rest}`, { fields: { option: "faults" } });
+}
+
+// The rules in force: which fault is played on which call, event or attempt.
+
+/** The rules of what goes wrong. */
+export interface Faults {
+  /** Adds a rule and returns its id: `fault_000001`. */
+  add(rule: FaultRule): string;
+  remove(id: string): boolean;
+  clear(): void;
+  list(): readonly { readonly id: string; readonly rule: ParsedFaultRule; readonly played: number }[];
+  /** What goes wrong with a call of this route; counts as played. */
+  forCall(route: string): readonly ApiAction[];
+  /** What goes wrong with an event as a whole. */
+  forEvent(event: Subject): readonly EventAction[];
+  /** What goes wrong with one attempt, which `attempt` names the same way in every run: `"dlv_4f2a91_000001/2"`. */
+  forAttempt(event: Subject, attempt: string): readonly AttemptAction[];
+}
+
+interface Entry {
+  readonly id: string;
+  readonly rule: ParsedFaultRule;
+  played: number;
+  /** Calls it matched, played or not. */
+  calls: number;
+}
+
+interface FaultGround {
+  readonly settings: { readonly faults: readonly ParsedFaultRule[]; readonly logger: Logger };
+  chance(purpose: string): number;
+}
+
+/** What of an event rules go by. */
+interface Subject {
+  readonly eventId: string;
+  readonly eventType: string;
+  readonly messageId: string;
+}
+
+/**
+ * The rules of the settings, and those that are added later. They are this process's own: no part of a kept or exported state.
+ *
+ * @param routes - what a rule's `match.route` may name, such as `"POST /api/core/messages/send"`
+ * @throws SetupError for a rule of the settings that names no route
+ */
+export function createFaults({ settings, chance }: FaultGround, routes: readonly string[]): Faults {
+  const entries = new Map<string, Entry>();
+  // A counter of its own: a state that is loaded or reset would give out an id again, or go on with another number.
+  let added = 0;
+  const warned = new Set<string>();
+
+  function add(value: unknown): string {
+    const rule = faultRuleFrom(value);
+    if ("route" in rule.match) refuseUnknownRoute(rule.match.route, routes);
+    else if (rule.match.eventType !== undefined) warnOfUnknownType(rule.match.eventType);
+    added += 1;
+    const id = `fault_${String(added).padStart(6, "0")}`;
+    entries.set(id, { id, rule, played: 0, calls: 0 });
+    return id;
+  }
+
+  /** Not refused: a call of the control API may trigger an event of any type. */
+  function warnOfUnknownType(eventType: string): void {
+    if (isKnownEventType(eventType) || eventType === UNKNOWN_EVENT_TYPE || warned.has(eventType)) return;
+    warned.add(eventType);
+    settings.logger.warn(
+      { eventType },
+      `A fault rule matches an event type that the service does not send. ${likely(eventType, KNOWN_EVENT_TYPES)}`,
+    );
+  }
+
+  /** Whether a rule that matches is played; then it counts. Chance falls for rule and subject, so that runs repeat. */
+  function play(entry: Entry, subject: string): boolean {
+    const { id, rule, played } = entry;
+    const { times = Number.POSITIVE_INFINITY, probability = 1 } = rule;
+    if (played >= times) return false;
+    if (probability < 1 && chance(`${id} on ${subject}`) >= probability) return false;
+    entry.played += 1;
+    return true;
+  }
+
+  function forCall(route: string): readonly ApiAction[] {
+    let isAnswered = false;
+    let isCut = false;
+    return [...entries.values()].flatMap((entry) => {
+      const { rule } = entry;
+      if (!isForCalls(rule) || rule.match.route !== route) return [];
+      entry.calls += 1;
+      // Nothing comes before an answer that was given, or befalls one that is not: the rule's turn is a later call.
+      if (isCut || (isAnswered && !befallsAnswer(rule.action))) return [];
+      if (!play(entry, `call ${entry.calls}`)) return [];
+      isAnswered ||= standsIn(rule.action);
+      isCut ||= leavesNoAnswer(rule.action);
+      return [rule.action];
+    });
+  }
+
+  function forWebhook<Action extends EventAction | AttemptAction>(
+    event: Subject,
+    subject: string,
+    isWanted: (action: EventAction | AttemptAction) => action is Action,
+  ): readonly Action[] {
+    return [...entries.values()].flatMap((entry) => {
+      const { rule } = entry;
+      if (isForCalls(rule) || !isWanted(rule.action) || !matches(rule, event)) return [];
+      return play(entry, subject) ? [rule.action] : [];
+    });
+  }
+
+  for (const rule of settings.faults) add(rule);
+  return {
+    add,
+    remove: (id) => entries.delete(id),
+    clear() {
+      entries.clear();
+      added = 0; // What is added next plays as it would in a new emulator.
+    },
+    list: () => [...entries.values()].map(({ id, rule, played }) => ({ id, rule, played })),
+    forCall,
+    forEvent: (event) => forWebhook(event, event.eventId, isEventAction),
+    forAttempt: (event, attempt) => forWebhook(event, attempt, isAttemptAction),
+  };
+}
+
+function refuseUnknownRoute(route: string, routes: readonly string[]): void {
+  if (routes.includes(route)) return;
+  const message = `A fault rule matches no route ${quoted(route)}. ${suggestion(route, routes)}`;
+  throw new SetupError("invalid_option", message, { fields: { option: "faults" } });
+}
+
+type CallRule = Extract<ParsedFaultRule, { match: { route: string } }>;
+type WebhookRule = Exclude<ParsedFaultRule, CallRule>;
+
+function isForCalls(rule: ParsedFaultRule): rule is CallRule {
+  return "route" in rule.match;
+}
+
+function isAttemptAction(action: EventAction | AttemptAction): action is AttemptAction {
+  return !isEventAction(action);
+}
+
+/** Matching by event type and message; what a rule leaves out fits all. */
+function matches({ match }: WebhookRule, { eventType, messageId }: Subject): boolean {
+  const fitsType = match.eventType === undefined || match.eventType === eventType;
+  return fitsType && (match.messageId === undefined || match.messageId === messageId);
 }
