@@ -4,8 +4,15 @@ import type { EmulatorTime } from "../clock.ts";
 import type { Settings } from "../options.ts";
 import { Heap } from "../scheduler.ts";
 import type { Delivery, EventRecord, InboundMessage, Message } from "./records.ts";
-import { isUnderItsId, RECORD_SCHEMAS } from "./state.ts";
-import { type Change, type State, TABLE_NAMES, type Table, type Tables } from "./state.ts";
+import {
+  type Change,
+  isUnderItsId,
+  RECORD_SCHEMAS,
+  type State,
+  TABLE_NAMES,
+  type Table,
+  type Tables,
+} from "./state.ts";
 import { Changes, openStateFile, type StateFile, type StoredRecord } from "./state-file.ts";
 
 export class Keeper {
