@@ -1,4 +1,4 @@
-/** How a claim ends (complete, retry or dead letter), and who is notified once that end is committed. */
+/** How a claim ends (complete, retry or dead letter), and the hooks, log lines and waiting requests that follow its commit. */
 import { RetryAfter } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import type { Clock, Random, Timer } from "../internal/clock.ts";

@@ -18,20 +18,20 @@ import type { InboxStore } from "./store.ts";
 import { plainText } from "./store-rules.ts";
 
 export interface CopyOptions {
-  /** The inbox that is given up: no receiver works on it any more. It is only read. Not open; it is closed at the end. */
+  /** The old inbox, without a receiver. It is only read. Pass it unopened; it is closed at the end. */
   readonly from: CopyStore;
-  /** An empty inbox, or one that an earlier copy from the same place did not finish. Not open; it is closed at the end. */
+  /** An empty inbox, or one with an unfinished copy of the same source. Pass it unopened; it is closed at the end. */
   readonly to: CopyStore;
-  /** Called after each page. What it throws ends the copy, which can go on later. */
+  /** Called after each page. If it throws, the copy ends; it can continue later. */
   readonly onProgress?: (progress: CopyProgress) => void;
-  /** Ends the copy after the page under way, with the signal's reason; it can go on later. */
+  /** Ends the copy after the current page, with the signal's reason. It can continue later. */
   readonly signal?: AbortSignal;
 }
 
 export interface CopyProgress {
-  /** First all is copied, then both inboxes are read again and compared. */
+  /** First everything is copied, then both inboxes are read again and compared. */
   readonly phase: "copy" | "compare";
-  /** Done in this phase by this call. */
+  /** Read in this phase by this call. */
   readonly lanes: number;
   readonly events: number;
 }
@@ -42,22 +42,22 @@ export interface CopyResult extends InboxContent {
   readonly lanesBefore: number;
 }
 
-/** Receivers say every 10 s that they live. */
+/** Receivers write a heartbeat every 10 s. */
 const RECENTLY_MS = 60_000;
 
 const OPTIONS = ["from", "to", "onProgress", "signal"];
 
 /**
  * Copies an inbox: lanes with their cursors, gaps and events (pending, done, dead, late, discarded), bodies, attempts, conflicts,
- * quarantined bodies, the audit and the counters. Leases, the list of processes and sealed secrets stay behind. At the end it reads
- * both and compares them. It can be stopped at any point and called again, and then goes on where it stopped; nothing doubles.
+ * quarantined bodies, the audit and the counters. Leases, the list of processes and sealed secrets are not copied. At the end it reads
+ * both inboxes and compares them. You can stop it at any point and call it again: it continues, and copies nothing twice.
  *
  * Stop every receiver first, and start them with the new store once this has resolved. Until then the target refuses to open
  * (`copy_unfinished`).
  *
- * @throws SetupError `copy_refused` when a receiver still works on either, the target holds something else, or the audit has more
- *   than 1,000,000 rows; `no_inbox`, `wrong_receiver_name`; whatever opening throws
- * @throws StoreError `copy_differs` when the two are not the same at the end
+ * @throws SetupError `copy_refused` if a receiver still works on either inbox, the target holds something else, or the audit has more
+ *   than 1,000,000 rows; `no_inbox`, `wrong_receiver_name`; and any error of opening
+ * @throws StoreError `copy_differs` if the two are not the same at the end
  *
  * @example
  * import { copyInbox, createReceiver } from "oncehook";
@@ -98,14 +98,14 @@ export async function copyOpen(options: CopyOptions, clock: Clock): Promise<Copy
   const { content, lanesBefore } = await compare(options, start.lastLane);
   const { counters, newestSignedAt, serviceResigns } = await from.stats();
   if (!sameNumbers(counters, before.counters)) throw refused("A receiver worked on it during the copy", from);
-  // Of an import that has ended a store takes nothing more.
+  // After this a store imports nothing more.
   await importInto(options, { totals: { counters, newestSignedAt, serviceResigns } });
   return { ...content, lanesBefore };
 }
 
 async function copyContent(options: CopyOptions, after: number): Promise<void> {
   const report = reporter(options, "copy");
-  // First: what is refused for its audit is refused before the lanes have taken their time.
+  // First, so that an audit that is refused is refused before the lanes have taken their time.
   await importInto(options, { audit: await auditRows(options.from) });
   for await (const lanes of lanePages(options.from, after)) {
     await importInto(options, { lanes });
@@ -126,7 +126,7 @@ async function importInto({ from, to }: CopyOptions, part: Partial<ImportPage>):
 
 type Taken = Extract<ImportAnswer, { readonly ok: true }>;
 
-/** Reads both; what differs was written by somebody else, or the copy is wrong. */
+/** Reads both. A difference means that a receiver wrote to one of them, or that the copy is wrong. */
 async function compare(options: CopyOptions, copiedBefore: number) {
   const report = reporter(options, "compare");
   const [source, target] = [new ContentReader(), new ContentReader()];
@@ -146,7 +146,7 @@ async function compare(options: CopyOptions, copiedBefore: number) {
   return { content, lanesBefore };
 }
 
-/** Tells how far it is, and stops where that is asked for: between two pages. */
+/** Reports the progress, and stops between two pages if the signal aborts. */
 function reporter({ onProgress, signal }: CopyOptions, phase: CopyProgress["phase"]) {
   let [lanes, events] = [0, 0];
   signal?.throwIfAborted();
@@ -180,19 +180,17 @@ function differs({ from, to }: CopyOptions, source: InboxContent, target: InboxC
     return count === other ? [] : [`${name} ${count} and ${other}`];
   });
   const what = found.length === 0 ? "the same numbers, but not the same content" : found.join(", ");
-  const message = `${from.location} and ${to.location} hold ${what}: a receiver worked on one of them. Stay with the source, empty the target, and copy again.`;
+  const message = `${from.location} and ${to.location} hold ${what}: a receiver worked on one of them. Keep using the source, empty the target, and copy again.`;
   return new StoreError("copy_differs", message);
 }
 
-// Reads an inbox page by page, and tells whether two hold the same.
-
-/** What a copy needs of a store. */
+/** The parts of a store that a copy uses. */
 export type CopyStore = Pick<
   InboxStore,
   "location" | "open" | "close" | "export" | "import" | "findQuarantined" | "audit" | "stats"
 >;
 
-/** How many there are of each kind. */
+/** The number of each kind. */
 export interface InboxContent extends Readonly<Record<EventState, number>> {
   readonly lanes: number;
   readonly events: number;
@@ -232,7 +230,7 @@ export async function* quarantinePages(store: CopyStore): AsyncGenerator<readonl
 /**
  * In ascending order.
  *
- * @throws SetupError `copy_refused` when there are too many to be read at once: the oldest would be lost
+ * @throws SetupError `copy_refused` if there are too many rows to read at once: the oldest would be lost
  */
 async function auditRows(store: CopyStore): Promise<readonly AuditRecord[]> {
   const rows = await store.audit(MOST_AUDIT_ROWS + 1);
@@ -244,7 +242,7 @@ function refused(why: string, { location }: CopyStore): SetupError {
   return new SetupError("copy_refused", `${why}: ${location}. Nothing was lost; see docs/moving-to-postgres.md.`);
 }
 
-/** Counts what an inbox holds, and takes a digest of it that does not depend on the store. */
+/** Counts the content of an inbox, and computes a digest of it that does not depend on the store. */
 export class ContentReader {
   readonly #content = {
     ...{ lanes: 0, events: 0, bodies: 0, gaps: 0, attempts: 0, conflicts: 0, quarantined: 0, audit: 0 },
@@ -256,7 +254,7 @@ export class ContentReader {
     return { ...this.#content };
   }
 
-  /** To be asked for once, at the end. */
+  /** Call it once, at the end. */
   digest(): string {
     return this.#digest.digest("hex");
   }

@@ -1,4 +1,4 @@
-/** What every store refuses of a function given to `ctx.commit`: mistakes that would break "exactly once" without a word. */
+/** Functions passed to `ctx.commit` that every store refuses: mistakes that would silently break "exactly once". */
 import { types } from "node:util";
 import { SetupError } from "../errors.ts";
 import { isPromise } from "../internal/type-guards.ts";
@@ -21,8 +21,8 @@ export function refuseUnwaited(effect: Effect<never>, waits: Waits): void {
 }
 
 /**
- * Refuses what an effect returned that nobody runs or waits for. The transaction has to be rolled back.
- * @param returned - what the effect returned; where the transaction waits, what that resolved with
+ * Refuses a returned value that nothing would run or wait for. The transaction has to be rolled back.
+ * @param returned - the effect's result; if the transaction waits, the value that it resolved with
  * @throws SetupError `async_effect`
  */
 export function refuseUnrun(returned: unknown, waits: Waits): void {
@@ -32,29 +32,29 @@ export function refuseUnrun(returned: unknown, waits: Waits): void {
     ignoreRejection(returned);
     throw refusal(`An effect of ctx.commit returned a promise: ${NEVER_WAITS}`);
   }
-  // A query builder runs when its `then` is called, so it is not.
+  // Not called: a query builder runs its query when `then` is called.
   if (isPromise(returned))
     throw refusal(`An effect of ctx.commit returned a query that was not run. ${HOW_TO_RUN.never}`);
   if (types.isGeneratorObject(returned)) throw generator();
   if (!Array.isArray(returned) || !returned.some(isPromise)) return;
   for (const one of returned) if (types.isPromise(one)) ignoreRejection(one);
   throw refusal(
-    `An effect of ctx.commit returned an array of queries, which nobody runs or waits for. ${HOW_TO_RUN[waits]}`,
+    `An effect of ctx.commit returned an array of queries, which are not run or awaited. ${HOW_TO_RUN[waits]}`,
   );
 }
 
 /**
- * Refuses a function without a parameter: it does not use the connection it gets, so what it writes is most likely not in the
- * transaction of its event's completion. Who kept the connection from `onOpen` takes it once more.
+ * Refuses a function without a parameter: it does not use the connection that it receives, so its writes are most likely not in the
+ * transaction that completes its event. Code that keeps a connection from `onOpen` has to take this one all the same.
  * @param orElse - what else the store allows, as a sentence
  * @throws SetupError `invalid_argument`
  */
 export function refuseWithoutConnection(effect: Effect<never>, orElse = ""): void {
   if (effect.length > 0) return;
   const source = Function.prototype.toString.call(effect);
-  // Rest parameters, defaults and `arguments` take it as well; of a bound function nothing can be seen.
+  // Rest parameters, defaults and `arguments` receive it too. The source of a bound function is not visible.
   if (/\.\.\.|\barguments\b|\[native code\]/.test(source) || /^[^)]*=(?!>)/.test(source)) return;
-  const message = `An effect of ctx.commit has no parameter. What it writes through another connection is not in the transaction of its event's completion: take the connection it gets, ctx.commit((tx) => …), and write with it.${orElse}`;
+  const message = `An effect of ctx.commit has no parameter. Writes through another connection are not in the transaction that completes the event: take the connection that the effect receives, ctx.commit((tx) => …), and write with it.${orElse}`;
   throw new SetupError("invalid_argument", message);
 }
 
@@ -68,14 +68,14 @@ const HOW_TO_RUN: Readonly<Record<Waits, string>> = {
 };
 
 function generator(): SetupError {
-  return refusal("An effect of ctx.commit is a generator, which nobody runs: use a plain function.");
+  return refusal("An effect of ctx.commit is a generator, which would not run: use a plain function.");
 }
 
 function refusal(message: string): SetupError {
   return new SetupError("async_effect", message);
 }
 
-/** Its outcome is not waited for, and must not become an unhandled rejection. */
+/** It is not awaited, and must not become an unhandled rejection. */
 function ignoreRejection(promise: Promise<unknown>): void {
   promise.then(undefined, () => {});
 }

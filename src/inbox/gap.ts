@@ -3,17 +3,15 @@ import type { WebhookEvent } from "../events/types.ts";
 import type { Random } from "../internal/clock.ts";
 import { choiceOption, invalidOption } from "../internal/options.ts";
 
-// Decides what a lane does next: the heart of the ordering, pure, shared by every embedded store.
-
-/** How long a missing event is waited for at most after the one behind it occurred: the service's last retry, and some. */
+/** How long after an event occurred a missing event before it can still arrive: the service's last retry, plus a margin. */
 export const LAST_RETRY_MS = 85 * 60_000;
 
 /** No wait is ever longer. */
 export const LONGEST_WAIT_MS = 24 * 3_600_000;
 
 /**
- * A `readyAt` further ahead means that the clock went back, and counts as due. It lies an hour beyond every wait, or the least step of
- * the clock would end the longest one at its beginning (I6).
+ * A `readyAt` further ahead means that the clock was set back, and counts as due. An hour more than any wait: otherwise the smallest
+ * clock step would end the longest wait at its beginning (I6).
  */
 export const TOO_FAR_AHEAD_MS = LONGEST_WAIT_MS + 3_600_000;
 
@@ -23,7 +21,7 @@ export interface LanePosition {
   readonly cursor: number | null;
   readonly gapSince: number | null;
   readonly firstSequence: number | "any";
-  /** The inbox has finished an event at this sequence, as by a replay or a discard: nothing is missing there. */
+  /** An event at this sequence has ended, as after a replay or a discard: nothing is missing there. */
   isSettled(sequence: number): boolean;
 }
 
@@ -37,7 +35,7 @@ export interface Candidate {
   readonly acceptedAt: number;
 }
 
-/** What a lane does next. `missing` is the gap that is given up by taking `head` now. */
+/** What a lane does next. `missing` is the gap whose wait ends when `head` is taken now. */
 export type Arming<C extends Candidate> =
   | { readonly status: "idle"; readonly gapSince: null }
   | { readonly status: "ready"; readonly head: C; readonly missing: Missing | null; readonly gapSince: number | null }
@@ -49,8 +47,10 @@ export interface Missing {
 }
 
 /**
+ * Decides what a lane does next: the core of the ordering.
+ *
  * @param head - the pending event lowest in (sequence, id) that is not late
- * @param late - the lowest late one; taken while the head's gap is waited for
+ * @param late - the lowest late event: taken while the head waits for its gap
  */
 export function arm<C extends Candidate>(lane: LanePosition, head: C | null, late: C | null, now: number): Arming<C> {
   if (head === null) {
@@ -58,23 +58,23 @@ export function arm<C extends Candidate>(lane: LanePosition, head: C | null, lat
       ? { status: "idle", gapSince: null }
       : { status: "ready", head: late, missing: null, gapSince: null };
   }
-  // A replay takes no place in the sequence: the wait that goes on behind it keeps its start.
+  // A replay has no place in the sequence: a wait that continues behind it keeps its start.
   if (head.forced) return { status: "ready", head, missing: null, gapSince: lane.gapSince };
   const missing = gapBefore(lane, head);
   if (missing === null) return { status: "ready", head, missing: null, gapSince: null };
   const gapSince = lane.gapSince ?? now;
   const dueAt = gapDueAt(head, gapSince);
-  // A gap that an operator released may have begun at a time that the clock, set back since, has not reached again.
+  // A wait of 0 was ended by an operator. It is due even if the clock was set back behind its start.
   if (head.gapWaitMs === 0 || isDue(dueAt, now)) return { status: "ready", head, missing, gapSince };
   if (late !== null) return { status: "ready", head: late, missing: null, gapSince };
   return { status: "gap", head, dueAt, gapSince };
 }
 
 /**
- * Since when a gap is waited for once the event with the id `gone` is: the lowest one in its turn waits for it, and the next has waited
- * since it came at most (I6).
+ * The start of a lane's wait without the event `gone`. The lowest event in order waits for the gap; the next one has waited since it
+ * arrived at most (I6).
  *
- * @param inTurn - the pending events that are neither late nor forced, by (sequence, id); the first two are enough
+ * @param inTurn - the pending events that are neither late nor forced, by (sequence, id). The first two are enough
  */
 export function gapSinceWithout(
   gone: number,
@@ -86,18 +86,18 @@ export function gapSinceWithout(
   return next === undefined ? null : Math.max(gapSince, next.acceptedAt);
 }
 
-/** The sequence a lane waits for; null when any will do. */
+/** The sequence that a lane expects. Null if it accepts any. */
 export function expectedSequence(lane: Pick<LanePosition, "cursor" | "firstSequence">): number | null {
   if (lane.cursor !== null) return lane.cursor + 1;
   return lane.firstSequence === "any" ? null : lane.firstSequence;
 }
 
-/** True when `readyAt` has come, or lies so far ahead that the clock must have gone back. */
+/** True if `readyAt` has passed, or lies so far ahead that the clock must have been set back. */
 export function isDue(readyAt: number, now: number): boolean {
   return readyAt <= now || readyAt > now + TOO_FAR_AHEAD_MS;
 }
 
-/** What is missing between a lane's cursor and its head. */
+/** The sequences that are missing between a lane's cursor and its head. */
 export function gapBefore(lane: Omit<LanePosition, "gapSince">, head: Pick<Candidate, "sequence">): Missing | null {
   const expected = expectedSequence(lane);
   if (!lane.ordered || expected === null || head.sequence <= expected) return null;
@@ -106,24 +106,22 @@ export function gapBefore(lane: Omit<LanePosition, "gapSince">, head: Pick<Candi
   return from === head.sequence ? null : { from, to: head.sequence - 1 };
 }
 
-/** A missing event is not retried after `LAST_RETRY_MS`, unless the head itself came later: then a backlog brings everything late. */
+/** The service does not retry after `LAST_RETRY_MS`. If the head itself arrived later, a backlog delays everything, so that bound does not apply. */
 function gapDueAt(head: Candidate, gapSince: number): number {
   const waitedOut = gapSince + head.gapWaitMs;
   const lastRetry = head.occurredAt + LAST_RETRY_MS;
   return head.acceptedAt <= lastRetry ? Math.min(waitedOut, lastRetry) : waitedOut;
 }
 
-// How long a missing event is waited for, by policy. The wait only decides whether it comes in its place or late.
-
-/** Milliseconds (0 to 24 h) by the event that would have to wait, or a policy by name. */
+/** How long a missing sequence is waited for: a policy, or milliseconds (0 to 24 h) for the event that would wait. It only decides whether the missing event arrives in order or late. */
 export type GapWait = "balanced" | "strict" | "eager" | ((event: WebhookEvent) => number);
 
-/** The documented failure carries sequence 4 behind 2 (EVT-9): so short a wait that a normal path is not held up. */
+/** The documented failure has sequence 4 after 2 (EVT-9). A short wait, so that this normal case is not delayed for long. */
 const BEFORE_FAILED_MS = 90_000;
 /** Covers three of the service's four retries. */
 const BEFORE_OTHERS_MS = 22 * 60_000;
 
-/** @throws SetupError for anything that is no policy; the returned function, when the user's gives no wait */
+/** @throws SetupError for an unknown policy. The returned function throws it if the user's function returns an invalid wait */
 export function gapWaitPolicy(gapWait: GapWait | undefined): (event: WebhookEvent) => number {
   if (typeof gapWait === "function") return (event) => boundedWait("gapWait", gapWait(event));
   const policy = choiceOption("gapWait", gapWait, "balanced", ["balanced", "strict", "eager"]);
@@ -132,13 +130,11 @@ export function gapWaitPolicy(gapWait: GapWait | undefined): (event: WebhookEven
   return (event) => (event.eventType === "message.failed" ? BEFORE_FAILED_MS : BEFORE_OTHERS_MS);
 }
 
-// When a failed event is tried again, and how long a gap is waited for.
-
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-/** Eleven waits between twelve attempts: 12 to 24 hours, so that a night's outage of a dependency costs nothing. */
+/** Eleven waits between twelve attempts: 12 to 24 hours, so that events survive a dependency that is down overnight. */
 const WAITS = [
   SECOND,
   5 * SECOND,
@@ -162,14 +158,14 @@ export function backoffMs(attempt: number, random: Random): number {
   return Math.round(wait / 2 + (random() * wait) / 2);
 }
 
-/** Bounds a wait that a user's function gave. */
+/** Checks a wait that a user's function returned. */
 export function boundedWait(name: string, ms: unknown): number {
   if (typeof ms === "number" && ms >= 0 && ms <= LONGEST_WAIT_MS) return Math.round(ms);
-  throw invalidOption(name, `must give 0 to ${LONGEST_WAIT_MS} ms (24 h)`, ms);
+  throw invalidOption(name, `must return 0 to ${LONGEST_WAIT_MS} ms (24 h)`, ms);
 }
 
-/** What a store keeps of an event that is retired at claim, since a claim would be one attempt too many. */
+/** The error of an event that a claim retires, because it would be one attempt too many. */
 export const ATTEMPTS_EXHAUSTED = {
   code: "attempts_exhausted",
-  message: "Its attempts were used up without being settled: its process died or lost the lease each time.",
+  message: "Its attempts were used up without an end: each time its process died or lost the lease.",
 } as const;

@@ -1,4 +1,4 @@
-/** What instrumentations of a receiver are told: ids, types, counts and codes. Never a phone number, a text, a secret or an error's message. */
+/** What instrumentations of a receiver can observe: ids, types, counts and codes. Never a phone number, a text, a secret or an error's message. */
 import { type TracingChannel, tracingChannel } from "node:diagnostics_channel";
 import { SetupError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";

@@ -25,7 +25,7 @@ import type {
   SettleResult,
   Turn,
 } from "./store.ts";
-import { isAsFound } from "./store-rules.ts";
+import { meetsPrecondition } from "./store-rules.ts";
 
 // Arms lanes, and leases the head of a lane whose turn has come.
 
@@ -321,11 +321,11 @@ function recordFailure(moment: Moment, event: LaneEvent, failure: Failure): void
 type Refusal = Extract<ActResult, { ok: false }>;
 
 /** Pending again, whatever its sequence; attempts start anew, the cursor stays. */
-export function replay(moment: Moment, event: LaneEvent | undefined, asFound: AsFound): ActResult {
+export function replay(moment: Moment, event: LaneEvent | undefined, precondition: AsFound): ActResult {
   if (event === undefined) return refuse("not_found");
   const { lane } = event;
   if (lane.leased === event && isHeld(lane, moment.now)) return refuse("in_progress");
-  if (!isAsFound(event, asFound)) return refuse("wrong_state");
+  if (!meetsPrecondition(event, precondition)) return refuse("wrong_state");
   if (event.state === "pending" && lane.status !== "backoff" && lane.status !== "blocked") return refuse("wrong_state");
   if (!event.hasBody) return refuse("body_pruned");
   endWaitOf(event);
@@ -341,11 +341,11 @@ export function replay(moment: Moment, event: LaneEvent | undefined, asFound: As
 }
 
 /** Sets an event aside; the cursor moves on if its sequence was the expected one. */
-export function discard(moment: Moment, event: LaneEvent | undefined, asFound: AsFound): ActResult {
+export function discard(moment: Moment, event: LaneEvent | undefined, precondition: AsFound): ActResult {
   if (event === undefined) return refuse("not_found");
   const { lane } = event;
   if (lane.leased === event && isHeld(lane, moment.now)) return refuse("in_progress");
-  if (!isAsFound(event, asFound)) return refuse("wrong_state");
+  if (!meetsPrecondition(event, precondition)) return refuse("wrong_state");
   if (event.state !== "pending" && event.state !== "dead") return refuse("wrong_state");
   const head = headOf(lane);
   endWaitOf(event);

@@ -1,19 +1,17 @@
-/** What logs, error messages and the inbox may say of an event, and of an error about it: ids, codes and masked texts. */
+/** What logs, error messages and the inbox may contain about an event or an error: ids, codes and masked texts. */
 import { KeyringError, SetupError, StoreError } from "../errors.ts";
-import { type LaneKey, publicId } from "../events/identity.ts";
+import { publicId } from "../events/identity.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import { applicationFrames, errorName, errorPlaceOf, propertyOf } from "../internal/foreign-error.ts";
 import { type LogFields, maskNumbers, PHONE_NUMBER } from "../internal/logger.ts";
-import type { EventId } from "./record.ts";
+import type { EventNotice } from "./record.ts";
 import type { Failure } from "./store.ts";
 
-// Turns an error of the application's code into what the inbox and the log keep: a code, a masked message, and its place.
-
 const LONGEST_CODE = 64;
-/** Of an error's causes, those that are logged. */
+/** Causes of an error that are logged. */
 const MOST_CAUSES = 3;
 
-/** Keeps the error's own code or name, and its message without the event's text and without phone numbers. */
+/** What the inbox keeps of a failed attempt: the error's code or name, and its message without the event's texts and phone numbers. */
 export function describeFailure(error: unknown, event: WebhookEvent | null, durationMs: number): Failure {
   return {
     code: failureCode(error),
@@ -23,19 +21,18 @@ export function describeFailure(error: unknown, event: WebhookEvent | null, dura
 }
 
 /**
- * The log fields of an error that the application threw about `event`, in a handler, a hook or another function of its own: its
- * code, name, masked message, causes, and the application's frames. Where its message may hold secrets, as of a function that reads
- * them, use `errorPlaceOf`, which leaves the message out.
+ * The log fields of an error that the application's code threw about `event`: its code, name, masked message, causes, and the
+ * application's stack frames. If the message may contain secrets, as from a function that reads them, use `errorPlaceOf`.
  */
 export function errorFields(error: unknown, event: WebhookEvent | null): LogFields {
   const texts = hiddenTexts(event);
   const chain = [error, ...causesOf(error)];
   const isQuoted = (line: string) => texts.some((text) => text.includes(line));
   const at = chain.map((link) => applicationFrames(link, isQuoted)).find((frames) => frames.length > 0);
-  const [said, ...causes] = chain.map((link) => sentenceOf(link, event));
+  const [first, ...causes] = chain.map((link) => sentenceOf(link, event));
   return {
     code: failureCode(error),
-    error: said,
+    error: first,
     ...(causes.length > 0 && { causes }),
     ...(at !== undefined && { at }),
   };
@@ -57,12 +54,12 @@ function causesOf(error: unknown): unknown[] {
   return causes;
 }
 
-/** As `errorFields`, without any message: for errors that may quote secrets, requests or what was to be written. */
+/** As `errorFields`, without messages: for errors that may quote secrets, requests or rows. */
 export function placeFields(error: unknown): LogFields {
   return { code: failureCode(error), ...errorPlaceOf(error) };
 }
 
-/** A stable label for what was thrown: its `code` when that is a plain word, else its `name`. */
+/** A stable label for what was thrown: its `code` if that is a plain word, otherwise its `name`. */
 export function failureCode(error: unknown): string {
   for (const label of [propertyOf(error, "code"), propertyOf(error, "name")]) {
     if (typeof label === "string" && /^[A-Za-z_$][\w$.-]*$/.test(label) && !holdsNumber(label)) {
@@ -90,32 +87,21 @@ function messageOf(error: unknown): string {
   return `A value that is not an Error was thrown (${error === null ? "null" : typeof error}).`;
 }
 
-// What logs tell of an event: ids and types.
-
-interface Named {
-  readonly eventId: EventId;
-  readonly lane: LaneKey;
-  readonly sequence: number;
-  readonly eventType: string;
-}
-
-/** Without `messageId` where that is none that may be told. */
-export function logFieldsOf({ eventId, eventType, sequence, lane }: Named) {
+/** The log fields of an event. Omits `messageId` if it may not be logged. */
+export function logFieldsOf({ eventId, eventType, sequence, lane }: EventNotice) {
   const messageId = publicId(lane);
   return { eventId, eventType, sequence, ...(messageId !== null && { messageId }) };
 }
 
-// What may be said of an event and of an error about it: numbers keep two digits, texts are left out.
-
 const LONGEST_MESSAGE = 500;
-/** What is read of a message: enough for 500 characters once its texts are left out. */
+/** The part of a message that is read: enough for 500 characters after its texts are removed. */
 const LONGEST_READ = 4 * LONGEST_MESSAGE;
-/** Shorter texts ("ok") would blank out half of an error message, and tell nothing. */
+/** Shorter texts ("ok") would mask half of an error message, and reveal nothing. */
 const SHORTEST_TEXT = 4;
-/** In scripts that need fewer characters for a word, and for emoji. */
+/** The same for scripts with shorter words, and for emoji. */
 const SHORTEST_BEYOND_LATIN = 2;
 
-/** Fields that say what an event is, as far as they look like an id or a word of a program. */
+/** Fields that are shown if they look like an id or a word of a program. */
 const IDS = new Set(["apiClientId", "messageId", "conversationId", "numberId", "providerMessageRef"]);
 const WORDS = new Set(["eventType", "direction", "status", "code"]);
 const TIMES = new Set(["occurredAt", "timestamp"]);
@@ -129,23 +115,23 @@ const WORD = /[^\s\p{P}$+<=>^`|~]+/gu;
 const BEYOND_LATIN = /[\u0250-\u{10ffff}]/u;
 const CREDENTIALS = /(?<=:\/\/)[^\s/@]+(?=@)|(?<=\b(?:bearer|basic)\s)(?=\S*\d)[\w.~+/=-]{8,}/gi;
 
-/** What may be shown of the string `text` that an event has in the field `key`: itself, its number masked, or `[text]`. */
+/** The string `text` of an event's field `key`, as it may be shown: itself, with its number masked, or `[text]`. */
 export function shownText(text: string, key: string): string {
   if (text === "" || (IDS.has(key) && PLAIN_ID.test(text)) || (WORDS.has(key) && PLAIN_WORD.test(text))) return text;
   const shown = maskNumbers(text);
-  // The application's own reference, which people search by.
+  // The application's own reference. People search by it.
   if (key === "externalReference") return shown;
-  // Fewer digits are no telephone number, and may be what somebody has to type in.
+  // Fewer digits are not a phone number. They may be a code that a person has to type in.
   return TELEPHONE.test(text) && shown !== text ? shown : "[text]";
 }
 
 /**
- * The message of an error about `event`, at most 500 characters. Numbers keep two digits. Strings of the event that may not be shown
- * become `[text]`, whole and in part: an error often quotes the beginning of a text, or one word of it. Credentials in URLs go too.
+ * The message of an error about `event`, at most 500 characters. Phone numbers keep two digits. Strings of the event that may not be shown
+ * become `[text]`, also in part: an error often quotes the beginning of a text, or one word of it. Credentials in URLs are removed.
  */
 export function maskText(message: string, event: WebhookEvent | null): string {
-  const said = message.slice(0, LONGEST_READ).replace(CREDENTIALS, "…");
-  return maskNumbers(withoutTexts(said, stringsOf(event)))
+  const read = message.slice(0, LONGEST_READ).replace(CREDENTIALS, "…");
+  return maskNumbers(withoutTexts(read, stringsOf(event)))
     .slice(0, LONGEST_MESSAGE)
     .toWellFormed();
 }

@@ -1,4 +1,4 @@
-/** The facts an inbox keeps, in the words of docs/architecture.md. Every store speaks in these types. */
+/** The records of an inbox, in the words of docs/architecture.md. Every store uses these types. */
 
 import type { LaneKey } from "../events/identity.ts";
 
@@ -15,57 +15,57 @@ export type LaneId = number;
  * - `gap`: its head waits for a missing sequence, until `readyAt`.
  * - `leased`: a worker holds its head, until `readyAt`.
  * - `backoff`: its head failed and is retried at `readyAt`.
- * - `blocked`: parked behind a dead letter until an operator acts.
+ * - `blocked`: waits behind a dead letter until an operator acts.
  */
 export type LaneStatus = "idle" | "ready" | "gap" | "leased" | "backoff" | "blocked";
 
 /**
- * - `pending`: accepted, not settled.
+ * - `pending`: accepted, and has not ended.
  * - `done`: completed; `outcome` says how.
- * - `dead`: failed on its last attempt, or could not be mended by a retry.
- * - `late`: arrived below the cursor and was recorded without a handler.
+ * - `dead`: failed on its last attempt, or with a permanent error.
+ * - `late`: arrived below the cursor, and was recorded without a handler.
  * - `discarded`: set aside by an operator, or erased before it was handled.
  */
 export type EventState = "pending" | "done" | "dead" | "late" | "discarded";
 
-/** How a `done` event ended: `unhandled` means that no handler was registered for its type. */
+/** How a `done` event ended. `unhandled`: no handler was registered for its type. */
 export type Outcome = "handled" | "unhandled";
 
-/** What happens to a lane whose event became a dead letter: it goes on, or is parked until an operator acts. */
+/** A lane whose event became a dead letter continues, or is blocked until an operator acts. */
 export type OnDead = "continue" | "block";
 
-/** An event about to be accepted: parsed, verified, and with everything computed that a store needs to place it. */
+/** An event to be accepted: verified, parsed, and with everything that a store needs to put it into its lane. */
 export interface NewEvent {
   readonly lane: LaneKey;
-  /** 0 for events that have no place in a sequence. */
+  /** 0 for events without a sequence. */
   readonly sequence: number;
   readonly eventType: string;
   /** Epoch milliseconds, from the event. */
   readonly occurredAt: number;
   /** Epoch milliseconds: the verified timestamp of the delivery. */
   readonly signedAt: number;
-  /** How long a gap before this event is waited for, in milliseconds. */
+  /** How long this event waits for a missing sequence before it, in milliseconds. */
   readonly gapWaitMs: number;
   /** SHA-256 of `raw`. */
   readonly digest: Uint8Array;
   /** The exact bytes of the delivery's body. */
   readonly raw: Uint8Array;
-  /** The delivery's `traceparent`, when it had a strictly valid one. */
+  /** The delivery's `traceparent`, if it was strictly valid. */
   readonly trace: string | null;
   /** The other party's number, for search and erasure. */
   readonly peer: string | null;
   readonly externalReference: string | null;
 }
 
-/** A correctly signed body that is no event. */
+/** A correctly signed body that is not a valid event. */
 export interface NewQuarantine {
   /** The parser's code, such as `invalid_json`. */
   readonly reason: string;
-  /** The place of the secret that vouched for it: `current`, `previous`, `next`, or `unsigned`. */
+  /** The slot of the secret that signed it: `current`, `previous`, `next`, or `unsigned`. */
   readonly slot: string;
-  /** Names that secret itself, in 64 characters at most. The quota counts per signer. */
+  /** Identifies that secret, in at most 64 characters. The quota counts per signer. */
   readonly signer: string;
-  /** What that secret may vouch for, such as `any` or `inbound`; an API client is named by a digest. Kept as it is given. */
+  /** What that secret covers, such as `any` or `inbound`. An API client is named by a digest. Stored unchanged. */
   readonly scope: string;
   /** Epoch milliseconds: the verified timestamp of the delivery. */
   readonly signedAt: number;
@@ -86,34 +86,34 @@ export interface EventRecord {
   readonly outcome: Outcome | null;
   /** It was below the cursor when it arrived. */
   readonly late: boolean;
-  /** An operator replayed it: handed out whatever its sequence. */
+  /** An operator replayed it: it is handled whatever its sequence. */
   readonly forced: boolean;
   readonly occurredAt: number;
   readonly signedAt: number;
   readonly acceptedAt: number;
-  /** First hand-out to a handler. */
+  /** When its first attempt began. */
   readonly startedAt: number | null;
   /** When it reached a state other than `pending`. */
   readonly finishedAt: number | null;
   readonly attempts: number;
   readonly duplicates: number;
-  /** A delivery with this identity carried other content. */
+  /** A delivery with this identity had different content. */
   readonly conflict: boolean;
   readonly errorCode: string | null;
   /** At most 500 characters, masked. */
   readonly error: string | null;
   readonly trace: string | null;
   readonly digest: Uint8Array;
-  /** The exact body; null once pruned or erased. */
+  /** The exact body. Null once pruned or erased. */
   readonly raw: Uint8Array | null;
 }
 
-/** A stored body that is no event. */
+/** A stored body that is not a valid event. */
 export interface QuarantineRecord {
   readonly id: number;
   readonly reason: string;
   readonly slot: string;
-  /** Null when an older version stored it: it counts against the quota of every signer with its slot and scope. */
+  /** Null if an older version stored it: it counts against the quota of every signer with its slot and scope. */
   readonly signer: string | null;
   readonly scope: string;
   readonly state: "held" | "replayed" | "discarded";
@@ -127,12 +127,12 @@ export interface QuarantineRecord {
   readonly raw: Uint8Array | null;
 }
 
-/** A stretch of sequences that was waited for in vain. */
+/** A range of sequences that did not arrive in time. */
 export interface GapRecord {
   readonly from: number;
   readonly to: number;
   readonly skippedAt: number;
-  /** When a missing event of it arrived after all. */
+  /** When a missing event of it arrived late. */
   readonly filledAt: number | null;
 }
 
@@ -146,11 +146,11 @@ export interface AttemptRecord {
   readonly error: string;
 }
 
-/** A lane with all it holds: the story of one message. */
+/** A lane with everything in it: the history of one message. */
 export interface LaneRecord {
   readonly id: LaneId;
   readonly key: LaneKey;
-  /** Null until an event of it was handed out. */
+  /** Null until one of its events was handled. */
   readonly cursor: number | null;
   readonly status: LaneStatus;
   readonly readyAt: number | null;
@@ -164,24 +164,24 @@ export interface LaneRecord {
   readonly attempts: readonly AttemptRecord[];
 }
 
-/** What a lane is, without all it holds: a row of a list. */
+/** A lane without its events: a row of a list. */
 export interface LaneSummary extends Omit<LaneRecord, "events" | "gaps" | "attempts"> {
-  /** The one that was accepted last. */
+  /** The event that was accepted last. */
   readonly newest: Pick<EventRecord, "id" | "eventType" | "sequence" | "acceptedAt" | "state">;
 }
 
-/** What an operator did. */
+/** An operator's act. */
 export interface AuditRecord {
   readonly id: number;
   readonly at: number;
-  /** Who, as the caller named them. */
+  /** Who acted, as the caller named them. */
   readonly by: string;
   readonly act: string;
-  /** Ids and counts; never a number or a text. */
+  /** Ids and counts. Never a phone number or a text. */
   readonly detail: string;
 }
 
-/** Names an event to a hook: ids and types only. */
+/** An event, for hooks and logs: ids and types only. */
 export interface EventNotice {
   readonly eventId: EventId;
   readonly lane: LaneKey;
@@ -189,7 +189,7 @@ export interface EventNotice {
   readonly eventType: string;
 }
 
-/** Gauges are of now; the others have counted since the inbox was made. */
+/** Gauges show the present. Counters count since the inbox was made. */
 export interface InboxStats {
   readonly gauges: {
     readonly pending: number;
@@ -211,17 +211,17 @@ export interface InboxStats {
     readonly gapsSkipped: number;
     readonly quarantined: number;
   };
-  /** When the oldest pending event was accepted, epoch milliseconds; null when nothing is pending. */
+  /** When the oldest pending event was accepted, epoch milliseconds. Null if none is pending. */
   readonly oldestPendingAt: number | null;
-  /** Epoch milliseconds; null before the first delivery. */
+  /** Epoch milliseconds. Null before the first delivery. */
   readonly newestSignedAt: number | null;
-  /** A duplicate came with another timestamp, so the service signs each attempt anew. */
+  /** A duplicate had another timestamp, so the service signs each attempt anew. */
   readonly serviceResigns: boolean;
   readonly instances: readonly InstanceRecord[];
 }
 
 export interface Heartbeat {
-  /** Names the secrets in use without telling them; changes with each rotation. */
+  /** Identifies the secrets in use without revealing them. Changes with each rotation. */
   readonly keyringVersion: string;
   /** Cumulative for this process: deliveries by secret slot and by refusal reason. */
   readonly counters: Readonly<Record<string, number>>;
@@ -234,7 +234,7 @@ export interface InstanceRecord extends Heartbeat {
   readonly seenAt: number;
 }
 
-/** The first body of an event's identity that said something else. */
+/** The first body with an event's identity but different content. */
 export interface ConflictRecord {
   readonly digest: Uint8Array;
   readonly signedAt: number;
@@ -243,21 +243,21 @@ export interface ConflictRecord {
   readonly raw: Uint8Array;
 }
 
-/** An event with what operators do not see of it. */
+/** An event with the facts that operators do not see. */
 export interface TransferredEvent extends Omit<EventRecord, "laneId" | "lane"> {
   /** How long a gap before it is waited for, in milliseconds. */
   readonly gapWaitMs: number;
   readonly conflicting: ConflictRecord | null;
 }
 
-/** A lane without a lease: whoever held one has stopped. Its event is ready, and keeps the attempts it was claimed for. */
+/** A lane without a lease, because its process has stopped. Its event is ready, and keeps its attempts. */
 export interface TransferredLane extends Omit<LaneRecord, "status" | "events"> {
   readonly status: Exclude<LaneStatus, "leased">;
   /** In ascending (sequence, id). */
   readonly events: readonly TransferredEvent[];
 }
 
-/** What an inbox has counted, as far as it does not follow from its rows. */
+/** The counts of an inbox that do not follow from its rows. */
 export type TransferredTotals = Pick<InboxStats, "counters" | "newestSignedAt" | "serviceResigns">;
 
 /** A part of another inbox. */
@@ -267,12 +267,12 @@ export interface ImportPage {
   readonly lanes: readonly TransferredLane[];
   readonly quarantined: readonly QuarantineRecord[];
   readonly audit: readonly AuditRecord[];
-  /** Given when all the rest is there: it ends the import, and the inbox can be worked on. */
+  /** Set on the last page: it ends the import, and receivers can use the inbox. */
   readonly totals: TransferredTotals | null;
 }
 
 export type ImportAnswer =
-  /** `lastLane`: the highest that was taken so far, 0 for none. `finished`: the totals were taken, now or earlier. */
+  /** `lastLane`: the highest that was imported so far, 0 for none. `finished`: the totals were imported, now or earlier. */
   | { readonly ok: true; readonly lastLane: LaneId; readonly finished: boolean }
-  /** Nothing was taken: the inbox holds something that does not come from this source. */
+  /** Nothing was imported: the inbox holds something that does not come from this source. */
   | { readonly ok: false };

@@ -3,10 +3,8 @@ import { SetupError } from "../errors.ts";
 import type { EventRecord, EventState, LaneRecord, TransferredLane } from "./record.ts";
 import type { Act, AsFound, AskedRules, InboxRules, Page } from "./store.ts";
 
-// By whose rules an inbox is kept: its receiver says them at each open, everybody else takes them as they were recorded.
-
 /**
- * The rules that apply from now on.
+ * The rules that apply from now on: a receiver states them at each open, other openers take the recorded ones.
  *
  * @param recorded - null when no receiver has opened the inbox yet
  * @throws SetupError `wrong_receiver_name`, `no_inbox`
@@ -23,17 +21,15 @@ export function rulesFor(asked: AskedRules, recorded: InboxRules | null, locatio
   );
 }
 
-/** Only a receiver makes an inbox: to anybody else, one that is not there is a wrong path. */
+/** Only a receiver makes an inbox. For other openers, a missing one means a wrong path. */
 export function noInbox(location: string): SetupError {
   const message = `There is no inbox at ${location}: check the path or the address. A receiver makes one when it is started.`;
   return new SetupError("no_inbox", message);
 }
 
-// How far a claim goes within one turn.
-
 /**
- * Events that a turn retires at most: while it does, nothing else is written, and an embedded store holds up the event loop.
- * Lowering the number of attempts can leave any number of them due at once. The core asks again.
+ * Events that one transaction retires at most: meanwhile nothing else is written, and an embedded store blocks the event loop. After
+ * `maxAttempts` was lowered any number can be due at once. The core asks again.
  */
 export const RETIRED_PER_TURN = 256;
 
@@ -42,14 +38,16 @@ interface Found {
   readonly retired: readonly unknown[];
 }
 
-/** How many more lanes a claim of up to `limit` may look at, after what it found; none left is 0 or less. */
+/** How many more lanes a claim of up to `limit` may read, given what it has found. 0 or less: none. */
 export function roomLeft({ leased, retired }: Found, limit: number): number {
   return Math.min(limit - leased.length, RETIRED_PER_TURN - retired.length);
 }
 
-// A page of what a query found; that there is more shows in a row more than it holds.
-
-/** @param rows - as many as the page holds and, if there are more, at least another one */
+/**
+ * A page of a query's rows.
+ *
+ * @param rows - up to `limit` rows, and at least one more if there are more
+ */
 export function pageOf<Row, Item extends { readonly id: number }>(
   rows: readonly Row[],
   limit: number,
@@ -60,32 +58,29 @@ export function pageOf<Row, Item extends { readonly id: number }>(
   return { items, next: last?.id ?? null };
 }
 
-// Tells whether an event is still as it was when somebody decided to act on it.
-
-/** What is not said may be anything. */
-export function isAsFound(event: Pick<EventRecord, "state" | "finishedAt">, { from, finishedAt }: AsFound): boolean {
+/** Whether an event is still in the state that an act requires. A precondition that is not given always holds. */
+export function meetsPrecondition(
+  event: Pick<EventRecord, "state" | "finishedAt">,
+  { from, finishedAt }: AsFound,
+): boolean {
   if (from !== undefined && event.state !== from) return false;
   return finishedAt === undefined || event.finishedAt === finishedAt;
 }
 
-// What an audit row says of an act beside its kind, the same in every store.
-
-/** Ids and counts; never a number or a text. */
+/** The detail of an act's audit row. Ids and counts only, never a phone number or a text. */
 export function auditDetail(act: Act, count: number): string {
   if ("quarantine" in act) return `quarantine ${act.quarantine}`;
   if ("lane" in act) return `lane ${act.lane}`;
   return act.kind === "erase" ? `${count} rows` : `event ${act.event}`;
 }
 
-// What one store gives and another takes when an inbox moves: lanes with all that is kept of them.
-
-/** An inbox that holds a part of another one would take repeats of what is missing for new events. */
+/** An inbox that was copied in part would accept repeats of the missing events as new ones. */
 export function copyUnfinished(location: string): SetupError {
-  const message = `A copy into the inbox ${location} has not come to its end: run copyInbox() again, before a receiver uses it.`;
+  const message = `A copy into the inbox ${location} is unfinished: run copyInbox() again, before a receiver uses it.`;
   return new SetupError("copy_unfinished", message);
 }
 
-/** What a leased lane does next in its new place: it is ready, and its turn comes by when its event was first handed out. */
+/** The status of a lane in its new inbox. A leased lane becomes ready, as of the first attempt of its event. */
 export function withoutLease<T extends Pick<LaneRecord, "status" | "readyAt">>(
   lane: T,
   leased: Pick<EventRecord, "startedAt" | "acceptedAt"> | null | undefined,
@@ -101,8 +96,8 @@ export function countIn(events: readonly Pick<EventRecord, "state">[], state: Ev
 }
 
 /**
- * A text of our own, such as an error's or an operator's name, as every database gives it back: not each takes NUL, nor half of a
- * surrogate pair. It need not come back exactly, but two stores of one inbox must agree.
+ * One of our own texts, such as an error message or an operator's name, as every database can keep it: some take no NUL, or no half of a
+ * surrogate pair. The text may change, but two stores of one inbox must keep the same.
  */
 export function plainText(text: string): string {
   return text.replaceAll("\0", "\ufffd").toWellFormed();

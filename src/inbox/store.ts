@@ -1,4 +1,4 @@
-/** The contract between the core and a place that keeps the inbox: few methods, all batched, and no decisions of their own. */
+/** The contract between the core and a store: few methods, all batched. A store makes no decisions of its own. */
 import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import type {
@@ -25,95 +25,93 @@ import type {
 } from "./record.ts";
 
 /**
- * Keeps events and lanes. Invariants I1 to I10 of docs/inbox.md hold after every call, whatever fails in between;
- * `storeContract` of `oncehook/testing/contracts` proves them. A store decides nothing: waits, limits and policies are arguments.
- * Every method may be called while another is under way.
+ * Keeps events and lanes. Invariants I1 to I10 of docs/inbox.md hold after every call, even if it fails; `storeContract` of
+ * `oncehook/testing/contracts` tests them. Waits, limits and policies are arguments. Every method may be called while another runs.
  *
- * @typeParam Tx - what an effect registered with `ctx.commit` gets to write with.
+ * @typeParam Tx - the connection that an effect of `ctx.commit` writes with
  */
 export interface InboxStore<Tx = unknown> {
   readonly capabilities: StoreCapabilities;
-  /** Names the place, for messages and for telling two stores apart: `sqlite:/data/inbox.db`. Never a password. */
+  /** Names the store in messages, and tells two stores apart: `sqlite:/data/inbox.db`. Never a password. */
   readonly location: string;
 
   /**
-   * Opens and migrates; resolves with the rules that apply. Leases of processes of this host that no longer run expire at once. One
-   * that rejects has let go of what it took: no `close` follows it.
+   * Opens and migrates, and resolves with the rules that apply. Leases of processes that no longer run on this host expire at once. If it
+   * rejects, it has released its resources: no `close` follows.
    */
   open(context: OpenContext): Promise<InboxRules>;
 
   /**
-   * One write transaction: settles and counts repeats, claims what is due into the free slots, then accepts (leasing at
-   * once what is due, while slots are free) and quarantines; with `claim.lane` it claims last. Everything in it is durable
-   * when the promise resolves. After a rejection nothing of it has happened, or, where an answer can be lost, all of it: the core asks
-   * again for what must be known.
+   * One write transaction for a batch. It settles and counts repeats, claims due lanes into the free slots, then accepts (and leases
+   * due events at once while slots are free) and quarantines. With `claim.lane` it claims last. Everything is durable when the promise
+   * resolves. After a rejection nothing has happened, or everything if an answer can be lost: the core then asks again about settles.
    */
   step(turn: Turn<Tx>): Promise<TurnResult>;
 
   /**
-   * Whether a turn that accepts such events and does nothing else costs little more than to write them, so that one of 32 need not wait
-   * for more. Asked of stores with `parallelTurns`, of each delivery. Default: of no event.
+   * Whether a batch that only accepts such events costs little more than their rows, so that 32 of them need not wait for more. Called
+   * for each delivery, on stores with `parallelTurns`. Default: false.
    */
   acceptsQuickly?(event: NewEvent): boolean;
 
   /**
-   * Throws for a function that this store cannot use as an effect, as far as that is seen before it runs. Called by `ctx.commit`, so that
-   * the error leads to the line that called it. Default: takes any.
+   * Throws for a function that this store cannot run as an effect, as far as that is visible before it runs. Called by `ctx.commit`, so
+   * that the error's stack shows the caller. Default: accepts any.
    */
   checkEffect?(effect: Effect<never>): void;
 
-  /** Renews leases for `leaseMs` from now. Answers per lease whether it is still held. */
+  /** Renews leases for `leaseMs` from now. Resolves with true for each lease that is still held. */
   extend(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]>;
 
-  /** Milliseconds until a lane is due: 0 for now, null for none waiting. Blocked lanes are never due. */
+  /** Milliseconds until a lane is due: 0 for now, null if none waits. Blocked lanes are never due. */
   nextDue(): Promise<number | null>;
 
   /** Calls `listener` when another process may have made a lane due. Returns a function that stops it. */
   onWake?(listener: () => void): () => void;
 
-  /** Events by filter, newest first unless asked otherwise; never more than `limit`. */
+  /** Events by filter, newest first by default. At most `limit`. */
   find(query: EventQuery): Promise<Page<EventRecord>>;
-  /** Lanes by filter, those made last first; never more than `limit`. Each is as it was at one moment, a page need not be. */
+  /** Lanes by filter, newest first. At most `limit`. Each lane is read at one moment, but a page need not be. */
   findLanes(query: LaneQuery): Promise<Page<LaneSummary>>;
   findQuarantined(query: QuarantineQuery): Promise<Page<QuarantineRecord>>;
-  /** One lane with everything in it; null when there is none. */
+  /** One lane with everything in it, or null. */
   lane(ref: LaneKey | LaneId): Promise<LaneRecord | null>;
-  /** Does what an operator asks, and writes an audit row in the same transaction; in the last one if erasing takes several. */
+  /** Does an operator's act, and writes an audit row in the same transaction, or in the last one if erasing takes several. */
   act(act: Act, by: string): Promise<ActResult>;
   /** The newest `limit` audit rows, newest first. */
   audit(limit: number): Promise<readonly AuditRecord[]>;
-  /** From small indexes and kept counters; never a count over all rows. */
+  /** Reads small indexes and counters. Never counts over all rows. */
   stats(): Promise<InboxStats>;
-  /** Removes what is past its retention, at most `policy.batch` rows of a kind. */
+  /** Removes rows past their retention, at most `policy.batch` of each kind. */
   prune(policy: PrunePolicy): Promise<PruneResult>;
   /**
-   * Lanes with ids above `after`, at most `limit`, in ascending order of their ids, with all that is kept of them; `after` 0
-   * begins. Nothing changes. A copy reads it while nobody works on the inbox, and a page need not belong to another; what is held
-   * on a person is read from it at any time.
+   * Up to `limit` lanes with ids above `after` (0 for the first page), in ascending order of ids, with everything kept about them. Changes
+   * nothing. A copy calls it while no receiver works on the inbox; an export of a person's data at any time. Pages need not be consistent
+   * with each other.
    */
   export(after: LaneId, limit: number): Promise<readonly TransferredLane[]>;
   /**
-   * Takes lanes, quarantined bodies and audit rows into an inbox that holds nothing else, in one transaction, with the ids they
-   * had; new ids lie above them. What is there already is left as it is. The source is recorded by the first call, the end by the
-   * one with totals; from then on nothing is taken. Until then `open` refuses whoever does not say `copying` (`copy_unfinished`).
+   * Imports lanes, quarantined bodies and audit rows into an inbox that holds nothing else, in one transaction. They keep their ids; new
+   * ids are higher. Existing rows stay as they are. The first call records the source, and the call with totals records the end. After that
+   * nothing is imported. Before it, `open` without `copying` is refused (`copy_unfinished`).
    */
   import(page: ImportPage): Promise<ImportAnswer>;
-  /** Says that this process lives, with its counters. */
+  /** Records that this process is alive, with its counters. */
   heartbeat(beat: Heartbeat): Promise<void>;
-  /** Waits for the work under way, then lets go. Closing twice is harmless. */
+  /** Waits for work in progress, then releases its resources. Closing twice is harmless. */
   close(): Promise<void>;
 }
 
 export interface StoreCapabilities {
-  /** What `step` acknowledged survives a power cut. */
+  /** Whatever `step` resolved for survives a power cut. */
   readonly durable: boolean;
   /** Several processes can work on it at once. */
   readonly shared: boolean;
-  /** Effects commit in the transaction of their event's completion. */
+  /** Effects commit in the transaction that completes their event. */
   readonly transactional: boolean;
   /**
-   * Turns that run at once are quicker than one after the other, as where a server is waited for. Then a turn of accepts alone may
-   * come while another is under way. Default false.
+   * Batches are faster in parallel than one after the other, as with a database server. Then `step` may be called with accepts alone while
+   * another call is pending. Default false.
    */
   readonly parallelTurns?: boolean;
 }
@@ -121,11 +119,11 @@ export interface StoreCapabilities {
 export interface OpenContext {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Those of the receiver, or `"recorded"`: then an inbox that is not there is not made (`no_inbox`), and nothing is recorded. */
+  /** The receiver's rules, or `"recorded"`: then a missing inbox is not made (`no_inbox`), and nothing is recorded. */
   readonly rules: AskedRules;
   /** `"check"` refuses an inbox that needs a migration instead of migrating it. */
   readonly migrate: "auto" | "check";
-  /** Opened by a copy, which may be one that goes on: any other open of an inbox whose import has not ended is refused. */
+  /** Opened by a copy, new or continued. Any other open of an inbox with an unfinished import is refused. */
   readonly copying?: boolean;
   readonly instance: InstanceIdentity;
 }
@@ -134,27 +132,27 @@ export interface OpenContext {
 export interface InstanceIdentity {
   /** Unique per open. */
   readonly id: string;
-  /** Machine, boot and process namespace: only there does `pid` mean anything. */
+  /** Machine, boot and process namespace, in which `pid` is valid. */
   readonly host: string;
   readonly pid: number;
-  /** Tells a process from a later one with the same pid. */
+  /** Distinguishes a process from a later one with the same pid. */
   readonly pidStartedAt: string;
 }
 
-/** What the core asks for in one write transaction. */
+/** A batch: what the core asks for in one write transaction. */
 export interface Turn<Tx> {
   readonly settles: readonly Settle<Tx>[];
   readonly accepts: readonly NewEvent[];
   readonly quarantines: readonly NewQuarantine[];
-  /** Duplicates that the core answered from its cache, to be counted. */
+  /** Duplicates that the core answered from its cache. The store counts them. */
   readonly repeats: readonly Repeat[];
-  /** What happens to an event below its lane's cursor: pending for `onLate`, or only recorded. */
+  /** An event below its lane's cursor becomes pending for `onLate`, or is only recorded. */
   readonly lateEvents: "hand_out" | "record";
   readonly quarantineQuota: QuarantineQuota;
   readonly claim: ClaimRequest;
 }
 
-/** Limits for the held bodies of each signer; beyond them a quarantine is refused. */
+/** Limits for the held bodies of each signer. Beyond them, a quarantine is refused. */
 export interface QuarantineQuota {
   readonly maxRows: number;
   readonly maxBytes: number;
@@ -167,7 +165,7 @@ export interface Repeat {
   readonly signedAt: number;
 }
 
-/** Which lanes to claim. Due lanes take the slots oldest first; an accepted event is leased at once if its lane is due. */
+/** Which lanes to claim. Due lanes take the slots oldest first. An accepted event is leased at once if its lane is due. */
 export interface ClaimRequest {
   /** Free slots. 0 claims nothing. */
   readonly limit: number;
@@ -176,15 +174,15 @@ export interface ClaimRequest {
   readonly maxAttempts: number;
   readonly onDead: OnDead;
   /**
-   * `ordinary` skips expired leases and reports them as `recoveryDue`. `recover` claims one expired lease and nothing
-   * else, so that an event that kills its process takes no neighbours with it.
+   * `ordinary` skips expired leases and reports them as `recoveryDue`. `recover` claims one expired lease and nothing else, so that an
+   * event that kills its process takes no others with it.
    */
   readonly mode: "ordinary" | "recover";
   /** Claim only this lane. Accepted events are then not leased. */
   readonly lane?: LaneId;
 }
 
-/** Names a lease; the epoch is the fencing token. */
+/** Identifies a lease. The epoch is the fencing token. */
 export interface LeaseRef {
   readonly lane: LaneId;
   readonly epoch: number;
@@ -196,7 +194,7 @@ export interface Lease extends LeaseRef {
   readonly key: LaneKey;
   readonly sequence: number;
   readonly eventType: string;
-  /** Counting this one: 1 on the first hand-out. */
+  /** This attempt included: 1 on the first. */
   readonly attempt: number;
   readonly acceptedAt: number;
   readonly signedAt: number;
@@ -205,15 +203,15 @@ export interface Lease extends LeaseRef {
   readonly forced: boolean;
   /** Its sequence lies below the lane's cursor. */
   readonly outOfOrder: boolean;
-  /** The sequences before it that were given up, both included. */
+  /** The sequences before it whose wait ended, both included. */
   readonly missing: { readonly from: number; readonly to: number } | null;
   readonly trace: string | null;
   readonly raw: Uint8Array;
-  /** The place in `turn.accepts` it was leased from, so that the core need not parse it again; null otherwise. */
+  /** Its index in `turn.accepts` if it was leased when it was accepted, so that the core need not parse it again. Null otherwise. */
   readonly acceptIndex: number | null;
 }
 
-/** A write of the handler's, run in the transaction of its event's completion. May return a promise where the store allows it. */
+/** A handler's write, run in the transaction that completes its event. It may return a promise if the store allows it. */
 export type Effect<Tx> = (tx: Tx) => unknown;
 
 /** Why an attempt failed. */
@@ -224,7 +222,7 @@ export interface Failure {
   readonly durationMs: number;
 }
 
-/** How a claim ends. Each is done only while epoch, holder, event and state still match. */
+/** How a claim ends. The store does it only if epoch, holder, event and state still match. */
 export type Settle<Tx> =
   | {
       readonly kind: "complete";
@@ -234,17 +232,17 @@ export type Settle<Tx> =
     }
   | { readonly kind: "retry"; readonly lease: LeaseRef; readonly delayMs: number; readonly failure: Failure }
   | { readonly kind: "dead"; readonly lease: LeaseRef; readonly failure: Failure; readonly onDead: OnDead }
-  /** Not started, or a failed probe: it goes back with its attempt, ready after `delayMs`. */
+  /** Not started, or a failed probe: the event returns to the queue with its attempt, ready after `delayMs`. */
   | { readonly kind: "release"; readonly lease: LeaseRef; readonly delayMs: number };
 
 export type SettleResult =
-  /** `gapBegins`: the lane waits for a missing sequence from now on. Said once for each gap, for the log. */
+  /** `gapBegins`: the lane waits for a missing sequence from now on. Reported once for each gap, for the log. */
   | { readonly status: "settled"; readonly gapBegins?: true }
   /** The lease had passed to another worker, or an operator had acted: the effects did not happen. */
   | { readonly status: "lost" }
-  /** An effect threw: nothing of this settle happened and the lease is still held. */
+  /** An effect threw: nothing of this settle happened, and the lease is still held. */
   | { readonly status: "effect_failed"; readonly error: unknown }
-  /** Its effects still run, cannot begin yet, or met an outage: the core asks again with the same settle. Only with effects. */
+  /** Only with effects. They still run, cannot begin yet, or met an outage: the core calls again with the same settle. */
   | { readonly status: "unfinished" };
 
 export type Acceptance =
@@ -252,7 +250,7 @@ export type Acceptance =
       readonly outcome: "accepted" | "late";
       readonly event: EventId;
       readonly lane: LaneId;
-      /** As of a settle: the event waits for a missing sequence, and none before it in its lane waited for the same gap. */
+      /** The event waits for a missing sequence, and is the first of its lane to wait for this gap. */
       readonly gapBegins?: true;
     }
   | {
@@ -264,10 +262,10 @@ export type Acceptance =
       readonly digest: Uint8Array;
       /** The verified timestamp of the delivery that was accepted first. */
       readonly signedAt: number;
-      /** This delivery's parsed content differs from what was accepted: it was not handled. */
+      /** This delivery's parsed content differs from the accepted event: it was not handled. */
       readonly conflict: boolean;
     }
-  /** This row alone could not be stored; its neighbours were. */
+  /** Only this row could not be stored; the others were. */
   | { readonly outcome: "failed"; readonly error: unknown };
 
 /** `full`: the quota of its signer is used up. */
@@ -275,43 +273,41 @@ export type QuarantineAnswer =
   | "held"
   | "duplicate"
   | "full"
-  /** The store could not take it now, as when the disk is full; the quarantine itself may have room. */
+  /** The store could not write it now, as with a full disk. The quota may have room. */
   | { readonly outcome: "failed"; readonly error: unknown };
 
 export interface TurnResult {
-  /** As `turn.settles`. */
+  /** In the order of `turn.settles`. */
   readonly settled: readonly SettleResult[];
-  /** As `turn.accepts`. */
+  /** In the order of `turn.accepts`. */
   readonly accepted: readonly Acceptance[];
-  /** As `turn.quarantines`. */
+  /** In the order of `turn.quarantines`. */
   readonly quarantined: readonly QuarantineAnswer[];
   readonly leases: readonly Lease[];
-  /** Events that had used up their attempts without being settled, now dead letters; 256 at most. When some come, the core asks again. */
+  /** Events that had used up their attempts without an end, and are dead letters now. 256 at most; after some the core asks again. */
   readonly retired: readonly EventRecord[];
   /**
-   * An expired lease is due: claim it alone, with `mode: "recover"`, before anything new. A turn that claims nothing (`limit` 0) need
-   * not look.
+   * An expired lease is due: claim it alone, with `mode: "recover"`, before anything new. A batch that claims nothing (`limit` 0) need
+   * not check.
    */
   readonly recoveryDue: boolean;
 }
 
-/** What a receiver says of its inbox, recorded at each of its opens. */
+/** A receiver's rules for its inbox, recorded at each of its opens. */
 export interface InboxRules {
-  /** The receiver this inbox belongs to; recorded at the first open, and another name is refused (`wrong_receiver_name`). */
+  /** The receiver that this inbox belongs to, recorded at the first open. Another name is refused (`wrong_receiver_name`). */
   readonly name: string;
-  /** The sequence a message begins with; with `"any"` the first arrival is taken for the first. */
+  /** The sequence of a message's first event. With `"any"` the first to arrive counts as the first. */
   readonly firstSequence: number | "any";
   /**
-   * Past and future tolerance of timestamps together, in milliseconds: how long a delivery can be replayed. Pruning follows it
-   * wherever it is done: no identity goes before this and a day.
+   * Past and future tolerance of timestamps together, in milliseconds: how long a delivery can be replayed. Every pruning respects it: no
+   * identity is removed before this plus a day.
    */
   readonly toleranceMs: number;
 }
 
-/** Opened by somebody who is no receiver: an operator, a page, a copy. */
+/** `"recorded"`: opened without a receiver, as by an operator, a page or a copy. */
 export type AskedRules = InboxRules | "recorded";
-
-// What an operator sees of an inbox and can ask of it: queries, acts, statistics, pruning.
 
 /** All filters must match. */
 export interface EventQuery {
@@ -341,12 +337,12 @@ export interface EventQuery {
 export interface LaneQuery {
   readonly statuses?: readonly LaneStatus[];
   readonly tag?: LaneTag;
-  /** No event of any of these types was accepted. Left out is a lane that cannot tell: the event at its cursor was pruned. */
+  /** No event of these types was accepted. Lanes whose event at the cursor was pruned are left out: they cannot be decided. */
   readonly without?: readonly string[];
   /** Epoch milliseconds: no event was accepted after it. */
   readonly quietSince?: number;
   readonly apiClientId?: string;
-  /** The other party's number, in full; null for lanes that tell none. */
+  /** The other party's number, in full. Null for lanes without one. */
   readonly peer?: string | null;
   /** Where the page before ended. */
   readonly after?: LaneId;
@@ -363,36 +359,36 @@ export interface QuarantineQuery {
 
 export interface Page<T> {
   readonly items: readonly T[];
-  /** Pass it as `after` for the next page; null on the last one. */
+  /** Pass it as `after` for the next page. Null on the last page. */
   readonly next: number | null;
 }
 
-/** How an event was when somebody decided to act on it: unless what is said still holds, the answer is `wrong_state`. */
+/** A precondition of an act: if the event has changed since it was looked at, the result is `wrong_state`. */
 export interface AsFound {
   readonly from?: EventState;
-  /** Null while it was pending. Another time means that it was handed out since. */
+  /** Null while it was pending. Another time means that it was handled since. */
   readonly finishedAt?: number | null;
 }
 
 /** What an operator can ask for. */
 export type Act =
-  /** Pending again, handed to the ordinary handlers whatever its sequence; attempts start anew, the cursor stays. */
+  /** Makes it pending again, for the ordinary handlers, whatever its sequence. Attempts start anew; the cursor stays. */
   | ({ readonly kind: "replay"; readonly event: EventId } & AsFound)
-  /** Set aside. The cursor moves on if its sequence was the expected one. */
+  /** Sets it aside. The cursor advances if its sequence was the expected one. */
   | ({ readonly kind: "discard"; readonly event: EventId } & AsFound)
-  /** A blocked lane goes on. */
+  /** A blocked lane continues. */
   | { readonly kind: "unblock"; readonly lane: LaneId }
-  /** The gap before the lane's head is given up now. */
+  /** The lane's head stops waiting for the missing sequences. */
   | { readonly kind: "release_gap"; readonly lane: LaneId }
   /**
-   * Removes bodies, numbers, references and error texts; what identifies an event stays. Of events whose lane does not tell
-   * the number or the message, and of the quarantine, it takes the bodies that name it: as one of their strings if they are
-   * JSON, else as text between characters that belong to no word (`createMentionTest` in src/inbox/subject.ts). The text has
-   * three characters or more. With `in_progress` nothing was erased, unless a store that erases in several transactions met
-   * the lease only later: then its audit row tells how much was, and the act is repeated for the rest.
+   * Removes bodies, numbers, references and error texts. Identities stay. In events whose lane does not show the number or the message,
+   * and in the quarantine, it removes the bodies that contain it: as one whole string if they are JSON, otherwise between characters that
+   * are not part of a word (`createMentionTest` in src/inbox/subject.ts). The text has three characters or more. With `in_progress`
+   * nothing was erased, unless a store that erases in several transactions met the lease only later. Then its audit row says how much was
+   * erased, and the act has to be repeated for the rest.
    */
   | { readonly kind: "erase"; readonly subject: { readonly peer: string } | { readonly messageId: string } }
-  /** Accepts a quarantined body as `event`, and marks the row with it. */
+  /** Accepts a quarantined body as `event`, and records the event in its row. */
   | {
       readonly kind: "replay_quarantined";
       readonly quarantine: number;
@@ -400,7 +396,7 @@ export type Act =
       readonly lateEvents: "hand_out" | "record";
     }
   | { readonly kind: "discard_quarantined"; readonly quarantine: number }
-  /** Somebody is shown the numbers and texts of a message, or of a quarantined body: only the audit row is written. */
+  /** The numbers and texts of a message, or of a quarantined body, are shown to a person. Only writes the audit row. */
   | { readonly kind: "reveal"; readonly lane: LaneId }
   | { readonly kind: "reveal_quarantined"; readonly quarantine: number };
 
@@ -408,21 +404,21 @@ export type ActResult =
   | { readonly ok: true; readonly event?: EventId /** Rows touched. */; readonly count: number }
   | {
       readonly ok: false;
-      /** `in_progress`: a worker holds it, by a lease that has not expired. `wrong_state`: the act does not apply to the state it is in. */
+      /** `in_progress`: a worker holds it with a lease that has not expired. `wrong_state`: the act does not apply to its state. */
       readonly reason: "not_found" | "in_progress" | "body_pruned" | "wrong_state";
     };
 
-/** Ages in milliseconds. The cut-off is `min(now, newest verified timestamp) - age`: a clock that jumps ahead deletes nothing. */
+/** Ages in milliseconds. The cut-off is `min(now, newest verified timestamp) - age`, so a clock that jumps ahead removes nothing. */
 export interface PrunePolicy {
   /** Bodies of events that were handled. */
   readonly handledBodiesMs: number;
   /** Bodies of late and unhandled events. */
   readonly otherBodiesMs: number;
-  /** Identities of done, late and discarded events; with them go empty lanes and their gaps. */
+  /** Identities of done, late and discarded events, with empty lanes and their gaps. */
   readonly identitiesMs: number;
-  /** Dead letters and quarantined bodies nobody acted on. */
+  /** Dead letters and quarantined bodies without an operator's act. */
   readonly deadMs: number;
-  /** Rows of a kind at most. */
+  /** At most this many rows of each kind. */
   readonly batch: number;
 }
 
@@ -431,6 +427,6 @@ export interface PruneResult {
   readonly events: number;
   readonly lanes: number;
   readonly quarantined: number;
-  /** There was more than one batch to do. */
+  /** More rows are left. */
   readonly more: boolean;
 }

@@ -1,11 +1,11 @@
-/** Whom erasing and exporting are about: a person, by their number, or a message. */
+/** The subject of an erasure or an export: a person, by their number, or a message; and which lanes and bodies are about it. */
 import type { LaneRecord } from "./record.ts";
 import type { Act } from "./store.ts";
 
 export type Subject = Extract<Act, { kind: "erase" }>["subject"];
 
 interface SubjectTest {
-  /** @param bodies - all that is kept of the lane's events; asked for only if nothing else tells */
+  /** @param bodies - all bodies kept of the lane's events; read only if the lane itself does not decide it */
   isAbout(lane: Pick<LaneRecord, "key" | "peer">, bodies: () => readonly Uint8Array[]): boolean;
   isNamedIn(raw: Uint8Array): boolean;
 }
@@ -17,18 +17,16 @@ export function createSubjectTest(subject: Subject): SubjectTest {
     isNamedIn,
     isAbout({ key, peer }, bodies) {
       if (byPeer ? peer === subject.peer : key.messageId === subject.messageId) return true;
-      // Its events are of types that are not known: only the bodies can tell.
+      // Its events are of unknown types: only their bodies can decide it.
       const isSilent = key.tag === "unlaned" || (byPeer && peer === null);
       return isSilent && bodies().some(isNamedIn);
     },
   };
 }
 
-// Whether a body names a phone number or a message id: what erasing looks for where no lane tells it.
-
 /**
- * Makes a test for bodies that name `text`. A JSON body names it as one of its strings, however that is escaped, so that
- * `msg_1` is not found in `msg_10`; any other body as text between characters that belong to no word.
+ * Makes a test for bodies that contain `text`. In a JSON body it must be one whole string, however it is escaped, so that `msg_1` is not
+ * found in `msg_10`. In any other body it must stand between characters that are not part of a word.
  *
  * @param text - three characters or more
  */
@@ -36,7 +34,7 @@ export function createMentionTest(text: string): (raw: Uint8Array) => boolean {
   const bytes = Buffer.from(text);
   return (raw) => {
     const body = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
-    // Nearly every body is done with here.
+    // Most bodies end here.
     if (!body.includes(bytes) && !body.includes(BACKSLASH)) return false;
     const written = body.toString();
     const meant = unescaped(written);
@@ -46,7 +44,7 @@ export function createMentionTest(text: string): (raw: Uint8Array) => boolean {
 }
 
 const BACKSLASH = 0x5c;
-/** A string of a JSON document. Literals and not parsed values: a parser keeps only the last of two equal keys. */
+/** A string literal of a JSON document. Not parsed values: a parser keeps only the last of two equal keys. */
 const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
 const ESCAPE = /\\(?:u([0-9a-fA-F]{4})|(.))/gs;
 const CONTROL: Readonly<Record<string, string>> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
@@ -73,7 +71,7 @@ function unescaped(written: string): string {
   );
 }
 
-/** Whether `text` stands in `whole` with no letter, digit or underscore right before or after it. */
+/** Whether `whole` contains `text` without a letter, digit or underscore right before or after it. */
 function standsIn(whole: string, text: string): boolean {
   for (let at = whole.indexOf(text); at >= 0; at = whole.indexOf(text, at + 1)) {
     if (!WORD.test(whole.charAt(at - 1)) && !WORD.test(whole.charAt(at + text.length))) return true;

@@ -154,7 +154,7 @@ export class Upkeep {
 
   /** The likeliest mistake of a new user: events are accepted and due, and no worker runs. */
   async #warnAboutIdleWorker(): Promise<void> {
-    // A receiver that takes no deliveries, and only waits for events that others handle, is no mistake.
+    // A receiver that takes no deliveries, and only waits for events that others handle, is not misconfigured.
     if (!Object.keys(this.counters).some((name) => name.startsWith("slot:")) || !(await this.isWorkLeft())) return;
     this.#options.logger.error(
       { code: "worker_not_running" },

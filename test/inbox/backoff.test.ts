@@ -57,7 +57,7 @@ describe("boundedWait()", () => {
   });
 
   it.each([[-1], [DAY + 1], [Number.NaN], [Number.POSITIVE_INFINITY], ["5"], [undefined]])("refuses %j", (ms) => {
-    expect(() => boundedWait("gapWait", ms)).toThrow(/"gapWait" must give 0 to 86400000 ms \(24 h\)/);
+    expect(() => boundedWait("gapWait", ms)).toThrow(/"gapWait" must return 0 to 86400000 ms \(24 h\)/);
   });
 });
 

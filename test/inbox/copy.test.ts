@@ -151,7 +151,7 @@ describe("copyOpen()", () => {
       export: (after, limit) => (after > 0 ? Promise.resolve([]) : missing.export(after, limit)),
     };
     const from = await inboxWith("a", "b");
-    const advice = "a receiver worked on one of them. Stay with the source, empty the target, and copy again.";
+    const advice = "a receiver worked on one of them. Keep using the source, empty the target, and copy again.";
     expect(await failureOf(copyOpen({ from, to: fewer }, clock))).toMatchObject({
       code: "copy_differs",
       message: `memory: and postgres:new hold lanes 2 and 1, events 2 and 1, bodies 2 and 1, pending 2 and 1: ${advice}`,

@@ -33,7 +33,7 @@ describe("refuseUnwaited()", () => {
     ["an async generator", async function* (_tx: unknown) {}],
   ])("refuses %s everywhere: nobody runs it", (_what, effect) => {
     for (const waits of ["never", "during"] as const)
-      expect(() => refuseUnwaited(effect, waits)).toThrow(/generator, which nobody runs/);
+      expect(() => refuseUnwaited(effect, waits)).toThrow(/generator, which would not run/);
   });
 
   it("takes plain functions, also those that turn out to return a promise", () => {
@@ -65,7 +65,7 @@ describe("refuseUnrun()", () => {
 
   it.each(["never", "during"] as const)("refuses a generator's object (waits: %s)", (waits) => {
     const generator = (function* () {})();
-    expect(() => refuseUnrun(generator, waits)).toThrow(/generator, which nobody runs/);
+    expect(() => refuseUnrun(generator, waits)).toThrow(/generator, which would not run/);
   });
 
   it("takes results: nothing, counts, rows and arrays of them", () => {

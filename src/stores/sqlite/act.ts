@@ -2,7 +2,7 @@
 import { expectedSequence, gapSinceWithout } from "../../inbox/gap.ts";
 import type { EventId, LaneId } from "../../inbox/record.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
-import { auditDetail, isAsFound } from "../../inbox/store-rules.ts";
+import { auditDetail, meetsPrecondition } from "../../inbox/store-rules.ts";
 import { HELD, KEEP, STATE, STATUS, stateWord, TAG } from "../database.ts";
 import { accept } from "./accept.ts";
 import { erase } from "./erase.ts";
@@ -75,7 +75,7 @@ type OnEvent = Extract<Act, { kind: "replay" | "discard" }>;
 /** An event with its lane, unless a worker holds it or it is not as it was found. */
 function target(
   work: Work,
-  { event: id, ...asFound }: OnEvent,
+  { event: id, ...precondition }: OnEvent,
 ): { readonly event: TargetRow; readonly lane: LaneRow } | Refusal {
   const event = work.db
     .prepare(
@@ -87,7 +87,9 @@ function target(
   if (event === undefined || lane === undefined) return refuse("not_found");
   if (lane.leased === id && isHeld(work, lane)) return refuse("in_progress");
   const { finishedAt } = event;
-  return isAsFound({ state: stateWord(event.state), finishedAt }, asFound) ? { event, lane } : refuse("wrong_state");
+  return meetsPrecondition({ state: stateWord(event.state), finishedAt }, precondition)
+    ? { event, lane }
+    : refuse("wrong_state");
 }
 
 function replay(work: Work, request: OnEvent): ActResult {
