@@ -1,4 +1,4 @@
-/** A lane in a store's hands: its facts as objects that the decisions of this folder change, and the store then keeps. */
+/** A lane in a store's hands: its facts as objects that the decisions of `lane.ts` change, and the store then keeps. */
 import { isDue } from "./gap.ts";
 import type {
   AttemptRecord,

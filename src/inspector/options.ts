@@ -1,4 +1,4 @@
-/** Origins, and the Host headers that belong to them. */
+/** The options of an inspector: documented, validated, with defaults; and its origins, with the Host headers that belong to them. */
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
@@ -18,8 +18,6 @@ export function hostsOf(origin: string): readonly string[] {
   const { protocol, hostname, port, host } = new URL(origin);
   return port === "" ? [host, `${hostname}:${DEFAULT_PORTS[protocol]}`] : [host];
 }
-
-// What an inspector is made of: documented, validated, then defaulted.
 
 /** What somebody may do, and who it is; `false` for nothing. */
 export type Grant = Access | { readonly access: Access; readonly by: string } | false;
