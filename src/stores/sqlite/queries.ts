@@ -21,7 +21,7 @@ import {
 } from "./records.ts";
 import type { Counter, Gauge } from "./transaction.ts";
 
-// Finds events by filter, through small indexes where a filter has one, else in slices that leave the event loop free.
+// Events and quarantined bodies.
 
 /** A client with no more lanes is found by them: among all events it might be looked for in vain. */
 const FEW_LANES = 2_000;
@@ -176,13 +176,7 @@ export function findQuarantined(inbox: OpenInbox, query: QuarantineQuery): Promi
   });
 }
 
-// Finds lanes by filter: the few that wait by a small index, all others in slices that leave the event loop free.
-
-/** Part of a `where`, with its values. */
-interface LaneCondition {
-  readonly sql: string;
-  readonly values: readonly unknown[];
-}
+// Lanes.
 
 /** Ids of lanes, both included. */
 type Range = readonly [from: number, to: number];
@@ -190,7 +184,7 @@ type Range = readonly [from: number, to: number];
 /** The lanes of one status, or of any (null), that pass the other filters. */
 interface Look {
   readonly status: number | null;
-  readonly filters: readonly LaneCondition[];
+  readonly filters: readonly Condition[];
   readonly limit: number;
 }
 
@@ -235,7 +229,7 @@ async function readLanesInSlices(inbox: OpenInbox, looks: readonly Look[], after
 
 /** The SQL of one look at lanes with ids in `range`; also what the test of query plans explains. */
 export function lanesSql({ status, filters, limit }: Look, range: Range) {
-  const ids: LaneCondition = { sql: "l.id between ? and ?", values: range };
+  const ids: Condition = { sql: "l.id between ? and ?", values: range };
   const all = [...(status === null ? [] : [statusCondition(status)]), ...filters, ids];
   const sql = `${SUMMARY} where ${all.map((condition) => condition.sql).join(" and ")} order by l.id desc limit ?`;
   return { sql, values: [...all.flatMap(({ values }) => values), limit] };
@@ -247,7 +241,7 @@ const LEASED = `select id from oncehook_lane where status = ${STATUS.leased}`;
 /** As the index says it, which is how the planner knows that it has them all. */
 const IS_PARKED = `(l.status = ${STATUS.blocked} or l.status > ${STATUS.ready})`;
 
-function statusCondition(status: number): LaneCondition {
+function statusCondition(status: number): Condition {
   if (status === STATUS.leased) return { sql: `l.id in (${LEASED})`, values: [] };
   const condition = { sql: "l.status = ?", values: [status] };
   return PARKED.includes(status) ? { ...condition, sql: `${IS_PARKED} and l.status = ?` } : condition;
@@ -262,8 +256,8 @@ function isIndexed(status: number): boolean {
 const KEEPS_CURSOR =
   "(l.cursor is null or exists (select 1 from oncehook_event e where e.lane = l.id and e.seq = l.cursor))";
 
-function filtersOf({ tag, apiClientId, peer, without = [], quietSince }: LaneQuery): LaneCondition[] {
-  const all: LaneCondition[] = [];
+function filtersOf({ tag, apiClientId, peer, without = [], quietSince }: LaneQuery): Condition[] {
+  const all: Condition[] = [];
   const add = (value: unknown, sql: string, values: readonly unknown[] = [value]) => {
     if (value !== undefined) all.push({ sql, values });
   };
@@ -277,7 +271,7 @@ function filtersOf({ tag, apiClientId, peer, without = [], quietSince }: LaneQue
   return all;
 }
 
-// Answers from kept counters and small indexes.
+// Statistics, from kept counters and small indexes.
 
 /** The oldest pending event, by the index of events that are not done. */
 export const OLDEST_PENDING =
@@ -339,7 +333,7 @@ export function readAudit(inbox: OpenInbox, limit: number): Promise<readonly Aud
   return inbox.during(() => inbox.db.prepare(sql).all(limit) as AuditRecord[]);
 }
 
-// Goes through a large table by its ids, in slices that leave the event loop free.
+// Chunks of a large table, by its ids.
 
 export interface Walk {
   readonly table: "oncehook_event" | "oncehook_lane" | "oncehook_quarantine";
@@ -380,12 +374,11 @@ interface Ends {
   readonly highest: number | null;
 }
 
-// Cuts a long piece of work so that the event loop gets its turn: larger pieces while they are quick, smaller ones else.
-
 const QUICK_MS = 10;
 const SMALLEST = 16;
 const LARGEST = 20_000;
 
+/** The size of the next chunk: larger while chunks are quick, smaller otherwise, so that the event loop gets its turn. */
 export class Pace {
   readonly #clock: Clock;
   #size = 128;
