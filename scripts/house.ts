@@ -1,10 +1,10 @@
 /**
  * `node scripts/run.mjs scripts/house.ts`: how big the house is, each figure beside its target. `--lines` also lists what counts: names with
- * two homes, small files, the files of a request. Ends with 1 when a figure misses its target.
+ * two homes and the files of a request. Ends with 1 when a figure misses its target.
  */
 import { execFileSync } from "node:child_process";
 import { readProject } from "./architecture/project.ts";
-import { type Figure, isMet, line, sharedNames, smallFiles, sourceFigures } from "./house/figures.ts";
+import { type Figure, isMet, line, sharedNames, sourceFigures } from "./house/figures.ts";
 
 const root = process.cwd();
 const project = readProject(root);
@@ -17,7 +17,6 @@ const figures: readonly Figure[] = [
 for (const figure of figures) console.log(line(figure));
 if (process.argv.includes("--lines")) {
   for (const [name, files] of sharedNames(project)) console.log(`two homes: ${name}: ${files.join(", ")}`);
-  for (const file of smallFiles(project, 40)) console.log(`small, one importer: ${file}`);
   for (const file of request) console.log(`request: ${file}`);
 }
 const missed = figures.filter((figure) => !isMet(figure)).length;

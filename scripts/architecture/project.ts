@@ -48,6 +48,10 @@ export function shipped(project: Project): readonly SourceFile[] {
   return project.files.filter(({ path }) => path.startsWith("src/") || path.startsWith("adapters/"));
 }
 
+export function linesOf({ text }: Pick<SourceFile, "text">): number {
+  return text.split("\n").length - 1;
+}
+
 /** The path an import leads to, from the root; undefined for a package. */
 export function targetOf(file: SourceFile, specifier: string): string | undefined {
   return specifier.startsWith(".") ? posix.join(posix.dirname(file.path), specifier) : undefined;

@@ -1,6 +1,6 @@
 /** The rules of docs/architecture.md that a program can check, each with the number of things it looked at. */
 import { findCycle } from "./cycles.ts";
-import { type Project, packageOf, type SourceFile, shipped, targetOf } from "./project.ts";
+import { linesOf, type Project, packageOf, type SourceFile, shipped, targetOf } from "./project.ts";
 
 export interface Verdict {
   /** What was looked at; a rule that looked at nothing has not passed. */
@@ -215,7 +215,7 @@ const shortFiles: Rule = {
   check(project) {
     const files = project.files
       .filter(({ path }) => !TABLES.some((table) => path.startsWith(table)))
-      .map(({ path, text }) => ({ path, lines: linesOf(text) }));
+      .map((file) => ({ path: file.path, lines: linesOf(file) }));
     const between = (least: number, most: number) =>
       files
         .filter(({ lines }) => lines > least && lines <= most)
@@ -240,10 +240,11 @@ const wholeFiles: Rule = {
         if (target !== undefined) importers.set(target, (importers.get(target) ?? new Set()).add(file.path));
       }
     }
-    const pieces = project.files.flatMap(({ path, text }) => {
+    const pieces = project.files.flatMap((file) => {
+      const { path } = file;
       const [only, ...others] = importers.get(path) ?? [];
-      if (only === undefined || others.length > 0 || linesOf(text) >= SHORT_FILE || isEntry(path)) return [];
-      return [`${path} has ${linesOf(text)} lines, and only ${only} imports it`];
+      if (only === undefined || others.length > 0 || linesOf(file) >= SHORT_FILE || isEntry(path)) return [];
+      return [`${path} has ${linesOf(file)} lines, and only ${only} imports it`];
     });
     const total = pieces.length === 0 ? [] : [`${pieces.length} files are short and have one importer`];
     return { count: project.files.length, unit: "files", problems: [], warnings: [...total, ...pieces] };
@@ -281,10 +282,6 @@ export const RULES: readonly Rule[] = [
 /** An index or an entry is opened for what it lists. */
 function isEntry(path: string): boolean {
   return path.endsWith("/index.ts") || path.startsWith("bench/") || path.startsWith("examples/");
-}
-
-function linesOf(text: string): number {
-  return text.split("\n").length - 1;
 }
 
 /** The names a user imports: `oncehook`, `oncehook/express`. */

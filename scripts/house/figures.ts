@@ -1,5 +1,5 @@
-/** How big the house is: figures of the sources, each beside its target in `docs/decisions/0042`. Pure: the script measures and prints. */
-import { type Project, type SourceFile, shipped, targetOf } from "../architecture/project.ts";
+/** How big the house is: figures of the sources, each beside its target. Pure: the script measures and prints. */
+import { linesOf, type Project, type SourceFile, shipped } from "../architecture/project.ts";
 
 export interface Figure {
   readonly name: string;
@@ -37,10 +37,6 @@ export function codeLines({ text }: SourceFile): number {
   return withoutBlocks.split("\n").filter((line) => !/^\s*(?:\/\/|$)/.test(line)).length;
 }
 
-function linesOf({ text }: SourceFile): number {
-  return text.split("\n").length - 1;
-}
-
 const EXPORTED =
   /^export (?:default )?(?:async )?(?:abstract )?(?:function\*?|class|interface|type|const|let|enum) (\w+)/gm;
 
@@ -50,17 +46,6 @@ export function sharedNames(project: Project): readonly (readonly [name: string,
   for (const { path, text } of shipped(project))
     for (const [, name = ""] of text.matchAll(EXPORTED)) homes.set(name, [...(homes.get(name) ?? []), path]);
   return [...homes].filter(([, files]) => new Set(files).size > 1);
-}
-
-/** Files under `lines` lines that one other file imports: each could be a part of that one. */
-export function smallFiles(project: Project, lines: number): readonly string[] {
-  const files = shipped(project);
-  const importers = new Map<string, number>();
-  for (const file of files) {
-    const targets = new Set(file.imports.flatMap(({ specifier }) => targetOf(file, specifier) ?? []));
-    for (const target of targets) importers.set(target, (importers.get(target) ?? 0) + 1);
-  }
-  return files.filter((file) => linesOf(file) < lines && importers.get(file.path) === 1).map(({ path }) => path);
 }
 
 export function median(values: readonly number[]): number {

@@ -1,7 +1,7 @@
 /** The figures of the house: what each counts. */
 import { describe, expect, it } from "vitest";
 import { projectFrom } from "../../scripts/architecture/project.ts";
-import { codeLines, isMet, median, sharedNames, smallFiles, sourceFigures } from "../../scripts/house/figures.ts";
+import { codeLines, isMet, median, sharedNames, sourceFigures } from "../../scripts/house/figures.ts";
 
 const project = projectFrom(
   {
@@ -24,11 +24,6 @@ it("counts the shipped sources, and what is beside them", () => {
 
 it("finds exported names with two homes, and no inner ones", () => {
   expect(sharedNames(project)).toEqual([["Options", ["src/b.ts", "src/c.ts"]]]);
-});
-
-it("finds small files that one other imports", () => {
-  expect(smallFiles(project, 3)).toEqual(["src/b.ts"]);
-  expect(smallFiles(project, 2)).toEqual([]);
 });
 
 describe("isMet()", () => {
