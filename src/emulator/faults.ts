@@ -118,9 +118,41 @@ const attemptActions = [
   z.strictObject({ type: z.literal("contentType"), value: headerValue }),
 ] as const;
 
-export type ApiAction = z.output<(typeof apiActions)[number]>;
-export type EventAction = z.output<(typeof eventActions)[number]>;
-export type AttemptAction = z.output<(typeof attemptActions)[number]>;
+// Written by hand, because the types of this entry must not name zod. `faultRuleSchema` is typed by them.
+
+/** What goes wrong with an API call. */
+export type ApiAction =
+  | {
+      readonly type: "status";
+      /** 400 to 599. */
+      readonly status: number;
+      /** The error's `code`, of 1 to 64 characters. */
+      readonly code?: string | undefined;
+      /** 0 to 86,400, in seconds. */
+      readonly retryAfterSeconds?: number | undefined;
+    }
+  /** `ms`: 0 to 600,000. */
+  | { readonly type: "delay"; readonly ms: number }
+  /** Resets the connection before or after the call has its effect. */
+  | { readonly type: "reset"; readonly when: "before" | "after" }
+  | { readonly type: "truncate" | "badGateway" | "revokeToken" };
+
+/** What goes wrong with an event as a whole. */
+export type EventAction =
+  | { readonly type: "drop" | "duplicate" | "reorder" | "unknownEventType" | "extraFields" | "eventBeforeResponse" }
+  /** `ms`: 1 to 86,400,000. */
+  | { readonly type: "delay"; readonly ms: number };
+
+type PlainAttemptAction =
+  | { readonly type: "corruptBody" | "invalidUtf8" | "badSignature" | "wrongSecret" | "unsigned" }
+  | { readonly type: "missingHeader"; readonly header: "timestamp" | "signature" }
+  /** `value`: 1 to 128 printable ASCII characters. */
+  | { readonly type: "contentType"; readonly value: string };
+
+type TimedAttempt = "staleTimestamp" | "futureTimestamp" | "dribble";
+
+/** What goes wrong with one attempt; complete. */
+export type AttemptAction = PlainAttemptAction | { readonly type: TimedAttempt; readonly ms: number };
 
 type Schemas = readonly { readonly shape: { readonly type: z.ZodLiteral<string> } }[];
 
@@ -164,26 +196,21 @@ function isReset(action: ApiAction, when: "before" | "after"): boolean {
 const probabilityError = { error: "must be a number from 0 to 1" };
 
 const often = {
-  /** How many times at most; without it, always. */
   times: whole(1, 1_000_000).optional(),
-  /** The share of what matches, decided by the emulator's seed. */
   probability: z.number(probabilityError).min(0, probabilityError).max(1, probabilityError).optional(),
 };
 
 const SIDES = '"route", for API calls, or, for webhooks, "eventType", "messageId" or "webhook": true';
 
 const apiFaultSchema = z.strictObject({
-  /** `"POST /api/core/messages/send"`; with `{…}` where the path has a parameter. */
   match: z.strictObject({ route: text(200) }),
   action: z.discriminatedUnion("type", apiActions),
   ...often,
 });
 
 const webhookFaultSchema = z.strictObject({
-  /** All that is given must fit. */
   match: z
     .strictObject({
-      /** All webhooks. Not needed beside the others. */
       webhook: z.literal(true, { error: "must be true" }).optional(),
       eventType: text(512).optional(),
       messageId: text(512).optional(),
@@ -193,12 +220,43 @@ const webhookFaultSchema = z.strictObject({
   ...often,
 });
 
-export const faultRuleSchema = z.union([apiFaultSchema, webhookFaultSchema]);
+interface Frequency {
+  /** Plays at most this often, 1 to 1,000,000 times. Default: without a limit. */
+  readonly times?: number | undefined;
+  /** The share of matches that play, from 0 to 1, decided by the emulator's seed. Default: all. */
+  readonly probability?: number | undefined;
+}
 
-/** A rule, complete: what parsing gives. */
-export type ParsedFaultRule = z.output<typeof faultRuleSchema>;
+interface ApiFault extends Frequency {
+  /** The route: `"POST /api/core/messages/send"`, with `{…}` where the path has a parameter. */
+  readonly match: { readonly route: string };
+  readonly action: ApiAction;
+}
+
+interface WebhookFault<Action> extends Frequency {
+  /** Matches a webhook that fits every field given. */
+  readonly match: {
+    /** Matches every webhook. Not needed besides the other fields. */
+    readonly webhook?: true | undefined;
+    readonly eventType?: string | undefined;
+    readonly messageId?: string | undefined;
+  };
+  readonly action: Action;
+}
+
 /** A rule as users write it. */
-export type FaultRule = z.input<typeof faultRuleSchema>;
+export type FaultRule =
+  | ApiFault
+  | WebhookFault<
+      | EventAction
+      | PlainAttemptAction
+      /** `ms`: 1 to 31,557,600,000 and by default a day; of `dribble` 1 to 60,000 and by default 1,000. */
+      | { readonly type: TimedAttempt; readonly ms?: number | undefined }
+    >;
+/** A rule with its defaults filled in. */
+export type ParsedFaultRule = ApiFault | WebhookFault<EventAction | AttemptAction>;
+
+export const faultRuleSchema: z.ZodType<ParsedFaultRule, FaultRule> = z.union([apiFaultSchema, webhookFaultSchema]);
 
 const FIELDS = Object.keys(apiFaultSchema.shape);
 const MATCHES = [
