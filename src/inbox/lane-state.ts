@@ -1,15 +1,19 @@
-/** A lane in a store's hands: its facts as objects that the decisions of `lane.ts` change, and the store then keeps. */
-import { isDue } from "./gap.ts";
+/** Lanes as objects with all their events, as memory and Postgres hold them. */
+import type { Missing } from "./gap.ts";
+import { type Arrival, countDuplicates, LaneRules, type LateEvents, type Leased } from "./lane.ts";
+import type { Heads, Lane, LanePort, Moment, Tally } from "./lane-port.ts";
 import type {
   AttemptRecord,
+  EventId,
   EventRecord,
   EventState,
   GapRecord,
-  InboxStats,
   LaneKey,
   LaneRecord,
+  NewEvent,
   Outcome,
 } from "./record.ts";
+import type { Acceptance, ClaimRequest, Failure, Lease } from "./store.ts";
 
 /** A record of the contract that its store may write to. */
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -23,35 +27,12 @@ export interface LaneEvent extends Mutable<Omit<EventRecord, "laneId" | "lane" |
   hasBody: boolean;
 }
 
-/** A lane with its events. A store that reads it from a database reads all that the decision at hand looks at. */
-export interface LaneState extends Mutable<Omit<LaneRecord, "events" | "gaps" | "attempts">> {
-  /** The instance that holds the lease; null exactly when not leased. */
-  holder: string | null;
-  /** The event under lease; null exactly when not leased. */
-  leased: LaneEvent | null;
+/** A lane with its events. A store that reads it from a database reads everything that the rules look at. */
+export interface LaneState extends Mutable<Omit<LaneRecord, "events" | "gaps" | "attempts">>, Lane {
+  readonly id: LaneRecord["id"];
   events: LaneEvent[];
   gaps: Mutable<GapRecord>[];
   attempts: Mutable<AttemptRecord>[];
-}
-
-/** One operation's view of the inbox. Its decisions run to their end without an `await`. */
-export interface Moment {
-  /** Epoch milliseconds. */
-  readonly now: number;
-  readonly firstSequence: number | "any";
-  /** The instance that claims and settles. */
-  readonly holder: string;
-  /** Counts what happens, and when deliveries were signed. */
-  readonly tally: Tally;
-}
-
-/** What a store counts and keeps beside its rows. */
-export interface Tally {
-  count(name: keyof InboxStats["counters"], by?: number): void;
-  /** A verified timestamp, epoch milliseconds. */
-  signed(at: number): void;
-  /** A duplicate came with another timestamp. */
-  resigned(): void;
 }
 
 /** The same for two keys of one lane alone. */
@@ -79,54 +60,12 @@ export function newLane(id: number, key: LaneKey): LaneState {
   };
 }
 
-/** Sets what a lane does next, and that nobody holds it. `readyAt` is null exactly when it is idle or blocked. */
-export function schedule(lane: LaneState, status: LaneState["status"], readyAt: number | null): void {
-  lane.status = status;
-  lane.readyAt = readyAt;
-  lane.holder = null;
-  lane.leased = null;
-}
-
-/** Ends an event's wait: `state` and when. */
-export function finish(
-  event: LaneEvent,
-  state: Exclude<EventState, "pending">,
-  now: number,
-  outcome: Outcome | null = null,
-): void {
-  event.state = state;
-  event.outcome = outcome;
-  event.finishedAt = now;
-}
-
-/** The lane's lowest pending event by (late, sequence, id). */
-export function headOf(lane: LaneState): LaneEvent | null {
-  return lowestPending(lane, false) ?? lowestPending(lane, true);
-}
-
-/** The lane's pending event lowest in (sequence, id) among the late ones or the others. */
-export function lowestPending(lane: LaneState, late: boolean): LaneEvent | null {
-  let lowest: LaneEvent | null = null;
-  for (const event of lane.events) {
-    if (event.state !== "pending" || event.late !== late) continue;
-    if (lowest === null || bySequence(event, lowest) < 0) lowest = event;
-  }
-  return lowest;
-}
-
 export function bySequence(a: Pick<LaneEvent, "sequence" | "id">, b: Pick<LaneEvent, "sequence" | "id">): number {
   return a.sequence - b.sequence || a.id - b.id;
 }
 
 export function isOrdered(lane: Pick<LaneRecord, "key">): boolean {
   return lane.key.tag === "outbound";
-}
-
-type LanePlace = Pick<LaneRecord, "status" | "readyAt">;
-
-/** A lane that is ready is due whatever its time: the clock may have been set back since. */
-export function laneIsDue(lane: LanePlace, now: number): boolean {
-  return lane.status === "ready" || (lane.readyAt !== null && isDue(lane.readyAt, now));
 }
 
 type LanePast = Pick<LaneRecord, "cursor"> & { readonly events: readonly Pick<LaneEvent, "sequence">[] };
@@ -145,7 +84,7 @@ type WholePast = Pick<LaneRecord, "cursor" | "gaps"> & {
 
 /**
  * Whether an event behind `sequence` was pruned, wherever in the lane: since it began, there was one for each sequence up to its cursor,
- * but for what was given up in a gap.
+ * except those of recorded gaps.
  */
 export function isPrunedBehind({ cursor, events, gaps }: WholePast, sequence: number): boolean {
   if (cursor === null) return false;
@@ -156,14 +95,6 @@ export function isPrunedBehind({ cursor, events, gaps }: WholePast, sequence: nu
   let next = Math.max(sequence + 1, begun);
   for (const { from, to } of known) if (from <= next) next = Math.max(next, to + 1);
   return next <= cursor;
-}
-
-/**
- * Whether a worker has the lane's event. A lease that has expired holds nothing back: its holder may be gone, with nobody there to take
- * the event over.
- */
-export function isHeld(lane: LanePlace, now: number): boolean {
-  return lane.status === "leased" && !laneIsDue(lane, now);
 }
 
 /** Field by field: a rest pattern costs ten times as much, and every page of events comes through here. */
@@ -191,5 +122,230 @@ export function toEventRecord(event: LaneEvent, raw: Uint8Array | null): EventRe
     trace: event.trace,
     digest: event.digest,
     raw,
+  };
+}
+
+/** What a batch has claimed so far. */
+export interface Claimed {
+  readonly leased: Leased<LaneEvent>[];
+  readonly retired: LaneEvent[];
+}
+
+/** Answers the rules from loaded lanes. What changed is in the objects; the store writes it when all is decided. */
+export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
+  readonly now: number;
+  readonly firstSequence: number | "any";
+  readonly holder: string | number;
+  readonly tally: Tally;
+  readonly rules = new LaneRules<LaneState, LaneEvent>(this);
+
+  constructor({ now, firstSequence, holder, tally }: Moment) {
+    this.now = now;
+    this.firstSequence = firstSequence;
+    this.holder = holder;
+    this.tally = tally;
+  }
+
+  /** Adds an event whose identity is not known, under its new id, and arms its lane. */
+  accept(lane: LaneState, incoming: NewEvent, id: number, lateEvents: LateEvents): AcceptedNew {
+    const { rules } = this;
+    const arrival = rules.arrivalOf(lane, incoming.sequence, lateEvents);
+    const event = this.add(lane, incoming, id, arrival);
+    rules.countArrival(lane, incoming, arrival);
+    const answer = { outcome: arrival.late ? "late" : "accepted", event: id, lane: lane.id } as const;
+    return rules.armArrival(lane, event) ? { ...answer, gapBegins: true } : answer;
+  }
+
+  protected add(lane: LaneState, incoming: NewEvent, id: number, arrival: Arrival): LaneEvent {
+    const event = newEvent(lane, incoming, id, arrival, this.now);
+    lane.events.push(event);
+    lane.peer ??= incoming.peer;
+    lane.externalReference ??= incoming.externalReference;
+    return event;
+  }
+
+  claim(lane: LaneState, request: ClaimRequest, claimed: Claimed): void {
+    const claim = this.rules.claim(lane, request);
+    if (claim?.kind === "leased") claimed.leased.push(claim);
+    else if (claim !== null) claimed.retired.push(claim.event);
+  }
+
+  isOrdered(lane: LaneState): boolean {
+    return isOrdered(lane);
+  }
+
+  heads(lane: LaneState): Heads<LaneEvent> {
+    let [head, late]: [LaneEvent | null, LaneEvent | null] = [null, null];
+    for (const event of lane.events) {
+      if (event.state !== "pending") continue;
+      if (event.late) late = lower(event, late);
+      else head = lower(event, head);
+    }
+    return { head, late };
+  }
+
+  event(lane: LaneState, id: EventId): LaneEvent | null {
+    return lane.events.find((event) => event.id === id) ?? null;
+  }
+
+  isSettledAt(lane: LaneState, sequence: number): boolean {
+    return lane.events.some((event) => event.sequence === sequence);
+  }
+
+  gapEndingAt(lane: LaneState, sequence: number): Missing | null {
+    const gap = lane.gaps.findLast((row) => row.to === sequence);
+    return gap === undefined ? null : { from: gap.from, to: gap.to };
+  }
+
+  inTurn(lane: LaneState): readonly LaneEvent[] {
+    return lane.events.filter(({ state, late, forced }) => state === "pending" && !late && !forced).sort(bySequence);
+  }
+
+  save(_lane: LaneState): void {
+    // Nothing to do until all is decided.
+  }
+
+  addGap(lane: LaneState, { from, to }: Missing): void {
+    lane.gaps.push({ from, to, skippedAt: this.now, filledAt: null });
+  }
+
+  fillGaps(lane: LaneState, sequence: number): void {
+    for (const gap of lane.gaps) if (gap.from <= sequence && sequence <= gap.to) gap.filledAt ??= this.now;
+  }
+
+  start(_lane: LaneState, event: LaneEvent): void {
+    event.attempts++;
+    event.startedAt ??= this.now;
+  }
+
+  takeBackAttempt(_lane: LaneState, event: LaneEvent): void {
+    event.attempts--;
+  }
+
+  addAttempt(lane: LaneState, event: LaneEvent, { code, message, durationMs }: Failure): void {
+    const { id, attempts } = event;
+    lane.attempts.push({ eventId: id, attempt: attempts, at: this.now, durationMs, errorCode: code, error: message });
+  }
+
+  fail(_lane: LaneState, event: LaneEvent, { code, message }: Pick<Failure, "code" | "message">): void {
+    event.errorCode = code;
+    event.error = message;
+  }
+
+  finish(_lane: LaneState, event: LaneEvent, state: Exclude<EventState, "pending">, outcome: Outcome | null): void {
+    event.state = state;
+    event.outcome = outcome;
+    event.finishedAt = this.now;
+  }
+
+  reopen(_lane: LaneState, event: LaneEvent): void {
+    event.state = "pending";
+    event.outcome = null;
+    event.finishedAt = null;
+    event.forced = true;
+    event.late = false;
+    event.attempts = 0;
+  }
+
+  endGapWait(_lane: LaneState, event: LaneEvent): void {
+    event.gapWaitMs = 0;
+  }
+
+  erase(lane: LaneState): number {
+    lane.peer = null;
+    lane.externalReference = null;
+    for (const attempt of lane.attempts) attempt.error = "";
+    let discarded = 0;
+    for (const event of lane.events) {
+      event.hasBody = false;
+      event.error = null;
+      if (event.state !== "pending") continue;
+      this.finish(lane, event, "discarded", null);
+      discarded++;
+    }
+    return discarded;
+  }
+}
+
+type AcceptedNew = Extract<Acceptance, { outcome: "accepted" | "late" }>;
+
+function lower(event: LaneEvent, than: LaneEvent | null): LaneEvent {
+  return than === null || bySequence(event, than) < 0 ? event : than;
+}
+
+/** Field by field, like every object of which there are many: see decision 22. */
+function newEvent(lane: LaneState, incoming: NewEvent, id: number, { late, state }: Arrival, now: number): LaneEvent {
+  const { sequence, eventType, occurredAt, signedAt, gapWaitMs, digest, trace } = incoming;
+  return {
+    id,
+    lane,
+    sequence,
+    eventType,
+    state,
+    outcome: null,
+    late,
+    forced: false,
+    occurredAt,
+    signedAt,
+    gapWaitMs,
+    acceptedAt: now,
+    startedAt: null,
+    finishedAt: state === "pending" ? null : now,
+    attempts: 0,
+    duplicates: 0,
+    conflict: false,
+    errorCode: null,
+    error: null,
+    trace,
+    digest: new Uint8Array(digest),
+    hasBody: true,
+  };
+}
+
+/** The event of a lane with this identity, if it is known. */
+export function knownEvent(lane: LaneState | undefined, incoming: NewEvent): LaneEvent | undefined {
+  return lane?.events.find((e) => e.sequence === incoming.sequence && e.eventType === incoming.eventType);
+}
+
+/** Counts a delivery of a known event. `isConflict`: its content differs. Returns true for the first that differs. */
+export function countDuplicate(tally: Tally, first: LaneEvent, signedAt: number, isConflict: boolean): boolean {
+  first.duplicates++;
+  countDuplicates(tally, first, { signedAt, count: 1 });
+  if (!isConflict) return false;
+  tally.count("conflicts");
+  const isFirst = !first.conflict;
+  first.conflict = true;
+  return isFirst;
+}
+
+export function duplicateOf(first: LaneEvent, conflict: boolean): Extract<Acceptance, { outcome: "duplicate" }> {
+  const { id, digest, signedAt, state, lane } = first;
+  return { outcome: "duplicate", event: id, lane: lane.id, state, digest, signedAt, conflict };
+}
+
+/** The lease as the core gets it. `acceptIndex` is the place of the event in the batch that leased it, if it came in it. */
+export function toLease(
+  { event, outOfOrder, missing }: Leased<LaneEvent>,
+  raw: Uint8Array,
+  acceptIndex: number | null,
+): Lease {
+  const { lane } = event;
+  return {
+    lane: lane.id,
+    epoch: lane.epoch,
+    event: event.id,
+    key: lane.key,
+    sequence: event.sequence,
+    eventType: event.eventType,
+    attempt: event.attempts,
+    acceptedAt: event.acceptedAt,
+    signedAt: event.signedAt,
+    late: event.late,
+    forced: event.forced,
+    outOfOrder,
+    missing,
+    trace: event.trace,
+    raw,
+    acceptIndex,
   };
 }

@@ -2,7 +2,8 @@
  * Work on many events: replays, discards or counts all that match. One after the other, in lane and sequence order, at a set rate; as a
  * dry run, and so that it can be stopped between two and called again for the rest.
  */
-import { isHeld, isPrunedBehind } from "../inbox/lane-state.ts";
+import { isHeld } from "../inbox/lane-port.ts";
+import { isPrunedBehind } from "../inbox/lane-state.ts";
 import type { EventId, EventRecord, EventState, LaneId, LaneRecord } from "../inbox/record.ts";
 import type { Act, ActResult, EventQuery, Page } from "../inbox/store.ts";
 import { type Clock, sleep } from "../internal/clock.ts";

@@ -1,13 +1,13 @@
 /** An inbox in memory, for tests and for the first minutes: nothing outlives the process. */
 
 import { SetupError, StoreError } from "../errors.ts";
-import { type Claimed, toLease } from "../inbox/lane.ts";
-import { laneIsDue } from "../inbox/lane-state.ts";
+import { laneIsDue } from "../inbox/lane-port.ts";
+import { type Claimed, toLease } from "../inbox/lane-state.ts";
 import type { InstanceRecord } from "../inbox/record.ts";
 import type { InboxRules, InboxStore, OpenContext, Turn, TurnResult } from "../inbox/store.ts";
 import { auditDetail, copyUnfinished, rulesFor } from "../inbox/store-rules.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import { accept, claimDue, claimOne, countRepeat, extend, quarantine, recoveryDue, settle } from "./memory/batch.ts";
+import { accept, claimDue, countRepeat, extend, quarantine, recoveryDue, settle } from "./memory/batch.ts";
 import { act, prune } from "./memory/operator.ts";
 import { find, findLanes, findQuarantined, stats } from "./memory/reading.ts";
 import {
@@ -15,9 +15,8 @@ import {
   eventRecord,
   laneByKey,
   laneRecord,
-  type MemoryMoment,
+  MemoryLanes,
   type MemoryState,
-  momentOf,
   type Opened,
 } from "./memory/state.ts";
 import { exportLanes, importPage } from "./memory/transfer.ts";
@@ -45,39 +44,39 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
   refuseUnknownOptions("memoryStore()", options, ["maxEvents", "volatile"]);
   const bounds = { min: 1, max: 10_000_000, unit: "events" };
   const state = createState(numberOption("maxEvents", options.maxEvents, 10_000, bounds));
-  const inMoment = async <T>(operation: (moment: MemoryMoment) => T): Promise<T> => operation(openMoment(state));
+  const inLanes = async <T>(operation: (lanes: MemoryLanes) => T): Promise<T> => operation(openLanes(state));
   return {
     capabilities: { durable: false, shared: false, transactional: false },
     location: LOCATION,
     open: async (context) => open(state, context, options.volatile === true),
-    step: (turn) => inMoment((moment) => step(moment, turn)),
-    extend: (leases, leaseMs) => inMoment((moment) => leases.map((ref) => extend(moment, ref, leaseMs))),
-    nextDue: () => inMoment(nextDue),
-    find: (query) => inMoment(() => find(state, query)),
-    findLanes: (query) => inMoment(() => findLanes(state, query)),
-    findQuarantined: (query) => inMoment(() => findQuarantined(state, query)),
+    step: (turn) => inLanes((lanes) => step(lanes, turn)),
+    extend: (leases, leaseMs) => inLanes((lanes) => leases.map((ref) => extend(lanes, ref, leaseMs))),
+    nextDue: () => inLanes(nextDue),
+    find: (query) => inLanes(() => find(state, query)),
+    findLanes: (query) => inLanes(() => findLanes(state, query)),
+    findQuarantined: (query) => inLanes(() => findQuarantined(state, query)),
     lane: (ref) =>
-      inMoment(() => {
+      inLanes(() => {
         const lane = typeof ref === "number" ? state.lanes.get(ref) : laneByKey(state, ref);
         return lane === undefined ? null : laneRecord(state, lane);
       }),
     act: (request, by) =>
-      inMoment((moment) => {
-        const result = act(moment, request);
+      inLanes((lanes) => {
+        const result = act(lanes, request);
         if (!result.ok) return result;
         const detail = auditDetail(request, result.count);
         // Rows taken from another inbox keep their ids, which may have holes.
         const id = (state.audit.at(-1)?.id ?? 0) + 1;
-        state.audit.push({ id, at: moment.now, by, act: request.kind, detail });
+        state.audit.push({ id, at: lanes.now, by, act: request.kind, detail });
         return result;
       }),
-    audit: (limit) => inMoment(() => state.audit.slice(-limit).reverse()),
-    stats: () => inMoment(() => stats(state)),
-    prune: (policy) => inMoment((moment) => prune(moment, policy)),
-    export: (after, limit) => inMoment(() => exportLanes(state, after, limit)),
-    import: (page) => inMoment(() => importPage(state, page)),
+    audit: (limit) => inLanes(() => state.audit.slice(-limit).reverse()),
+    stats: () => inLanes(() => stats(state)),
+    prune: (policy) => inLanes((lanes) => prune(lanes, policy)),
+    export: (after, limit) => inLanes(() => exportLanes(state, after, limit)),
+    import: (page) => inLanes(() => importPage(state, page)),
     heartbeat: (beat) =>
-      inMoment(({ now }) => {
+      inLanes(({ now }) => {
         const { id, host, pid } = openedOf(state).context.instance;
         const record: InstanceRecord = { ...beat, id, host, pid, seenAt: now };
         state.instances.set(id, record);
@@ -108,42 +107,42 @@ function openedOf({ opened }: MemoryState): Opened {
   return opened;
 }
 
-function openMoment(state: MemoryState): MemoryMoment {
-  return momentOf(state, openedOf(state));
+function openLanes(state: MemoryState): MemoryLanes {
+  return new MemoryLanes(state, openedOf(state));
 }
 
-function step(moment: MemoryMoment, turn: Turn<never>): TurnResult {
+function step(lanes: MemoryLanes, turn: Turn<never>): TurnResult {
   const { claim } = turn;
-  const settled = turn.settles.map((request) => settle(moment, request));
-  for (const repeat of turn.repeats) countRepeat(moment, repeat);
+  const settled = turn.settles.map((request) => settle(lanes, request));
+  for (const repeat of turn.repeats) countRepeat(lanes, repeat);
   const claimed: Claimed = { leased: [], retired: [] };
-  if (claim.lane === undefined) claimDue(moment, claim, claimed);
+  if (claim.lane === undefined) claimDue(lanes, claim, claimed);
 
-  const leaseAtAccept = claim.lane === undefined && claim.mode === "ordinary" && !recoveryDue(moment);
+  const leaseAtAccept = claim.lane === undefined && claim.mode === "ordinary" && !recoveryDue(lanes);
   const indexes = new Map<number, number>();
   const accepted = turn.accepts.map((incoming, index) => {
-    const acceptance = accept(moment, incoming, turn.lateEvents);
+    const acceptance = accept(lanes, incoming, turn.lateEvents);
     if (acceptance.outcome !== "accepted" && acceptance.outcome !== "late") return acceptance;
     indexes.set(acceptance.event, index);
-    const lane = moment.state.lanes.get(acceptance.lane);
+    const lane = lanes.state.lanes.get(acceptance.lane);
     const free = leaseAtAccept && claimed.leased.length < claim.limit;
-    if (free && lane !== undefined && lane.status !== "leased" && laneIsDue(lane, moment.now))
-      claimOne(moment, lane, claim, claimed);
+    if (free && lane !== undefined && lane.status !== "leased" && laneIsDue(lane, lanes.now))
+      lanes.claim(lane, claim, claimed);
     return acceptance;
   });
-  const quarantined = turn.quarantines.map((body) => quarantine(moment, body, turn.quarantineQuota));
-  if (claim.lane !== undefined) claimDue(moment, claim, claimed);
-  const { bodies } = moment.state;
+  const quarantined = turn.quarantines.map((body) => quarantine(lanes, body, turn.quarantineQuota));
+  if (claim.lane !== undefined) claimDue(lanes, claim, claimed);
+  const { bodies } = lanes.state;
   const leases = claimed.leased.map((leased) => {
     const { id } = leased.event;
     // A pending event always has its body: pruning and erasing finish it first.
     return toLease(leased, bodies.get(id)?.raw ?? new Uint8Array(), indexes.get(id) ?? null);
   });
-  const retired = claimed.retired.map((event) => eventRecord(moment.state, event));
-  return { settled, accepted, quarantined, leases, retired, recoveryDue: recoveryDue(moment) };
+  const retired = claimed.retired.map((event) => eventRecord(lanes.state, event));
+  return { settled, accepted, quarantined, leases, retired, recoveryDue: recoveryDue(lanes) };
 }
 
-function nextDue({ state, now }: MemoryMoment): number | null {
+function nextDue({ state, now }: MemoryLanes): number | null {
   let soonest: number | null = null;
   for (const lane of state.waiting) {
     if (lane.readyAt === null) continue;

@@ -126,14 +126,10 @@ export const BUGS: readonly Bug[] = [
     edits: [
       edit(
         "src/inbox/lane.ts",
-        "lane.leased === null || lane.leased.id !== ref.event || lane.epoch !== ref.epoch",
-        "lane.events.length === 0",
+        "lane.leased !== ref.event || lane.epoch !== ref.epoch || lane.holder !== holder",
+        'holder === ""',
       ),
-      edit(
-        "src/inbox/lane.ts",
-        'lane.holder === moment.holder && lane.leased.state === "pending" ? lane.leased : null',
-        "lane.events.find(({ id }) => id === ref.event) ?? null",
-      ),
+      edit("src/inbox/lane.ts", 'return event?.state === "pending" ? event : null;', "return event;"),
     ],
   },
   {
@@ -270,7 +266,13 @@ export const BUGS: readonly Bug[] = [
     name: "dead letters retried",
     caughtBy: "sim",
     says: "had given it up",
-    edits: [edit("src/inbox/lane.ts", '      finish(event, "dead", moment.now);', "")],
+    edits: [
+      edit(
+        "src/inbox/lane.ts",
+        "return this.#die(lane, event, request.onDead);",
+        'port.tally.count("deadLettered"); return this.rearm(lane);',
+      ),
+    ],
   },
 ];
 

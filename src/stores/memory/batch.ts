@@ -1,19 +1,16 @@
 /** Accepts events, claims lanes and ends leases of an inbox in memory. */
 import { SetupError, StoreError } from "../../errors.ts";
 import { sameContent } from "../../events/parse.ts";
+import { countDuplicates, type LateEvents } from "../../inbox/lane.ts";
+import { laneIsDue } from "../../inbox/lane-port.ts";
 import {
-  acceptanceOf,
-  acceptNew,
   type Claimed,
-  claimLane,
   countDuplicate,
   duplicateOf,
-  endLease,
-  heldEvent,
   knownEvent,
-  type LateEvents,
-} from "../../inbox/lane.ts";
-import { type LaneEvent, type LaneState, laneIsDue } from "../../inbox/lane-state.ts";
+  type LaneEvent,
+  type LaneState,
+} from "../../inbox/lane-state.ts";
 import type { NewEvent, NewQuarantine } from "../../inbox/record.ts";
 import type {
   Acceptance,
@@ -26,56 +23,48 @@ import type {
   SettleResult,
 } from "../../inbox/store.ts";
 import { roomLeft } from "../../inbox/store-rules.ts";
-import { addLane, keep, laneByKey, type MemoryMoment, type MemoryQuarantine } from "./state.ts";
+import { addLane, laneByKey, type MemoryLanes, type MemoryQuarantine } from "./state.ts";
 
 // Takes events and quarantined bodies into the memory store.
 
 /** Stores an event unless its identity is known, and arms its lane. */
-export function accept(moment: MemoryMoment, incoming: NewEvent, lateEvents: LateEvents): Acceptance {
-  const { state } = moment;
+export function accept(lanes: MemoryLanes, incoming: NewEvent, lateEvents: LateEvents): Acceptance {
+  const { state } = lanes;
   const known = laneByKey(state, incoming.lane);
   const first = knownEvent(known, incoming);
-  if (first !== undefined) return acceptDuplicate(moment, first, incoming);
+  if (first !== undefined) return acceptDuplicate(lanes, first, incoming);
   if (state.events.size >= state.maxEvents) {
     // Pruning goes by the newest timestamp, and must go on to make room.
-    moment.tally.signed(incoming.signedAt);
+    lanes.tally.signed(incoming.signedAt);
     return { outcome: "failed", error: storeFull(state.maxEvents) };
   }
   const lane = known ?? addLane(state, incoming);
-  const added = acceptNew(moment, lane, incoming, { id: ++state.lastEventId, lateEvents });
-  const { event } = added;
-  state.events.set(event.id, event);
-  // A copy: a request body is often a view of a buffer that is used again.
-  state.bodies.set(event.id, { raw: new Uint8Array(incoming.raw), conflict: null });
-  keep(state, lane);
-  return acceptanceOf(added);
+  return lanes.accept(lane, incoming, ++state.lastEventId, lateEvents);
 }
 
-function acceptDuplicate(moment: MemoryMoment, first: LaneEvent, incoming: NewEvent): Acceptance {
-  const bodies = moment.state.bodies.get(first.id);
+function acceptDuplicate(lanes: MemoryLanes, first: LaneEvent, incoming: NewEvent): Acceptance {
+  const bodies = lanes.state.bodies.get(first.id);
   // Once the body is pruned or erased there is nothing to compare with.
   const differs = bodies !== undefined && !equalBytes(first.digest, incoming.digest);
   const conflict = differs && !sameContent(bodies.raw, incoming.raw);
-  const isFirst = countDuplicate(moment, first, incoming, conflict);
+  const isFirst = countDuplicate(lanes.tally, first, incoming.signedAt, conflict);
   if (isFirst && bodies !== undefined) {
     const [digest, raw] = [new Uint8Array(incoming.digest), new Uint8Array(incoming.raw)];
-    bodies.conflict = { digest, raw, signedAt: incoming.signedAt, at: moment.now };
+    bodies.conflict = { digest, raw, signedAt: incoming.signedAt, at: lanes.now };
   }
   return duplicateOf(first, conflict);
 }
 
 /** Counts duplicates that the core answered from its cache. */
-export function countRepeat({ state, tally }: MemoryMoment, repeat: Repeat): void {
+export function countRepeat({ state, tally }: MemoryLanes, repeat: Repeat): void {
   const event = state.events.get(repeat.event);
   if (event === undefined) return;
   event.duplicates += repeat.count;
-  tally.count("duplicates", repeat.count);
-  tally.signed(repeat.signedAt);
-  if (repeat.signedAt !== event.signedAt) tally.resigned();
+  countDuplicates(tally, event, repeat);
 }
 
-export function quarantine(moment: MemoryMoment, incoming: NewQuarantine, quota: QuarantineQuota): QuarantineAnswer {
-  const { state, tally } = moment;
+export function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: QuarantineQuota): QuarantineAnswer {
+  const { state, tally } = lanes;
   const { reason, slot, signer, scope, signedAt, trace } = incoming;
   tally.signed(signedAt);
   const digestText = hex(incoming.digest);
@@ -87,7 +76,7 @@ export function quarantine(moment: MemoryMoment, incoming: NewQuarantine, quota:
   const [digest, raw] = [new Uint8Array(incoming.digest), new Uint8Array(incoming.raw)];
   state.quarantine.set(id, {
     ...{ id, reason, slot, signer, scope, state: "held", replayedAs: null },
-    ...{ signedAt, acceptedAt: moment.now, trace, digest, raw },
+    ...{ signedAt, acceptedAt: lanes.now, trace, digest, raw },
   });
   state.quarantineDigests.add(digestText);
   tally.count("quarantined");
@@ -118,31 +107,26 @@ export function storeFull(maxEvents: number): StoreError {
 // Finds the memory store's due lanes, and leases their heads.
 
 /** Claims what `request` asks for. With `recover` it is one expired lease, else due lanes, oldest first. */
-export function claimDue(moment: MemoryMoment, request: ClaimRequest, claimed: Claimed): void {
+export function claimDue(lanes: MemoryLanes, request: ClaimRequest, claimed: Claimed): void {
   const recovering = request.mode === "recover";
   const limit = recovering ? Math.min(1, request.limit) : request.limit;
   while (roomLeft(claimed, limit) > 0) {
-    const due = dueLanes(moment, recovering, request.lane);
+    const due = dueLanes(lanes, recovering, request.lane);
     if (due.length === 0) return;
     for (const lane of due) {
       if (roomLeft(claimed, limit) <= 0) return;
-      claimOne(moment, lane, request, claimed);
+      lanes.claim(lane, request, claimed);
     }
   }
 }
 
-export function claimOne(moment: MemoryMoment, lane: LaneState, request: ClaimRequest, claimed: Claimed): void {
-  claimLane(moment, lane, request, claimed);
-  keep(moment.state, lane);
-}
-
 /** True while an expired lease is due. */
-export function recoveryDue({ state, now }: MemoryMoment): boolean {
+export function recoveryDue({ state, now }: MemoryLanes): boolean {
   for (const lane of state.waiting) if (lane.status === "leased" && laneIsDue(lane, now)) return true;
   return false;
 }
 
-function dueLanes({ state, now }: MemoryMoment, leased: boolean, only: number | undefined): LaneState[] {
+function dueLanes({ state, now }: MemoryLanes, leased: boolean, only: number | undefined): LaneState[] {
   const due: LaneState[] = [];
   for (const lane of state.waiting) {
     if ((lane.status === "leased") !== leased || !laneIsDue(lane, now)) continue;
@@ -153,21 +137,20 @@ function dueLanes({ state, now }: MemoryMoment, leased: boolean, only: number | 
 
 // Ends and renews leases of the memory store, each only while it is still held.
 
-export function settle(moment: MemoryMoment, request: Settle<never>): SettleResult {
-  const event = heldEvent(moment, moment.state.lanes.get(request.lease.lane), request.lease);
-  if (event === null) return { status: "lost" };
+export function settle({ state, rules }: MemoryLanes, request: Settle<never>): SettleResult {
+  const lane = state.lanes.get(request.lease.lane);
+  const event = rules.heldEvent(lane, request.lease);
+  if (lane === undefined || event === null) return { status: "lost" };
   if (request.kind === "complete" && request.effects.length > 0) {
     return { status: "effect_failed", error: effectsUnsupported() };
   }
-  const result = endLease(moment, event, request);
-  keep(moment.state, event.lane);
-  return result;
+  return rules.endLease(lane, event, request);
 }
 
-export function extend(moment: MemoryMoment, ref: LeaseRef, leaseMs: number): boolean {
-  const event = heldEvent(moment, moment.state.lanes.get(ref.lane), ref);
-  if (event === null) return false;
-  event.lane.readyAt = moment.now + leaseMs;
+export function extend({ state, rules, now }: MemoryLanes, ref: LeaseRef, leaseMs: number): boolean {
+  const lane = state.lanes.get(ref.lane);
+  if (lane === undefined || rules.heldEvent(lane, ref) === null) return false;
+  lane.readyAt = now + leaseMs;
   return true;
 }
 

@@ -1,31 +1,28 @@
 /** Does to the memory store what an operator asks. */
 
-import { discard, eraseLane, releaseGap, replay, unblock } from "../../inbox/lane.ts";
-import { isHeld, type LaneEvent, type LaneState } from "../../inbox/lane-state.ts";
+import { isHeld } from "../../inbox/lane-port.ts";
+import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
 import type { Act, ActResult, PrunePolicy, PruneResult } from "../../inbox/store.ts";
 import { createSubjectTest, type Subject } from "../../inbox/subject.ts";
 import { accept, hex } from "./batch.ts";
-import { keep, type MemoryMoment, type MemoryQuarantine, type MemoryState, removeLane } from "./state.ts";
+import { type MemoryLanes, type MemoryQuarantine, type MemoryState, removeLane } from "./state.ts";
 
-export function act(moment: MemoryMoment, request: Act): ActResult {
-  const { state } = moment;
+export function act(lanes: MemoryLanes, request: Act): ActResult {
+  const { state, rules } = lanes;
   switch (request.kind) {
     case "replay":
     case "discard": {
       const event = state.events.get(request.event);
-      const result = (request.kind === "replay" ? replay : discard)(moment, event, request);
-      return kept(moment, event?.lane, result);
+      return rules[request.kind](event?.lane, event, request);
     }
     case "unblock":
-    case "release_gap": {
-      const lane = state.lanes.get(request.lane);
-      const result = request.kind === "unblock" ? unblock(moment, lane) : releaseGap(moment, lane);
-      return kept(moment, lane, result);
-    }
+      return rules.unblock(state.lanes.get(request.lane));
+    case "release_gap":
+      return rules.releaseGap(state.lanes.get(request.lane));
     case "erase":
-      return erase(moment, request.subject);
+      return erase(lanes, request.subject);
     case "replay_quarantined":
-      return replayQuarantined(moment, request);
+      return replayQuarantined(lanes, request);
     case "discard_quarantined": {
       const row = state.quarantine.get(request.quarantine);
       if (row === undefined) return { ok: false, reason: "not_found" };
@@ -46,17 +43,12 @@ function there(isThere: boolean): ActResult {
   return isThere ? { ok: true, count: 1 } : { ok: false, reason: "not_found" };
 }
 
-function kept({ state }: MemoryMoment, lane: LaneState | undefined, result: ActResult): ActResult {
-  if (lane !== undefined) keep(state, lane);
-  return result;
-}
-
-function replayQuarantined(moment: MemoryMoment, request: Extract<Act, { kind: "replay_quarantined" }>): ActResult {
-  const row = moment.state.quarantine.get(request.quarantine);
+function replayQuarantined(lanes: MemoryLanes, request: Extract<Act, { kind: "replay_quarantined" }>): ActResult {
+  const row = lanes.state.quarantine.get(request.quarantine);
   if (row === undefined) return { ok: false, reason: "not_found" };
   if (row.state !== "held") return { ok: false, reason: "wrong_state" };
   if (row.raw === null) return { ok: false, reason: "body_pruned" };
-  const acceptance = accept(moment, request.event, request.lateEvents);
+  const acceptance = accept(lanes, request.event, request.lateEvents);
   if (acceptance.outcome === "failed") throw acceptance.error;
   row.state = "replayed";
   row.replayedAs = acceptance.event;
@@ -65,17 +57,15 @@ function replayQuarantined(moment: MemoryMoment, request: Extract<Act, { kind: "
 
 // Removes a person's data from the memory store; what identifies an event stays.
 
-function erase(moment: MemoryMoment, subject: Subject): ActResult {
-  const { state } = moment;
+function erase({ state, rules, now }: MemoryLanes, subject: Subject): ActResult {
   const { isAbout, isNamedIn } = createSubjectTest(subject);
   const lanes = [...state.lanes.values()].filter((lane) => isAbout(lane, () => bodiesOf(state, lane)));
-  if (lanes.some((lane) => isHeld(lane, moment.now))) return { ok: false, reason: "in_progress" };
+  if (lanes.some((lane) => isHeld(lane, now))) return { ok: false, reason: "in_progress" };
   let count = 0;
   for (const lane of lanes) {
     count += lane.events.filter((event) => holdsData(state, event)).length;
-    eraseLane(moment, lane);
+    rules.erase(lane);
     for (const { id } of lane.events) state.bodies.delete(id);
-    keep(state, lane);
   }
   for (const row of state.quarantine.values()) {
     if (row.raw === null || !isNamedIn(row.raw)) continue;
@@ -101,8 +91,7 @@ function bodiesOf(state: MemoryState, lane: LaneState): Uint8Array[] {
 
 // Removes from the memory store what is past its retention.
 
-export function prune(moment: MemoryMoment, policy: PrunePolicy): PruneResult {
-  const { state, now } = moment;
+export function prune({ state, now }: MemoryLanes, policy: PrunePolicy): PruneResult {
   // A clock that jumped ahead of the service's timestamps must not delete anything.
   const cutOff = Math.min(now, state.newestSignedAt ?? now);
   const events = [...state.events.values()];

@@ -1,10 +1,12 @@
 /** What the memory store keeps, and how its rows are found, made and shown. */
+import type { Arrival } from "../../inbox/lane.ts";
+import type { Tally } from "../../inbox/lane-port.ts";
 import {
   bySequence,
   type LaneEvent,
   type LaneState,
+  LoadedLanes,
   laneKeyText,
-  type Moment,
   type Mutable,
   newLane,
   toEventRecord,
@@ -103,33 +105,45 @@ export function createState(maxEvents: number): MemoryState {
   };
 }
 
-/** One operation's view, with the state it is about. */
-export interface MemoryMoment extends Moment {
+/** One operation's view of the state. */
+export class MemoryLanes extends LoadedLanes {
   readonly state: MemoryState;
+
+  constructor(state: MemoryState, { context, rules }: Opened) {
+    const { firstSequence } = rules;
+    super({ now: context.clock.now(), firstSequence, holder: context.instance.id, tally: tallyOf(state) });
+    this.state = state;
+  }
+
+  protected override add(lane: LaneState, incoming: NewEvent, id: EventId, arrival: Arrival): LaneEvent {
+    const event = super.add(lane, incoming, id, arrival);
+    this.state.events.set(id, event);
+    // A copy: a request body is often a view of a buffer that is used again.
+    this.state.bodies.set(id, { raw: new Uint8Array(incoming.raw), conflict: null });
+    return event;
+  }
+
+  override save(lane: LaneState): void {
+    keepWaiting(this.state, lane);
+  }
 }
 
-export function momentOf(state: MemoryState, { context, rules }: Opened): MemoryMoment {
+function tallyOf(state: MemoryState): Tally {
   return {
-    state,
-    now: context.clock.now(),
-    firstSequence: rules.firstSequence,
-    holder: context.instance.id,
-    tally: {
-      count(name, by = 1) {
-        state.counters[name] += by;
-      },
-      signed(at) {
-        state.newestSignedAt = Math.max(state.newestSignedAt ?? at, at);
-      },
-      resigned() {
-        state.serviceResigns = true;
-      },
+    count(name, by = 1) {
+      state.counters[name] += by;
+    },
+    signed(at) {
+      state.newestSignedAt = Math.max(state.newestSignedAt ?? at, at);
+    },
+    resigned() {
+      state.serviceResigns = true;
     },
   };
 }
 
-/** To be called after a lane was changed: a claim looks at the waiting ones alone. */
-export function keep(state: MemoryState, lane: LaneState): void {
+/** Call it when a lane has changed: a claim looks only at the lanes that wait. */
+export function keepWaiting(state: MemoryState, lane: LaneState): void {
   if (lane.readyAt === null) state.waiting.delete(lane);
   else state.waiting.add(lane);
 }

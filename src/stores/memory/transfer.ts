@@ -3,7 +3,7 @@ import { bySequence, type LaneEvent, type LaneState } from "../../inbox/lane-sta
 import type { ImportAnswer, ImportPage, TransferredEvent, TransferredLane } from "../../inbox/record.ts";
 import { withoutLease } from "../../inbox/store-rules.ts";
 import { hex, storeFull } from "./batch.ts";
-import { enterLane, eventRecord, keep, laneByKey, laneRecord, type MemoryState } from "./state.ts";
+import { enterLane, eventRecord, keepWaiting, laneByKey, laneRecord, type MemoryState } from "./state.ts";
 
 // Gives the memory store's lanes to another store.
 
@@ -14,7 +14,8 @@ export function exportLanes(state: MemoryState, after: number, limit: number): T
 
 function toTransferred(state: MemoryState, lane: LaneState): TransferredLane {
   const events = lane.events.toSorted(bySequence).map((event) => eventOf(state, event));
-  return { ...laneRecord(state, lane), ...withoutLease(lane, lane.leased), events };
+  const leased = lane.events.find(({ id }) => id === lane.leased);
+  return { ...laneRecord(state, lane), ...withoutLease(lane, leased), events };
 }
 
 function eventOf(state: MemoryState, event: LaneEvent): TransferredEvent {
@@ -68,7 +69,7 @@ function takeLane(state: MemoryState, { events, gaps, attempts, ...facts }: Tran
   };
   for (const event of events) takeEvent(state, lane, event);
   state.lastLaneId = Math.max(state.lastLaneId, lane.id);
-  keep(state, enterLane(state, lane));
+  keepWaiting(state, enterLane(state, lane));
 }
 
 function takeEvent(state: MemoryState, lane: LaneState, { raw, conflicting, ...facts }: TransferredEvent): void {

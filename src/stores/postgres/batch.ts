@@ -1,19 +1,17 @@
 /** Runs a batch (`Turn`) as one transaction: locks and reads lanes, decides everything, and writes what changed. */
 import { sameContent } from "../../events/parse.ts";
+import { countDuplicates, type LateEvents } from "../../inbox/lane.ts";
+import { laneIsDue } from "../../inbox/lane-port.ts";
 import {
-  acceptanceOf,
-  acceptNew,
   type Claimed,
-  claimLane,
   countDuplicate,
   duplicateOf,
-  endLease,
-  heldEvent,
   knownEvent,
-  type LateEvents,
+  type LaneEvent,
+  type LaneState,
+  toEventRecord,
   toLease,
-} from "../../inbox/lane.ts";
-import { type LaneEvent, type LaneState, laneIsDue, toEventRecord } from "../../inbox/lane-state.ts";
+} from "../../inbox/lane-state.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import type {
   Acceptance,
@@ -63,7 +61,7 @@ export async function runTurn(
   const work = new Workspace(inbox, session, names, await inbox.timeOfBeginning(session), slot);
   const { locked, numbers, due } = await begun;
   // A running lease ends later than now. One that was ended early, because its holder is gone, is found within a second by a look at the whole index.
-  if (claim.limit > 0) inbox.cursors.expired.moveTo(numbers.expired.length === 0 ? work.moment.now : 0);
+  if (claim.limit > 0) inbox.cursors.expired.moveTo(numbers.expired.length === 0 ? work.loaded.now : 0);
   await work.take(wanted, locked, due.rows);
   const settled = turn.settles.map((request, index) => answered.get(index) ?? settle(work, request));
 
@@ -74,7 +72,7 @@ export async function runTurn(
   const mayLease = claim.mode === "ordinary" && claim.lane === undefined && !isRecoveryDue();
   const accepted = await acceptAll(work, turn.accepts, turn.lateEvents, numbers.events, (lane) => {
     const free = mayLease && claimed.leased.length < claim.limit && lane.status !== "leased";
-    if (free && laneIsDue(lane, work.moment.now)) claimLane(work.moment, lane, claim, claimed);
+    if (free && laneIsDue(lane, work.loaded.now)) work.loaded.claim(lane, claim, claimed);
   });
   const quarantined = await quarantineAll(work, turn);
   if (claim.lane !== undefined) await claimDue(work, claim, claimed, true);
@@ -139,10 +137,11 @@ async function begin(
   return { locked, numbers, due };
 }
 
-function settle(work: Workspace, request: Settle<PgClient>): SettleResult {
-  const event = heldEvent(work.moment, work.byId.get(request.lease.lane), request.lease);
-  if (event === null) return { status: "lost" };
-  return endLease(work.moment, event, request);
+/** Ends a lease on a lane that this transaction has locked. */
+export function settle({ byId, loaded: { rules } }: Workspace, request: Settle<PgClient>): SettleResult {
+  const lane = byId.get(request.lease.lane);
+  const event = rules.heldEvent(lane, request.lease);
+  return lane === undefined || event === null ? { status: "lost" } : rules.endLease(lane, event, request);
 }
 
 /** The index in the batch of each new event, by its id. */
@@ -153,8 +152,8 @@ function indexesOf(accepted: readonly Accepted[]): ReadonlyMap<number, number> {
 }
 
 /** Whether a lane of this transaction still has an expired lease, after all decisions. */
-function hasExpiredLease({ byId, moment }: Workspace): boolean {
-  return [...byId.values()].some((lane) => lane.status === "leased" && laneIsDue(lane, moment.now));
+function hasExpiredLease({ byId, loaded }: Workspace): boolean {
+  return [...byId.values()].some((lane) => lane.status === "leased" && laneIsDue(lane, loaded.now));
 }
 
 // Accepting: events enter their lanes, which this transaction has locked, or count as duplicates.
@@ -186,15 +185,15 @@ export async function acceptAll(
     const first = knownEvent(lane, incoming);
     if (first !== undefined) {
       const conflict = differing.has(index) || differs(incoming, first, bodies.get(first.id));
-      const isFirstConflict = countDuplicate(work.moment, first, incoming, conflict);
+      const isFirstConflict = countDuplicate(work.sheet, first, incoming.signedAt, conflict);
       if (isFirstConflict) work.addConflict(first.id, incoming);
       return duplicateOf(first, conflict);
     }
-    const newcomer = acceptNew(work.moment, lane, incoming, { id, lateEvents });
+    const acceptance = work.loaded.accept(lane, incoming, id, lateEvents);
     bodies.set(id, incoming.raw);
     work.addBody(id, incoming.raw);
     added(lane);
-    return acceptanceOf(newcomer);
+    return acceptance;
   });
 }
 
@@ -241,12 +240,12 @@ async function claimDue(
   const most = mostToClaim(request);
   for (let areAll = areAllLocked; roomLeft(claimed, most) > 0; ) {
     const due = dueLanes(work, request);
-    for (const lane of due.slice(0, roomLeft(claimed, most))) claimLane(work.moment, lane, request, claimed);
+    for (const lane of due.slice(0, roomLeft(claimed, most))) work.loaded.claim(lane, request, claimed);
     const limit = roomLeft(claimed, most);
     if (limit > 0 && !areAll) {
       const seen = [...work.byId.keys()];
       const recover = request.mode === "recover";
-      const rows = await lockDue(work.session, { now: work.moment.now, limit, recover, seen, from: 0 });
+      const rows = await lockDue(work.session, { now: work.loaded.now, limit, recover, seen, from: 0 });
       areAll = rows.length < limit;
       await work.add(rows);
     } else if (due.length === 0) return;
@@ -256,11 +255,11 @@ async function claimDue(
 const mostToClaim = ({ mode, limit }: ClaimRequest): number => (mode === "recover" ? Math.min(1, limit) : limit);
 
 /** The due lanes among those that this transaction holds, or the lane that the claim names. */
-function dueLanes({ byId, moment }: Workspace, request: ClaimRequest): readonly LaneState[] {
+function dueLanes({ byId, loaded }: Workspace, request: ClaimRequest): readonly LaneState[] {
   const candidates = request.lane === undefined ? [...byId.values()] : [byId.get(request.lane)];
   return candidates
     .filter((lane) => lane !== undefined)
-    .filter((lane) => (lane.status === "leased") === (request.mode === "recover") && laneIsDue(lane, moment.now))
+    .filter((lane) => (lane.status === "leased") === (request.mode === "recover") && laneIsDue(lane, loaded.now))
     .sort((a, b) => (a.readyAt ?? 0) - (b.readyAt ?? 0) || a.id - b.id);
 }
 
@@ -281,7 +280,7 @@ const KEEP_BODY = `with held as (select count(*) as rows, coalesce(sum(bytes), 0
   select exists (select 1 from known) as known, exists (select 1 from room) as fits, exists (select 1 from kept) as kept`;
 
 async function quarantineAll(
-  { session, sheet, moment }: Workspace,
+  { session, sheet, loaded }: Workspace,
   { quarantines, quarantineQuota: quota }: Turn<PgClient>,
 ): Promise<QuarantineAnswer[]> {
   // Sorted, so that two batches never wait for each other.
@@ -291,7 +290,7 @@ async function quarantineAll(
   const answers: QuarantineAnswer[] = [];
   for (const { digest, reason, slot, signer, scope, signedAt, trace, raw } of quarantines) {
     sheet.signed(signedAt);
-    const source = [Buffer.from(digest), reason, slot, scope, signedAt, moment.now];
+    const source = [Buffer.from(digest), reason, slot, scope, signedAt, loaded.now];
     const values = [...source, raw.byteLength, trace, Buffer.from(raw), quota.maxRows, quota.maxBytes, signer];
     const [row] = await session.rows<KeepRow>("quarantine", KEEP_BODY, values);
     const answer = quarantineAnswer(row);
@@ -340,11 +339,8 @@ async function countRepeats(work: Workspace, repeats: readonly Repeat[]): Promis
   const values = [ids, repeats.map(({ count }) => count)];
   const rows = await session.rows<{ id: number; signed: number }>("repeats", COUNT_REPEATS, values);
   const signed = new Map(rows.map((row) => [row.id, row.signed]));
-  for (const { event, count, signedAt } of repeats) {
-    const first = signed.get(event);
-    if (first === undefined) continue;
-    sheet.count("duplicates", count);
-    sheet.signed(signedAt);
-    if (signedAt !== first) sheet.resigned();
+  for (const repeat of repeats) {
+    const signedAt = signed.get(repeat.event);
+    if (signedAt !== undefined) countDuplicates(sheet, { signedAt }, repeat);
   }
 }

@@ -3,11 +3,10 @@
  * run in parallel to the batches, so that an effect that waits or hangs delays neither deliveries nor other events (I9).
  */
 import { setMaxListeners } from "node:events";
-import { endLease, heldEvent } from "../../inbox/lane.ts";
 import type { LeaseRef, Settle, SettleResult, Turn } from "../../inbox/store.ts";
 import { sleep } from "../../internal/clock.ts";
 import { STATUS } from "../database.ts";
-import type { Answered } from "./batch.ts";
+import { type Answered, settle } from "./batch.ts";
 import { EffectFailed, isTooSlow, lendConnection } from "./effect-connection.ts";
 import { isCutOff, isUnanswered, refusesWrites, sqlState } from "./failures.ts";
 import { Slots } from "./instances.ts";
@@ -236,11 +235,9 @@ async function complete(
   work: Workspace,
   request: Completion,
 ): Promise<{ readonly result: SettleResult; readonly transaction: string | null }> {
-  const { lane } = request.lease;
-  await work.lock([lane], []);
-  const event = heldEvent(work.moment, work.byId.get(lane), request.lease);
-  if (event === null) throw new Overtaken();
-  const result = endLease(work.moment, event, request);
+  await work.lock([request.lease.lane], []);
+  const result = settle(work, request);
+  if (result.status === "lost") throw new Overtaken();
   return { result, transaction: await work.flush() };
 }
 

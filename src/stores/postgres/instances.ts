@@ -1,5 +1,5 @@
 /** The processes that use the inbox: their rows, their counters, and how many transactions of each kind they run at once. */
-import type { Tally } from "../../inbox/lane-state.ts";
+import type { Tally } from "../../inbox/lane-port.ts";
 import type { Heartbeat, InboxStats, InstanceRecord } from "../../inbox/record.ts";
 import type { InstanceIdentity } from "../../inbox/store.ts";
 import { processRuns } from "../../internal/process.ts";

@@ -151,7 +151,7 @@ export async function readLanes(session: Session, names: Names, rows: readonly L
   for (const row of rows) {
     const lane = lanes.get(row.id);
     if (lane === undefined) continue;
-    for (const event of lane.events) if (takeLease(event, row)) lane.leased = event;
+    for (const event of lane.events) takeLease(event, row);
   }
   return [...lanes.values()];
 }
@@ -187,8 +187,8 @@ function toLane(names: Names, row: LaneRow): LaneState {
     epoch,
     peer,
     externalReference,
-    holder: row.holder === null ? null : String(row.holder),
-    leased: null,
+    holder: row.holder,
+    leased: row.leased,
     events: [],
     gaps: [],
     attempts: [],
@@ -222,14 +222,11 @@ export function toEvent(lane: LaneState, row: EventRow, eventType: string): Lane
   };
 }
 
-/** Copies the attempts of a leased event from its lane, which keeps them until the lease ends. @returns whether the event is leased */
-export function takeLease(event: LaneEvent, lane: LeaseRow): boolean {
-  if (event.id !== lane.leased) return false;
-  if (lane.leased_epoch === lane.epoch) {
-    event.attempts = lane.leased_attempts ?? event.attempts;
-    event.startedAt = lane.leased_started;
-  }
-  return true;
+/** Copies the attempts of a leased event from its lane, which keeps them until the lease ends. */
+export function takeLease(event: LaneEvent, lane: LeaseRow): void {
+  if (event.id !== lane.leased || lane.leased_epoch !== lane.epoch) return;
+  event.attempts = lane.leased_attempts ?? event.attempts;
+  event.startedAt = lane.leased_started;
 }
 
 export function nullableBytes(text: string | null): Buffer | null {

@@ -1,7 +1,7 @@
 /** An operator's acts on the inbox, including the erasure of a person's data. */
 
-import { discard, eraseLane, releaseGap, replay, unblock } from "../../inbox/lane.ts";
-import { isHeld, type LaneEvent, type LaneState } from "../../inbox/lane-state.ts";
+import { isHeld } from "../../inbox/lane-port.ts";
+import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { auditDetail, plainText } from "../../inbox/store-rules.ts";
 import { createMentionTest } from "../../inbox/subject.ts";
@@ -32,22 +32,24 @@ async function actIn(inbox: OpenInbox, session: Session, request: Act, by: strin
   if (!result.ok) return result;
   await work.flush();
   const detail = auditDetail(request, result.count);
-  await session.rows("audit_row", AUDIT, [work.moment.now, plainText(by), request.kind, detail]);
+  await session.rows("audit_row", AUDIT, [work.loaded.now, plainText(by), request.kind, detail]);
   return result;
 }
 
 async function perform(work: Workspace, request: Act): Promise<ActResult> {
+  const { rules } = work.loaded;
   switch (request.kind) {
     case "replay":
-      return replay(work.moment, await eventOf(work, request.event), request);
-    case "discard":
-      return discard(work.moment, await eventOf(work, request.event), request);
+    case "discard": {
+      const event = await eventOf(work, request.event);
+      return rules[request.kind](event?.lane, event, request);
+    }
     case "unblock":
       await work.lock([request.lane], []);
-      return unblock(work.moment, work.byId.get(request.lane));
+      return rules.unblock(work.byId.get(request.lane));
     case "release_gap":
       await work.lock([request.lane], []);
-      return releaseGap(work.moment, work.byId.get(request.lane));
+      return rules.releaseGap(work.byId.get(request.lane));
     case "erase":
       return erase(work, request.subject);
     case "replay_quarantined":
@@ -115,7 +117,7 @@ async function replayQuarantined(
   const numbers = await newNumbers(work.session, {
     lanes: 1,
     events: 1,
-    now: work.moment.now,
+    now: work.loaded.now,
     held: 0,
     expiredFrom: NONE_EXPIRED,
   });
@@ -173,18 +175,18 @@ async function erase(work: Workspace, subject: Subject): Promise<ActResult> {
   ];
   await work.lock(ids, []);
   const lanes = [...work.byId.values()];
-  if (lanes.some((lane) => isHeld(lane, work.moment.now))) return { ok: false, reason: "in_progress" };
+  if (lanes.some((lane) => isHeld(lane, work.loaded.now))) return { ok: false, reason: "in_progress" };
   const count = quarantined.length + (await eraseLanes(work, lanes));
   await eraseQuarantined(work, quarantined);
   return { ok: true, count };
 }
 
 /** Returns the number of events that still had something to erase. */
-async function eraseLanes({ session, moment }: Workspace, lanes: readonly LaneState[]): Promise<number> {
+async function eraseLanes({ session, loaded }: Workspace, lanes: readonly LaneState[]): Promise<number> {
   if (lanes.length === 0) return 0;
   const ids = lanes.map(({ id }) => id);
   const [held] = await session.rows<{ count: number }>("erase_holding", HOLDING, [ids]);
-  for (const lane of lanes) eraseLane(moment, lane);
+  for (const lane of lanes) loaded.rules.erase(lane);
   for (const [index, text] of CLEAR.entries()) await session.rows(`erase_${index}`, text, [ids]);
   return held?.count ?? 0;
 }

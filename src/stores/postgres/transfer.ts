@@ -52,7 +52,10 @@ export async function exportLanes(
   for (const { lane, ...attempt } of attempts) attemptsOf.get(lane)?.push(attempt);
   return lanes.map(({ holder: _holder, leased, events, ...facts }) => ({
     ...facts,
-    ...withoutLease(facts, leased),
+    ...withoutLease(
+      facts,
+      events.find(({ id }) => id === leased),
+    ),
     events: events.toSorted(bySequence).map((event) => {
       const { laneId: _laneId, lane: _lane, ...record } = toEventRecord(event, bodies.get(event.id) ?? null);
       return { ...record, gapWaitMs: event.gapWaitMs, conflicting: conflicts.get(event.id) ?? null };

@@ -1,6 +1,6 @@
 /** The lanes of one transaction: locked and read, changed by the rules, and written as one statement. */
-import { type LaneEvent, type LaneState, type Moment, newLane } from "../../inbox/lane-state.ts";
-import type { LaneKey } from "../../inbox/record.ts";
+import { type LaneEvent, type LaneState, LoadedLanes, newLane } from "../../inbox/lane-state.ts";
+import type { EventId, LaneKey } from "../../inbox/record.ts";
 import { STATE, STATUS } from "../database.ts";
 import type { Values } from "./encoding.ts";
 import { SHARED, TallySheet } from "./instances.ts";
@@ -41,7 +41,8 @@ export class Workspace {
   readonly inbox: OpenInbox;
   readonly session: Session;
   readonly names: Names;
-  readonly moment: Moment;
+  /** Decides about the lanes; `flush()` writes what changed. */
+  readonly loaded: LoadedLanes;
   readonly sheet: TallySheet;
   readonly byId = new Map<number, LaneState>();
   readonly byKey = new Map<string, LaneState>();
@@ -50,7 +51,7 @@ export class Workspace {
   readonly #lanes = new Map<LaneState, Values | null>();
   readonly #events = new Map<LaneEvent, Values>();
   /** Events that were leased when they were read. */
-  readonly #leased = new Set<LaneEvent>();
+  readonly #leased = new Set<EventId>();
   readonly #gaps = new Map<object, number | null>();
   /** New lanes that are already stored. */
   readonly #written = new Set<LaneState>();
@@ -64,7 +65,7 @@ export class Workspace {
     this.names = names;
     this.sheet = new TallySheet(inbox.instance, slot);
     const { firstSequence } = inbox.rules;
-    this.moment = { now, firstSequence, holder: String(inbox.instance), tally: this.sheet };
+    this.loaded = new LoadedLanes({ now, firstSequence, holder: inbox.instance, tally: this.sheet });
   }
 
   /** Locks and reads lanes by id and by key. Missing lanes of `wanted` are created by `enter()`. */
@@ -126,7 +127,7 @@ export class Workspace {
     incoming: { readonly digest: Uint8Array; readonly signedAt: number; readonly raw: Uint8Array },
   ): void {
     const { digest, signedAt, raw } = incoming;
-    this.#conflicts.push([event, bytes(digest), signedAt, this.moment.now, bytes(raw)]);
+    this.#conflicts.push([event, bytes(digest), signedAt, this.loaded.now, bytes(raw)]);
   }
 
   /** Writes the new lanes before the rest, once everything is decided. @throws LaneAppeared, as `flush()` */
@@ -193,17 +194,17 @@ export class Workspace {
   #laneValues(lane: LaneState): Values {
     const { status, cursor, gapSince, epoch, holder, peer, externalReference } = lane;
     const readyAt = lane.readyAt === null ? null : Math.round(lane.readyAt);
-    const held = holder === null ? null : Number(holder);
     const named = [nullableBytes(peer), nullableBytes(externalReference)];
-    return [STATUS[status], readyAt, cursor, gapSince, epoch, held, ...this.#leaseValues(lane), ...named];
+    return [STATUS[status], readyAt, cursor, gapSince, epoch, holder, ...this.#leaseValues(lane), ...named];
   }
 
   /** Includes the attempts, unless the event is new and written with them. */
-  #leaseValues({ leased, epoch }: LaneState): Values {
+  #leaseValues({ leased, epoch, events }: LaneState): Values {
     if (leased === null) return NO_LEASE;
-    return this.#events.has(leased)
-      ? [leased.id, epoch, leased.attempts, leased.startedAt]
-      : [leased.id, null, null, null];
+    const event = events.find(({ id }) => id === leased);
+    return event !== undefined && this.#events.has(event)
+      ? [leased, epoch, event.attempts, event.startedAt]
+      : [leased, null, null, null];
   }
 
   #addEvent(event: LaneEvent, newEvents: Values[], events: Values[]): void {
@@ -219,8 +220,8 @@ export class Workspace {
 
   /** A claim alone writes no event: the lane keeps the attempts until the lease ends. */
   #isToWrite(event: LaneEvent, before: Values, now: Values): boolean {
-    if (event.lane.leased === event) return !same(before.toSpliced(ATTEMPTS, 2), now.toSpliced(ATTEMPTS, 2));
-    return this.#leased.has(event) || !same(before, now);
+    if (event.lane.leased === event.id) return !same(before.toSpliced(ATTEMPTS, 2), now.toSpliced(ATTEMPTS, 2));
+    return this.#leased.has(event.id) || !same(before, now);
   }
 }
 

@@ -14,8 +14,8 @@ export const INBOX_LANES_REASONS: readonly Reason[] = [
   },
   {
     file: "src/inbox/lane.ts",
-    reason: "Whoever would end a leased event is told that it is in progress, so that it is pending.",
-    changes: [["ConditionalExpression", 'lane.leased.state === "pending"', "true"]],
+    reason: "An operator cannot end a leased event (`in_progress`), so it is pending.",
+    changes: [["ConditionalExpression", 'event?.state === "pending"', "true"]],
   },
   {
     file: "src/inbox/lane-state.ts",

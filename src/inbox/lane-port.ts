@@ -1,0 +1,106 @@
+/**
+ * What the rules of `lane.ts` read and write of a lane. Memory and Postgres answer from lanes that they hold as objects, SQLite from
+ * prepared statements. Nothing here waits: a rule runs to its end within one transaction.
+ */
+import { type Candidate, isDue, type Missing } from "./gap.ts";
+import type { EventId, EventState, InboxStats, LaneId, LaneStatus, Outcome } from "./record.ts";
+import type { Failure } from "./store.ts";
+
+/** A lane's own facts. The rules change them; its port stores them. */
+export interface Lane {
+  readonly id: LaneId;
+  cursor: number | null;
+  status: LaneStatus;
+  /** Null exactly when the lane is idle or blocked. */
+  readyAt: number | null;
+  gapSince: number | null;
+  epoch: number;
+  /** The instance that holds the lease; null exactly when not leased. */
+  holder: string | number | null;
+  /** The event under lease; null exactly when not leased. */
+  leased: EventId | null;
+}
+
+/** What the rules read of an event. Only a port changes it. */
+export interface LaneEntry extends Candidate {
+  readonly id: EventId;
+  readonly state: EventState;
+  readonly finishedAt: number | null;
+  readonly attempts: number;
+  /** False once the body is pruned or erased. */
+  readonly hasBody: boolean;
+}
+
+/** One operation's view of the inbox. */
+export interface Moment {
+  /** Epoch milliseconds. */
+  readonly now: number;
+  readonly firstSequence: number | "any";
+  /** The instance that claims and settles. */
+  readonly holder: string | number;
+  /** Counts what happens, and when deliveries were signed. */
+  readonly tally: Tally;
+}
+
+/** What a store counts and keeps beside its rows. */
+export interface Tally {
+  count(name: keyof InboxStats["counters"], by?: number): void;
+  /** A verified timestamp, epoch milliseconds. */
+  signed(at: number): void;
+  /** A duplicate came with another timestamp. */
+  resigned(): void;
+}
+
+/** A lane's lowest pending events, by (sequence, id). */
+export interface Heads<E> {
+  /** The lowest one that is not late. */
+  readonly head: E | null;
+  readonly late: E | null;
+}
+
+/** The lanes of one transaction. */
+export interface LanePort<L extends Lane, E extends LaneEntry> extends Moment {
+  isOrdered(lane: L): boolean;
+  heads(lane: L): Heads<E>;
+  event(lane: L, id: EventId): E | null;
+  /** Whether an event at this sequence has ended. Only asked about sequences without a pending event. */
+  isSettledAt(lane: L, sequence: number): boolean;
+  /** The recorded gap that ends with this sequence. */
+  gapEndingAt(lane: L, sequence: number): Missing | null;
+  /** The pending events that are neither late nor replayed, by (sequence, id): at least the first two. */
+  inTurn(lane: L): readonly Pick<E, "id" | "acceptedAt">[];
+
+  /** Stores the lane's own facts. */
+  save(lane: L): void;
+  addGap(lane: L, gap: Missing): void;
+  /** An event of a recorded gap arrived after all. */
+  fillGaps(lane: L, sequence: number): void;
+  /** Begins an attempt. */
+  start(lane: L, event: E): void;
+  /** Takes back an attempt that did not begin. */
+  takeBackAttempt(lane: L, event: E): void;
+  addAttempt(lane: L, event: E, failure: Failure): void;
+  fail(lane: L, event: E, error: Pick<Failure, "code" | "message">): void;
+  finish(lane: L, event: E, state: Exclude<EventState, "pending">, outcome: Outcome | null): void;
+  /** Pending again, as a replay, with new attempts. */
+  reopen(lane: L, event: E): void;
+  /** The event waits for no missing sequence any more. */
+  endGapWait(lane: L, event: E): void;
+  /** Removes texts and numbers, and discards pending events. Returns how many. */
+  erase(lane: L): number;
+}
+
+type LanePlace = Pick<Lane, "status" | "readyAt">;
+
+/** A lane that is ready is due whatever its time: the clock may have been set back since. */
+export function laneIsDue(lane: LanePlace, now: number): boolean {
+  return lane.status === "ready" || (lane.readyAt !== null && isDue(lane.readyAt, now));
+}
+
+/**
+ * Whether a worker has the lane's event. An expired lease holds nothing back: its holder may be gone, and no other worker may be there to
+ * take the event over.
+ */
+export function isHeld(lane: LanePlace, now: number): boolean {
+  return lane.status === "leased" && !laneIsDue(lane, now);
+}
