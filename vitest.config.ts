@@ -29,6 +29,8 @@ const NOT_HERE = [...ALONE, ...ON_POSTGRES, ...IN_BROWSER, "**/node_modules/**",
 
 export default defineConfig({
   resolve: { alias },
+  // JSX is Preact's: the inspector's page is the only place with it.
+  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   test: {
     projects: [
       {
@@ -69,7 +71,7 @@ export default defineConfig({
     coverage: {
       provider: "v8",
       include: ["src/**", "adapters/**"],
-      // It runs in a browser, where test/inspector/browser drives every view and act of it.
+      // It runs in a browser: test/inspector/browser drives every view and act of it.
       exclude: ["src/inspector/page/**"],
       reporter: ["text-summary", "json-summary"],
       reportOnFailure: true,

@@ -28,9 +28,9 @@ const targets = {
   },
 };
 
-/** Files that are served to browsers: not compiled, but made small, in both targets. What is measured and pictured is what is shipped. */
-const SERVED = "src/inspector/page";
-const MAKE_SMALL = "scripts/page.mjs";
+/** The inspector's page, which runs in browsers. It is built into both targets: tests, pictures and benchmarks get it as it is shipped. */
+const PAGE = "src/inspector/page";
+const PAGE_BUILD = "scripts/page.mjs";
 
 /**
  * Builds one target when it is stale.
@@ -41,11 +41,13 @@ const MAKE_SMALL = "scripts/page.mjs";
 export function build(name, options = {}) {
   const { project, out, inputs } = targets[name];
   const sources = inputs.flatMap((folder) => filesOf(join(root, folder), /\.ts$/));
-  const served = filesOf(join(root, SERVED), /./);
-  const configs = ["package.json", "tsconfig.json", project, MAKE_SMALL].map((file) => join(root, file));
+  const page = filesOf(join(root, PAGE), /./);
+  const configs = ["package.json", "tsconfig.json", "tsconfig.page.json", project, PAGE_BUILD].map((file) =>
+    join(root, file),
+  );
   const stamp = join(root, out, ".stamp");
-  const newest = Math.max(...[...sources, ...served, ...configs].map((file) => statSync(file).mtimeMs));
-  const list = [...sources, ...served].join("\n");
+  const newest = Math.max(...[...sources, ...page, ...configs].map((file) => statSync(file).mtimeMs));
+  const list = [...sources, ...page].join("\n");
   if (!options.force && isFresh(stamp, list, newest)) return true;
 
   const startedAt = new Date();
@@ -55,7 +57,7 @@ export function build(name, options = {}) {
   let done;
   try {
     const compiled = run([join(dirname(tsc), "bin", "tsc"), "-p", project, "--outDir", fresh], options);
-    const made = run([MAKE_SMALL, join(fresh, SERVED)]);
+    const made = run([PAGE_BUILD, join(fresh, PAGE)]);
     putInPlace(join(root, fresh), join(root, out), inputs);
     done = compiled && made;
   } finally {

@@ -48,6 +48,14 @@ export function shipped(project: Project): readonly SourceFile[] {
   return project.files.filter(({ path }) => path.startsWith("src/") || path.startsWith("adapters/"));
 }
 
+/** The inspector's page: the only sources that run in a browser. */
+export const PAGE = "src/inspector/page/";
+
+/** The sources that run in Node.js. */
+export function onServer(project: Project): readonly SourceFile[] {
+  return shipped(project).filter(({ path }) => !path.startsWith(PAGE));
+}
+
 export function linesOf({ text }: Pick<SourceFile, "text">): number {
   return text.split("\n").length - 1;
 }

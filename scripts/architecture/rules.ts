@@ -1,6 +1,6 @@
 /** The rules of docs/architecture.md that a program can check, each with the number of things it looked at. */
 import { findCycle } from "./cycles.ts";
-import { linesOf, type Project, packageOf, type SourceFile, shipped, targetOf } from "./project.ts";
+import { linesOf, onServer, PAGE, type Project, packageOf, type SourceFile, shipped, targetOf } from "./project.ts";
 
 export interface Verdict {
   /** What was looked at; a rule that looked at nothing has not passed. */
@@ -111,7 +111,7 @@ const declared: Rule = {
       .filter((name) => peerDependenciesMeta[name]?.optional !== true)
       .map((name) => `peer ${name} is not marked optional`);
     let count = 0;
-    for (const file of shipped(project)) {
+    for (const file of onServer(project)) {
       for (const { specifier } of file.imports) {
         const name = packageOf(specifier);
         if (name === undefined) continue;
@@ -129,7 +129,7 @@ const oneClock: Rule = {
   check(project) {
     const calls =
       /(?<![.\w])(?:globalThis\.)?(?:setTimeout|setInterval|Date\.now|Math\.random|performance\.now|AbortSignal\.timeout|process\.hrtime)\b|\bnew Date\(\s*\)/g;
-    const files = shipped(project).filter(({ path }) => path !== CLOCK);
+    const files = onServer(project).filter(({ path }) => path !== CLOCK);
     const problems = files.flatMap((file) => [
       ...[...file.bare.matchAll(calls)]
         .filter((match) => !isMember(file.bare, match.index, match[0]))
@@ -154,9 +154,31 @@ const noImportMeta: Rule = {
   name: "no import.meta outside of the command",
   check: (project) =>
     absent(
-      shipped(project).filter(({ path }) => !path.startsWith(TERMINAL)),
+      onServer(project).filter(({ path }) => !path.startsWith(TERMINAL)),
       /\bimport\s*\.\s*meta\b/g,
     ),
+};
+
+/** `scripts/page.mjs` refuses server code in the bundle too; this rule names the import. */
+const pageAlone: Rule = {
+  name: "the inspector's page runs no server code, and the server no code of the page",
+  check(project) {
+    const problems: string[] = [];
+    let count = 0;
+    for (const file of shipped(project)) {
+      const isPage = file.path.startsWith(PAGE);
+      for (const { specifier, typeOnly } of file.imports) {
+        const target = targetOf(file, specifier);
+        const isFromPage = target?.startsWith(PAGE) ?? false;
+        if (!isPage && !isFromPage) continue;
+        count += 1;
+        const isLibrary = packageOf(specifier) === "preact";
+        if (isPage !== isFromPage && !(isPage && (isLibrary || typeOnly)))
+          problems.push(`${file.path} imports ${target ?? specifier}`);
+      }
+    }
+    return { count, unit: "imports", problems };
+  },
 };
 
 const noEscapes: Rule = {
@@ -270,6 +292,7 @@ export const RULES: readonly Rule[] = [
   oneClock,
   noConsole,
   noImportMeta,
+  pageAlone,
   noEscapes,
   entriesExist,
   entriesInReadme,

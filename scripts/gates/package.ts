@@ -91,9 +91,9 @@ const PAPERS = [
   "docs/writing-a-store.md",
 ];
 
-/** Files for browsers: not compiled, but made small by scripts/page.mjs, into these and the vendored ones. */
-const SERVED = "src/inspector/page/";
-const SMALL = ["index.html", "icon.svg", "main.js", "style.css"];
+/** The inspector's page: scripts/page.mjs makes these files of its sources. */
+const PAGE = "src/inspector/page/";
+const BUILT = ["index.html", "icon.svg", "main.js", "style.css"].map((name) => `dist/${PAGE}${name}`);
 
 /** Exactly the compiled sources, the sources their maps lead to, and the papers: nothing left over, nothing missing. */
 async function listing(root: string, tarball: string): Promise<GateResult> {
@@ -108,14 +108,14 @@ async function listing(root: string, tarball: string): Promise<GateResult> {
   const compiled = sources.flatMap((source) => {
     // Declarations of a foreign module compile to nothing.
     if (source.endsWith(".d.ts")) return [];
-    if (source.startsWith(SERVED)) return isSmall(source.slice(SERVED.length)) ? [`dist/${source}`] : [];
+    if (source.startsWith(PAGE)) return [];
     const base = `dist/${source.replace(/\.ts$/, "")}`;
     return [".js", ".js.map", ".d.ts", ".d.ts.map"].map((ending) => base + ending);
   });
   const guides = ["docs/guides", "docs/inspector", "docs/benchmarks"]
     .filter((folder) => existsSync(join(root, folder)))
     .flatMap((folder) => filesUnder(join(root, folder)).map((file) => `${folder}/${file}`));
-  const expected = new Set([...sources, ...compiled, ...PAPERS, ...guides]);
+  const expected = new Set([...sources, ...compiled, ...BUILT, ...PAPERS, ...guides]);
   const strays = found.filter((file) => !expected.has(file)).map((file) => `${file} should not be in the package`);
   const missing = [...expected]
     .filter((file) => !found.includes(file))
@@ -126,10 +126,6 @@ async function listing(root: string, tarball: string): Promise<GateResult> {
     unit: "files",
     problems: [...problemsOf(listed), ...strays, ...missing, ...(await linksOutside(root, found))],
   };
-}
-
-function isSmall(file: string): boolean {
-  return SMALL.includes(file) || file.startsWith("vendor/");
 }
 
 /** Links of the packed pages that lead to nothing in the package. */

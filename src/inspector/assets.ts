@@ -1,7 +1,7 @@
-/** The page's files, read once. Only what is listed here can be asked for, so no path leads anywhere else. */
+/** The page's files, read once. Only these files are served, so a path cannot lead anywhere else. */
 import { hash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { dirname, extname, join, relative, sep } from "node:path";
+import { dirname, extname, join } from "node:path";
 import { SetupError } from "../errors.ts";
 import { ownFile, resolveFrom } from "../internal/package.ts";
 import { type HeaderSource, readHeader } from "../signature/verify.ts";
@@ -10,17 +10,18 @@ import type { InspectorAnswer } from "./http.ts";
 export interface Asset {
   readonly type: string;
   readonly bytes: Buffer;
-  /** Strong: of exactly these bytes. */
+  /** Strong: it changes with every byte. */
   readonly etag: string;
 }
 
 export interface Assets {
   readonly page: Asset;
-  /** By what follows `assets/` in the path: `parts/format.js`. */
+  /** By what follows `assets/` in the path: `main.js`. */
   readonly files: ReadonlyMap<string, Asset>;
 }
 
 const PAGE = "index.html";
+const SCRIPT = "main.js";
 const TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
   ".css": "text/css; charset=utf-8",
@@ -29,8 +30,8 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * @param path - where the inspector is mounted, which stands in the page for `{{path}}`; `{{modules}}` stands for all that it imports
- * @throws SetupError where the files are not: a bundler has taken the code away from them
+ * @param path - where the inspector is mounted; replaces `{{path}}` in the page
+ * @throws SetupError if the files are missing: a bundler has moved the code away from them
  */
 export function loadAssets(path: string, folder = pageFolder()): Assets {
   const files = new Map<string, Asset>();
@@ -41,18 +42,15 @@ export function loadAssets(path: string, folder = pageFolder()): Assets {
   const page = files.get(PAGE);
   if (page === undefined) throw missing();
   files.delete(PAGE);
-  const text = page.bytes
-    .toString()
-    .replace("{{modules}}", preloadsOf([...files.keys()]))
-    .replaceAll("{{path}}", path);
+  const text = page.bytes.toString().replaceAll("{{path}}", path);
   return { page: assetOf(page.type, Buffer.from(text)), files };
 }
 
-/** Beside this file. A bundle has no such folder: there, the one of the installed package. */
+/** The built page: next to this file. An application's bundle has no such folder; then it is that of the installed package. */
 function pageFolder(): string {
   const file = ownFile();
   const beside = join(dirname(file), "page");
-  if (existsSync(join(beside, PAGE))) return beside;
+  if (existsSync(join(beside, SCRIPT))) return beside;
   try {
     return join(dirname(resolveFrom(file, "oncehook/inspector")), "page");
   } catch {
@@ -60,18 +58,9 @@ function pageFolder(): string {
   }
 }
 
-/** Without them a browser learns of a module only from the one that imports it, one round trip after the other. */
-function preloadsOf(names: readonly string[]): string {
-  const modules = names.filter((name) => name.endsWith(".js")).toSorted();
-  return modules.map((name) => `<link rel="modulepreload" href="{{path}}/assets/${name}" />`).join("\n    ");
-}
-
-/** With slashes, on every system. */
-function namesIn(folder: string): string[] {
+function namesIn(folder: string): readonly string[] {
   try {
-    return readdirSync(folder, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join("/"));
+    return readdirSync(folder);
   } catch {
     throw missing();
   }
@@ -79,7 +68,7 @@ function namesIn(folder: string): string[] {
 
 function missing(): SetupError {
   const message =
-    'The inspector\'s page is not beside its code: keep oncehook out of the bundle, or install it where the bundle runs (in Next.js: serverExternalPackages: ["oncehook"]).';
+    'The files of the inspector\'s page are missing: keep oncehook out of the bundle, or install it where the bundle runs (in Next.js: serverExternalPackages: ["oncehook"]).';
   return new SetupError("incomplete_package", message);
 }
 
@@ -87,21 +76,19 @@ function assetOf(type: string, bytes: Buffer): Asset {
   return { type, bytes, etag: `"${hash("sha256", bytes, "base64url").slice(0, 27)}"` };
 }
 
-// The answers that carry the page and its files.
-
-/** Never from a cache: it is small, and who may see it is asked each time. */
+/** Never from a cache: it is small, and the right to see it is checked each time. */
 export function pageAnswer(page: Asset): InspectorAnswer {
   return { status: 200, headers: headersOf(page), body: page.bytes };
 }
 
-/** A browser may keep a file, if it asks each time whether that is still the one. */
+/** A browser may keep a file, but must ask each time whether it has changed. */
 export function fileAnswer(file: Asset, headers: HeaderSource): InspectorAnswer {
   const caching = { "cache-control": "no-cache", etag: file.etag };
   if (isNamed(file.etag, readHeader(headers, "if-none-match"))) return { status: 304, headers: caching, body: "" };
   return { status: 200, headers: { ...headersOf(file), ...caching }, body: file.bytes };
 }
 
-/** The same head, and nothing behind it. */
+/** The same headers without the body. */
 export function headOnly(answer: InspectorAnswer): InspectorAnswer {
   return { ...answer, body: "" };
 }
@@ -110,7 +97,7 @@ function headersOf({ type, bytes }: Asset): Record<string, string> {
   return { "content-type": type, "content-length": `${bytes.length}` };
 }
 
-/** Proxies that compress make a weak one of it, which names the same file (RFC 9110, 13.1.2). */
+/** Proxies that compress make the ETag a weak one, which names the same file (RFC 9110, 13.1.2). */
 function isNamed(etag: string, ifNoneMatch: string | undefined): boolean {
   const names = ifNoneMatch?.split(",").map((name) => name.trim().replace(/^W\//, "")) ?? [];
   return names.includes(etag) || names.includes("*");

@@ -39,12 +39,7 @@ export interface Inspector<Request = unknown> extends Mountable<Request> {
  * @throws SetupError naming the option and the fix
  */
 export function createInspector<Request = unknown>(options: InspectorOptions<Request>): Inspector<Request> {
-  return inspectorWithPage(options);
-}
-
-/** The same with the page's files of another `folder`. No option, for there is one right page: tests show that its sources run unbuilt too. */
-export function inspectorWithPage<Request>(options: InspectorOptions<Request>, folder?: string): Inspector<Request> {
-  return new MountedInspector(resolveInspector(options), folder);
+  return new MountedInspector(resolveInspector(options));
 }
 
 class MountedInspector<Request> implements Inspector<Request> {
@@ -60,12 +55,12 @@ class MountedInspector<Request> implements Inspector<Request> {
   readonly #failures: SampledLog;
   readonly #closing = new AbortController();
 
-  constructor(options: ResolvedInspector<Request>, folder: string | undefined) {
+  constructor(options: ResolvedInspector<Request>) {
     const { path, origins, logger, clock } = options;
     this.path = path;
     this.logger = logger;
     this.#options = options;
-    this.#assets = loadAssets(path, folder);
+    this.#assets = loadAssets(path);
     this.#match = matcher(path, this.#assets, ROUTES);
     this.#guard = createGuard(origins);
     this.#authorize = authorization(options);

@@ -15,7 +15,7 @@ it("names only files and folders that its rooms have", () => {
     const root = room === "adapters" ? room : `src/${room}`;
     if (!existsSync(root)) continue;
     const all = readdirSync(root, { recursive: true, encoding: "utf8" });
-    for (const [, file = ""] of `${files} ${purpose}`.matchAll(/`([a-z0-9-]+(?:\.ts|\/))`/g)) {
+    for (const [, file = ""] of `${files} ${purpose}`.matchAll(/`([a-z0-9-]+(?:\.tsx?|\/))`/g)) {
       count += 1;
       const name = file.replace(/\/$/, "");
       if (!all.some((path) => path === name || path.endsWith(`/${name}`))) gone.push(`${room}: ${file}`);

@@ -20,6 +20,8 @@ const sound = {
   "adapters/express.ts": '/** E. */\nimport type { Request } from "express";\nexport type R = Request;\n',
   "src/internal/other.ts":
     "/** O. */\nclass Fake {\n  setTimeout(callback: () => void, ms: number): Timer {}\n}\nclock.setTimeout(wake, 5);\n",
+  "src/inspector/page/main.tsx":
+    '/** P. */\nimport { render } from "preact";\nimport type { A } from "../api.ts";\nimport { c } from "./c.ts";\nrender(c);\n',
   "examples/express/server.ts": '/** S. */\nimport "oncehook";\n',
 };
 
@@ -66,6 +68,18 @@ const breaches: Record<
   ],
   "no import.meta outside of the command": [
     { texts: { "adapters/node.ts": "dirname(import.meta.url);" }, says: /node.ts:1 import.meta/ },
+  ],
+  "the inspector's page runs no server code, and the server no code of the page": [
+    {
+      texts: { "src/inspector/page/b.tsx": 'import { z } from "../api.ts";' },
+      says: /b.tsx imports src\/inspector\/api.ts/,
+    },
+    { texts: { "src/inspector/page/b.tsx": 'import { z } from "zod";' }, says: /b.tsx imports zod/ },
+    { texts: { "src/inspector/page/b.tsx": 'import { join } from "node:path";' }, says: /b.tsx imports node:path/ },
+    {
+      texts: { "src/inspector/b.ts": 'import { c } from "./page/c.ts";' },
+      says: /b.ts imports src\/inspector\/page\/c.ts/,
+    },
   ],
   "no any, no silenced checks": [
     { texts: { "src/inbox/b.ts": "const b = (x: any) => x;" }, says: /any/ },

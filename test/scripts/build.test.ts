@@ -28,6 +28,7 @@ function newProject(): string {
     "package.json",
     "tsconfig.json",
     "tsconfig.build.json",
+    "tsconfig.page.json",
   ]) {
     cpSync(join(ROOT, path), join(folder, path));
   }

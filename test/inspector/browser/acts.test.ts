@@ -112,7 +112,7 @@ describe.each(WAYS)("acts on one $way", ({ press }) => {
     await visiting.go(`quarantine/${await heldIn(desk)}`);
     await press(visiting.page, /^Replay/);
     await press(visiting.page, /^Replay$/);
-    await told(visiting.page, /not done. The body is still no event/);
+    await told(visiting.page, /not done. The body is still not a valid event/);
   });
 });
 

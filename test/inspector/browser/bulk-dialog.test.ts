@@ -90,7 +90,7 @@ describe("the dialog of bulk work", () => {
   });
 });
 
-describe("bulk work that does not get to its end", () => {
+describe("bulk work that does not finish", () => {
   it("stops where nobody may act any more, and says why", async () => {
     const desk = await deskOfTest({ live: false });
     const { page } = await visit(desk, "dead");
@@ -102,11 +102,11 @@ describe("bulk work that does not get to its end", () => {
     await page.getByRole("checkbox", { name: /selected/ }).check();
     await byMouse(page, /^Discard selected/);
     await byMouse(page, /^Discard 6$/);
-    await told(page, /sign in again\. Ask again for the rest\.$/);
+    await told(page, /sign in again\. Start it again for the rest\.$/);
     expect((await desk.receiver.inbox.stats()).gauges.dead).toBe(6);
   });
 
-  it("says that the answer broke off", async () => {
+  it("says that the connection was lost", async () => {
     const desk = await deskOfTest({ live: false });
     const { page } = await visit(desk, "dead");
     await byMouse(page, /^Discard all/);
@@ -116,7 +116,7 @@ describe("bulk work that does not get to its end", () => {
     await byMouse(page, /^Discard 6$/);
     await begun;
     await desk.close();
-    await told(page, "It did not get to its end: the answer broke off. Ask again for the rest.");
+    await told(page, "It did not finish: the connection was lost. Start it again for the rest.");
   });
 });
 

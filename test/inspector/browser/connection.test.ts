@@ -61,7 +61,7 @@ describe("the connection's state", () => {
     await page.goto(`${desk.url}#/dead`);
     // A button that says why it does nothing is one that Playwright would wait for.
     await (await buttonOf(page, /^Replay event/)).click({ force: true });
-    await told(page, "The inspector has not said yet what you may do.");
+    await told(page, "The page does not know yet what you may do.");
     letGo();
     await expect.poll(() => isOff(page, /^Replay event/), { timeout: 10_000 }).toBeNull();
   });
@@ -74,7 +74,7 @@ describe("a list that could not be asked for", () => {
     const signIn = { status: 200, contentType: "text/html; charset=utf-8", body: "<!doctype html>" };
     await page.route("**/api/events", (route) => route.fulfill(signIn));
     await page.goto(desk.url);
-    await page.getByRole("alert").filter({ hasText: "Something else answers in the inspector's place" }).waitFor();
+    await page.getByRole("alert").filter({ hasText: "The answer did not come from the inspector" }).waitFor();
   });
 
   it.each(["dead", "quarantine"])("is asked for again once the page is connected again: %s", async (view) => {

@@ -7,8 +7,8 @@ import {
   COUNTING,
   countsText,
   mainCount,
-  told,
-} from "../../../src/inspector/page/bulk-steps.js";
+  statusText,
+} from "../../../src/inspector/page/bulk.tsx";
 
 function reached(...actions: BulkAction[]): BulkState {
   return actions.reduce(bulkStep, COUNTING);
@@ -112,20 +112,20 @@ describe("mainCount()", () => {
   });
 });
 
-describe("told()", () => {
-  it("tells each step in a sentence", () => {
-    expect(told(reached())).toBe("Counting…");
-    expect(told(reached(COUNTED))).toBe("3 would be replayed, 1 is superseded.");
-    expect(told(reached(COUNTED, RUN))).toBe("Working…");
-    expect(told(reached(COUNTED, RUN, DONE))).toBe("2 were replayed, 1 is being handled now, 1 is superseded.");
+describe("statusText()", () => {
+  it("describes each step in a sentence", () => {
+    expect(statusText(reached())).toBe("Counting…");
+    expect(statusText(reached(COUNTED))).toBe("3 would be replayed, 1 is superseded.");
+    expect(statusText(reached(COUNTED, RUN))).toBe("Working…");
+    expect(statusText(reached(COUNTED, RUN, DONE))).toBe("2 were replayed, 1 is being handled now, 1 is superseded.");
   });
 
-  it("says that what is left can be asked for again", () => {
-    const rest = /Ask again for the rest\.$/;
-    expect(told(reached(COUNTED, RUN, HALFWAY, STOP))).toMatch(/^Stopped after about 2 of 4\./);
-    expect(told(reached(COUNTED, RUN, HALFWAY, STOP))).toMatch(rest);
-    expect(told(reached(COUNTED, RUN, FAILED))).toMatch(rest);
-    const why = (code: string) => told(reached(COUNTED, RUN, { kind: "failed", code }));
+  it("says that the rest can be started again", () => {
+    const rest = /Start it again for the rest\.$/;
+    expect(statusText(reached(COUNTED, RUN, HALFWAY, STOP))).toMatch(/^Stopped after about 2 of 4\./);
+    expect(statusText(reached(COUNTED, RUN, HALFWAY, STOP))).toMatch(rest);
+    expect(statusText(reached(COUNTED, RUN, FAILED))).toMatch(rest);
+    const why = (code: string) => statusText(reached(COUNTED, RUN, { kind: "failed", code }));
     expect(why("Sign in again.")).toBe(why("Sign in again"));
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Sample } from "../../../src/inspector/api.ts";
-import { ceiling, linePath, meanRate, rates, scale } from "../../../src/inspector/page/charts.js";
+import { ceiling, linePath, meanRate, rates, scale } from "../../../src/inspector/page/overview.tsx";
 
 function sampleAt(seconds: number, accepted: number): Sample {
   const still = {

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { fromAddress, queryOf, toAddress } from "../../../src/inspector/page/parts/filter.js";
+import { fromAddress, queryOf, toAddress } from "../../../src/inspector/page/filter.ts";
 
 describe("toAddress()", () => {
   it.each([
@@ -37,8 +37,8 @@ describe("fromAddress()", () => {
   it("never takes the place that another page gave for one of its own", async () => {
     const place = toAddress("peer", "+4915112345678");
     vi.resetModules();
-    const after: typeof import("../../../src/inspector/page/parts/filter.js") = await import(
-      "../../../src/inspector/page/parts/filter.js"
+    const after: typeof import("../../../src/inspector/page/filter.ts") = await import(
+      "../../../src/inspector/page/filter.ts"
     );
     after.toAddress("peer", "+4915100000001");
     expect(after.fromAddress(place)).toBe("");

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { age, clockTime, count, duration, shortId, time } from "../../../src/inspector/page/parts/format.js";
+import { age, clockTime, count, duration, shortId, time } from "../../../src/inspector/page/format.ts";
 
 const NOW = new Date(2026, 10, 22, 13, 9, 16, 204).getTime();
 

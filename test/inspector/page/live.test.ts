@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Sample } from "../../../src/inspector/api.ts";
-import { merged } from "../../../src/inspector/page/live.js";
+import { merged } from "../../../src/inspector/page/live.ts";
 
 const MINUTE_MS = 60_000;
 

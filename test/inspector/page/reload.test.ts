@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createReload } from "../../../src/inspector/page/reload.js";
+import { createReload } from "../../../src/inspector/page/live.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
@@ -31,7 +31,7 @@ function harness() {
         },
       });
     });
-  const reload = createReload<string>({ load, isHidden: () => view.isHidden, tell: (news) => told.push(news) });
+  const reload = createReload<string>({ load, isHidden: () => view.isHidden, report: (news) => told.push(news) });
   return { asked, told, view, reload };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { awaited, href, parseHash } from "../../../src/inspector/page/router.js";
+import { href, ifStillWanted, parseHash } from "../../../src/inspector/page/router.ts";
 
 describe("parseHash()", () => {
   it.each([
@@ -35,14 +35,14 @@ describe("href()", () => {
   });
 });
 
-describe("awaited()", () => {
+describe("ifStillWanted()", () => {
   it("settles only for what was asked for last, with its answer or its error", async () => {
     const settled: unknown[] = [];
     const note = (value: unknown) => void settled.push(value);
-    awaited(Promise.resolve("one")).then(note, note);
-    awaited(Promise.reject("two")).then(note, note);
-    await awaited(Promise.resolve("three")).then(note, note);
-    await awaited(Promise.reject("four")).then(note, note);
+    ifStillWanted(Promise.resolve("one")).then(note, note);
+    ifStillWanted(Promise.reject("two")).then(note, note);
+    await ifStillWanted(Promise.resolve("three")).then(note, note);
+    await ifStillWanted(Promise.reject("four")).then(note, note);
     expect(settled).toEqual(["three", "four"]);
   });
 });

@@ -1,7 +1,7 @@
 /** What the page says of a message: did the customer get it, and why not? */
 import { describe, expect, it } from "vitest";
 import type { DrawnHold } from "../../../src/inspector/api.ts";
-import { cursorOf, endOf, eventWords, fateOf, statusOf, summaryOf } from "../../../src/inspector/page/drawing/story.js";
+import { cursorOf, endOf, eventWords, fateOf, statusOf, summaryOf } from "../../../src/inspector/page/story.ts";
 import { drawing, event } from "./drawings.ts";
 
 /** 12:00:03 of a day, wherever this runs. */
@@ -45,18 +45,18 @@ describe("summaryOf()", () => {
   it("knows of the delivery though the application has not handled it", () => {
     const waiting = event({ ...PENDING, id: 3, eventType: "message.delivery", held: GAP });
     expect(summaryOf({ ...drawing([waiting]), gaps: [OPEN_GAP] })).toBe(
-      "Delivered. message.delivery (3) waits for 2 since 12:00:03.",
+      "Delivered. message.delivery (3) has waited for 2 since 12:00:03.",
     );
     const dead = event({ ...HANDLED, id: 3, eventType: "message.delivery", state: "dead", attempts: [FAILURE] });
     expect(summaryOf(drawing([dead]))).toBe(
-      "Delivered. message.delivery (3) is a dead letter: handling it failed at 12:00:03, ECONNREFUSED.",
+      "Delivered. message.delivery (3) is a dead letter: its handler failed at 12:00:03, ECONNREFUSED.",
     );
   });
 
   it("says what is missing while that is not known", () => {
     const waiting = event({ ...PENDING, id: 3, held: GAP });
     expect(summaryOf({ ...drawing([waiting]), gaps: [OPEN_GAP] })).toBe(
-      "Not known yet: sequence 2 is missing, waited for since 12:00:03.",
+      "Not known yet: sequence 2 is missing, waiting since 12:00:03.",
     );
     expect(summaryOf({ ...drawing([waiting]), gaps: [{ ...OPEN_GAP, to: 4 }] })).toContain("sequences 2–4 are missing");
   });
@@ -78,7 +78,7 @@ describe("summaryOf()", () => {
     );
     const read = event({ ...HANDLED, sequence: 0, eventType: "message.read" });
     expect(summaryOf(drawing([read]))).toBe("message.read was handled at 12:00:03.");
-    expect(summaryOf({ ...drawing([event()]), events: [] })).toBe("Nothing of it is kept.");
+    expect(summaryOf({ ...drawing([event()]), events: [] })).toBe("Its events are no longer kept.");
   });
 });
 
@@ -88,8 +88,8 @@ describe("statusOf()", () => {
     ["gap", T + 268_000, "Waits for sequence 2 until 12:04:31"],
     ["blocked", null, "Blocked behind a dead letter"],
     ["leased", T, "Is being handled"],
-    ["backoff", T, "Failed, and is tried again at 12:00:03"],
-    ["ready", null, "Is about to be handled"],
+    ["backoff", T, "Failed, next attempt at 12:00:03"],
+    ["ready", null, "About to be handled"],
   ] as const)("says %s so that it is understood", (status, readyAt, words) => {
     expect(statusOf({ status, readyAt, drawing: waiting })).toBe(words);
   });
@@ -98,15 +98,15 @@ describe("statusOf()", () => {
     const idle = (...events: Parameters<typeof drawing>[0]) =>
       statusOf({ status: "idle", readyAt: null, drawing: drawing(events) });
     expect(idle(event(), DELIVERY)).toBe("All handled");
-    expect(idle(event({ outcome: "unhandled" }))).toBe("All settled");
-    expect(idle(event({ state: "dead", outcome: null }))).toBe("All settled, with a dead letter");
+    expect(idle(event({ outcome: "unhandled" }))).toBe("All finished");
+    expect(idle(event({ state: "dead", outcome: null }))).toBe("All finished, with a dead letter");
   });
 });
 
 describe("cursorOf()", () => {
   it("tells how far a message is, where its events have an order", () => {
     expect(cursorOf({ tag: "outbound", cursor: 3 })).toBe("cursor 3");
-    expect(cursorOf({ tag: "outbound", cursor: null })).toBe("none handed out");
+    expect(cursorOf({ tag: "outbound", cursor: null })).toBe("no cursor yet");
     expect(cursorOf({ tag: "inbound", cursor: 0 })).toBe("");
   });
 });
@@ -117,22 +117,22 @@ describe("eventWords()", () => {
     const held = { ...GAP, until: T + 2_100 };
     const third = event({ ...DELIVERY, held, duplicates: 2, conflict: true });
     expect(eventWords(third, drawing([...others, third]))).toBe(
-      "3 message.delivery, arrived 12:00:03 third of 3, 2 duplicates, conflict, held 2.1 s for 2, was handled at 12:00:03",
+      "3 message.delivery, arrived 12:00:03 third of 3, 2 duplicates, conflict, waited 2.1 s for 2, was handled at 12:00:03",
     );
   });
 });
 
 describe("fateOf()", () => {
   it.each([
-    [{ state: "late", outcome: null }, "came late, and was recorded without being handled"],
+    [{ state: "late", outcome: null }, "came late, and was recorded but not handled"],
     [{ state: "discarded", outcome: null, finishedAt: T }, "was discarded at 12:00:03"],
     [{ finishedAt: T, attemptCount: 3 }, "was handled at 12:00:03, at attempt 3"],
     [{ finishedAt: T, late: true }, "came late, and was handled at 12:00:03"],
     [{ finishedAt: T, replayed: true }, "was handled at 12:00:03 by a replay"],
-    [{ ...PENDING, attempts: [FAILURE] }, "failed with ECONNREFUSED, and is tried again"],
+    [{ ...PENDING, attempts: [FAILURE] }, "failed with ECONNREFUSED, and will be tried again"],
     [{ ...PENDING, startedAt: T }, "is being handled"],
     [PENDING, "waits to be handled"],
-    [{ ...PENDING, held: { ...GAP, reason: "blocked" } }, "waits behind a dead letter since 12:00:03"],
+    [{ ...PENDING, held: { ...GAP, reason: "blocked" } }, "has waited behind a dead letter since 12:00:03"],
   ] as const)("tells %j", (facts, words) => {
     expect(fateOf(event(facts), T)).toBe(words);
   });

@@ -3,14 +3,10 @@ import { copyFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { join } from "node:path";
 import { nodeInspector, nodeWebhook } from "../../../../adapters/node.ts";
-import type { Grant } from "../../../../src/inspector/index.ts";
-import { inspectorWithPage } from "../../../../src/inspector/inspector.ts";
+import { createInspector, type Grant } from "../../../../src/inspector/index.ts";
 import type { Logger } from "../../../../src/internal/logger.ts";
 import { listenOnLoopback } from "../../../support/loopback.ts";
 import { fillWithStories, liveReceiver, newFolder, type SceneReceiver } from "./scene.ts";
-
-/** As a browser gets it from the package; from the root of the repository, where all that opens a desk is started. */
-const SHIPPED_PAGE = "dist/src/inspector/page";
 
 export interface Desk {
   /** `http://127.0.0.1:4711` */
@@ -39,8 +35,6 @@ export interface DeskOptions {
   readonly fill?: (path: string) => Promise<void>;
   /** Starts the receiver's worker. Default true. */
   readonly live?: boolean;
-  /** The folder of the page's files. Default: as they are shipped. */
-  readonly page?: string;
   /** Signs what comes to `/webhooks`. Default: `TEST_SECRET`. */
   readonly secret?: string;
 }
@@ -50,7 +44,6 @@ export async function openDesk({
   grant = { access: "reveal", by: "alex" },
   fill = withStories,
   live = true,
-  page: folderOfPage = SHIPPED_PAGE,
   secret,
 }: DeskOptions = {}) {
   const folder = await newFolder();
@@ -68,18 +61,15 @@ export async function openDesk({
     return stats();
   };
   const makeInspector = () =>
-    inspectorWithPage<IncomingMessage>(
-      {
-        inbox: receiver.inbox,
-        origins: [origin],
-        logger: { debug() {}, info: tell, warn: tell, error: tell },
-        authorize: () => {
-          desk.asked += 1;
-          return desk.grant;
-        },
+    createInspector<IncomingMessage>({
+      inbox: receiver.inbox,
+      origins: [origin],
+      logger: { debug() {}, info: tell, warn: tell, error: tell },
+      authorize: () => {
+        desk.asked += 1;
+        return desk.grant;
       },
-      folderOfPage,
-    );
+    });
   let inspector = makeInspector();
   const desk: Desk = {
     ...{ origin, url: `${origin}/inspector`, receiver, grant, isInboxDown: false, asked: 0, requests: [], told },

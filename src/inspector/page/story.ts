@@ -1,0 +1,135 @@
+/** What happened to a message, in sentences that say what the drawing shows. */
+import type { Drawing, DrawnEnd, DrawnEvent, DrawnGap, DrawnHold, Message } from "../api.ts";
+import { clockTime, duration } from "./format.ts";
+
+/** What the events that end a message report. A Map, because an event type may have the name of an object's own property. */
+const ENDS = new Map([
+  ["message.delivery", "Delivered"],
+  ["message.failed", "Not delivered"],
+  ["message.inbound", "Received"],
+]);
+
+/** `2`, or `2–4` */
+export function rangeOf({ from, to }: { readonly from: number | null; readonly to: number | null }): string {
+  return from === to ? `${from}` : `${from}–${to}`;
+}
+
+/** An event outside of a sequence has the number 0. */
+function nameOf({ eventType, sequence }: DrawnEvent): string {
+  return sequence === 0 ? eventType : `${eventType} (${sequence})`;
+}
+
+function openGapOf({ gaps }: Drawing): DrawnGap | undefined {
+  return gaps.find(({ until }) => until === null);
+}
+
+/** Did the customer get that message? If not, why? `code` is the reason of a failure. */
+export function summaryOf(drawing: Drawing, code: string | null = null): string {
+  const { events, now } = drawing;
+  const newestFirst = events.toSorted((a, b) => b.sequence - a.sequence || b.id - a.id);
+  const end = newestFirst.find(({ eventType }) => ENDS.has(eventType));
+  const shown = end ?? newestFirst.find(({ state }) => state === "dead") ?? newestFirst[0];
+  if (shown === undefined) return "Its events are no longer kept.";
+  const state = `${nameOf(shown)} ${fateOf(shown, now)}.`;
+  if (end !== undefined) {
+    const why = code !== null && end.eventType === "message.failed" ? `: ${code}` : "";
+    return `${ENDS.get(end.eventType)}${why}. ${state}`;
+  }
+  const gap = openGapOf(drawing);
+  if (gap !== undefined) {
+    const missing = gap.from === gap.to ? `sequence ${gap.from} is` : `sequences ${rangeOf(gap)} are`;
+    return `Not known yet: ${missing} missing, waiting since ${clockTime(gap.since, now)}.`;
+  }
+  return shown.sequence > 0 ? `Not known yet: ${state}` : state;
+}
+
+/** The status of a message. */
+export function statusOf({ status, readyAt, drawing }: Pick<Message, "status" | "readyAt" | "drawing">): string {
+  const gap = openGapOf(drawing);
+  const at = readyAt === null ? "soon" : clockTime(readyAt, drawing.now);
+  const texts = {
+    gap: `Waits for ${gap === undefined ? "a missing event" : `sequence ${rangeOf(gap)}`} until ${at}`,
+    blocked: "Blocked behind a dead letter",
+    leased: "Is being handled",
+    backoff: `Failed, next attempt at ${at}`,
+    ready: "About to be handled",
+    idle: idleStatus(drawing),
+  };
+  return texts[status];
+}
+
+function idleStatus({ events }: Drawing): string {
+  const dead = events.filter(({ state }) => state === "dead").length;
+  const finished = events.every(({ outcome }) => outcome === "handled") ? "All handled" : "All finished";
+  if (dead > 1) return `${finished}, with ${dead} dead letters`;
+  return dead === 1 ? `${finished}, with a dead letter` : finished;
+}
+
+/** Empty for a message without order. */
+export function cursorOf({ tag, cursor }: Pick<Message, "tag" | "cursor">): string {
+  if (tag !== "outbound") return "";
+  return cursor === null ? "no cursor yet" : `cursor ${cursor}`;
+}
+
+export function endOf({ state, eventType }: DrawnEnd): string {
+  const words = {
+    ended: "Ended",
+    open: "All finished",
+    waiting: "Waits",
+    blocked: "Blocked",
+    failed: "Dead letter",
+  };
+  return (state === "ended" && ENDS.get(eventType ?? "")) || words[state];
+}
+
+/** What became of an event, as the end of a sentence. */
+export function fateOf(event: DrawnEvent, now: number): string {
+  const { state, outcome, late, replayed, held, attempts, attemptCount } = event;
+  const code = attempts.at(-1)?.errorCode;
+  const finished = `at ${clockTime(event.finishedAt, now)}`;
+  const attempt = attemptCount > 1 ? `, at attempt ${attemptCount}` : "";
+  if (state === "late") return "came late, and was recorded but not handled";
+  if (state === "discarded") return `was discarded ${finished}`;
+  if (state === "dead") return `is a dead letter: its handler failed ${finished}${attempt}${code ? `, ${code}` : ""}`;
+  if (outcome === "unhandled")
+    return `came at ${clockTime(event.acceptedAt, now)}, and the application has no handler for it`;
+  if (state === "done")
+    return `${late ? "came late, and " : ""}was handled ${finished}${replayed ? " by a replay" : attempt}`;
+  if (held?.until === null) return `has waited ${causeOf(held)} since ${clockTime(held.since, now)}`;
+  if (code) return `failed with ${code}, and will be tried again`;
+  return event.startedAt === null || replayed ? "waits to be handled" : "is being handled";
+}
+
+/** `waited 2.1 s for 2` */
+export function holdOf(hold: DrawnHold, now: number): string {
+  const cause = causeOf(hold);
+  if (hold.until === null) return `has waited ${cause} since ${clockTime(hold.since, now)}`;
+  return `waited ${duration(hold.until - hold.since)} ${cause}`;
+}
+
+export function causeOf(hold: Pick<DrawnHold, "reason" | "from" | "to">): string {
+  return { gap: `for ${rangeOf(hold)}`, turn: "in line", blocked: "behind a dead letter" }[hold.reason];
+}
+
+/** Everything that the picture shows of an event. */
+export function eventWords(event: DrawnEvent, { events, now }: Drawing): string {
+  const { arrival, held } = event;
+  const place = ["first", "second", "third"][arrival - 1] ?? `number ${arrival}`;
+  return [
+    `${event.sequence} ${event.eventType}`,
+    `arrived ${clockTime(event.acceptedAt, now)} ${place} of ${events.length}`,
+    ...marksOf(event),
+    ...(held !== null && held.until !== null ? [holdOf(held, now)] : []),
+    fateOf(event, now),
+  ].join(", ");
+}
+
+export function marksOf(event: DrawnEvent): string[] {
+  const { duplicates } = event;
+  if (duplicates === 0) return flagsOf(event);
+  return [`${duplicates} duplicate${duplicates === 1 ? "" : "s"}`, ...flagsOf(event)];
+}
+
+export function flagsOf({ conflict, late, replayed }: DrawnEvent): string[] {
+  return Object.entries({ conflict, late, replayed }).flatMap(([flag, isSet]) => (isSet ? [flag] : []));
+}
