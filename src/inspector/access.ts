@@ -8,28 +8,37 @@ import { isRecord } from "../internal/type-guards.ts";
 import { isSameSecret } from "../signature/secret.ts";
 import { type HeaderSource, readHeader } from "../signature/verify.ts";
 import type { Access, ApiErrorCode } from "./api.ts";
-import { type InspectorAnswer, type InspectorRequest, type Mountable, refused, secured, TEXT, text } from "./http.ts";
+import {
+  type InspectorAnswer,
+  type InspectorRequest,
+  type Mountable,
+  refused,
+  secured,
+  TEXT,
+  textAnswer,
+} from "./http.ts";
 import { type Grant, hostsOf, originOf, type ResolvedInspector } from "./options.ts";
-import { methodsOf, type Place } from "./route.ts";
+import { methodsOf, type PathTarget } from "./route.ts";
 
-// What a request is refused for before anybody is asked who sent it. A browser on a foreign page sends the cookies of ours along:
-// the checks of Host (a name that was made to point here), Origin, Sec-Fetch-Site and a header that no form can send keep it out.
-
-/** Sent with each POST of the page: a foreign page may send it only after a preflight, which is never answered. */
+/** The page sends it with each POST. A foreign page could send it only after a preflight request, which is never allowed. */
 const CSRF_HEADER = "x-oncehook-inspector";
 
-export interface Head {
+export interface RequestHead {
   readonly method: string;
   readonly headers: HeaderSource;
 }
 
-export interface Refusal {
+export interface GuardRefusal {
   readonly code: ApiErrorCode;
   readonly answer: InspectorAnswer;
 }
 
-export type Guard = (head: Head, place: Place) => Refusal | null;
+export type Guard = (head: RequestHead, place: PathTarget) => GuardRefusal | null;
 
+/**
+ * The checks before authorization. A browser sends our cookies with requests from a foreign page too. The checks of Host (an attacker's
+ * name can point here), Origin, Sec-Fetch-Site, and of a header that a form cannot send refuse such requests.
+ */
 export function createGuard(origins: readonly string[]): Guard {
   const known = new Set(origins);
   const hosts = new Set(origins.flatMap(hostsOf));
@@ -38,7 +47,7 @@ export function createGuard(origins: readonly string[]): Guard {
     if (!hosts.has(readHeader(headers, "host")?.toLowerCase() ?? ""))
       return refusal(
         "host_not_allowed",
-        "The inspector is not served for this Host: its option origins says for which.",
+        "The inspector is not served for this Host. Its option origins lists the allowed ones.",
       );
     if (!isOwnOrigin(headers, known) || !isOwnSite(head, place))
       return refusal("origin_not_allowed", "The request came from another site's page.");
@@ -46,14 +55,14 @@ export function createGuard(origins: readonly string[]): Guard {
   };
 }
 
-/** Browsers leave it out when they get something for a page of the same origin. */
+/** Browsers omit the header for a GET from a page of the same origin. */
 function isOwnOrigin(headers: HeaderSource, known: ReadonlySet<string>): boolean {
   const origin = readHeader(headers, "origin");
   return origin === undefined || known.has(originOf(origin) ?? "");
 }
 
-/** A link on another page may lead to the page itself: that shows nothing to the other page, and its data is asked for by ours. */
-function isOwnSite({ method, headers }: Head, place: Place): boolean {
+/** Another site may link to the page itself: the other site sees nothing of it, and the page loads its data in requests of its own. */
+function isOwnSite({ method, headers }: RequestHead, place: PathTarget): boolean {
   const site = readHeader(headers, "sec-fetch-site");
   if (site === undefined || site === "same-origin" || site === "none") return true;
   const isLinked =
@@ -61,14 +70,14 @@ function isOwnSite({ method, headers }: Head, place: Place): boolean {
   return isLinked && method === "GET" && place.kind === "page";
 }
 
-function refusedMethod(method: string, place: Place): Refusal | null {
+function refusedMethod(method: string, place: PathTarget): GuardRefusal | null {
   const methods = methodsOf(place);
   if (methods.includes(method)) return null;
   const allow = methods.join(", ");
-  return refusal("method_not_allowed", `This path knows ${allow}.`, { allow });
+  return refusal("method_not_allowed", `This path allows ${allow}.`, { allow });
 }
 
-function refusedPost(headers: HeaderSource): Refusal | null {
+function refusedPost(headers: HeaderSource): GuardRefusal | null {
   if (readHeader(headers, CSRF_HEADER) !== "1")
     return refusal("csrf_header_missing", `A POST needs the header "${CSRF_HEADER}: 1".`);
   const [type = ""] = (readHeader(headers, "content-type") ?? "").split(";");
@@ -76,15 +85,13 @@ function refusedPost(headers: HeaderSource): Refusal | null {
   return refusal("invalid_request", 'A POST needs the header "content-type: application/json".');
 }
 
-function refusal(code: ApiErrorCode, message: string, headers?: Readonly<Record<string, string>>): Refusal {
+function refusal(code: ApiErrorCode, message: string, headers?: Readonly<Record<string, string>>): GuardRefusal {
   return { code, answer: refused(code, message, headers) };
 }
 
-// Asks the application what somebody may do. Whatever is not one of the answers it can give is a no.
-
 export interface Granted {
   readonly access: Access;
-  /** Who it is, for the audit. */
+  /** The viewer's name, for the audit. */
   readonly by: string;
 }
 
@@ -93,9 +100,10 @@ export type Authorize<Request> = (request: Request) => Promise<Granted | false>;
 const LEVELS: readonly unknown[] = ["read", "act", "reveal"] satisfies readonly Access[];
 const NAMELESS = "inspector";
 const LONGEST_NAME = 100;
-/** Controls, and what turns the direction of a line: a name must not make an audit read otherwise than it is. */
+/** Control characters, and characters that change the direction of a line: a name must not change how the audit reads. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
+/** Calls the application's `authorize`. Any invalid answer denies. */
 export function authorization<Request>({
   authorize,
   logger,
@@ -108,14 +116,14 @@ export function authorization<Request>({
     if (!isMistakeTold)
       logger.error(
         { code: "authorize_mistake" },
-        'authorize() of createInspector() gave something else than "read", "act", "reveal", false or { access, by } of these: it denies.',
+        'authorize() of createInspector() did not return "read", "act", "reveal", false or { access, by }: access is denied.',
       );
     isMistakeTold = true;
     return false;
   };
 }
 
-/** Whether who has `access` may do what needs `needed`. */
+/** Returns true if the right `access` includes the right `needed`. */
 export function includes(access: Access, needed: Access): boolean {
   return LEVELS.indexOf(access) >= LEVELS.indexOf(needed);
 }
@@ -128,16 +136,16 @@ async function asked<Request>(
   try {
     return await authorize(request);
   } catch (error) {
-    // Cookies and tokens went through it, and it may quote them.
+    // Only the error's name and place: authorize() handles cookies and tokens, and its error may quote them.
     logger.warn(
       { code: "authorize_failed", ...errorPlaceOf(error) },
-      `authorize() of createInspector() threw${foreignLabels(error)}: it denies.`,
+      `authorize() of createInspector() threw${foreignLabels(error)}: access is denied.`,
     );
     return false;
   }
 }
 
-/** Undefined for what is no answer. */
+/** Undefined for an invalid answer. */
 function grantedBy(answer: unknown): Granted | false | undefined {
   if (answer === false) return false;
   if (isAccess(answer)) return { access: answer, by: NAMELESS };
@@ -163,13 +171,11 @@ function boundedName(by: string): string {
   return visible === "" ? NAMELESS : visible;
 }
 
-// Who may open an inspector that serves one person on this machine: whoever has the link that was printed, once and soon.
-
 /** How long a link can be opened. */
 export const LINK_MS = 60_000;
 
 export interface LoopbackOptions {
-  /** Where the server listens on 127.0.0.1. */
+  /** The server's port on 127.0.0.1. */
   readonly port: number;
   readonly access: Access;
   readonly by: string;
@@ -181,9 +187,9 @@ export interface LoopbackSession {
   readonly path: string;
   readonly origins: readonly string[];
   authorize(request: IncomingMessage): Grant;
-  /** A link that can be opened once within 60 s. The one before it can not be any more. */
+  /** A new link, which works once within 60 s. The link before it no longer works. */
   link(): string;
-  /** What a server mounts: the inspector that was made with these options, and the link. */
+  /** Wraps the inspector that was made with these options, and answers the link. */
   mount(inspector: Mountable<IncomingMessage>): Mountable<IncomingMessage>;
 }
 
@@ -192,8 +198,10 @@ const PATH_BYTES = 12;
 const FRESH_LINK = 'Open a fresh link: press Enter where "oncehook inspect" runs, or start it again.\n';
 
 /**
- * Cookies know no ports: a browser sends ours to every server of 127.0.0.1 that is asked for a path below its own. So the
- * path cannot be guessed, and the cookie is worth nothing anywhere else.
+ * For `oncehook inspect`, which serves one person on this machine: the one who opens the printed link, once and within 60 s.
+ *
+ * Cookies are not bound to a port: a browser sends ours to every server on 127.0.0.1, for paths below the cookie's own. So the path
+ * cannot be guessed, and the cookie works nowhere else.
  */
 export function createLoopbackSession({ port, access, by, clock = systemClock }: LoopbackOptions): LoopbackSession {
   const path = `/inspector-${randomBytes(PATH_BYTES).toString("base64url")}`;
@@ -232,22 +240,22 @@ interface Opening {
 
 /** The answer to a link: the cookie for its token. */
 function open({ method, url, headers }: InspectorRequest, { guard, tokens, cookie, page }: Opening): InspectorAnswer {
-  // As what it may be: the methods of a page are not those of a link.
+  // Checked as a GET: the guard knows the methods of a page, not those of a link.
   const refusal = guard({ method: "GET", headers }, { kind: "page" });
   if (refusal !== null) return refusal.answer;
   if (method !== "GET") return say(405, "A link is opened with GET.\n", { allow: "GET" });
-  // A browser that looks ahead shall not use the link up, before anybody sees what came of it.
+  // A browser's prefetch must not use up the link before the person opens it.
   if (readHeader(headers, "sec-purpose")?.startsWith("prefetch")) return say(503, "Not ahead of time.\n");
   const token = new URLSearchParams(url.slice(url.indexOf("?"))).get("token") ?? "";
   if (!tokens.use(token)) return say(403, `This link was used, or is older than ${LINK_MS / 1_000} s. ${FRESH_LINK}`);
-  // After a link on another site's page the redirection would count as that site's, and not get the cookie.
+  // From a link on another site, the browser counts the redirect as that site's and omits the strict cookie. A refresh is our own request.
   const site = readHeader(headers, "sec-fetch-site");
   if (site !== undefined && site !== "none" && site !== "same-origin")
     return say(200, "Opening the inspector.\n", { "set-cookie": cookie, refresh: `0; url=${page}` });
   return say(303, "", { "set-cookie": cookie, location: page });
 }
 
-/** The newest token, until it is used or too old. */
+/** The newest token. It works once, until it is too old. */
 class SingleUse {
   readonly #clock: Clock;
   #newest: { readonly token: string; readonly until: number } | null = null;
@@ -280,15 +288,14 @@ function cookieOf(header: string | undefined, name: string): string {
 }
 
 function say(status: number, words: string, headers: Readonly<Record<string, string>> = {}): InspectorAnswer {
-  return text(TEXT, words, { status, headers });
+  return textAnswer(TEXT, words, { status, headers });
 }
 
-// Tells once a minute that requests are refused for their Host or Origin: a mistake in `origins` looks like an attack, and the reverse.
-
 const TELL_EVERY_MS = 60_000;
-/** As a Host is written; anything else that was sent is not told. */
+/** A Host in its usual form; anything else is not logged. */
 const PLAIN_HOST = /^(?:[a-z\d.-]{1,100}|\[[a-f\d:.]{2,45}\])(?::\d{1,5})?$/i;
 
+/** Logs, once a minute, that requests are refused for their Host or Origin: a mistake in `origins` and an attack look alike. */
 export class RefusalLog {
   readonly #logger: Logger;
   readonly #clock: Clock;

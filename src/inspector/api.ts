@@ -1,6 +1,6 @@
 /**
- * The inspector's JSON, as its page and other programs get it: docs/inspector.md documents each route. Times are epoch
- * milliseconds. Numbers and texts are masked, but in the answers to `…/reveal`.
+ * The inspector's JSON, for its page and for other programs. docs/inspector.md documents each route. Times are epoch milliseconds.
+ * Numbers and texts are masked, except in the answers to `…/reveal`.
  */
 import type { AuditRecord, EventState, InboxStats, InstanceRecord, LaneStatus, Outcome } from "../inbox/record.ts";
 import type { ErrorGroup } from "../receiver/bulk.ts";
@@ -8,13 +8,13 @@ import type { EventShape, QuarantineShape as KeptShape, ShownBody, SummaryShape 
 
 export type { AuditRecord, ErrorGroup, EventShape, ShownBody, SummaryShape };
 
-/** What somebody may do: each includes the ones before it. `reveal` is to see numbers and texts. */
+/** What a viewer may do; each right includes the ones before it. `reveal` allows to see numbers and texts. */
 export type Access = "read" | "act" | "reveal";
 
 /** `GET api/overview`, and each `overview` of the live stream. */
 export interface Overview {
   readonly now: number;
-  /** Names the place: `sqlite:/data/inbox.db`. Null where it is not told. */
+  /** Names the store: `sqlite:/data/inbox.db`. Null if the store does not report it. */
   readonly location: string | null;
   readonly access: Access;
   readonly by: string;
@@ -25,12 +25,12 @@ export interface Overview {
   readonly newestSignedAt: number | null;
   readonly serviceResigns: boolean;
   readonly instances: readonly InstanceRecord[];
-  /** Sums over the instances that are known, each since its start: deliveries by secret slot (`current`), and refused ones by reason. */
+  /** Sums over the known instances, each since its start: deliveries by secret slot (`current`), and refused deliveries by reason. */
   readonly slots: Readonly<Record<string, number>>;
   readonly rejections: Readonly<Record<string, number>>;
 }
 
-/** What the charts are made of: one look at the inbox. Gauges are of that moment, the others cumulative. */
+/** One look at the inbox, for the charts. Gauges are of that moment; counters are cumulative. */
 export interface Sample {
   readonly at: number;
   readonly pending: number;
@@ -45,7 +45,7 @@ export interface Sample {
   readonly rejected: number;
 }
 
-/** `GET api/history`: the oldest first, since somebody began to look; at most 15 minutes. */
+/** `GET api/history`: the oldest first, since the first viewer came; at most 15 minutes. */
 export interface History {
   readonly everyMs: number;
   readonly samples: readonly Sample[];
@@ -54,48 +54,48 @@ export interface History {
 /** One event of `GET api/stream` (`text/event-stream`), about once a second. */
 export type StreamEvent =
   /**
-   * `changed` is another when a gauge, a counter or this inspector's own act changed the inbox: time to ask again for what is on the
-   * screen. It begins anew with the process, and takes no notice of an attempt that begins, nor of what moves no counter elsewhere.
+   * `changed` grows when a gauge, a counter or an act of this inspector changed the inbox: load what is on the screen again. It starts
+   * again with the process. It does not notice the start of an attempt, nor an act of another process that moves no counter.
    */
   | { readonly kind: "overview"; readonly changed: number; readonly overview: Overview; readonly sample: Sample }
-  /** The last one: the right to look has ended, or the application is closing. */
+  /** The last event: the right to look has ended, or the application is closing. */
   | { readonly kind: "end"; readonly reason: "unauthorized" | "closing" };
 
-/** A page of a list; pass `next` as `after` for the following one. Null on the last. */
+/** A page of a list. Pass `next` as `after` to get the following page; it is null on the last page. */
 export interface ListPage<T> {
   readonly items: readonly T[];
   readonly next: number | null;
 }
 
-/** `POST api/events`: the body is an `EventQuery` (all optional); the page. Also with `format: "csv"`: a text/csv of up to 10,000. */
+/** `POST api/events`: the body is an `EventQuery`, all fields optional. With `format: "csv"`, the answer is a text/csv of up to 10,000 events. */
 export type EventPage = ListPage<EventShape>;
-/** `POST api/messages`: the body is a `LaneQuery` (all optional). */
+/** `POST api/messages`: the body is a `LaneQuery`, all fields optional. */
 export type MessagePage = ListPage<SummaryShape>;
 /** `GET api/quarantine?state=held&after=…&limit=…`. */
 export type QuarantinePage = ListPage<QuarantineShape>;
 
-/** `POST api/lookup` with `{ text }`: the messages that a message id, an external reference or a whole number leads to. */
+/** `POST api/lookup` with `{ text }`: the messages with this message id, external reference or whole phone number. */
 export interface Lookup {
   readonly matches: readonly LookupMatch[];
-  /** There were more than are listed. */
+  /** More messages match than are listed. */
   readonly more: boolean;
 }
 
 export interface LookupMatch {
   readonly lane: number;
-  /** As that of a `Message`. */
+  /** See `Message`. */
   readonly messageId: string;
   readonly apiClientId: string;
   readonly found: "message" | "reference" | "number";
   readonly newest: Pick<EventShape, "id" | "eventType" | "sequence" | "acceptedAt" | "state">;
 }
 
-/** `GET api/messages/7`; with numbers and texts (and an audit row) from `POST api/messages/7/reveal`. */
+/** `GET api/messages/7`. `POST api/messages/7/reveal` answers the same with numbers and texts, and writes an audit row. */
 export interface Message {
   readonly lane: number;
   readonly tag: string;
   readonly apiClientId: string;
-  /** Of an `unlaned` event it is the digest of the body: empty, and `identity` null, unless that is revealed. */
+  /** For an `unlaned` event, it is made of the body's digest: then it is empty and `identity` is null, unless revealed. */
   readonly messageId: string;
   readonly status: LaneStatus;
   readonly cursor: number | null;
@@ -110,16 +110,16 @@ export interface Message {
 export interface MessageEvent extends EventShape {
   /** The delivery's `traceparent`. */
   readonly trace: string | null;
-  /** SHA-256 of the exact body, hexadecimal; null unless that is revealed: it would betray a number to whoever knows the rest. */
+  /** SHA-256 of the exact body, hexadecimal. Null unless revealed: a reader who knows the rest of the body could guess a number with it. */
   readonly digest: string | null;
-  /** Its length in bytes; 0 once it is gone. */
+  /** Length of the body in bytes; 0 after it was pruned. */
   readonly bytes: number;
   readonly body: ShownBody | null;
 }
 
-/** The story of a message, for a timeline: what arrived when, and what was handed out when. */
+/** The story of a message, for a timeline: what arrived when, and what was passed to a handler when. */
 export interface Drawing {
-  /** The first moment in it, and the last; what is still going on reaches to `now`. */
+  /** The first and the last moment in it. If something is still in progress, the last moment is `now`. */
   readonly from: number;
   readonly to: number;
   readonly now: number;
@@ -127,7 +127,7 @@ export interface Drawing {
   readonly events: readonly DrawnEvent[];
   /** Ascending. */
   readonly gaps: readonly DrawnGap[];
-  /** How the story stands: the end that was handled, or what it waits for. */
+  /** The current state: the end that was handled, or what the message waits for. */
   readonly end: DrawnEnd;
 }
 
@@ -142,31 +142,31 @@ export interface DrawnEvent {
   readonly conflict: boolean;
   readonly duplicates: number;
   readonly acceptedAt: number;
-  /** 1 for the one that arrived first. */
+  /** 1 for the first event to arrive. */
   readonly arrival: number;
-  /** 1 for the one that was handed out first; null when it never was. */
+  /** 1 for the first event that was passed to a handler; null for an event that never was. */
   readonly handling: number | null;
   readonly startedAt: number | null;
   readonly finishedAt: number | null;
-  /** Why it was not handed out as it came; null when nothing was in its way. */
+  /** Why it was not passed to a handler at once; null if nothing was in its way. */
   readonly held: DrawnHold | null;
-  /** Failed ones, ascending. */
+  /** The failed attempts, ascending. */
   readonly attempts: readonly DrawnAttempt[];
-  /** All that were made, the successful one too. */
+  /** All attempts, with the successful one. */
   readonly attemptCount: number;
 }
 
 export interface DrawnHold {
   /**
-   * - `gap`: sequences before it were missing, `from` to `to`.
-   * - `turn`: the event before it was still being handled or retried.
-   * - `blocked`: behind a dead letter.
+   * - `gap`: the sequences `from` to `to` before it were missing.
+   * - `turn`: an earlier event was still being handled or retried.
+   * - `blocked`: it waits behind a dead letter.
    */
   readonly reason: "gap" | "turn" | "blocked";
   readonly from: number | null;
   readonly to: number | null;
   readonly since: number;
-  /** Null while it is held. */
+  /** Null while it waits. */
   readonly until: number | null;
 }
 
@@ -182,23 +182,23 @@ export interface DrawnAttempt {
 export interface DrawnGap {
   readonly from: number;
   readonly to: number;
-  /** When the event behind it had arrived. */
+  /** When the event after the gap had arrived. */
   readonly since: number;
-  /** Null while it is waited for. */
+  /** Null while the message waits for it. */
   readonly until: number | null;
-  /** Given up: what waited went on without. */
+  /** The wait ended without the missing events. */
   readonly skipped: boolean;
-  /** When a missing event came after it had been given up. */
+  /** When a missing event arrived after the gap was skipped. */
   readonly filledAt: number | null;
 }
 
 export interface DrawnEnd {
   /**
    * - `ended`: an event that ends a message was handled; `eventType` says which.
-   * - `open`: all that came is settled, and none of it ends the message.
-   * - `waiting`: something is to be handled, or waited for.
-   * - `blocked`: behind a dead letter, until somebody acts.
-   * - `failed`: the last of it is a dead letter.
+   * - `open`: all events are finished, and none of them ends the message.
+   * - `waiting`: an event waits to be handled, or for a missing event.
+   * - `blocked`: it waits behind a dead letter, until somebody acts.
+   * - `failed`: the last event is a dead letter.
    */
   readonly state: "ended" | "open" | "waiting" | "blocked" | "failed";
   readonly eventType: string | null;
@@ -206,25 +206,25 @@ export interface DrawnEnd {
 
 /** A row of the list. */
 export interface QuarantineShape extends Omit<KeptShape, "digest"> {
-  /** As that of an event. */
+  /** See `MessageEvent`. */
   readonly digest: string | null;
 }
 
-/** `GET api/quarantine/7`; with the body from `POST api/quarantine/7/reveal`. */
+/** `GET api/quarantine/7`. `POST api/quarantine/7/reveal` answers the same with the exact body. */
 export interface QuarantineDetail extends QuarantineShape {
   readonly trace: string | null;
   readonly body: ShownBody | null;
   readonly revealed: boolean;
 }
 
-/** `GET api/groups`: dead letters that failed alike, the largest group first; 100 at most. */
+/** `GET api/groups`: dead letters grouped by error, the largest group first; 100 groups at most. */
 export type ErrorGroups = readonly ErrorGroup[];
-/** `GET api/audit?limit=…`: what was done, the newest first; 100 unless asked for others, 1,000 at most. */
+/** `GET api/audit?limit=…`: the acts, the newest first. Default 100, at most 1,000. */
 export type AuditList = readonly AuditRecord[];
 
 /**
- * What an act answers: `POST api/events/7/replay`, `…/discard`, `api/messages/7/unblock`, `…/release`,
- * `api/quarantine/7/replay`, `…/discard`. A refused one has status 409 (404 for `not_found`).
+ * The answer to an act: `POST api/events/7/replay`, `…/discard`, `api/messages/7/unblock`, `…/release`, `api/quarantine/7/replay`,
+ * `…/discard`. A refused act has status 409 (404 for `not_found`).
  */
 export type ActAnswer =
   | { readonly ok: true; readonly event: number | null }
@@ -232,42 +232,45 @@ export type ActAnswer =
 
 export type ActRefusal = "not_found" | "in_progress" | "body_pruned" | "wrong_state" | "invalid_event";
 
-/** `POST api/bulk`. The work ends when whoever asked goes away; asked again, it does the rest, but a replay of `done` or `late` events begins anew. */
+/**
+ * `POST api/bulk`. The work stops when the client disconnects. The same request then does the rest; but a replay of `done` or `late`
+ * events starts from the beginning.
+ */
 export type BulkRequest = BulkWork & {
-  /** Changes nothing, and counts what would be done. */
+  /** Counts what would be done, and changes nothing. */
   readonly dryRun: boolean;
-  /** Acts a second at most. */
+  /** The most acts per second. */
   readonly ratePerSecond?: number;
 };
 
 export type BulkWork =
   /**
-   * `query` is an `EventQuery` without order, page and limit; dead letters unless it has `states`. Events with an id above `upTo`,
-   * which a dry run tells, are left out: they came since. An older one that became a dead letter since is taken.
+   * `query` is an `EventQuery` without order, page and limit; dead letters unless it has `states`. Events with an id above `upTo` are left
+   * out: they arrived after the dry run that reported it. An older event that became a dead letter after it is not left out.
    */
   | { readonly act: "replay"; readonly query: object; readonly upTo?: number; readonly skipSuperseded?: boolean }
   | { readonly act: "discard"; readonly query: object; readonly upTo?: number }
-  /** All messages that are blocked. */
+  /** All blocked messages. */
   | { readonly act: "unblock" }
-  /** All quarantined bodies that are held, `reason` names those of one reason; `upTo` as with events. */
+  /** All held quarantined bodies, or those with one `reason`. `upTo` as with events. */
   | { readonly act: "replay_quarantined" | "discard_quarantined"; readonly reason?: string; readonly upTo?: number };
 
-/** Lines of the answer (`application/x-ndjson`): progress from time to time, then one end. An empty one where nothing was told for 15 s. */
+/** The lines of the answer (`application/x-ndjson`): progress from time to time, then one end. After 15 s without a line comes an empty one. */
 export type BulkLine =
   | { readonly kind: "progress"; readonly done: number; readonly total: number }
   | {
       readonly kind: "done";
       readonly counts: Readonly<Record<string, number>>;
       readonly dryRun: boolean;
-      /** The newest event when a dry run of events began, or the newest quarantined body. */
+      /** For a dry run: the id of the newest event, or of the newest quarantined body, when it began. */
       readonly upTo?: number;
     }
   | { readonly kind: "failed"; readonly code: string };
 
-/** Any other answer, with a status from 400 on. */
+/** The body of every other answer with a status from 400 on. */
 export interface ApiError {
   readonly error: ApiErrorCode;
-  /** What to do about it, in a sentence. */
+  /** What happened or what to do, in a sentence. */
   readonly message: string;
 }
 

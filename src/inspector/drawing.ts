@@ -1,4 +1,4 @@
-/** The story of a message, as the page draws it. Pure. */
+/** The story of a message, as the page draws it: what arrived when, what was handled when, and why something waited. Pure. */
 import { isTerminal } from "../events/parse.ts";
 import { gapBefore } from "../inbox/gap.ts";
 import type { AttemptRecord, EventId, EventRecord, GapRecord, LaneRecord, QuarantineRecord } from "../inbox/record.ts";
@@ -15,9 +15,7 @@ import type {
   QuarantineShape,
 } from "./api.ts";
 
-// Draws the story of a message: what arrived when, what was handed out when, and what lay between. Pure.
-
-/** @param now - epoch milliseconds: what is still going on reaches to it */
+/** @param now - epoch milliseconds; what is still in progress reaches to it */
 export function drawMessage(lane: LaneRecord, now: number): Drawing {
   const scene = sceneOf(lane);
   const gaps = gapsOf(scene);
@@ -30,7 +28,7 @@ export function drawMessage(lane: LaneRecord, now: number): Drawing {
   const drawnGaps = drawGaps(scene, gaps);
   const goesOn = gaps.open !== null || events.some(({ state }) => state === "pending");
   const moments = [...momentsOf(events, drawnGaps), ...(goesOn ? [now] : [])];
-  // A clock that was set back since must not turn the picture over.
+  // If the clock was set back, the picture must still begin before it ends.
   const first = moments[0] ?? now;
   return {
     from: moments.reduce((a, b) => Math.min(a, b), first),
@@ -49,7 +47,7 @@ function drawEvent(scene: Scene, gaps: Gaps, event: EventRecord): Omit<DrawnEven
   return {
     ...{ id, sequence, eventType, state, outcome, late: scene.late.has(event), replayed: forced, conflict, duplicates },
     ...{ acceptedAt, startedAt, finishedAt, held: holdOf(scene, gaps, event), attempts },
-    // A replay counts anew; its failures and those before it are kept all the same.
+    // A replay counts its attempts from 1, but failures from before it are kept too.
     attemptCount: Math.max(event.attempts, attempts.length + (state === "done" ? 1 : 0)),
   };
 }
@@ -65,15 +63,14 @@ function momentsOf(events: readonly DrawnEvent[], gaps: readonly DrawnGap[]): re
   return all.filter((at) => at !== null);
 }
 
-// What is worked out once of a message before it is drawn: the two orders of its events, and which of them came late.
-
+/** Computed once per message, before it is drawn. */
 interface Scene {
   readonly lane: LaneRecord;
   /** In the order of their arrival. */
   readonly arrivals: readonly EventRecord[];
-  /** In the order in which they were handed out first. */
+  /** In the order of their first attempts. */
   readonly handOuts: readonly EventRecord[];
-  /** Those that were below the cursor when they arrived, also after a replay. */
+  /** The events that were below the cursor when they arrived, also after a replay. */
   readonly late: ReadonlySet<EventRecord>;
   /** Failed attempts by event, ascending. */
   readonly failures: ReadonlyMap<EventId, readonly AttemptRecord[]>;
@@ -94,17 +91,17 @@ function isOrdered({ key }: LaneRecord): boolean {
   return key.tag === "outbound";
 }
 
-/** Who is handed out first of those that wait: late ones last, the others by sequence. */
+/** The order in which waiting events are handled: late events last, the others by sequence. */
 function byTurn(a: EventRecord, b: EventRecord): number {
   return Number(a.late) - Number(b.late) || a.sequence - b.sequence || a.id - b.id;
 }
 
-/** When it was no longer waited with; null while it is. */
+/** When its wait ended; null while it waits. */
 function waitedUntil({ startedAt, finishedAt }: EventRecord): number | null {
   return startedAt ?? finishedAt;
 }
 
-/** It is to be handed out, and never was. */
+/** Pending, and never passed to a handler. */
 function isWaiting({ state, startedAt }: EventRecord): boolean {
   return state === "pending" && startedAt === null;
 }
@@ -113,14 +110,14 @@ function wasHandedOut(event: EventRecord): event is EventRecord & { readonly sta
   return event.startedAt !== null;
 }
 
-/** A replay takes the mark away: then the gap that was given up tells it, or what had been handed out before it came. */
+/** A replay removes the mark `late`. Then an event was late if a later one had started before it arrived. */
 function cameLate(lane: LaneRecord, event: EventRecord): boolean {
   if (event.late || event.state === "late") return true;
   if (!event.forced || !isOrdered(lane)) return false;
   const { sequence, acceptedAt, startedAt } = event;
   return lane.events.some((other) => {
     if (other.sequence <= sequence || other.startedAt === null) return false;
-    // What fills a gap is often accepted in the millisecond in which the one behind it starts; then it started first.
+    // An event that fills a gap is often accepted in the same millisecond in which the next one starts. Then it started first.
     const startedAfter = startedAt === null || startedAt > other.startedAt;
     return other.startedAt < acceptedAt || (other.startedAt === acceptedAt && startedAfter);
   });
@@ -137,16 +134,14 @@ function failuresOf(attempts: readonly AttemptRecord[]): ReadonlyMap<EventId, re
   return failures;
 }
 
-// The gaps of a message: filled in time, given up, or still open.
-
-/** A missing event that came while the one behind it still waited for it. */
+/** A missing event that arrived while a later event still waited for it. */
 interface Filling {
   readonly event: EventRecord;
-  /** When the first of those behind it had arrived. */
+  /** When the first of the later events had arrived. */
   readonly since: number;
 }
 
-/** What is known of the gaps, for those that waited because of them. */
+/** The gaps of a message: filled in time, skipped, or still open. */
 interface Gaps {
   readonly fillings: readonly Filling[];
   readonly skipped: readonly GapRecord[];
@@ -165,15 +160,15 @@ function drawGaps(scene: Scene, { fillings, skipped, open }: Gaps): readonly Dra
   return drawn.sort((a, b) => a.from - b.from || a.since - b.since);
 }
 
-/** True while `event` waited for what `gap` gave up: as its head, or behind that. */
+/** Returns true if `event` waited for the missing events of the skipped `gap`: as the first after it, or behind that one. */
 function waitedThrough(event: EventRecord, { to, skippedAt }: GapRecord): boolean {
   const until = waitedUntil(event);
   if (event.sequence <= to || (until !== null && until < skippedAt)) return false;
-  // The next gap can begin in the millisecond in which one is given up.
+  // The next gap can begin in the same millisecond in which one is skipped.
   return event.sequence === to + 1 ? event.acceptedAt <= skippedAt : event.acceptedAt < skippedAt;
 }
 
-/** True while `event` waited for `filling`. */
+/** Returns true if `event` waited for `filling`. */
 function waitedFor(event: EventRecord, filling: EventRecord): boolean {
   if (event.sequence <= filling.sequence || event.id > filling.id) return false;
   const until = waitedUntil(event);
@@ -194,7 +189,7 @@ function fillingsOf({ arrivals, late }: Scene): readonly Filling[] {
   return fillings.sort((a, b) => a.event.sequence - b.event.sequence);
 }
 
-/** One gap for each stretch without a hole. */
+/** Consecutive missing events make one gap. */
 function drawFilled(fillings: readonly Filling[]): DrawnGap[] {
   const drawn: DrawnGap[] = [];
   for (const { event, since: waitedSince } of fillings) {
@@ -220,7 +215,7 @@ function drawSkipped({ arrivals, late }: Scene, gap: GapRecord): DrawnGap {
   return { from, to, since: first?.acceptedAt ?? skippedAt, until: skippedAt, skipped: true, filledAt };
 }
 
-/** The store says that it waits by `gapSince`; what for, its rule tells. */
+/** The lane waits if it has a `gapSince`; the rule of the inbox says what for. */
 function openGap({ lane, late }: Scene): Gaps["open"] {
   if (lane.gapSince === null) return null;
   const behind = lane.events.filter((event) => isWaiting(event) && !event.forced && !late.has(event)).sort(byTurn);
@@ -232,7 +227,7 @@ function openGap({ lane, late }: Scene): Gaps["open"] {
   );
 }
 
-/** A receiver's `firstSequence` is not kept with its lanes: 1, unless what waits lies below. */
+/** The store does not know a receiver's `firstSequence`: taken as 1, unless a waiting event is below. */
 function positionOf(lane: LaneRecord, head: EventRecord) {
   const settled = new Set(lane.events.filter(({ state }) => state !== "pending").map(({ sequence }) => sequence));
   return {
@@ -243,9 +238,7 @@ function positionOf(lane: LaneRecord, head: EventRecord) {
   };
 }
 
-// Why an event was not handed out as it came.
-
-/** What still holds it, else what did. */
+/** Why an event was not handled at once: what still holds it, otherwise what held it. */
 function holdOf(scene: Scene, gaps: Gaps, event: EventRecord): DrawnHold | null {
   return presentHold(scene, gaps, event) ?? gapHold(scene, gaps, event) ?? turnHold(scene, event);
 }
@@ -261,7 +254,7 @@ function presentHold({ lane, late }: Scene, { open }: Gaps, event: EventRecord):
   return isBehind || hasBefore ? { reason: "turn", from: null, to: null, since, until: null } : null;
 }
 
-/** All that was missing before it, until the last of it came or was given up. */
+/** The sequences that were missing before it, until the last of them arrived or was skipped. */
 function gapHold({ late }: Scene, { fillings, skipped }: Gaps, event: EventRecord): DrawnHold | null {
   if (late.has(event)) return null;
   const filled = fillings.filter((filling) => waitedFor(event, filling.event)).map((filling) => filling.event);
@@ -277,7 +270,7 @@ function gapHold({ late }: Scene, { fillings, skipped }: Gaps, event: EventRecor
   };
 }
 
-/** Those that were handed out before it, and were done with only after it had come. */
+/** Waited for events that started before it, and were finished only after it had arrived. */
 function turnHold(scene: Scene, event: EventRecord): DrawnHold | null {
   const { acceptedAt: since } = event;
   const end = waitedUntil(event);
@@ -291,13 +284,11 @@ function turnHold(scene: Scene, event: EventRecord): DrawnHold | null {
   return until > since ? { reason: "turn", from: null, to: null, since, until } : null;
 }
 
-/** A replay hides when an event had ended before: its last failure tells, if it had one. */
+/** A replay overwrites when an event had finished before. If it had failed, the time of its last failure remains. */
 function endedBy({ failures }: Scene, { id, finishedAt }: EventRecord, by: number): number | null {
   if (finishedAt !== null && finishedAt <= by) return finishedAt;
   return failures.get(id)?.findLast(({ at }) => at <= by)?.at ?? null;
 }
-
-// How the story of a message stands.
 
 function endOf(lane: LaneRecord): DrawnEnd {
   const inTurn = [...lane.events].sort(byTurn);
@@ -314,7 +305,7 @@ function endOf(lane: LaneRecord): DrawnEnd {
   return { state: "open", eventType: null };
 }
 
-/** A lane that is not ordered holds one event, and ends with it. */
+/** A lane without order holds one event, and ends with it. */
 function ends(lane: LaneRecord, { eventType }: EventRecord): boolean {
   return !isOrdered(lane) || isTerminal(eventType);
 }
@@ -323,8 +314,7 @@ function isDead({ state }: EventRecord): boolean {
   return state === "dead";
 }
 
-// A message, and a quarantined body, as they are shown: masked, unless somebody who may has asked for more.
-
+/** A message as it is shown: masked unless `revealed`. */
 export function shownMessage(lane: LaneRecord, now: number, revealed: boolean): Message {
   const { gapSince: _, ...facts } = laneShape(lane, revealed);
   return {

@@ -1,4 +1,4 @@
-/** The seam between adapters and the inspector: what an adapter hands in, and the answer it sends. No framework is known here. */
+/** What an adapter passes to the inspector, and the answers that it sends. Independent of any framework. */
 import { StoreError } from "../errors.ts";
 import { explained, placeFields } from "../inbox/masking.ts";
 import type { Logger, SampledLog } from "../internal/logger.ts";
@@ -13,27 +13,27 @@ import type { ApiError, ApiErrorCode } from "./api.ts";
 export interface InspectorRequest<Native = unknown> {
   /** Upper case, as on the wire. */
   readonly method: string;
-  /** Path and query as they were asked for, with what a router has taken off: `/inspector/api/messages/7`. */
+  /** Path and query as the client sent them, with the part that a router removed: `/inspector/api/messages/7`. */
   readonly url: string;
   readonly headers: HeaderSource;
   readonly native: Native;
-  /** Reads the body as JSON. Called at most once, and only for somebody who may do what is asked. Never rejects. */
+  /** Reads the body as JSON. Called at most once, and only after the sender's right was checked. Never rejects. */
   readJson(maxBytes: number): Promise<JsonReading>;
-  /** Aborts when whoever asked is gone. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
 }
 
 export type JsonReading =
   | { readonly ok: true; readonly value: unknown }
-  /** `empty`: there is no body, or one without a byte. */
+  /** `empty`: no body, or a body of zero bytes. */
   | { readonly ok: false; readonly reason: "too_large" | "invalid" | "empty" };
 
 /** What to send. */
 export interface InspectorAnswer {
   readonly status: number;
-  /** Lower-case names. `content-length` is there unless the body is a stream or the status 304. */
+  /** Lower-case names. With `content-length`, unless the body is a stream or the status is 304. */
   readonly headers: Readonly<Record<string, string>>;
-  /** A stream is sent chunk by chunk as it comes, and ended (`return()`) when whoever asked is gone. */
+  /** A stream is sent chunk by chunk, and ended with `return()` when the client disconnects. */
   readonly body: string | Uint8Array | AsyncIterable<string>;
 }
 
@@ -41,13 +41,11 @@ export interface InspectorAnswer {
 export interface Mountable<Native = unknown> {
   /** Where it is mounted, such as `/inspector`; empty for the root. No slash at its end. */
   readonly path: string;
-  /** Told of answers that could not be sent. */
+  /** Logs answers that could not be sent. */
   readonly logger: Logger;
   /** Answers any request at or below `path`. Neither throws nor rejects. */
   handle(request: InspectorRequest<Native>): Promise<InspectorAnswer>;
 }
-
-// The answers of the inspector: JSON, refusals, texts and streams. The headers that all of them carry are put on elsewhere.
 
 const STATUSES: Readonly<Record<ApiErrorCode, number>> = {
   host_not_allowed: 403,
@@ -66,28 +64,28 @@ const STATUSES: Readonly<Record<ApiErrorCode, number>> = {
 
 export const TEXT = "text/plain; charset=utf-8";
 
-export function json(value: unknown, status = 200): InspectorAnswer {
-  return text("application/json; charset=utf-8", JSON.stringify(value), { status });
+export function jsonAnswer(value: unknown, status = 200): InspectorAnswer {
+  return textAnswer("application/json; charset=utf-8", JSON.stringify(value), { status });
 }
 
-/** What is not done, in the shape of every error; the status follows from the code. */
+/** An error as JSON. The code decides the status. */
 export function refused(
   error: ApiErrorCode,
   message: string,
   headers: Readonly<Record<string, string>> = {},
 ): InspectorAnswer {
-  const answer = json({ error, message } satisfies ApiError, STATUSES[error]);
+  const answer = jsonAnswer({ error, message } satisfies ApiError, STATUSES[error]);
   return { ...answer, headers: { ...answer.headers, ...headers } };
 }
 
-/** The answer to a body that `readJson` could not read. */
-export function unreadable({ reason }: Extract<JsonReading, { ok: false }>): InspectorAnswer {
+/** The answer if `readJson` could not read the body. */
+export function unreadableBody({ reason }: Extract<JsonReading, { ok: false }>): InspectorAnswer {
   if (reason === "too_large") return refused("too_large", "The body is longer than 64 KiB.");
   return refused("invalid_request", "The body must be JSON.");
 }
 
-/** A whole text of any type. */
-export function text(
+/** A complete text of any type. */
+export function textAnswer(
   type: string,
   body: string,
   {
@@ -102,10 +100,10 @@ export function text(
   };
 }
 
-/** A proxy, or a middleware that compresses, would gather an answer before it sends it: a live one for ever. */
+/** Without these headers, a proxy or a compressing middleware may buffer the answer: a live stream would never arrive. */
 const AS_IT_COMES = { "cache-control": "no-store, no-transform", "x-accel-buffering": "no" };
 
-/** A text that is sent as it comes. */
+/** A text that is sent as it is produced. */
 export function streamed(
   type: string,
   body: AsyncIterable<string>,
@@ -114,9 +112,7 @@ export function streamed(
   return { status: 200, headers: { ...headers, ...AS_IT_COMES, "content-type": type }, body };
 }
 
-// The headers of every answer. Nothing the page shows may run, be framed, be kept, or be told to another site.
-
-/** No script or style but the page's own files, no markup made from texts, no connection but to where it came from. */
+/** Scripts and styles only from the page's own files, no markup made from texts, and connections only to the page's own origin. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -139,17 +135,16 @@ const FOR_ALL: Readonly<Record<string, string>> = {
   "content-security-policy": CONTENT_SECURITY_POLICY,
 };
 
-/** `answer` with them; it is kept nowhere unless it says otherwise itself. */
+/** Adds the headers that every answer has: nothing of the page may run as code, be framed, be cached, or be sent to another site. */
 export function secured(answer: InspectorAnswer): InspectorAnswer {
   return { ...answer, headers: { "cache-control": "no-store", ...answer.headers, ...FOR_ALL } };
 }
 
-// What is answered when something throws, and what is told of it: codes and texts of ours, for anything else may hold a number or a text.
-
+/** The answer when something throws. Answer and log have only our own codes and texts: an error may quote a number or a text. */
 export function failureAnswer(error: unknown, log: SampledLog): InspectorAnswer {
   const fields = placeFields(error);
   if (error instanceof StoreError) {
-    log.warn(fields, explained("The inspector could not read the inbox, or write to it.", error));
+    log.warn(fields, explained("The inspector could not read or write the inbox.", error));
     return refused("unavailable", "The inbox does not answer now. Try again in a moment.");
   }
   log.error(fields, explained("The inspector failed to answer a request.", error));

@@ -1,37 +1,37 @@
-/** Checks what a request says, field by field, before the inbox sees it. What is said back names a field, never a value. */
+/** Checks the fields of a request before the inbox gets them. A refusal names the field, never its value. */
 import type { EventState } from "../inbox/record.ts";
 import type { EventQuery, LaneQuery } from "../inbox/store.ts";
 import { suggestion } from "../internal/options.ts";
 import { isRecord } from "../internal/type-guards.ts";
 import type { BulkQuery } from "../receiver/bulk.ts";
 import { EVENT_STATES, LANE_STATUSES, LANE_TAGS } from "../receiver/queries.ts";
-import { type InspectorAnswer, refused, unreadable } from "./http.ts";
-import type { Call } from "./route.ts";
+import { type InspectorAnswer, refused, unreadableBody } from "./http.ts";
+import type { ApiCall } from "./route.ts";
 
 /** What one field may hold. */
 export interface Field<T> {
-  /** Goes on from the field's name: `must be true or false`. */
+  /** Follows the field's name in a message: `must be true or false`. */
   readonly rule: string;
   holds(value: unknown): value is T;
 }
 
-/** A field for each thing that may be said. */
+/** A check for each field. */
 export type Fields<T> = { readonly [Name in keyof T]-?: Field<NonNullable<T[Name]> | Extract<T[Name], null>> };
 
 export type Checked<T> =
   | { readonly ok: true; readonly value: T }
-  /** In a sentence. */
+  /** A sentence for the answer. */
   | { readonly ok: false; readonly message: string };
 
-/** A number, a reference or an id is never longer; the inbox refuses longer ids, too. */
+/** Phone numbers, references and ids are never longer; the inbox refuses longer ids too. */
 const LONGEST_TEXT = 512;
 const LONGEST_LIST = 50;
-/** A longer name is not compared with the known ones. */
+/** A longer name gets no suggestion. */
 const LONGEST_NAME = 40;
-/** Ids and times lie far below. */
+/** Ids and times are far below. */
 const HIGHEST = Number.MAX_SAFE_INTEGER;
 
-export const text: Field<string> = {
+export const textField: Field<string> = {
   rule: `must be a text of 1 to ${LONGEST_TEXT} characters`,
   holds: (value): value is string =>
     typeof value === "string" && value !== "" && value.length <= LONGEST_TEXT && value.isWellFormed(),
@@ -84,42 +84,41 @@ export function checked<T>(value: unknown, fields: Fields<T>): Checked<Partial<T
   if (!isRecord(value)) return { ok: false, message: "The body must be a JSON object." };
   const known = Object.keys(fields);
   for (const [name, said] of Object.entries(value)) {
-    if (!known.includes(name))
-      return { ok: false, message: `There is a field that is not known. ${likely(name, known)}` };
+    if (!known.includes(name)) return { ok: false, message: `A field is not known. ${likely(name, known)}` };
     const field = fields[name as keyof T];
     if (!field.holds(said)) return { ok: false, message: `"${name}" ${field.rule}.` };
   }
-  // Each of its fields was looked at.
+  // Every field was checked.
   return { ok: true, value: value as Partial<T> };
 }
 
 /** The body of a call, or the answer that refuses it. */
-export async function readBody<T>(
-  call: Pick<Call, "readJson">,
+export async function readFields<T>(
+  call: Pick<ApiCall, "readJson">,
   fields: Fields<T>,
 ): Promise<
   { readonly ok: true; readonly value: Partial<T> } | { readonly ok: false; readonly answer: InspectorAnswer }
 > {
   const reading = await call.readJson();
-  if (!reading.ok) return { ok: false, answer: unreadable(reading) };
+  if (!reading.ok) return { ok: false, answer: unreadableBody(reading) };
   const body = checked(reading.value, fields);
   return body.ok ? body : { ok: false, answer: refused("invalid_request", body.message) };
 }
 
-/** The answer that refuses a body with anything in it, where there is nothing to say: `dryRun` must not be taken for the act itself. */
-export async function refusedBody({ readJson }: Pick<Call, "readJson">): Promise<InspectorAnswer | null> {
+/** Refuses a body with fields where a route takes none: otherwise `dryRun` would be ignored, and the act done. */
+export async function refusedBody({ readJson }: Pick<ApiCall, "readJson">): Promise<InspectorAnswer | null> {
   const reading = await readJson();
-  if (!reading.ok) return reading.reason === "empty" ? null : unreadable(reading);
+  if (!reading.ok) return reading.reason === "empty" ? null : unreadableBody(reading);
   if (isRecord(reading.value) && Object.keys(reading.value).length === 0) return null;
-  return refused("invalid_request", "This takes no fields: the body must be {}, or empty.");
+  return refused("invalid_request", "This route takes no fields: the body must be {} or empty.");
 }
 
-/** The answer that refuses a query where there is nothing to say. */
-export function refusedQuery({ query }: Pick<Call, "query">): InspectorAnswer | null {
-  return query.size === 0 ? null : refused("invalid_request", "This takes no query.");
+/** Refuses a query where a route takes none. */
+export function refusedQuery({ query }: Pick<ApiCall, "query">): InspectorAnswer | null {
+  return query.size === 0 ? null : refused("invalid_request", "This route takes no query.");
 }
 
-/** What the query of a URL says: whole numbers as such, and `lists` as lists, for they may be said again. */
+/** Checks the query of a URL. Whole numbers become numbers; the fields in `lists` may be repeated and become lists. */
 export function checkedQuery<T>(
   query: URLSearchParams,
   fields: Fields<T>,
@@ -129,7 +128,7 @@ export function checkedQuery<T>(
   for (const name of query.keys()) {
     const values = query.getAll(name);
     if (lists.includes(name)) said[name] = values;
-    else if (values.length > 1) return { ok: false, message: "Each field of the query may be there once." };
+    else if (values.length > 1) return { ok: false, message: "Each field of the query may appear only once." };
     else said[name] = /^\d{1,16}$/.test(values[0] ?? "") ? Number(values[0]) : values[0];
   }
   return checked({ ...said }, fields);
@@ -139,24 +138,22 @@ function likely(name: string, known: readonly string[]): string {
   return name.length > LONGEST_NAME ? `Known: ${known.join(", ")}.` : suggestion(name, known);
 }
 
-// The filters that lists, downloads and bulk acts take, and what each may hold.
-
 export const DEFAULT_PAGE = 50;
 export const LONGEST_PAGE = 200;
 
-/** Which events; `states` are those that are meant for the work. */
+/** The filters of events. `states` are the states that the work allows. */
 export function eventFilter(states: readonly EventState[] = EVENT_STATES): Fields<BulkQuery> {
   return {
     states: listOf(oneOf(...states)),
     outcome: oneOf("handled", "unhandled"),
     late: flag,
     conflict: flag,
-    eventType: text,
-    apiClientId: text,
-    messageId: text,
-    externalReference: text,
-    peer: text,
-    errorCode: text,
+    eventType: textField,
+    apiClientId: textField,
+    messageId: textField,
+    externalReference: textField,
+    peer: textField,
+    errorCode: textField,
     acceptedFrom: time,
     acceptedTo: time,
   };
@@ -172,10 +169,10 @@ export const EVENT_QUERY: Fields<EventQuery> = {
 export const LANE_QUERY: Fields<LaneQuery> = {
   statuses: listOf(oneOf(...LANE_STATUSES)),
   tag: oneOf(...LANE_TAGS),
-  without: listOf(text),
+  without: listOf(textField),
   quietSince: time,
-  apiClientId: text,
-  peer: orNull(text),
+  apiClientId: textField,
+  peer: orNull(textField),
   after: rowId,
   limit: rows(LONGEST_PAGE),
 };

@@ -1,4 +1,4 @@
-/** The inspector: the way of a request from its head to its answer. */
+/** The inspector: how a request gets its answer. */
 import { type Logger, SampledLog } from "../internal/logger.ts";
 import {
   type Authorize,
@@ -18,23 +18,42 @@ import {
   refused,
   secured,
   TEXT,
-  text,
+  textAnswer,
 } from "./http.ts";
 import { type InspectorOptions, type ResolvedInspector, resolveInspector } from "./options.ts";
-import { type Call, type Match, matcher, type Place } from "./route.ts";
-import { ROUTES } from "./routes/table.ts";
+import { type ApiCall, type ApiRoute, matcher, type PathMatch, type PathTarget } from "./route.ts";
+import { actRoutes } from "./routes/acts.ts";
+import { bulkRoute } from "./routes/bulk.ts";
+import { eventsRoute } from "./routes/events.ts";
+import { messageRoutes, quarantineRoutes } from "./routes/messages.ts";
+import { auditRoute, groupsRoute, historyRoute, lookupRoute, overviewRoute } from "./routes/overview.ts";
+import { streamRoute } from "./stream.ts";
 import { type Watch, watchInbox } from "./watch.ts";
 
 const MAX_BODY_BYTES = 64 * 1024;
 
+const API_ROUTES: readonly ApiRoute[] = [
+  overviewRoute,
+  historyRoute,
+  streamRoute,
+  eventsRoute,
+  ...messageRoutes,
+  lookupRoute,
+  ...quarantineRoutes,
+  groupsRoute,
+  auditRoute,
+  ...actRoutes,
+  bulkRoute,
+];
+
 /** What an adapter mounts; made by `createInspector`. */
 export interface Inspector<Request = unknown> extends Mountable<Request> {
-  /** Ends the live streams and stops looking at the inbox, which stays open. Closing twice is harmless. */
+  /** Ends the live streams and stops looking at the inbox. The inbox stays open. Closing twice is harmless. */
   close(): void;
 }
 
 /**
- * Makes an inspector: a page, and its JSON, for the person who is asked what happened to a message. An adapter mounts it.
+ * Makes an inspector: a page with a JSON API that shows what happened to a message. An adapter mounts it.
  *
  * @throws SetupError naming the option and the fix
  */
@@ -47,7 +66,7 @@ class MountedInspector<Request> implements Inspector<Request> {
   readonly logger: Logger;
   readonly #options: ResolvedInspector<Request>;
   readonly #assets: Assets;
-  readonly #match: Match;
+  readonly #match: PathMatch;
   readonly #guard: Guard;
   readonly #authorize: Authorize<Request>;
   readonly #watch: Watch;
@@ -61,7 +80,7 @@ class MountedInspector<Request> implements Inspector<Request> {
     this.logger = logger;
     this.#options = options;
     this.#assets = loadAssets(path);
-    this.#match = matcher(path, this.#assets, ROUTES);
+    this.#match = matcher(path, this.#assets, API_ROUTES);
     this.#guard = createGuard(origins);
     this.#authorize = authorization(options);
     this.#watch = watchInbox(options);
@@ -104,7 +123,7 @@ class MountedInspector<Request> implements Inspector<Request> {
 
   async #called(
     request: InspectorRequest<Request>,
-    { routes, id }: Extract<Place, { kind: "api" }>,
+    { routes, id }: Extract<PathTarget, { kind: "api" }>,
     { granted, query }: { readonly granted: Granted; readonly query: string | undefined },
   ): Promise<InspectorAnswer> {
     const route = routes.find(({ method }) => method === request.method);
@@ -113,12 +132,12 @@ class MountedInspector<Request> implements Inspector<Request> {
     if (!includes(granted.access, route.access))
       return refused("forbidden", `This needs the right "${route.access}"; you have "${granted.access}".`);
     const answer = await route.run(this.#callOf(request, granted, { id, query: new URLSearchParams(query) }));
-    // A reveal too: it is in the audit.
+    // A reveal changes the inbox too: it writes an audit row.
     if (route.access !== "read") this.#watch.touch();
     return answer;
   }
 
-  #callOf(request: InspectorRequest<Request>, granted: Granted, { id, query }: Pick<Call, "id" | "query">): Call {
+  #callOf(request: InspectorRequest<Request>, granted: Granted, { id, query }: Pick<ApiCall, "id" | "query">): ApiCall {
     const { inbox, clock, logger } = this.#options;
     const authorize = this.#authorize;
     const closing = this.#closing.signal;
@@ -131,7 +150,7 @@ class MountedInspector<Request> implements Inspector<Request> {
         const now = await authorize(request.native);
         return now === false ? false : now.access;
       },
-      // Made when it is asked for: each stays registered with `closing`.
+      // A getter, because each signal stays registered with `closing`: only routes that need one make it.
       get signal() {
         return AbortSignal.any([request.signal, closing]);
       },
@@ -143,8 +162,8 @@ function nothingHere(): InspectorAnswer {
   return refused("not_found", "The inspector has nothing here.");
 }
 
-function denied(place: Place): InspectorAnswer {
+function denied(place: PathTarget): InspectorAnswer {
   if (place.kind === "api" || place.kind === "nothing")
-    return refused("unauthorized", "You may not look at this inbox, or have to sign in again.");
-  return text(TEXT, "You may not look at this inbox, or have to sign in first.\n", { status: 401 });
+    return refused("unauthorized", "You may not look at this inbox, or you have to sign in again.");
+  return textAnswer(TEXT, "You may not look at this inbox, or you have to sign in first.\n", { status: 401 });
 }

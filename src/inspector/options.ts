@@ -1,4 +1,4 @@
-/** The options of an inspector: documented, validated, with defaults; and its origins, with the Host headers that belong to them. */
+/** The options of an inspector: documentation, checks and defaults; and the Host headers that belong to its origins. */
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
@@ -13,31 +13,31 @@ export function originOf(text: unknown): string | null {
   return new URL(text).origin;
 }
 
-/** What a Host header may say for `origin`, in lower case: clients may write a default port or leave it out. */
+/** The Host headers for `origin`, in lower case: clients may include or omit a default port. */
 export function hostsOf(origin: string): readonly string[] {
   const { protocol, hostname, port, host } = new URL(origin);
   return port === "" ? [host, `${hostname}:${DEFAULT_PORTS[protocol]}`] : [host];
 }
 
-/** What somebody may do, and who it is; `false` for nothing. */
+/** What a viewer may do, and the viewer's name; `false` for nothing. */
 export type Grant = Access | { readonly access: Access; readonly by: string } | false;
 
 /**
  * @typeParam Request - the framework's own request
  */
 export interface InspectorOptions<Request = unknown> {
-  /** `receiver.inbox`, or what `openInbox` gives. The inspector does not close it. */
+  /** `receiver.inbox`, or the result of `openInbox`. The inspector does not close it. */
   readonly inbox: InboxOperator;
   /**
-   * Says what whoever sent a request may do: `"read"`, `"act"` (and read), `"reveal"` (and act), or `false`; with `{ access, by }` also
-   * who it is, for the audit. Asked for each request, and every minute for the live stream. What it throws denies.
+   * Returns what the sender of a request may do: `"read"`, `"act"` (and read), `"reveal"` (and act), or `false`. `{ access, by }` also
+   * names the sender, for the audit. It is called for each request, and every minute for the live stream. If it throws, access is denied.
    */
   readonly authorize: (request: Request) => Grant | Promise<Grant>;
-  /** Where browsers open it: `["https://ops.example.com"]`. A request with another Host or Origin is refused. At least one. */
+  /** Where browsers open it: `["https://ops.example.com"]`, at least one. A request with another Host or Origin is refused. */
   readonly origins: readonly string[];
-  /** Where it is mounted, as browsers ask for it. Default `"/inspector"`; `"/"` for the root. */
+  /** The path where it is mounted, as browsers see it. Default `"/inspector"`; `"/"` for the root. */
   readonly path?: string;
-  /** Default: warnings and errors to standard error. Acts and reveals are told at level info. */
+  /** Default: warnings and errors to standard error. Acts and reveals are logged at level info. */
   readonly logger?: Logger;
   /** For tests: `createFakeClock()` of `oncehook/testing`. */
   readonly clock?: Clock;
@@ -63,7 +63,7 @@ const KNOWN = [
   "clock",
 ] as const satisfies readonly (keyof InspectorOptions)[];
 const DEFAULT_PATH = "/inspector";
-/** What needs no encoding in a URL, and no escaping in HTML. */
+/** A path that needs no encoding in a URL and no escaping in HTML. */
 const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[\w.~-]+)+$/;
 
 /** @throws SetupError naming the option and the fix */
@@ -79,7 +79,7 @@ export function resolveInspector<Request>(options: InspectorOptions<Request>): R
   };
 }
 
-/** A receiver, a store, and the promise of `openInbox` are taken for an inbox most often: none has both. */
+/** The usual mistakes are a receiver, a store, or the promise of `openInbox`: none of them has both methods. */
 function inboxOption(inbox: InboxOperator): InboxOperator {
   if (typeof inbox?.stats === "function" && typeof inbox.groupByError === "function") return inbox;
   throw invalidOption("inbox", "must be an inbox: receiver.inbox, or what openInbox() resolves to", inbox);

@@ -1,4 +1,4 @@
-/** What a route of the inspector's JSON API is, and what it is given. */
+/** The routes of the inspector's JSON API: what a route is, what it gets, and which path leads to it. */
 import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import type { InboxOperator } from "../receiver/operator.ts";
@@ -7,54 +7,53 @@ import type { Asset, Assets } from "./assets.ts";
 import type { InspectorAnswer, JsonReading } from "./http.ts";
 import type { Watch } from "./watch.ts";
 
-/** A POST changes something or carries a filter that may name somebody; it needs the CSRF header. */
-export interface Route {
+/** A route is a POST if it changes something, or takes a filter that may name a person. A POST needs the CSRF header. */
+export interface ApiRoute {
   readonly method: "GET" | "POST";
-  /** Below `api/`, with `:id` where a number is: `messages/:id/reveal`. */
+  /** Below `api/`, with `:id` for a number: `messages/:id/reveal`. */
   readonly path: string;
   readonly access: Access;
-  run(call: Call): Promise<InspectorAnswer> | InspectorAnswer;
+  run(call: ApiCall): Promise<InspectorAnswer> | InspectorAnswer;
 }
 
-/** One call of a route by somebody who may make it. */
-export interface Call {
+/** One call of a route, after its sender was authorized. */
+export interface ApiCall {
   readonly inbox: InboxOperator;
   readonly watch: Watch;
   readonly clock: Clock;
-  /** Each act and reveal is told to it: who, what, which. */
+  /** Logs each act and each reveal: who, what, which. */
   readonly logger: Logger;
   readonly access: Access;
   readonly by: string;
-  /** That of `:id`; 0 where the path has none. */
+  /** The number in place of `:id`; 0 if the path has none. */
   readonly id: number;
   readonly query: URLSearchParams;
   /** At most 64 KiB. */
   readJson(): Promise<JsonReading>;
-  /** Asks `authorize` again: what the same request may do by now. */
+  /** Calls `authorize` again for the same request. */
   reauthorize(): Promise<Access | false>;
-  /** Aborts when whoever asked is gone, and when the inspector is closed. */
+  /** Aborts when the client disconnects, and when the inspector is closed. */
   readonly signal: AbortSignal;
 }
 
-// What a path leads to: the page, one of its files, or a route of the JSON API.
-
-export type Place =
+/** What a path leads to. */
+export type PathTarget =
   | { readonly kind: "page" }
   | { readonly kind: "asset"; readonly asset: Asset }
-  | { readonly kind: "api"; readonly routes: readonly Route[]; readonly id: number }
+  | { readonly kind: "api"; readonly routes: readonly ApiRoute[]; readonly id: number }
   | { readonly kind: "nothing" };
 
-/** A path below the one where the inspector is mounted; null for any other. */
-export type Match = (pathname: string) => Place | null;
+/** Null for a path outside of the inspector's own path. */
+export type PathMatch = (pathname: string) => PathTarget | null;
 
-const NOTHING: Place = { kind: "nothing" };
+const NOTHING: PathTarget = { kind: "nothing" };
 const API = "/api/";
 const ASSETS = "/assets/";
 
-/** Paths are compared as they were written: none that leads somewhere has an encoded character in it. */
-export function matcher(path: string, { files }: Assets, table: readonly Route[]): Match {
+/** Paths are compared without decoding: no valid path has an encoded character. */
+export function matcher(path: string, { files }: Assets, table: readonly ApiRoute[]): PathMatch {
   const patterns = table.map((route) => ({ route, pattern: patternOf(route.path) }));
-  const matchApi = (name: string): Place => {
+  const matchApi = (name: string): PathTarget => {
     const found = patterns.flatMap(({ route, pattern }) => {
       const match = pattern.exec(name);
       return match === null ? [] : [{ route, id: Number(match[1] ?? 0) }];
@@ -74,8 +73,8 @@ export function matcher(path: string, { files }: Assets, table: readonly Route[]
   };
 }
 
-/** The methods that a place has, as the header Allow names them. */
-export function methodsOf(place: Place): readonly string[] {
+/** The methods for the header Allow. */
+export function methodsOf(place: PathTarget): readonly string[] {
   if (place.kind === "api") return place.routes.map(({ method }) => method);
   return place.kind === "nothing" ? ["GET", "HEAD", "POST"] : ["GET", "HEAD"];
 }

@@ -1,24 +1,24 @@
-/** The live stream: looks as server-sent events, for as long as whoever watches may. */
+/** The live stream: looks as server-sent events, for as long as the viewer has the right to look. */
 import type { Clock, Timer } from "../internal/clock.ts";
 import type { Access, StreamEvent } from "./api.ts";
 import { refused, streamed } from "./http.ts";
-import type { Call, Route } from "./route.ts";
+import type { ApiCall, ApiRoute } from "./route.ts";
 import type { Look } from "./watch.ts";
 
-/** Proxies end a connection on which nothing comes for half a minute or more. */
+/** Some proxies close a connection that is silent for half a minute. */
 export const HEARTBEAT_MS = 15_000;
-/** Whether whoever asked may still what they may. */
+/** How often the rights of a client are checked again. */
 export const ASK_AGAIN_MS = 60_000;
 const COMMENT = ":\n\n";
 
-/** Watches from now on, whether it is read or not, until `call.signal` aborts or it is ended. */
-function liveStream(call: Call): AsyncIterableIterator<string> {
+/** Watches from now on, also if nobody reads it, until `call.signal` aborts or it is ended. */
+function liveStream(call: ApiCall): AsyncIterableIterator<string> {
   const ending = new AbortController();
   const signal = AbortSignal.any([call.signal, ending.signal]);
   const events = eventsOf(call, call.watch.looks(signal)[Symbol.asyncIterator](), signal);
   return {
     next: () => events.next(),
-    // A generator that waits would first wait for its next look.
+    // Without the abort, a waiting generator would end only after its next look.
     return() {
       ending.abort();
       return events.return(undefined);
@@ -30,12 +30,12 @@ function liveStream(call: Call): AsyncIterableIterator<string> {
 }
 
 async function* eventsOf(
-  call: Call,
+  call: ApiCall,
   looks: AsyncIterator<Look>,
   signal: AbortSignal,
 ): AsyncGenerator<string, undefined> {
   const { clock, by } = call;
-  // Sends the head of the answer, also while the inbox cannot be read.
+  // Sends the headers of the answer at once, even if the inbox cannot be read.
   yield COMMENT;
   let access: Access | false = call.access;
   let askAt = clock.monotonic() + ASK_AGAIN_MS;
@@ -66,7 +66,7 @@ function written(event: StreamEvent): string {
   return `data: ${JSON.stringify(event)}\n\n`;
 }
 
-/** Null when `work` takes longer than `ms`; it goes on, and may be waited for again. */
+/** Null if `work` takes longer than `ms`. The work continues and can be awaited again. */
 async function orTimeout<T>(work: Promise<T>, clock: Clock, ms: number): Promise<T | null> {
   let timer: Timer | undefined;
   const late = new Promise<null>((resolve) => {
@@ -77,7 +77,7 @@ async function orTimeout<T>(work: Promise<T>, clock: Clock, ms: number): Promise
   return first;
 }
 
-/** False when `signal` aborts before an answer is there: whoever waits for it may be gone, and it may never come. */
+/** False if `signal` aborts first: the client may be gone, and the answer may never come. */
 function orAborted(work: Promise<Access | false>, signal: AbortSignal): Promise<Access | false> {
   return new Promise((resolve) => {
     const abort = () => resolve(false);
@@ -86,18 +86,17 @@ function orAborted(work: Promise<Access | false>, signal: AbortSignal): Promise<
   });
 }
 
-// `GET api/stream`: an overview about once a second, as server-sent events.
-
-/** Each holds a connection, and is asked for by one browser tab. */
+/** Each stream holds a connection, and belongs to one browser tab. */
 const MOST_STREAMS = 20;
 
-export const streamRoute: Route = {
+/** `GET api/stream`: an overview about once a second, as server-sent events. */
+export const streamRoute: ApiRoute = {
   method: "GET",
   path: "stream",
   access: "read",
   run(call) {
     if (call.watch.watching >= MOST_STREAMS)
-      return refused("busy", `${MOST_STREAMS} pages are watching already: close one.`);
+      return refused("busy", `${MOST_STREAMS} pages are open already: close one.`);
     return streamed("text/event-stream; charset=utf-8", liveStream(call));
   },
 };

@@ -1,4 +1,4 @@
-/** Looks at the inbox once a second while somebody watches, once for all who do, and keeps what it saw for the charts. */
+/** Looks at the inbox once a second while there are viewers, once for all of them, and keeps samples for the charts. */
 import { explained, placeFields } from "../inbox/masking.ts";
 import type { InboxStats } from "../inbox/record.ts";
 import type { Clock, Timer } from "../internal/clock.ts";
@@ -6,11 +6,11 @@ import type { Logger } from "../internal/logger.ts";
 import type { InboxOperator } from "../receiver/operator.ts";
 import type { History, Overview, Sample } from "./api.ts";
 
-/** What is told to everybody who watches; who they are is added for each. */
+/** What every viewer gets. The viewer's name and rights are added for each. */
 export interface Look {
   /**
-   * Grows when a gauge or a counter of the inbox moved, and by `touch`. An attempt that begins moves none, nor do some acts of other
-   * processes: they are not noticed.
+   * Grows when a gauge or a counter of the inbox changes, and by `touch`. The start of an attempt and some acts of other processes change
+   * none: they are not noticed.
    */
   readonly changed: number;
   readonly overview: Omit<Overview, "access" | "by">;
@@ -18,26 +18,24 @@ export interface Look {
 }
 
 export interface Watch {
-  /** What was seen less than a second ago, or what is seen now. */
+  /** The newest look if it is less than a second old, otherwise a new one. */
   look(): Promise<Look>;
   history(): History;
-  /** Each look from now on, until `signal` aborts. Looking ends a while after the last one who does. */
+  /** Each look from now on, until `signal` aborts. Some time after the last viewer has left, looking ends. */
   looks(signal: AbortSignal): AsyncIterable<Look>;
-  /** How many `looks` are under way. */
+  /** The number of viewers. */
   readonly watching: number;
-  /** Something was done to the inbox: the next look is not waited for, and counts as a change. */
+  /** The inspector changed the inbox: the next look comes sooner, and counts as a change. */
   touch(): void;
   close(): void;
 }
 
-// The watch over an inbox: looks on a timer, kept as samples, and shown to all who watch.
-
-/** While somebody watches; also how old a look may be that somebody else gets. */
+/** While there are viewers. A look that is not older than this is shared. */
 const WATCHED_EVERY_MS = 1_000;
-/** While nobody does, so that the charts of whoever comes back have no hole. */
+/** Without viewers, for a while: so the charts have no hole when a viewer comes back. */
 const UNWATCHED_EVERY_MS = 5_000;
 const UNWATCHED_FOR_MS = 10 * 60_000;
-/** Acts come in hundreds; a look after each would be work for nothing. */
+/** Bulk work makes hundreds of acts; a look after each of them would be wasted. */
 const SOONEST_MS = 250;
 const TELL_EVERY_MS = 60_000;
 
@@ -55,13 +53,13 @@ class InboxWatch implements Watch {
   readonly #watched: Watched;
   readonly #viewers = new Set<Viewer>();
   readonly #samples = new Samples();
-  /** All instants of this class are of the monotonic clock. */
+  /** All times in this class are of the monotonic clock. */
   #wantedAt = Number.NEGATIVE_INFINITY;
   #newest: { readonly look: Look; readonly at: number } | null = null;
-  /** The look under way that whoever asks now may have. */
+  /** The look in progress, if a caller who asks now may share it. */
   #looking: Promise<Look> | null = null;
   #startedAt = Number.NEGATIVE_INFINITY;
-  /** Looks are numbered as they begin; those up to this one tell nothing new any more. */
+  /** Looks are numbered as they begin. Looks up to this number are outdated. */
   #settled = 0;
   #begun = 0;
   #changed = 0;
@@ -148,7 +146,7 @@ class InboxWatch implements Watch {
     if (isNews && fingerprint !== this.#fingerprint) this.#changed += 1;
     const overview = overviewOf(stats, { now: clock.now(), location: inbox.location ?? null });
     const look: Look = { changed: this.#changed, overview, sample: sampleOf(overview) };
-    // One that was overtaken, or began before an act, is for whoever asked for it, and for nobody else.
+    // A look that was overtaken, or that began before an act, only answers the caller who asked for it.
     if (!isNews) return look;
     this.#settled = number;
     this.#fingerprint = fingerprint;
@@ -158,7 +156,7 @@ class InboxWatch implements Watch {
     return look;
   }
 
-  /** Sees to it that there is a next look, after `ms` at the latest; none is wanted when nobody has looked for a while. */
+  /** Plans the next look, in `ms` at the latest; none if there was no viewer for a while. */
   #plan(ms = this.#viewers.size > 0 ? WATCHED_EVERY_MS : UNWATCHED_EVERY_MS): void {
     const now = this.#now();
     if (this.#isClosed || (this.#timer !== null && this.#timer.dueAt <= now + ms)) return;
@@ -170,7 +168,7 @@ class InboxWatch implements Watch {
 
   #due(): void {
     this.#timer = null;
-    // Its end plans the next one.
+    // The end of the look in progress plans the next one.
     if (this.#looking !== null) return;
     this.#begin().catch((error: unknown) => this.#tell(error));
   }
@@ -178,12 +176,10 @@ class InboxWatch implements Watch {
   #tell(error: unknown): void {
     if (this.#now() - this.#toldAt < TELL_EVERY_MS) return;
     this.#toldAt = this.#now();
-    const said = explained("The inspector cannot read the inbox; it goes on trying.", error);
+    const said = explained("The inspector cannot read the inbox; it keeps trying.", error);
     this.#watched.logger.warn(placeFields(error), said);
   }
 }
-
-// What one look at the inbox shows, and whether something changed since the one before.
 
 interface Seen {
   readonly now: number;
@@ -214,12 +210,12 @@ function sampleOf({ now, gauges, counters, oldestPendingAt, rejections }: Look["
   };
 }
 
-/** Equal texts for looks between which nothing happened. When an instance was seen is no news. */
+/** Two looks have the same fingerprint if nothing changed between them. The time when an instance was last seen does not count. */
 function fingerprintOf({ gauges, counters, newestSignedAt, instances }: InboxStats): string {
   return JSON.stringify([gauges, counters, newestSignedAt, instances.map(({ id, counters }) => [id, counters])]);
 }
 
-/** The instances' counters with this prefix, added up by what follows it: names without a prototype, since they come from a store. */
+/** Sums of the instances' counters with this prefix, by the rest of the name. Without a prototype, because the names come from a store. */
 function sumsOf({ instances }: InboxStats, prefix: string): Record<string, number> {
   const sums: Record<string, number> = Object.create(null);
   for (const { counters } of instances) {
@@ -231,13 +227,11 @@ function sumsOf({ instances }: InboxStats, prefix: string): Record<string, numbe
   return sums;
 }
 
-// The samples of the last 15 minutes.
-
 const KEPT_MS = 15 * 60_000;
-/** One a second, and some for looks that were made at once. */
+/** One a second, and some for looks that came sooner. */
 const MOST = 1_000;
 
-/** Aged by a clock that only grows: `Sample.at` may jump. */
+/** The samples of the last 15 minutes, by the monotonic clock: `Sample.at` may jump. */
 class Samples {
   readonly #kept: { readonly at: number; readonly sample: Sample }[] = [];
 
@@ -259,8 +253,7 @@ class Samples {
   }
 }
 
-// One who watches: gets the newest look when ready for it. Whoever is slow misses some, and nothing piles up.
-
+/** A viewer gets the newest look when it is ready for one. A slow viewer misses some, so nothing piles up. */
 class Viewer implements AsyncIterableIterator<Look> {
   readonly #signal: AbortSignal;
   readonly #left: (viewer: Viewer) => void;

@@ -6,7 +6,7 @@ import { ApiFailure, post } from "./api.ts";
 import { useLive } from "./live.ts";
 import { BROKEN, Confirm, type Press } from "./parts.tsx";
 
-export interface Act {
+export interface ActInfo {
   readonly verb: string;
   readonly explain: string;
   /** It takes something away. */
@@ -37,10 +37,10 @@ const EVENT_ACTS = {
     explain: "The body is set aside, and can no longer be replayed.",
     danger: true,
   },
-} satisfies Readonly<Record<string, Act>>;
+} satisfies Readonly<Record<string, ActInfo>>;
 
 export type ActName = keyof typeof EVENT_ACTS;
-export const ACTS: Readonly<Record<ActName, Act>> = EVENT_ACTS;
+export const ACTS: Readonly<Record<ActName, ActInfo>> = EVENT_ACTS;
 
 const REFUSALS: Readonly<Record<ActRefusal, string>> = {
   not_found: "It is no longer in the inbox.",
@@ -51,14 +51,14 @@ const REFUSALS: Readonly<Record<ActRefusal, string>> = {
 };
 
 /** True if the act was refused for what it was done on; the next one of a series may succeed. */
-export function isRefusal({ code }: ApiFailure): boolean {
+export function wasRefused({ code }: ApiFailure): boolean {
   return Object.hasOwn(REFUSALS, code);
 }
 
 /** Why something was not done. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof ApiFailure)) return BROKEN;
-  return isRefusal(error) ? REFUSALS[error.code as ActRefusal] : error.message;
+  return wasRefused(error) ? REFUSALS[error.code as ActRefusal] : error.message;
 }
 
 /** Part of the markup from the start: a screen reader announces only changes of an element that it knows. */
@@ -162,7 +162,7 @@ function ActButton({ path, act, about, onDone }: ActButtonProps) {
   const ask = (close: () => void) => {
     const run: Press = async ({ currentTarget }) => {
       currentTarget.disabled = true;
-      const error = await attempt(path);
+      const error = await tryAct(path);
       close();
       say(error === null ? `${what}: done.` : `${what}: not done. ${reasonOf(error)}`);
       dispatchEvent(new Event("acted"));
@@ -196,7 +196,7 @@ export function ActButtons({ acts, of, about, onDone }: ActButtonsProps) {
 }
 
 /** Null when it was done, otherwise the error. */
-export function attempt(path: string): Promise<unknown> {
+export function tryAct(path: string): Promise<unknown> {
   return post<ActAnswer>(path, {}).then(
     () => null,
     (error: unknown) => error,

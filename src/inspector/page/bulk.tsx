@@ -1,9 +1,9 @@
 /** Bulk work in a dialog: first a dry run counts what would be done; then the work runs, and can be stopped. */
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import type { BulkLine } from "../api.ts";
-import { ACTS, type ActName, Asking, attempt, isRefusal, reasonOf } from "./acts.tsx";
+import { ACTS, type ActName, Asking, reasonOf, tryAct, wasRefused } from "./acts.tsx";
 import { ApiFailure, readLines } from "./api.ts";
-import { count } from "./format.ts";
+import { formatCount } from "./format.ts";
 import { Dialog } from "./parts.tsx";
 
 type Counts = Readonly<Record<string, number>>;
@@ -88,7 +88,7 @@ export function countsText(counts: Counts, { dryRun }: { readonly dryRun: boolea
   const parts = Object.entries(counts).filter(([, n]) => n > 0);
   if (parts.length === 0) return "Nothing matches.";
   const texts = parts.map(
-    ([name, n]) => `${count(n)} ${verbFor(name, n, dryRun)} ${WORDS[name] ?? name.replaceAll("_", " ")}`,
+    ([name, n]) => `${formatCount(n)} ${verbFor(name, n, dryRun)} ${WORDS[name] ?? name.replaceAll("_", " ")}`,
   );
   return `${texts.join(", ")}.`;
 }
@@ -108,13 +108,13 @@ export function statusText({ step, done, total, counts, code }: BulkState): stri
     case "failed":
       return `It did not finish: ${code.replace(/\.$/, "")}. Start it again for the rest.`;
     case "stopped":
-      return `Stopped after about ${count(done)} of ${count(total)}. Start it again for the rest.`;
+      return `Stopped after about ${formatCount(done)} of ${formatCount(total)}. Start it again for the rest.`;
     default:
       return countsText(counts, { dryRun: step === "counted" });
   }
 }
 
-export interface Plan {
+export interface BulkPlan {
   readonly act: ActName;
   /** Names the rows: `dead letters`. */
   readonly what: string;
@@ -125,7 +125,7 @@ export interface Plan {
 }
 
 /** Opens the dialog. `which` begins its title: `all`, `selected`. */
-export function BulkButton({ which, ...plan }: Plan & { readonly which: string }) {
+export function BulkButton({ which, ...plan }: BulkPlan & { readonly which: string }) {
   const { verb, danger } = ACTS[plan.act];
   return (
     <>
@@ -148,7 +148,7 @@ interface Order {
 }
 
 interface BulkDialogProps {
-  readonly plan: Plan;
+  readonly plan: BulkPlan;
   readonly title: string;
   readonly onClose: () => void;
 }
@@ -191,7 +191,7 @@ function BulkDialog({ plan, title, onClose }: BulkDialogProps) {
         {statusText(state)}
       </p>
       <p class={total > 0 && step !== "counted" ? "" : "idle"}>
-        <progress aria-label="Progress" value={done} max={total || 1} /> {count(done)} of {count(total)}
+        <progress aria-label="Progress" value={done} max={total || 1} /> {formatCount(done)} of {formatCount(total)}
       </p>
       <Choices
         // A new element for each step: no button changes its meaning while somebody presses it.
@@ -206,7 +206,7 @@ function BulkDialog({ plan, title, onClose }: BulkDialogProps) {
 }
 
 interface ChoicesProps {
-  readonly plan: Plan;
+  readonly plan: BulkPlan;
   readonly state: BulkState;
   readonly canBegin: boolean;
   readonly begin: () => void;
@@ -258,7 +258,7 @@ function Choices({ plan, state, canBegin, begin, stop, close, stay, leave }: Cho
           disabled={!canBegin || affected === 0}
           onClick={begin}
         >
-          {verb} {count(affected)}
+          {verb} {formatCount(affected)}
         </button>
       )}
     </p>
@@ -267,7 +267,7 @@ function Choices({ plan, state, canBegin, begin, stop, close, stay, leave }: Cho
 
 const BROKE_OFF = "the connection was lost";
 
-function useBulk(plan: Plan) {
+function useBulk(plan: BulkPlan) {
   const [state, dispatch] = useReducer(bulkStep, COUNTING);
   const task = useRef(new AbortController());
   useEffect(() => () => task.current.abort(), []);
@@ -294,7 +294,7 @@ function useBulk(plan: Plan) {
   return { state, start, stop, dispatch };
 }
 
-async function run(plan: Plan, order: Order, report: (line: BulkLine) => void, signal: AbortSignal): Promise<void> {
+async function run(plan: BulkPlan, order: Order, report: (line: BulkLine) => void, signal: AbortSignal): Promise<void> {
   if (plan.paths !== undefined) return runSelected(plan.act, plan.paths, { order, report, signal });
   const { dryRun, rate, skipSuperseded, upTo } = order;
   const request = {
@@ -322,8 +322,8 @@ async function runSelected(act: ActName, paths: readonly string[], { order: { dr
   const counts: Record<string, number> = dryRun ? { [`${act}ed`]: paths.length } : {};
   for (const [index, path] of dryRun ? [] : paths.entries()) {
     if (signal.aborted) return;
-    const error = await attempt(path);
-    if (error !== null && !(error instanceof ApiFailure && isRefusal(error))) throw error;
+    const error = await tryAct(path);
+    if (error !== null && !(error instanceof ApiFailure && wasRefused(error))) throw error;
     const end = error === null ? `${act}ed` : error.code;
     counts[end] = (counts[end] ?? 0) + 1;
     report({ kind: "progress", done: index + 1, total: paths.length });

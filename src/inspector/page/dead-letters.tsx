@@ -4,7 +4,7 @@ import type { ErrorGroup, ErrorGroups, EventPage, EventShape, MessagePage, Summa
 import { ActButtons, type ActName } from "./acts.tsx";
 import { get, post } from "./api.ts";
 import { BulkButton } from "./bulk.tsx";
-import { clockTime, count, shortId } from "./format.ts";
+import { formatClock, formatCount, shortId } from "./format.ts";
 import { EventLink, Listed, PER_PAGE, useNews, usePages } from "./lists.tsx";
 import { useLive } from "./live.ts";
 import type { Column } from "./parts.tsx";
@@ -33,9 +33,9 @@ export function DeadLettersView({ params: { code } }: { readonly params: Readonl
 const GROUP_COLUMNS: readonly Column<ErrorGroup>[] = [
   { name: "event", title: "Code", cell: ({ errorCode }) => errorCode ?? "none" },
   { name: "error", title: "Error", cell: ({ error }) => <Clipped text={error ?? ""} /> },
-  { name: "count", title: "Count", cell: (group) => count(group.count) },
-  { name: "at", minor: true, title: "Oldest", cell: ({ oldestAt }) => clockTime(oldestAt) },
-  { name: "at", minor: true, title: "Newest", cell: ({ newestAt }) => clockTime(newestAt) },
+  { name: "count", title: "Count", cell: (group) => formatCount(group.count) },
+  { name: "at", minor: true, title: "Oldest", cell: ({ oldestAt }) => formatClock(oldestAt) },
+  { name: "at", minor: true, title: "Newest", cell: ({ newestAt }) => formatClock(newestAt) },
   { name: "acts", title: "Example", cell: ({ exampleId }) => <EventLink id={exampleId} /> },
 ];
 
@@ -92,7 +92,7 @@ function Letters({ code }: Props) {
           <BulkButton key={act} act={act} which="all" what={what} work={{ query }} />
         ))}
         <label>
-          <input type="checkbox" checked={isAll} onChange={() => pick(isAll ? [] : ids)} /> {count(chosen.length)}{" "}
+          <input type="checkbox" checked={isAll} onChange={() => pick(isAll ? [] : ids)} /> {formatCount(chosen.length)}{" "}
           selected
         </label>
         {EVENT_ACTS.map((act) => (
@@ -135,7 +135,7 @@ function letterColumns(
       ),
     },
     { name: "error", title: "Error", cell: ({ errorCode, error }) => <Clipped text={`${errorCode}: ${error}`} /> },
-    { name: "at", minor: true, title: "Failed", cell: ({ finishedAt }) => clockTime(finishedAt) },
+    { name: "at", minor: true, title: "Failed", cell: ({ finishedAt }) => formatClock(finishedAt) },
     {
       name: "acts",
       title: "Acts",
@@ -155,7 +155,7 @@ const BLOCKED_COLUMNS: readonly Column<SummaryShape>[] = [
     ),
   },
   { name: "error", title: "Newest event", cell: ({ newest }) => `${newest.eventType} #${newest.sequence}` },
-  { name: "at", minor: true, title: "Accepted", cell: ({ newest }) => clockTime(newest.acceptedAt) },
+  { name: "at", minor: true, title: "Accepted", cell: ({ newest }) => formatClock(newest.acceptedAt) },
   {
     name: "acts",
     title: "Acts",

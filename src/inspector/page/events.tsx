@@ -4,9 +4,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { EventPage, EventShape } from "../api.ts";
 import { download, post } from "./api.ts";
 import { type FilterTexts, fromAddress, queryOf, toAddress } from "./filter.ts";
-import { clockTime, duration, shortId } from "./format.ts";
+import { formatClock, formatDuration, shortId } from "./format.ts";
 import { useData, useLive } from "./live.ts";
-import { type Column, Empty, ErrorNote, Options, Pager, StateBadge, Table } from "./parts.tsx";
+import { type Column, DataTable, Empty, ErrorNote, Options, Pager, StateBadge } from "./parts.tsx";
 import { go, href, ifStillWanted } from "./router.ts";
 
 const LIMIT = 50;
@@ -19,7 +19,7 @@ const COLUMNS: readonly Column<EventShape>[] = [
     title: "Accepted",
     cell: ({ acceptedAt, eventType, messageId }) => (
       <>
-        {clockTime(acceptedAt)}
+        {formatClock(acceptedAt)}
         <span class="sr-only">
           {" "}
           {eventType} {messageId}
@@ -35,7 +35,7 @@ const COLUMNS: readonly Column<EventShape>[] = [
     name: "took",
     minor: true,
     title: "Finished after",
-    cell: ({ acceptedAt, finishedAt }) => duration(finishedAt && finishedAt - acceptedAt),
+    cell: ({ acceptedAt, finishedAt }) => formatDuration(finishedAt && finishedAt - acceptedAt),
   },
   { name: "count", minor: true, title: "Attempts", cell: ({ attempts }) => attempts },
   {
@@ -77,7 +77,7 @@ export function EventsView({ params: { after, ...filters } }: { readonly params:
       <Filters params={filters} />
       <ErrorNote error={failure ?? error} onRetry={failure ? null : reload} />
       <div class="list events" {...holding}>
-        <Table caption="Events, the newest first" columns={COLUMNS} rows={items} hrefOf={addressOf} />
+        <DataTable caption="Events, the newest first" columns={COLUMNS} rows={items} hrefOf={addressOf} />
         {isEmpty && <Empty>No event matches.</Empty>}
       </div>
     </>

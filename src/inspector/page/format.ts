@@ -6,25 +6,25 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 /** `2026-11-22 13:09:16.204` */
-export function time(ms: number | null): string {
+export function formatTime(ms: number | null): string {
   return ms === null ? "–" : localIso(ms).replace("T", " ");
 }
 
 /** `13:09:16` today, `11-22 13:09:16` on any other day. */
-export function clockTime(ms: number | null, now = Date.now()): string {
+export function formatClock(ms: number | null, now = Date.now()): string {
   if (ms === null) return "–";
   const isToday = localIso(ms).slice(0, 10) === localIso(now).slice(0, 10);
-  return time(ms).slice(isToday ? 11 : 5, 19);
+  return formatTime(ms).slice(isToday ? 11 : 5, 19);
 }
 
 /** `3 s ago`. The clocks of server and browser differ, so a time in the future counts as now. */
-export function age(ms: number | null, now = Date.now()): string {
+export function formatAge(ms: number | null, now = Date.now()): string {
   if (ms === null) return "never";
-  return now - ms < SECOND ? "now" : `${duration(now - ms)} ago`;
+  return now - ms < SECOND ? "now" : `${formatDuration(now - ms)} ago`;
 }
 
 /** `340 ms`, `2.5 s`, `4 min 10 s`, `3 h 5 min`, `2 d 4 h` */
-export function duration(ms: number | null): string {
+export function formatDuration(ms: number | null): string {
   if (ms === null) return "–";
   if (ms < SECOND) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 10 * SECOND) return `${Math.floor(ms / 100) / 10} s`;
@@ -35,7 +35,7 @@ export function duration(ms: number | null): string {
 }
 
 /** `12,408`; with a tenth below ten. Without `Intl`: its first use takes a tenth of the time to the first rows. */
-export function count(n: number): string {
+export function formatCount(n: number): string {
   const rounded = n < 10 ? Math.round(n * 10) / 10 : Math.round(n);
   return `${rounded}`.replace(/\B(?=(\d{3})+$)/g, ",");
 }

@@ -3,9 +3,9 @@ import type { TargetedSubmitEvent } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { Lookup, LookupMatch } from "../api.ts";
 import { post } from "./api.ts";
-import { clockTime, count, shortId } from "./format.ts";
+import { formatClock, formatCount, shortId } from "./format.ts";
 import { type Live, useLive } from "./live.ts";
-import { type Column, Dialog, ErrorNote, StateBadge, Table, useListener } from "./parts.tsx";
+import { type Column, DataTable, Dialog, ErrorNote, StateBadge, useListener } from "./parts.tsx";
 import { go, href, ifStillWanted } from "./router.ts";
 
 export interface Tab {
@@ -15,14 +15,14 @@ export interface Tab {
   readonly key: string;
 }
 
-export interface HeaderProps {
+export interface PageHeaderProps {
   readonly tabs: readonly Tab[];
   /** The name of the open one. */
   readonly open: string;
   readonly onHelp: () => void;
 }
 
-export function Header({ tabs, open, onHelp }: HeaderProps) {
+export function PageHeader({ tabs, open, onHelp }: PageHeaderProps) {
   useKeys(tabs, onHelp);
   const live = useLive();
   const { overview, connected } = live;
@@ -60,14 +60,14 @@ function TabCount({ name, live: { overview } }: { readonly name: string; readonl
   const { dead, quarantined } = overview.gauges;
   const counts: Readonly<Record<string, number>> = { dead, quarantine: quarantined };
   const n = counts[name];
-  return n === undefined ? null : <span class="muted">{count(n)}</span>;
+  return n === undefined ? null : <span class="muted">{formatCount(n)}</span>;
 }
 
 const COLUMNS: readonly Column<LookupMatch>[] = [
   { name: "text", title: "Message", cell: ({ messageId }) => shortId(messageId || "no id") },
   { name: "found", minor: true, title: "Found by", cell: ({ found }) => found },
   { name: "state", title: "Newest event", cell: ({ newest }) => <StateBadge state={newest.state} /> },
-  { name: "time", minor: true, title: "Accepted", cell: ({ newest }) => clockTime(newest.acceptedAt) },
+  { name: "time", minor: true, title: "Accepted", cell: ({ newest }) => formatClock(newest.acceptedAt) },
 ];
 
 /** A message id, a reference or a whole number leads to its message. */
@@ -126,7 +126,12 @@ function Matches({ found: { matches, more }, onOpen }: { readonly found: Lookup;
       {/* biome-ignore lint/a11y/useKeyWithClickEvents: Enter on a link is a click too, and bubbles to here */}
       {/* biome-ignore lint/a11y/noStaticElementInteractions: the links in it are interactive */}
       <div onClick={onOpen}>
-        <Table caption="Messages found" columns={COLUMNS} rows={matches} hrefOf={({ lane }) => href("message", lane)} />
+        <DataTable
+          caption="Messages found"
+          columns={COLUMNS}
+          rows={matches}
+          hrefOf={({ lane }) => href("message", lane)}
+        />
       </div>
       {more && <p>There are more; these are the newest.</p>}
     </>

@@ -1,7 +1,7 @@
 /** Where everything in the drawing of a message lies, in pixels. Pure: only from the facts. */
 import type { Drawing, DrawnEvent, DrawnGap, DrawnHold } from "../api.ts";
-import { duration } from "./format.ts";
-import { causeOf, flagsOf } from "./story.ts";
+import { formatDuration } from "./format.ts";
+import { flagsOf, waitCause } from "./story.ts";
 
 /** Where the rows begin, and how high they are. */
 export const ROWS = { axis: 36, mark: 100, bands: 128, band: 22, bar: 24, track: 32 };
@@ -60,7 +60,7 @@ export function layout(drawing: Drawing, room = 0) {
   };
 }
 
-type Plan = ReturnType<typeof planOf>;
+type LayoutPlan = ReturnType<typeof planOf>;
 
 /** What has a place in time. `p1` and `p2` are the numbers of points. */
 function planOf(drawing: Drawing) {
@@ -94,7 +94,7 @@ function planOf(drawing: Drawing) {
 }
 
 /** A band's words begin in it, unless they would leave the drawing. */
-function placedBands({ bands }: Plan, atPoint: (index: number) => number, whole: number) {
+function placedBands({ bands }: LayoutPlan, atPoint: (index: number) => number, whole: number) {
   const spans = bands.map((band) => {
     const x1 = atPoint(band.p1);
     const x2 = atPoint(band.p2);
@@ -105,7 +105,7 @@ function placedBands({ bands }: Plan, atPoint: (index: number) => number, whole:
   return inRows(spans);
 }
 
-function placedStories({ arrivals, bars }: Plan, atPoint: (index: number) => number, top: number): Story[] {
+function placedStories({ arrivals, bars }: LayoutPlan, atPoint: (index: number) => number, top: number): Story[] {
   const spans = arrivals.map(({ event, flags, point }) => {
     const own = bars
       .filter((bar) => bar.event === event)
@@ -287,8 +287,8 @@ function bandOf({ reason, from, to, since, end, sequences, gap }: Wait): Band {
   const until = end === Infinity ? null : end;
   const names = sequences.length > 3 ? `${sequences.length} events` : sequences.join(", ");
   const verb = sequences.length > 1 ? "wait" : "waits";
-  const waited = until === null ? verb : `waited ${duration(until - since)}`;
-  const text = `${names} ${waited} ${causeOf({ reason, from, to })}`;
+  const waited = until === null ? verb : `waited ${formatDuration(until - since)}`;
+  const text = `${names} ${waited} ${waitCause({ reason, from, to })}`;
   if (gap === null) return { kind: until === null ? "open" : reason, since, until, text };
   if (until === null) return { kind: "open", since, until, text: `${text}: still missing` };
   if (gap.skipped) return { kind: "skipped", since, until, text: `${text}: skipped` };

@@ -4,7 +4,7 @@ import type { EventPage, ListPage, Overview } from "../api.ts";
 import { say, sayWhy } from "./acts.tsx";
 import { post } from "./api.ts";
 import { useData, useLive } from "./live.ts";
-import { Empty, ErrorNote, Pager, type Steps, Table, type TableProps, useListener } from "./parts.tsx";
+import { DataTable, type DataTableProps, Empty, ErrorNote, Pager, type Steps, useListener } from "./parts.tsx";
 import { go, ifStillWanted } from "./router.ts";
 
 export const PER_PAGE = 50;
@@ -68,7 +68,7 @@ export interface ListedProps<T> {
   readonly empty: string;
   /** The list has no pages. */
   readonly isWhole?: boolean;
-  readonly table: Omit<TableProps<T>, "rows">;
+  readonly table: Omit<DataTableProps<T>, "rows">;
 }
 
 export function Listed<T extends object>({
@@ -82,7 +82,7 @@ export function Listed<T extends object>({
       {!isWhole && <Pager of={table.caption} {...steps} />}
       <ErrorNote error={error} onRetry={reload} />
       <div class={rows || error ? "list acting" : "list acting loading"}>
-        {rows?.length === 0 ? <Empty>{empty}</Empty> : <Table keyOf={idOf} {...table} rows={rows ?? []} />}
+        {rows?.length === 0 ? <Empty>{empty}</Empty> : <DataTable keyOf={idOf} {...table} rows={rows ?? []} />}
       </div>
     </>
   );

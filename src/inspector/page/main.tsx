@@ -4,15 +4,15 @@ import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { clearSaid } from "./acts.tsx";
 import { DeadLettersView } from "./dead-letters.tsx";
 import { EventsView } from "./events.tsx";
-import { Header, Keys, type Tab } from "./header.tsx";
+import { Keys, PageHeader, type Tab } from "./header.tsx";
 import { startLive } from "./live.ts";
 import { MessageView } from "./message.tsx";
 import { AuditView, OverviewView } from "./overview.tsx";
 import { ErrorNote } from "./parts.tsx";
 import { QuarantineView } from "./quarantine.tsx";
-import { type Route, useRoute } from "./router.ts";
+import { type OpenView, useRoute } from "./router.ts";
 
-type ViewProps = Pick<Route, "id" | "params">;
+type ViewProps = Pick<OpenView, "id" | "params">;
 
 interface View {
   readonly name: string;
@@ -52,7 +52,7 @@ function Page() {
       <a class="skip" href="#main" onClick={skip}>
         Skip to the content
       </a>
-      <Header tabs={TABS} open={name} onHelp={() => setHelping(true)} />
+      <PageHeader tabs={TABS} open={name} onHelp={() => setHelping(true)} />
       <main id="main" tabindex={-1}>
         <Bounded key={`${name}/${id ?? ""}`} Content={Content} id={id} params={params} />
       </main>

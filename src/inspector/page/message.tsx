@@ -4,9 +4,9 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import type { DrawnEvent, DrawnGap, Message, MessageEvent } from "../api.ts";
 import { ActButtons, type ActName, Asking, say, sayWhy, useRights } from "./acts.tsx";
 import { get, post } from "./api.ts";
-import { clockTime, duration, time } from "./format.ts";
+import { formatClock, formatDuration, formatTime } from "./format.ts";
 import { useData } from "./live.ts";
-import { type Column, Confirm, ErrorNote, StateBadge, Table } from "./parts.tsx";
+import { type Column, Confirm, DataTable, ErrorNote, StateBadge } from "./parts.tsx";
 import { href } from "./router.ts";
 import { cursorOf, fateOf, holdOf, marksOf, rangeOf, statusOf, summaryOf } from "./story.ts";
 import { Legend, Timeline } from "./timeline.tsx";
@@ -102,7 +102,7 @@ function Head({ message, known, reload, onReveal }: HeadProps) {
       <p class="summary">
         <b>{summaryOf(drawing, failureCode(message))}</b>
       </p>
-      <Facts of={facts} />
+      <FactList of={facts} />
     </>
   );
 }
@@ -153,13 +153,13 @@ function Reveal({ lane, isRevealed, onReveal }: RevealProps) {
   return <Asking label="Reveal numbers and texts" ask={ask} />;
 }
 
-export interface FactsProps {
+export interface FactListProps {
   readonly of: Readonly<Record<string, ComponentChildren>>;
   /** In one column. Default: in as many as there is room for. */
   readonly isColumn?: boolean;
 }
 
-export function Facts({ of, isColumn }: FactsProps) {
+export function FactList({ of, isColumn }: FactListProps) {
   return (
     <dl class={isColumn ? "facts" : "facts columns"}>
       {Object.entries(of).map(([name, fact]) => (
@@ -192,7 +192,7 @@ function EventDetail({ event, drawn, now, reload }: EventDetailProps) {
         <h2>Event {about}</h2>
         <ActButtons key={id} acts={acts} about={about} of={`api/events/${id}`} onDone={reload} />
       </div>
-      <Facts of={factsOf(event, drawn, now)} />
+      <FactList of={factsOf(event, drawn, now)} />
       <h3>
         Attempts: {drawn.attemptCount}
         {drawn.attempts.length === 0 && ", none failed"}
@@ -200,11 +200,11 @@ function EventDetail({ event, drawn, now, reload }: EventDetailProps) {
       <ol>
         {drawn.attempts.map(({ attempt, at, durationMs, errorCode, error }) => (
           <li key={attempt} value={attempt}>
-            {time(at)} after {duration(durationMs)}: <code>{errorCode}</code> {error}
+            {formatTime(at)} after {formatDuration(durationMs)}: <code>{errorCode}</code> {error}
           </li>
         ))}
       </ol>
-      <Body event={event} />
+      <BodyText event={event} />
     </section>
   );
 }
@@ -217,11 +217,11 @@ function factsOf(event: MessageEvent, drawn: DrawnEvent, now: number): Readonly<
         <StateBadge {...event} /> It {fateOf(drawn, now)}.
       </>
     ),
-    Occurred: time(event.occurredAt),
-    "Signed, verified": time(event.signedAt),
-    Accepted: time(event.acceptedAt),
-    Started: time(event.startedAt),
-    Finished: time(event.finishedAt),
+    Occurred: formatTime(event.occurredAt),
+    "Signed, verified": formatTime(event.signedAt),
+    Accepted: formatTime(event.acceptedAt),
+    Started: formatTime(event.startedAt),
+    Finished: formatTime(event.finishedAt),
     Duplicates: `${event.duplicates}${event.conflict ? ", one with other content" : ""}`,
     "Trace id": traceId,
     "Parent id": parentId,
@@ -230,7 +230,7 @@ function factsOf(event: MessageEvent, drawn: DrawnEvent, now: number): Readonly<
   };
 }
 
-export function Body({ event: { body, bytes } }: { readonly event: Pick<MessageEvent, "body" | "bytes"> }) {
+export function BodyText({ event: { body, bytes } }: { readonly event: Pick<MessageEvent, "body" | "bytes"> }) {
   if (body === null) return <h3>Body: no longer kept</h3>;
   const [kind, text] = bodyText(body);
   return (
@@ -263,7 +263,7 @@ function StoryList({ lane, drawing }: StoryListProps) {
     return (
       <section class="panel story-list">
         <h2>The story as a list</h2>
-        <Table
+        <DataTable
           caption="Events in the order of their arrival"
           columns={storyColumns(now)}
           hrefOf={({ id }) => href("message", lane, { event: id })}
@@ -271,7 +271,7 @@ function StoryList({ lane, drawing }: StoryListProps) {
         />
         {gaps.map((gap) => (
           <p key={gap.from}>
-            Missing since {clockTime(gap.since, now)}: {rangeOf(gap)}. {endOfGap(gap, now)}
+            Missing since {formatClock(gap.since, now)}: {rangeOf(gap)}. {endOfGap(gap, now)}
           </p>
         ))}
       </section>
@@ -282,9 +282,13 @@ function StoryList({ lane, drawing }: StoryListProps) {
 function storyColumns(now: number): readonly Column<DrawnEvent>[] {
   return [
     { name: "event", title: "Event", cell: ({ sequence, eventType }) => `${sequence} ${eventType}` },
-    { name: "arrived", title: "Arrived", cell: (event) => [time(event.acceptedAt), ...marksOf(event)].join(", ") },
+    {
+      name: "arrived",
+      title: "Arrived",
+      cell: (event) => [formatTime(event.acceptedAt), ...marksOf(event)].join(", "),
+    },
     { name: "held", title: "Waited", cell: ({ held }) => (held ? holdOf(held, now) : "no") },
-    { name: "started", title: "Started", cell: ({ startedAt }) => time(startedAt) },
+    { name: "started", title: "Started", cell: ({ startedAt }) => formatTime(startedAt) },
     { name: "state", title: "State", cell: (event) => <StateBadge {...event} /> },
     { name: "fate", title: "What became of it", cell: (event) => fateOf(event, now) },
   ];
@@ -292,7 +296,7 @@ function storyColumns(now: number): readonly Column<DrawnEvent>[] {
 
 function endOfGap({ until, skipped, filledAt }: DrawnGap, now: number): string {
   if (until === null) return "Still waited for.";
-  if (!skipped) return `Came by ${clockTime(until, now)}.`;
-  const end = `Skipped at ${clockTime(until, now)}`;
-  return filledAt === null ? `${end}.` : `${end}, and came at ${clockTime(filledAt, now)}.`;
+  if (!skipped) return `Came by ${formatClock(until, now)}.`;
+  const end = `Skipped at ${formatClock(until, now)}`;
+  return filledAt === null ? `${end}.` : `${end}, and came at ${formatClock(filledAt, now)}.`;
 }

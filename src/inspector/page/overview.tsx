@@ -2,10 +2,10 @@
 import type { ComponentChildren } from "preact";
 import type { AuditList, AuditRecord, Overview, Sample } from "../api.ts";
 import { get } from "./api.ts";
-import { age, count, duration, time } from "./format.ts";
+import { formatAge, formatCount, formatDuration, formatTime } from "./format.ts";
 import { EventLink, Listed, usePages } from "./lists.tsx";
 import { useLive } from "./live.ts";
-import { type Column, Empty, Table } from "./parts.tsx";
+import { type Column, DataTable, Empty } from "./parts.tsx";
 import { href } from "./router.ts";
 
 const MINUTE_MS = 60_000;
@@ -27,7 +27,7 @@ export function OverviewView() {
       </>
     );
   const { rejections, slots, instances, now } = overview;
-  const receivers = instances.map(({ host, pid, seenAt }) => [host, pid, age(seenAt, now)]);
+  const receivers = instances.map(({ host, pid, seenAt }) => [host, pid, formatAge(seenAt, now)]);
   return (
     <>
       <h1>Overview</h1>
@@ -47,18 +47,18 @@ function nowOf({ gauges, oldestPendingAt, newestSignedAt, now }: Overview, sampl
   const { pending, dead, quarantined, blockedLanes } = gauges;
   const rate = (field: keyof Sample) => {
     const mean = meanRate(samples, field, MINUTE_MS);
-    return mean === undefined ? "–" : `${count(mean)} /s`;
+    return mean === undefined ? "–" : `${formatCount(mean)} /s`;
   };
   return [
     { name: "Backlog", value: pending, href: href("events", null, { state: "pending" }) },
-    { name: "Oldest waiting", value: oldestPendingAt === null ? "none" : duration(now - oldestPendingAt) },
+    { name: "Oldest waiting", value: oldestPendingAt === null ? "none" : formatDuration(now - oldestPendingAt) },
     { name: "Dead letters", value: dead, href: href("dead"), isBad: dead > 0 },
     { name: "Quarantined", value: quarantined, href: href("quarantine"), isBad: quarantined > 0 },
     { name: "Blocked", value: blockedLanes, href: href("dead"), isBad: blockedLanes > 0 },
     { name: "Accepted", value: rate("accepted") },
     { name: "Handled", value: rate("handled") },
     { name: "Refused", value: rate("rejected") },
-    { name: "Last signed", value: age(newestSignedAt, now) },
+    { name: "Last signed", value: formatAge(newestSignedAt, now) },
   ];
 }
 
@@ -76,7 +76,7 @@ function Gauges({ title, gauges }: { readonly title: string; readonly gauges: re
       <h2>{title}</h2>
       <dl class="gauges">
         {gauges.map(({ name, value, href, isBad }) => {
-          const text = typeof value === "number" ? count(value) : value;
+          const text = typeof value === "number" ? formatCount(value) : value;
           return (
             <div key={name} class="panel">
               <dt>{name}</dt>
@@ -96,14 +96,18 @@ function Charts({ samples }: { readonly samples: readonly Sample[] }) {
     <>
       <h2>Over time</h2>
       <div class="panels">
-        <Chart title="Backlog" unit={count} lines={{ Waiting: level("pending") }} />
-        <Chart title="Oldest waiting" unit={duration} lines={{ Age: level("oldestWaitingMs") }} />
-        <Chart title="Per second" unit={count} lines={{ Accepted: rate("accepted"), Handled: rate("handled") }} />
-        <Chart title="Refused per second" unit={count} lines={{ Refused: rate("rejected") }} />
-        <Chart title="To act on" unit={count} lines={{ Dead: level("dead"), Quarantined: level("quarantined") }} />
+        <Chart title="Backlog" unit={formatCount} lines={{ Waiting: level("pending") }} />
+        <Chart title="Oldest waiting" unit={formatDuration} lines={{ Age: level("oldestWaitingMs") }} />
+        <Chart title="Per second" unit={formatCount} lines={{ Accepted: rate("accepted"), Handled: rate("handled") }} />
+        <Chart title="Refused per second" unit={formatCount} lines={{ Refused: rate("rejected") }} />
+        <Chart
+          title="To act on"
+          unit={formatCount}
+          lines={{ Dead: level("dead"), Quarantined: level("quarantined") }}
+        />
         <Chart
           title="Out of order"
-          unit={count}
+          unit={formatCount}
           lines={{ Late: level("late"), "Gaps skipped": level("gapsSkipped") }}
         />
       </div>
@@ -114,7 +118,7 @@ function Charts({ samples }: { readonly samples: readonly Sample[] }) {
 function largestFirst(counts: Readonly<Record<string, number>>): string[][] {
   return Object.entries(counts)
     .sort(([, a], [, b]) => b - a)
-    .map(([name, n]) => [name, count(n)]);
+    .map(([name, n]) => [name, formatCount(n)]);
 }
 
 interface TablePanelProps {
@@ -132,7 +136,7 @@ function TablePanel({ title, heads, rows }: TablePanelProps) {
   return (
     <section class="panel">
       <h2>{title}</h2>
-      {rows.length > 0 ? <Table caption={title} columns={columns} rows={rows} /> : <Empty>None.</Empty>}
+      {rows.length > 0 ? <DataTable caption={title} columns={columns} rows={rows} /> : <Empty>None.</Empty>}
     </section>
   );
 }
@@ -199,7 +203,7 @@ function Chart({ title, unit, lines }: ChartProps) {
   const top = ceiling(highestOf(all));
   const x = scale([from, to], [0, WIDTH]);
   const y = scale([0, top], [HEIGHT, 2]);
-  const span = duration(to - from);
+  const span = formatDuration(to - from);
   const drawn = Object.entries(lines).map(([name, points]) => {
     const now = unit(points.at(-1)?.value ?? 0);
     return {
@@ -239,7 +243,7 @@ function Chart({ title, unit, lines }: ChartProps) {
 }
 
 const AUDIT_COLUMNS: readonly Column<AuditRecord>[] = [
-  { name: "when", title: "When", cell: ({ at }) => time(at) },
+  { name: "when", title: "When", cell: ({ at }) => formatTime(at) },
   { name: "who", title: "Who", cell: ({ by }) => <span title={by}>{by}</span> },
   { name: "did", title: "Act", cell: ({ act }) => act.replaceAll("_", " ") },
   { name: "what", title: "Detail", cell: ({ detail }) => <Detail text={detail} /> },

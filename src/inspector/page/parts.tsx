@@ -91,7 +91,7 @@ export interface Column<Row> {
   readonly cell: (row: Row) => ComponentChildren;
 }
 
-export interface TableProps<Row> {
+export interface DataTableProps<Row> {
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
@@ -102,7 +102,13 @@ export interface TableProps<Row> {
 }
 
 /** Rows of one height, so nothing moves when they change. The first cell is the row's link; a click anywhere in the row follows it. */
-export function Table<Row>({ caption, columns, rows, keyOf = (_row, index) => index, hrefOf }: TableProps<Row>) {
+export function DataTable<Row>({
+  caption,
+  columns,
+  rows,
+  keyOf = (_row, index) => index,
+  hrefOf,
+}: DataTableProps<Row>) {
   return (
     <table>
       <caption class="sr-only">{caption}</caption>

@@ -4,10 +4,10 @@ import type { QuarantineDetail, QuarantinePage, QuarantineShape } from "../api.t
 import { ActButtons, type ActName, say, sayWhy, useRights } from "./acts.tsx";
 import { get, post } from "./api.ts";
 import { BulkButton } from "./bulk.tsx";
-import { clockTime, count, time } from "./format.ts";
+import { formatClock, formatCount, formatTime } from "./format.ts";
 import { EventLink, Listed, PER_PAGE, useNews, usePages } from "./lists.tsx";
 import { useData } from "./live.ts";
-import { Body, Facts } from "./message.tsx";
+import { BodyText, FactList } from "./message.tsx";
 import { type Column, ErrorNote, Options, StateBadge } from "./parts.tsx";
 import { go, href } from "./router.ts";
 
@@ -91,8 +91,8 @@ async function load({ state, reason }: Filter, after: number | undefined, signal
 
 const COLUMNS: readonly Column<QuarantineShape>[] = [
   { name: "event", title: "Reason", cell: ({ reason }) => reason },
-  { name: "count", minor: true, title: "Bytes", cell: ({ bytes }) => count(bytes) },
-  { name: "at", title: "Accepted", cell: ({ acceptedAt }) => clockTime(acceptedAt) },
+  { name: "count", minor: true, title: "Bytes", cell: ({ bytes }) => formatCount(bytes) },
+  { name: "at", title: "Accepted", cell: ({ acceptedAt }) => formatClock(acceptedAt) },
   { name: "count", minor: true, title: "Secret", cell: ({ slot }) => slot },
   { name: "state", title: "State", cell: ({ state }) => <StateBadge state={state} /> },
   { name: "acts", title: "Acts", cell: (row) => <BodyActs row={row} /> },
@@ -147,11 +147,11 @@ function Detail({ id }: { readonly id: number }) {
             <h2>Delivery</h2>
             <BodyActs row={row} onDone={reload} />
           </div>
-          <Facts isColumn of={factsOf(row, (revealed ?? row).digest)} />
+          <FactList isColumn of={factsOf(row, (revealed ?? row).digest)} />
           <button type="button" aria-disabled={canReveal ? undefined : true} onClick={flip}>
             {revealed ? "Mask" : "Reveal"}
           </button>
-          <Body event={revealed ?? row} />
+          <BodyText event={revealed ?? row} />
         </section>
       )}
     </>
@@ -191,8 +191,8 @@ function factsOf(row: QuarantineDetail, digest: string | null) {
     ),
     Reason: row.reason,
     Secret: `${row.slot}, which vouches for ${row.scope}`,
-    "Signed (verified)": time(row.signedAt),
-    Accepted: time(row.acceptedAt),
+    "Signed (verified)": formatTime(row.signedAt),
+    Accepted: formatTime(row.acceptedAt),
     Trace: <code>{row.trace ?? "–"}</code>,
     Digest: <code>{digest ?? "shown with the body"}</code>,
   };

@@ -4,14 +4,14 @@ import { useListener } from "./parts.tsx";
 
 export type Params = Readonly<Record<string, string | number | null | undefined>>;
 
-export interface Route {
+export interface OpenView {
   readonly view: string;
   readonly id: number | null;
   readonly params: Readonly<Record<string, string>>;
 }
 
 /** Reads `#/message/7?event=3`. */
-export function parseHash(hash: string): Route {
+export function parseHash(hash: string): OpenView {
   const [path = "", query = ""] = hash.replace(/^#?\/?/, "").split("?", 2);
   const [view, id = ""] = path.split("/");
   return {
@@ -54,7 +54,7 @@ export function ifStillWanted<T>(work: Promise<T>): Promise<T> {
   });
 }
 
-export function useRoute(): Route {
+export function useRoute(): OpenView {
   const [hash, setHash] = useState(() => location.hash);
   const follow = () => {
     turn += 1;

@@ -1,6 +1,6 @@
 /** What happened to a message, in sentences that say what the drawing shows. */
 import type { Drawing, DrawnEnd, DrawnEvent, DrawnGap, DrawnHold, Message } from "../api.ts";
-import { clockTime, duration } from "./format.ts";
+import { formatClock, formatDuration } from "./format.ts";
 
 /** What the events that end a message report. A Map, because an event type may have the name of an object's own property. */
 const ENDS = new Map([
@@ -38,7 +38,7 @@ export function summaryOf(drawing: Drawing, code: string | null = null): string 
   const gap = openGapOf(drawing);
   if (gap !== undefined) {
     const missing = gap.from === gap.to ? `sequence ${gap.from} is` : `sequences ${rangeOf(gap)} are`;
-    return `Not known yet: ${missing} missing, waiting since ${clockTime(gap.since, now)}.`;
+    return `Not known yet: ${missing} missing, waiting since ${formatClock(gap.since, now)}.`;
   }
   return shown.sequence > 0 ? `Not known yet: ${state}` : state;
 }
@@ -46,7 +46,7 @@ export function summaryOf(drawing: Drawing, code: string | null = null): string 
 /** The status of a message. */
 export function statusOf({ status, readyAt, drawing }: Pick<Message, "status" | "readyAt" | "drawing">): string {
   const gap = openGapOf(drawing);
-  const at = readyAt === null ? "soon" : clockTime(readyAt, drawing.now);
+  const at = readyAt === null ? "soon" : formatClock(readyAt, drawing.now);
   const texts = {
     gap: `Waits for ${gap === undefined ? "a missing event" : `sequence ${rangeOf(gap)}`} until ${at}`,
     blocked: "Blocked behind a dead letter",
@@ -86,28 +86,28 @@ export function endOf({ state, eventType }: DrawnEnd): string {
 export function fateOf(event: DrawnEvent, now: number): string {
   const { state, outcome, late, replayed, held, attempts, attemptCount } = event;
   const code = attempts.at(-1)?.errorCode;
-  const finished = `at ${clockTime(event.finishedAt, now)}`;
+  const finished = `at ${formatClock(event.finishedAt, now)}`;
   const attempt = attemptCount > 1 ? `, at attempt ${attemptCount}` : "";
   if (state === "late") return "came late, and was recorded but not handled";
   if (state === "discarded") return `was discarded ${finished}`;
   if (state === "dead") return `is a dead letter: its handler failed ${finished}${attempt}${code ? `, ${code}` : ""}`;
   if (outcome === "unhandled")
-    return `came at ${clockTime(event.acceptedAt, now)}, and the application has no handler for it`;
+    return `came at ${formatClock(event.acceptedAt, now)}, and the application has no handler for it`;
   if (state === "done")
     return `${late ? "came late, and " : ""}was handled ${finished}${replayed ? " by a replay" : attempt}`;
-  if (held?.until === null) return `has waited ${causeOf(held)} since ${clockTime(held.since, now)}`;
+  if (held?.until === null) return `has waited ${waitCause(held)} since ${formatClock(held.since, now)}`;
   if (code) return `failed with ${code}, and will be tried again`;
   return event.startedAt === null || replayed ? "waits to be handled" : "is being handled";
 }
 
 /** `waited 2.1 s for 2` */
 export function holdOf(hold: DrawnHold, now: number): string {
-  const cause = causeOf(hold);
-  if (hold.until === null) return `has waited ${cause} since ${clockTime(hold.since, now)}`;
-  return `waited ${duration(hold.until - hold.since)} ${cause}`;
+  const cause = waitCause(hold);
+  if (hold.until === null) return `has waited ${cause} since ${formatClock(hold.since, now)}`;
+  return `waited ${formatDuration(hold.until - hold.since)} ${cause}`;
 }
 
-export function causeOf(hold: Pick<DrawnHold, "reason" | "from" | "to">): string {
+export function waitCause(hold: Pick<DrawnHold, "reason" | "from" | "to">): string {
   return { gap: `for ${rangeOf(hold)}`, turn: "in line", blocked: "behind a dead letter" }[hold.reason];
 }
 
@@ -117,7 +117,7 @@ export function eventWords(event: DrawnEvent, { events, now }: Drawing): string 
   const place = ["first", "second", "third"][arrival - 1] ?? `number ${arrival}`;
   return [
     `${event.sequence} ${event.eventType}`,
-    `arrived ${clockTime(event.acceptedAt, now)} ${place} of ${events.length}`,
+    `arrived ${formatClock(event.acceptedAt, now)} ${place} of ${events.length}`,
     ...marksOf(event),
     ...(held !== null && held.until !== null ? [holdOf(held, now)] : []),
     fateOf(event, now),

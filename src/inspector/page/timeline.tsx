@@ -2,7 +2,7 @@
 import type { TargetedKeyboardEvent } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Drawing, DrawnEvent } from "../api.ts";
-import { clockTime, duration } from "./format.ts";
+import { formatClock, formatDuration } from "./format.ts";
 import { type Bar, layout, ROWS, type Story, shortened } from "./layout.ts";
 import { endOf, eventWords } from "./story.ts";
 
@@ -131,7 +131,7 @@ function Backdrop({ placed, drawing, cursor }: BackdropProps) {
         <g key={x1}>
           <rect class="pause" x={x1 + 2} y={ROWS.axis} width={x2 - x1 - 4} height={height - ROWS.axis} />
           <text class="small" x={(x1 + x2) / 2} y={ROWS.axis - 5}>
-            ⋯ {duration(ms)}
+            ⋯ {formatDuration(ms)}
           </text>
         </g>
       ))}
@@ -175,8 +175,8 @@ function Backdrop({ placed, drawing, cursor }: BackdropProps) {
 }
 
 function tickText(at: number, before: number | undefined, now: number): string {
-  const text = clockTime(at, now);
-  return before !== undefined && clockTime(before, now) === text ? `+${duration(at - before)}` : text;
+  const text = formatClock(at, now);
+  return before !== undefined && formatClock(before, now) === text ? `+${formatDuration(at - before)}` : text;
 }
 
 /** The line from an event's mark to its first bar. */

@@ -1,13 +1,13 @@
-/** Acts on one event, message or quarantined body, each told to the audit and to the log. */
+/** Acts on one event, message or quarantined body. Each is written to the audit and to the log. */
 import { explained, placeFields } from "../../inbox/masking.ts";
 import type { ActResult } from "../../inbox/store.ts";
 import type { Logger } from "../../internal/logger.ts";
 import { actAnswer } from "../../receiver/bulk-order.ts";
-import { json } from "../http.ts";
+import { jsonAnswer } from "../http.ts";
 import { refusedBody } from "../input.ts";
-import type { Call, Route } from "../route.ts";
+import type { ApiCall, ApiRoute } from "../route.ts";
 
-export const actRoutes: readonly Route[] = [
+export const actRoutes: readonly ApiRoute[] = [
   act("events/:id/replay", "event", ({ inbox, id, by }) => inbox.replay(id, { by })),
   act("events/:id/discard", "event", ({ inbox, id, by }) => inbox.discard(id, { by })),
   act("messages/:id/unblock", "lane", ({ inbox, id, by }) => inbox.unblock(id, { by })),
@@ -16,8 +16,8 @@ export const actRoutes: readonly Route[] = [
   act("quarantine/:id/discard", "quarantine", ({ inbox, id, by }) => inbox.discardQuarantined(id, { by })),
 ];
 
-/** `subject` is what `:id` of the path names. */
-function act(path: string, subject: Subject, run: (call: Call) => Promise<ActResult>): Route {
+/** `subject` says what `:id` of the path names. */
+function act(path: string, subject: ActSubject, run: (call: ApiCall) => Promise<ActResult>): ApiRoute {
   const name = path.slice(path.lastIndexOf("/") + 1);
   return {
     method: "POST",
@@ -29,28 +29,27 @@ function act(path: string, subject: Subject, run: (call: Call) => Promise<ActRes
       const { logger, by, id } = call;
       const told = { act: name, by, [subject]: id };
       const answer = await actAnswer(() => run(call)).catch((error: unknown) => {
-        const said = "An act failed in the inspector; the inbox's audit tells whether it was done.";
+        const said = "An act failed in the inspector; the inbox's audit says whether it was done.";
         logger.warn({ ...told, ...placeFields(error) }, explained(said, error));
         throw error;
       });
       tellAct(logger, told, answer);
-      return json(answer, answer.ok ? 200 : answer.reason === "not_found" ? 404 : 409);
+      return jsonAnswer(answer, answer.ok ? 200 : answer.reason === "not_found" ? 404 : 409);
     },
   };
 }
 
-// The logger's line for one act of the inspector: who, what, which, and what came of it.
+/** The name of the log field for what was acted on. */
+export type ActSubject = "event" | "lane" | "quarantine";
 
-/** What an act is done on, in the log's words. */
-export type Subject = "event" | "lane" | "quarantine";
-
-interface ToldAct extends Readonly<Partial<Record<Subject, number>>> {
+interface ToldAct extends Readonly<Partial<Record<ActSubject, number>>> {
   readonly act: string;
   readonly by: string;
 }
 
 type CameTo = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
+/** Logs one act: who, what, which, and the result. */
 export function tellAct(logger: Logger, told: ToldAct, cameTo: CameTo): void {
   const { ok } = cameTo;
   if (ok) logger.info({ ...told, ok }, "An act was done in the inspector.");

@@ -6,15 +6,25 @@ import { DISCARDABLE, REPLAYABLE } from "../../receiver/bulk.ts";
 import { type BulkCounts, type BulkOrder, boundedOrder, DONE, runBulk } from "../../receiver/bulk-order.ts";
 import { includes } from "../access.ts";
 import type { Access, BulkLine } from "../api.ts";
-import { refused, streamed, unreadable } from "../http.ts";
-import { type Checked, checked, eventFilter, type Field, flag, numberBetween, oneOf, rowId, text } from "../input.ts";
-import type { Call, Route } from "../route.ts";
+import { refused, streamed, unreadableBody } from "../http.ts";
+import {
+  type Checked,
+  checked,
+  eventFilter,
+  type Field,
+  flag,
+  numberBetween,
+  oneOf,
+  rowId,
+  textField,
+} from "../input.ts";
+import type { ApiCall, ApiRoute } from "../route.ts";
 import { ASK_AGAIN_MS, HEARTBEAT_MS } from "../stream.ts";
 import type { Watch } from "../watch.ts";
-import { type Subject, tellAct } from "./acts.ts";
+import { type ActSubject, tellAct } from "./acts.ts";
 
 const PROGRESS_EVERY_MS = 250;
-/** Work whose client went away may still be at its last act when the client asks again. */
+/** After a client disconnected, its work may still finish an act when the client asks again. */
 const PATIENCE_MS = 1_000;
 const WITHOUT_RIGHT = "unauthorized";
 
@@ -24,23 +34,23 @@ type BulkJob = BulkOrder & { readonly dryRun: boolean; readonly ratePerSecond?: 
 /** The work of each inspector, by its watch. */
 const running = new WeakMap<Watch, Promise<void>>();
 
-export const bulkRoute: Route = {
+export const bulkRoute: ApiRoute = {
   method: "POST",
   path: "bulk",
   access: "act",
   async run(call) {
     const reading = await call.readJson();
-    if (!reading.ok) return unreadable(reading);
+    if (!reading.ok) return unreadableBody(reading);
     const job = bulkJob(reading.value);
     if (!job.ok) return refused("invalid_request", job.message);
     await otherEnded(call);
     if (running.has(call.watch))
-      return { ...refused("busy", "Other bulk work is under way: wait for its end, or stop it."), status: 409 };
+      return { ...refused("busy", "Other bulk work is running: wait for its end, or stop it."), status: 409 };
     return streamed("application/x-ndjson", begin(job.value, call));
   },
 };
 
-async function otherEnded({ watch, clock }: Call): Promise<void> {
+async function otherEnded({ watch, clock }: ApiCall): Promise<void> {
   const other = running.get(watch);
   if (other === undefined) return;
   const over = new AbortController();
@@ -49,7 +59,7 @@ async function otherEnded({ watch, clock }: Call): Promise<void> {
 }
 
 /** Starts the work at once; it ends by itself even if nobody reads the answer. */
-function begin(job: BulkJob, call: Call): BulkLines {
+function begin(job: BulkJob, call: ApiCall): BulkLines {
   const stop = new AbortController();
   const over = new AbortController();
   const lines = new BulkLines(call.clock, () => stop.abort());
@@ -62,8 +72,8 @@ function begin(job: BulkJob, call: Call): BulkLines {
   return lines;
 }
 
-/** Work at a low rate takes hours: the right to act is asked for again meanwhile. */
-async function stopWithoutRight(call: Call, over: AbortSignal, stop: AbortController): Promise<void> {
+/** Work at a low rate takes hours: the right to act is checked again and again. */
+async function stopWithoutRight(call: ApiCall, over: AbortSignal, stop: AbortController): Promise<void> {
   for (;;) {
     await sleep(call.clock, ASK_AGAIN_MS, over);
     if (over.aborted) return;
@@ -72,8 +82,8 @@ async function stopWithoutRight(call: Call, over: AbortSignal, stop: AbortContro
   }
 }
 
-/** False when no answer comes before the next question is due. */
-async function accessNow({ clock, reauthorize }: Call, over: AbortSignal): Promise<Access | false> {
+/** False if there is no answer before the next check is due. */
+async function accessNow({ clock, reauthorize }: ApiCall, over: AbortSignal): Promise<Access | false> {
   const answered = new AbortController();
   const late = sleep(clock, ASK_AGAIN_MS, AbortSignal.any([over, answered.signal])).then(() => false as const);
   const access = await Promise.race([reauthorize(), late]);
@@ -81,13 +91,13 @@ async function accessNow({ clock, reauthorize }: Call, over: AbortSignal): Promi
   return access;
 }
 
-async function work(job: BulkJob, call: Call, lines: BulkLines, signal: AbortSignal): Promise<void> {
+async function work(job: BulkJob, call: ApiCall, lines: BulkLines, signal: AbortSignal): Promise<void> {
   const { inbox, clock, logger, by, watch } = call;
   const { act, dryRun, ratePerSecond } = job;
   let counts: BulkCounts = {};
   let toldAt = clock.monotonic();
   const end = (code: string | null, upTo?: number) => {
-    // First: the client may ask for more as soon as it has read the end.
+    // Before the last line: a client that has read it may start other work at once.
     running.delete(watch);
     logger.info({ act, by, dryRun, counts, end: code ?? "done" }, "Bulk work of the inspector ended.");
     lines.end(
@@ -123,8 +133,8 @@ const FIELDS: Readonly<Record<BulkOrder["act"], Readonly<Record<string, Field<Sa
   replay: { ...commonFields, query: queryField, upTo: rowId, skipSuperseded: flag },
   discard: { ...commonFields, query: queryField, upTo: rowId },
   unblock: commonFields,
-  replay_quarantined: { ...commonFields, reason: text, upTo: rowId },
-  discard_quarantined: { ...commonFields, reason: text, upTo: rowId },
+  replay_quarantined: { ...commonFields, reason: textField, upTo: rowId },
+  discard_quarantined: { ...commonFields, reason: textField, upTo: rowId },
 };
 
 function bulkJob(value: unknown): Checked<BulkJob> {
@@ -132,7 +142,7 @@ function bulkJob(value: unknown): Checked<BulkJob> {
   if (!actField.holds(said)) return { ok: false, message: `"act" ${actField.rule}.` };
   const body = checked<Readonly<Record<string, Said>>>(value, FIELDS[said]);
   if (!body.ok) return body;
-  // Required: leaving it out must not start work that changes rows.
+  // Required: a request without it must not change rows.
   if (body.value.dryRun === undefined) return { ok: false, message: `"dryRun" ${flag.rule}.` };
   if (said === "replay" || said === "discard") {
     if (body.value.query === undefined) return { ok: false, message: `"query" ${queryField.rule}.` };
@@ -155,7 +165,7 @@ class BulkLines implements AsyncIterableIterator<string> {
   #isOver = false;
   #wake: () => void = () => {};
 
-  /** @param left - called when the client is gone */
+  /** @param left - called when the client disconnects */
   constructor(clock: Clock, left: () => void) {
     this.#clock = clock;
     this.#left = left;
@@ -210,8 +220,8 @@ class BulkLines implements AsyncIterableIterator<string> {
   }
 }
 
-/** The act and the subject that one row's line in the log names. */
-const ROW_ACTS: Readonly<Record<BulkOrder["act"], { readonly act: string; readonly subject: Subject }>> = {
+/** The names of the act and of the subject in a row's log line. */
+const ROW_ACTS: Readonly<Record<BulkOrder["act"], { readonly act: string; readonly subject: ActSubject }>> = {
   replay: { act: "replay", subject: "event" },
   discard: { act: "discard", subject: "event" },
   unblock: { act: "unblock", subject: "lane" },
@@ -219,13 +229,13 @@ const ROW_ACTS: Readonly<Record<BulkOrder["act"], { readonly act: string; readon
   discard_quarantined: { act: "discard", subject: "quarantine" },
 };
 
-/** Logs one act of bulk work like an act that is done alone. */
+/** Logs one act of bulk work in the same way as a single act. */
 function logAct(
-  { logger, by }: Call,
+  { logger, by }: ApiCall,
   bulk: BulkOrder["act"],
   { id, end }: { readonly id: number; readonly end: string },
 ): void {
-  // Nothing was tried.
+  // Skipped without an act.
   if (end === "superseded") return;
   const { act, subject } = ROW_ACTS[bulk];
   tellAct(logger, { act, by, [subject]: id }, end === DONE[bulk] ? { ok: true } : { ok: false, reason: end });

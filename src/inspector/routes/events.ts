@@ -4,9 +4,9 @@ import type { EventRecord } from "../../inbox/record.ts";
 import type { EventQuery, Page } from "../../inbox/store.ts";
 import { eventShape } from "../../receiver/shown.ts";
 import type { EventPage, EventShape } from "../api.ts";
-import { type InspectorAnswer, json, streamed } from "../http.ts";
-import { DEFAULT_PAGE, EVENT_QUERY, type Fields, oneOf, readBody } from "../input.ts";
-import type { Call, Route } from "../route.ts";
+import { type InspectorAnswer, jsonAnswer, streamed } from "../http.ts";
+import { DEFAULT_PAGE, EVENT_QUERY, type Fields, oneOf, readFields } from "../input.ts";
+import type { ApiCall, ApiRoute } from "../route.ts";
 
 const MOST_ROWS = 10_000;
 /** Bodies are read with them, and each may have a megabyte. */
@@ -18,31 +18,34 @@ interface EventsBody extends EventQuery {
 
 const BODY: Fields<EventsBody> = { ...EVENT_QUERY, format: oneOf("json", "csv") };
 
-export const eventsRoute: Route = {
+export const eventsRoute: ApiRoute = {
   method: "POST",
   path: "events",
   access: "read",
   async run(call) {
-    const body = await readBody(call, BODY);
+    const body = await readFields(call, BODY);
     if (!body.ok) return body.answer;
     const { format = "json", ...query } = body.value;
     if (format === "csv") return download(call, query);
     const { items, next } = await call.inbox.find({ limit: DEFAULT_PAGE, ...query });
-    return json({ items: items.map((event) => eventShape(event, false)), next } satisfies EventPage);
+    return jsonAnswer({ items: items.map((event) => eventShape(event, false)), next } satisfies EventPage);
   },
 };
 
-/** Begins at the first row, whatever page was being looked at. */
-async function download(call: Call, { after: _, limit: __, ...filter }: Partial<EventQuery>): Promise<InspectorAnswer> {
+/** Begins at the first row, also if the page shows another part of the list. */
+async function download(
+  call: ApiCall,
+  { after: _, limit: __, ...filter }: Partial<EventQuery>,
+): Promise<InspectorAnswer> {
   const query = { ...filter, limit: ROWS_AT_ONCE };
-  // Read before the answer begins: afterwards its status could no longer say that the inbox does not answer.
+  // Read before the answer begins, so that its status can still report an error of the inbox.
   const first = await call.inbox.find(query);
   return streamed("text/csv; charset=utf-8", lines(call, query, first), {
     "content-disposition": 'attachment; filename="oncehook-events.csv"',
   });
 }
 
-async function* lines({ inbox, logger, by }: Call, query: Partial<EventQuery>, first: Page<EventRecord>) {
+async function* lines({ inbox, logger, by }: ApiCall, query: Partial<EventQuery>, first: Page<EventRecord>) {
   let rows = 0;
   let end = "aborted";
   try {
@@ -56,7 +59,7 @@ async function* lines({ inbox, logger, by }: Call, query: Partial<EventQuery>, f
     end = "done";
   } catch (error) {
     end = failureCode(error);
-    logger.warn(placeFields(error), explained("A download from the inspector broke off.", error));
+    logger.warn(placeFields(error), explained("A download from the inspector failed before its end.", error));
     throw error;
   } finally {
     logger.info({ by, rows, end }, "Events were exported from the inspector.");
@@ -91,22 +94,23 @@ function cellsOf(event: EventShape): readonly Cell[] {
   return Object.values(COLUMNS).map((cell) => cell(event));
 }
 
-/** An event can claim any time, also one that no calendar has. */
+/** A sender can claim any time, also one that a Date cannot hold. */
 function timeText(at: number | null): Cell {
   if (at === null) return null;
   const date = new Date(at);
   return Number.isNaN(date.getTime()) ? at : date.toISOString();
 }
 
-// Rows as text/csv (RFC 4180), in which no cell is a formula to the program that opens it.
-
-/** Spreadsheets compute what begins so; and some let a cell begin behind a semicolon, a tab or any end of a line, quoted or not, and with a quote or two. */
+/**
+ * Where a spreadsheet could begin a formula: at these characters at the start of a cell. For some programs, a cell also starts after a
+ * semicolon, a tab or a line break, quoted or not, and after one or two quotes.
+ */
 const FORMULAS = /^(?=[\t\r])|(?=[=+\-@])(?<=(?:^|[;\t\r\n])"*)/g;
 const NEEDS_QUOTES = /[",\r\n]/;
 
 type Cell = string | number | boolean | null;
 
-/** A line with its end. */
+/** A line of text/csv (RFC 4180) with its line break. No cell is a formula to the program that opens it. */
 export function csvLine(cells: readonly Cell[]): string {
   return `${cells.map(csvCell).join(",")}\r\n`;
 }

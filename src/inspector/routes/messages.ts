@@ -1,10 +1,10 @@
-/** Messages and quarantined bodies: lists, one of each, and one with its numbers and texts. */
+/** Messages and quarantined bodies: lists, single ones, and single ones with numbers and texts. */
 import type { ActResult, QuarantineQuery } from "../../inbox/store.ts";
 import { summaryShape } from "../../receiver/shown.ts";
 import { findQuarantined } from "../../receiver/to-inbox-event.ts";
 import type { MessagePage, QuarantinePage } from "../api.ts";
 import { listedQuarantined, shownMessage, shownQuarantined } from "../drawing.ts";
-import { type InspectorAnswer, json, refused } from "../http.ts";
+import { type InspectorAnswer, jsonAnswer, refused } from "../http.ts";
 import {
   checkedQuery,
   DEFAULT_PAGE,
@@ -13,29 +13,28 @@ import {
   LONGEST_PAGE,
   listOf,
   oneOf,
-  readBody,
+  readFields,
   refusedBody,
   refusedQuery,
   rowId,
   rows,
 } from "../input.ts";
-import type { Call, Route } from "../route.ts";
-
-// What the routes that show numbers and texts have in common: the audit knows it before anybody sees them.
+import type { ApiCall, ApiRoute } from "../route.ts";
 
 interface Revealed {
   readonly path: string;
-  /** What `:id` names, in the log's words. */
+  /** The name of the log field for `:id`. */
   readonly subject: "lane" | "quarantine";
   readonly message: string;
-  /** For an id that the inbox does not hold. */
+  /** The message for an id that is not in the inbox. */
   readonly absent: string;
   /** Writes the audit row. */
-  reveal(call: Call): Promise<ActResult>;
-  show(call: Call): Promise<InspectorAnswer>;
+  reveal(call: ApiCall): Promise<ActResult>;
+  show(call: ApiCall): Promise<InspectorAnswer>;
 }
 
-function revealRoute({ path, subject, message, absent, reveal, show }: Revealed): Route {
+/** A route that shows numbers and texts. The audit row is written before anything is shown. */
+function revealRoute({ path, subject, message, absent, reveal, show }: Revealed): ApiRoute {
   return {
     method: "POST",
     path,
@@ -43,7 +42,7 @@ function revealRoute({ path, subject, message, absent, reveal, show }: Revealed)
     async run(call) {
       const refusal = await refusedBody(call);
       if (refusal !== null) return refusal;
-      // First: what somebody saw must be in the audit, also when they saw it in vain.
+      // Before reading: whatever a viewer saw must be in the audit.
       const revealed = await reveal(call);
       if (!revealed.ok) return refused("not_found", absent);
       call.logger.info({ by: call.by, [subject]: call.id }, message);
@@ -52,20 +51,18 @@ function revealRoute({ path, subject, message, absent, reveal, show }: Revealed)
   };
 }
 
-// Messages: a list of them, one with its drawing, and one with its numbers and texts.
+const NO_MESSAGE = "This message is not in the inbox, or no longer.";
 
-const NO_MESSAGE = "The inbox holds no such message, or no longer.";
-
-export const messageRoutes: readonly Route[] = [
+export const messageRoutes: readonly ApiRoute[] = [
   {
     method: "POST",
     path: "messages",
     access: "read",
     async run(call) {
-      const body = await readBody(call, LANE_QUERY);
+      const body = await readFields(call, LANE_QUERY);
       if (!body.ok) return body.answer;
       const { items, next } = await call.inbox.findLanes({ limit: DEFAULT_PAGE, ...body.value });
-      return json({ items: items.map(summaryShape), next } satisfies MessagePage);
+      return jsonAnswer({ items: items.map(summaryShape), next } satisfies MessagePage);
     },
   },
   {
@@ -84,12 +81,10 @@ export const messageRoutes: readonly Route[] = [
   }),
 ];
 
-async function showMessage({ inbox, clock, id }: Call, reveal: boolean): Promise<InspectorAnswer> {
+async function showMessage({ inbox, clock, id }: ApiCall, reveal: boolean): Promise<InspectorAnswer> {
   const lane = await inbox.lane(id);
-  return lane === null ? refused("not_found", NO_MESSAGE) : json(shownMessage(lane, clock.now(), reveal));
+  return lane === null ? refused("not_found", NO_MESSAGE) : jsonAnswer(shownMessage(lane, clock.now(), reveal));
 }
-
-// Quarantined bodies: a list of them, one, and one with its numbers and texts.
 
 interface Asked extends Omit<QuarantineQuery, "states"> {
   readonly state: NonNullable<QuarantineQuery["states"]>;
@@ -101,9 +96,9 @@ const QUERY: Fields<Asked> = {
   limit: rows(LONGEST_PAGE),
 };
 
-const NO_BODY = "The inbox holds no such quarantined body, or no longer.";
+const NO_BODY = "This quarantined body is not in the inbox, or no longer.";
 
-export const quarantineRoutes: readonly Route[] = [
+export const quarantineRoutes: readonly ApiRoute[] = [
   {
     method: "GET",
     path: "quarantine",
@@ -117,7 +112,7 @@ export const quarantineRoutes: readonly Route[] = [
         ...page,
         ...(state !== undefined && { states: state }),
       });
-      return json({ items: items.map(listedQuarantined), next } satisfies QuarantinePage);
+      return jsonAnswer({ items: items.map(listedQuarantined), next } satisfies QuarantinePage);
     },
   },
   { method: "GET", path: "quarantine/:id", access: "read", run: (call) => refusedQuery(call) ?? showBody(call, false) },
@@ -131,7 +126,7 @@ export const quarantineRoutes: readonly Route[] = [
   }),
 ];
 
-async function showBody({ inbox, id }: Call, reveal: boolean): Promise<InspectorAnswer> {
+async function showBody({ inbox, id }: ApiCall, reveal: boolean): Promise<InspectorAnswer> {
   const row = await findQuarantined(inbox, id);
-  return row === null ? refused("not_found", NO_BODY) : json(shownQuarantined(row, reveal));
+  return row === null ? refused("not_found", NO_BODY) : jsonAnswer(shownQuarantined(row, reveal));
 }

@@ -1,15 +1,13 @@
-/** Routes for the inbox as a whole: overview, history, groups of dead letters, the audit, and the look-up of a text. */
+/** Routes for the inbox as a whole: overview, history, groups of dead letters, audit, and lookup. */
 import type { EventRecord, LaneSummary } from "../../inbox/record.ts";
 import type { InboxOperator } from "../../receiver/operator.ts";
 import { keyShape } from "../../receiver/shown.ts";
 import type { AuditList, ErrorGroups, Lookup, LookupMatch, Overview } from "../api.ts";
-import { json, refused } from "../http.ts";
-import { checkedQuery, type Fields, readBody, refusedQuery, rows, text } from "../input.ts";
-import type { Call, Route } from "../route.ts";
+import { jsonAnswer, refused } from "../http.ts";
+import { checkedQuery, type Fields, readFields, refusedQuery, rows, textField } from "../input.ts";
+import type { ApiCall, ApiRoute } from "../route.ts";
 
-// `GET api/overview`: the inbox at a glance.
-
-export const overviewRoute: Route = {
+export const overviewRoute: ApiRoute = {
   method: "GET",
   path: "overview",
   access: "read",
@@ -17,28 +15,24 @@ export const overviewRoute: Route = {
     const refusal = refusedQuery({ query });
     if (refusal !== null) return refusal;
     const { overview } = await watch.look();
-    return json({ ...overview, access, by } satisfies Overview);
+    return jsonAnswer({ ...overview, access, by } satisfies Overview);
   },
 };
 
-// `GET api/history`: what was seen since somebody began to look, for the charts.
-
-export const historyRoute: Route = {
+export const historyRoute: ApiRoute = {
   method: "GET",
   path: "history",
   access: "read",
-  run: ({ watch, query }) => refusedQuery({ query }) ?? json(watch.history()),
+  run: ({ watch, query }) => refusedQuery({ query }) ?? jsonAnswer(watch.history()),
 };
 
-// `GET api/groups`: dead letters that failed alike.
-
-/** Errors whose texts all differ would make a group each. */
+/** If all error texts differ, each error makes a group of its own. */
 const MOST_GROUPS = 100;
 
-/** 100,000 dead letters take seconds, also when whoever asked has left and asks again. One for each inspector, which its watch stands for. */
-const counting = new WeakMap<Call["watch"], OneAtATime<ErrorGroups>>();
+/** Reading 100,000 dead letters takes seconds, and the work goes on when a client leaves and asks again. One per inspector, by its watch. */
+const counting = new WeakMap<ApiCall["watch"], OneAtATime<ErrorGroups>>();
 
-export const groupsRoute: Route = {
+export const groupsRoute: ApiRoute = {
   method: "GET",
   path: "groups",
   access: "read",
@@ -48,12 +42,11 @@ export const groupsRoute: Route = {
     const work = counting.get(watch) ?? new OneAtATime<ErrorGroups>(() => inbox.groupByError());
     counting.set(watch, work);
     const groups = await work.ask();
-    return json(groups.slice(0, MOST_GROUPS) satisfies ErrorGroups);
+    return jsonAnswer(groups.slice(0, MOST_GROUPS) satisfies ErrorGroups);
   },
 };
 
-// Dear work whose result many may ask for: whoever asks while it is done shares what is begun behind it, which knows all that was before.
-
+/** Expensive work with many callers. Callers during a run share the next run, which sees everything from before their call. */
 class OneAtATime<T> {
   readonly #work: () => Promise<T>;
   #now: Promise<T> | null = null;
@@ -81,43 +74,39 @@ class OneAtATime<T> {
   }
 }
 
-// `GET api/audit`: what operators did, and who.
-
 const DEFAULT_ROWS = 100;
 const MOST_ROWS = 1_000;
 
 const QUERY: Fields<{ readonly limit: number }> = { limit: rows(MOST_ROWS) };
 
-export const auditRoute: Route = {
+export const auditRoute: ApiRoute = {
   method: "GET",
   path: "audit",
   access: "read",
   async run({ inbox, query }) {
     const asked = checkedQuery(query, QUERY);
     if (!asked.ok) return refused("invalid_request", asked.message);
-    return json((await inbox.audit(asked.value.limit ?? DEFAULT_ROWS)) satisfies AuditList);
+    return jsonAnswer((await inbox.audit(asked.value.limit ?? DEFAULT_ROWS)) satisfies AuditList);
   },
 };
 
-// `POST api/lookup`: the messages that one text leads to, be it an id, a reference or a number.
-
 const MOST_MATCHES = 20;
-/** A message has three or four events; those of more messages than are listed need not be told apart. */
+/** A message has three or four events: enough to find more messages than are listed. */
 const EVENTS_READ = 100;
 const SHORTEST_NUMBER = 7;
 
-const BODY: Fields<{ readonly text: string }> = { text };
+const BODY: Fields<{ readonly text: string }> = { text: textField };
 
-export const lookupRoute: Route = {
+export const lookupRoute: ApiRoute = {
   method: "POST",
   path: "lookup",
   access: "read",
   async run(call) {
-    const body = await readBody(call, BODY);
+    const body = await readFields(call, BODY);
     if (!body.ok) return body.answer;
     const asked = body.value.text?.trim() ?? "";
     if (asked === "") return refused("invalid_request", '"text" must be a message id, a reference or a number.');
-    return json(await lookUp(call.inbox, asked));
+    return jsonAnswer(await lookUp(call.inbox, asked));
   },
 };
 
@@ -142,7 +131,7 @@ async function lookUp(inbox: InboxOperator, asked: string): Promise<Lookup> {
   };
 }
 
-/** The service writes `+15550100002`; people write it with spaces, or leave the plus sign out. */
+/** The service writes `+15550100002`; people write it with spaces, or without the plus sign. */
 function numbersIn(asked: string): readonly string[] {
   const digits = asked.replace(/[\s().-]/g, "");
   if (!/^\+?\d+$/.test(digits) || digits.length < SHORTEST_NUMBER) return [];
@@ -156,7 +145,7 @@ async function ofEvents(
 ): Promise<Found> {
   const { items, next } = await inbox.find({ ...filter, limit: EVENTS_READ });
   const newest = new Map<number, EventRecord>();
-  // The newest comes first.
+  // The newest event comes first.
   for (const event of items) if (!newest.has(event.laneId)) newest.set(event.laneId, event);
   return {
     matches: [...newest].map(([lane, event]) => matchOf({ id: lane, key: event.lane, newest: event }, found)),

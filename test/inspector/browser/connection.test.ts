@@ -45,7 +45,7 @@ describe("the connection's state", () => {
     }
     const { page } = await newPage();
     await page.goto(`${desk.url}#/dead`);
-    await told(page, "20 pages are watching already: close one.");
+    await told(page, "20 pages are open already: close one.");
     await expect.poll(() => isOff(page, /^Replay event/)).toBeNull();
   });
 

@@ -1,51 +1,58 @@
 import { describe, expect, it } from "vitest";
-import { age, clockTime, count, duration, shortId, time } from "../../../src/inspector/page/format.ts";
+import {
+  formatAge,
+  formatClock,
+  formatCount,
+  formatDuration,
+  formatTime,
+  shortId,
+} from "../../../src/inspector/page/format.ts";
 
 const NOW = new Date(2026, 10, 22, 13, 9, 16, 204).getTime();
 
-describe("time()", () => {
+describe("formatTime()", () => {
   it("tells the date and the time of the browser's zone, to the millisecond", () => {
-    expect(time(NOW)).toBe("2026-11-22 13:09:16.204");
+    expect(formatTime(NOW)).toBe("2026-11-22 13:09:16.204");
   });
 
   it("tells a time that no date can hold as the number that it is", () => {
-    expect(time(Number.MAX_SAFE_INTEGER)).toBe("9007199254740991");
-    expect(time(-Number.MAX_SAFE_INTEGER)).toBe("-9007199254740991");
-    expect(time(new Date(12_026, 10, 22, 13, 9, 16, 204).getTime())).toBe("+012026-11-22 13:09:16.204");
+    expect(formatTime(Number.MAX_SAFE_INTEGER)).toBe("9007199254740991");
+    expect(formatTime(-Number.MAX_SAFE_INTEGER)).toBe("-9007199254740991");
+    expect(formatTime(new Date(12_026, 10, 22, 13, 9, 16, 204).getTime())).toBe("+012026-11-22 13:09:16.204");
   });
 
   it("says nothing of what has not happened", () => {
-    expect(time(null)).toBe("–");
-    expect(clockTime(null, NOW)).toBe("–");
+    expect(formatTime(null)).toBe("–");
+    expect(formatClock(null, NOW)).toBe("–");
   });
 });
 
-describe("clockTime()", () => {
+describe("formatClock()", () => {
   it("leaves out today's date", () => {
-    expect(clockTime(NOW - 9 * 60_000, NOW)).toBe("13:00:16");
+    expect(formatClock(NOW - 9 * 60_000, NOW)).toBe("13:00:16");
   });
 
   it("tells the date of the day before, even if it is less than a day ago", () => {
-    expect(clockTime(NOW - 14 * 3_600_000, NOW)).toBe("11-21 23:09:16");
+    expect(formatClock(NOW - 14 * 3_600_000, NOW)).toBe("11-21 23:09:16");
   });
 });
 
-describe("age()", () => {
+describe("formatAge()", () => {
   it.each([
     [0, "now"],
     [-5_000, "now"],
     [3_000, "3 s ago"],
     [2 * 3_600_000, "2 h ago"],
   ])("of %d ms is %s", (ms, text) => {
-    expect(age(NOW - ms, NOW)).toBe(text);
+    expect(formatAge(NOW - ms, NOW)).toBe(text);
   });
 
   it("of what never happened is never", () => {
-    expect(age(null, NOW)).toBe("never");
+    expect(formatAge(null, NOW)).toBe("never");
   });
 });
 
-describe("duration()", () => {
+describe("formatDuration()", () => {
   it.each([
     [0, "0 ms"],
     [339.6, "340 ms"],
@@ -59,11 +66,11 @@ describe("duration()", () => {
     [187_200_000, "2 d 4 h"],
     [null, "–"],
   ])("of %s is %s", (ms, text) => {
-    expect(duration(ms)).toBe(text);
+    expect(formatDuration(ms)).toBe(text);
   });
 });
 
-describe("count()", () => {
+describe("formatCount()", () => {
   it.each([
     [0, "0"],
     [0.25, "0.3"],
@@ -74,7 +81,7 @@ describe("count()", () => {
     [12_408, "12,408"],
     [1_000_000, "1,000,000"],
   ])("of %d is %s", (n, text) => {
-    expect(count(n)).toBe(text);
+    expect(formatCount(n)).toBe(text);
   });
 });
 

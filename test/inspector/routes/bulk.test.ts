@@ -1,7 +1,7 @@
 /** `POST api/bulk`: its lines, one at a time, and what ends it. */
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Access, BulkLine } from "../../../src/inspector/index.ts";
-import type { Call } from "../../../src/inspector/route.ts";
+import type { ApiCall } from "../../../src/inspector/route.ts";
 import { bulkRoute } from "../../../src/inspector/routes/bulk.ts";
 import { watchInbox } from "../../../src/inspector/watch.ts";
 import { createFakeClock } from "../../../src/testing/fake-clock.ts";
@@ -22,7 +22,19 @@ async function openRoute(dead: number) {
     const query = new URLSearchParams();
     const readJson = async () => ({ ok: true, value: order }) as const;
     const access = "act" as const;
-    const facts: Call = { inbox, watch, clock, logger, access, by: "ann", id: 0, query, readJson, signal, reauthorize };
+    const facts: ApiCall = {
+      inbox,
+      watch,
+      clock,
+      logger,
+      access,
+      by: "ann",
+      id: 0,
+      query,
+      readJson,
+      signal,
+      reauthorize,
+    };
     const { status, body } = await bulkRoute.run(facts);
     return { status, body };
   };
@@ -226,14 +238,14 @@ describe("POST api/bulk", () => {
     [{ act: "erase", dryRun: true }, '"act" must be one of'],
     [{ act: "unblock" }, '"dryRun" must be true or false'],
     [{ act: "unblock", dryRun: "yes" }, '"dryRun" must be true or false'],
-    [{ act: "unblock", dryRun: true, query: {} }, "There is a field that is not known."],
+    [{ act: "unblock", dryRun: true, query: {} }, "A field is not known."],
     [{ act: "replay", dryRun: true }, '"query" must be a JSON object'],
     [{ act: "replay", dryRun: true, query: [] }, '"query" must be a JSON object'],
     [{ act: "replay", dryRun: true, query: { states: ["pending"] } }, 'In "query": "states" must be a list'],
     [{ act: "discard", dryRun: true, query: { states: ["done"] } }, 'In "query": "states" must be a list'],
-    [{ act: "discard", dryRun: true, query: { limit: 1 } }, 'In "query": There is a field that is not known.'],
+    [{ act: "discard", dryRun: true, query: { limit: 1 } }, 'In "query": A field is not known.'],
     [{ act: "discard", dryRun: true, query: {}, ratePerSecond: 0 }, '"ratePerSecond" must be a number from 0.01'],
-    [{ act: "discard", dryRun: true, query: {}, skipSuperseded: true }, "There is a field that is not known."],
+    [{ act: "discard", dryRun: true, query: {}, skipSuperseded: true }, "A field is not known."],
   ])("refuses %j", async (order, message) => {
     const { call, ended } = await openRoute(0);
     const { status, body } = await call(order);

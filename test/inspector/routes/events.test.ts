@@ -2,7 +2,7 @@
 import { Readable } from "node:stream";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import type { Call } from "../../../src/inspector/route.ts";
+import type { ApiCall } from "../../../src/inspector/route.ts";
 import { csvLine, eventsRoute } from "../../../src/inspector/routes/events.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
 import { outbound } from "../../receiver/events.ts";
@@ -32,7 +32,7 @@ it.each([
   [{ format: "xlsx" }, '"format" must be one of "json", "csv"'],
   [{ mesageId: "m" }, 'Did you mean "messageId"?'],
   [{ ["x".repeat(60_000)]: 1 }, "Known: states, outcome"],
-  [JSON.parse('{"__proto__":{"limit":1}}'), "There is a field that is not known."],
+  [JSON.parse('{"__proto__":{"limit":1}}'), "A field is not known."],
   [[], "The body must be a JSON object."],
   [null, "The body must be a JSON object."],
 ])("refuses %j, and says no value back", async (body, message) => {
@@ -48,7 +48,7 @@ it.each([
 it.each([
   ["quarantine?state=gone", '"state" must be a list'],
   ["quarantine?limit=x", '"limit" must be a whole number from 1 to 200'],
-  ["quarantine?limit=1&limit=2", "Each field of the query may be there once."],
+  ["quarantine?limit=1&limit=2", "Each field of the query may appear only once."],
   ["quarantine?states=held", 'Did you mean "state"?'],
   ["audit?limit=1001", '"limit" must be a whole number from 1 to 1000'],
 ])("refuses GET api/%s", async (path, message) => {
@@ -134,7 +134,7 @@ it("says by a code why a download broke off", async () => {
   };
   const readJson = async () => ({ ok: true, value: { format: "csv" } }) as const;
   const { inbox, logger } = scene.receiver;
-  const { body } = await eventsRoute.run({ inbox, logger, by: "ann", readJson } as Partial<Call> as Call);
+  const { body } = await eventsRoute.run({ inbox, logger, by: "ann", readJson } as Partial<ApiCall> as ApiCall);
   await expect(Readable.from(body).toArray()).rejects.toThrow();
   expect(scene.log.slice(-2)).toMatchObject([
     { level: "warn", fields: { code: "SQLITE_IOERR" } },

@@ -1,7 +1,7 @@
 /** `GET api/groups`, which goes through all dead letters: once for all who ask. */
 import { expect, it, onTestFinished } from "vitest";
 import type { ErrorGroups } from "../../../src/inspector/index.ts";
-import type { Call } from "../../../src/inspector/route.ts";
+import type { ApiCall } from "../../../src/inspector/route.ts";
 import { groupsRoute } from "../../../src/inspector/routes/overview.ts";
 import { watchInbox } from "../../../src/inspector/watch.ts";
 import { until } from "../../receiver/bench.ts";
@@ -16,7 +16,7 @@ async function openRoute() {
   onTestFinished(() => watch.close());
   await scene.dead(2);
   const counts = async () => {
-    const { body } = await groupsRoute.run({ inbox, watch, query: new URLSearchParams() } as Call);
+    const { body } = await groupsRoute.run({ inbox, watch, query: new URLSearchParams() } as ApiCall);
     return (JSON.parse(`${body}`) as ErrorGroups).map(({ count }) => count);
   };
   return { scene, store, find: store.find.bind(store), counts };

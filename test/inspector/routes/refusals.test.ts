@@ -57,7 +57,9 @@ describe.each([
     // There is no such row.
     for (const body of ["", "{}", " { }"]) expect((await post(path, body))[0], body).toBe(404);
     for (const body of ['{"dryRun":true}', "[]", "null", "1"])
-      expect(await post(path, body), body).toEqual(invalid("This takes no fields: the body must be {}, or empty."));
+      expect(await post(path, body), body).toEqual(
+        invalid("This route takes no fields: the body must be {} or empty."),
+      );
     expect(await post(path, "{")).toEqual(invalid("The body must be JSON."));
   });
 });
@@ -65,7 +67,7 @@ describe.each([
 describe("a GET that takes no query", () => {
   it.each(["overview", "history", "groups", "messages/1", "quarantine/1"])("refuses one: %s", async (path) => {
     const { get } = await openInspector();
-    expect(await get(`${path}?reveal=true`)).toEqual(invalid("This takes no query."));
+    expect(await get(`${path}?reveal=true`)).toEqual(invalid("This route takes no query."));
     expect((await get(`${path}?`))[0]).toBe(path.endsWith("1") ? 404 : 200);
   });
 });
@@ -90,6 +92,6 @@ describe("a request for rows", () => {
     const { get } = await openInspector();
     expect(await get("audit?limit=2")).toEqual([200, []]);
     expect(await get("audit?limit=two")).toEqual(invalid('"limit" must be a whole number'));
-    expect(await get("audit?limit=2&limit=3")).toEqual(invalid("Each field of the query may be there once."));
+    expect(await get("audit?limit=2&limit=3")).toEqual(invalid("Each field of the query may appear only once."));
   });
 });
