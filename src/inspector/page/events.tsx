@@ -34,7 +34,7 @@ const COLUMNS: readonly Column<EventShape>[] = [
   {
     name: "took",
     minor: true,
-    title: "Finished after",
+    title: "Done after",
     cell: ({ acceptedAt, finishedAt }) => formatDuration(finishedAt && finishedAt - acceptedAt),
   },
   { name: "count", minor: true, title: "Attempts", cell: ({ attempts }) => attempts },
