@@ -92,7 +92,7 @@ describe("the page's files", () => {
     expect([...loadAssets("/b").files.values()].map(({ etag }) => etag)).toEqual(etags);
   });
 
-  it("are told of without their bytes by HEAD", async () => {
+  it("have a HEAD answer without their bytes", async () => {
     const { server } = await inspected({ authorize });
     for (const url of ["/inspector", "/inspector/assets/main.js"]) {
       const [got, told] = [await server.ask({ url }), await server.ask({ url, method: "HEAD" })];
@@ -130,7 +130,7 @@ describe("the page's files", () => {
     "/",
     "*",
     "",
-  ])("lead nowhere by %j", async (url) => {
+  ])("are not reached by %j", async (url) => {
     const { inspector } = await inspected({ authorize, origins: ["http://ops.test"] });
     const answer = await inspector.handle({
       ...{ method: "GET", url, headers: { host: "ops.test" }, native: {} as never, signal: AbortSignal.abort() },

@@ -1,4 +1,4 @@
-/** Whom the inspector asks before it answers, over real HTTP, and what each answer of theirs lets happen. */
+/** The application's authorization, over real HTTP: when it is called, and what each of its answers allows. */
 import { describe, expect, it } from "vitest";
 import { inspected } from "./support/scene.ts";
 
@@ -45,13 +45,13 @@ describe("authorize", () => {
     expect(log).toEqual([]);
   });
 
-  it("that gives false denies, and nothing is told of it", async () => {
+  it("denies by false, without a log line", async () => {
     const { answer, log } = await answerTo(false);
     expect([answer.status, log]).toEqual([401, []]);
   });
 
   it.each([[undefined], [null], [true], [1], ["READ"], ["admin"], [""], [{}], [{ by: "ann" }], [["read"]]])(
-    "that gives %j denies, and that mistake is told once",
+    "denies by %j, and logs that mistake once",
     async (grant) => {
       const { answer, server, log } = await answerTo(grant);
       expect(answer.status).toBe(401);
@@ -72,7 +72,7 @@ describe("authorize", () => {
   it.each([
     ["throws", thrown],
     ["rejects", () => Promise.reject(failure())],
-  ])("that %s denies, and only its name and code are told", async (_how, authorize) => {
+  ])("that %s denies, and only the error's name and code are logged", async (_how, authorize) => {
     const { server, log } = await inspected({ authorize: authorize as never });
     expect(await server.ask({ url: OVERVIEW })).toMatchObject({ status: 401 });
     expect(log).toMatchObject([{ level: "warn", fields: { code: "authorize_failed" } }]);

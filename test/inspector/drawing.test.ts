@@ -166,7 +166,7 @@ describe("drawMessage()", () => {
     expect(drawing.end).toEqual({ state: "open", eventType: null });
   });
 
-  it("draws a discarded event, which was never handed out", async () => {
+  it("draws a discarded event, which never got to a handler", async () => {
     const story = await openStory();
     await story.accept(1);
     await story.accept(2);

@@ -175,7 +175,7 @@ describe("the guard", () => {
       expect([origin, await statusOf({ host: "[::1]", origin })]).toEqual([origin, 403]);
   });
 
-  it("says once a minute what to do about a Host or an Origin, and repeats nothing that is no host", async () => {
+  it("says once a minute what to do about a Host or an Origin, and logs nothing that does not look like a host", async () => {
     const { server, log, clock } = await inspected();
     const ask = (headers: Readonly<Record<string, string>>) => server.ask({ headers });
     for (let turn = 0; turn < 5; turn++) {

@@ -133,7 +133,7 @@ describe("the link", () => {
   });
 });
 
-describe("whoever has no cookie", () => {
+describe("a browser without the cookie", () => {
   it("gets nothing, and advice where the page would be", async () => {
     const { session, get } = await standalone();
     const { path } = session;
@@ -148,7 +148,7 @@ describe("whoever has no cookie", () => {
     }
   });
 
-  it("gets no further with the cookie of another one that runs", async () => {
+  it("gets nothing with the cookie of another running inspector", async () => {
     const [one, other] = [await standalone(), await standalone()];
     const cookie = cookieOf(await one.get(one.session.link()));
     const value = cookie.split("=")[1];

@@ -80,7 +80,7 @@ describe.each([
     expect(looked()).toBe(11);
   });
 
-  it("shows whoever comes later the look of less than a second ago", async () => {
+  it("shares a look that is less than a second old with a later viewer", async () => {
     const { watch, clock, looked } = scene();
     const first = viewer(watch);
     await clock.advance(500);
@@ -217,7 +217,7 @@ describe.each([
     expect(seen).toHaveLength(3);
   });
 
-  it("gives whoever is slow the newest look only", async () => {
+  it("gives a slow viewer only the newest look", async () => {
     const { watch, clock } = scene();
     const looks = watch.looks(new AbortController().signal)[Symbol.asyncIterator]();
     await clock.advance(10 * SECOND);

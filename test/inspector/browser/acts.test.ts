@@ -88,7 +88,7 @@ describe.each(WAYS)("acts on one $way", ({ press }) => {
     expect((await desk.receiver.inbox.stats()).gauges.blockedLanes).toBe(0);
   });
 
-  it("give up a gap that is waited for", async () => {
+  it("release a gap", async () => {
     const { desk, visiting } = at();
     await visiting.go(await messageView(desk, MESSAGES.waiting));
     await press(visiting.page, /^Release gap/);
@@ -119,7 +119,7 @@ describe.each(WAYS)("acts on one $way", ({ press }) => {
 describe.each(WAYS)("bulk work $way", ({ press }) => {
   const at = deskOfSuite({ live: false });
 
-  it("counts first, and changes nothing until it is told to", async () => {
+  it("counts first, and changes nothing before it is confirmed", async () => {
     const { desk, visiting } = at();
     await visiting.go("dead");
     await press(visiting.page, /^Replay all/);

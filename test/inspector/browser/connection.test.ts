@@ -1,4 +1,4 @@
-/** What the page says and does where the live stream does not come, or breaks off: old figures are not taken for new ones. */
+/** The page without its live stream: it must not show old figures as new ones. */
 import { get } from "node:http";
 import type { Page } from "playwright-core";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
@@ -22,7 +22,7 @@ describe("the connection's state", () => {
     await told(page, "Live");
   });
 
-  it("is mended by another connection where nothing comes on one for 45 s", async () => {
+  it("comes back by another connection after 45 s of silence", async () => {
     const desk = await deskOfTest({ live: false });
     const { page } = await newPage();
     await page.clock.install();

@@ -1,4 +1,4 @@
-/** What comes while somebody looks: it appears by itself, without moving what is there, and the page says when it is over. */
+/** New events while a viewer looks: they appear without moving anything else, and the page says when the session ends. */
 import { beforeEach, describe, expect, it } from "vitest";
 import { incomingOf, lifecycle, signedRequest } from "../../../src/testing/index.ts";
 import { needsChromium } from "./support/browser.ts";
@@ -123,7 +123,7 @@ describe("the overview", () => {
 });
 
 describe("a session that has ended", () => {
-  it("is told of at the next thing that is asked for", async () => {
+  it("is reported at the next request", async () => {
     const desk = await deskOfTest();
     const { page, go } = await visit(desk, "events");
     desk.grant = false;

@@ -21,7 +21,7 @@ export interface Story {
   at(n: number): number;
   /** A delivery comes. */
   accept(sequence: number, wish?: Partial<NewEvent>): Promise<void>;
-  /** What is due is handed out, and a second later its handler ends. Answers the sequence; null when nothing is due. */
+  /** Handles the due event, which takes a second. Returns its sequence; null if no event is due. */
   run(end?: RunEnd): Promise<number | null>;
   act(act: Act): Promise<void>;
   lane(): Promise<LaneRecord>;

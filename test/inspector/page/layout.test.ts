@@ -142,7 +142,7 @@ describe("layout()", () => {
     expect(story?.bars.map(({ kind }) => kind)).toEqual(["failed", "dead"]);
   });
 
-  it("tells of one waiting where several events wait for the same", () => {
+  it("draws one band for several events that wait for the same", () => {
     const held = { reason: "gap" as const, from: 2, to: 2, until: 5_000 };
     const waited = [3, 4].map((sequence) =>
       event({ id: sequence, sequence, acceptedAt: sequence * 1_000, held: { ...held, since: sequence * 1_000 } }),
@@ -152,7 +152,7 @@ describe("layout()", () => {
     expect(bands.map(({ text, kind }) => [text, kind])).toEqual([["3, 4 waited 2 s for 2: skipped", "skipped"]]);
   });
 
-  it("does not say that what was given up came, where another gap of the same wait was filled (RCV-7)", () => {
+  it("says that a gap was skipped, though another gap of the same wait was filled (RCV-7)", () => {
     const gap = { since: 3_000, until: 5_000 };
     const filled = { ...gap, from: 2, to: 2, skipped: false, filledAt: 5_000 };
     const givenUp = { ...gap, from: 2, to: 3, skipped: true, filledAt: null };
@@ -166,7 +166,7 @@ describe("layout()", () => {
     }
   });
 
-  it("says of several that they waited in line", () => {
+  it("names several events that waited in line", () => {
     const held = { reason: "turn" as const, from: 1, to: 1, since: 3_000, until: 63_000 };
     const waited = [2, 3].map((sequence) => event({ id: sequence, sequence, acceptedAt: 3_000, held }));
     expect(layout({ ...drawing(waited), now: 90_000 }).bands.map(({ text }) => text)).toEqual([

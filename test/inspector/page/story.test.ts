@@ -1,4 +1,4 @@
-/** What the page says of a message: did the customer get it, and why not? */
+/** The sentences about a message: did the customer get it? If not, why? */
 import { describe, expect, it } from "vitest";
 import type { DrawnHold } from "../../../src/inspector/api.ts";
 import { cursorOf, endOf, eventWords, fateOf, statusOf, summaryOf } from "../../../src/inspector/page/story.ts";
@@ -61,7 +61,7 @@ describe("summaryOf()", () => {
     expect(summaryOf({ ...drawing([waiting]), gaps: [{ ...OPEN_GAP, to: 4 }] })).toContain("sequences 2–4 are missing");
   });
 
-  it("tells the newest that came, or the dead letter before it", () => {
+  it("describes the newest event, or the dead letter before it", () => {
     expect(summaryOf(drawing([event({ ...HANDLED, id: 2 })]))).toBe(
       "Not known yet: message.sent (2) was handled at 12:00:03.",
     );
@@ -69,7 +69,7 @@ describe("summaryOf()", () => {
     expect(summaryOf(drawing([dead, event({ ...PENDING, id: 2 })]))).toContain("message.queued (1) is a dead letter");
   });
 
-  it("tells what came from a customer, and of what is no message at all", () => {
+  it("describes a message from a customer, and events that belong to no message", () => {
     const inbound = event({ ...HANDLED, sequence: 0, eventType: "message.inbound" });
     expect(summaryOf(drawing([inbound]))).toBe("Received. message.inbound was handled at 12:00:03.");
     const other = event({ ...HANDLED, sequence: 0, eventType: "number.released", outcome: "unhandled" });
@@ -94,7 +94,7 @@ describe("statusOf()", () => {
     expect(statusOf({ status, readyAt, drawing: waiting })).toBe(words);
   });
 
-  it("tells of an idle lane how it was settled", () => {
+  it("says how an idle lane ended", () => {
     const idle = (...events: Parameters<typeof drawing>[0]) =>
       statusOf({ status: "idle", readyAt: null, drawing: drawing(events) });
     expect(idle(event(), DELIVERY)).toBe("All handled");
@@ -104,7 +104,7 @@ describe("statusOf()", () => {
 });
 
 describe("cursorOf()", () => {
-  it("tells how far a message is, where its events have an order", () => {
+  it("shows the cursor of a message with an order", () => {
     expect(cursorOf({ tag: "outbound", cursor: 3 })).toBe("cursor 3");
     expect(cursorOf({ tag: "outbound", cursor: null })).toBe("no cursor yet");
     expect(cursorOf({ tag: "inbound", cursor: 0 })).toBe("");

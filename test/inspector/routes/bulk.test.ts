@@ -53,7 +53,7 @@ type Body = Awaited<ReturnType<typeof bulkRoute.run>>["body"];
 
 /** Reads on in the background. */
 function read(body: Body) {
-  if (typeof body === "string" || body instanceof Uint8Array) throw new Error("It is no stream.");
+  if (typeof body === "string" || body instanceof Uint8Array) throw new Error("The body is not a stream.");
   const lines: BulkLine[] = [];
   const over = (async () => {
     for await (const line of body) {
@@ -82,7 +82,7 @@ describe("POST api/bulk", () => {
     expect(ended()).toMatchObject([{ act: "replay", by: "ann", dryRun: false, counts: { replayed: 20 }, end: "done" }]);
   });
 
-  it("leaves out what came since the dry run that told up to which", async () => {
+  it("leaves out rows that came after the dry run", async () => {
     const { scene, call } = await openRoute(3);
     const dry = read((await call({ act: "discard", query: {}, dryRun: true })).body);
     await dry.over;
@@ -116,7 +116,7 @@ describe("POST api/bulk", () => {
     expect((await call({ act, dryRun: true, upTo: 0 })).status).toBe(400);
   });
 
-  it("tells the log of each act what a single one tells, and of none that was not tried", async () => {
+  it("logs each act like a single one, and nothing for rows without an act", async () => {
     const { scene, call, acts } = await openRoute(2);
     await scene.bench.deliver("no event");
     const done = async (order: object) => read((await call({ dryRun: false, ...order })).body).over;

@@ -123,7 +123,7 @@ it("ends a download after 10,000 rows", { tags: "full" }, async () => {
   });
 });
 
-it("says by a code why a download broke off", async () => {
+it("logs by a code why a download failed", async () => {
   const store = memoryStore({ volatile: true });
   const scene = await openScene(store);
   for (let n = 0; n < 201; n++) await scene.deliver(outbound("queued", { messageId: `msg_${n}` }));
@@ -143,7 +143,7 @@ it("says by a code why a download broke off", async () => {
   expect(JSON.stringify(scene.log)).not.toContain("5550100002");
 });
 
-it("tells of an act also when it is not known whether it was done", async () => {
+it("logs an act also if it is not known whether it was done", async () => {
   const store = memoryStore({ volatile: true });
   const scene = await openScene(store);
   await scene.settle(outbound("queued"));

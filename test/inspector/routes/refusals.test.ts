@@ -34,7 +34,7 @@ async function openInspector() {
 const invalid = (message: string) => [400, { error: "invalid_request", message: expect.stringContaining(message) }];
 
 describe.each(["events", "messages", "lookup", "bulk"])("POST api/%s", (path) => {
-  it("refuses a body that is no JSON, and one that is too large", async () => {
+  it("refuses a body that is not JSON, and one that is too large", async () => {
     const { post } = await openInspector();
     expect(await post(path, '{"limit":')).toEqual(invalid("The body must be JSON."));
     const large = { error: "too_large", message: "The body is longer than 64 KiB." };

@@ -98,7 +98,7 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
       expect(await lookUp(NUMBER)).toMatchObject({ more: true, matches: { length: 20 } });
     });
 
-    it("shows numbers and texts to nobody but who reveals them, and the audit tells of it", async () => {
+    it("shows numbers and texts only when they are revealed, and the audit has it", async () => {
       const scene = await openScene(makeStore());
       await fill(scene);
       const lane = await scene.laneOf("msg_in");
@@ -122,7 +122,7 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
       for (const { status, body } of await Promise.all(asked)) {
         expect(status).toBe(200);
         for (const secret of [NUMBER.slice(1), "5550100001", TEXT]) expect(body).not.toContain(secret);
-        // Whoever knows all of a body but eight digits of a number finds them by its digest.
+        // With the digest, a reader who knows all of a body except eight digits could find them.
         expect(body).not.toMatch(/"digest":"/);
       }
       expect((await scene.post(`messages/${lane}/reveal`, {}, "act")).status).toBe(403);
@@ -146,7 +146,7 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
       expect(JSON.stringify(scene.log)).not.toMatch(/5550100002|Ring me/);
     });
 
-    it("shows no digest of a body as the id of what is no message, nor its identity (EVT-12)", async () => {
+    it("shows no digest of a body as the id of an event without a message, nor its identity (EVT-12)", async () => {
       const scene = await openScene(makeStore());
       const body = JSON.stringify({ eventType: "contact.optout", apiClientId: "apc_1", data: { number: NUMBER } });
       await scene.settle(body);
@@ -168,7 +168,7 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
       });
     });
 
-    it("does single acts, in the name of who asked", async () => {
+    it("does single acts, in the name of the viewer", async () => {
       const scene = await openScene(makeStore());
       await fill(scene);
       const [dead] = (await scene.receiver.inbox.find({ states: ["dead"] })).items;

@@ -1,4 +1,4 @@
-/** An inspector on a recorded log and a fake clock, whose rights a test hands out by a header. */
+/** An inspector on a recorded log and a fake clock, whose rights a test sets by a header. */
 import type { IncomingMessage } from "node:http";
 import { createInspector, type Grant, type Inspector, type InspectorOptions } from "../../../src/inspector/index.ts";
 import { type Bench, memoryBench } from "../../receiver/bench.ts";

@@ -33,7 +33,7 @@ export function launchOptions(): LaunchOptions {
   return { executablePath, args: [...sandbox, names, "--font-render-hinting=none"] };
 }
 
-/** A browser of one's own. */
+/** A new browser. */
 export function launchChromium() {
   return chromium.launch(launchOptions());
 }

@@ -21,7 +21,7 @@ export async function fillWithHostileTexts(path: string): Promise<void> {
     if (event.eventType === "message.failed") throw Object.assign(new Error(text), { code: text, name: text });
   });
   const texts = hostileTexts();
-  const contents = texts.flatMap((text) => [failed(text), inbound(text), unknown(text), `${text} is no JSON`]);
+  const contents = texts.flatMap((text) => [failed(text), inbound(text), unknown(text), `${text} is not JSON`]);
   // More at once would be refused as an overload.
   for (let first = 0; first < contents.length; first += AT_ONCE) {
     const some = contents.slice(first, first + AT_ONCE).map((content, index) => {
