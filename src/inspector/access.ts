@@ -15,7 +15,7 @@ import {
   refused,
   secured,
   TEXT,
-  textAnswer,
+  textReply,
 } from "./http.ts";
 import { type Grant, hostsOf, originOf, type ResolvedInspector } from "./options.ts";
 import { methodsOf, type PathTarget } from "./route.ts";
@@ -288,7 +288,7 @@ function cookieOf(header: string | undefined, name: string): string {
 }
 
 function say(status: number, words: string, headers: Readonly<Record<string, string>> = {}): InspectorAnswer {
-  return textAnswer(TEXT, words, { status, headers });
+  return textReply(TEXT, words, { status, headers });
 }
 
 const TELL_EVERY_MS = 60_000;

@@ -65,7 +65,7 @@ const STATUSES: Readonly<Record<ApiErrorCode, number>> = {
 export const TEXT = "text/plain; charset=utf-8";
 
 export function jsonAnswer(value: unknown, status = 200): InspectorAnswer {
-  return textAnswer("application/json; charset=utf-8", JSON.stringify(value), { status });
+  return textReply("application/json; charset=utf-8", JSON.stringify(value), { status });
 }
 
 /** An error as JSON. The code decides the status. */
@@ -85,7 +85,7 @@ export function unreadableBody({ reason }: Extract<JsonReading, { ok: false }>):
 }
 
 /** A complete text of any type. */
-export function textAnswer(
+export function textReply(
   type: string,
   body: string,
   {

@@ -18,7 +18,7 @@ import {
   refused,
   secured,
   TEXT,
-  textAnswer,
+  textReply,
 } from "./http.ts";
 import { type InspectorOptions, type ResolvedInspector, resolveInspector } from "./options.ts";
 import { type ApiCall, type ApiRoute, matcher, type PathMatch, type PathTarget } from "./route.ts";
@@ -165,5 +165,5 @@ function nothingHere(): InspectorAnswer {
 function denied(place: PathTarget): InspectorAnswer {
   if (place.kind === "api" || place.kind === "nothing")
     return refused("unauthorized", "You may not look at this inbox, or you have to sign in again.");
-  return textAnswer(TEXT, "You may not look at this inbox, or you have to sign in first.\n", { status: 401 });
+  return textReply(TEXT, "You may not look at this inbox, or you have to sign in first.\n", { status: 401 });
 }
