@@ -29,10 +29,11 @@ const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/webhooks
 const session = new Session();
 session.connect();
 await session.post("Profiler.enable");
-// The first delivery prepares statements and starts timers; the second shows what each one takes.
-await deliver("msg_1");
+// The first delivery prepares statements and starts timers; the second shows what each one takes. The service signs, not the receiver.
+const [first, second] = ["msg_1", "msg_2"].map((messageId) => signedRequest(fixtures.queued({ messageId })));
+await deliver(first);
 await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: false });
-await deliver("msg_2");
+await deliver(second);
 const { result } = await session.post("Profiler.takePreciseCoverage");
 session.disconnect();
 
@@ -52,11 +53,11 @@ const ran = result
 console.log(ran.sort().join("\n"));
 
 /** Ends once the event is handled, and a moment later, when its end is written. */
-async function deliver(messageId: string): Promise<void> {
+async function deliver(request: RequestInit | undefined): Promise<void> {
   const done = new Promise<void>((resolve) => {
     handled = resolve;
   });
-  const { status } = await fetch(url, signedRequest(fixtures.queued({ messageId })));
+  const { status } = await fetch(url, request);
   if (status !== 200) throw new Error(`answered ${status}`);
   await done;
   await new Promise((resolve) => setTimeout(resolve, 100));
