@@ -3,16 +3,16 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { NextFunction, Request, Response } from "express";
 import { loggerOption, type WebhookEvent } from "../src/index.ts";
 import type { Mountable } from "../src/inspector/index.ts";
-import { nodeHandler } from "./node.ts";
-import { sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
-import { convert, NodeAnswers } from "./node-io.ts";
 import {
   checkWebhookOptions,
   createRequestVerifier,
   type WebhookOptions,
   type WebhookReceiver,
   type WebhookVerifyOptions,
-} from "./options.ts";
+} from "./mounting.ts";
+import { nodeHandler } from "./node.ts";
+import { sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
+import { convert, NodeAnswers } from "./node-io.ts";
 
 export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
 

@@ -3,8 +3,6 @@ import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { loggerOption, refuseUnknownOptions, SetupError, type WebhookEvent } from "../src/index.ts";
 import type { InspectorAnswer, Mountable } from "../src/inspector/index.ts";
-import { isOver, isWhole, sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
-import { boundTaking, NodeAnswers, readBody, type WholeAnswer } from "./node-io.ts";
 import {
   answerTo,
   type Conversion,
@@ -13,7 +11,9 @@ import {
   type WebhookOptions,
   type WebhookReceiver,
   type WebhookVerifyOptions,
-} from "./options.ts";
+} from "./mounting.ts";
+import { isOver, isWhole, sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
+import { boundTaking, NodeAnswers, readBody, type WholeAnswer } from "./node-io.ts";
 
 export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
 

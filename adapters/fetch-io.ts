@@ -1,8 +1,8 @@
 /** Reads the exact bytes of a fetch `Request`, turns an answer into a `Response`, and does the same for the inspector. */
 import { type Answer, answers, type BodyReading, type BodyResult, type Logger } from "../src/index.ts";
 import type { InspectorAnswer, InspectorRequest, JsonReading, Mountable } from "../src/inspector/index.ts";
-import { READ_REQUEST_FIX, wrongFetchArgument } from "./host-fixes.ts";
 import { endStream, jsonOf, readingUpTo } from "./inspector-io.ts";
+import { READ_REQUEST_FIX, wrongFetchArgument } from "./mounting.ts";
 
 type Failure = Extract<BodyResult, { ok: false }>["reason"];
 

@@ -10,7 +10,7 @@ import {
   type WebhookOptions,
   type WebhookReceiver,
   type WebhookVerifyOptions,
-} from "./options.ts";
+} from "./mounting.ts";
 
 export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
 

@@ -4,8 +4,8 @@ import { type Receiver, SetupError } from "../src/index.ts";
 import type { Mountable } from "../src/inspector/index.ts";
 import { logDrainFailure } from "./drain.ts";
 import { fetchInspector, fetchWebhook } from "./fetch.ts";
+import { checkWebhookOptions, type WebhookOptions } from "./mounting.ts";
 import { nodeHandler } from "./node.ts";
-import { checkWebhookOptions, type WebhookOptions } from "./options.ts";
 
 export { type DrainRouteOptions, drainRoute } from "./drain.ts";
 

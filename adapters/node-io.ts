@@ -12,8 +12,8 @@ import {
   type Logger,
   SetupError,
 } from "../src/index.ts";
-import { isExpressRequest, parsedBodyFix, wrongNodeArguments } from "./host-fixes.ts";
-import type { Conversion } from "./options.ts";
+import type { Conversion } from "./mounting.ts";
+import { isExpressRequest, parsedBodyFix, wrongNodeArguments } from "./mounting.ts";
 
 /** Where a capture hook or a raw parser may have kept the bytes; only a `Uint8Array` counts. */
 export interface KeptBody {

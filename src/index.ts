@@ -21,6 +21,7 @@ export {
 } from "./events/identity.ts";
 export { type ParseFailureCode, type ParseResult, parseEvent } from "./events/parse.ts";
 export type * from "./events/types.ts";
+export { checkDrainOptions, type DrainOptions, type DrainResult } from "./inbox/claims.ts";
 export {
   type CopyOptions,
   type CopyProgress,
@@ -29,7 +30,6 @@ export {
   copyInbox,
   type InboxContent,
 } from "./inbox/copy.ts";
-export { checkDrainOptions, type DrainOptions, type DrainResult } from "./inbox/drain.ts";
 export type { GapWait } from "./inbox/gap.ts";
 export type {
   ConflictNotice,
@@ -86,8 +86,7 @@ export {
   type VerifierOptions,
 } from "./receiver/verifier.ts";
 export type { MessageRef, WaitOptions, Wanted } from "./receiver/wait-for.ts";
-export type { Keyring, KindKeyring, SecretSet, Slot } from "./signature/keyring.ts";
-export type { KeyringContext, KeyringProvider } from "./signature/keyring-provider.ts";
+export type { Keyring, KeyringContext, KeyringProvider, KindKeyring, SecretSet, Slot } from "./signature/keyring.ts";
 export type { PreviousSecret, Secret } from "./signature/secret.ts";
 export {
   SIGNATURE_HEADER,

@@ -10,7 +10,7 @@ import { lanePlaceOf, publicId } from "../events/identity.ts";
 import { forward, httpPublisher } from "../forward/index.ts";
 import { createReceiver, type HandlerContext, type HealthReason, type Receiver, type WebhookEvent } from "../index.ts";
 import { systemClock } from "../internal/clock.ts";
-import { isRecord } from "../internal/type-guards.ts";
+import { isRecord } from "../internal/options.ts";
 import { maskedBody } from "../receiver/shown.ts";
 import { isSameSecret } from "../signature/secret.ts";
 import { CommandError, endingSignal, USAGE_MISTAKE } from "./exit.ts";

@@ -1,8 +1,7 @@
 /** The events of `oncehook trigger`, in their order, and one delivery of each over HTTP. */
 import { type Clock, type Random, sleep, systemClock } from "../internal/clock.ts";
 import { BAD_PORT, isBadPort } from "../internal/network.ts";
-import { suggestion } from "../internal/options.ts";
-import { isRecord } from "../internal/type-guards.ts";
+import { isRecord, suggestion } from "../internal/options.ts";
 import { type FixtureOptions, fixtures } from "../testing/fixtures.ts";
 import { duplicated, lifecycle, shuffled } from "../testing/scenarios.ts";
 import { signedRequest } from "../testing/signed-request.ts";

@@ -2,7 +2,7 @@
 import type { Clock } from "../internal/clock.ts";
 import { maskNumbers } from "../internal/logger.ts";
 import { BAD_PORT_MESSAGE } from "../internal/network.ts";
-import { isRecord } from "../internal/type-guards.ts";
+import { isRecord } from "../internal/options.ts";
 import {
   type ApiError,
   ConflictError,

@@ -1,8 +1,8 @@
 /** A call of a core route, from its arguments to its data: checked, authorized, repeated as the rules say, read. */
 import { setMaxListeners } from "node:events";
 import { SampledLog } from "../internal/logger.ts";
+import { isRecord } from "../internal/options.ts";
 import { USER_AGENT } from "../internal/package.ts";
-import { isRecord } from "../internal/type-guards.ts";
 import { type Answer, coreRefusal, meaningOf, textsIn } from "./answers.ts";
 import { attempt, coreError, type Ground, type Plan } from "./attempts.ts";
 import { type Body, issuesOf, type Operation, RESPONSES } from "./checks.ts";

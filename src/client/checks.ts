@@ -1,8 +1,7 @@
 /** What is wrong with a request before it is sent, and with the answer to one: "path: rule" texts that never hold a value. */
 import { z } from "zod";
 import { ruleOf } from "../events/parse.ts";
-import { type Bounds, suggestion } from "../internal/options.ts";
-import { isAbortSignal, isRecord } from "../internal/type-guards.ts";
+import { type Bounds, isAbortSignal, isRecord, suggestion } from "../internal/options.ts";
 import { isWebhookKind, WEBHOOK_KIND_RULE } from "../internal/webhook-kind.ts";
 import { secretTextIssue } from "../signature/secret.ts";
 import { recordOf } from "./answers.ts";

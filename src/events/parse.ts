@@ -2,7 +2,7 @@
 import { isUtf8 } from "node:buffer";
 import { isUint8Array } from "node:util/types";
 import { z } from "zod";
-import { isRecord } from "../internal/type-guards.ts";
+import { isRecord } from "../internal/options.ts";
 import { isIdentityText, isKnownEventType, MAX_IDENTITY_TEXT } from "./identity.ts";
 import type { KnownEvent, KnownEventType, UnknownEvent, WebhookEvent } from "./types.ts";
 

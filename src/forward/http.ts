@@ -8,8 +8,8 @@ import { atFirstUse } from "../internal/environment.ts";
 import { hasCredentials } from "../internal/network.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
 import { USER_AGENT } from "../internal/package.ts";
+import { HmacKey } from "../signature/keyring.ts";
 import { checkSecretText } from "../signature/secret.ts";
-import { HmacKey } from "../signature/sign.ts";
 import type { ForwardedMessage, Publisher } from "./publisher.ts";
 
 export interface HttpPublisherOptions {

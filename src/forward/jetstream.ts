@@ -2,8 +2,14 @@
 import type { JetStreamClient, StreamConfig, StreamInfo } from "@nats-io/jetstream";
 import type { MsgHdrs } from "@nats-io/transport-node";
 import { SetupError } from "../errors.ts";
-import { functionOption, invalidOption, numberOption, refuseUnknownOptions, textOption } from "../internal/options.ts";
-import { isPromise } from "../internal/type-guards.ts";
+import {
+  functionOption,
+  invalidOption,
+  isPromise,
+  numberOption,
+  refuseUnknownOptions,
+  textOption,
+} from "../internal/options.ts";
 import { ALL_ATTEMPTS_MS, type ForwardedMessage, type Publisher } from "./publisher.ts";
 
 /** What is used of a JetStream client. */

@@ -4,8 +4,7 @@ import { SetupError } from "../errors.ts";
 import { identityOf, type LaneKey, lanePlaceOf, sha256 } from "../events/identity.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import type { Logger } from "../internal/logger.ts";
-import { invalidOption } from "../internal/options.ts";
-import { isPromise } from "../internal/type-guards.ts";
+import { invalidOption, isPromise } from "../internal/options.ts";
 
 /**
  * Hands one message to an engine. Its promise resolves when the engine has acknowledged the message, and rejects when it has

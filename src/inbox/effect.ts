@@ -1,7 +1,7 @@
 /** Functions passed to `ctx.commit` that every store refuses: mistakes that would silently break "exactly once". */
 import { types } from "node:util";
 import { SetupError } from "../errors.ts";
-import { isPromise } from "../internal/type-guards.ts";
+import { isPromise } from "../internal/options.ts";
 import type { Effect } from "./store.ts";
 
 /** `during`: the transaction waits for a promise (Postgres). `never`: it ends when the effect returns (SQLite). */

@@ -2,11 +2,18 @@
 import type { WebhookEvent } from "../events/types.ts";
 import { type Clock, sleep, type Timer } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
+import {
+  type DrainOptions,
+  type DrainResult,
+  Drains,
+  type HeldLease,
+  type LeaseOptions,
+  Leases,
+  OnDemandClaims,
+} from "./claims.ts";
 import { type RetryPolicy, reportEnd, reportRetired, settleFor, type WorkerEvents } from "./completion.ts";
-import { type DrainOptions, type DrainResult, Drains, OnDemandClaims } from "./drain.ts";
 import { type ClaimDriver, GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 import { failed, type Registered, Runner, type RunnerOptions, type Verdict } from "./handlers.ts";
-import { type HeldLease, type LeaseOptions, Leases } from "./leases.ts";
 import { explained, placeFields } from "./masking.ts";
 import type { EventId, LaneId } from "./record.ts";
 import type { ClaimRequest, InboxStore, Lease, SettleResult, TurnResult } from "./store.ts";

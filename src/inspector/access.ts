@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { errorPlaceOf, foreignLabels } from "../internal/foreign-error.ts";
 import type { Logger } from "../internal/logger.ts";
-import { isRecord } from "../internal/type-guards.ts";
+import { isRecord } from "../internal/options.ts";
 import { isSameSecret } from "../signature/secret.ts";
 import { type HeaderSource, readHeader } from "../signature/verify.ts";
 import type { Access, ApiErrorCode } from "./api.ts";

@@ -60,3 +60,14 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
     signal?.addEventListener("abort", wake);
   });
 }
+
+/**
+ * The smallest step that counts. A smaller one only delays work by its own length, and readings that were taken at the same time can
+ * be reported in another order.
+ */
+const SMALLEST_STEP_MS = 1000;
+
+/** Whether the wall clock was set back. @param latest - the latest time that is known to have been written */
+export function wentBack(now: number, latest: number): boolean {
+  return now < latest - SMALLEST_STEP_MS;
+}

@@ -1,4 +1,4 @@
-/** Checks of options: validate, then default, then work. A misspelled option names the likely one. */
+/** Checks of what applications pass: options, each validated and then defaulted, and the shapes of values. A misspelled option names the likely one. */
 import { type OncehookErrorCode, SetupError } from "../errors.ts";
 
 /** Throws a `SetupError` for any key of `options` that is not in `known`, naming the closest known one. */
@@ -122,4 +122,22 @@ export function editDistance(a: string, b: string): number {
     });
   }
   return distance;
+}
+
+// Shapes: these test what is used of a value, not its class, because applications may bring other implementations.
+
+/** Whether a value is an object with fields, and not an array. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Whether a value can be awaited. Libraries have promises of their own. */
+export function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as { then?: unknown } | null | undefined)?.then === "function";
+}
+
+export function isAbortSignal(value: unknown): value is AbortSignal {
+  if (typeof value !== "object" || value === null) return false;
+  const { aborted, addEventListener, throwIfAborted }: Partial<Record<keyof AbortSignal, unknown>> = value;
+  return typeof aborted === "boolean" && typeof addEventListener === "function" && typeof throwIfAborted === "function";
 }

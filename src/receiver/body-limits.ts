@@ -4,8 +4,8 @@
  */
 import type { Clock, Timer } from "../internal/clock.ts";
 import type { CompiledKeyring } from "../signature/keyring.ts";
-import { type KeyringContext, type KeyringSource, LookUpsCrowded } from "../signature/keyring-provider.ts";
-import { keyringContext } from "../signature/keyring-source.ts";
+import { type KeyringContext, keyringContext } from "../signature/keyring.ts";
+import { type KeyringSource, LookUpsCrowded } from "../signature/keyring-provider.ts";
 import {
   type CheckedHeaders,
   carriesNeitherHeader,

@@ -11,10 +11,10 @@ import {
   booleanOption,
   functionOption,
   invalidOption,
+  isAbortSignal,
   numberOption,
   refuseUnknownOptions,
 } from "../internal/options.ts";
-import { isAbortSignal } from "../internal/type-guards.ts";
 import { checkEventFilter, type EventFilter } from "./queries.ts";
 
 export interface BulkOptions<Counts> {

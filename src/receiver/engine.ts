@@ -1,8 +1,8 @@
 /** One open inbox at work: its store, group commit, worker and upkeep, without HTTP and without signatures. */
 import { StoreError } from "../errors.ts";
 import type { WebhookEvent } from "../events/types.ts";
+import type { DrainOptions, DrainResult } from "../inbox/claims.ts";
 import { CompletionHooks } from "../inbox/completion.ts";
-import type { DrainOptions, DrainResult } from "../inbox/drain.ts";
 import type { Registered } from "../inbox/handlers.ts";
 import { EventLog } from "../inbox/instrumentation.ts";
 import type { EventId, LaneId, NewEvent, NewQuarantine } from "../inbox/record.ts";

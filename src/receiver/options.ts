@@ -8,8 +8,7 @@ import { type Clock, type Random, systemClock, systemRandom } from "../internal/
 import { isBuilding, isDevelopment } from "../internal/environment.ts";
 import { type Logger, loggerOption, stderrInfoLogger, stderrLogger } from "../internal/logger.ts";
 import { booleanOption, choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import type { Keyring } from "../signature/keyring.ts";
-import type { KeyringProvider } from "../signature/keyring-provider.ts";
+import type { Keyring, KeyringProvider } from "../signature/keyring.ts";
 import type { SecretStore } from "../signature/secret-store.ts";
 import {
   type SignatureEncoding,

@@ -1,6 +1,6 @@
 /** The receiver: it holds the handlers, takes requests from adapters, and owns the worker that runs the handlers. */
 import type { EventByType, KnownEventType, LateEvent, UnknownEvent, WebhookEvent } from "../events/types.ts";
-import { checkDrainOptions, type DrainOptions, type DrainResult } from "../inbox/drain.ts";
+import { checkDrainOptions, type DrainOptions, type DrainResult } from "../inbox/claims.ts";
 import {
   type ConflictNotice,
   type DeadLetterNotice,
@@ -12,8 +12,7 @@ import { channelInstrumentation, EventLog, type Instrumentation, Instruments } f
 import { explained, placeFields } from "../inbox/masking.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
-import { invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import { isPromise } from "../internal/type-guards.ts";
+import { invalidOption, isPromise, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { KeyringSource } from "../signature/keyring-provider.ts";
 import { createKeyringSource } from "../signature/keyring-source.ts";
 import { Engine, type InUse } from "./engine.ts";

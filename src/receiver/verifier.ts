@@ -7,13 +7,9 @@ import { systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption, SampledLog } from "../internal/logger.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { CompiledKeyring, Keyring } from "../signature/keyring.ts";
-import {
-  type KeyringProvider,
-  type KeyringSource,
-  type KeyringSourceDeps,
-  LookUpsCrowded,
-} from "../signature/keyring-provider.ts";
-import { createKeyringSource, fixedKeyring, isSecretStore } from "../signature/keyring-source.ts";
+import { fixedKeyring, type KeyringProvider } from "../signature/keyring.ts";
+import { type KeyringSource, type KeyringSourceDeps, LookUpsCrowded } from "../signature/keyring-provider.ts";
+import { createKeyringSource, isSecretStore } from "../signature/keyring-source.ts";
 import type { SecretStore } from "../signature/secret-store.ts";
 import { checkAge, vouchingMatch } from "../signature/verify.ts";
 import { resolvePolicy, type VerifyOptions } from "../signature/verify-signature.ts";

@@ -4,8 +4,7 @@ import { ConnectionError, ResponseValidationError, ServiceError } from "../clien
 import type { WebhookConfig } from "../client/types.ts";
 import { OncehookError, type OncehookErrorCode, SetupError, StoreError } from "../errors.ts";
 import { sleep, systemClock } from "../internal/clock.ts";
-import { refuseUnknownOptions } from "../internal/options.ts";
-import { isRecord } from "../internal/type-guards.ts";
+import { isRecord, refuseUnknownOptions } from "../internal/options.ts";
 import { checkSecretText } from "../signature/secret.ts";
 import {
   type NextSecret,

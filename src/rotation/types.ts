@@ -3,8 +3,13 @@ import type { WebhookConfig, WebhookDefaults, WebhookUpdate } from "../client/ty
 import { OncehookError, type OncehookErrorCode, type OncehookErrorOptions } from "../errors.ts";
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
-import { booleanOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import { isAbortSignal } from "../internal/type-guards.ts";
+import {
+  booleanOption,
+  invalidOption,
+  isAbortSignal,
+  numberOption,
+  refuseUnknownOptions,
+} from "../internal/options.ts";
 import type { WebhookKind } from "../internal/webhook-kind.ts";
 import { checkKind, type ReceiverSighting, type SecretStore, secretStoreOption } from "../signature/secret-store.ts";
 

@@ -1,22 +1,18 @@
-/** Keyring providers and sources: the contract, and the cache of an async provider. */
+/** Keyring sources: the contract, and the cache of an async provider. */
 import { createHash } from "node:crypto";
 import { KeyringError, OncehookError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import { errorPlaceOf } from "../internal/foreign-error.ts";
 import type { Logger } from "../internal/logger.ts";
-import { type CompiledKeyring, compileKeyring, compileTenantKeyring, EMPTY_KEYRING, type Keyring } from "./keyring.ts";
-
-/** What a provider receives about a request. Nothing in it is verified: `tenant` is what the adapter's option returned. */
-export interface KeyringContext {
-  readonly route?: string;
-  readonly tenant?: string;
-}
-
-/**
- * Reads the keyring of a tenant; undefined for a tenant it does not know. It has 2 seconds. If the context has a `tenant`, each secret
- * must name its `apiClientId`, and no kind may be unsigned: one tenant could otherwise sign events of another.
- */
-export type KeyringProvider = (context: KeyringContext) => Promise<Keyring | undefined> | Keyring | undefined;
+import {
+  type CompiledKeyring,
+  compileKeyring,
+  compileTenantKeyring,
+  EMPTY_KEYRING,
+  type Keyring,
+  type KeyringContext,
+  type KeyringProvider,
+} from "./keyring.ts";
 
 /** The limit of requests that wait for secrets is reached. Unlike other instances of `KeyringError`, it says nothing about the provider. */
 export class LookUpsCrowded extends KeyringError {

@@ -1,25 +1,10 @@
 /** Where a receiver gets its keyring from: a value, an async provider or a secret store. */
 import { KeyringError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
-import { isBuilding } from "../internal/environment.ts";
 import type { Logger } from "../internal/logger.ts";
 import type { WebhookKind } from "../internal/webhook-kind.ts";
-import {
-  type CompiledKeyring,
-  compileKeyring,
-  type Keyring,
-  LONGEST_PREVIOUS_MS,
-  MAX_LIVE_SECRETS,
-  withStandIns,
-} from "./keyring.ts";
-import {
-  type KeyringContext,
-  type KeyringProvider,
-  type KeyringSource,
-  type KeyringSourceDeps,
-  logWarnings,
-  ProvidedKeyrings,
-} from "./keyring-provider.ts";
+import { fixedKeyring, type Keyring, type KeyringProvider, LONGEST_PREVIOUS_MS, MAX_LIVE_SECRETS } from "./keyring.ts";
+import { type KeyringSource, type KeyringSourceDeps, logWarnings, ProvidedKeyrings } from "./keyring-provider.ts";
 import type { Direction, PreviousSecret, ScopedSecret, SecretEncoding } from "./secret.ts";
 import { type SecretStore, type StoredSecrets, secretStoreOption } from "./secret-store.ts";
 
@@ -45,23 +30,6 @@ export function createKeyringSource(
     background: null,
     close: () => {},
   };
-}
-
-/** Omits the keys that were not given, because a provider may test which keys exist. */
-export function keyringContext(request: { route?: string | undefined; tenant?: string | undefined }): KeyringContext {
-  const { route, tenant } = request;
-  return { ...(route !== undefined && { route }), ...(tenant !== undefined && { tenant }) };
-}
-
-/**
- * Compiles a keyring that was given as a value. In `next build`, secrets that are not set yet are not checked, and `read`
- * rejects for them (`SetupError`).
- *
- * @throws SetupError naming the option that is wrong
- */
-export function fixedKeyring(secrets: Keyring, now: number): { keyring: CompiledKeyring; read: KeyringSource["read"] } {
-  const keyring = compileKeyring(withStandIns("secrets", secrets) as Keyring, now);
-  return { keyring, read: isBuilding() ? async () => compileKeyring(secrets, now) : () => keyring };
 }
 
 /** Tells a secret store from a keyring, which contains no functions. */

@@ -4,9 +4,17 @@ import { SetupError } from "../errors.ts";
 import { systemClock } from "../internal/clock.ts";
 import { stderrLogger } from "../internal/logger.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
-import { type CompiledKeyring, compileKeyring, type Keyring, type ScopeName, type Slot } from "./keyring.ts";
-import type { KeyringProvider, KeyringSource } from "./keyring-provider.ts";
-import { createKeyringSource, keyringContext } from "./keyring-source.ts";
+import {
+  type CompiledKeyring,
+  compileKeyring,
+  type Keyring,
+  type KeyringProvider,
+  keyringContext,
+  type ScopeName,
+  type Slot,
+} from "./keyring.ts";
+import type { KeyringSource } from "./keyring-provider.ts";
+import { createKeyringSource } from "./keyring-source.ts";
 import {
   type CheckedHeaders,
   checkHeaders,

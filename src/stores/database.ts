@@ -1,4 +1,4 @@
-/** What the databases of the inbox share: numbers for words, the schema and the rules that an inbox has, and a clock that went back. */
+/** What the databases of the inbox share: numbers for words, the schema, and the rules that an inbox has. */
 import { SetupError } from "../errors.ts";
 import type { EventState, InboxStats, LaneStatus, LaneTag, Outcome, QuarantineRecord } from "../inbox/record.ts";
 import type { InboxRules, OpenContext } from "../inbox/store.ts";
@@ -142,17 +142,4 @@ export function rulesFromMeta(meta: Readonly<Record<keyof RulesMeta, unknown>>):
     firstSequence: first === "any" ? "any" : Number(first),
     toleranceMs: Number(meta.tolerance_ms),
   };
-}
-
-// How far a clock must have gone back for a store to look at its lanes.
-
-/**
- * A smaller step is not worth looking at all lanes that wait: what is ready waits as long as the step at most. And answers of one
- * clock that were asked for at the same time may be told in another order.
- */
-const SMALLEST_STEP_MS = 1000;
-
-/** @param latest - the latest time known to have been written by */
-export function wentBack(now: number, latest: number): boolean {
-  return now < latest - SMALLEST_STEP_MS;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkDrainOptions, type DrainOptions, Drains } from "../../src/inbox/drain.ts";
+import { checkDrainOptions, type DrainOptions, Drains } from "../../src/inbox/claims.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 
 describe("checkDrainOptions()", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Leases } from "../../src/inbox/leases.ts";
+import { Leases } from "../../src/inbox/claims.ts";
 import type { Lease } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";

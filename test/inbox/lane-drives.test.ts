@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { OnDemandClaims } from "../../src/inbox/drain.ts";
+import { OnDemandClaims } from "../../src/inbox/claims.ts";
 import type { ClaimRequest, Lease, TurnResult } from "../../src/inbox/store.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";

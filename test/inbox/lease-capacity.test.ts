@@ -1,6 +1,6 @@
 /** How many leases are held ahead, and for how long they are renewed. */
 import { describe, expect, it } from "vitest";
-import { type HeldLease, Leases } from "../../src/inbox/leases.ts";
+import { type HeldLease, Leases } from "../../src/inbox/claims.ts";
 import type { Lease } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";

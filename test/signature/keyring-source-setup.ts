@@ -1,7 +1,6 @@
 /** A keyring source over a provider that the test controls. */
 import type { LogFields, Logger } from "../../src/internal/logger.ts";
-import type { CompiledKeyring, Keyring } from "../../src/signature/keyring.ts";
-import type { KeyringContext, KeyringProvider } from "../../src/signature/keyring-provider.ts";
+import type { CompiledKeyring, Keyring, KeyringContext, KeyringProvider } from "../../src/signature/keyring.ts";
 import { createKeyringSource } from "../../src/signature/keyring-source.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 

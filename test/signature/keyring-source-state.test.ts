@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../src/internal/clock.ts";
-import { compileKeyring } from "../../src/signature/keyring.ts";
-import { createKeyringSource, keyringContext } from "../../src/signature/keyring-source.ts";
+import { compileKeyring, keyringContext } from "../../src/signature/keyring.ts";
+import { createKeyringSource } from "../../src/signature/keyring-source.ts";
 import type { SecretStore } from "../../src/signature/secret-store.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";

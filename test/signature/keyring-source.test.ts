@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { KeyringError, SetupError } from "../../src/errors.ts";
 import type { Logger } from "../../src/internal/logger.ts";
-import type { Keyring } from "../../src/signature/keyring.ts";
-import { type KeyringProvider, LookUpsCrowded } from "../../src/signature/keyring-provider.ts";
+import type { Keyring, KeyringProvider } from "../../src/signature/keyring.ts";
+import { LookUpsCrowded } from "../../src/signature/keyring-provider.ts";
 import { createKeyringSource } from "../../src/signature/keyring-source.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { atHand, MINUTE, pending, settle, setUp } from "./keyring-source-setup.ts";

@@ -2,7 +2,8 @@ import { Buffer } from "node:buffer";
 import { createHmac, randomBytes } from "node:crypto";
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
-import { HmacKey, signPayload } from "../../src/signature/sign.ts";
+import { HmacKey } from "../../src/signature/keyring.ts";
+import { signPayload } from "../../src/signature/sign.ts";
 import { NOW, opensslHmac, SECRET, VECTORS } from "./openssl.ts";
 
 const body = Buffer.from('{"a":"ü"}');

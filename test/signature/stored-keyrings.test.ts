@@ -1,10 +1,9 @@
 /** Keyrings made of what a secret store holds. */
 import { describe, expect, it } from "vitest";
 import { KeyringError } from "../../src/errors.ts";
-import { type CompiledKeyring, compileKeyring } from "../../src/signature/keyring.ts";
+import { type CompiledKeyring, compileKeyring, HmacKey } from "../../src/signature/keyring.ts";
 import { latestReads, storedKeyring } from "../../src/signature/keyring-source.ts";
 import type { SecretSlots, SecretStore, StoredSecrets } from "../../src/signature/secret-store.ts";
-import { HmacKey } from "../../src/signature/sign.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";

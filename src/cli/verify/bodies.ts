@@ -1,7 +1,7 @@
 /** The bodies that may have been signed, given the one that was captured: each undoes what something on the way can do. */
 import { Buffer } from "node:buffer";
 import { brotliDecompressSync, gunzipSync, inflateSync, type ZlibOptions } from "node:zlib";
-import { isRecord } from "../../internal/type-guards.ts";
+import { isRecord } from "../../internal/options.ts";
 import { MOST_BODY_BYTES } from "./capture.ts";
 import type { CauseCode } from "./causes.ts";
 import { type Change, distinct } from "./change.ts";

@@ -1,6 +1,6 @@
 /** A captured request, read from the files that people have: raw HTTP, what `curl -v` printed, lines of headers, JSON. */
 import type { Buffer } from "node:buffer";
-import { isRecord } from "../../internal/type-guards.ts";
+import { isRecord } from "../../internal/options.ts";
 import { CommandError, USAGE_MISTAKE } from "../exit.ts";
 import { dechunked } from "./chunks.ts";
 

@@ -1,7 +1,7 @@
 /** The same content in other bytes: what parsers, serialisers and character sets make of a body. */
 import { Buffer } from "node:buffer";
 import { readJson } from "../../events/parse.ts";
-import { isRecord } from "../../internal/type-guards.ts";
+import { isRecord } from "../../internal/options.ts";
 import type { Change } from "./change.ts";
 
 /** How a serialiser separates. */

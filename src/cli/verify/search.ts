@@ -4,7 +4,7 @@
  */
 import type { Buffer } from "node:buffer";
 import { createHmac } from "node:crypto";
-import { HmacKey } from "../../signature/sign.ts";
+import { HmacKey } from "../../signature/keyring.ts";
 import { bodyChanges } from "./bodies.ts";
 import { type Capture, declaredLength } from "./capture.ts";
 import type { CauseCode } from "./causes.ts";

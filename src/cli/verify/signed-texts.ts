@@ -1,6 +1,6 @@
 /** What signers put before and behind the body, and the timestamps they may mean. */
 import { Buffer } from "node:buffer";
-import type { HmacKey } from "../../signature/sign.ts";
+import type { HmacKey } from "../../signature/keyring.ts";
 import type { Change } from "./change.ts";
 
 /** A text made of timestamp and body: all known ones are a text before the body, and one behind it. */

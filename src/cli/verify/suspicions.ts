@@ -1,6 +1,6 @@
 /** What a body itself says of why nothing makes its signature: signs, no proof. */
 import type { Buffer } from "node:buffer";
-import { isRecord } from "../../internal/type-guards.ts";
+import { isRecord } from "../../internal/options.ts";
 import { TIMESTAMP_HEADER } from "../../signature/sign.ts";
 import { parseTimestamp, readHeader } from "../../signature/verify.ts";
 import { type Capture, declaredLength, firstValue, headerRecord } from "./capture.ts";

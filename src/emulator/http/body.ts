@@ -1,6 +1,6 @@
 /** Reads a request's body within the limit (GEN-10), and a JSON body into what a schema takes. */
 import { z } from "zod";
-import { isRecord } from "../../internal/type-guards.ts";
+import { isRecord } from "../../internal/options.ts";
 import { type Answer, refuse } from "./answers.ts";
 
 /** 1 MiB. */

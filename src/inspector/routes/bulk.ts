@@ -1,7 +1,7 @@
 /** `POST api/bulk`: one act on all rows that match, answered line by line. It ends when the client goes away. */
 import { failureCode } from "../../inbox/masking.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
-import { isRecord } from "../../internal/type-guards.ts";
+import { isRecord } from "../../internal/options.ts";
 import { DISCARDABLE, REPLAYABLE } from "../../receiver/bulk.ts";
 import { type BulkCounts, type BulkOrder, boundedOrder, DONE, runBulk } from "../../receiver/bulk-order.ts";
 import { includes } from "../access.ts";

@@ -1,8 +1,7 @@
 /** Opens an inbox: checks the server and the pooler, migrates, and keeps the pools, names, clock and index cursors while it is open. */
 import { SetupError, StoreError } from "../../errors.ts";
 import type { InboxRules, OpenContext } from "../../inbox/store.ts";
-import { type Clock, systemClock } from "../../internal/clock.ts";
-import { wentBack } from "../database.ts";
+import { type Clock, systemClock, wentBack } from "../../internal/clock.ts";
 import { asStoreError, isStatementLost } from "./failures.ts";
 import { enterInstance, removeInstances, Slots } from "./instances.ts";
 import { migrate } from "./migrate.ts";

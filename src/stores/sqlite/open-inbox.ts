@@ -5,13 +5,13 @@ import { refuseUnrun, refuseUnwaited } from "../../inbox/effect.ts";
 import type { InboxRules, OpenContext, Turn, TurnResult } from "../../inbox/store.ts";
 import { noInbox } from "../../inbox/store-rules.ts";
 import type { Clock, Timer } from "../../internal/clock.ts";
+import { wentBack } from "../../internal/clock.ts";
 import {
   loadDriver,
   type SqliteDatabase,
   type SqliteDriver,
   type SqliteStatement,
 } from "../../internal/sqlite-driver.ts";
-import { wentBack } from "../database.ts";
 import { AheadSettles, amend, createPlan, runTurn } from "./batch.ts";
 import { cautionsAbout, checkDurable, checkOwner, openConnection, prepareFile, refuseDirectory } from "./connection.ts";
 import { Checkpoints, Space, type SpaceLimits } from "./disk-space.ts";

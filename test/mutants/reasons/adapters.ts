@@ -28,12 +28,12 @@ export const ADAPTERS_REASONS: readonly Reason[] = [
     changes: [["StringLiteral", '""', '"Stryker was here!"']],
   },
   {
-    file: "adapters/options.ts",
+    file: "adapters/mounting.ts",
     reason: "The log tells the error's message; its cause is kept for who debugs.",
     changes: [["ObjectLiteral", "{ cause: error, }", "{}"]],
   },
   {
-    file: "adapters/options.ts",
+    file: "adapters/mounting.ts",
     reason: "Only an option that is called by Stryker's own words could tell the list with them from the empty one.",
     changes: [["ArrayDeclaration", "[]", '["Stryker was here"]']],
   },

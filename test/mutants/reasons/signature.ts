@@ -40,12 +40,12 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     changes: [["ConditionalExpression", "key.length !== name.length", "false"]],
   },
   {
-    file: "src/signature/sign.ts",
+    file: "src/signature/keyring.ts",
     reason: "The size of the shared space: see where it is used.",
     changes: [["ArithmeticOperator", "16 * 1024", "16 / 1024"]],
   },
   {
-    file: "src/signature/sign.ts",
+    file: "src/signature/keyring.ts",
     reason: "Where a message is put together makes no difference to its digest; sharing the space is for speed.",
     changes: [
       ["ConditionalExpression", "size <= scratch.length", "false"],

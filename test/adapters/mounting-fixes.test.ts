@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest";
 import { expressWebhook } from "../../adapters/express.ts";
 import { leaveBodiesUnread } from "../../adapters/fastify.ts";
 import { fetchWebhook } from "../../adapters/fetch.ts";
-import { parsedBodyFix } from "../../adapters/host-fixes.ts";
+import { parsedBodyFix } from "../../adapters/mounting.ts";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { memoryReceiver, signedEvent } from "./receivers.ts";
 import { bytesOf } from "./serving.ts";
