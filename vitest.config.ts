@@ -7,17 +7,15 @@ import { COVERAGE_FLOOR } from "./scripts/coverage-floor.ts";
 import { FULL } from "./test/setup/form.ts";
 import { LongestFirst } from "./test/setup/longest-first.ts";
 
-const manifest: { exports: Record<string, { default: string } | string> } = JSON.parse(
-  readFileSync("package.json", "utf8"),
+const { compilerOptions }: { compilerOptions: { paths: Record<string, readonly [string]> } } = JSON.parse(
+  readFileSync("tsconfig.json", "utf8"),
 );
 
 /** `oncehook/express` means adapters/express.ts here: the same module that a test imports by its path. */
-const alias = Object.entries(manifest.exports).flatMap(([entry, target]) => {
-  if (typeof target === "string") return [];
-  const source = target.default.replace("./dist/", "./").replace(/\.js$/, ".ts");
-  const find = new RegExp(`^oncehook${entry.slice(1)}$`);
-  return [{ find, replacement: fileURLToPath(new URL(source, import.meta.url)) }];
-});
+const alias = Object.entries(compilerOptions.paths).map(([entry, [source]]) => ({
+  find: new RegExp(`^${entry}$`),
+  replacement: fileURLToPath(new URL(source, import.meta.url)),
+}));
 
 /** Mocks a module, which others of its process would get too. */
 const ALONE = ["test/adapters/next.test.ts"];

@@ -9,7 +9,7 @@ import { type Group, type Limit, type Row, row } from "./rows.ts";
 
 const EVENTS = 1_000_000;
 const ROUNDS = 11;
-const COMMAND = join(import.meta.dirname, "..", "..", "dist", "src", "cli", "main.js");
+const COMMAND = join(import.meta.dirname, "..", "..", "dist", "cli.js");
 
 const HELP: Limit = { name: "command: --help", target: 150, bound: "at most", unit: "ms" };
 const LIST: Limit = { name: "command: inbox ls on 1,000,000 events", target: 300, bound: "at most", unit: "ms" };

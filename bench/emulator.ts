@@ -20,7 +20,7 @@ const MEMORY: Limit = {
   target: 1.1,
   bound: "at most",
 };
-const COMMAND = join(import.meta.dirname, "..", "..", "dist", "src", "cli", "main.js");
+const COMMAND = join(import.meta.dirname, "..", "..", "dist", "cli.js");
 
 const MEASURES = new Map<Limit, () => Promise<Row>>([
   [READY, ready],

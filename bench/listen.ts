@@ -27,13 +27,7 @@ export const listenGroup: Group = {
   run: () =>
     inDirectory(async (directory) => {
       const load = startChild("load");
-      const command = [
-        "dist/src/cli/main.js",
-        "listen",
-        "--port=0",
-        `--store=${join(directory, "listen.db")}`,
-        "--json",
-      ];
+      const command = ["dist/cli.js", "listen", "--port=0", `--store=${join(directory, "listen.db")}`, "--json"];
       const example = [".build/examples/fastify/server.js"];
       const environment = { PORT: "0", INBOX_PATH: join(directory, "example.db"), WEBHOOK_SECRET: SECRET };
       const servers = await Promise.all([

@@ -1,6 +1,6 @@
-// Compiles the package to dist/ and, with `tools`, everything else that Node 20 cannot run as TypeScript to .build/.
+// Makes the package in dist/ and, with `tools`, compiles everything that Node 20 cannot run as TypeScript to .build/.
 // Plain JavaScript, because it is what makes the other scripts runnable. Does nothing when the output is newer than every input.
-// Compiles into a folder of its own, and then puts the files in place: `npm pack` or a test that reads meanwhile never finds half a build.
+// Builds into a folder of its own, and then puts the files in place: `npm pack` or a test that reads meanwhile never finds half a build.
 import { spawnSync } from "node:child_process";
 import {
   existsSync,
@@ -19,55 +19,73 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
+/** The output folder is renamed file by file, so it lies beside the final one. `owned`: the folders of `out` that hold nothing else. */
 const targets = {
-  dist: { project: "tsconfig.build.json", out: "dist", inputs: ["src", "adapters"] },
+  dist: { make: makePackage, out: "dist", inputs: ["src", "adapters"], owned: ["."] },
   tools: {
-    project: "tsconfig.tools.json",
+    make: (fresh, options) => compile("tsconfig.tools.json", fresh, options),
     out: ".build",
     inputs: ["src", "adapters", "bench", "scripts", "test", "examples"],
+    owned: ["src", "adapters", "bench", "scripts", "test", "examples"],
   },
 };
 
-/** The inspector's page, which runs in browsers. It is built into both targets: tests, pictures and benchmarks get it as it is shipped. */
-const PAGE = "src/inspector/page";
-const PAGE_BUILD = "scripts/page.mjs";
+/** What decides the output besides the sources. */
+const SETTINGS = [
+  "package.json",
+  "tsconfig.json",
+  "tsconfig.build.json",
+  "tsconfig.page.json",
+  "tsconfig.tools.json",
+  "scripts/bundle.mjs",
+  "scripts/page.mjs",
+];
 
 /**
  * Builds one target when it is stale.
  * @param {"dist" | "tools"} name
  * @param {{ force?: boolean, quiet?: boolean }} [options] `quiet` leaves type errors to the types gate
- * @returns {boolean} whether it compiled without an error; the output exists either way
+ * @returns {boolean} whether it was built without an error; the output exists either way
  */
 export function build(name, options = {}) {
-  const { project, out, inputs } = targets[name];
-  const sources = inputs.flatMap((folder) => filesOf(join(root, folder), /\.ts$/));
-  const page = filesOf(join(root, PAGE), /./);
-  const configs = ["package.json", "tsconfig.json", "tsconfig.page.json", project, PAGE_BUILD].map((file) =>
-    join(root, file),
-  );
+  const { make, out, inputs, owned } = targets[name];
+  const sources = inputs.flatMap((folder) => filesOf(join(root, folder)));
+  const settings = SETTINGS.map((file) => join(root, file));
   const stamp = join(root, out, ".stamp");
-  const newest = Math.max(...[...sources, ...page, ...configs].map((file) => statSync(file).mtimeMs));
-  const list = [...sources, ...page].join("\n");
+  const newest = Math.max(...[...sources, ...settings].map((file) => statSync(file).mtimeMs));
+  const list = sources.join("\n");
   if (!options.force && isFresh(stamp, list, newest)) return true;
 
   const startedAt = new Date();
-  const tsc = createRequire(import.meta.url).resolve("typescript/package.json");
-  // Beside the output, so that a rename moves a file and source maps find their sources.
-  const fresh = `.new-${name}-${process.pid}`;
+  const fresh = join(root, `.new-${name}-${process.pid}`);
   let done;
   try {
-    const compiled = run([join(dirname(tsc), "bin", "tsc"), "-p", project, "--outDir", fresh], options);
-    const made = run([PAGE_BUILD, join(fresh, PAGE)]);
-    putInPlace(join(root, fresh), join(root, out), inputs);
-    done = compiled && made;
+    done = make(fresh, options);
+    putInPlace(fresh, join(root, out), owned);
   } finally {
-    rmSync(join(root, fresh), { recursive: true, force: true });
+    rmSync(fresh, { recursive: true, force: true });
   }
   if (!done) return false;
   writeFileSync(stamp, list);
   // Dated before the compiler read its first file: an edit made meanwhile counts as newer.
   utimesSync(stamp, startedAt, startedAt);
   return true;
+}
+
+/** Declarations first, which the bundle takes in. They are emitted in spite of type errors. */
+function makePackage(fresh, options) {
+  const declarations = `${fresh}-types`;
+  try {
+    const compiled = compile("tsconfig.build.json", declarations, options);
+    return run(["scripts/bundle.mjs", fresh, declarations]) && compiled;
+  } finally {
+    rmSync(declarations, { recursive: true, force: true });
+  }
+}
+
+function compile(project, folder, options) {
+  const tsc = createRequire(import.meta.url).resolve("typescript/package.json");
+  return run([join(dirname(tsc), "bin", "tsc"), "-p", project, "--outDir", folder], options);
 }
 
 function run(args, { quiet = false } = {}) {
@@ -82,13 +100,16 @@ function isFresh(stamp, list, newestMs) {
 }
 
 /**
- * Moves what was compiled to `out`. Files that are new come first, so that nothing leads to one that is missing; then each changed one is
- * replaced by a rename, the package's entries last; what has no source any more is removed at the end.
+ * Moves what was built to `out`. Files that are new come first, so that nothing leads to one that is missing; then each changed one is
+ * replaced by a rename, the package's entries last; what is not built any more is removed at the end.
  */
-function putInPlace(fresh, out, inputs) {
-  const made = filesOf(fresh, /./).map((file) => file.slice(fresh.length + 1));
+function putInPlace(fresh, out, owned) {
+  const made = filesOf(fresh).map((file) => file.slice(fresh.length + 1));
+  const { exports, bin } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const entries = new Set(
-    Object.values(manifest().exports).map(({ default: file = "" }) => file.slice("./dist/".length)),
+    [...Object.values(exports).map(({ default: file = "" }) => file), ...Object.values(bin)].map((file) =>
+      file.replace(/^(?:\.\/)?dist\//, ""),
+    ),
   );
   const rank = (name) => (existsSync(join(out, name)) ? 1 + Number(entries.has(name)) : 0);
   const ranked = made.map((name) => [rank(name), name]).sort(([a], [b]) => a - b);
@@ -97,25 +118,20 @@ function putInPlace(fresh, out, inputs) {
     mkdirSync(dirname(join(out, name)), { recursive: true });
     renameSync(join(fresh, name), join(out, name));
   }
-  const wanted = new Set(made);
-  for (const folder of inputs) {
-    for (const file of filesOf(join(out, folder), /./)) if (!wanted.has(file.slice(out.length + 1))) rmSync(file);
+  const wanted = new Set([...made, ".stamp"]);
+  for (const folder of owned) {
+    for (const file of filesOf(join(out, folder))) if (!wanted.has(file.slice(out.length + 1))) rmSync(file);
   }
 }
 
-function manifest() {
-  return JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-}
-
-/** Every file under `folder` whose name matches, without following node_modules. */
-function filesOf(folder, name) {
+/** Every file under `folder`, without those of installed packages. */
+function filesOf(folder) {
   if (!existsSync(folder)) return [];
   return readdirSync(folder, { withFileTypes: true })
     .flatMap((entry) => {
       if (entry.name === "node_modules" || entry.name === ".next") return [];
       const path = join(folder, entry.name);
-      if (entry.isDirectory()) return filesOf(path, name);
-      return name.test(entry.name) ? [path] : [];
+      return entry.isDirectory() ? filesOf(path) : [path];
     })
     .sort();
 }

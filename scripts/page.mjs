@@ -1,5 +1,5 @@
-// Builds the inspector's page for browsers: `node scripts/page.mjs FOLDER` writes index.html, main.js, style.css and icon.svg there.
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+// Builds the inspector's page for browsers: index.html, main.js, style.css and icon.svg.
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,14 +11,19 @@ const source = join(root, "src/inspector/page");
 /** Later rules win, so the order counts. */
 const STYLES = ["style.css", "views.css"];
 
-const [folder] = process.argv.slice(2);
-if (folder === undefined) throw new Error("usage: node scripts/page.mjs FOLDER");
-
-rmSync(folder, { recursive: true, force: true });
-mkdirSync(folder, { recursive: true });
-for (const name of ["index.html", "icon.svg"]) copyFileSync(join(source, name), join(folder, name));
-writeFileSync(join(folder, "style.css"), styles());
-writeFileSync(join(folder, "main.js"), await script());
+/**
+ * Writes the page to `folder`.
+ * @param {string} folder
+ * @returns {Promise<string>} the folder of the library that the page contains
+ */
+export async function buildPage(folder) {
+  const library = dirname(createRequire(import.meta.url).resolve("preact/package.json"));
+  mkdirSync(folder, { recursive: true });
+  for (const name of ["index.html", "icon.svg"]) copyFileSync(join(source, name), join(folder, name));
+  writeFileSync(join(folder, "style.css"), styles());
+  writeFileSync(join(folder, "main.js"), await script(library));
+  return library;
+}
 
 function styles() {
   const code = Buffer.concat(STYLES.map((name) => readFileSync(join(source, name))));
@@ -26,8 +31,7 @@ function styles() {
 }
 
 /** One module with everything, and the licence of the library that it contains. */
-async function script() {
-  const library = dirname(createRequire(import.meta.url).resolve("preact/package.json"));
+async function script(library) {
   const bundle = await rolldown({
     input: join(source, "main.tsx"),
     platform: "browser",

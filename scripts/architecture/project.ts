@@ -13,6 +13,7 @@ export interface Manifest {
   readonly exports: Readonly<Record<string, string | { readonly types: string; readonly default: string }>>;
   readonly bin?: Readonly<Record<string, string>>;
   readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
   readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>;
 }
@@ -20,6 +21,8 @@ export interface Manifest {
 export interface Project {
   readonly files: readonly SourceFile[];
   readonly manifest: Manifest;
+  /** The source of each name that a user imports: `oncehook/express` is adapters/express.ts. */
+  readonly entries: Readonly<Record<string, string>>;
   readonly readme: string;
 }
 
@@ -32,9 +35,20 @@ export function readProject(root: string): Project {
   const texts = Object.fromEntries(paths.map((path) => [path, readFileSync(join(root, path), "utf8")]));
   const readme = join(root, "README.md");
   return projectFrom(texts, {
+    entries: readEntries(root),
     manifest: JSON.parse(readFileSync(join(root, "package.json"), "utf8")),
     readme: existsSync(readme) ? readFileSync(readme, "utf8") : "",
   });
+}
+
+/** From `paths` of tsconfig.json, where the compiler, the bundler and the tests find them too. */
+function readEntries(root: string): Readonly<Record<string, string>> {
+  const { compilerOptions } = JSON.parse(readFileSync(join(root, "tsconfig.json"), "utf8")) as {
+    readonly compilerOptions: { readonly paths: Readonly<Record<string, readonly [string]>> };
+  };
+  return Object.fromEntries(
+    Object.entries(compilerOptions.paths).map(([entry, [source]]) => [entry, posix.normalize(source)]),
+  );
 }
 
 /** A project made of `texts`, by path. */

@@ -87,12 +87,13 @@ const noCycles: Rule = {
 const onePlace: Rule = {
   name: "a framework or driver appears in one file, a dependency in its rooms",
   check(project) {
-    const { dependencies = {}, peerDependencies = {} } = project.manifest;
+    const { devDependencies = {}, peerDependencies = {} } = project.manifest;
     const places = new Map<string, Set<string>>();
     for (const file of shipped(project)) {
       for (const { specifier } of file.imports) {
         const name = packageOf(specifier) ?? "";
-        const place = name in peerDependencies ? file.path : name in dependencies ? homeOf(name, file.path) : undefined;
+        const place =
+          name in peerDependencies ? file.path : name in devDependencies ? homeOf(name, file.path) : undefined;
         if (place !== undefined) places.set(name, (places.get(name) ?? new Set()).add(place));
       }
     }
@@ -103,21 +104,33 @@ const onePlace: Rule = {
   },
 };
 
+/** What the package contains of others is fixed by its lock file: a release follows their security fixes. */
 const declared: Rule = {
-  name: "every imported package is a dependency or an optional peer",
+  name: "every imported package is bundled from an exact version or an optional peer",
   check(project) {
-    const { dependencies = {}, peerDependencies = {}, peerDependenciesMeta = {} } = project.manifest;
-    const problems = Object.keys(peerDependencies)
-      .filter((name) => peerDependenciesMeta[name]?.optional !== true)
-      .map((name) => `peer ${name} is not marked optional`);
+    const {
+      dependencies = {},
+      devDependencies = {},
+      peerDependencies = {},
+      peerDependenciesMeta = {},
+    } = project.manifest;
+    const problems = [
+      ...Object.keys(dependencies).map((name) => `${name} is a dependency of its users`),
+      ...Object.keys(peerDependencies)
+        .filter((name) => peerDependenciesMeta[name]?.optional !== true)
+        .map((name) => `peer ${name} is not marked optional`),
+    ];
     let count = 0;
     for (const file of onServer(project)) {
       for (const { specifier } of file.imports) {
         const name = packageOf(specifier);
         if (name === undefined) continue;
         count += 1;
-        if (!(name in dependencies) && !(name in peerDependencies))
-          problems.push(`${file.path} imports ${name}, which is not declared`);
+        if (name in peerDependencies) continue;
+        const version = devDependencies[name];
+        if (version === undefined) problems.push(`${file.path} imports ${name}, which is not declared`);
+        else if (!/^\d/.test(version))
+          problems.push(`${file.path} imports ${name}, whose version ${version} is not exact`);
       }
     }
     return { count, unit: "imports", problems };
@@ -209,12 +222,15 @@ const entriesInReadme: Rule = {
 const entriesExist: Rule = {
   name: "every entry has a source",
   check(project) {
-    const sources = entryTargets(project);
+    const entries = entriesOf(project);
     const paths = new Set(project.files.map(({ path }) => path));
-    const missing = [...sources]
-      .filter((source) => !paths.has(source))
-      .map((source) => `${source} is an entry but missing`);
-    return { count: sources.size, unit: "entries", problems: missing };
+    const missing = entries
+      .filter((entry) => !paths.has(project.entries[entry] ?? ""))
+      .map((entry) => `${entry} leads to ${project.entries[entry] ?? "nothing"}, which is missing`);
+    const strays = Object.keys(project.entries)
+      .filter((entry) => !entries.includes(entry))
+      .map((entry) => `${entry} has a source, but package.json does not export it`);
+    return { count: entries.length, unit: "entries", problems: [...missing, ...strays] };
   },
 };
 
@@ -312,13 +328,6 @@ export function entriesOf(project: Pick<Project, "manifest">): string[] {
   return Object.entries(project.manifest.exports).flatMap(([entry, target]) =>
     typeof target === "string" ? [] : [`oncehook${entry.slice(1)}`],
   );
-}
-
-function entryTargets(project: Project): Set<string> {
-  const { exports, bin = {} } = project.manifest;
-  const modules = Object.values(exports).flatMap((target) => (typeof target === "string" ? [] : [target.default]));
-  const targets = [...modules, ...Object.values(bin)];
-  return new Set(targets.map((target) => target.replace(/^(?:\.\/)?dist\//, "").replace(/\.js$/, ".ts")));
 }
 
 function roomOf(path: string): { room: string; level: number } | undefined {

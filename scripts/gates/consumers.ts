@@ -16,6 +16,8 @@ interface ConsumerManifest {
 }
 
 const FOLDER = "test/consumers";
+/** The pages whose examples they try: users read them in the repository. */
+const PAGES = ["README.md", "docs/guides"];
 /** Programmes that several consumers run. */
 const SHARED = ["guide-files.mjs", "guide-servers.mjs", "run-servers.mjs"];
 /** Compiled by an install script, which takes minutes: what this project compiled of the same version will do. */
@@ -46,6 +48,7 @@ interface Trial {
 async function tryOut(root: string, { name, folder, tarball }: Trial): Promise<GateResult> {
   await cp(join(root, FOLDER, name), folder, { recursive: true });
   for (const file of SHARED) await cp(join(root, FOLDER, file), join(folder, file));
+  for (const page of PAGES) await cp(join(root, page), join(folder, "pages", page), { recursive: true });
   const manifest = await manifestOf(folder);
   manifest.dependencies = { ...manifest.dependencies, oncehook: `file:${tarball}` };
   await writeFile(join(folder, "package.json"), JSON.stringify(manifest));

@@ -4,8 +4,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Project, readProject } from "../architecture/project.ts";
 import { entriesOf, RULES } from "../architecture/rules.ts";
-import { linksOf } from "../docs/links.ts";
-import { filesUnder, type Gate, type GateResult, problemsOf, run, tool } from "./gate.ts";
+import { type Gate, type GateResult, problemsOf, run, tool } from "./gate.ts";
 
 /** Builds the package and packs it into `folder`; returns the path of the tarball. */
 export async function pack(root: string, folder: string): Promise<string> {
@@ -37,6 +36,7 @@ export const packageChecks: Gate = {
       },
       typesResult(types.stdout, problemsOf(types)),
       listed,
+      await importTime(root),
     ];
   },
 };
@@ -63,77 +63,77 @@ function typesResult(json: string, problems: readonly string[]): GateResult {
   }
 }
 
-/** What is read beside the code: the README and the pages it leads to. */
-const PAPERS = [
-  "package.json",
-  "README.md",
-  "CHANGELOG.md",
-  "LICENSE",
-  "docs/architecture.md",
-  "docs/benchmarks.md",
-  "docs/cli.md",
-  "docs/deploy/Dockerfile",
-  "docs/deploy/oncehook.service",
-  "docs/emulator.md",
-  "docs/forwarding.md",
-  "docs/inbox.md",
-  "docs/inspector.md",
-  "docs/moving-to-postgres.md",
-  "docs/openapi.json",
-  "docs/operations.md",
-  "docs/reliability.md",
-  "docs/scaling.md",
-  "docs/sidecar.md",
-  "docs/spec/conformance.md",
-  "docs/telemetry.md",
-  "docs/telemetry/alerts.yml",
-  "docs/telemetry/grafana-dashboard.json",
-  "docs/writing-a-store.md",
-];
+const MOST_FILES = 150;
+const MOST_BYTES = 3_000_000;
 
-/** The inspector's page: scripts/page.mjs makes these files of its sources. */
-const PAGE = "src/inspector/page/";
-const BUILT = ["index.html", "icon.svg", "main.js", "style.css"].map((name) => `dist/${PAGE}${name}`);
+const PAPERS = ["package.json", "README.md", "CHANGELOG.md", "LICENSE", "docs/openapi.json"];
+/** scripts/page.mjs makes the inspector's page. */
+const PAGE = ["index.html", "icon.svg", "main.js", "style.css"].map((name) => `dist/page/${name}`);
 
-/** Exactly the compiled sources, the sources their maps lead to, and the papers: nothing left over, nothing missing. */
+/** The entries with their declarations, the chunks that these lead to, the page and the papers: nothing left over, nothing missing. */
 async function listing(root: string, tarball: string): Promise<GateResult> {
-  const listed = await run("tar", ["-tzf", tarball]);
-  const found = listed.stdout
-    .trim()
-    .split("\n")
-    .map((line) => line.replace(/^package\//, ""));
-  const sources = ["src", "adapters"].flatMap((folder) =>
-    filesUnder(join(root, folder)).map((file) => `${folder}/${file}`),
+  const listed = await run("tar", ["-tvzf", tarball]);
+  const lines = listed.stdout.trim().split("\n");
+  const found = lines.map((line) => line.replace(/^.* package\//, ""));
+  const bytes = lines.reduce((sum, line) => sum + Number(/^\S+ +\S+ +(\d+)/.exec(line)?.[1] ?? Number.NaN), 0);
+  const { exports, bin = {} } = readProject(root).manifest;
+  const entries = Object.values(exports).flatMap((target) =>
+    typeof target === "string" ? [] : [target.default, target.types],
   );
-  const compiled = sources.flatMap((source) => {
-    // Declarations of a foreign module compile to nothing.
-    if (source.endsWith(".d.ts")) return [];
-    if (source.startsWith(PAGE)) return [];
-    const base = `dist/${source.replace(/\.ts$/, "")}`;
-    return [".js", ".js.map", ".d.ts", ".d.ts.map"].map((ending) => base + ending);
-  });
-  const guides = ["docs/guides", "docs/inspector", "docs/benchmarks"]
-    .filter((folder) => existsSync(join(root, folder)))
-    .flatMap((folder) => filesUnder(join(root, folder)).map((file) => `${folder}/${file}`));
-  const expected = new Set([...sources, ...compiled, ...BUILT, ...PAPERS, ...guides]);
-  const strays = found.filter((file) => !expected.has(file)).map((file) => `${file} should not be in the package`);
-  const missing = [...expected]
-    .filter((file) => !found.includes(file))
-    .map((file) => `${file} is missing from the package`);
-  return {
-    name: "package: listing",
-    count: found.length,
-    unit: "files",
-    problems: [...problemsOf(listed), ...strays, ...missing, ...(await linksOutside(root, found))],
-  };
+  const code = await withChunks(
+    root,
+    [...entries, ...Object.values(bin)].map((file) => file.replace(/^\.\//, "")),
+  );
+  const expected = new Set([...code, ...PAGE, ...PAPERS, "dist/third-party-licenses.txt"]);
+  const problems = [
+    ...problemsOf(listed),
+    ...found.filter((file) => !expected.has(file)).map((file) => `${file} should not be in the package`),
+    ...[...expected].filter((file) => !found.includes(file)).map((file) => `${file} is missing from the package`),
+  ];
+  if (found.length > MOST_FILES) problems.push(`${found.length} files are more than ${MOST_FILES}`);
+  if (!(bytes <= MOST_BYTES)) problems.push(`${bytes} bytes are more than ${MOST_BYTES}`);
+  const name = `package: listing (${(bytes / 1_000_000).toFixed(1)} MB)`;
+  return { name, count: found.length, unit: "files", problems };
 }
 
-/** Links of the packed pages that lead to nothing in the package. */
-async function linksOutside(root: string, packed: readonly string[]): Promise<readonly string[]> {
-  const pages = packed.filter((file) => file.endsWith(".md"));
-  const links = await Promise.all(pages.map(async (page) => linksOf(page, await readFile(join(root, page), "utf8"))));
-  const outside = links.flat().filter(({ path }) => !packed.includes(path));
-  return outside.map(({ place, path }) => `${place} links to ${path}, which is not packed`);
+/** These files of dist/, and those that they import. A declaration names the code of its chunk. */
+async function withChunks(root: string, entries: readonly string[]): Promise<ReadonlySet<string>> {
+  const seen = new Set<string>();
+  const open = [...entries];
+  for (let file = open.pop(); file !== undefined; file = open.pop()) {
+    if (seen.has(file)) continue;
+    seen.add(file);
+    const text = await readFile(join(root, file), "utf8");
+    for (const [, name = ""] of text.matchAll(/(?:\bfrom |\bimport\(|^import )["']\.\/([\w.-]+\.js)["']/gm))
+      open.push(`dist/${file.endsWith(".d.ts") ? name.replace(/\.js$/, ".d.ts") : name}`);
+  }
+  return seen;
+}
+
+/** Rounds of the two imports below, in turns. */
+const ROUNDS = 9;
+/** Of the time that an import of zod alone takes, which the package contains most of. */
+const MOST_OF_ZOD = 1.2;
+
+/** The package with one adapter beside zod alone, each in a process of its own: a ratio, because machines differ. */
+async function importTime(root: string): Promise<GateResult> {
+  const own: number[] = [];
+  const zod: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    own.push(await importMs(root, ["oncehook", "oncehook/express"]));
+    zod.push(await importMs(root, ["zod"]));
+  }
+  const ratio = Math.min(...own) / Math.min(...zod);
+  const name = `package: import of oncehook and oncehook/express (${ratio.toFixed(2)} of zod's)`;
+  const problems = ratio <= MOST_OF_ZOD ? [] : [`${ratio.toFixed(2)} of an import of zod is more than ${MOST_OF_ZOD}`];
+  return { name, count: own.length, unit: "imports", problems };
+}
+
+async function importMs(root: string, entries: readonly string[]): Promise<number> {
+  const imports = entries.map((entry) => `await import("${entry}");`).join(" ");
+  const script = `const start = performance.now(); ${imports} process.stdout.write(String(performance.now() - start));`;
+  const finished = await run(process.execPath, ["--input-type=module", "-e", script], { cwd: root });
+  return finished.code === 0 ? Number(finished.stdout) : Number.NaN;
 }
 
 export const architecture: Gate = {

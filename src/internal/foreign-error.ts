@@ -16,8 +16,12 @@ const FUNCTION = /^[\p{L}\p{N}_$#.<>[\] ]{1,80}$/u;
 /** Node itself, packages, and code without a file. */
 const NOT_OF_THE_APPLICATION = /^(?:node:|native)|<anonymous>|[\\/]node_modules[\\/]/;
 
-/** The folder of oncehook's own code, unless it is bundled with the application: a linked package is not in `node_modules`. */
-const OWN_FOLDER = /^(.+[\\/])internal[\\/]foreign-error\.[jt]s$/.exec(ownFile())?.[1] ?? null;
+/**
+ * The folder of oncehook's own code, unless it is bundled with the application: a linked package is not in `node_modules`. The second name
+ * is that of the package's own bundle (scripts/bundle.mjs).
+ */
+const OWN_FOLDER =
+  /^(.+[\\/])(?:internal[\\/]foreign-error\.[jt]s|oncehook-internal-[\w-]+\.js)$/.exec(ownFile())?.[1] ?? null;
 
 /** The error's name and code if they look like names, to append to a message: ` (TypeError, ECONNRESET)`, or nothing. */
 export function foreignLabels(thrown: unknown): string {

@@ -5,13 +5,15 @@ import { RULES } from "../../scripts/architecture/rules.ts";
 
 const manifest: Project["manifest"] = {
   exports: {
-    ".": { types: "./dist/src/index.d.ts", default: "./dist/src/index.js" },
+    ".": { types: "./dist/index.d.ts", default: "./dist/index.js" },
     "./package.json": "./package.json",
   },
-  dependencies: { zod: "^4.0.0" },
+  devDependencies: { zod: "4.0.0" },
   peerDependencies: { express: "^5.0.0" },
   peerDependenciesMeta: { express: { optional: true } },
 };
+
+const rest: Omit<Project, "files"> = { manifest, entries: { oncehook: "src/index.ts" }, readme: "`oncehook`" };
 
 const sound = {
   "src/index.ts": '/** Entry. */\nexport { a } from "./receiver/a.ts";\n',
@@ -49,7 +51,12 @@ const breaches: Record<
       says: /zod is in 3 places/,
     },
   ],
-  "every imported package is a dependency or an optional peer": [
+  "every imported package is bundled from an exact version or an optional peer": [
+    { rest: { manifest: { ...manifest, dependencies: { zod: "4.0.0" } } }, says: /zod is a dependency of its users/ },
+    {
+      rest: { manifest: { ...manifest, devDependencies: { zod: "^4.0.0" } } },
+      says: /zod, whose version \^4.0.0 is not/,
+    },
     { texts: { "adapters/node.ts": 'import "koa";' }, says: /koa, which is not declared/ },
     { texts: { "adapters/node.ts": 'createRequire(import.meta.url)("koa");' }, says: /koa, which is not declared/ },
     { rest: { manifest: { ...manifest, peerDependenciesMeta: {} } }, says: /express is not marked optional/ },
@@ -88,11 +95,19 @@ const breaches: Record<
   "every entry has a source": [
     {
       rest: {
-        manifest: { ...manifest, exports: { "./x": { types: "./dist/src/x.d.ts", default: "./dist/src/x.js" } } },
+        manifest: { ...manifest, exports: { "./x": { types: "./dist/x.d.ts", default: "./dist/x.js" } } },
+        entries: { "oncehook/x": "src/x.ts" },
       },
       says: /src\/x.ts/,
     },
-    { rest: { manifest: { ...manifest, bin: { x: "dist/src/cli/x.js" } } }, says: /src\/cli\/x.ts/ },
+    {
+      rest: { manifest: { ...manifest, exports: { "./x": { types: "./dist/x.d.ts", default: "./dist/x.js" } } } },
+      says: /oncehook\/x leads to nothing/,
+    },
+    {
+      rest: { entries: { ...rest.entries, "oncehook/x": "src/index.ts" } },
+      says: /oncehook\/x has a source, but package.json does not export it/,
+    },
   ],
   "every entry is documented in the README": [
     { rest: { readme: "oncehook without code marks" }, says: /oncehook is not in/ },
@@ -117,11 +132,11 @@ describe.each(RULES)("rule: $name", (rule) => {
   });
 
   it("passes a sound project and sees each breach", () => {
-    expect(rule.check(projectFrom(sound, { manifest, readme: "`oncehook`" })).problems).toEqual([]);
+    expect(rule.check(projectFrom(sound, rest)).problems).toEqual([]);
     const cases = breaches[rule.name] ?? [];
     if (rule.name !== ONLY_WARNS) expect(cases.length).toBeGreaterThan(0);
-    for (const { texts = {}, rest = {}, says } of cases) {
-      const broken = projectFrom({ ...sound, ...texts }, { manifest, readme: "`oncehook`", ...rest });
+    for (const { texts = {}, rest: other = {}, says } of cases) {
+      const broken = projectFrom({ ...sound, ...texts }, { ...rest, ...other });
       expect(rule.check(broken).problems.join("\n")).toMatch(says);
     }
   });
@@ -130,14 +145,14 @@ describe.each(RULES)("rule: $name", (rule) => {
 it("warns of a file of more than 500 lines, and does not fail for it", () => {
   const rule = RULES.find(({ name }) => name === "no file is longer than 800 lines");
   const texts = { "test/short.ts": "\n".repeat(500), "test/long.ts": "\n".repeat(800) };
-  const verdict = rule?.check(projectFrom({ ...sound, ...texts }, { manifest, readme: "`oncehook`" }));
+  const verdict = rule?.check(projectFrom({ ...sound, ...texts }, rest));
   expect(verdict).toMatchObject({ problems: [], warnings: ["test/long.ts has 800 lines"] });
 });
 
 it("lets tables be as long as they are", () => {
   const rule = RULES.find(({ name }) => name === "no file is longer than 800 lines");
   const texts = { "test/mutants/reasons/inbox.ts": "\n".repeat(900) };
-  const verdict = rule?.check(projectFrom({ ...sound, ...texts }, { manifest, readme: "`oncehook`" }));
+  const verdict = rule?.check(projectFrom({ ...sound, ...texts }, rest));
   expect(verdict).toMatchObject({ problems: [], warnings: [] });
 });
 
@@ -152,7 +167,7 @@ it("lists the files under 40 lines that one file imports, with their number", ()
     "test/index.ts": "\n",
   };
   const rule = RULES.find(({ name }) => name === ONLY_WARNS);
-  const verdict = rule?.check(projectFrom(texts, { manifest, readme: "" }));
+  const verdict = rule?.check(projectFrom(texts, { ...rest, readme: "" }));
   expect(verdict).toMatchObject({ count: 6, problems: [] });
   expect(verdict?.warnings).toEqual([
     "1 files are short and have one importer",

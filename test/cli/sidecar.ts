@@ -18,7 +18,7 @@ import { type Kept, PythonApplication } from "./python-application.ts";
 
 const SECRET = "a-webhook-signing-secret-of-32-b";
 const FORWARD_SECRET = "a-forwarding-secret-of-32-bytes-";
-const COMMAND = fileURLToPath(new URL("../../dist/src/cli/main.js", import.meta.url)).replace("/.build/", "/");
+const COMMAND = fileURLToPath(new URL("../../dist/cli.js", import.meta.url)).replace("/.build/", "/");
 const SENDERS = 16;
 const LOOK_EVERY_MS = 25;
 

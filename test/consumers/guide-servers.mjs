@@ -1,4 +1,4 @@
-// Writes the servers that the README and the guide on receiving of the installed package show: `node guide-servers.mjs NAME...`, where
+// Writes the servers that the README and the guide on receiving show: `node guide-servers.mjs NAME...`, where
 // `readme-receiver` is the example of that name in the README. What they import as ./receiver.js is the guide's too.
 import { readFileSync, writeFileSync } from "node:fs";
 import { transform } from "esbuild";
@@ -7,7 +7,7 @@ const pages = { readme: "README.md", receiving: "docs/guides/receiving.md" };
 const block = /<!-- example: ([\w-]+)(?:, [^>]*)? -->\n```ts\n([\s\S]*?)^```$/gm;
 const examples = new Map();
 for (const [page, path] of Object.entries(pages)) {
-  const text = readFileSync(`node_modules/oncehook/${path}`, "utf8");
+  const text = readFileSync(`pages/${path}`, "utf8");
   for (const [, name, code] of text.matchAll(block)) examples.set(`${page}-${name}`, code);
 }
 const tsconfigRaw = { compilerOptions: { experimentalDecorators: true } };

@@ -9,7 +9,7 @@ import { loadAssets } from "../../src/inspector/assets.ts";
 
 const SOURCES = "src/inspector/page";
 /** Made by the build, which each run of the tests starts first. */
-const BUILT = ".build/src/inspector/page";
+const BUILT = "dist/page";
 const MOST_GZIPPED_BYTES = 100_000;
 const LIBRARY = dirname(createRequire(import.meta.url).resolve("preact/package.json"));
 

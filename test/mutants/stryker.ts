@@ -81,14 +81,13 @@ function settingsOf({ sources }: Room, withStatic: boolean): object {
 
 /** As vitest.config.ts, for one room: `oncehook/x` is the source that a test also imports by its path. */
 function testsOf({ tests }: Room, copy: string): string {
-  const { exports } = JSON.parse(readFileSync(join(copy, "package.json"), "utf8")) as {
-    readonly exports: Readonly<Record<string, { readonly default: string } | string>>;
+  const { compilerOptions } = JSON.parse(readFileSync(join(copy, "tsconfig.json"), "utf8")) as {
+    readonly compilerOptions: { readonly paths: Readonly<Record<string, readonly [string]>> };
   };
-  const aliases = Object.entries(exports).flatMap(([entry, target]) => {
-    if (typeof target === "string") return [];
-    const source = join(copy, target.default.replace("./dist/", "./").replace(/\.js$/, ".ts"));
-    return [`{ find: /^oncehook${entry.slice(1).replaceAll("/", "\\/")}$/, replacement: ${JSON.stringify(source)} }`];
-  });
+  const aliases = Object.entries(compilerOptions.paths).map(
+    ([entry, [source]]) =>
+      `{ find: /^${entry.replaceAll("/", "\\/")}$/, replacement: ${JSON.stringify(join(copy, source))} }`,
+  );
   return `export default {
     resolve: { alias: [${aliases.join(", ")}] },
     test: {

@@ -6,9 +6,10 @@ import { dirname, join } from "node:path";
 import { MEMORY_DISK } from "../support/memory-disk.ts";
 import type { Edit } from "./bugs.ts";
 
-/** Both hold the same of the sources; some programmes start the package's own command. */
-const COMPILED = [".build", "dist"];
-const COPIED = [...COMPILED, "package.json", "tsconfig.json"];
+/** Some programmes start the package's own command, which is bundled from the sources. */
+const COMPILED = ".build";
+const PACKAGE = "dist";
+const COPIED = [COMPILED, PACKAGE, "src", "adapters", "scripts", "package.json", "tsconfig.json", "tsconfig.page.json"];
 const LINKED = ["node_modules", "examples"];
 
 /** Makes a copy of the repository at `root` and gives its folder to `use`. Rejects when an edit does not fit or cannot be compiled. */
@@ -45,25 +46,26 @@ function edited(root: string, file: string, edits: readonly Edit[]): string {
   return text;
 }
 
-/** Each file by itself and without a look at its types, as the programmes are compiled too. */
+/** Each file by itself and without a look at its types, as the programmes are compiled too; then the package. */
 async function compile(copy: string, files: readonly string[]): Promise<void> {
-  const [out = ""] = COMPILED;
   const project = join(copy, "tsconfig.planted.json");
   const options = {
-    ...{ noEmit: false, noCheck: true, noResolve: true, outDir: out },
+    ...{ noEmit: false, noCheck: true, noResolve: true, outDir: COMPILED },
     ...{ allowImportingTsExtensions: false, rewriteRelativeImportExtensions: true },
   };
   writeFileSync(project, JSON.stringify({ extends: "./tsconfig.json", compilerOptions: options, files, include: [] }));
-  const tsc = join(copy, "node_modules", "typescript", "bin", "tsc");
-  const compiler = spawn(process.execPath, [tsc, "-p", project], { cwd: copy, stdio: ["ignore", "pipe", "inherit"] });
+  await run(copy, [join("node_modules", "typescript", "bin", "tsc"), "-p", project]);
+  await run(copy, [join("scripts", "bundle.mjs"), PACKAGE]);
+}
+
+async function run(copy: string, args: readonly string[]): Promise<void> {
+  const child = spawn(process.execPath, args, { cwd: copy, stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
-  compiler.stdout.setEncoding("utf8").on("data", (chunk: string) => {
-    said += chunk;
-  });
-  const [code] = await once(compiler, "close");
-  if (code !== 0) throw new Error(`it cannot be compiled: ${said.trim().split("\n")[0]}`);
-  for (const file of files) {
-    const name = file.replace(/\.ts$/, ".js");
-    for (const other of COMPILED.slice(1)) cpSync(join(copy, out, name), join(copy, other, name));
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (chunk: string) => {
+      said += chunk;
+    });
   }
+  const [code] = await once(child, "close");
+  if (code !== 0) throw new Error(`it cannot be compiled: ${said.trim().split("\n")[0]}`);
 }

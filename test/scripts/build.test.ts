@@ -1,41 +1,42 @@
 /** What others find in `dist/` while it is built again. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import {
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../..");
 
-/** A project with this one's build, three sources of its own, and the inspector's page. */
+/** A project with this one's build and page, an entry, and a command that loads a chunk. */
 function newProject(): string {
   const folder = mkdtempSync(join(tmpdir(), "oncehook-build-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  for (const path of [
-    "scripts/build.mjs",
-    "scripts/page.mjs",
-    "package.json",
-    "tsconfig.json",
-    "tsconfig.build.json",
-    "tsconfig.page.json",
-  ]) {
-    cpSync(join(ROOT, path), join(folder, path));
+  for (const name of ["build", "bundle", "page"])
+    cpSync(join(ROOT, `scripts/${name}.mjs`), join(folder, `scripts/${name}.mjs`));
+  for (const name of ["build", "page", "tools"])
+    cpSync(join(ROOT, `tsconfig.${name}.json`), join(folder, `tsconfig.${name}.json`));
+  for (const [name, changed] of Object.entries(CHANGED)) {
+    const settings = JSON.parse(readFileSync(join(ROOT, name), "utf8"));
+    writeFileSync(join(folder, name), JSON.stringify(changed(settings)));
   }
   cpSync(join(ROOT, "src/inspector/page"), join(folder, "src/inspector/page"), { recursive: true });
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
   return folder;
 }
+
+/** One entry. */
+const CHANGED: Readonly<Record<string, (settings: Record<string, object>) => object>> = {
+  "package.json": (manifest) => ({
+    ...manifest,
+    exports: { ".": { types: "./dist/index.d.ts", default: "./dist/index.js" } },
+  }),
+  "tsconfig.json": (settings) => ({
+    ...settings,
+    compilerOptions: { ...settings.compilerOptions, paths: { oncehook: ["./src/index.ts"] } },
+  }),
+};
 
 async function build(project: string): Promise<number> {
   const child = spawn(process.execPath, ["scripts/build.mjs"], { cwd: project, stdio: "inherit" });
@@ -43,7 +44,10 @@ async function build(project: string): Promise<number> {
   return code;
 }
 
-const write = (project: string, name: string, text: string) => writeFileSync(join(project, "src", name), text);
+function write(project: string, name: string, text: string): void {
+  mkdirSync(dirname(join(project, "src", name)), { recursive: true });
+  writeFileSync(join(project, "src", name), text);
+}
 const source = (version: number) => `export const version = ${version};\n`;
 
 describe("the build (scripts/build.mjs)", () => {
@@ -51,15 +55,18 @@ describe("the build (scripts/build.mjs)", () => {
     tags: "full",
   }, async () => {
     const project = newProject();
-    for (const name of ["index.ts", "same.ts", "old.ts"]) write(project, name, source(1));
+    write(project, "index.ts", source(1));
+    write(project, "cli/main.ts", 'const { old } = await import("./old.ts");\nconsole.log(old);\n');
+    write(project, "cli/old.ts", 'export const old = "old";\n');
     expect(await build(project)).toBe(0);
-    const dist = join(project, "dist/src");
-    const before = readFileSync(join(dist, "inspector/page/main.js"), "utf8");
-    expect(before.length).toBeGreaterThan(1_000);
+    const dist = join(project, "dist");
+    const page = readFileSync(join(dist, "page/main.js"), "utf8");
+    expect(page.length).toBeGreaterThan(1_000);
 
     write(project, "index.ts", source(2));
-    write(project, "new.ts", source(2));
-    rmSync(join(project, "src/old.ts"));
+    write(project, "cli/main.ts", 'const { fresh } = await import("./fresh.ts");\nconsole.log(fresh);\n');
+    write(project, "cli/fresh.ts", 'export const fresh = "fresh";\n');
+    rmSync(join(project, "src/cli/old.ts"));
     const building = build(project);
     const seen = new Set<string>();
     let ended = false;
@@ -67,23 +74,28 @@ describe("the build (scripts/build.mjs)", () => {
       ended = true;
     });
     while (!ended) {
-      const text = readFileSync(join(dist, "index.js"), "utf8").replace(/\n\/\/#.*$/s, "");
-      const others = ["new.js", "old.js"].filter((name) => existsSync(join(dist, name)));
-      seen.add([text, ...others].join(" "));
-      expect(readFileSync(join(dist, "inspector/page/main.js"), "utf8")).toBe(before);
-      expect(readFileSync(join(dist, "same.js"), "utf8")).toContain("version = 1");
+      const version = /version = (\d)/.exec(readFileSync(join(dist, "index.js"), "utf8"))?.[1];
+      const wanted = /import\("\.\/(\w+)-/.exec(readFileSync(join(dist, "cli.js"), "utf8"))?.[1];
+      const chunks = readdirSync(dist).flatMap((name) => /^(old|fresh)-/.exec(name)?.[1] ?? []);
+      seen.add([version, wanted, ...chunks.sort()].join(" "));
+      expect(readFileSync(join(dist, "page/main.js"), "utf8")).toBe(page);
       await wait(1);
     }
     expect(await building).toBe(0);
     // What is new is there before anything that leads to it; what is gone goes last.
-    const allowed = [
-      "export const version = 1; old.js",
-      "export const version = 1; new.js old.js",
-      "export const version = 2; new.js old.js",
-      "export const version = 2; new.js",
-    ];
-    expect([...seen].filter((state) => !allowed.includes(state))).toEqual([]);
-    expect(readdirSync(dist).filter((name) => name.endsWith(".js"))).toEqual(["index.js", "new.js", "same.js"]);
+    const allowed = /^(?:1 old old|1 old fresh old|[12] (?:old|fresh) fresh old|2 fresh fresh)$/;
+    expect([...seen].filter((state) => !allowed.test(state))).toEqual([]);
+    const names = readdirSync(dist).map((name) => name.replace(/-[\w-]{8}\.js$/, ".js"));
+    expect(names.sort()).toEqual([
+      ".stamp",
+      "cli.js",
+      "fresh.js",
+      "index.d.ts",
+      "index.js",
+      "page",
+      "rolldown-runtime.js",
+      "third-party-licenses.txt",
+    ]);
     expect(readdirSync(project).filter((name) => name.startsWith(".new-"))).toEqual([]);
   });
 

@@ -1,0 +1,49 @@
+// What the unused-code gate (knip) starts from: the entries of the package, and everything that a command or a test runs by its name.
+import { readFileSync } from "node:fs";
+
+const { compilerOptions } = JSON.parse(readFileSync(new URL("tsconfig.json", import.meta.url), "utf8"));
+
+export default {
+  entry: [
+    ...Object.values(compilerOptions.paths).flat(),
+    "src/cli/main.ts",
+    "src/inspector/page/main.tsx",
+    "scripts/*.{ts,mjs}",
+    "scripts/docs/*.mjs",
+    "scripts/house/request.ts",
+    "bench/*.ts",
+    "examples/*/*.ts",
+    "test/**/*.test.ts",
+    "test/setup/*.ts",
+    "test/prove/run.ts",
+    "test/**/*{child,server}.ts",
+  ],
+  project: [
+    "{src,adapters,bench,test}/**/*.{ts,tsx}",
+    "scripts/**/*.{ts,mjs}",
+    "examples/{demo-crash,shared,express,express-bullmq,fastify,fastify-postgres}/**/*.ts",
+  ],
+  ignore: ["test/consumers/**", "test/orms/apps/**"],
+  // rollup-plugin-dts loads @typescript/typescript6 by itself; the others are run, or are what examples in the docs install.
+  ignoreDependencies: [
+    "@arethetypeswrong/cli",
+    "@typescript/typescript6",
+    "next",
+    "publint",
+    "standardwebhooks",
+    "stripe",
+    "svix",
+  ],
+  ignoreExportsUsedInFile: { interface: true, type: true },
+  ignoreBinaries: [
+    "strace",
+    "openssl",
+    "pgbench",
+    "redis-server",
+    "mkfifo",
+    "mount",
+    "pgbouncer",
+    "umount",
+    "slowhttptest",
+  ],
+};
