@@ -13,7 +13,7 @@ import {
   type WebhookVerifyOptions,
 } from "./mounting.ts";
 import { isOver, isWhole, sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
-import { boundTaking, NodeAnswers, readBody, type WholeAnswer } from "./node-io.ts";
+import { boundTaking, NodeAnswers, readNodeBody, type WholeAnswer } from "./node-io.ts";
 
 export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
 
@@ -127,7 +127,7 @@ function convert(request: FastifyRequest): Conversion {
   return {
     method: request.method,
     headers: request.headers,
-    readBody: (reading) => readBody(stream, request, reading),
+    readBody: (reading) => readNodeBody(stream, request, reading),
   };
 }
 

@@ -1,7 +1,7 @@
 /** Reads the exact bytes of a fetch `Request`, turns an answer into a `Response`, and does the same for the inspector. */
 import { type Answer, answers, type BodyReading, type BodyResult, type Logger } from "../src/index.ts";
 import type { InspectorAnswer, InspectorRequest, JsonReading, Mountable } from "../src/inspector/index.ts";
-import { endStream, jsonOf, readingUpTo } from "./inspector-io.ts";
+import { endStream, jsonBody, readingUpTo } from "./inspector-io.ts";
 import { READ_REQUEST_FIX, wrongFetchArgument } from "./mounting.ts";
 
 type Failure = Extract<BodyResult, { ok: false }>["reason"];
@@ -78,7 +78,7 @@ export async function answerOf(inspector: Mountable<Request>, request: Request):
   const readJson = async (maxBytes: number): Promise<JsonReading> => {
     const result = await readRequestBody(request, readingUpTo(maxBytes));
     isRead = result.ok;
-    return jsonOf(result);
+    return jsonBody(result);
   };
   const answer = await inspector.handle(toInspectorRequest(request, { signal, readJson }));
   const headers = isRead ? answer.headers : closing(answer.headers);

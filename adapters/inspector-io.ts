@@ -12,7 +12,7 @@ export function readingUpTo(maxBytes: number): BodyReading {
 }
 
 /** Parses the bytes as JSON. Bytes that are not UTF-8 are invalid. */
-export function jsonOf(result: BodyResult): JsonReading {
+export function jsonBody(result: BodyResult): JsonReading {
   if (!result.ok) return result.reason === "too_large" ? TOO_LARGE : INVALID;
   if (result.bytes.length === 0) return EMPTY;
   try {

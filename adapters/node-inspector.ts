@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import type { InspectorAnswer, InspectorRequest, JsonReading } from "../src/inspector/index.ts";
-import { endStream, jsonLeft, jsonOf, readingUpTo } from "./inspector-io.ts";
+import { endStream, jsonBody, jsonLeft, readingUpTo } from "./inspector-io.ts";
 import {
   boundTaking,
   breakOff,
@@ -11,7 +11,7 @@ import {
   isGone,
   type KeptBody,
   type NodeAnswers,
-  readBody,
+  readNodeBody,
   wasSent,
 } from "./node-io.ts";
 
@@ -54,9 +54,9 @@ function isHost(name = ""): boolean {
 }
 
 async function readJson(stream: Readable, kept: KeptBody, maxBytes: number): Promise<JsonReading> {
-  const result = await readBody(stream, kept, readingUpTo(maxBytes));
+  const result = await readNodeBody(stream, kept, readingUpTo(maxBytes));
   if (!result.ok && result.reason === "already_parsed") return jsonLeft(kept.body, maxBytes);
-  return jsonOf(result);
+  return jsonBody(result);
 }
 
 /** Aborts when the response closes before it is complete. */

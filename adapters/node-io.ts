@@ -30,7 +30,7 @@ export function convert(request: IncomingMessage & KeptBody): Conversion {
   return {
     method: request.method ?? "",
     headers: request.headers,
-    readBody: (reading) => readBody(request, request, reading),
+    readBody: (reading) => readNodeBody(request, request, reading),
   };
 }
 
@@ -38,7 +38,7 @@ export function convert(request: IncomingMessage & KeptBody): Conversion {
  * Reads the exact bytes of `stream`, unless `kept` has them. Never rejects. A body that the application parsed is
  * never serialised again: other bytes with the same meaning have another signature (RCV-1).
  */
-export function readBody(stream: Readable, kept: KeptBody, reading: BodyReading): Promise<BodyResult> | BodyResult {
+export function readNodeBody(stream: Readable, kept: KeptBody, reading: BodyReading): Promise<BodyResult> | BodyResult {
   if (kept.rawBody instanceof Uint8Array) return takeKept(kept.rawBody, reading);
   if (kept.body instanceof Uint8Array) return takeKept(kept.body, reading);
   // `readableDidRead` is false after an empty body was consumed; `readableEnded` is false in the middle of a body.

@@ -27,7 +27,7 @@ interface HttpRequest {
 }
 
 /** An answer of any status, read to its end. */
-export interface Answer {
+export interface ApiAnswer {
   readonly kind: "answer";
   readonly status: number;
   readonly headers: Headers;
@@ -58,12 +58,12 @@ export function exchange(
   wire: Wire,
   request: HttpRequest,
   signal: AbortSignal | undefined,
-): Promise<Answer | NoAnswer> {
+): Promise<ApiAnswer | NoAnswer> {
   // A hook may have aborted it just now, and an aborted signal tells nobody any more.
   if (signal?.aborted) return Promise.resolve({ kind: "none", reason: "aborted", cause: signal.reason });
   return new Promise((resolve) => {
     const controller = new AbortController();
-    const settle = (outcome: Answer | NoAnswer) => {
+    const settle = (outcome: ApiAnswer | NoAnswer) => {
       timer.cancel();
       signal?.removeEventListener("abort", onAbort);
       resolve(outcome);
@@ -84,7 +84,7 @@ export function exchange(
   });
 }
 
-async function ask(fetch: Wire["fetch"], request: HttpRequest, signal: AbortSignal): Promise<Answer | NoAnswer> {
+async function ask(fetch: Wire["fetch"], request: HttpRequest, signal: AbortSignal): Promise<ApiAnswer | NoAnswer> {
   const { url, method, headers, body } = request;
   // A redirect followed would take the token to another host, or make a GET of a POST.
   const init = { method, headers, redirect: "manual", signal } as const;
@@ -341,7 +341,7 @@ function firstSent(line: string, sent: readonly string[]): number {
 // Reads what an answer that says no holds; what it means is in meaning.ts.
 
 /** Reads the core error wrapper (GEN-2), or as much of it as there is. */
-export function coreRefusal(answer: Answer, now: number): Refusal {
+export function coreRefusal(answer: ApiAnswer, now: number): Refusal {
   const body = recordOf(answer.json);
   const error = recordOf(body.error);
   return {
@@ -355,7 +355,7 @@ export function coreRefusal(answer: Answer, now: number): Refusal {
 }
 
 /** Reads the OAuth error of the token route (GEN-3), or as much of it as there is. */
-export function oauthRefusal(answer: Answer, now: number): Refusal {
+export function oauthRefusal(answer: ApiAnswer, now: number): Refusal {
   const body = recordOf(answer.json);
   return {
     status: answer.status,

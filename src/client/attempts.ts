@@ -3,7 +3,7 @@ import { type Clock, type Random, sleep } from "../internal/clock.ts";
 import { errorPlaceOf } from "../internal/foreign-error.ts";
 import type { Logger } from "../internal/logger.ts";
 import { BAD_PORT, isBadPort } from "../internal/network.ts";
-import { type Answer, exchange, isRateLimit, maskedReason, meaningOf, type NoAnswer, type Wire } from "./answers.ts";
+import { type ApiAnswer, exchange, isRateLimit, maskedReason, meaningOf, type NoAnswer, type Wire } from "./answers.ts";
 import {
   AbortedError,
   type CallFacts,
@@ -32,7 +32,7 @@ export interface Plan {
   readonly signal: AbortSignal | undefined;
   /** The next attempt's headers, given how many attempts were made. What it throws ends the call. */
   headers(made: number): Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>;
-  refusal(answer: Answer): Refusal;
+  refusal(answer: ApiAnswer): Refusal;
   isTransient(refusal: Refusal): boolean;
   /**
    * After each refusal: whether it was of the headers, which are not used again then. The next attempt is made at once, not
@@ -42,21 +42,21 @@ export interface Plan {
 }
 
 /** Where a call ends. */
-type Ending = (Answer | Failure) & {
+type Ending = (ApiAnswer | Failure) & {
   /** Requests that were made. */
   readonly attempts: number;
   /** Those of them that were made because an earlier one failed in a way that leaves open what was done. */
   readonly retries: number;
 };
 
-export interface Ground extends Wire {
+export interface CallSettings extends Wire {
   readonly clock: Clock;
   readonly hooks: Hooks;
   readonly rules: RetryRules;
 }
 
 /** Makes a call's requests until one succeeds or the rules say to give up. */
-export async function attempt(plan: Plan, ground: Ground): Promise<Ending> {
+export async function attempt(plan: Plan, ground: CallSettings): Promise<Ending> {
   const { signal } = plan;
   let waits = 0;
   let retries = 0;
@@ -90,7 +90,7 @@ interface Turn {
   readonly attempts: number;
 }
 
-async function request(plan: Plan, ground: Ground, { headers, attempts }: Turn): Promise<Answer | Failure> {
+async function request(plan: Plan, ground: CallSettings, { headers, attempts }: Turn): Promise<ApiAnswer | Failure> {
   const { onRequest, onResponse } = ground.hooks;
   const { url, method, body } = plan;
   onRequest?.(noticeOf(plan, attempts));

@@ -3,8 +3,8 @@ import { setMaxListeners } from "node:events";
 import { SampledLog } from "../internal/logger.ts";
 import { isRecord } from "../internal/options.ts";
 import { USER_AGENT } from "../internal/package.ts";
-import { type Answer, coreRefusal, meaningOf, textsIn } from "./answers.ts";
-import { attempt, coreError, type Ground, type Plan } from "./attempts.ts";
+import { type ApiAnswer, coreRefusal, meaningOf, textsIn } from "./answers.ts";
+import { attempt, type CallSettings, coreError, type Plan } from "./attempts.ts";
 import { type Body, issuesOf, type Operation, RESPONSES } from "./checks.ts";
 import {
   AbortedError,
@@ -13,7 +13,7 @@ import {
   ResponseValidationError,
   UnauthorizedError,
 } from "./errors.ts";
-import type { CallOptions, RequestMethod, ResolvedOptions } from "./options.ts";
+import type { CallOptions, RequestMethod, ResolvedClientOptions } from "./options.ts";
 import type { HeldToken, TokenSource } from "./token.ts";
 
 export interface CoreCall<T> {
@@ -36,12 +36,12 @@ export interface CoreCall<T> {
 }
 
 export class CoreCalls {
-  readonly #options: ResolvedOptions;
-  readonly #ground: Ground;
+  readonly #options: ResolvedClientOptions;
+  readonly #ground: CallSettings;
   readonly #tokens: TokenSource;
   readonly #log: SampledLog;
 
-  constructor(options: ResolvedOptions, ground: Ground, tokens: TokenSource) {
+  constructor(options: ResolvedClientOptions, ground: CallSettings, tokens: TokenSource) {
     this.#options = options;
     this.#ground = ground;
     this.#tokens = tokens;
@@ -71,7 +71,7 @@ export class CoreCalls {
   }
 
   /** The client's, with what the call wants otherwise. */
-  #groundOf(options: CallOptions | undefined): Ground {
+  #groundOf(options: CallOptions | undefined): CallSettings {
     const ground = this.#ground;
     if (options?.timeoutMs === undefined && options?.maxRetries === undefined) return ground;
     const { timeoutMs = ground.timeoutMs, maxRetries = ground.rules.maxRetries } = options;
@@ -142,7 +142,7 @@ export class CoreCalls {
   }
 
   /** The service did what was asked, so a body that is not as specified is told and never asked for again. */
-  #checked({ json }: Answer, operation: Operation, facts: CallFacts): Body {
+  #checked({ json }: ApiAnswer, operation: Operation, facts: CallFacts): Body {
     if (!isRecord(json)) {
       const found = json === undefined ? "no JSON" : "JSON of another kind";
       throw new ResponseValidationError([`body: expected object, found ${found}`], facts, json);
@@ -174,7 +174,7 @@ function decoded(part: string): string {
 }
 
 /** An answer whose shape nobody knows, as a record that holds it; one without a body is undefined. */
-function anyJson({ json, isEmpty }: Answer, facts: CallFacts): Body {
+function anyJson({ json, isEmpty }: ApiAnswer, facts: CallFacts): Body {
   if (json !== undefined || isEmpty) return { json };
   throw new ResponseValidationError(["body: expected JSON, found none"], facts);
 }

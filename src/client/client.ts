@@ -1,7 +1,7 @@
 /** The client of the service's API: one method per route, and the call that each method makes. */
 import { randomUUID } from "node:crypto";
 import { recordOf } from "./answers.ts";
-import { type Ground, guardedHooks } from "./attempts.ts";
+import { type CallSettings, guardedHooks } from "./attempts.ts";
 import { type Call, type CoreCall, CoreCalls, callOf } from "./call.ts";
 import {
   bodyIssues,
@@ -27,7 +27,7 @@ import {
   type ClientOptions,
   type RequestMethod,
   type RequestOptions,
-  resolveOptions,
+  resolveClientOptions,
   type SendOptions,
 } from "./options.ts";
 import { TokenSource, tokenRequest } from "./token.ts";
@@ -100,10 +100,10 @@ export interface Client {
  * console.log(typeof client.messages.send); // "function"
  */
 export function createClient(options: ClientOptions): Client {
-  const resolved = resolveOptions(options);
+  const resolved = resolveClientOptions(options);
   const { fetch, clock, timeoutMs, logger, maxRetries, retryRateLimited, backoff, random, validateRequests } = resolved;
   const request = tokenRequest(resolved);
-  const ground: Ground = {
+  const ground: CallSettings = {
     ...{ fetch, clock, timeoutMs, secrets: request.secrets },
     hooks: guardedHooks(resolved.hooks, logger),
     rules: { maxRetries, retryRateLimited, backoff, random },

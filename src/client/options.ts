@@ -140,7 +140,7 @@ export interface RequestOptions extends CallOptions {
 /** What `client.request()` can do. */
 export type RequestMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-export interface ResolvedOptions {
+export interface ResolvedClientOptions {
   /** What each call is refused with: `next build` does not have the credentials yet. Otherwise null. */
   readonly missing: SetupError | null;
   /** Without a slash at its end. */
@@ -187,7 +187,7 @@ const KNOWN = [
 ] as const satisfies readonly (keyof ClientOptions)[];
 
 /** @throws SetupError naming the option and the fix */
-export function resolveOptions(options: ClientOptions): ResolvedOptions {
+export function resolveClientOptions(options: ClientOptions): ResolvedClientOptions {
   refuseUnknownOptions("createClient", options, KNOWN);
   const { backoff, validateRequests, fetch } = options;
   const unset = (["baseUrl", "clientId", "clientSecret"] as const).find((name) => isUnsetInBuild(options[name]));

@@ -3,10 +3,10 @@ import { Buffer } from "node:buffer";
 import type { Clock, Timer } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import { USER_AGENT } from "../internal/package.ts";
-import { type Answer, isTransientOAuth, oauthRefusal, recordOf } from "./answers.ts";
-import { attempt, type Ground, isTransient, type Plan, tokenError } from "./attempts.ts";
+import { type ApiAnswer, isTransientOAuth, oauthRefusal, recordOf } from "./answers.ts";
+import { attempt, type CallSettings, isTransient, type Plan, tokenError } from "./attempts.ts";
 import { type CallFacts, OAuthError, type ServiceError } from "./errors.ts";
-import type { ResolvedOptions } from "./options.ts";
+import type { ResolvedClientOptions } from "./options.ts";
 
 /** A token, or how to tell a caller that there is none: each call has an error of its own, with the facts of the call. */
 type TokenOutcome =
@@ -46,14 +46,14 @@ const UNUSABLE = " The answer holds no usable token: access_token must be a text
 
 export class TokenSource {
   readonly #request: TokenRequest;
-  readonly #ground: Ground;
+  readonly #ground: CallSettings;
   readonly #logger: Logger;
   #held: HeldToken | null = null;
   #pending: Asking | null = null;
   /** Monotonic milliseconds; never again with this token after a refusal that no repetition changes. */
   #renewNotBefore = Number.NEGATIVE_INFINITY;
 
-  constructor(request: TokenRequest, ground: Ground, logger: Logger) {
+  constructor(request: TokenRequest, ground: CallSettings, logger: Logger) {
     this.#request = request;
     this.#ground = ground;
     this.#logger = logger;
@@ -105,7 +105,7 @@ export class TokenSource {
     return this.#pending;
   }
 
-  async #ask(ground: Ground): Promise<TokenOutcome> {
+  async #ask(ground: CallSettings): Promise<TokenOutcome> {
     const { clock, timeoutMs, secrets } = ground;
     // Before the answer came, so that the token ends here no later than there.
     let askedAt = clock.monotonic();
@@ -152,7 +152,7 @@ function planOf({ url, headers, body }: TokenRequest, clock: Clock, onAttempt: (
 }
 
 /** Never decoded: what a token holds is the service's business. */
-function heldToken(answer: Answer, askedAt: number): HeldToken | null {
+function heldToken(answer: ApiAnswer, askedAt: number): HeldToken | null {
   const { access_token, expires_in } = recordOf(answer.json);
   if (typeof access_token !== "string" || !/^[\x21-\x7e]+$/.test(access_token)) return null;
   const lifeMs = secondsOf(expires_in) * 1000;
@@ -179,7 +179,7 @@ interface TokenRequest {
   readonly secrets: readonly string[];
 }
 
-type Credentials = Pick<ResolvedOptions, "baseUrl" | "clientId" | "clientSecret" | "authMethod">;
+type Credentials = Pick<ResolvedClientOptions, "baseUrl" | "clientId" | "clientSecret" | "authMethod">;
 
 export function tokenRequest({ baseUrl, clientId, clientSecret, authMethod }: Credentials): TokenRequest {
   const url = `${baseUrl}/api/auth/token`;

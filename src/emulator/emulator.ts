@@ -21,7 +21,7 @@ import { ROUTES } from "./routes/table.ts";
 import { secretWarning } from "./routes/webhooks.ts";
 import { Scheduler } from "./scheduler.ts";
 import { type Fixtures, fixturesIn, seedState, webhookSecretIn } from "./seed.ts";
-import { createJournal, type Ground, type Service } from "./service.ts";
+import { createJournal, type EmulatorParts, type Service } from "./service.ts";
 import { type Keeper, openKeeper } from "./state/keeper.ts";
 import { createState, type State } from "./state/state.ts";
 
@@ -146,7 +146,7 @@ interface Start {
 }
 
 function assemble(settings: Settings, state: State, { time, tag, closing }: Start): Service {
-  const ground: Ground = {
+  const ground: EmulatorParts = {
     settings,
     state,
     time,

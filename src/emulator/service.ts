@@ -16,7 +16,7 @@ import type {
 import type { State } from "./state/state.ts";
 
 /** What every room stands on. */
-export interface Ground {
+export interface EmulatorParts {
   readonly settings: Settings;
   readonly state: State;
   readonly time: EmulatorTime;
@@ -29,7 +29,7 @@ export interface Ground {
 }
 
 /** The whole service, assembled. */
-export interface Service extends Ground {
+export interface Service extends EmulatorParts {
   readonly faults: Faults;
   readonly deliveries: Deliveries;
   readonly messages: Messages;

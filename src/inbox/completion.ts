@@ -11,14 +11,14 @@ import type { EventId, EventNotice, EventRecord, LaneId, LaneRecord, OnDead } fr
 import type { InboxStore, Lease, LeaseRef, Settle, SettleResult } from "./store.ts";
 
 /** How a claim ended. `put_back`: it was released, or lost to another worker. */
-export type Ending = "done" | "dead" | "retry" | "put_back";
+export type ClaimEnding = "done" | "dead" | "retry" | "put_back";
 
 const ENDINGS = {
   complete: "done",
   retry: "retry",
   dead: "dead",
   release: "put_back",
-} as const satisfies Record<Settle<unknown>["kind"], Ending>;
+} as const satisfies Record<Settle<unknown>["kind"], ClaimEnding>;
 
 export interface RetryPolicy {
   readonly maxAttempts: number;
@@ -53,7 +53,7 @@ export function settleFor<Tx>(
 /** What a worker reports about its claims. */
 export interface WorkerEvents {
   /** A claim ended, and its end is committed. */
-  ended(event: EventId, ending: Ending): void;
+  ended(event: EventId, ending: ClaimEnding): void;
   /** A lane begins to wait for a missing sequence. */
   waits(lane: LaneId): void;
   /** An event of a lane was claimed: the lane no longer waits. */
@@ -133,7 +133,7 @@ function noticeOf(lease: Lease): EventNotice {
   return { eventId: lease.event, lane: lease.key, sequence: lease.sequence, eventType: lease.eventType };
 }
 
-type Listener = (ending: Ending) => void;
+type Listener = (ending: ClaimEnding) => void;
 
 /** Requests with `ack: "handled"`, which wait until a claim of their event ends in this process. */
 export class Waiters {
@@ -155,7 +155,7 @@ export class Waiters {
     return this.#byEvent.get(event)?.size ?? 0;
   }
 
-  ended(event: EventId, ending: Ending): void {
+  ended(event: EventId, ending: ClaimEnding): void {
     for (const listener of [...(this.#byEvent.get(event) ?? [])]) listener(ending);
   }
 }
@@ -192,7 +192,7 @@ export class CompletionHooks implements WorkerEvents {
     this.#isShared = store.capabilities.shared;
   }
 
-  ended(event: EventId, ending: Ending): void {
+  ended(event: EventId, ending: ClaimEnding): void {
     this.waiters.ended(event, ending);
   }
 

@@ -4,7 +4,7 @@
  */
 import type { AuditRecord, EventState, InboxStats, InstanceRecord, LaneStatus, Outcome } from "../inbox/record.ts";
 import type { ErrorGroup } from "../receiver/bulk.ts";
-import type { EventShape, QuarantineShape as KeptShape, ShownBody, SummaryShape } from "../receiver/shown.ts";
+import type { EventShape, ShownQuarantine as KeptShape, ShownBody, SummaryShape } from "../receiver/shown.ts";
 
 export type { AuditRecord, ErrorGroup, EventShape, ShownBody, SummaryShape };
 

@@ -50,7 +50,7 @@ export interface RefusedRequest {
 }
 
 /** How far a request has come, for the answer to an error. */
-export interface Progress {
+export interface DeliveryProgress {
   /** The body was read to its end. Otherwise the connection must be closed. */
   isRead: boolean;
 }
@@ -81,7 +81,7 @@ export class RequestVerifier {
   async verify(
     incoming: UnverifiedWebhook,
     rules: RequestRules,
-    progress: Progress,
+    progress: DeliveryProgress,
   ): Promise<VerifiedRequest | RefusedRequest> {
     const { headers } = incoming;
     const refusal = refuseHeaders(headers, rules.maxBodyBytes);

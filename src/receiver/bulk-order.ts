@@ -14,7 +14,7 @@ import {
   REFUSALS,
 } from "./bulk.ts";
 import type { InboxOperator } from "./operator.ts";
-import { findQuarantined, quarantinedEvent } from "./to-inbox-event.ts";
+import { findQuarantinedById, quarantinedEvent } from "./to-inbox-event.ts";
 
 /** `upTo` leaves out rows with a higher id, which came later. */
 export type BulkOrder =
@@ -155,7 +155,7 @@ function rowActs(
     done,
     act: (id) => (isReplay ? inbox.replayQuarantined(id, who) : inbox.discardQuarantined(id, who)),
     async refusal(id) {
-      const row = await findQuarantined(inbox, id);
+      const row = await findQuarantinedById(inbox, id);
       if (row === null) return "not_found";
       const read = isReplay ? await quarantinedEvent(row) : null;
       if (read?.ok === false) return read.reason;

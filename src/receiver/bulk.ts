@@ -94,7 +94,7 @@ export async function onAll<Target extends { readonly id: number }, End extends 
   {
     counts,
     handle,
-  }: { readonly counts: Record<End, number>; readonly handle: (target: Target, pace: Pace) => Promise<End> },
+  }: { readonly counts: Record<End, number>; readonly handle: (target: Target, pace: BulkPace) => Promise<End> },
 ): Promise<Record<End, number>> {
   const pace = createPace(clock, intervalMs, signal);
   let done = 0;
@@ -116,14 +116,14 @@ const TICK_MS = 1;
 /** Timers fire late: a lag up to this is made up by acts without a wait. A store that was slow for longer is not hurried. */
 const LONGEST_LAG_MS = 10;
 
-export interface Pace {
+export interface BulkPace {
   /** Resolves when the next act may be done. */
   turn(): Promise<void>;
   /** Called with each act. */
   acts(): void;
 }
 
-function createPace(clock: Clock, intervalMs: number, signal: AbortSignal | undefined): Pace {
+function createPace(clock: Clock, intervalMs: number, signal: AbortSignal | undefined): BulkPace {
   let nextAt = clock.monotonic();
   return {
     async turn() {

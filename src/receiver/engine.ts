@@ -10,7 +10,7 @@ import type { Acceptance, QuarantineAnswer, Turn } from "../inbox/store.ts";
 import { Worker } from "../inbox/worker.ts";
 import { atMost, type Timer } from "../internal/clock.ts";
 import { thisInstance } from "../internal/process.ts";
-import type { ResolvedOptions } from "./options.ts";
+import type { ResolvedReceiverOptions } from "./options.ts";
 import { identityKey } from "./to-inbox-event.ts";
 import { type KeyringUse, Upkeep } from "./upkeep.ts";
 
@@ -30,7 +30,7 @@ export interface InUse<Tx> extends Registered<Tx> {
 }
 
 export class Engine<Tx> {
-  readonly options: ResolvedOptions<Tx>;
+  readonly options: ResolvedReceiverOptions<Tx>;
   /** Replaced in place by `use()`: its parts share this object. */
   readonly inUse: InUse<Tx>;
   readonly worker: Worker<Tx>;
@@ -51,7 +51,7 @@ export class Engine<Tx> {
   #acceptFailedAt: number | null = null;
   #warnedAboutLate = false;
 
-  constructor(options: ResolvedOptions<Tx>, inUse: InUse<Tx>) {
+  constructor(options: ResolvedReceiverOptions<Tx>, inUse: InUse<Tx>) {
     this.options = options;
     this.inUse = { ...inUse };
     this.#eventLog = options.logEvents ? new EventLog(options.logger) : null;

@@ -1,7 +1,7 @@
 /** From a delivery to its answer: verify, parse, store, and with `ack: "handled"` wait for its handlers. The cheapest check comes first. */
 import { KeyringError, SetupError } from "../errors.ts";
 import { parseEvent } from "../events/parse.ts";
-import type { Ending } from "../inbox/completion.ts";
+import type { ClaimEnding } from "../inbox/completion.ts";
 import type { DeliveryOutcome, DeliveryReport, Observation } from "../inbox/instrumentation.ts";
 import { explained, failureCode, placeFields } from "../inbox/masking.ts";
 import type { EventId, LaneId, NewQuarantine } from "../inbox/record.ts";
@@ -233,9 +233,9 @@ async function whenHandled<Tx>(engine: Engine<Tx>, acceptance: StoredAcceptance)
 }
 
 /** A gap, a backoff or the deadline end the wait as `put_back`: the event is kept, and the service's retry claims it again. */
-function untilEnded<Tx>(engine: Engine<Tx>, lane: LaneId, event: EventId): Promise<Ending> {
+function untilEnded<Tx>(engine: Engine<Tx>, lane: LaneId, event: EventId): Promise<ClaimEnding> {
   return new Promise((resolve) => {
-    const finish = (ending: Ending) => {
+    const finish = (ending: ClaimEnding) => {
       stopWaiting();
       timer.cancel();
       resolve(ending);

@@ -39,7 +39,7 @@ import {
   laneQuery,
   quarantineQuery,
 } from "./queries.ts";
-import { findQuarantined, newEvent, quarantinedEvent } from "./to-inbox-event.ts";
+import { findQuarantinedById, newEvent, quarantinedEvent } from "./to-inbox-event.ts";
 
 /** Who acts, for the audit; a name or an id, never more. */
 export interface ActOptions {
@@ -176,7 +176,7 @@ export class InboxOperator {
    */
   async replayQuarantined(id: number, options?: ActOptions): Promise<ActResult> {
     checkId("quarantine", id);
-    const row = await findQuarantined(await this.#open(), id);
+    const row = await findQuarantinedById(await this.#open(), id);
     if (row === null) return { ok: false, reason: "not_found" };
     const read = await quarantinedEvent(row);
     if (!read.ok && read.reason === "invalid_event") throw new OncehookError("invalid_event", read.message);

@@ -84,7 +84,7 @@ export interface ReceiverOptions<Tx = unknown> {
   readonly random?: Random;
 }
 
-export interface ResolvedOptions<Tx> {
+export interface ResolvedReceiverOptions<Tx> {
   readonly secrets: Keyring | KeyringProvider | SecretStore;
   readonly store: InboxStore<Tx>;
   readonly name: string;
@@ -135,7 +135,7 @@ const KNOWN = [
 ] as const satisfies readonly (keyof ReceiverOptions)[];
 
 /** @throws SetupError naming the option and the fix */
-export function resolveOptions<Tx>(options: ReceiverOptions<Tx>): ResolvedOptions<Tx> {
+export function resolveReceiverOptions<Tx>(options: ReceiverOptions<Tx>): ResolvedReceiverOptions<Tx> {
   refuseUnknownOptions("createReceiver", options, KNOWN);
   const { secrets, store } = options;
   if (secrets === undefined && !isBuilding())

@@ -20,7 +20,7 @@ import { type Health, healthOf } from "./health.ts";
 import { HttpHandler } from "./http.ts";
 import type { Answer, IncomingWebhook } from "./incoming.ts";
 import { InboxOperator } from "./operator.ts";
-import { type ReceiverOptions, type ResolvedOptions, resolveOptions } from "./options.ts";
+import { type ReceiverOptions, type ResolvedReceiverOptions, resolveReceiverOptions } from "./options.ts";
 import { type MessageRef, type WaitOptions, type Wanted, waitForEvent } from "./wait-for.ts";
 
 export interface StopOptions {
@@ -45,7 +45,7 @@ export function createReceiver<Tx>(options: ReceiverOptions<Tx>): Receiver<Tx> {
 }
 
 export class Receiver<Tx = unknown> {
-  readonly #options: ResolvedOptions<Tx>;
+  readonly #options: ResolvedReceiverOptions<Tx>;
   readonly #registry = new HandlerRegistry<Tx>();
   readonly #keyrings: KeyringSource;
   readonly #instruments: Instruments;
@@ -55,7 +55,7 @@ export class Receiver<Tx = unknown> {
 
   /** Use `createReceiver`. */
   constructor(options: ReceiverOptions<Tx>) {
-    this.#options = resolveOptions(options);
+    this.#options = resolveReceiverOptions(options);
     const { clock, logger } = this.#options;
     this.#keyrings = createKeyringSource(this.#options.secrets, { clock, logger });
     this.#instruments = new Instruments(logger, clock);

@@ -77,7 +77,7 @@ export function quarantineShape({ raw, digest, trace: _trace, signer: _signer, .
   return { ...facts, digest: Buffer.from(digest).toString("hex"), hasBody: raw !== null, bytes: raw?.length ?? 0 };
 }
 
-export type QuarantineShape = ReturnType<typeof quarantineShape>;
+export type ShownQuarantine = ReturnType<typeof quarantineShape>;
 
 /** Times and sequences. Any other number with seven digits may be a phone number. */
 const PLAIN_NUMBERS = new Set(["occurredAt", "timestamp", "sequence"]);

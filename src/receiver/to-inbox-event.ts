@@ -89,7 +89,7 @@ interface Finder {
 }
 
 /** Finds a quarantined body by its id. */
-export async function findQuarantined(inbox: Finder, id: number): Promise<QuarantineRecord | null> {
+export async function findQuarantinedById(inbox: Finder, id: number): Promise<QuarantineRecord | null> {
   // `after` must be a safe integer. No row has the largest one as its id.
   const { items } = await inbox.findQuarantined({ after: Math.min(id + 1, Number.MAX_SAFE_INTEGER), limit: 1 });
   // Pages are in descending order: the first row below the next id is the one with this id, if it exists.

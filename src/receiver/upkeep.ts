@@ -3,7 +3,7 @@ import { explained, placeFields } from "../inbox/masking.ts";
 import type { InboxStore, PruneResult } from "../inbox/store.ts";
 import type { Timer } from "../internal/clock.ts";
 import type { BackgroundRefresh, KeyringSource } from "../signature/keyring-provider.ts";
-import type { ResolvedOptions, Retention } from "./options.ts";
+import type { ResolvedReceiverOptions, Retention } from "./options.ts";
 
 const HEARTBEAT_MS = 10_000;
 const PRUNE_MS = 600_000;
@@ -11,7 +11,7 @@ const PRUNE_MS = 600_000;
 const DRAIN_PRUNE_BATCHES = 20;
 const IDLE_WORKER_MS = 60_000;
 
-type UpkeepOptions = Pick<ResolvedOptions<unknown>, "clock" | "logger" | "retention"> & {
+type UpkeepOptions = Pick<ResolvedReceiverOptions<unknown>, "clock" | "logger" | "retention"> & {
   readonly store: Pick<InboxStore, "heartbeat" | "prune" | "nextDue">;
 };
 

@@ -34,7 +34,7 @@ import {
   type Rotation,
   RotationError,
   type RotationResult,
-  resolveOptions,
+  resolveRotationOptions,
 } from "./types.ts";
 import { storedVersion, untilReceiversAreReady } from "./waiting.ts";
 
@@ -59,7 +59,7 @@ import { storedVersion, untilReceiversAreReady } from "./waiting.ts";
  * const { previousValidUntil } = await rotateSecret({ client, kind: "delivery", secrets });
  */
 export async function rotateSecret(options: RotateSecretOptions): Promise<RotationResult> {
-  const rotation = resolveOptions(options);
+  const rotation = resolveRotationOptions(options);
   const { kind, signal, logger } = rotation;
   signal?.throwIfAborted();
   const early = { ...rotation, secrets: promptStore(rotation, "early") };

@@ -157,7 +157,7 @@ const KNOWN = [
 ] as const satisfies readonly (keyof RotateSecretOptions)[];
 
 /** @throws SetupError naming the option and the fix */
-export function resolveOptions(options: RotateSecretOptions): Rotation {
+export function resolveRotationOptions(options: RotateSecretOptions): Rotation {
   refuseUnknownOptions("rotateSecret", options, KNOWN);
   return {
     client: clientOption(options.client),

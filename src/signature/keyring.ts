@@ -21,7 +21,7 @@ export type Slot = "current" | "previous" | "next" | "unsigned";
 export type ScopeName = "any" | "inbound" | "delivery" | "client";
 
 /** One reason to trust a key: its place in the keyring, what it covers, and until when. */
-export interface Grant {
+export interface KeyGrant {
   readonly slot: Slot;
   readonly scope: ScopeName;
   /** Position in the slot's list; 0 for a single secret. */
@@ -61,7 +61,7 @@ export type KeyringProvider = (context: KeyringContext) => Promise<Keyring | und
 /** Who vouches for an event: any one of the grants is enough. */
 export interface Voucher {
   /** Never empty; current before previous before next. */
-  readonly grants: readonly Grant[];
+  readonly grants: readonly KeyGrant[];
   /** Names the secret: 16 hex digits, equal in every process, that reveal no more of it than a captured delivery does; or `unsigned`. */
   readonly signer: string;
 }
@@ -204,7 +204,7 @@ function sharingWarnings(keys: readonly CompiledKey[]): readonly string[] {
     const clients = new Set(grants.map((grant) => grant.apiClientId));
     if (clients.size > 1) warnings.push("Two API clients share one secret: each can sign for the other.");
     const replaced = grants.filter((grant) => grant.slot === "previous");
-    const stillCurrent = (old: Grant) =>
+    const stillCurrent = (old: KeyGrant) =>
       grants.some((g) => g.slot === "current" && g.direction === old.direction && g.apiClientId === old.apiClientId);
     if (replaced.some(stillCurrent)) warnings.push("A previous secret equals the current one, so it never ends.");
   }
@@ -228,7 +228,7 @@ interface KeyringEntry {
   /** Name of the option it came from. */
   readonly option: string;
   readonly bytes: Buffer;
-  readonly grant: Grant;
+  readonly grant: KeyGrant;
 }
 
 /** A keyring of any shape as a flat list. */
@@ -373,7 +373,7 @@ function addSecret(walk: Walk, place: Place & { index: number }, value: unknown)
   }
   const direction = directionOf(place, secret);
   const scope = scopeName(secret.apiClientId, direction);
-  const grant: Grant = { slot, scope, index, direction, apiClientId: secret.apiClientId, validUntil };
+  const grant: KeyGrant = { slot, scope, index, direction, apiClientId: secret.apiClientId, validUntil };
   walk.entries.push({ option, bytes: secret.bytes, grant });
 }
 

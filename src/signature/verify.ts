@@ -2,7 +2,7 @@
 import { Buffer } from "node:buffer";
 import { createHash, timingSafeEqual } from "node:crypto";
 import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import type { CompiledKey, CompiledKeyring, Grant, ScopeName, Slot, Voucher } from "./keyring.ts";
+import type { CompiledKey, CompiledKeyring, KeyGrant, ScopeName, Slot, Voucher } from "./keyring.ts";
 import type { Direction } from "./secret.ts";
 import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "./sign.ts";
 
@@ -152,7 +152,7 @@ export function vouchingMatch(match: Match, event: VouchedFields): Match | null 
 }
 
 /** Without a signature only the direction can be compared, so the event must state it. */
-function isBasisOf(grant: Grant, event: VouchedFields): boolean {
+function isBasisOf(grant: KeyGrant, event: VouchedFields): boolean {
   return grant.slot === "unsigned" ? event.direction === grant.direction : covers(grant, event);
 }
 
@@ -181,7 +181,7 @@ function matchOf(key: Voucher): Match | null {
   return first === undefined ? null : { slot: first.slot, scope: first.scope, index: first.index, key };
 }
 
-function unsignedGrant(direction: Direction): Grant {
+function unsignedGrant(direction: Direction): KeyGrant {
   const scope = direction === "inbound" ? "inbound" : "delivery";
   return { slot: "unsigned", scope, index: 0, direction, apiClientId: undefined, validUntil: Number.POSITIVE_INFINITY };
 }
@@ -335,7 +335,7 @@ export function checkAge(
   return timestamp - now > tolerance.futureMs ? "timestamp_in_future" : null;
 }
 
-type Constraint = Pick<Grant, "direction" | "apiClientId">;
+type Constraint = Pick<KeyGrant, "direction" | "apiClientId">;
 
 const DIRECTIONS = { any: undefined, inbound: "inbound", delivery: "outbound" } as const;
 const PART = /^(any|inbound|delivery)(?::([0-9a-f]{32}))?$/;

@@ -1,25 +1,22 @@
 /** An inbox in memory, for tests and for the first minutes: nothing outlives the process. */
 
 import { SetupError, StoreError } from "../errors.ts";
-import { laneIsDue } from "../inbox/lane-port.ts";
-import { type Claimed, toLease } from "../inbox/lane-state.ts";
 import type { InstanceRecord } from "../inbox/record.ts";
-import type { InboxRules, InboxStore, OpenContext, Turn, TurnResult } from "../inbox/store.ts";
+import type { InboxRules, InboxStore, OpenContext } from "../inbox/store.ts";
 import { auditDetail, copyUnfinished, rulesFor } from "../inbox/store-rules.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import { accept, claimDue, countRepeat, extend, quarantine, recoveryDue, settle } from "./memory/batch.ts";
-import { act, prune } from "./memory/operator.ts";
-import { find, findLanes, findQuarantined, stats } from "./memory/reading.ts";
+import { extendInMemory, nextDueInMemory, stepInMemory } from "./memory/batch.ts";
+import { actInMemory, pruneMemory } from "./memory/operator.ts";
+import { findInMemory, findLanesInMemory, findQuarantinedInMemory, statsOfMemory } from "./memory/reading.ts";
 import {
-  createState,
-  eventRecord,
+  createMemoryState,
   laneByKey,
   laneRecord,
   MemoryLanes,
   type MemoryState,
   type Opened,
 } from "./memory/state.ts";
-import { exportLanes, importPage } from "./memory/transfer.ts";
+import { exportFromMemory, importToMemory } from "./memory/transfer.ts";
 
 const LOCATION = "memory:";
 
@@ -43,18 +40,18 @@ export interface MemoryStoreOptions {
 export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never> {
   refuseUnknownOptions("memoryStore()", options, ["maxEvents", "volatile"]);
   const bounds = { min: 1, max: 10_000_000, unit: "events" };
-  const state = createState(numberOption("maxEvents", options.maxEvents, 10_000, bounds));
+  const state = createMemoryState(numberOption("maxEvents", options.maxEvents, 10_000, bounds));
   const inLanes = async <T>(operation: (lanes: MemoryLanes) => T): Promise<T> => operation(openLanes(state));
   return {
     capabilities: { durable: false, shared: false, transactional: false },
     location: LOCATION,
     open: async (context) => open(state, context, options.volatile === true),
-    step: (turn) => inLanes((lanes) => step(lanes, turn)),
-    extend: (leases, leaseMs) => inLanes((lanes) => leases.map((ref) => extend(lanes, ref, leaseMs))),
-    nextDue: () => inLanes(nextDue),
-    find: (query) => inLanes(() => find(state, query)),
-    findLanes: (query) => inLanes(() => findLanes(state, query)),
-    findQuarantined: (query) => inLanes(() => findQuarantined(state, query)),
+    step: (turn) => inLanes((lanes) => stepInMemory(lanes, turn)),
+    extend: (leases, leaseMs) => inLanes((lanes) => leases.map((ref) => extendInMemory(lanes, ref, leaseMs))),
+    nextDue: () => inLanes(nextDueInMemory),
+    find: (query) => inLanes(() => findInMemory(state, query)),
+    findLanes: (query) => inLanes(() => findLanesInMemory(state, query)),
+    findQuarantined: (query) => inLanes(() => findQuarantinedInMemory(state, query)),
     lane: (ref) =>
       inLanes(() => {
         const lane = typeof ref === "number" ? state.lanes.get(ref) : laneByKey(state, ref);
@@ -62,7 +59,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
       }),
     act: (request, by) =>
       inLanes((lanes) => {
-        const result = act(lanes, request);
+        const result = actInMemory(lanes, request);
         if (!result.ok) return result;
         const detail = auditDetail(request, result.count);
         // Rows taken from another inbox keep their ids, which may have holes.
@@ -71,10 +68,10 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
         return result;
       }),
     audit: (limit) => inLanes(() => state.audit.slice(-limit).reverse()),
-    stats: () => inLanes(() => stats(state)),
-    prune: (policy) => inLanes((lanes) => prune(lanes, policy)),
-    export: (after, limit) => inLanes(() => exportLanes(state, after, limit)),
-    import: (page) => inLanes(() => importPage(state, page)),
+    stats: () => inLanes(() => statsOfMemory(state)),
+    prune: (policy) => inLanes((lanes) => pruneMemory(lanes, policy)),
+    export: (after, limit) => inLanes(() => exportFromMemory(state, after, limit)),
+    import: (page) => inLanes(() => importToMemory(state, page)),
     heartbeat: (beat) =>
       inLanes(({ now }) => {
         const { id, host, pid } = openedOf(state).context.instance;
@@ -109,45 +106,4 @@ function openedOf({ opened }: MemoryState): Opened {
 
 function openLanes(state: MemoryState): MemoryLanes {
   return new MemoryLanes(state, openedOf(state));
-}
-
-function step(lanes: MemoryLanes, turn: Turn<never>): TurnResult {
-  const { claim } = turn;
-  const settled = turn.settles.map((request) => settle(lanes, request));
-  for (const repeat of turn.repeats) countRepeat(lanes, repeat);
-  const claimed: Claimed = { leased: [], retired: [] };
-  if (claim.lane === undefined) claimDue(lanes, claim, claimed);
-
-  const leaseAtAccept = claim.lane === undefined && claim.mode === "ordinary" && !recoveryDue(lanes);
-  const indexes = new Map<number, number>();
-  const accepted = turn.accepts.map((incoming, index) => {
-    const acceptance = accept(lanes, incoming, turn.lateEvents);
-    if (acceptance.outcome !== "accepted" && acceptance.outcome !== "late") return acceptance;
-    indexes.set(acceptance.event, index);
-    const lane = lanes.state.lanes.get(acceptance.lane);
-    const free = leaseAtAccept && claimed.leased.length < claim.limit;
-    if (free && lane !== undefined && lane.status !== "leased" && laneIsDue(lane, lanes.now))
-      lanes.claim(lane, claim, claimed);
-    return acceptance;
-  });
-  const quarantined = turn.quarantines.map((body) => quarantine(lanes, body, turn.quarantineQuota));
-  if (claim.lane !== undefined) claimDue(lanes, claim, claimed);
-  const { bodies } = lanes.state;
-  const leases = claimed.leased.map((leased) => {
-    const { id } = leased.event;
-    // A pending event always has its body: pruning and erasing finish it first.
-    return toLease(leased, bodies.get(id)?.raw ?? new Uint8Array(), indexes.get(id) ?? null);
-  });
-  const retired = claimed.retired.map((event) => eventRecord(lanes.state, event));
-  return { settled, accepted, quarantined, leases, retired, recoveryDue: recoveryDue(lanes) };
-}
-
-function nextDue({ state, now }: MemoryLanes): number | null {
-  let soonest: number | null = null;
-  for (const lane of state.waiting) {
-    if (lane.readyAt === null) continue;
-    const wait = laneIsDue(lane, now) ? 0 : lane.readyAt - now;
-    soonest = soonest === null ? wait : Math.min(soonest, wait);
-  }
-  return soonest;
 }

@@ -4,16 +4,23 @@ import { refuseUnwaited, refuseWithoutConnection } from "../inbox/effect.ts";
 import type { InboxStore, LeaseRef, Turn, TurnResult } from "../inbox/store.ts";
 import { EffectSettles } from "./postgres/effects.ts";
 import { FreshLanes } from "./postgres/fresh-lanes.ts";
-import { beat } from "./postgres/instances.ts";
+import { writeHeartbeat } from "./postgres/instances.ts";
 import { nextDue } from "./postgres/lanes.ts";
-import { closed, type OpenInbox, openInbox } from "./postgres/open.ts";
-import { act } from "./postgres/operator.ts";
-import { prune } from "./postgres/prune.ts";
-import { find, findLanes, findQuarantined, readAudit, readLane, readStats } from "./postgres/queries.ts";
-import { runTurnCarefully } from "./postgres/row-faults.ts";
+import { inboxClosed, openPgInbox, type PgInbox } from "./postgres/open.ts";
+import { actOnRows } from "./postgres/operator.ts";
+import { pruneRows } from "./postgres/prune.ts";
+import {
+  findLaneRows,
+  findQuarantineRows,
+  findRows,
+  readAuditRows,
+  readLane,
+  readTallyRows,
+} from "./postgres/queries.ts";
+import { runBatchCarefully } from "./postgres/row-faults.ts";
 import type { PgClient, PgPool } from "./postgres/session.ts";
-import { type InboxSettings, type PostgresStoreOptions, readSettings } from "./postgres/settings.ts";
-import { exportLanes, importPage } from "./postgres/transfer.ts";
+import { type PgInboxSettings, type PostgresStoreOptions, readSettings } from "./postgres/settings.ts";
+import { exportLaneRows, importLaneRows } from "./postgres/transfer.ts";
 
 export { type PostgresSecretsOptions, postgresSecrets } from "./postgres/secrets.ts";
 export type { PgClient, PgPool, PgPoolOptions, PgQuery, PgResult } from "./postgres/session.ts";
@@ -54,19 +61,19 @@ export function postgresStore<Client extends PgClient = PgClient>(
 }
 
 interface Opened {
-  readonly inbox: OpenInbox;
+  readonly inbox: PgInbox;
   readonly effects: EffectSettles;
   readonly freshLanes: FreshLanes;
 }
 
-function createStore(settings: InboxSettings): InboxStore<PgClient> {
+function createStore(settings: PgInboxSettings): InboxStore<PgClient> {
   let opened: Opened | null = null;
   let opening = false;
   const open = () => {
-    if (opened === null) throw closed();
+    if (opened === null) throw inboxClosed();
     return opened;
   };
-  const reading = async <T>(work: (inbox: OpenInbox) => Promise<T>): Promise<T> => work(open().inbox);
+  const reading = async <T>(work: (inbox: PgInbox) => Promise<T>): Promise<T> => work(open().inbox);
   return {
     capabilities: { durable: true, shared: true, transactional: true, parallelTurns: true },
     location: settings.location,
@@ -76,7 +83,7 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
       }
       opening = true;
       try {
-        const inbox = await openInbox(settings, context);
+        const inbox = await openPgInbox(settings, context);
         opened = { inbox, effects: new EffectSettles(inbox), freshLanes: new FreshLanes(inbox) };
         return inbox.rules;
       } finally {
@@ -101,21 +108,23 @@ function createStore(settings: InboxSettings): InboxStore<PgClient> {
         }),
       ),
     onWake: (listener) => opened?.inbox.wake.add(listener) ?? (() => {}),
-    find: (query) => reading((inbox) => inbox.read((session) => find(session, query))),
-    findLanes: (query) => reading((inbox) => inbox.read((session) => findLanes(session, query))),
-    findQuarantined: (query) => reading((inbox) => inbox.read((session) => findQuarantined(session, query))),
+    find: (query) => reading((inbox) => inbox.read((session) => findRows(session, query))),
+    findLanes: (query) => reading((inbox) => inbox.read((session) => findLaneRows(session, query))),
+    findQuarantined: (query) => reading((inbox) => inbox.read((session) => findQuarantineRows(session, query))),
     lane: (ref) => reading((inbox) => inbox.transaction((session) => readLane(session, inbox.names.on(session), ref))),
-    act: (request, by) => reading((inbox) => act(inbox, request, by)),
-    audit: (limit) => reading((inbox) => inbox.read((session) => readAudit(session, limit))),
-    stats: () => reading((inbox) => inbox.read(readStats)),
-    prune: (policy) => reading((inbox) => prune(inbox, policy)),
+    act: (request, by) => reading((inbox) => actOnRows(inbox, request, by)),
+    audit: (limit) => reading((inbox) => inbox.read((session) => readAuditRows(session, limit))),
+    stats: () => reading((inbox) => inbox.read(readTallyRows)),
+    prune: (policy) => reading((inbox) => pruneRows(inbox, policy)),
     export: (after, limit) =>
-      reading((inbox) => inbox.transaction((session) => exportLanes(session, inbox.names.on(session), after, limit))),
-    import: (page) => reading((inbox) => importPage(inbox, page)),
+      reading((inbox) =>
+        inbox.transaction((session) => exportLaneRows(session, inbox.names.on(session), after, limit)),
+      ),
+    import: (page) => reading((inbox) => importLaneRows(inbox, page)),
     heartbeat: (heartbeat) =>
       reading((inbox) =>
         inbox.transaction(async (session) => {
-          await beat(session, inbox.instance, inbox.context.instance, heartbeat, await inbox.now(session));
+          await writeHeartbeat(session, inbox.instance, inbox.context.instance, heartbeat, await inbox.now(session));
         }),
       ),
     async close() {
@@ -138,7 +147,7 @@ async function step(opened: Opened, turn: Turn<PgClient>): Promise<TurnResult> {
 
 async function stepInTransactions({ inbox, effects }: Opened, turn: Turn<PgClient>): Promise<TurnResult> {
   const answered = await effects.run(turn);
-  const result = await runTurnCarefully(inbox, turn, answered);
+  const result = await runBatchCarefully(inbox, turn, answered);
   effects.passed(turn, answered);
   return result;
 }
@@ -149,7 +158,7 @@ const EXTEND = `with wanted as (select * from unnest($1::bigint[], $2::int[], $3
   update {}.lane set ready_at = $5::bigint where id in (select id from held) returning id, epoch, leased`;
 
 /** Renews leases, each only while it is still held. */
-function extend(inbox: OpenInbox, leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]> {
+function extend(inbox: PgInbox, leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]> {
   return inbox.transaction(async (session) => {
     const now = await inbox.now(session);
     const rows = await session.rows<{ id: number; epoch: number; leased: number }>("extend", EXTEND, [

@@ -10,7 +10,7 @@ import { expressInspector, expressVerify, expressWebhook } from "../../adapters/
 import { fastifyWebhook } from "../../adapters/fastify.ts";
 import { nextPagesWebhook } from "../../adapters/next.ts";
 import { nodeInspector, nodeWebhook } from "../../adapters/node.ts";
-import { readBody, sendAnswer as send, type WholeAnswer } from "../../adapters/node-io.ts";
+import { readNodeBody, sendAnswer as send, type WholeAnswer } from "../../adapters/node-io.ts";
 import type { BodyReading, Logger } from "../../src/index.ts";
 import { openConnection, requestBytes } from "../../src/testing/contracts/adapter-bench.ts";
 import { uncaughtErrors } from "../support/uncaught.ts";
@@ -36,7 +36,7 @@ describe("readBody()", () => {
   it("reports every chunk as it arrives", async () => {
     const stream = new PassThrough();
     const rules = reading();
-    const body = readBody(stream, {}, rules);
+    const body = readNodeBody(stream, {}, rules);
     stream.write("abc");
     stream.end("de");
     expect(await body).toEqual({ ok: true, bytes: Buffer.from("abcde") });
@@ -46,7 +46,7 @@ describe("readBody()", () => {
   it("stops at a cut: it lets go of the stream and counts no more", async () => {
     const stream = new PassThrough();
     const rules = reading();
-    const body = readBody(stream, {}, rules);
+    const body = readNodeBody(stream, {}, rules);
     stream.write("abc");
     await new Promise((resolve) => setImmediate(resolve));
     rules.cut();
@@ -60,7 +60,7 @@ describe("readBody()", () => {
     const errors: unknown[] = [];
     stream.on("error", (error) => errors.push(error));
     const rules = reading();
-    const body = readBody(stream, {}, rules);
+    const body = readNodeBody(stream, {}, rules);
     rules.cut();
     await body;
     expect(errors).toEqual([new Error("The read of this body was cut.")]);
@@ -69,7 +69,7 @@ describe("readBody()", () => {
   it("takes a cut from within the count of a chunk", async () => {
     const stream = new PassThrough();
     const rules = reading();
-    const body = readBody(stream, {}, { ...rules, received: () => rules.cut() });
+    const body = readNodeBody(stream, {}, { ...rules, received: () => rules.cut() });
     stream.write("abc");
     expect(await body).toEqual({ ok: false, reason: "cut" });
   });
@@ -77,7 +77,7 @@ describe("readBody()", () => {
   it("does nothing at a cut after the end", async () => {
     const stream = new PassThrough();
     const rules = reading();
-    const body = readBody(stream, {}, rules);
+    const body = readNodeBody(stream, {}, rules);
     stream.end("abc");
     await body;
     expect(() => rules.cut()).not.toThrow();
@@ -85,7 +85,7 @@ describe("readBody()", () => {
 
   it("settles when the stream closes without an end", async () => {
     const stream = new PassThrough();
-    const body = readBody(stream, {}, reading());
+    const body = readNodeBody(stream, {}, reading());
     stream.destroy();
     expect(await body).toEqual({ ok: false, reason: "truncated" });
   });
@@ -96,7 +96,7 @@ describe("readBody()", () => {
     ["truncated", "abc", 2],
   ])("says %s", async (reason, text, declared) => {
     const stream = new PassThrough();
-    const body = readBody(stream, {}, reading(declared));
+    const body = readNodeBody(stream, {}, reading(declared));
     stream.end(text);
     expect(await body).toEqual({ ok: false, reason });
   });
@@ -109,18 +109,18 @@ describe("readBody()", () => {
     const ended = new PassThrough();
     ended.resume().end();
     await new Promise((resolve) => ended.once("end", resolve));
-    expect(readBody(begun, {}, reading())).toMatchObject({ ok: false, reason: "already_parsed" });
-    expect(readBody(ended, { body: {} }, reading())).toMatchObject({ ok: false, reason: "already_parsed" });
+    expect(readNodeBody(begun, {}, reading())).toMatchObject({ ok: false, reason: "already_parsed" });
+    expect(readNodeBody(ended, { body: {} }, reading())).toMatchObject({ ok: false, reason: "already_parsed" });
   });
 
   it("says truncated for a stream that is gone", () => {
-    expect(readBody(new PassThrough().destroy(), {}, reading())).toEqual({ ok: false, reason: "truncated" });
+    expect(readNodeBody(new PassThrough().destroy(), {}, reading())).toEqual({ ok: false, reason: "truncated" });
   });
 
   it("believes bytes, not text: a text that was bytes once may have lost some", () => {
     const stream = new PassThrough();
     const kept = Buffer.from("abc");
-    expect(readBody(stream, { rawBody: "text", body: kept }, reading(3))).toEqual({ ok: true, bytes: kept });
+    expect(readNodeBody(stream, { rawBody: "text", body: kept }, reading(3))).toEqual({ ok: true, bytes: kept });
   });
 });
 

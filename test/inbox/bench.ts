@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { expect } from "vitest";
 import { parseEvent } from "../../src/events/parse.ts";
-import type { Ending, WorkerEvents } from "../../src/inbox/completion.ts";
+import type { ClaimEnding, WorkerEvents } from "../../src/inbox/completion.ts";
 import type { GroupCommit, GroupCommitLimits } from "../../src/inbox/group-commit.ts";
 import { HandlerRegistry } from "../../src/inbox/handlers.ts";
 import { Instruments } from "../../src/inbox/instrumentation.ts";
@@ -148,7 +148,7 @@ export class Bench<Tx = never> {
   readonly worker: Worker<Tx>;
   readonly groupCommit: GroupCommit<Tx>;
   readonly lines: LogLine[] = [];
-  readonly endings: [event: number, ending: Ending][] = [];
+  readonly endings: [event: number, ending: ClaimEnding][] = [];
   /** Lanes that began to wait for a gap. */
   readonly waits: number[] = [];
   readonly failures: { notice: EventNotice; attempt: number; error: unknown }[] = [];

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { type Ending, Waiters } from "../../src/inbox/completion.ts";
+import { type ClaimEnding, Waiters } from "../../src/inbox/completion.ts";
 
 describe("Waiters", () => {
   it("tells each end of an event to those who wait for it, until they stop", () => {
     const waiters = new Waiters();
-    const heard: [string, Ending][] = [];
+    const heard: [string, ClaimEnding][] = [];
     const stopA = waiters.add(1, (ending) => heard.push(["a", ending]));
     const stopB = waiters.add(1, (ending) => {
       heard.push(["b", ending]);

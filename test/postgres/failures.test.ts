@@ -4,7 +4,7 @@ import { connect, createServer } from "node:net";
 import { TLSSocket } from "node:tls";
 import { getSystemErrorMap } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { asStoreError, isRefusal, isUnanswered, sqlState } from "../../src/stores/postgres/failures.ts";
+import { isRefusal, isUnanswered, sqlState, storeErrorOf } from "../../src/stores/postgres/failures.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { selfSigned } from "../emulator/transport-certificate.ts";
 import { contextOf } from "../stores/sqlite-turns.ts";
@@ -43,7 +43,7 @@ describe("sqlState()", () => {
     const error = await raised(state);
     expect(sqlState(error)).toBe(state);
     expect([isUnanswered(error), isRefusal(error)]).toEqual([false, true]);
-    expect(asStoreError(error, "here")).toMatchObject({ code: "store_unavailable", fields: { sqlState: state } });
+    expect(storeErrorOf(error, "here")).toMatchObject({ code: "store_unavailable", fields: { sqlState: state } });
   });
 });
 
@@ -57,7 +57,7 @@ describe("what a pooler answers", () => {
     ["08P01", "transaction blocks not allowed in statement pooling mode", /pool_mode/],
     ["08P01", "server conn crashed?", /check its log/],
   ])("names the pooler's fix for %s, %s", (code, message, fix) => {
-    const error = asStoreError(Object.assign(new Error(message), { code, severity: "ERROR" }), "here");
+    const error = storeErrorOf(Object.assign(new Error(message), { code, severity: "ERROR" }), "here");
     expect(error).toMatchObject({
       code: "store_unavailable",
       message: expect.stringMatching(fix),
@@ -72,7 +72,7 @@ describe("a socket that the other side ended", () => {
     expect(error).toMatchObject({ code: "EPIPE" });
     expect(error).not.toHaveProperty("syscall");
     expect([isUnanswered(error), isRefusal(error)]).toEqual([true, false]);
-    expect(asStoreError(error, "here")).toMatchObject({
+    expect(storeErrorOf(error, "here")).toMatchObject({
       ...{ code: "store_unavailable", fields: { sqlState: null } },
       message: "The inbox here cannot be used now: EPIPE.",
     });
@@ -112,6 +112,6 @@ describe("a server whose certificate is not trusted", () => {
 describe("asStoreError()", () => {
   it.each(["ERR_INVALID_ARG_TYPE", "EFFECT-1", "Enoent"])("leaves an error alone whose code is %s", (code) => {
     const error = coded(code, "of the code's own");
-    expect(asStoreError(error, "here")).toBe(error);
+    expect(storeErrorOf(error, "here")).toBe(error);
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { InboxStore } from "../../src/inbox/store.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { NameBook } from "../../src/stores/postgres/names.ts";
-import { Statements, withSession } from "../../src/stores/postgres/session.ts";
+import { PgStatements, withSession } from "../../src/stores/postgres/session.ts";
 import type { PgClient } from "../../src/stores/postgres.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { signedRequest } from "../../src/testing/signed-request.ts";
@@ -33,7 +33,7 @@ const LOSES = "truncate @.lane, @.event, @.body, @.kind, @.client";
 describe("NameBook", () => {
   it("forgets when it holds more than 10,000, but not for who has begun", async () => {
     const { schema } = await remembering();
-    const access = { pool: newPool(), clock: systemClock, schema, statements: new Statements(schema, true) };
+    const access = { pool: newPool(), clock: systemClock, schema, statements: new PgStatements(schema, true) };
     const naming = Array.from({ length: 10_001 }, (_, index) => ({
       lane: { apiClientId: "client" },
       eventType: `message.${index}`,

@@ -1,7 +1,7 @@
 /** A process of an older version works on an inbox that a newer one has migrated. What the first schema wrote is SQL here. */
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import type { InboxStore } from "../../src/inbox/store.ts";
-import { MIGRATIONS, migrate } from "../../src/stores/postgres/migrate.ts";
+import { migratePg, PG_MIGRATIONS } from "../../src/stores/postgres/migrate.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import { createSealing, SLOTS } from "../stores/sqlite-secrets-place.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
@@ -37,7 +37,7 @@ describe("a process of an older version", () => {
     // pg's own types say more than is needed here.
     const client = (await newPool({ max: 1 }).connect()) as unknown as PgClient;
     onTestFinished(() => client.release());
-    await migrate({ client, schema: `"${schema}"`, location: schema }, contextOf(), MIGRATIONS.slice(0, 1));
+    await migratePg({ client, schema: `"${schema}"`, location: schema }, contextOf(), PG_MIGRATIONS.slice(0, 1));
     await sql(
       `insert into ${schema}.client (name) values ('client'); insert into ${schema}.kind (name) values ('sent')`,
     );
@@ -52,7 +52,7 @@ describe("a process of an older version", () => {
     await accepting;
     expect(await sql(`select value from ${schema}.meta where key in ('schema', 'min_reader') order by key`)).toEqual([
       { value: "1" },
-      { value: `${MIGRATIONS.length}` },
+      { value: `${PG_MIGRATIONS.length}` },
     ]);
     expect(await secrets.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
     expect((await newer.stats()).counters.accepted).toBe(accepted);
@@ -65,7 +65,7 @@ describe("a process of an older version", () => {
     const [client, effects] = [await newPool({ max: 1 }).connect(), await newPool({ max: 1 }).connect()];
     onTestFinished(() => [client, effects].forEach((one) => void one.release()));
     const place = { client: client as unknown as PgClient, schema: `"${schema}"`, location: schema };
-    await migrate(place, contextOf(), MIGRATIONS.slice(0, 3));
+    await migratePg(place, contextOf(), PG_MIGRATIONS.slice(0, 3));
     await sql(
       `insert into ${schema}.client (name) values ('client'); insert into ${schema}.kind (name) values ('sent')`,
     );
@@ -127,7 +127,7 @@ describe("a process of an older version", () => {
     const schema = newSchema();
     const client = (await newPool({ max: 1 }).connect()) as unknown as PgClient;
     onTestFinished(() => client.release());
-    await migrate({ client, schema: `"${schema}"`, location: schema }, contextOf(), MIGRATIONS.slice(0, 4));
+    await migratePg({ client, schema: `"${schema}"`, location: schema }, contextOf(), PG_MIGRATIONS.slice(0, 4));
     const insert = (digest: string) =>
       sql(`insert into ${schema}.quarantine (digest, reason, slot, scope, signed, accepted, bytes, raw)
       values ('${digest}', 'invalid_json', 'current', 'inbound', 1, 1, 1, '{')`);

@@ -2,7 +2,7 @@
 import { inspect } from "node:util";
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { migrate } from "../../src/stores/postgres/migrate.ts";
+import { migratePg } from "../../src/stores/postgres/migrate.ts";
 import { type PgClient, type PgPool, type PostgresStoreOptions, postgresStore } from "../../src/stores/postgres.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
 import { newPool, newSchema, sql, urlOf } from "./place.ts";
@@ -214,7 +214,7 @@ describe("opening", () => {
       return client.query(asked, values);
     };
     const watched = { query } as unknown as PgClient;
-    await migrate({ client: watched, schema: newSchema(), location: "here" }, contextOf());
+    await migratePg({ client: watched, schema: newSchema(), location: "here" }, contextOf());
     client.release();
     expect(limits).toEqual([{ idle_in_transaction_session_timeout: "10s" }]);
   });

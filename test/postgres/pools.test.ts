@@ -4,7 +4,7 @@ import { describe, expect, inject, it } from "vitest";
 import { createReceiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { lookForPooler } from "../../src/stores/postgres/open.ts";
-import { Statements, withSession } from "../../src/stores/postgres/session.ts";
+import { PgStatements, withSession } from "../../src/stores/postgres/session.ts";
 import { type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { outbound } from "../receiver/events.ts";
@@ -226,7 +226,7 @@ describe("behind a pooler that keeps what a connection has", () => {
     };
     const pool = { connect: (take: (error: undefined, client: unknown) => void) => take(undefined, client) } as never;
     const clock = createFakeClock();
-    const access = { pool, clock, schema: "s", statements: new Statements("s", true) };
+    const access = { pool, clock, schema: "s", statements: new PgStatements("s", true) };
     const kept = await withSession(access, (session) => lookForPooler(access, session, 99));
     expect(kept).toEqual({ statements: true, listening: false });
   });

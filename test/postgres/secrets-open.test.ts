@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import { copyInbox } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { MIGRATIONS, migrate } from "../../src/stores/postgres/migrate.ts";
+import { migratePg, PG_MIGRATIONS } from "../../src/stores/postgres/migrate.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import { createSealing, FULL, SLOTS } from "../stores/sqlite-secrets-place.ts";
@@ -120,7 +120,7 @@ describe("a role", () => {
   });
 });
 
-const SCHEMA_1 = MIGRATIONS.slice(0, 1);
+const SCHEMA_1 = PG_MIGRATIONS.slice(0, 1);
 
 /** A connection as migrations take it. */
 async function newPlace(schema: string) {
@@ -132,18 +132,18 @@ async function newPlace(schema: string) {
 
 /** An inbox as the version before left it. */
 async function makeOlder(schema: string): Promise<void> {
-  await migrate(await newPlace(schema), contextOf(), SCHEMA_1);
+  await migratePg(await newPlace(schema), contextOf(), SCHEMA_1);
 }
 
 const schemaOf = (schema: string) =>
   sql(`select value from ${schema}.meta where key in ('schema', 'min_reader') order by key`);
-const NEWEST = [{ value: "1" }, { value: `${MIGRATIONS.length}` }];
+const NEWEST = [{ value: "1" }, { value: `${PG_MIGRATIONS.length}` }];
 
 describe("the migrations after the first", () => {
   it('is asked for by migrate: "check", of the inbox and of the secrets, and made by "auto"', async () => {
     const schema = newSchema();
     await makeOlder(schema);
-    const needed = { code: "migration_needed", fields: { schema: 1, newest: MIGRATIONS.length } };
+    const needed = { code: "migration_needed", fields: { schema: 1, newest: PG_MIGRATIONS.length } };
     const checking = secretsIn({ schema, sealing, migrate: "check" });
     expect(await failureOf(checking.read("inbound"))).toMatchObject(needed);
     const store = postgresStore(inject("postgresUrl"), { schema, listen: false });
@@ -158,7 +158,7 @@ describe("the migrations after the first", () => {
     const schema = newSchema();
     await secretsIn({ schema, sealing }).write("inbound", SLOTS, 0);
     expect(await schemaOf(schema)).toEqual(NEWEST);
-    await migrate(await newPlace(schema), contextOf({ migrate: "check" }), SCHEMA_1);
+    await migratePg(await newPlace(schema), contextOf({ migrate: "check" }), SCHEMA_1);
     expect(await schemaOf(schema)).toEqual(NEWEST);
   });
 

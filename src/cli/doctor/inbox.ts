@@ -9,7 +9,7 @@ import { silentLogger } from "../../internal/logger.ts";
 import { type Inbox, openInbox } from "../../receiver/open-inbox.ts";
 import { compileKeyring } from "../../signature/keyring.ts";
 import { type Kept, lookForPooler } from "../../stores/postgres/open.ts";
-import { loadPool, Statements, withSession } from "../../stores/postgres/session.ts";
+import { loadPool, PgStatements, withSession } from "../../stores/postgres/session.ts";
 import { cautionsAbout, type FileSystemType } from "../../stores/sqlite/connection.ts";
 import { counted } from "../terminal.ts";
 import { clockFinding, type Finding, lasting, ok, problem, sentence, skipped, warning } from "./finding.ts";
@@ -310,7 +310,7 @@ export async function postgresFindings(address: string, clock: Clock = systemClo
   };
   const pool = new Pool({ connectionString: address, ...settings });
   pool.on("error", () => {});
-  const access = { pool, clock, schema: "", statements: new Statements("", false) };
+  const access = { pool, clock, schema: "", statements: new PgStatements("", false) };
   try {
     return await withSession(access, async (session) => {
       const asked = clock.now();

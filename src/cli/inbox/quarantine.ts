@@ -1,7 +1,7 @@
 /** `oncehook inbox quarantine`: correctly signed bodies that were no events. */
 import { Command } from "commander";
 import type { QuarantineRecord } from "../../inbox/record.ts";
-import { bodyShape, type QuarantineShape, quarantineShape } from "../../receiver/shown.ts";
+import { bodyShape, quarantineShape, type ShownQuarantine } from "../../receiver/shown.ts";
 import {
   type ActFlags,
   actorOf,
@@ -44,8 +44,8 @@ function lsCommand(): Command {
   );
 }
 
-function quarantineText(rows: readonly QuarantineShape[]): string {
-  const cells = ({ id, acceptedAt, reason, slot, state, bytes, hasBody }: QuarantineShape) => [
+function quarantineText(rows: readonly ShownQuarantine[]): string {
+  const cells = ({ id, acceptedAt, reason, slot, state, bytes, hasBody }: ShownQuarantine) => [
     ...[`${id}`, timeText(acceptedAt), reason, slot, state, hasBody ? `${bytes}` : "-"],
   ];
   return printableTable(["id", "accepted", "reason", "secret", "state", "bytes"], rows.map(cells));

@@ -14,7 +14,7 @@ import {
   type SummaryShape,
   summaryShape,
 } from "../../receiver/shown.ts";
-import { findQuarantined } from "../../receiver/to-inbox-event.ts";
+import { findQuarantinedById } from "../../receiver/to-inbox-event.ts";
 import { CommandError, NEGATIVE, USAGE_MISTAKE } from "../exit.ts";
 import {
   type ActFlags,
@@ -330,7 +330,7 @@ export async function eventOf(inbox: Inbox, id: number): Promise<EventRecord> {
 
 /** @throws CommandError when there is none */
 export async function quarantinedOf(inbox: Inbox, id: number): Promise<QuarantineRecord> {
-  const row = await findQuarantined(inbox, id);
+  const row = await findQuarantinedById(inbox, id);
   if (row === null) throw new CommandError(`There is no quarantined body ${id}.`, NEGATIVE);
   return row;
 }

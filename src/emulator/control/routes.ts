@@ -5,7 +5,7 @@ import type { EmulatorClock } from "../clock.ts";
 import { type FaultRule, faultRuleSchema } from "../faults.ts";
 import { redactedHeader, redactedText, withoutCredentials } from "../http/request-log.ts";
 import { openApiDocument } from "../openapi/document.ts";
-import type { Ground, JournalEntry, Service } from "../service.ts";
+import type { EmulatorParts, JournalEntry, Service } from "../service.ts";
 import {
   type Attempt,
   clientSchema,
@@ -126,7 +126,7 @@ const MOST_UNREAD_BYTES = 16 * 1_048_576;
 
 type Sink = ReadableStreamDefaultController<Uint8Array>;
 
-export function createStreams({ journal, settings }: Pick<Ground, "journal" | "settings">): Streams {
+export function createStreams({ journal, settings }: Pick<EmulatorParts, "journal" | "settings">): Streams {
   const sinks = new Set<Sink>();
   let number = 0;
   let timer: Timer | null = null;

@@ -4,7 +4,7 @@ import { secretBytes } from "../../signature/secret.ts";
 import { SIGNATURE_HEADER, signPayload, TIMESTAMP_HEADER } from "../../signature/sign.ts";
 import type { AttemptAction } from "../faults.ts";
 import { withoutCredentials } from "../http/request-log.ts";
-import type { Ground } from "../service.ts";
+import type { EmulatorParts } from "../service.ts";
 import type { Attempt, Delivery, EventRecord, FrozenSignature, Target } from "../state/records.ts";
 import type { Readings } from "../unspecified.ts";
 import type { Outgoing, Transport } from "./transport.ts";
@@ -29,7 +29,11 @@ interface AttemptMade {
 }
 
 /** Never rejects for what a receiver does. */
-export async function makeAttempt(ground: Ground, transport: Transport, input: AttemptInput): Promise<AttemptMade> {
+export async function makeAttempt(
+  ground: EmulatorParts,
+  transport: Transport,
+  input: AttemptInput,
+): Promise<AttemptMade> {
   const { delivery, target, trigger, actions } = input;
   if (target === null) return { attempt: withoutTarget(trigger, input.at), frozen: delivery.frozen };
   const { systemClock } = ground.settings;
@@ -62,7 +66,7 @@ export async function makeAttempt(ground: Ground, transport: Transport, input: A
 }
 
 /** The emulator's time, so many real milliseconds after `at`. */
-function atAfter({ time }: Ground, at: number, waitedMs: number): number {
+function atAfter({ time }: EmulatorParts, at: number, waitedMs: number): number {
   return at + Math.floor(waitedMs * time.rate);
 }
 
@@ -88,7 +92,7 @@ interface AttemptRequest extends Frozen {
   readonly outgoing: Outgoing;
 }
 
-function requestFor(ground: Ground, input: AttemptInput, target: Target): AttemptRequest {
+function requestFor(ground: EmulatorParts, input: AttemptInput, target: Target): AttemptRequest {
   const { readings } = ground.settings;
   const moment = momentOf(ground, input.at);
   const { signedAt, aheadMs, secrets, frozen } = signatureOf(input, target, { readings, moment });
@@ -112,7 +116,7 @@ interface Frozen {
 type Moment = Pick<FrozenSignature, "signedAt" | "aheadMs">;
 
 /** Now, on the clock that signatures carry. */
-function momentOf({ settings, time }: Ground, at: number): Moment {
+function momentOf({ settings, time }: EmulatorParts, at: number): Moment {
   if (settings.timestampClock === "emulator") return { signedAt: at, aheadMs: 0 };
   // As it was at `at`: by now time may have been moved further, for others.
   return { signedAt: Math.floor(time.realNow()), aheadMs: time.aheadMs() - (time.now() - at) };
@@ -122,7 +126,7 @@ function momentOf({ settings, time }: Ground, at: number): Moment {
 function signatureOf(
   { delivery, trigger }: AttemptInput,
   target: Target,
-  { readings, moment }: { readonly readings: Ground["settings"]["readings"]; readonly moment: Moment },
+  { readings, moment }: { readonly readings: EmulatorParts["settings"]["readings"]; readonly moment: Moment },
 ): FrozenSignature & Frozen {
   const { retrySignature, overlapSigning } = readings;
   const fresh = { ...moment, secrets: inTurn(delivery, target.secrets ?? [], overlapSigning) };
@@ -135,7 +139,7 @@ function signatureOf(
 function inTurn(
   delivery: Delivery,
   secrets: readonly string[],
-  overlapSigning: Ground["settings"]["readings"]["overlapSigning"],
+  overlapSigning: EmulatorParts["settings"]["readings"]["overlapSigning"],
 ): readonly string[] {
   if (overlapSigning !== "alternate" || secrets.length < 2) return secrets;
   const number = Number(/\d+$/.exec(delivery.deliveryId)?.[0] ?? 1);

@@ -1,7 +1,7 @@
 /** Handing over events: a delivery per event and target, attempts by the plan, and the extra ones that somebody asks for. */
 import type { AttemptAction, Faults } from "../faults.ts";
 import type { Cancel } from "../scheduler.ts";
-import type { Deliveries, Ground } from "../service.ts";
+import type { Deliveries, EmulatorParts } from "../service.ts";
 import {
   type Attempt,
   type Delivery,
@@ -17,7 +17,7 @@ import { type AttemptInput, afterAttempt, countOf, makeAttempt, withoutTarget } 
 import { createTransport, type Transport } from "./transport.ts";
 
 export function createDeliveries(
-  ground: Ground,
+  ground: EmulatorParts,
   faults: Faults,
   transport: Transport = createTransport(ground.settings),
 ): Deliveries {
@@ -199,7 +199,7 @@ interface Way {
   isAwaited(deliveryId: string): boolean;
 }
 
-function createAttempts(ground: Ground, faults: Faults, { transport, isAwaited }: Way): Attempts {
+function createAttempts(ground: EmulatorParts, faults: Faults, { transport, isAwaited }: Way): Attempts {
   const { state, scheduler, journal, time, settings } = ground;
   let isClosed = false;
 
@@ -276,7 +276,7 @@ function createAttempts(ground: Ground, faults: Faults, { transport, isAwaited }
 
 /** The number's own target if it has one, else the kind's default if that is enabled, else null (DLV-2, DLV-3). */
 function targetOf(
-  { state, settings }: Pick<Ground, "state" | "settings">,
+  { state, settings }: Pick<EmulatorParts, "state" | "settings">,
   { kind, numberId, apiClientId }: Pick<EventRecord, "kind" | "numberId" | "apiClientId">,
   now: number,
 ): Target | null {

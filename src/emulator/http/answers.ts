@@ -43,7 +43,7 @@ interface Broken {
   readonly kind: "reset" | "badGateway";
 }
 
-export type Answer = Reply | Refusal | Broken;
+export type EmulatorAnswer = Reply | Refusal | Broken;
 
 /** The one OAuth error that fits; its usual status rather than the 404 of GEN-7, which is about core paths. */
 export const WRONG_TOKEN_METHOD: Refusal = {
@@ -77,7 +77,7 @@ export function usualCode(status: number): CoreErrorCode | "RATE_LIMITED" {
 /** Which error shape a route answers with: OAuth's for the token route (GEN-3), the wrapper for all others (GEN-2). */
 export type Contract = "core" | "token";
 
-export function responseFrom(answer: Answer, contract: Contract, requestId: string): Response {
+export function responseFrom(answer: EmulatorAnswer, contract: Contract, requestId: string): Response {
   switch (answer.kind) {
     case "reply":
       return json(answer.status, answer.text, answer.headers);

@@ -4,8 +4,8 @@ import type { ApiAction } from "../faults.ts";
 import type { Service } from "../service.ts";
 import type { Client } from "../state/records.ts";
 import {
-  type Answer,
   type Contract,
+  type EmulatorAnswer,
   logFailure,
   OWN_FAILURE,
   type Refusal,
@@ -68,7 +68,7 @@ async function answered(
   service: Service,
   requestId: string,
   call: ApiCall,
-): Promise<{ answer: Answer; faults: readonly ApiAction[] }> {
+): Promise<{ answer: EmulatorAnswer; faults: readonly ApiAction[] }> {
   const { found, request } = call;
   const faults = found === undefined ? [] : service.faults.forCall(`${found.route.method} ${found.route.path}`);
   const answer = (await standIn(service, faults, request)) ?? (await guarded(service, requestId, call));
@@ -77,7 +77,7 @@ async function answered(
 }
 
 /** A failure of the emulator's own becomes a 500, never a stack. */
-async function guarded(service: Service, requestId: string, call: ApiCall): Promise<Answer> {
+async function guarded(service: Service, requestId: string, call: ApiCall): Promise<EmulatorAnswer> {
   try {
     return await route(service, call);
   } catch (error) {
@@ -86,7 +86,7 @@ async function guarded(service: Service, requestId: string, call: ApiCall): Prom
   }
 }
 
-function route(service: Service, call: ApiCall): Answer | Promise<Answer> {
+function route(service: Service, call: ApiCall): EmulatorAnswer | Promise<EmulatorAnswer> {
   const { found, path, contract } = call;
   if (found?.route.kind === "token") return found.route.handle({ ...call, service });
   if (contract === "token") return WRONG_TOKEN_METHOD;
@@ -95,7 +95,7 @@ function route(service: Service, call: ApiCall): Answer | Promise<Answer> {
 }
 
 /** No part of the service, so no token is asked for; mostly a client that lost the base path (GEN-13). */
-function outside({ settings }: Service): Answer {
+function outside({ settings }: Service): EmulatorAnswer {
   return refuse("NOT_FOUND", `There is no such route: the API is under ${settings.basePath}/api/core.`);
 }
 
@@ -112,7 +112,7 @@ interface CoreCall {
   authenticated(client: Client): void;
 }
 
-async function handleCore(service: Service, call: CoreCall): Promise<Answer> {
+async function handleCore(service: Service, call: CoreCall): Promise<EmulatorAnswer> {
   const { now, headers, found } = call;
   const client = callerOf(service, headers, now);
   if (client === null) return refuse("UNAUTHORIZED", "A valid bearer token is required.");
@@ -148,7 +148,7 @@ function lacksCapability(service: Service, route: CoreRoute, client: Client): bo
 
 type Fitted =
   | { readonly ok: true; readonly value: unknown; readonly json: unknown }
-  | { readonly ok: false; readonly refusal: Answer };
+  | { readonly ok: false; readonly refusal: EmulatorAnswer };
 
 /** What the route's schema makes of the body. */
 function fitBody(service: Service, route: CoreRoute, { body, warn }: CoreCall): Fitted {
@@ -198,7 +198,11 @@ function bearerOf(headers: Headers): string | undefined {
 // The faults of an API call: what stands in the service's place, and what happens to its answer.
 
 /** What answers in the service's place; null when nothing does. */
-async function standIn(service: Service, faults: readonly ApiAction[], request: Request): Promise<Answer | null> {
+async function standIn(
+  service: Service,
+  faults: readonly ApiAction[],
+  request: Request,
+): Promise<EmulatorAnswer | null> {
   for (const fault of faults) {
     if (fault.type === "delay" && !(await waited(service, fault.ms))) return { kind: "reset" };
     if (fault.type === "revokeToken") revokeBearer(service, request.headers);
@@ -223,7 +227,11 @@ function refusalOf({ status, code, retryAfterSeconds }: Extract<ApiAction, { typ
 }
 
 /** The faults that come after the service did its work. */
-async function afterwards(service: Service, answer: Answer, played: readonly ApiAction[]): Promise<Answer> {
+async function afterwards(
+  service: Service,
+  answer: EmulatorAnswer,
+  played: readonly ApiAction[],
+): Promise<EmulatorAnswer> {
   const late = answer.kind === "reply" ? (answer.play ?? []) : [];
   for (const fault of late) if (fault.type === "delay") await waited(service, fault.ms);
   return played.some((fault) => fault.type === "reset") ? { kind: "reset" } : answer;

@@ -1,7 +1,7 @@
 /** Reads a request's body within the limit (GEN-10), and a JSON body into what a schema takes. */
 import { z } from "zod";
 import { isRecord } from "../../internal/options.ts";
-import { type Answer, refuse } from "./answers.ts";
+import { type EmulatorAnswer, refuse } from "./answers.ts";
 
 /** 1 MiB. */
 export const MAX_BODY_BYTES = 1_048_576;
@@ -21,7 +21,7 @@ export interface Body {
 
 type Parsed =
   | { readonly ok: true; readonly value: Readonly<Record<string, unknown>> }
-  | { readonly ok: false; readonly refusal: Answer };
+  | { readonly ok: false; readonly refusal: EmulatorAnswer };
 
 export async function readBody(request: Request): Promise<Body> {
   const bytes = await bytesOf(request);
@@ -71,7 +71,7 @@ export function isDeeper(value: unknown, levels: number): boolean {
 }
 
 /** Where a body does not fit its schema; field names and types, none of its values. */
-export function schemaRefusal(error: z.ZodError): Answer {
+export function schemaRefusal(error: z.ZodError): EmulatorAnswer {
   const issues = error.issues
     .slice(0, MOST_NAMED)
     .map((issue) => ({ path: issue.path.join("."), problem: issue.message }));

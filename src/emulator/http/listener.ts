@@ -6,7 +6,7 @@ import type { Duplex } from "node:stream";
 import { SetupError } from "../../errors.ts";
 import { isLoopback } from "../../internal/network.ts";
 import { FOREIGN_HOST, hostNameIn, isOwnHost, type Settings } from "../options.ts";
-import type { Ground } from "../service.ts";
+import type { EmulatorParts } from "../service.ts";
 import { controlError, json, logFailure, OWN_FAILURE, responseFrom, textOf, WRONG_TOKEN_METHOD } from "./answers.ts";
 import { MAX_BODY_BYTES } from "./body.ts";
 import { type Place, placeOf } from "./route.ts";
@@ -20,7 +20,7 @@ export interface Listener {
 }
 
 /** Listens; resolves when the port is open. */
-export async function listen(handle: FetchHandler, ground: Ground, port: number): Promise<Listener> {
+export async function listen(handle: FetchHandler, ground: EmulatorParts, port: number): Promise<Listener> {
   // What is wrong with the Host header is said in JSON, by `requestFrom`.
   const server = createServer({ requireHostHeader: false });
   const answers = new WeakMap<Duplex, ServerResponse>();
@@ -79,7 +79,7 @@ async function closeServer(server: Server, tunnels: Iterable<Duplex>): Promise<v
 }
 
 /** @throws when the client goes away before its request is complete */
-async function answer(handle: FetchHandler, ground: Ground, outgoing: ServerResponse): Promise<void> {
+async function answer(handle: FetchHandler, ground: EmulatorParts, outgoing: ServerResponse): Promise<void> {
   const request = await requestFrom(outgoing.req, ground.settings);
   const contract = contractOf(ground, outgoing);
   if (!(request instanceof Request)) return writeResponse(refusalFor(ground, request, contract), outgoing);
@@ -90,7 +90,7 @@ async function answer(handle: FetchHandler, ground: Ground, outgoing: ServerResp
  * The error shape for what is wrong while an answer is due. A request whose line or headers could not be read has no path: it gets
  * the core wrapper, even if it was meant for the token route.
  */
-function contractOf({ settings }: Ground, due: ServerResponse | undefined): Place["contract"] {
+function contractOf({ settings }: EmulatorParts, due: ServerResponse | undefined): Place["contract"] {
   if (due === undefined || due.headersSent) return "core";
   return placeOf(pathnameOf(due.req), settings.basePath).contract;
 }
@@ -98,7 +98,7 @@ function contractOf({ settings }: Ground, due: ServerResponse | undefined): Plac
 /** A failure of the emulator's own becomes a 500, never a stack. */
 async function answerOf(
   handle: FetchHandler,
-  ground: Ground,
+  ground: EmulatorParts,
   { request, contract }: { request: Request; contract: Place["contract"] },
 ): Promise<Response> {
   try {
@@ -276,7 +276,11 @@ const CODES: { readonly [S in Reason["status"]]?: "FORBIDDEN" | "NOT_FOUND" | "S
 };
 
 /** GEN-2, GEN-3. */
-export function refusalFor({ state }: Ground, { status, message }: Reason, contract: Place["contract"]): Response {
+export function refusalFor(
+  { state }: EmulatorParts,
+  { status, message }: Reason,
+  contract: Place["contract"],
+): Response {
   const code = CODES[status] ?? "INVALID_REQUEST";
   const refusal = { kind: "refusal", status, code, message, details: {} } as const;
   switch (contract) {
@@ -302,7 +306,7 @@ interface Refused {
   readonly contract: Place["contract"];
 }
 
-function refuseSocket(ground: Ground, socket: Duplex, { reason, contract }: Refused): void {
+function refuseSocket(ground: EmulatorParts, socket: Duplex, { reason, contract }: Refused): void {
   // What follows in a broken request is broken too, and was answered.
   if (!socket.writable) return;
   const response = refusalFor(ground, reason, contract);

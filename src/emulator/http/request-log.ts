@@ -2,7 +2,7 @@
 import type { ApiAction } from "../faults.ts";
 import type { Service } from "../service.ts";
 import type { Client, RequestRecord } from "../state/records.ts";
-import type { Answer, Contract } from "./answers.ts";
+import type { Contract, EmulatorAnswer } from "./answers.ts";
 import { type Body, parseForm } from "./body.ts";
 
 /** Kept of a body: 16 KiB of its text. */
@@ -17,7 +17,7 @@ interface LoggedCall {
   readonly now: number;
   readonly body: Body;
   readonly client: Client | null;
-  readonly answer: Answer;
+  readonly answer: EmulatorAnswer;
   readonly warnings: readonly string[];
   readonly faults: readonly ApiAction[];
 }
@@ -51,12 +51,12 @@ function mostOf({ client, faults }: LoggedCall): number {
   return client === null && faults.length === 0 ? MOST_UNPROVEN : MOST_LOGGED;
 }
 
-function statusOf(answer: Answer): number {
+function statusOf(answer: EmulatorAnswer): number {
   if ("status" in answer) return answer.status;
   return answer.kind === "reset" ? 0 : 502;
 }
 
-function responseBodyOf(answer: Answer, most: number): unknown {
+function responseBodyOf(answer: EmulatorAnswer, most: number): unknown {
   if (answer.kind === "reply") return cut(redacted(JSON.parse(answer.text)), { length: answer.text.length, most });
   return answer.kind === "refusal" ? { code: answer.code, message: answer.message, details: answer.details } : null;
 }

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Service } from "../service.ts";
 import type { Client } from "../state/records.ts";
 import type { Readings } from "../unspecified.ts";
-import type { Answer, Contract } from "./answers.ts";
+import type { Contract, EmulatorAnswer } from "./answers.ts";
 import type { Body } from "./body.ts";
 
 type Method = "GET" | "POST" | "PATCH";
@@ -47,12 +47,12 @@ export interface CoreRoute<Fields = unknown> extends Described {
   /** Headers it needs, checked by `checkHeaders`. */
   readonly requiredHeaders?: readonly { readonly name: string; readonly description: string }[];
   /** What comes before the body in the order of errors (SND-27): a refusal, or null. */
-  checkHeaders?(headers: Headers): Answer | null;
+  checkHeaders?(headers: Headers): EmulatorAnswer | null;
   /** Absent: the route takes no body, and ignores one. */
   readonly body?: z.ZodType<Fields>;
   /** What the body says with a field name that only looks right (UPD-7). */
   readonly lookalikes?: ReadonlyMap<string, string>;
-  handle(call: Call<Fields>): Answer | Promise<Answer>;
+  handle(call: Call<Fields>): EmulatorAnswer | Promise<EmulatorAnswer>;
 }
 
 /** Keeps the body's type between the schema and the handler. */
@@ -80,7 +80,7 @@ export interface TokenRoute extends Described {
   readonly kind: "token";
   /** For the OpenAPI document. */
   readonly body: z.ZodType;
-  handle(call: TokenCall): Answer | Promise<Answer>;
+  handle(call: TokenCall): EmulatorAnswer | Promise<EmulatorAnswer>;
 }
 
 export type Route = CoreRoute | TokenRoute;

@@ -1,6 +1,6 @@
 /** An event: its body, the faults of the event as a whole, its record, and its delivery. */
 import { type EventAction, type Faults, UNKNOWN_EVENT_TYPE } from "../faults.ts";
-import type { Deliveries, Ground, TriggerInput } from "../service.ts";
+import type { Deliveries, EmulatorParts, TriggerInput } from "../service.ts";
 import type { Delivery, EventRecord, InboundMessage, Message } from "../state/records.ts";
 import { END_LATEST_MS } from "./plan.ts";
 
@@ -153,7 +153,7 @@ interface Told {
 
 export type Tell = (happening: Happening) => Told;
 
-export function createTell({ state, journal }: Ground, deliveries: Deliveries, faults: Faults): Tell {
+export function createTell({ state, journal }: EmulatorParts, deliveries: Deliveries, faults: Faults): Tell {
   return (happening) => {
     const { kind, apiClientId, numberId, messageId, sequence, at } = happening;
     const eventId = state.nextId("evt");

@@ -2,7 +2,7 @@
 import { seededHex } from "../clock.ts";
 import type { Faults } from "../faults.ts";
 import type { Cancel } from "../scheduler.ts";
-import type { Deliveries, Ground, InboundInput, Messages, SendInput, TriggerInput } from "../service.ts";
+import type { Deliveries, EmulatorParts, InboundInput, Messages, SendInput, TriggerInput } from "../service.ts";
 import type { Delivery, InboundMessage, Message, Step } from "../state/records.ts";
 import {
   createTell,
@@ -15,7 +15,7 @@ import {
 } from "./event.ts";
 import { behaviourOf, handoverOf, planSteps } from "./plan.ts";
 
-export function createMessages(ground: Ground, deliveries: Deliveries, faults: Faults): Messages {
+export function createMessages(ground: EmulatorParts, deliveries: Deliveries, faults: Faults): Messages {
   const { state, time } = ground;
   const tell = createTell(ground, deliveries, faults);
   const receive = createReceive(ground, tell);
@@ -48,7 +48,7 @@ export function createMessages(ground: Ground, deliveries: Deliveries, faults: F
   };
 }
 
-function accepted({ state, settings, chance }: Ground, input: SendInput, at: number): Message {
+function accepted({ state, settings, chance }: EmulatorParts, input: SendInput, at: number): Message {
   const { client, number, to, messageType, text, externalReference } = input;
   const messageId = state.nextId("msg");
   return {
@@ -79,7 +79,7 @@ function hasEnded({ status }: Message): boolean {
 }
 
 /** The message with a failure in the place of all that was planned; its events are handed over as its recipient's always are. */
-function failing({ settings }: Ground, message: Message, at: number): Message {
+function failing({ settings }: EmulatorParts, message: Message, at: number): Message {
   const handover = handoverOf(behaviourOf(message.to, settings));
   return { ...message, steps: [{ at, eventType: "message.failed", sequence: message.sequence + 1, ...handover }] };
 }
@@ -123,7 +123,7 @@ interface Lifecycle {
   arm(message: Message): void;
 }
 
-function createLifecycle(ground: Ground, tell: Tell, receive: Receive): Lifecycle {
+function createLifecycle(ground: EmulatorParts, tell: Tell, receive: Receive): Lifecycle {
   const { state, scheduler } = ground;
   /** By message. */
   const armed = new Map<string, Cancel>();
@@ -209,7 +209,7 @@ const SEND_FAILED: EventError = { code: "PROVIDER_SEND_FAILED", message: "The pr
 const FIRST_OF_TWO_STATUS = "buffered";
 
 /** The message once `step`, the first of its steps, was played. */
-function progressed({ state }: Ground, message: Message, step: OutboundStep): Message {
+function progressed({ state }: EmulatorParts, message: Message, step: OutboundStep): Message {
   const next = { ...message, sequence: step.sequence, steps: message.steps.slice(1) };
   switch (step.eventType) {
     case "message.queued":
@@ -234,7 +234,7 @@ function progressed({ state }: Ground, message: Message, step: OutboundStep): Me
 
 /** The event of a step, told by the message as it is after that. */
 function happeningOf(
-  { settings }: Ground,
+  { settings }: EmulatorParts,
   message: Message,
   { step, at, error = SEND_FAILED }: { step: OutboundStep; at: number; error?: EventError | undefined },
 ): Happening {
@@ -263,7 +263,7 @@ type Receive = (input: InboundInput, at: number) => InboundMessage;
 
 const ANSWER_TEXT = "Thank you, we received your message.";
 
-function createReceive({ state, settings }: Ground, tell: Tell): Receive {
+function createReceive({ state, settings }: EmulatorParts, tell: Tell): Receive {
   return ({ number, from, body, media }, at) => {
     const { apiClientId, numberId, e164: to } = number;
     const messageId = state.nextId("msg");
@@ -299,7 +299,7 @@ function createReceive({ state, settings }: Ground, tell: Tell): Receive {
 }
 
 /** What the recipient of a message answers, to the number it came from; undefined when that number is gone. */
-function answerTo(message: Message, { state }: Pick<Ground, "state">): InboundInput | undefined {
+function answerTo(message: Message, { state }: Pick<EmulatorParts, "state">): InboundInput | undefined {
   const number = state.numbers.get(message.numberId);
   return number === undefined ? undefined : { number, from: message.to, body: ANSWER_TEXT, media: [] };
 }

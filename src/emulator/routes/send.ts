@@ -1,7 +1,7 @@
 /** `POST /api/core/messages/send`: takes messages up, once per idempotency key. */
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { type Answer, type Refusal, type Reply, refuse } from "../http/answers.ts";
+import { type EmulatorAnswer, type Refusal, type Reply, refuse } from "../http/answers.ts";
 import { type Call, coreRoute } from "../http/route.ts";
 import { type Behaviour, behaviourOf } from "../messages/plan.ts";
 import { E164 } from "../options.ts";
@@ -86,7 +86,7 @@ export const sendMessages = coreRoute({
 });
 
 /** Behind headers and body comes the look-up of the key: a repeat is answered even after the number was disabled (SND-27). */
-function handleSend(call: SendCall): Answer | Promise<Answer> {
+function handleSend(call: SendCall): EmulatorAnswer | Promise<EmulatorAnswer> {
   const { service, now, client, headers, json } = call;
   const key = { apiClientId: client.apiClientId, key: keyOf(headers) };
   const fingerprint = fingerprintOf(json);
@@ -109,7 +109,11 @@ function keyOf(headers: Headers): string {
  * The first answer once more, byte for byte, or with today's states (SND-17). Nothing is awaited between looking a key up and
  * keeping its answer; so of two calls at once one is the first, and the other waits here until that one may be answered (SND-31).
  */
-async function repeat(service: Service, { body, ...earlier }: IdempotencyRecord, fingerprint: string): Promise<Answer> {
+async function repeat(
+  service: Service,
+  { body, ...earlier }: IdempotencyRecord,
+  fingerprint: string,
+): Promise<EmulatorAnswer> {
   if (earlier.fingerprint !== fingerprint) {
     return refuse("CONFLICT", "This Idempotency-Key was used with another payload; a changed payload needs a new key.");
   }
@@ -144,7 +148,7 @@ async function accept(
   call: SendCall,
   number: PhoneNumber,
   { key, fingerprint }: { key: IdempotencyKey; fingerprint: string },
-): Promise<Answer> {
+): Promise<EmulatorAnswer> {
   const { service, now, body } = call;
   const reasons = body.to.map((to) => rejectionOf(service, to));
   if (service.settings.readings.allRejected === 400 && !reasons.includes(null)) return allRejected(reasons);

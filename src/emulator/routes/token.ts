@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { isSameSecret } from "../../signature/secret.ts";
 import { seededHex } from "../clock.ts";
-import { type Answer, type Refusal, reply } from "../http/answers.ts";
+import { type EmulatorAnswer, type Refusal, reply } from "../http/answers.ts";
 import { isActive } from "../http/api.ts";
 import { type Body, formDecoded, parseForm } from "../http/body.ts";
 import { TOKEN_PATH, type TokenCall, type TokenRoute } from "../http/route.ts";
@@ -64,7 +64,7 @@ function warnOfUnknownFields({ warn }: TokenCall, fields: ReadonlyMap<string, st
 }
 
 /** The same for a wrong secret and an inactive client or account: what is inactive is nobody's business (TOK-8 to TOK-10). */
-function invalidClient({ settings }: Service): Answer {
+function invalidClient({ settings }: Service): EmulatorAnswer {
   const refusal = refused(
     401,
     "invalid_client",
@@ -79,7 +79,7 @@ function refused(status: number, code: string, message: string): Refusal {
 }
 
 /** Earlier tokens of the client stay valid (TOK-14). */
-function issued({ settings, state }: Service, { apiClientId, clientSecret }: Client, now: number): Answer {
+function issued({ settings, state }: Service, { apiClientId, clientSecret }: Client, now: number): EmulatorAnswer {
   // Oldest first is also the order of expiry: all live equally long.
   for (let oldest = state.tokens.oldest(); oldest !== undefined; oldest = state.tokens.oldest()) {
     const [id, { expiresAt }] = oldest;

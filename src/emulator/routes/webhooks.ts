@@ -3,7 +3,7 @@ import { z } from "zod";
 import { secretTextIssue } from "../../signature/secret.ts";
 import { seededHex } from "../clock.ts";
 import { blockedTargetWarnings } from "../delivery/egress.ts";
-import { type Answer, refuse, reply } from "../http/answers.ts";
+import { type EmulatorAnswer, refuse, reply } from "../http/answers.ts";
 import { type Call, type CoreRoute, coreRoute } from "../http/route.ts";
 import { isHttpUrl } from "../options.ts";
 import type { Service } from "../service.ts";
@@ -193,7 +193,7 @@ function updateRoute(kind: Kind, operationId: string): CoreRoute {
   });
 }
 
-function update(kind: Kind, { service, client: { apiClientId }, now, body, warn }: Call<Update>): Answer {
+function update(kind: Kind, { service, client: { apiClientId }, now, body, warn }: Call<Update>): EmulatorAnswer {
   const { settings, state } = service;
   const { readings } = settings;
   const result = updateWebhookConfig(configOf(service, apiClientId, kind), body, {

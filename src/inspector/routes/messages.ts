@@ -1,7 +1,7 @@
 /** Messages and quarantined bodies: lists, single ones, and single ones with numbers and texts. */
 import type { ActResult, QuarantineQuery } from "../../inbox/store.ts";
 import { summaryShape } from "../../receiver/shown.ts";
-import { findQuarantined } from "../../receiver/to-inbox-event.ts";
+import { findQuarantinedById } from "../../receiver/to-inbox-event.ts";
 import type { MessagePage, QuarantinePage } from "../api.ts";
 import { listedQuarantined, shownMessage, shownQuarantined } from "../drawing.ts";
 import { type InspectorAnswer, jsonAnswer, refused } from "../http.ts";
@@ -127,6 +127,6 @@ export const quarantineRoutes: readonly ApiRoute[] = [
 ];
 
 async function showBody({ inbox, id }: ApiCall, reveal: boolean): Promise<InspectorAnswer> {
-  const row = await findQuarantined(inbox, id);
+  const row = await findQuarantinedById(inbox, id);
   return row === null ? refused("not_found", NO_BODY) : jsonAnswer(shownQuarantined(row, reveal));
 }

@@ -1,4 +1,4 @@
-/** Accepts events, claims lanes and ends leases of an inbox in memory. */
+/** One batch on an inbox in memory: accepts events, claims lanes, and ends leases. */
 import { SetupError, StoreError } from "../../errors.ts";
 import { sameContent } from "../../events/parse.ts";
 import { countDuplicates, type LateEvents } from "../../inbox/lane.ts";
@@ -10,6 +10,7 @@ import {
   knownEvent,
   type LaneEvent,
   type LaneState,
+  toLease,
 } from "../../inbox/lane-state.ts";
 import type { NewEvent, NewQuarantine } from "../../inbox/record.ts";
 import type {
@@ -21,14 +22,58 @@ import type {
   Repeat,
   Settle,
   SettleResult,
+  Turn,
+  TurnResult,
 } from "../../inbox/store.ts";
 import { roomLeft } from "../../inbox/store-rules.ts";
-import { addLane, laneByKey, type MemoryLanes, type MemoryQuarantine } from "./state.ts";
+import { addLane, eventRecord, laneByKey, type MemoryLanes, type MemoryQuarantine } from "./state.ts";
+
+export function stepInMemory(lanes: MemoryLanes, turn: Turn<never>): TurnResult {
+  const { claim } = turn;
+  const settled = turn.settles.map((request) => settle(lanes, request));
+  for (const repeat of turn.repeats) countRepeat(lanes, repeat);
+  const claimed: Claimed = { leased: [], retired: [] };
+  if (claim.lane === undefined) claimDue(lanes, claim, claimed);
+
+  const leaseAtAccept = claim.lane === undefined && claim.mode === "ordinary" && !recoveryDue(lanes);
+  const indexes = new Map<number, number>();
+  const accepted = turn.accepts.map((incoming, index) => {
+    const acceptance = acceptInMemory(lanes, incoming, turn.lateEvents);
+    if (acceptance.outcome !== "accepted" && acceptance.outcome !== "late") return acceptance;
+    indexes.set(acceptance.event, index);
+    const lane = lanes.state.lanes.get(acceptance.lane);
+    const free = leaseAtAccept && claimed.leased.length < claim.limit;
+    if (free && lane !== undefined && lane.status !== "leased" && laneIsDue(lane, lanes.now))
+      lanes.claim(lane, claim, claimed);
+    return acceptance;
+  });
+  const quarantined = turn.quarantines.map((body) => quarantine(lanes, body, turn.quarantineQuota));
+  if (claim.lane !== undefined) claimDue(lanes, claim, claimed);
+  const { bodies } = lanes.state;
+  const leases = claimed.leased.map((leased) => {
+    const { id } = leased.event;
+    // A pending event always has its body: pruning and erasing finish it first.
+    return toLease(leased, bodies.get(id)?.raw ?? new Uint8Array(), indexes.get(id) ?? null);
+  });
+  const retired = claimed.retired.map((event) => eventRecord(lanes.state, event));
+  return { settled, accepted, quarantined, leases, retired, recoveryDue: recoveryDue(lanes) };
+}
+
+/** Milliseconds until the next lane is due. Null when none waits. */
+export function nextDueInMemory({ state, now }: MemoryLanes): number | null {
+  let soonest: number | null = null;
+  for (const lane of state.waiting) {
+    if (lane.readyAt === null) continue;
+    const wait = laneIsDue(lane, now) ? 0 : lane.readyAt - now;
+    soonest = soonest === null ? wait : Math.min(soonest, wait);
+  }
+  return soonest;
+}
 
 // Takes events and quarantined bodies into the memory store.
 
 /** Stores an event unless its identity is known, and arms its lane. */
-export function accept(lanes: MemoryLanes, incoming: NewEvent, lateEvents: LateEvents): Acceptance {
+export function acceptInMemory(lanes: MemoryLanes, incoming: NewEvent, lateEvents: LateEvents): Acceptance {
   const { state } = lanes;
   const known = laneByKey(state, incoming.lane);
   const first = knownEvent(known, incoming);
@@ -36,7 +81,7 @@ export function accept(lanes: MemoryLanes, incoming: NewEvent, lateEvents: LateE
   if (state.events.size >= state.maxEvents) {
     // Pruning goes by the newest timestamp, and must go on to make room.
     lanes.tally.signed(incoming.signedAt);
-    return { outcome: "failed", error: storeFull(state.maxEvents) };
+    return { outcome: "failed", error: memoryFull(state.maxEvents) };
   }
   const lane = known ?? addLane(state, incoming);
   return lanes.accept(lane, incoming, ++state.lastEventId, lateEvents);
@@ -56,18 +101,18 @@ function acceptDuplicate(lanes: MemoryLanes, first: LaneEvent, incoming: NewEven
 }
 
 /** Counts duplicates that the core answered from its cache. */
-export function countRepeat({ state, tally }: MemoryLanes, repeat: Repeat): void {
+function countRepeat({ state, tally }: MemoryLanes, repeat: Repeat): void {
   const event = state.events.get(repeat.event);
   if (event === undefined) return;
   event.duplicates += repeat.count;
   countDuplicates(tally, event, repeat);
 }
 
-export function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: QuarantineQuota): QuarantineAnswer {
+function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: QuarantineQuota): QuarantineAnswer {
   const { state, tally } = lanes;
   const { reason, slot, signer, scope, signedAt, trace } = incoming;
   tally.signed(signedAt);
-  const digestText = hex(incoming.digest);
+  const digestText = hexText(incoming.digest);
   if (state.quarantineDigests.has(digestText)) return "duplicate";
   const held = [...state.quarantine.values()].filter((row) => row.state === "held" && isOf(row, incoming));
   const bytes = held.reduce((sum, row) => sum + (row.raw?.byteLength ?? 0), incoming.raw.byteLength);
@@ -88,7 +133,7 @@ function isOf(row: MemoryQuarantine, { signer, slot, scope }: NewQuarantine): bo
   return row.signer === null ? row.slot === slot && row.scope === scope : row.signer === signer;
 }
 
-export function hex(bytes: Uint8Array): string {
+export function hexText(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("hex");
 }
 
@@ -96,7 +141,7 @@ function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0;
 }
 
-export function storeFull(maxEvents: number): StoreError {
+export function memoryFull(maxEvents: number): StoreError {
   return new StoreError(
     "store_full",
     `The memory store holds its ${maxEvents} events and forgets none early. Raise maxEvents, or use sqliteStore().`,
@@ -107,7 +152,7 @@ export function storeFull(maxEvents: number): StoreError {
 // Finds the memory store's due lanes, and leases their heads.
 
 /** Claims what `request` asks for. With `recover` it is one expired lease, else due lanes, oldest first. */
-export function claimDue(lanes: MemoryLanes, request: ClaimRequest, claimed: Claimed): void {
+function claimDue(lanes: MemoryLanes, request: ClaimRequest, claimed: Claimed): void {
   const recovering = request.mode === "recover";
   const limit = recovering ? Math.min(1, request.limit) : request.limit;
   while (roomLeft(claimed, limit) > 0) {
@@ -121,7 +166,7 @@ export function claimDue(lanes: MemoryLanes, request: ClaimRequest, claimed: Cla
 }
 
 /** True while an expired lease is due. */
-export function recoveryDue({ state, now }: MemoryLanes): boolean {
+function recoveryDue({ state, now }: MemoryLanes): boolean {
   for (const lane of state.waiting) if (lane.status === "leased" && laneIsDue(lane, now)) return true;
   return false;
 }
@@ -137,7 +182,7 @@ function dueLanes({ state, now }: MemoryLanes, leased: boolean, only: number | u
 
 // Ends and renews leases of the memory store, each only while it is still held.
 
-export function settle({ state, rules }: MemoryLanes, request: Settle<never>): SettleResult {
+function settle({ state, rules }: MemoryLanes, request: Settle<never>): SettleResult {
   const lane = state.lanes.get(request.lease.lane);
   const event = rules.heldEvent(lane, request.lease);
   if (lane === undefined || event === null) return { status: "lost" };
@@ -147,7 +192,7 @@ export function settle({ state, rules }: MemoryLanes, request: Settle<never>): S
   return rules.endLease(lane, event, request);
 }
 
-export function extend({ state, rules, now }: MemoryLanes, ref: LeaseRef, leaseMs: number): boolean {
+export function extendInMemory({ state, rules, now }: MemoryLanes, ref: LeaseRef, leaseMs: number): boolean {
   const lane = state.lanes.get(ref.lane);
   if (lane === undefined || rules.heldEvent(lane, ref) === null) return false;
   lane.readyAt = now + leaseMs;

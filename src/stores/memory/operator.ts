@@ -4,10 +4,10 @@ import { isHeld } from "../../inbox/lane-port.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
 import type { Act, ActResult, PrunePolicy, PruneResult } from "../../inbox/store.ts";
 import { createSubjectTest, type Subject } from "../../inbox/subject.ts";
-import { accept, hex } from "./batch.ts";
+import { acceptInMemory, hexText } from "./batch.ts";
 import { type MemoryLanes, type MemoryQuarantine, type MemoryState, removeLane } from "./state.ts";
 
-export function act(lanes: MemoryLanes, request: Act): ActResult {
+export function actInMemory(lanes: MemoryLanes, request: Act): ActResult {
   const { state, rules } = lanes;
   switch (request.kind) {
     case "replay":
@@ -48,7 +48,7 @@ function replayQuarantined(lanes: MemoryLanes, request: Extract<Act, { kind: "re
   if (row === undefined) return { ok: false, reason: "not_found" };
   if (row.state !== "held") return { ok: false, reason: "wrong_state" };
   if (row.raw === null) return { ok: false, reason: "body_pruned" };
-  const acceptance = accept(lanes, request.event, request.lateEvents);
+  const acceptance = acceptInMemory(lanes, request.event, request.lateEvents);
   if (acceptance.outcome === "failed") throw acceptance.error;
   row.state = "replayed";
   row.replayedAs = acceptance.event;
@@ -91,7 +91,7 @@ function bodiesOf(state: MemoryState, lane: LaneState): Uint8Array[] {
 
 // Removes from the memory store what is past its retention.
 
-export function prune({ state, now }: MemoryLanes, policy: PrunePolicy): PruneResult {
+export function pruneMemory({ state, now }: MemoryLanes, policy: PrunePolicy): PruneResult {
   // A clock that jumped ahead of the service's timestamps must not delete anything.
   const cutOff = Math.min(now, state.newestSignedAt ?? now);
   const events = [...state.events.values()];
@@ -110,7 +110,7 @@ export function prune({ state, now }: MemoryLanes, policy: PrunePolicy): PruneRe
   const lanes = prunedEvents.filter((event) => removeEvent(state, event)).length;
   for (const row of prunedRows) {
     state.quarantine.delete(row.id);
-    state.quarantineDigests.delete(hex(row.digest));
+    state.quarantineDigests.delete(hexText(row.digest));
   }
   return {
     bodies: prunedBodies.length,

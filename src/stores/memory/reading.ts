@@ -5,7 +5,7 @@ import type { EventQuery, LaneQuery, Page, QuarantineQuery } from "../../inbox/s
 import { pageOf } from "../../inbox/store-rules.ts";
 import { eventRecord, type MemoryState } from "./state.ts";
 
-export function find(state: MemoryState, query: EventQuery): Page<EventRecord> {
+export function findInMemory(state: MemoryState, query: EventQuery): Page<EventRecord> {
   const newestFirst = query.order !== "oldest";
   const events = [...state.events.values()].filter((event) => matches(event, query));
   events.sort((a, b) => (newestFirst ? b.id - a.id : a.id - b.id));
@@ -14,7 +14,7 @@ export function find(state: MemoryState, query: EventQuery): Page<EventRecord> {
   return pageOf(rest, query.limit, (event) => eventRecord(state, event));
 }
 
-export function findLanes(state: MemoryState, query: LaneQuery): Page<LaneSummary> {
+export function findLanesInMemory(state: MemoryState, query: LaneQuery): Page<LaneSummary> {
   const lanes = [...state.lanes.values()].filter((lane) => laneMatches(lane, query)).sort((a, b) => b.id - a.id);
   return pageOf(lanes, query.limit, summaryOf);
 }
@@ -50,7 +50,7 @@ function summaryOf({
   return { ...facts, newest: { id, eventType, sequence, acceptedAt, state } };
 }
 
-export function findQuarantined(state: MemoryState, query: QuarantineQuery): Page<QuarantineRecord> {
+export function findQuarantinedInMemory(state: MemoryState, query: QuarantineQuery): Page<QuarantineRecord> {
   const rows = [...state.quarantine.values()].sort((a, b) => b.id - a.id);
   const rest = rows.filter(
     (row) => allows(query.states, row.state) && (query.after === undefined || row.id < query.after),
@@ -84,7 +84,7 @@ function allows<T>(wanted: readonly T[] | undefined, actual: T): boolean {
   return wanted === undefined || wanted.includes(actual);
 }
 
-export function stats(state: MemoryState): InboxStats {
+export function statsOfMemory(state: MemoryState): InboxStats {
   const gauges = { pending: 0, dead: 0, quarantined: 0, quarantinedBytes: 0, blockedLanes: 0 };
   let oldestPendingAt: number | null = null;
   for (const event of state.events.values()) {

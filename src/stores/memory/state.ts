@@ -68,7 +68,7 @@ export interface MemoryState {
   copyFinished: boolean;
 }
 
-export function createState(maxEvents: number): MemoryState {
+export function createMemoryState(maxEvents: number): MemoryState {
   return {
     maxEvents,
     opened: null,

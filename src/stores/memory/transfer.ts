@@ -2,12 +2,12 @@
 import { bySequence, type LaneEvent, type LaneState } from "../../inbox/lane-state.ts";
 import type { ImportAnswer, ImportPage, TransferredEvent, TransferredLane } from "../../inbox/record.ts";
 import { withoutLease } from "../../inbox/store-rules.ts";
-import { hex, storeFull } from "./batch.ts";
+import { hexText, memoryFull } from "./batch.ts";
 import { enterLane, eventRecord, keepWaiting, laneByKey, laneRecord, type MemoryState } from "./state.ts";
 
 // Gives the memory store's lanes to another store.
 
-export function exportLanes(state: MemoryState, after: number, limit: number): TransferredLane[] {
+export function exportFromMemory(state: MemoryState, after: number, limit: number): TransferredLane[] {
   const lanes = [...state.lanes.values()].filter(({ id }) => id > after).sort((a, b) => a.id - b.id);
   return lanes.slice(0, limit).map((lane) => toTransferred(state, lane));
 }
@@ -25,7 +25,7 @@ function eventOf(state: MemoryState, event: LaneEvent): TransferredEvent {
 
 // Takes another store's lanes into the memory store.
 
-export function importPage(state: MemoryState, page: ImportPage): ImportAnswer {
+export function importToMemory(state: MemoryState, page: ImportPage): ImportAnswer {
   if (!isFrom(state, page.source)) return { ok: false };
   state.copiedFrom = page.source;
   if (!state.copyFinished) take(state, page);
@@ -40,12 +40,12 @@ function isFrom(state: MemoryState, source: string): boolean {
 function take(state: MemoryState, { lanes, quarantined, audit, totals }: ImportPage): void {
   const fresh = lanes.filter(({ key }) => laneByKey(state, key) === undefined);
   const size = fresh.reduce((sum, { events }) => sum + events.length, state.events.size);
-  if (size > state.maxEvents) throw storeFull(state.maxEvents);
+  if (size > state.maxEvents) throw memoryFull(state.maxEvents);
   for (const lane of fresh) takeLane(state, lane);
   for (const row of quarantined) {
     if (state.quarantine.has(row.id)) continue;
     state.quarantine.set(row.id, { ...row });
-    state.quarantineDigests.add(hex(row.digest));
+    state.quarantineDigests.add(hexText(row.digest));
     state.lastQuarantineId = Math.max(state.lastQuarantineId, row.id);
   }
   const known = new Set(state.audit.map(({ id }) => id));

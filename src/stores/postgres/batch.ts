@@ -28,32 +28,32 @@ import {
   conflictsAmong,
   keyOf,
   keyText,
-  type LaneRow,
   lockDue,
   NONE_EXPIRED,
   type Numbers,
   newNumbers,
+  type PgLaneRow,
   readBodies,
 } from "./lanes.ts";
 import type { Names } from "./names.ts";
-import type { OpenInbox } from "./open.ts";
-import { both, type PgClient, type Session } from "./session.ts";
+import type { PgInbox } from "./open.ts";
+import { both, type PgClient, type PgSession } from "./session.ts";
 import { lockWanted, type WantedLane, Workspace } from "./workspace.ts";
 
 /** The results of settles that were committed before the batch, with their effects. By their index in the batch. */
 export type Answered = ReadonlyMap<number, SettleResult>;
 
 /** @param slot - the row of the instance's counters */
-export async function runTurn(
-  inbox: OpenInbox,
-  session: Session,
+export async function runBatch(
+  inbox: PgInbox,
+  session: PgSession,
   turn: Turn<PgClient>,
   answered: Answered,
   slot: number,
 ): Promise<TurnResult> {
   const names = inbox.names.on(session);
   await names.find(session, turn.accepts);
-  const wanted = lanesOf(names, turn.accepts);
+  const wanted = wantedLanes(names, turn.accepts);
   const { claim } = turn;
   const begun = begin(inbox, session, turn, answered, wanted);
   // It may fail before it is awaited.
@@ -63,7 +63,7 @@ export async function runTurn(
   // A running lease ends later than now. One that was ended early, because its holder is gone, is found within a second by a look at the whole index.
   if (claim.limit > 0) inbox.cursors.expired.moveTo(numbers.expired.length === 0 ? work.loaded.now : 0);
   await work.take(wanted, locked, due.rows);
-  const settled = turn.settles.map((request, index) => answered.get(index) ?? settle(work, request));
+  const settled = turn.settles.map((request, index) => answered.get(index) ?? settleRows(work, request));
 
   const claimed: Claimed = { leased: [], retired: [] };
   if (claim.lane === undefined) await claimDue(work, claim, claimed, due.areAll);
@@ -100,7 +100,7 @@ export async function runTurn(
 }
 
 interface Begun {
-  readonly locked: readonly LaneRow[];
+  readonly locked: readonly PgLaneRow[];
   /** May include some of `locked`. */
   readonly due: FirstDue;
   /** Enough for all lanes that may have to be created. */
@@ -113,8 +113,8 @@ interface Begun {
  * answered, because another transaction may still hold them.
  */
 async function begin(
-  inbox: OpenInbox,
-  session: Session,
+  inbox: PgInbox,
+  session: PgSession,
   { settles, claim, accepts }: Turn<PgClient>,
   answered: Answered,
   wanted: readonly WantedLane[],
@@ -138,7 +138,7 @@ async function begin(
 }
 
 /** Ends a lease on a lane that this transaction has locked. */
-export function settle({ byId, loaded: { rules } }: Workspace, request: Settle<PgClient>): SettleResult {
+export function settleRows({ byId, loaded: { rules } }: Workspace, request: Settle<PgClient>): SettleResult {
   const lane = byId.get(request.lease.lane);
   const event = rules.heldEvent(lane, request.lease);
   return lane === undefined || event === null ? { status: "lost" } : rules.endLease(lane, event, request);
@@ -161,7 +161,7 @@ function hasExpiredLease({ byId, loaded }: Workspace): boolean {
 type Accepted = Exclude<Acceptance, { outcome: "failed" }>;
 
 /** The lanes of `events`, to be locked before the events are accepted. */
-export function lanesOf(names: Names, events: readonly NewEvent[]): WantedLane[] {
+export function wantedLanes(names: Names, events: readonly NewEvent[]): WantedLane[] {
   return events.map(({ lane }) => ({ key: keyOf(names, lane), lane }));
 }
 
@@ -206,7 +206,7 @@ function differs(incoming: NewEvent, first: LaneEvent, body: Uint8Array | undefi
 
 /** Lanes that were due as the batch began, locked, the oldest first. */
 interface FirstDue {
-  readonly rows: readonly LaneRow[];
+  readonly rows: readonly PgLaneRow[];
   /** True when no other due lane can be locked now. */
   readonly areAll: boolean;
 }
@@ -214,7 +214,7 @@ interface FirstDue {
 const NONE: FirstDue = { rows: [], areAll: true };
 
 /** Locks as many due lanes as are to be claimed, if there are as many; none if the claim names one lane. */
-async function lockFirstDue(inbox: OpenInbox, session: Session, request: ClaimRequest): Promise<FirstDue> {
+async function lockFirstDue(inbox: PgInbox, session: PgSession, request: ClaimRequest): Promise<FirstDue> {
   const limit = mostToClaim(request);
   if (limit === 0 || request.lane !== undefined) return NONE;
   const wanted = { now: inbox.ownTime(), limit, seen: [] };

@@ -4,7 +4,7 @@ import { refuseUnrun } from "../../inbox/effect.ts";
 import type { Effect } from "../../inbox/store.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
 import { isContention, isGivenUp, isUnanswered, refusesWrites, sqlState } from "./failures.ts";
-import { ANSWER_MS, CONNECT_MS, LIMIT_MS, limit, type PgClient, type Session } from "./session.ts";
+import { ANSWER_MS, CONNECT_MS, LIMIT_MS, limit, type PgClient, type PgSession } from "./session.ts";
 
 /** Settings that an effect may change for its transaction and that must be restored: they survive the release of a savepoint. */
 const KEPT = `unnest(array['session_authorization', 'role', 'search_path', 'lock_timeout', 'statement_timeout',
@@ -42,7 +42,7 @@ export class EffectFailed extends Error {
 
 /** Runs `effects` one after the other. @throws EffectFailed */
 export async function lendConnection(
-  session: Session,
+  session: PgSession,
   effects: readonly Effect<PgClient>[],
   clock: Clock,
 ): Promise<void> {
@@ -69,7 +69,7 @@ export async function lendConnection(
 }
 
 /** Asks this server whether it accepts writes, because the error may come from another database of the application. */
-async function isRefused({ client, discard }: Session): Promise<boolean> {
+async function isRefused({ client, discard }: PgSession): Promise<boolean> {
   try {
     await client.query({ text: PROBE, query_timeout: CONNECT_MS });
     return false;

@@ -6,12 +6,12 @@ import { setMaxListeners } from "node:events";
 import type { LeaseRef, Settle, SettleResult, Turn } from "../../inbox/store.ts";
 import { sleep } from "../../internal/clock.ts";
 import { STATUS } from "../database.ts";
-import { type Answered, settle } from "./batch.ts";
+import { type Answered, settleRows } from "./batch.ts";
 import { EffectFailed, isTooSlow, lendConnection } from "./effect-connection.ts";
 import { isCutOff, isUnanswered, refusesWrites, sqlState } from "./failures.ts";
 import { Slots } from "./instances.ts";
-import type { OpenInbox } from "./open.ts";
-import { CONNECT_MS, type PgClient, type Session, withSession } from "./session.ts";
+import type { PgInbox } from "./open.ts";
+import { CONNECT_MS, type PgClient, type PgSession, withSession } from "./session.ts";
 import { openWorkspace, type Workspace } from "./workspace.ts";
 
 type Completion = Extract<Settle<PgClient>, { kind: "complete" }>;
@@ -47,7 +47,7 @@ interface Job {
 /** One attempt to run the effects and commit. */
 interface Trial {
   readonly slot: number;
-  session: Session | null;
+  session: PgSession | null;
   /** Whether the effects started: they cannot have caused an earlier failure. */
   hasBegun: boolean;
   /** The number of the transaction, once only its commit is left. */
@@ -64,13 +64,13 @@ interface Interrupted {
 }
 
 export class EffectSettles {
-  readonly #inbox: OpenInbox;
+  readonly #inbox: PgInbox;
   readonly #slots: Slots;
   readonly #jobs = new Map<string, Job>();
   readonly #interrupted = new Map<string, Interrupted>();
   readonly #closing = new AbortController();
 
-  constructor(inbox: OpenInbox) {
+  constructor(inbox: PgInbox) {
     this.#inbox = inbox;
     this.#slots = Slots.ofCompletions(inbox.access.pool.options?.max);
     // Each effect that waits for the end of an outage adds a listener.
@@ -225,7 +225,7 @@ function isSuspect(error: unknown, { hasBegun, transaction }: Trial): boolean {
   return !refusesWrites(error) && !(transaction !== null && isUnanswered(error));
 }
 
-async function holds({ instance }: OpenInbox, session: Session, { lane, epoch, event }: LeaseRef): Promise<boolean> {
+async function holds({ instance }: PgInbox, session: PgSession, { lane, epoch, event }: LeaseRef): Promise<boolean> {
   const rows = await session.rows("is_held", IS_HELD, [lane, epoch, event, instance]);
   return rows.length > 0;
 }
@@ -236,7 +236,7 @@ async function complete(
   request: Completion,
 ): Promise<{ readonly result: SettleResult; readonly transaction: string | null }> {
   await work.lock([request.lease.lane], []);
-  const result = settle(work, request);
+  const result = settleRows(work, request);
   if (result.status === "lost") throw new Overtaken();
   return { result, transaction: await work.flush() };
 }

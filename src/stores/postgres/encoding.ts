@@ -195,7 +195,7 @@ export function unnested(columns: Columns, offset: number): string {
 }
 
 /** `id, name`, or `t.id, t.name` of a table. */
-export function named(columns: Columns, table?: string): string {
+export function columnNames(columns: Columns, table?: string): string {
   return columns.map(([name]) => (table === undefined ? name : `${table}.${name}`)).join(", ");
 }
 

@@ -81,7 +81,7 @@ export class ConnectionTimeout extends Error {
 }
 
 /** Turns an error into the one that a caller of the store sees. */
-export function asStoreError(error: unknown, location: string): unknown {
+export function storeErrorOf(error: unknown, location: string): unknown {
   if (error instanceof OncehookError) return error;
   const state = sqlState(error);
   if (isFull(error)) {

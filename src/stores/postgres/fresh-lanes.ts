@@ -7,13 +7,13 @@ import { isOrdered, laneKeyText } from "../../inbox/lane-state.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { InboxRules, Turn, TurnResult } from "../../inbox/store.ts";
 import { STATE, STATUS } from "../database.ts";
-import { columns, named, transposed, unnested, type Values } from "./encoding.ts";
+import { columnNames, columns, transposed, unnested, type Values } from "./encoding.ts";
 import { isRefusal } from "./failures.ts";
 import { TALLY, TALLY_WIDTH, TallySheet } from "./instances.ts";
 import { keyOf, listed, nullableBytes, numberAt } from "./lanes.ts";
 import { areCurrent, isOutdated, type Names, NamesMissing } from "./names.ts";
-import type { OpenInbox } from "./open.ts";
-import { CLOCK, COMMITS_TO_DISK, type PgClient, type Session } from "./session.ts";
+import type { PgInbox } from "./open.ts";
+import { CLOCK, COMMITS_TO_DISK, type PgClient, type PgSession } from "./session.ts";
 
 /** The columns that differ between such events; all others have the same values in a new event. */
 const FRESH = columns(
@@ -28,7 +28,7 @@ const ACCEPT = `with clock as (
     select coalesce($${FRESH.length + 1}::bigint, ${CLOCK}) as now where ${COMMITS_TO_DISK} = 'on'),
   fresh as materialized (
     select nextval('{}.lane_id') as lane, nextval('{}.event_id') as id, now, new.*
-    from clock cross join ${unnested(FRESH, 0)} with ordinality as new (${named(FRESH)}, place)),
+    from clock cross join ${unnested(FRESH, 0)} with ordinality as new (${columnNames(FRESH)}, place)),
   lanes as (
     insert into {}.lane (id, client, tag, message, status, ready_at, peer, reference)
     select lane, client, tag, message, ${STATUS.ready}, now, peer, reference from fresh order by client, tag, message
@@ -55,10 +55,10 @@ interface Accepted {
 const TURNS_AFTER_REFUSAL = 16;
 
 export class FreshLanes {
-  readonly #inbox: OpenInbox;
+  readonly #inbox: PgInbox;
   #turnsToPass = 0;
 
-  constructor(inbox: OpenInbox) {
+  constructor(inbox: PgInbox) {
     this.#inbox = inbox;
   }
 
@@ -102,7 +102,7 @@ export class FreshLanes {
     return new Set(events.map(({ lane }) => laneKeyText(lane))).size === events.length;
   }
 
-  async #accept(session: Session, events: readonly NewEvent[], slot: number): Promise<Accepted> {
+  async #accept(session: PgSession, events: readonly NewEvent[], slot: number): Promise<Accepted> {
     const names = this.#inbox.names.on(session);
     await names.find(session, events);
     const sheet = new TallySheet(this.#inbox.instance, slot);

@@ -4,7 +4,7 @@ import type { Heartbeat, InboxStats, InstanceRecord } from "../../inbox/record.t
 import type { InstanceIdentity } from "../../inbox/store.ts";
 import { processRuns } from "../../internal/process.ts";
 import { COUNTERS } from "../database.ts";
-import { CONNECTIONS, type Session } from "./session.ts";
+import { CONNECTIONS, type PgSession } from "./session.ts";
 
 type Gauge = "pending" | "dead" | "held" | "held_bytes" | "blocked";
 type Counter = keyof InboxStats["counters"];
@@ -64,7 +64,7 @@ export class TallySheet implements Tally {
   }
 
   /** Writes the counts, in a transaction that writes no lanes. */
-  async write(session: Session): Promise<void> {
+  async write(session: PgSession): Promise<void> {
     if (!this.isBlank) await session.rows("tally", TALLY(0), this.values());
   }
 
@@ -167,7 +167,7 @@ const EXPIRE = `update {}.lane set ready_at = least(ready_at, $1::bigint)
 const ENTER = `insert into {}.instance (name, host, pid, pid_started, opened) values ($1::text, $2::text, $3::int, $4::text, $5::bigint) returning id`;
 
 /** Adds this instance, and expires the leases of this host's instances that no longer run. */
-export async function enterInstance(session: Session, instance: InstanceIdentity, now: number): Promise<number> {
+export async function insertInstance(session: PgSession, instance: InstanceIdentity, now: number): Promise<number> {
   const { id, host, pid, pidStartedAt } = instance;
   await session.rows("open_alone", ALONE);
   const rows = await session.rows<InstanceRow>("instances_of_host", OF_HOST, [host]);
@@ -181,7 +181,7 @@ export async function enterInstance(session: Session, instance: InstanceIdentity
 }
 
 /** Removes instances. Leases that they still hold expire at the next open. */
-export async function removeInstances(session: Session, ids: readonly number[]): Promise<void> {
+export async function removeInstances(session: PgSession, ids: readonly number[]): Promise<void> {
   if (ids.length === 0) return;
   await session.rows("remove_instances", REMOVE, [ids]);
   await session.rows("fold", FOLD);
@@ -195,7 +195,7 @@ const SILENT = `select id, host, pid, pid_started from {}.instance
 const REMOVE_SILENT = "delete from {}.instance where id = any($2::int[]) and coalesce(seen, opened) < $1::bigint";
 
 /** Removes instances without a heartbeat for a day before `now`, except running processes of this machine. */
-export async function removeSilent(session: Session, here: InstanceIdentity, now: number): Promise<void> {
+export async function removeSilent(session: PgSession, here: InstanceIdentity, now: number): Promise<void> {
   const before = now - SILENT_MS;
   const rows = await session.rows<InstanceRow & { readonly host: string }>("silent", SILENT, [before]);
   const gone = rows.filter(({ host, pid, pid_started }) => host !== here.host || !processRuns(pid, pid_started));
@@ -210,8 +210,8 @@ const BEAT = `insert into {}.instance (id, name, host, pid, pid_started, opened,
   on conflict (id) do update set seen = excluded.seen, keyring = excluded.keyring, counters = excluded.counters`;
 
 /** Records a heartbeat of the instance with this row id. */
-export async function beat(
-  session: Session,
+export async function writeHeartbeat(
+  session: PgSession,
   rowId: number,
   { id, host, pid, pidStartedAt }: InstanceIdentity,
   { keyringVersion, counters }: Heartbeat,
@@ -225,6 +225,6 @@ const SEEN = `select name as id, host, pid, seen as "seenAt", keyring as "keyrin
   from {}.instance i where seen is not null order by i.id`;
 
 /** The instances that have sent a heartbeat. */
-export function readInstances(session: Session): Promise<readonly InstanceRecord[]> {
+export function readInstanceRows(session: PgSession): Promise<readonly InstanceRecord[]> {
   return session.rows<InstanceRecord>("instances", SEEN);
 }

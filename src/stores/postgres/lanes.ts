@@ -4,9 +4,9 @@ import { TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
 import type { LaneKey, NewEvent } from "../../inbox/record.ts";
 import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../database.ts";
-import { arrayOf, bytesText, named, textBytes } from "./encoding.ts";
+import { arrayOf, bytesText, columnNames, textBytes } from "./encoding.ts";
 import type { Names } from "./names.ts";
-import { both, CLOCK, type Session } from "./session.ts";
+import { both, CLOCK, type PgSession } from "./session.ts";
 import { GAP, NEW_EVENT, NEW_LANE } from "./statements.ts";
 
 /** The columns of a lane about its leased event. */
@@ -18,7 +18,7 @@ export interface LeaseRow {
   readonly leased_started: number | null;
 }
 
-export interface LaneRow extends LeaseRow {
+export interface PgLaneRow extends LeaseRow {
   readonly id: number;
   readonly client: number;
   readonly tag: number;
@@ -32,7 +32,7 @@ export interface LaneRow extends LeaseRow {
   readonly reference: Buffer | null;
 }
 
-export interface EventRow {
+export interface PgEventRow {
   readonly id: number;
   readonly lane: number;
   readonly seq: number;
@@ -69,8 +69,8 @@ interface GapRow {
  * Columns are read by name: when a later version adds a column, the server refuses each prepared statement
  * that reads `*`.
  */
-export const laneColumns = (table: string): string => named(NEW_LANE, table);
-export const eventColumns = (table: string): string => named(NEW_EVENT, table);
+export const laneColumns = (table: string): string => columnNames(NEW_LANE, table);
+export const eventColumns = (table: string): string => columnNames(NEW_EVENT, table);
 
 /**
  * Sorted, so that two transactions never wait for each other. A statement of its own, so that the next one sees what others
@@ -84,16 +84,16 @@ const LOCK = `select ${laneColumns("l")} from {}.lane l where l.id = any(array(
   )) order by l.id for update`;
 
 /** The ids of a message's lanes, of any client and tag. Each is looked up by itself, as above. */
-export const LANES_OF_MESSAGE = (message: string): string => `select k.id from {}.client c
+export const LANE_IDS_OF_MESSAGE = (message: string): string => `select k.id from {}.client c
   cross join unnest('{${Object.values(TAG).join(",")}}'::smallint[]) as t (tag)
   cross join lateral (
     select id from {}.lane where client = c.id and tag = t.tag and message = ${message}::bytea limit 1) k`;
 
 const EVENTS = `select ${eventColumns("e")} from {}.event e where lane = any($1::bigint[])`;
 
-const GAPS = `select ${named(GAP, "g")} from {}.gap g where lane = any($1::bigint[])`;
+const GAPS = `select ${columnNames(GAP, "g")} from {}.gap g where lane = any($1::bigint[])`;
 
-export type Key = Pick<LaneRow, "client" | "tag" | "message">;
+export type Key = Pick<PgLaneRow, "client" | "tag" | "message">;
 
 export function keyText({ client, tag, message }: Key): string {
   return `${client} ${tag} ${message.toString("latin1")}`;
@@ -104,7 +104,11 @@ export function keyOf(names: Names, lane: LaneKey): Key {
 }
 
 /** Locks the existing lanes with these ids and keys. */
-export function lockLanes(session: Session, ids: readonly number[], keys: readonly Key[]): Promise<readonly LaneRow[]> {
+export function lockLanes(
+  session: PgSession,
+  ids: readonly number[],
+  keys: readonly Key[],
+): Promise<readonly PgLaneRow[]> {
   const values = [
     arrayOf("bigint", ids),
     arrayOf(
@@ -120,11 +124,11 @@ export function lockLanes(session: Session, ids: readonly number[], keys: readon
       keys.map(({ message }) => message),
     ),
   ];
-  return session.rows<LaneRow>("lock", LOCK, values);
+  return session.rows<PgLaneRow>("lock", LOCK, values);
 }
 
 /** The lanes of locked rows, with their events and gaps. */
-export async function readLanes(session: Session, names: Names, rows: readonly LaneRow[]): Promise<LaneState[]> {
+export async function readLanes(session: PgSession, names: Names, rows: readonly PgLaneRow[]): Promise<LaneState[]> {
   if (rows.length === 0) return [];
   const ids = [
     arrayOf(
@@ -134,7 +138,7 @@ export async function readLanes(session: Session, names: Names, rows: readonly L
   ];
   const [eventRows, gapRows] = await both(
     session,
-    () => session.rows<EventRow>("events", EVENTS, ids),
+    () => session.rows<PgEventRow>("events", EVENTS, ids),
     () => session.rows<GapRow>("gaps", GAPS, ids),
   );
   // Sorted here, because with `order by` the planner may read all events in the order of their ids.
@@ -143,7 +147,7 @@ export async function readLanes(session: Session, names: Names, rows: readonly L
   const lanes = new Map(rows.map((row) => [row.id, toLane(names, row)]));
   for (const row of events) {
     const lane = lanes.get(row.lane);
-    if (lane !== undefined) lane.events.push(toEvent(lane, row, names.kind(row.kind)));
+    if (lane !== undefined) lane.events.push(eventOfRow(lane, row, names.kind(row.kind)));
   }
   for (const { lane, lo, hi, skipped, filled } of gapRows.toSorted((a, b) => a.hi - b.hi)) {
     lanes.get(lane)?.gaps.push({ from: lo, to: hi, skippedAt: skipped, filledAt: filled });
@@ -157,7 +161,7 @@ export async function readLanes(session: Session, names: Names, rows: readonly L
 }
 
 /** The facts of a lane, without its events and gaps. */
-export function laneFacts(row: LaneRow, apiClientId: string) {
+export function laneFacts(row: PgLaneRow, apiClientId: string) {
   return {
     id: row.id,
     key: { apiClientId, tag: tagWord(row.tag), messageId: bytesText(row.message) },
@@ -172,7 +176,7 @@ export function laneFacts(row: LaneRow, apiClientId: string) {
 }
 
 /** Field by field: with a spread, a later write to a lane changes the hidden class of all lanes, at 10 µs each. */
-function toLane(names: Names, row: LaneRow): LaneState {
+function toLane(names: Names, row: PgLaneRow): LaneState {
   const { id, key, cursor, status, readyAt, gapSince, epoch, peer, externalReference } = laneFacts(
     row,
     names.client(row.client),
@@ -195,7 +199,7 @@ function toLane(names: Names, row: LaneRow): LaneState {
   };
 }
 
-export function toEvent(lane: LaneState, row: EventRow, eventType: string): LaneEvent {
+export function eventOfRow(lane: LaneState, row: PgEventRow, eventType: string): LaneEvent {
   return {
     id: row.id,
     lane,
@@ -240,7 +244,7 @@ function nullableText(bytes: Buffer | null): string | null {
 const BODIES = "select event, raw from {}.body where event = any($1::bigint[])";
 
 export async function readBodies(
-  session: Session,
+  session: PgSession,
   events: readonly number[],
 ): Promise<ReadonlyMap<number, Uint8Array>> {
   if (events.length === 0) return new Map();
@@ -250,7 +254,7 @@ export async function readBodies(
 
 /** The indexes of the incoming events whose identity is stored with other content. A pruned body cannot be compared. */
 export async function conflictsAmong(
-  session: Session,
+  session: PgSession,
   incoming: readonly NewEvent[],
   known: (event: NewEvent, index: number) => LaneEvent | undefined,
 ): Promise<ReadonlySet<number>> {
@@ -307,11 +311,11 @@ interface DueRequest {
  * `from` on that no other transaction has locked.
  */
 export function lockDue(
-  session: Session,
+  session: PgSession,
   { now, limit, recover, seen, from }: DueRequest,
-): Promise<readonly LaneRow[]> {
+): Promise<readonly PgLaneRow[]> {
   const [name, text] = recover ? ["claim_expired", LEASED] : ["claim_due", WAITING];
-  return session.rows<LaneRow>(name, text, [now, limit, arrayOf("bigint", seen), from]);
+  return session.rows<PgLaneRow>(name, text, [now, limit, arrayOf("bigint", seen), from]);
 }
 
 const SOONEST = `select (select min(ready_at) from {}.lane where status >= 3) as waiting,
@@ -320,7 +324,7 @@ const SOONEST = `select (select min(ready_at) from {}.lane where status >= 3) as
   (select max(ready_at) from {}.lane where status = 2) as longest`;
 
 /** Milliseconds until a lane is due: 0 for now, null for none waiting. */
-export async function nextDue(session: Session, now: number): Promise<number | null> {
+export async function nextDue(session: PgSession, now: number): Promise<number | null> {
   const [row] = await session.rows<Record<"waiting" | "farthest" | "leased" | "longest", number | null>>(
     "soonest",
     SOONEST,
@@ -364,7 +368,7 @@ export interface Numbers {
   readonly expired: readonly number[];
 }
 
-export async function newNumbers(session: Session, wanted: Wanted): Promise<Numbers> {
+export async function newNumbers(session: PgSession, wanted: Wanted): Promise<Numbers> {
   const { lanes, events, now, held, expiredFrom } = wanted;
   const values = [lanes, events, now, held + 1, expiredFrom];
   const [row] = await session.rows<Record<keyof Numbers, string>>("numbers", NUMBERS, values);

@@ -125,7 +125,7 @@ insert into meta (key, value) values ('names_pruned', '0') on conflict (key) do 
 `;
 
 /** Entry n creates schema n + 1. */
-export const MIGRATIONS: readonly Migration[] = [
+export const PG_MIGRATIONS: readonly Migration[] = [
   { sql: inbox, minReader: 1 },
   { sql: secrets, minReader: 1 },
   { sql: parkedLanes, minReader: 1 },
@@ -150,7 +150,7 @@ interface Place {
  * @throws SetupError `inbox_too_new`, `migration_needed` with `"check"`, `wrong_receiver_name`, `no_inbox`, and `invalid_option` for a
  *   schema that contains something else
  */
-export function migrate(place: Place, context: OpenContext, known = MIGRATIONS): Promise<InboxRules> {
+export function migratePg(place: Place, context: OpenContext, known = PG_MIGRATIONS): Promise<InboxRules> {
   return alone(place, async () => {
     await bringUp(place, context, known);
     return applyRules(place, context);
@@ -163,7 +163,7 @@ export function migrate(place: Place, context: OpenContext, known = MIGRATIONS):
  * @throws SetupError `inbox_too_new`, `migration_needed`, `invalid_option`
  */
 export function migrateTables(place: Place, mode: OpenContext["migrate"]): Promise<void> {
-  return alone(place, () => bringUp(place, { migrate: mode }, MIGRATIONS));
+  return alone(place, () => bringUp(place, { migrate: mode }, PG_MIGRATIONS));
 }
 
 /** Runs `work` in a transaction, one process at a time; it sees the changes of the previous ones. */

@@ -1,7 +1,7 @@
 /** Numbers for texts that repeat: client ids and event types. Entered in transactions of their own, so that none is rolled back. */
 import { bytesText, textBytes } from "./encoding.ts";
 import { sqlState } from "./failures.ts";
-import { COMMITS_TO_DISK, type PgClient, type Session } from "./session.ts";
+import { COMMITS_TO_DISK, type PgClient, type PgSession } from "./session.ts";
 
 interface NameRow {
   readonly id: number;
@@ -55,7 +55,7 @@ const statements = (table: "client" | "kind") => ({
 });
 
 /** The numbers of the names that the inbox knows. Passed as values and not joined, so that the planner knows how many rows to expect. */
-export async function idsOf(session: Session, table: "client" | "kind", names: readonly string[]): Promise<number[]> {
+export async function idsOf(session: PgSession, table: "client" | "kind", names: readonly string[]): Promise<number[]> {
   const { name, text } = statements(table).find;
   const rows = await session.rows<FoundRow>(name, text, [names.map(textBytes)]);
   return rows.flatMap(({ id }) => (id === null ? [] : [id]));
@@ -86,7 +86,7 @@ class NameTable {
   }
 
   /** Enters unknown names. To be called outside a transaction. */
-  async enter(session: Session, names: readonly string[]): Promise<void> {
+  async enter(session: PgSession, names: readonly string[]): Promise<void> {
     await this.find(session, names);
     const unknown = this.#missing(names);
     if (unknown.length === 0) return;
@@ -96,7 +96,7 @@ class NameTable {
   }
 
   /** Looks up unknown names and enters none. */
-  async find(session: Session, names: readonly string[]): Promise<void> {
+  async find(session: PgSession, names: readonly string[]): Promise<void> {
     const missing = this.#missing(names);
     if (missing.length === 0) return;
     const { name, text } = this.#sql.find;
@@ -108,7 +108,7 @@ class NameTable {
   }
 
   /** Looks up unknown numbers. @throws NamesPruned when a number is gone */
-  async learn(session: Session, ids: Iterable<number>): Promise<void> {
+  async learn(session: PgSession, ids: Iterable<number>): Promise<void> {
     const unknown = [...new Set(ids)].filter((id) => !this.#names.has(id));
     if (unknown.length === 0) return;
     const { name, text } = this.#sql.findIds;
@@ -186,18 +186,18 @@ export class Names {
   }
 
   /** Looks up unknown names, for a transaction. @throws NamesMissing */
-  async find(session: Session, events: Naming): Promise<void> {
+  async find(session: PgSession, events: Naming): Promise<void> {
     if (this.knows(events)) return;
     for (const [table, names] of this.#named(events)) await table.find(session, names);
     if (!this.knows(events)) throw new NamesMissing(events);
   }
 
-  async enter(session: Session, events: Naming): Promise<void> {
+  async enter(session: PgSession, events: Naming): Promise<void> {
     for (const [table, names] of this.#named(events)) await table.enter(session, names);
   }
 
   async learn(
-    session: Session,
+    session: PgSession,
     ids: { readonly clients: Iterable<number>; readonly kinds: Iterable<number> },
   ): Promise<void> {
     await this.#clients.learn(session, ids.clients);
@@ -230,7 +230,7 @@ export class NameBook {
   }
 
   /** The names for one transaction or read on a connection; call it once. */
-  on({ client }: Pick<Session, "client">): Names {
+  on({ client }: Pick<PgSession, "client">): Names {
     if (this.#names.isFull || this.#names.isOutdated || !this.#seen.has(client)) this.#names = new Names();
     this.#seen.add(client);
     return this.#names;

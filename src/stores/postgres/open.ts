@@ -2,34 +2,34 @@
 import { SetupError, StoreError } from "../../errors.ts";
 import type { InboxRules, OpenContext } from "../../inbox/store.ts";
 import { type Clock, systemClock, wentBack } from "../../internal/clock.ts";
-import { asStoreError, isStatementLost } from "./failures.ts";
-import { enterInstance, removeInstances, Slots } from "./instances.ts";
-import { migrate } from "./migrate.ts";
+import { isStatementLost, storeErrorOf } from "./failures.ts";
+import { insertInstance, removeInstances, Slots } from "./instances.ts";
+import { migratePg } from "./migrate.ts";
 import { isOutdated, NameBook, NamesMissing, type Naming } from "./names.ts";
 import {
-  type Access,
   ANSWER_MS,
   CONNECTIONS,
-  inTransaction,
   NOW,
+  type PgAccess,
   type PgClient,
   type PgPool,
-  type Session,
-  Statements,
+  type PgSession,
+  PgStatements,
   types,
   withSession,
+  withTransaction,
 } from "./session.ts";
-import type { InboxSettings } from "./settings.ts";
+import type { PgInboxSettings } from "./settings.ts";
 import { LaneAppeared, makeLanes } from "./statements.ts";
 import { Wake } from "./wake.ts";
 
 /** How often a transaction may find that names it was about to use are gone. */
 const MOST_NAMES_GONE = 5;
 
-export class OpenInbox {
+export class PgInbox {
   readonly context: OpenContext;
   readonly rules: InboxRules;
-  readonly access: Access;
+  readonly access: PgAccess;
   readonly location: string;
   /** The number of this instance, which holds the leases of this open inbox. */
   readonly instance: number;
@@ -37,7 +37,7 @@ export class OpenInbox {
   readonly wake: Wake;
   /** Where batches start to look for due lanes and for expired leases. */
   readonly cursors: { readonly due: IndexCursor; readonly expired: IndexCursor };
-  readonly #ofTurns: Access;
+  readonly #ofTurns: PgAccess;
   readonly #isOurs: boolean;
   readonly #clockSteps = new ClockSteps();
   readonly #turns = Slots.ofTurns();
@@ -47,7 +47,7 @@ export class OpenInbox {
   constructor(parts: {
     readonly context: OpenContext;
     readonly rules: InboxRules;
-    readonly access: Access;
+    readonly access: PgAccess;
     readonly location: string;
     readonly instance: number;
     /** The pool of `access`, or a separate pool for batches. */
@@ -71,7 +71,7 @@ export class OpenInbox {
   }
 
   /** Epoch milliseconds, by `readClock`. */
-  now(session: Session): Promise<number> {
+  now(session: PgSession): Promise<number> {
     return readClock(session, this.context.clock);
   }
 
@@ -82,14 +82,14 @@ export class OpenInbox {
   }
 
   /** The time for a transaction that writes. @throws ClockWentBack, which `write()` handles */
-  async timeToWrite(session: Session): Promise<number> {
+  async timeToWrite(session: PgSession): Promise<number> {
     const now = await this.now(session);
     this.#clockSteps.writesAt(now);
     return now;
   }
 
   /** The time at which the transaction began, even after statements were sent. @throws ClockWentBack */
-  async timeOfBeginning(session: Session): Promise<number> {
+  async timeOfBeginning(session: PgSession): Promise<number> {
     const { clock } = this.context;
     const begunAt = await session.begun;
     const now = clock === systemClock && begunAt !== null ? begunAt : clock.now();
@@ -102,12 +102,12 @@ export class OpenInbox {
     return this.#clockSteps.wentBack(now);
   }
 
-  transaction<T>(work: (session: Session) => Promise<T>): Promise<T> {
+  transaction<T>(work: (session: PgSession) => Promise<T>): Promise<T> {
     return this.during(() => this.write(work));
   }
 
   /** `write()` for a batch, with a row of the instance's counters that is locked until the commit. */
-  inTurn<T>(work: (session: Session, slot: number) => Promise<T>): Promise<T> {
+  inTurn<T>(work: (session: PgSession, slot: number) => Promise<T>): Promise<T> {
     return this.#inSlot((slot) => this.#write(this.#ofTurns, (session) => work(session, slot)));
   }
 
@@ -116,7 +116,7 @@ export class OpenInbox {
    * are made due afterwards, or by the next transaction that writes.
    */
   async inStatement<T extends { readonly now: number }>(
-    work: (session: Session, slot: number) => Promise<T>,
+    work: (session: PgSession, slot: number) => Promise<T>,
   ): Promise<T> {
     const since = this.#clockSteps.latest;
     const result = await this.#inSlot((slot) => withSession(this.#ofTurns, (session) => work(session, slot)));
@@ -127,19 +127,19 @@ export class OpenInbox {
 
   async #inSlot<T>(work: (slot: number) => Promise<T>): Promise<T> {
     const result = await this.#turns.use(work);
-    if (result === null) throw closed();
+    if (result === null) throw inboxClosed();
     return result;
   }
 
   /** A transaction inside `during()`. Handles the known reasons for a failure and runs it again. */
-  write<T>(work: (session: Session) => Promise<T>): Promise<T> {
+  write<T>(work: (session: PgSession) => Promise<T>): Promise<T> {
     return this.#write(this.access, work);
   }
 
-  async #write<T>(access: Access, work: (session: Session) => Promise<T>): Promise<T> {
+  async #write<T>(access: PgAccess, work: (session: PgSession) => Promise<T>): Promise<T> {
     for (let hasMadeLanes = false, namesGone = 0; ; ) {
       try {
-        return await inTransaction(access, work);
+        return await withTransaction(access, work);
       } catch (error) {
         if (error instanceof ClockWentBack) await this.#clockSteps.follow(this.access, error);
         else if (error instanceof NamesMissing || isOutdated(error)) {
@@ -167,15 +167,15 @@ export class OpenInbox {
     await withSession(this.access, (session) => this.names.on(session).enter(session, events));
   }
 
-  read<T>(work: (session: Session) => Promise<T>): Promise<T> {
+  read<T>(work: (session: PgSession) => Promise<T>): Promise<T> {
     return this.during(() => withSession(this.access, work));
   }
 
   /** Runs an operation that only reads or has its own transactions; `close()` waits for it. */
   during<T>(operation: () => Promise<T>): Promise<T> {
-    if (this.#closing !== null) return Promise.reject(closed());
+    if (this.#closing !== null) return Promise.reject(inboxClosed());
     const running = operation().catch((error: unknown) => {
-      throw asStoreError(error, this.location);
+      throw storeErrorOf(error, this.location);
     });
     this.#running.add(running);
     const done = () => this.#running.delete(running);
@@ -192,25 +192,25 @@ export class OpenInbox {
     await Promise.allSettled([...this.#running]);
     await this.wake.stop();
     // If this fails, the next open removes the row once this process is gone.
-    await inTransaction(this.access, (session) => removeInstances(session, [this.instance])).catch(() => {});
+    await withTransaction(this.access, (session) => removeInstances(session, [this.instance])).catch(() => {});
     if (this.#isOurs) await endAll([this.access.pool, this.#ofTurns.pool]);
   }
 }
 
 /** Opens the inbox in `settings.schema` and brings it to this version's schema. */
-export async function openInbox(settings: InboxSettings, context: OpenContext): Promise<OpenInbox> {
+export async function openPgInbox(settings: PgInboxSettings, context: OpenContext): Promise<PgInbox> {
   const { pool, isOurs } = await settings.pool();
   const turns = (await settings.turns()) ?? pool;
   const { schema, location } = settings;
   const warn = (option: keyof typeof LOST) =>
     context.logger.warn({ code: "transaction_pooler", option, location }, LOST[option]);
-  const statements = new Statements(schema, settings.prepares, () => warn("prepare"));
-  const access: Access = { pool, clock: context.clock, schema, statements };
+  const statements = new PgStatements(schema, settings.prepares, () => warn("prepare"));
+  const access: PgAccess = { pool, clock: context.clock, schema, statements };
   try {
     const { rules, listen } = await withSession(access, async (session) => {
       const { client } = session;
       const pid = await checkServer(client);
-      const rules = await migrate({ client, schema, location }, context);
+      const rules = await migratePg({ client, schema, location }, context);
       if (!settings.prepares && !settings.listen) return { rules, listen: false };
       const kept = await lookForPooler(access, session, pid);
       if (settings.listen && !kept.listening) warn("listen");
@@ -218,14 +218,14 @@ export async function openInbox(settings: InboxSettings, context: OpenContext): 
       return { rules, listen: settings.listen && kept.listening };
     });
     await makeReadyLanesDue(access, await withSession(access, (session) => readClock(session, context.clock)));
-    const instance = await inTransaction(access, async (session) =>
-      enterInstance(session, context.instance, await readClock(session, context.clock)),
+    const instance = await withTransaction(access, async (session) =>
+      insertInstance(session, context.instance, await readClock(session, context.clock)),
     );
     const onDeaf = () => warn("listen");
-    return new OpenInbox({ context, rules, access, location, instance, turns, isOurs, listen, onDeaf });
+    return new PgInbox({ context, rules, access, location, instance, turns, isOurs, listen, onDeaf });
   } catch (error) {
     if (isOurs) await endAll([pool, turns]).catch(() => {});
-    throw asStoreError(error, location);
+    throw storeErrorOf(error, location);
   }
 }
 
@@ -241,14 +241,14 @@ async function endAll(pools: readonly PgPool[]): Promise<void> {
 }
 
 /** The database's clock, which all processes share, or a test's own clock. Epoch milliseconds. */
-export async function readClock(session: Session, clock: Clock): Promise<number> {
+export async function readClock(session: PgSession, clock: Clock): Promise<number> {
   if (clock !== systemClock) return clock.now();
   if (session.begunAt !== null) return session.begunAt;
   const [row] = await session.rows<{ now: number }>("now", NOW);
   return row?.now ?? clock.now();
 }
 
-export function closed(): StoreError {
+export function inboxClosed(): StoreError {
   return new StoreError("closed", "The Postgres store is not open.");
 }
 
@@ -321,7 +321,7 @@ const PROBE = { name: "oncehook_probe", text: PID, types, query_timeout: ANSWER_
  *
  * @param pid - the process of the server that answered `session`
  */
-export async function lookForPooler(access: Access, session: Session, pid: number): Promise<Kept> {
+export async function lookForPooler(access: PgAccess, session: PgSession, pid: number): Promise<Kept> {
   const { processID } = session.client;
   const connections = access.pool.options?.max ?? CONNECTIONS;
   if (typeof processID !== "number" || processID === pid || connections < 2) return ALL;
@@ -387,7 +387,7 @@ class ClockSteps {
     return null;
   }
 
-  async follow(access: Access, { now }: ClockWentBack): Promise<void> {
+  async follow(access: PgAccess, { now }: ClockWentBack): Promise<void> {
     await makeReadyLanesDue(access, now);
     this.#latest = now;
   }
@@ -397,8 +397,8 @@ class ClockSteps {
  * Leaves gaps, backoffs and leases, which `TOO_FAR_AHEAD_MS` bounds. A transaction of its own: with these lanes locked, locking others
  * could deadlock.
  */
-async function makeReadyLanesDue(access: Access, now: number): Promise<void> {
-  await inTransaction(access, (session) => session.rows("make_due", MAKE_DUE, [now]));
+async function makeReadyLanesDue(access: PgAccess, now: number): Promise<void> {
+  await withTransaction(access, (session) => session.rows("make_due", MAKE_DUE, [now]));
 }
 
 /** How often to look at the whole index, for lanes that were passed over because they were locked. */

@@ -6,17 +6,17 @@ import type { Act, ActResult } from "../../inbox/store.ts";
 import { auditDetail, plainText } from "../../inbox/store-rules.ts";
 import { createMentionTest } from "../../inbox/subject.ts";
 import { HELD, TAG } from "../database.ts";
-import { acceptAll, lanesOf } from "./batch.ts";
+import { acceptAll, wantedLanes } from "./batch.ts";
 import { textBytes } from "./encoding.ts";
-import { LANES_OF_MESSAGE, NONE_EXPIRED, newNumbers } from "./lanes.ts";
-import type { OpenInbox } from "./open.ts";
-import type { Session } from "./session.ts";
+import { LANE_IDS_OF_MESSAGE, NONE_EXPIRED, newNumbers } from "./lanes.ts";
+import type { PgInbox } from "./open.ts";
+import type { PgSession } from "./session.ts";
 import { openWorkspace, type Workspace } from "./workspace.ts";
 
 const AUDIT = "insert into {}.audit (at, by, act, detail) values ($1::bigint, $2::text, $3::text, $4::text)";
 const LANE_OF = "select lane from {}.event where id = $1::bigint";
 
-export function act(inbox: OpenInbox, request: Act, by: string): Promise<ActResult> {
+export function actOnRows(inbox: PgInbox, request: Act, by: string): Promise<ActResult> {
   return inbox.during(async () => {
     if (request.kind === "replay_quarantined") await inbox.enterNames([request.event]);
     const result = await inbox.write((session) => actIn(inbox, session, request, by));
@@ -26,7 +26,7 @@ export function act(inbox: OpenInbox, request: Act, by: string): Promise<ActResu
   });
 }
 
-async function actIn(inbox: OpenInbox, session: Session, request: Act, by: string): Promise<ActResult> {
+async function actIn(inbox: PgInbox, session: PgSession, request: Act, by: string): Promise<ActResult> {
   const work = await openWorkspace(inbox, session);
   const result = await perform(work, request);
   if (!result.ok) return result;
@@ -69,7 +69,7 @@ async function perform(work: Workspace, request: Act): Promise<ActResult> {
   }
 }
 
-async function exists({ rows }: Session, table: "lane" | "quarantine", id: number): Promise<ActResult> {
+async function exists({ rows }: PgSession, table: "lane" | "quarantine", id: number): Promise<ActResult> {
   const found = await rows(`is_${table}`, `select 1 from {}.${table} where id = $1::bigint`, [id]);
   return found.length === 0 ? { ok: false, reason: "not_found" } : { ok: true, count: 1 };
 }
@@ -92,7 +92,7 @@ const HELD_ROW =
   "select id, state, bytes, raw is not null as has_body from {}.quarantine where id = $1::bigint for update";
 const RELEASE = "update {}.quarantine set state = $2::smallint, replayed_as = $3::bigint where id = $1::bigint";
 
-async function heldQuarantine(session: Session, id: number): Promise<HeldRow | Extract<ActResult, { ok: false }>> {
+async function heldQuarantine(session: PgSession, id: number): Promise<HeldRow | Extract<ActResult, { ok: false }>> {
   const [row] = await session.rows<HeldRow>("held_row", HELD_ROW, [id]);
   if (row === undefined) return { ok: false, reason: "not_found" };
   return row.state === HELD.held ? row : { ok: false, reason: "wrong_state" };
@@ -113,7 +113,7 @@ async function replayQuarantined(
   if ("ok" in row) return row;
   if (!row.has_body) return { ok: false, reason: "body_pruned" };
   await work.names.find(work.session, [request.event]);
-  await work.lock([], lanesOf(work.names, [request.event]));
+  await work.lock([], wantedLanes(work.names, [request.event]));
   const numbers = await newNumbers(work.session, {
     lanes: 1,
     events: 1,
@@ -131,7 +131,7 @@ async function replayQuarantined(
 type Subject = Extract<Act, { kind: "erase" }>["subject"];
 
 const LANES_OF_PEER = "select id from {}.lane where peer = $1::bytea order by id";
-const LANES_BY_MESSAGE = `${LANES_OF_MESSAGE("$1")} order by k.id`;
+const LANES_BY_MESSAGE = `${LANE_IDS_OF_MESSAGE("$1")} order by k.id`;
 /**
  * Events of lanes whose columns do not name the subject, so that the bodies must be searched, a page at a time. With `$3`, also those of
  * lanes without a peer. The lane is compared twice, because otherwise a merge of both tables would read all events before the page.
@@ -192,7 +192,7 @@ async function eraseLanes({ session, loaded }: Workspace, lanes: readonly LaneSt
 }
 
 /** The lanes whose columns name the subject. */
-async function lanesOfSubject(session: Session, subject: Subject): Promise<number[]> {
+async function lanesOfSubject(session: PgSession, subject: Subject): Promise<number[]> {
   const [name, text, value] =
     "peer" in subject
       ? ["lanes_of_peer", LANES_OF_PEER, subject.peer]
@@ -210,7 +210,7 @@ interface SearchedRow {
 
 /** The other lanes with a body that mentions the subject. */
 async function lanesMentioning(
-  session: Session,
+  session: PgSession,
   byPeer: boolean,
   isNamedIn: (raw: Uint8Array) => boolean,
 ): Promise<number[]> {
@@ -234,7 +234,7 @@ interface QuarantinedRow {
 }
 
 async function lockQuarantined(
-  session: Session,
+  session: PgSession,
   isNamedIn: (raw: Uint8Array) => boolean,
 ): Promise<readonly QuarantinedRow[]> {
   const named: number[] = [];

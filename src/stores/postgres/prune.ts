@@ -3,8 +3,8 @@ import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
 import { HELD, KEEP, STATUS } from "../database.ts";
 import { isContention } from "./failures.ts";
 import { removeSilent, TallySheet } from "./instances.ts";
-import type { OpenInbox } from "./open.ts";
-import type { Session } from "./session.ts";
+import type { PgInbox } from "./open.ts";
+import type { PgSession } from "./session.ts";
 
 const PRUNABLE = `select id, lane, keep, finished from {}.event
   where keep = $1::smallint and finished < $2::bigint and accepted < $2::bigint and signed < $2::bigint order by finished limit $3::int`;
@@ -30,7 +30,7 @@ interface PrunableRow {
   readonly finished: number;
 }
 
-export async function prune(inbox: OpenInbox, policy: PrunePolicy): Promise<PruneResult> {
+export async function pruneRows(inbox: PgInbox, policy: PrunePolicy): Promise<PruneResult> {
   const bodies = await inbox.transaction((session) => pruneBodies(inbox, session, policy));
   const events = await inbox.transaction((session) => pruneEvents(inbox, session, policy));
   const quarantined = await inbox.transaction((session) => pruneQuarantined(inbox, session, policy));
@@ -55,13 +55,13 @@ interface Pruned {
 }
 
 /** A clock that jumped ahead of the service's timestamps must not delete anything. */
-async function cutOffOf(inbox: OpenInbox, session: Session): Promise<number> {
+async function cutOffOf(inbox: PgInbox, session: PgSession): Promise<number> {
   const now = await inbox.now(session);
   const [row] = await session.rows<{ newest: number | null }>("newest", NEWEST);
   return Math.min(now, row?.newest ?? now);
 }
 
-async function pruneBodies(inbox: OpenInbox, session: Session, policy: PrunePolicy): Promise<Pruned> {
+async function pruneBodies(inbox: PgInbox, session: PgSession, policy: PrunePolicy): Promise<Pruned> {
   const cutOff = await cutOffOf(inbox, session);
   const { rows, more } = await takeEvents(session, policy.batch, [
     prunable(session, KEEP.handled, cutOff - policy.handledBodiesMs),
@@ -77,8 +77,8 @@ async function pruneBodies(inbox: OpenInbox, session: Session, policy: PrunePoli
 }
 
 async function pruneEvents(
-  inbox: OpenInbox,
-  session: Session,
+  inbox: PgInbox,
+  session: PgSession,
   policy: PrunePolicy,
 ): Promise<Pruned & { lanes: number }> {
   const cutOff = await cutOffOf(inbox, session);
@@ -101,7 +101,7 @@ async function pruneEvents(
   return { count: ids.length, more, lanes };
 }
 
-async function removeEmptyLanes(session: Session, sheet: TallySheet, rows: readonly PrunableRow[]): Promise<number> {
+async function removeEmptyLanes(session: PgSession, sheet: TallySheet, rows: readonly PrunableRow[]): Promise<number> {
   const lanes = [...new Set(rows.map(({ lane }) => lane))];
   const removed = await session.rows<{ id: number; status: number }>("remove_lanes", REMOVE_LANES, [lanes]);
   if (removed.length > 0) await session.rows("remove_gaps", REMOVE_GAPS, [removed.map(({ id }) => id)]);
@@ -109,7 +109,7 @@ async function removeEmptyLanes(session: Session, sheet: TallySheet, rows: reado
   return removed.length;
 }
 
-async function pruneQuarantined(inbox: OpenInbox, session: Session, policy: PrunePolicy): Promise<Pruned> {
+async function pruneQuarantined(inbox: PgInbox, session: PgSession, policy: PrunePolicy): Promise<Pruned> {
   const cutOff = await cutOffOf(inbox, session);
   const old = (before: number, held: boolean) => (limit: number) =>
     session.rows<{ id: number; state: number; bytes: number }>("old_rows", OLD_ROWS, [before, held, limit]);
@@ -146,7 +146,7 @@ const COUNT_PRUNED = `insert into {}.meta (key, value) values ('names_pruned', '
 class NotNow extends Error {}
 
 /** Looks without a lock first, because in almost all rounds every name is in use. */
-async function pruneNames(inbox: OpenInbox, table: keyof typeof USE_OF): Promise<void> {
+async function pruneNames(inbox: PgInbox, table: keyof typeof USE_OF): Promise<void> {
   const look = `select n.id from {}.${table} n where ${USE_OF[table]} is null order by n.id limit ${NAMES_AT_ONCE}`;
   for (;;) {
     const unused = await inbox.transaction((session) => session.rows<{ id: number }>(`unused_${table}`, look));
@@ -162,7 +162,7 @@ async function pruneNames(inbox: OpenInbox, table: keyof typeof USE_OF): Promise
   }
 }
 
-async function removeNames(session: Session, table: keyof typeof USE_OF, ids: readonly number[]): Promise<number> {
+async function removeNames(session: PgSession, table: keyof typeof USE_OF, ids: readonly number[]): Promise<number> {
   await session.rows(null, LOCK_TIMEOUT);
   await session.rows(null, LOCK_WRITERS).catch((error: unknown) => {
     throw isContention(error) ? new NotNow() : error;
@@ -174,13 +174,13 @@ async function removeNames(session: Session, table: keyof typeof USE_OF, ids: re
 }
 
 /** A source of events to prune, by the latest of their times: the service may repeat an event after its acceptance, and the clock may have been set back. */
-function prunable(session: Session, keep: number, before: number) {
+function prunable(session: PgSession, keep: number, before: number) {
   return (limit: number) => session.rows<PrunableRow>("prunable", PRUNABLE, [keep, before, limit]);
 }
 
 /** A batch of events whose lanes are now locked, without events that have changed since they were found. */
 async function takeEvents(
-  session: Session,
+  session: PgSession,
   size: number,
   sources: readonly ((limit: number) => Promise<readonly PrunableRow[]>)[],
 ): Promise<{ readonly rows: readonly PrunableRow[]; readonly more: boolean }> {

@@ -14,22 +14,22 @@ import type { EventQuery, LaneQuery, Page, QuarantineQuery } from "../../inbox/s
 import { pageOf, plainText } from "../../inbox/store-rules.ts";
 import { HELD, heldWord, OUTCOME, STATE, STATUS, stateWord, TAG, tagWord } from "../database.ts";
 import { bytesText, textBytes } from "./encoding.ts";
-import { countersOf, readInstances, STATS, type StatsRow } from "./instances.ts";
+import { countersOf, readInstanceRows, STATS, type StatsRow } from "./instances.ts";
 import {
-  type EventRow,
   eventColumns,
-  LANES_OF_MESSAGE,
-  type LaneRow,
+  eventOfRow,
+  LANE_IDS_OF_MESSAGE,
   type LeaseRow,
   laneColumns,
   laneFacts,
+  type PgEventRow,
+  type PgLaneRow,
   readBodies,
   readLanes,
   takeLease,
-  toEvent,
 } from "./lanes.ts";
 import { idsOf, type Names } from "./names.ts";
-import type { Session } from "./session.ts";
+import type { PgSession } from "./session.ts";
 
 /** The columns and joined tables of an event, as `recordOf` needs them. */
 const EVENT = `select ${eventColumns("e")}, l.tag, l.message, l.epoch, l.leased, l.leased_epoch, l.leased_attempts, l.leased_started,
@@ -37,7 +37,7 @@ const EVENT = `select ${eventColumns("e")}, l.tag, l.message, l.epoch, l.leased,
   from {}.event e join {}.lane l on l.id = e.lane join {}.kind k on k.id = e.kind join {}.client c on c.id = l.client
   left join {}.body b on b.event = e.id`;
 
-interface FullEventRow extends EventRow, LeaseRow {
+interface FullEventRow extends PgEventRow, LeaseRow {
   readonly tag: number;
   readonly message: Buffer;
   readonly raw: Buffer | null;
@@ -48,7 +48,7 @@ interface FullEventRow extends EventRow, LeaseRow {
 function recordOf(row: FullEventRow): EventRecord {
   const key = { apiClientId: bytesText(row.client_name), tag: tagWord(row.tag), messageId: bytesText(row.message) };
   const lane = newLane(row.lane, key);
-  const event = toEvent(lane, row, bytesText(row.kind_name));
+  const event = eventOfRow(lane, row, bytesText(row.kind_name));
   takeLease(event, row);
   return toEventRecord(event, row.raw);
 }
@@ -60,11 +60,11 @@ const ATTEMPTS = `select a.event as "eventId", a.attempt, a.at, a.duration as "d
   from {}.attempt a join {}.event e on e.id = a.event where e.lane = $1::bigint order by a.id`;
 
 /** A lane with its events, gaps and attempts; null when there is none. */
-export async function readLane(session: Session, names: Names, ref: LaneKey | number): Promise<LaneRecord | null> {
+export async function readLane(session: PgSession, names: Names, ref: LaneKey | number): Promise<LaneRecord | null> {
   const [row] =
     typeof ref === "number"
-      ? await session.rows<LaneRow>("lane_by_id", BY_ID, [ref])
-      : await session.rows<LaneRow>("lane_by_key", BY_KEY, [
+      ? await session.rows<PgLaneRow>("lane_by_id", BY_ID, [ref])
+      : await session.rows<PgLaneRow>("lane_by_key", BY_KEY, [
           textBytes(ref.apiClientId),
           TAG[ref.tag],
           textBytes(ref.messageId),
@@ -107,7 +107,7 @@ class Conditions {
   }
 }
 
-export async function find(session: Session, query: EventQuery): Promise<Page<EventRecord>> {
+export async function findRows(session: PgSession, query: EventQuery): Promise<Page<EventRecord>> {
   const conditions = eventConditions(query);
   const { eventType, apiClientId } = query;
   if (eventType !== undefined) conditions.add(await idsOf(session, "kind", [eventType]), "e.kind = any(?::int[])");
@@ -131,7 +131,7 @@ function eventConditions(query: EventQuery): Conditions {
   all.add(query.late, "e.late = ?::boolean");
   all.add(query.conflict, "e.conflict = ?::boolean");
   all.add(query.errorCode === undefined ? undefined : plainText(query.errorCode), "e.error_code = ?::text");
-  all.add(bytes(query.messageId), `e.lane = any(array(${LANES_OF_MESSAGE("?")}))`);
+  all.add(bytes(query.messageId), `e.lane = any(array(${LANE_IDS_OF_MESSAGE("?")}))`);
   all.add(bytes(query.externalReference), "l.reference = ?::bytea");
   all.add(bytes(query.peer), "l.peer = ?::bytea");
   all.add(query.acceptedFrom, "e.accepted >= ?::bigint");
@@ -139,7 +139,7 @@ function eventConditions(query: EventQuery): Conditions {
   return all;
 }
 
-export async function findQuarantined(session: Session, query: QuarantineQuery): Promise<Page<QuarantineRecord>> {
+export async function findQuarantineRows(session: PgSession, query: QuarantineQuery): Promise<Page<QuarantineRecord>> {
   const states = (query.states ?? ["held", "replayed", "discarded"]).map((state) => HELD[state]);
   const text = `${QUARANTINE} where state = any($1::smallint[]) and id < $2::bigint order by id desc limit $3::int`;
   const values = [states, query.after ?? Number.MAX_SAFE_INTEGER, query.limit + 1];
@@ -153,7 +153,7 @@ const SUMMARY = `select ${laneColumns("l")}, c.name as client_name, n.id as newe
   cross join lateral (select id, kind, seq, accepted, state from {}.event where lane = l.id order by id desc limit 1) n
   join {}.kind k on k.id = n.kind`;
 
-interface SummaryRow extends LaneRow {
+interface SummaryRow extends PgLaneRow {
   readonly client_name: Buffer;
   readonly newest_id: number;
   readonly newest_kind: Buffer;
@@ -166,7 +166,7 @@ interface SummaryRow extends LaneRow {
 const SLICE = 100_000;
 const ENDS = "select coalesce(min(id), 0) as lowest, coalesce(max(id), -1) as highest from {}.lane";
 
-export async function findLanes(session: Session, query: LaneQuery): Promise<Page<LaneSummary>> {
+export async function findLaneRows(session: PgSession, query: LaneQuery): Promise<Page<LaneSummary>> {
   const { after = Number.MAX_SAFE_INTEGER, limit } = query;
   const filters = await filtersOf(session, query);
   const [ends] = await session.rows<{ lowest: number; highest: number }>("lane_ends", ENDS);
@@ -190,7 +190,7 @@ function laneConditions(filters: readonly Filter[]): Conditions {
   return all;
 }
 
-async function filtersOf(session: Session, query: LaneQuery): Promise<readonly Filter[]> {
+async function filtersOf(session: PgSession, query: LaneQuery): Promise<readonly Filter[]> {
   const { statuses, tag, apiClientId, peer, without, quietSince } = query;
   const clients = apiClientId === undefined ? undefined : await idsOf(session, "client", [apiClientId]);
   const kinds = without === undefined ? undefined : await idsOf(session, "kind", without);
@@ -226,7 +226,7 @@ function toSummary(row: SummaryRow): LaneSummary {
 const OLDEST = `select accepted from (select state, accepted from {}.event where state <> 1 order by state, id limit 1) oldest
   where state = 0`;
 
-export async function readStats(session: Session): Promise<InboxStats> {
+export async function readTallyRows(session: PgSession): Promise<InboxStats> {
   const [row] = await session.rows<StatsRow>("stats", STATS);
   if (row === undefined) throw new RangeError("The inbox has no counters.");
   const [oldest] = await session.rows<{ accepted: number }>("oldest_pending", OLDEST);
@@ -242,13 +242,13 @@ export async function readStats(session: Session): Promise<InboxStats> {
     oldestPendingAt: oldest?.accepted ?? null,
     newestSignedAt: row.newest_signed,
     serviceResigns: row.resigned,
-    instances: await readInstances(session),
+    instances: await readInstanceRows(session),
   };
 }
 
 const AUDIT = "select id, at, by, act, detail from {}.audit order by id desc limit $1::int";
 
 /** The newest `limit` audit rows, newest first. */
-export function readAudit(session: Session, limit: number): Promise<readonly AuditRecord[]> {
+export function readAuditRows(session: PgSession, limit: number): Promise<readonly AuditRecord[]> {
   return session.rows<AuditRecord>("audit", AUDIT, [limit]);
 }

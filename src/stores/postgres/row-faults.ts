@@ -1,10 +1,10 @@
 /** Isolates row faults: if Postgres refuses a row of a batch, only that row fails. */
 import { StoreError } from "../../errors.ts";
 import type { Turn, TurnResult } from "../../inbox/store.ts";
-import { type Answered, runTurn } from "./batch.ts";
+import { type Answered, runBatch } from "./batch.ts";
 import { sqlState } from "./failures.ts";
-import type { OpenInbox } from "./open.ts";
-import type { PgClient, Session } from "./session.ts";
+import type { PgInbox } from "./open.ts";
+import type { PgClient, PgSession } from "./session.ts";
 
 interface Failed {
   readonly outcome: "failed";
@@ -18,11 +18,7 @@ type Refused = ReadonlyMap<number, Failed>;
 class Rehearsed extends Error {}
 
 /** To be called inside `during()`. The batch fails as a whole unless one of its rows is at fault. */
-export async function runTurnCarefully(
-  inbox: OpenInbox,
-  turn: Turn<PgClient>,
-  answered: Answered,
-): Promise<TurnResult> {
+export async function runBatchCarefully(inbox: PgInbox, turn: Turn<PgClient>, answered: Answered): Promise<TurnResult> {
   try {
     return await run(inbox, turn, answered);
   } catch (error) {
@@ -43,14 +39,14 @@ export async function runTurnCarefully(
   }
 }
 
-function run(inbox: OpenInbox, turn: Turn<PgClient>, answered: Answered): Promise<TurnResult> {
-  return write(inbox, turn, (session, slot) => runTurn(inbox, session, turn, answered, slot));
+function run(inbox: PgInbox, turn: Turn<PgClient>, answered: Answered): Promise<TurnResult> {
+  return write(inbox, turn, (session, slot) => runBatch(inbox, session, turn, answered, slot));
 }
 
 /** Runs everything except the commit. */
-async function rehearse(inbox: OpenInbox, turn: Turn<PgClient>): Promise<void> {
+async function rehearse(inbox: PgInbox, turn: Turn<PgClient>): Promise<void> {
   const rehearsal = write(inbox, turn, async (session, slot) => {
-    await runTurn(inbox, session, turn, new Map(), slot);
+    await runBatch(inbox, session, turn, new Map(), slot);
     await session.concluded();
     throw new Rehearsed();
   });
@@ -60,9 +56,9 @@ async function rehearse(inbox: OpenInbox, turn: Turn<PgClient>): Promise<void> {
 }
 
 async function write<T>(
-  inbox: OpenInbox,
+  inbox: PgInbox,
   turn: Turn<PgClient>,
-  work: (session: Session, slot: number) => Promise<T>,
+  work: (session: PgSession, slot: number) => Promise<T>,
 ): Promise<T> {
   await inbox.enterNames(turn.accepts);
   return inbox.inTurn(work);
@@ -71,7 +67,7 @@ async function write<T>(
 /** Searches by halves: finding one bad row among 256 takes about 16 tries. */
 async function refusedAmong<Row>(
   rows: readonly Row[],
-  inbox: OpenInbox,
+  inbox: PgInbox,
   tryOut: (rows: readonly Row[]) => Promise<void>,
 ): Promise<Refused> {
   const refused = new Map<number, Failed>();
@@ -97,7 +93,7 @@ function isRowFault(error: unknown): boolean {
 }
 
 /** The server's own message quotes values; it is in the cause. */
-function failed(inbox: OpenInbox, cause: unknown): Failed {
+function failed(inbox: PgInbox, cause: unknown): Failed {
   const state = sqlState(cause);
   const message = `The inbox ${inbox.location} cannot store a value of this delivery${state === "" ? "" : ` (${state})`}, now or later: see the cause.`;
   const fields = { sqlState: state === "" ? null : state };

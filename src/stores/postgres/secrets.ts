@@ -4,11 +4,19 @@ import { choiceOption, refuseUnknownOptions } from "../../internal/options.ts";
 import type { SecretEncoding } from "../../signature/secret.ts";
 import type { ReceiverSighting, SecretStore } from "../../signature/secret-store.ts";
 import { type SealedRow, type SealedWith, type SecretTable, sealedSecrets } from "../sealed-secrets.ts";
-import { asStoreError } from "./failures.ts";
-import { readInstances } from "./instances.ts";
+import { storeErrorOf } from "./failures.ts";
+import { readInstanceRows } from "./instances.ts";
 import { migrateTables } from "./migrate.ts";
 import { checkServer, readClock } from "./open.ts";
-import { type Access, CLOCK, inTransaction, type PgPool, type Session, Statements, withSession } from "./session.ts";
+import {
+  CLOCK,
+  type PgAccess,
+  type PgPool,
+  type PgSession,
+  PgStatements,
+  withSession,
+  withTransaction,
+} from "./session.ts";
 import { type DatabaseSettings, readDatabase } from "./settings.ts";
 
 interface PostgresSecretsSettings {
@@ -59,7 +67,7 @@ export function postgresSecrets(database: string | PgPool, options: PostgresSecr
     location: settings.location,
     table: `${settings.schema}.secret`,
     open: () => openTable(settings, migrate, options.clock ?? systemClock),
-    asStoreError: (error: unknown) => asStoreError(error, settings.location),
+    asStoreError: (error: unknown) => storeErrorOf(error, settings.location),
   };
   return sealedSecrets("postgresSecrets()", place, options);
 }
@@ -68,7 +76,7 @@ async function openTable(settings: DatabaseSettings, migrate: "auto" | "check", 
   const { pool, isOurs } = await settings.pool();
   const { schema, location } = settings;
   // Statements are not prepared: with a few statements a second, the problems behind poolers would not be worth it.
-  const access: Access = { pool, clock, schema, statements: new Statements(schema, false) };
+  const access: PgAccess = { pool, clock, schema, statements: new PgStatements(schema, false) };
   const close = async () => {
     if (isOurs) await pool.end();
   };
@@ -84,7 +92,7 @@ async function openTable(settings: DatabaseSettings, migrate: "auto" | "check", 
   }
 }
 
-function tableOf(access: Access): Omit<SecretTable, "close"> {
+function tableOf(access: PgAccess): Omit<SecretTable, "close"> {
   return {
     async read(kind) {
       const [row] = await withSession(access, ({ rows }) => rows<SealedRow>("secret", SELECT, [kind]));
@@ -92,7 +100,7 @@ function tableOf(access: Access): Omit<SecretTable, "close"> {
     },
     async replace(kind, sealed, revision) {
       const [name, text] = revision === 0 ? ["insert_secret", INSERT] : ["update_secret", UPDATE];
-      const written = await inTransaction(access, ({ rows }) => rows(name, text, [kind, sealed, revision]));
+      const written = await withTransaction(access, ({ rows }) => rows(name, text, [kind, sealed, revision]));
       return written.length === 1;
     },
     receivers: () => withSession(access, (session) => readSightings(session, access.clock)),
@@ -100,8 +108,8 @@ function tableOf(access: Access): Omit<SecretTable, "close"> {
 }
 
 /** Converts heartbeats from the database's clock to the caller's, because a rotation waits for those of its own last 90 s. */
-async function readSightings(session: Session, clock: Clock): Promise<readonly ReceiverSighting[]> {
-  const instances = await readInstances(session);
+async function readSightings(session: PgSession, clock: Clock): Promise<readonly ReceiverSighting[]> {
+  const instances = await readInstanceRows(session);
   const aheadMs = (await readClock(session, clock)) - clock.now();
   return instances.map((instance) => ({ ...instance, seenAt: instance.seenAt - aheadMs }));
 }

@@ -107,7 +107,7 @@ const parsers = new Map<number, (value: string) => unknown>([
 export const types: NonNullable<PgQuery["types"]> = { getTypeParser: (oid) => parsers.get(oid) ?? asIs };
 
 /** A connection for statements of this folder. A name makes a statement prepared; null is for statements of many shapes. */
-export interface Session {
+export interface PgSession {
   readonly client: PgClient;
   /** Runs `text`, in which `{}` stands for the schema, and returns its rows. */
   rows<Row>(name: string | null, text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
@@ -172,16 +172,16 @@ export const CONNECT_MS = 5_000;
 const FIRST_PAUSE_MS = 2;
 const MOST_TRIES = 8;
 
-export interface Access {
+export interface PgAccess {
   readonly pool: PgPool;
   readonly clock: Clock;
   /** The schema, quoted. */
   readonly schema: string;
-  readonly statements: Statements;
+  readonly statements: PgStatements;
 }
 
 /** The statements of an open inbox, and whether they are prepared by name; shared by all its connections. */
-export class Statements {
+export class PgStatements {
   readonly #schema: string;
   readonly #prepared = new Map<string, { readonly name: string; readonly text: string }>();
   readonly #onLost: () => void;
@@ -224,7 +224,7 @@ export class Statements {
 
 /** Runs two statements and returns both answers. If the connection pipelines, both are sent at once. */
 export async function both<First, Second>(
-  session: Session,
+  session: PgSession,
   first: () => Promise<First>,
   second: () => Promise<Second>,
 ): Promise<[First, Second]> {
@@ -234,12 +234,12 @@ export async function both<First, Second>(
 }
 
 /** Runs `work` with a connection. A broken one does not return to the pool. */
-export function withSession<T>(access: Access, work: (session: Session) => Promise<T>): Promise<T> {
+export function withSession<T>(access: PgAccess, work: (session: PgSession) => Promise<T>): Promise<T> {
   return onConnection(access, work);
 }
 
-async function onConnection<T>(access: Access, work: (session: Connected) => Promise<T>): Promise<T> {
-  const client = await connect(access);
+async function onConnection<T>(access: PgAccess, work: (session: Connected) => Promise<T>): Promise<T> {
+  const client = await takeClient(access);
   const session = new Connected(access, client);
   client.on("error", session.discard);
   try {
@@ -254,7 +254,7 @@ async function onConnection<T>(access: Access, work: (session: Connected) => Pro
 }
 
 /** Takes a connection of the pool, within a time limit. Return it with `giveBack()`. @throws ConnectionTimeout */
-export function connect({ pool, clock }: Access): Promise<PgClient> {
+export function takeClient({ pool, clock }: PgAccess): Promise<PgClient> {
   return new Promise((resolve, reject) => {
     let isLate = false;
     const timer = clock.setTimeout(() => {
@@ -282,7 +282,7 @@ export function giveBack(client: PgClient, broken?: Error): void {
 function ignoreLoss(): void {}
 
 /** Runs `work` in a transaction: when this resolves, all of it is durable; otherwise nothing happened. Retries after conflicts. */
-export async function inTransaction<T>(access: Access, work: (session: Session) => Promise<T>): Promise<T> {
+export async function withTransaction<T>(access: PgAccess, work: (session: PgSession) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     const { areNamed } = access.statements;
     try {
@@ -295,7 +295,7 @@ export async function inTransaction<T>(access: Access, work: (session: Session) 
   }
 }
 
-async function transact<T>(session: Connected, work: (session: Session) => Promise<T>): Promise<T> {
+async function transact<T>(session: Connected, work: (session: PgSession) => Promise<T>): Promise<T> {
   const { client } = session;
   try {
     // May fail although the transaction is already open.
@@ -312,21 +312,21 @@ async function transact<T>(session: Connected, work: (session: Session) => Promi
   }
 }
 
-class Connected implements Session {
+class Connected implements PgSession {
   readonly client: PgClient;
   readonly pipelines: boolean;
   #begun: Promise<number | null> = Promise.resolve(null);
   #last: Promise<unknown> = Promise.resolve();
   /** The number of statements sent. */
   #sent = 0;
-  readonly #access: Access;
+  readonly #access: PgAccess;
   #loss: Error | undefined;
   #begunAt: number | null = null;
   /** A statement was sent since the transaction began. */
   #isUsed = false;
   #isBegun = false;
 
-  constructor(access: Access, client: PgClient) {
+  constructor(access: PgAccess, client: PgClient) {
     this.#access = access;
     this.client = client;
     this.pipelines = client.pipeline === true;

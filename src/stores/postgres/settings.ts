@@ -39,7 +39,7 @@ export interface DatabaseSettings {
 }
 
 /** The settings of an inbox. */
-export interface InboxSettings extends DatabaseSettings {
+export interface PgInboxSettings extends DatabaseSettings {
   /** A separate pool for batches, on which statements are pipelined; null if batches use `pool`. */
   readonly turns: () => Promise<PgPool | null>;
   readonly listen: boolean;
@@ -55,7 +55,7 @@ const LEAST_DIVIDED = 5;
 const OPTIONS = ["schema", "listen", "prepare", "maxConnections"];
 
 /** @throws SetupError `invalid_option` */
-export function readSettings(database: string | PgPool, options: PostgresStoreOptions): InboxSettings {
+export function readSettings(database: string | PgPool, options: PostgresStoreOptions): PgInboxSettings {
   refuseUnknownOptions("postgresStore()", options, OPTIONS);
   const max = numberOption("maxConnections", options.maxConnections, CONNECTIONS, {
     min: 1,

@@ -3,11 +3,11 @@ import type { LaneEvent } from "../../inbox/lane-state.ts";
 import type { AttemptRecord } from "../../inbox/record.ts";
 import { plainText } from "../../inbox/store-rules.ts";
 import { keepOf, OUTCOME, STATE } from "../database.ts";
-import { assigned, type Columns, columns, named, transposed, unnested, type Values } from "./encoding.ts";
+import { assigned, type Columns, columnNames, columns, transposed, unnested, type Values } from "./encoding.ts";
 import { sqlState } from "./failures.ts";
 import { TALLY, TALLY_WIDTH } from "./instances.ts";
 import { areCurrent, type Names } from "./names.ts";
-import type { Session } from "./session.ts";
+import type { PgSession } from "./session.ts";
 
 /** The columns of an event that never change; they are not written again. */
 const FIXED = columns(
@@ -39,7 +39,7 @@ type EventFacts = Omit<LaneEvent, "lane">;
 /** The values of an event's columns that never change: the first ones of `NEW_EVENT`. */
 export function fixedValues(names: Names, event: EventFacts, lane: number): Values {
   const { id, sequence, eventType, occurredAt, signedAt, acceptedAt, digest, trace } = event;
-  return [id, lane, sequence, names.kindId(eventType), occurredAt, signedAt, acceptedAt, bytes(digest), trace];
+  return [id, lane, sequence, names.kindId(eventType), occurredAt, signedAt, acceptedAt, asBuffer(digest), trace];
 }
 
 /** The values of an event's changing columns: the rest of `NEW_EVENT`. */
@@ -69,15 +69,15 @@ export function attemptValues({ eventId, attempt, at, durationMs, errorCode, err
 }
 
 /** The same bytes as a `Buffer`, without a copy. */
-export function bytes(raw: Uint8Array): Buffer {
+export function asBuffer(raw: Uint8Array): Buffer {
   return Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
 }
 
 const insert = (table: string, columns: Columns, offset: number, more = "") =>
-  `insert into {}.${table} (${named(columns)}) select * from ${unnested(columns, offset)} ${more} returning 1`;
+  `insert into {}.${table} (${columnNames(columns)}) select * from ${unnested(columns, offset)} ${more} returning 1`;
 /** The first condition is for the planner, which would scan the whole table while it does not know the number of rows. */
 const update = (table: string, columns: Columns, offset: number, assignments = assigned(columns)) =>
-  `update {}.${table} t set ${assignments} from ${unnested(columns, offset)} as new (${named(columns)})
+  `update {}.${table} t set ${assignments} from ${unnested(columns, offset)} as new (${columnNames(columns)})
    where t.id = any($${offset + 1}::bigint[]) and t.id = new.id returning 1`;
 
 const EVENT_ASSIGNED = assigned(EVENT).replace(
@@ -96,7 +96,7 @@ const MAKE_LANES = insert(
   KEY,
   0,
   // Skips a client whose name was pruned after it was looked up.
-  `as new (${named(KEY)}) where exists (select 1 from {}.client c where c.id = new.client) ${SORTED} on conflict do nothing`,
+  `as new (${columnNames(KEY)}) where exists (select 1 from {}.client c where c.id = new.client) ${SORTED} on conflict do nothing`,
 );
 
 /** The parts of the statement, each with the columns that its parameters fill. New lanes come first. */
@@ -187,7 +187,7 @@ export class LaneAppeared extends Error {
 }
 
 /** Writes new lanes before the statement that writes everything else, in their final state. @throws LaneAppeared */
-export async function writeLanes(session: Session, lanes: readonly Values[]): Promise<void> {
+export async function writeLanes(session: PgSession, lanes: readonly Values[]): Promise<void> {
   try {
     const made = await session.rows("write_lanes", INSERT_LANES, transposed(NEW_LANE, lanes));
     if (made.length === lanes.length) return;
@@ -201,6 +201,6 @@ export async function writeLanes(session: Session, lanes: readonly Values[]): Pr
  * Creates idle lanes outside a transaction: without a lock on a lane, it can wait for other transactions that create one of them while no
  * transaction waits for it. If the batch that needs the lanes fails, they stay for its repetition.
  */
-export async function makeLanes(session: Session, lanes: readonly Values[]): Promise<void> {
+export async function makeLanes(session: PgSession, lanes: readonly Values[]): Promise<void> {
   await session.rows("make_lanes", MAKE_LANES, transposed(KEY, lanes));
 }

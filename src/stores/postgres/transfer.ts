@@ -11,17 +11,17 @@ import type {
 } from "../../inbox/record.ts";
 import { countIn, plainText, withoutLease } from "../../inbox/store-rules.ts";
 import { HELD, STATUS } from "../database.ts";
-import { columns, named, transposed, unnested, type Values } from "./encoding.ts";
+import { columnNames, columns, transposed, unnested, type Values } from "./encoding.ts";
 import { TallySheet } from "./instances.ts";
-import { keyOf, type LaneRow, laneColumns, nullableBytes, readBodies, readLanes } from "./lanes.ts";
+import { keyOf, laneColumns, nullableBytes, type PgLaneRow, readBodies, readLanes } from "./lanes.ts";
 import { areCurrent, type Names, type Naming } from "./names.ts";
-import type { OpenInbox } from "./open.ts";
-import type { Session } from "./session.ts";
+import type { PgInbox } from "./open.ts";
+import type { PgSession } from "./session.ts";
 import {
   ATTEMPT,
+  asBuffer,
   attemptValues,
   BODY,
-  bytes,
   CONFLICT,
   changingValues,
   fixedValues,
@@ -34,13 +34,13 @@ const ATTEMPTS = `select e.lane, a.event as "eventId", a.attempt, a.at, a.durati
   from {}.attempt a join {}.event e on e.id = a.event where a.event = any($1::bigint[]) order by a.id`;
 const CONFLICTS = `select event, digest, signed as "signedAt", at, raw from {}.conflict where event = any($1::bigint[])`;
 
-export async function exportLanes(
-  session: Session,
+export async function exportLaneRows(
+  session: PgSession,
   names: Names,
   after: number,
   limit: number,
 ): Promise<TransferredLane[]> {
-  const rows = await session.rows<LaneRow>("export_lanes", LANES, [after, limit]);
+  const rows = await session.rows<PgLaneRow>("export_lanes", LANES, [after, limit]);
   const lanes = await readLanes(session, names, rows);
   const events = lanes.flatMap((lane) => lane.events);
   const bodies = await readBodies(session, idsOf(events));
@@ -64,7 +64,7 @@ export async function exportLanes(
   }));
 }
 
-async function readConflicts(session: Session, events: readonly LaneEvent[]) {
+async function readConflicts(session: PgSession, events: readonly LaneEvent[]) {
   const ids = idsOf(events.filter(({ conflict }) => conflict));
   const rows = await session.rows<ConflictRecord & { readonly event: number }>("export_conflicts", CONFLICTS, [ids]);
   return new Map(rows.map(({ event, ...conflict }) => [event, conflict]));
@@ -92,7 +92,7 @@ type Table = keyof typeof TABLES;
 const INSERT = Object.fromEntries(
   Object.entries(TABLES).map(([table, own]) => [
     table,
-    `insert into {}.${table} (${named(own)}) overriding system value select * from ${unnested(own, 0)}
+    `insert into {}.${table} (${columnNames(own)}) overriding system value select * from ${unnested(own, 0)}
      on conflict do nothing returning ${own[0]?.[0]} as key`,
   ]),
 );
@@ -112,7 +112,7 @@ const RAISE = `select setval('{}.lane_id', greatest((select last_value from {}.l
   setval(pg_get_serial_sequence('{}.quarantine', 'id'), (select coalesce(max(id), 0) + 1 from {}.quarantine), false),
   setval(pg_get_serial_sequence('{}.audit', 'id'), (select coalesce(max(id), 0) + 1 from {}.audit), false)`;
 
-export async function importPage(inbox: OpenInbox, page: ImportPage): Promise<ImportAnswer> {
+export async function importLaneRows(inbox: PgInbox, page: ImportPage): Promise<ImportAnswer> {
   await inbox.during(() => inbox.enterNames(namedBy(page)));
   return inbox.transaction(async (session) => {
     await session.rows("import_lock", LOCK);
@@ -131,12 +131,12 @@ function namedBy({ lanes }: ImportPage): Naming {
   return lanes.flatMap(({ key, events }) => events.map(({ eventType }) => ({ lane: key, eventType })));
 }
 
-async function isEmpty(session: Session): Promise<boolean> {
+async function isEmpty(session: PgSession): Promise<boolean> {
   const [row] = await session.rows<{ empty: boolean }>("import_empty", EMPTY);
   return row?.empty === true;
 }
 
-async function importRows(inbox: OpenInbox, session: Session, page: ImportPage): Promise<void> {
+async function importRows(inbox: PgInbox, session: PgSession, page: ImportPage): Promise<void> {
   const sheet = new TallySheet(inbox.instance);
   const names = inbox.names.on(session);
   await names.find(session, namedBy(page));
@@ -157,7 +157,7 @@ async function importRows(inbox: OpenInbox, session: Session, page: ImportPage):
   await sheet.write(session);
 }
 
-async function importLanes(session: Session, names: Names, lanes: readonly TransferredLane[]): Promise<void> {
+async function importLanes(session: PgSession, names: Names, lanes: readonly TransferredLane[]): Promise<void> {
   const events = lanes.flatMap(({ events }) => events);
   await insert(
     session,
@@ -172,7 +172,7 @@ async function importLanes(session: Session, names: Names, lanes: readonly Trans
   await insert(
     session,
     "body",
-    events.flatMap(({ id, raw }) => (raw === null ? [] : [[id, bytes(raw)]])),
+    events.flatMap(({ id, raw }) => (raw === null ? [] : [[id, asBuffer(raw)]])),
   );
   await insert(session, "conflict", events.flatMap(conflictValues));
   await insert(
@@ -189,7 +189,7 @@ async function importLanes(session: Session, names: Names, lanes: readonly Trans
 }
 
 /** Inserts the rows that do not exist. Returns the first column of those. */
-async function insert(session: Session, table: Table, rows: readonly Values[]): Promise<ReadonlySet<number>> {
+async function insert(session: PgSession, table: Table, rows: readonly Values[]): Promise<ReadonlySet<number>> {
   if (rows.length === 0) return new Set();
   const inserted = await session.rows<{ key: number }>(
     `import_${table}`,
@@ -214,14 +214,14 @@ function eventValues(names: Names, event: TransferredEvent, lane: number): Value
 function conflictValues({ id, conflicting }: TransferredEvent): Values[] {
   if (conflicting === null) return [];
   const { digest, signedAt, at, raw } = conflicting;
-  return [[id, bytes(digest), signedAt, at, bytes(raw)]];
+  return [[id, asBuffer(digest), signedAt, at, asBuffer(raw)]];
 }
 
-async function importQuarantined(session: Session, sheet: TallySheet, { quarantined }: ImportPage): Promise<void> {
+async function importQuarantined(session: PgSession, sheet: TallySheet, { quarantined }: ImportPage): Promise<void> {
   const rows = quarantined.map((row) => {
     const { id, digest, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, raw } = row;
-    const body = raw === null ? null : bytes(raw);
-    const source = [bytes(digest), reason, slot, signer, scope, HELD[state], replayedAs];
+    const body = raw === null ? null : asBuffer(raw);
+    const source = [asBuffer(digest), reason, slot, signer, scope, HELD[state], replayedAs];
     return [id, ...source, signedAt, acceptedAt, body?.byteLength ?? 0, trace, body];
   });
   const taken = await insert(session, "quarantine", rows);
@@ -232,7 +232,7 @@ async function importQuarantined(session: Session, sheet: TallySheet, { quaranti
   }
 }
 
-async function importTotals(session: Session, sheet: TallySheet, totals: TransferredTotals): Promise<void> {
+async function importTotals(session: PgSession, sheet: TallySheet, totals: TransferredTotals): Promise<void> {
   for (const [name, value] of Object.entries(totals.counters)) {
     sheet.count(name as keyof TransferredTotals["counters"], value);
   }

@@ -1,6 +1,6 @@
 /** Wakes this process when another may have made a lane due: with NOTIFY if possible, and by polling. */
 import type { Clock, Timer } from "../../internal/clock.ts";
-import { type Access, ANSWER_MS, connect, giveBack, type PgClient, withSession } from "./session.ts";
+import { ANSWER_MS, giveBack, type PgAccess, type PgClient, takeClient, withSession } from "./session.ts";
 
 /** How often to notify at most, in a transaction of its own: NOTIFY takes a lock that all notifying transactions share. */
 const NOTIFY_EVERY_MS = 50;
@@ -28,7 +28,7 @@ export interface WakeOptions {
 }
 
 export class Wake {
-  readonly #access: Access;
+  readonly #access: PgAccess;
   readonly #options: WakeOptions;
   readonly #listeners = new Set<() => void>();
   readonly #channel: string;
@@ -42,7 +42,7 @@ export class Wake {
   #sending: Promise<void> = Promise.resolve();
   #isStopped = false;
 
-  constructor(access: Access, options: WakeOptions) {
+  constructor(access: PgAccess, options: WakeOptions) {
     this.#access = access;
     this.#options = options;
     this.#listens = options.listen;
@@ -108,7 +108,7 @@ export class Wake {
   async #listen(): Promise<void> {
     if (this.#isConnecting) return;
     this.#isConnecting = true;
-    const connection = await connect(this.#access).catch(() => null);
+    const connection = await takeClient(this.#access).catch(() => null);
     this.#isConnecting = false;
     if (connection === null) return;
     if (this.#poll === null || this.#connection !== null) return giveBack(connection);

@@ -8,20 +8,20 @@ import {
   type Key,
   keyOf,
   keyText,
-  type LaneRow,
   lockLanes,
   type Numbers,
   nullableBytes,
   numberAt,
+  type PgLaneRow,
   readLanes,
 } from "./lanes.ts";
 import type { Names } from "./names.ts";
-import type { OpenInbox } from "./open.ts";
-import type { Session } from "./session.ts";
+import type { PgInbox } from "./open.ts";
+import type { PgSession } from "./session.ts";
 import {
   ATTEMPTS,
+  asBuffer,
   attemptValues,
-  bytes,
   changingValues,
   DUPLICATES,
   fixedValues,
@@ -38,8 +38,8 @@ export interface WantedLane {
 }
 
 export class Workspace {
-  readonly inbox: OpenInbox;
-  readonly session: Session;
+  readonly inbox: PgInbox;
+  readonly session: PgSession;
   readonly names: Names;
   /** Decides about the lanes; `flush()` writes what changed. */
   readonly loaded: LoadedLanes;
@@ -59,7 +59,7 @@ export class Workspace {
   readonly #conflicts: Values[] = [];
 
   /** @param slot - the row of the instance's counters */
-  constructor(inbox: OpenInbox, session: Session, names: Names, now: number, slot: number) {
+  constructor(inbox: PgInbox, session: PgSession, names: Names, now: number, slot: number) {
     this.inbox = inbox;
     this.session = session;
     this.names = names;
@@ -80,8 +80,8 @@ export class Workspace {
    */
   async take(
     wanted: readonly WantedLane[],
-    locked: readonly LaneRow[],
-    others: readonly LaneRow[] = [],
+    locked: readonly PgLaneRow[],
+    others: readonly PgLaneRow[] = [],
   ): Promise<void> {
     for (const lane of wanted) this.#missing.set(keyText(lane.key), lane);
     for (const row of locked) this.#missing.delete(keyText(row));
@@ -101,7 +101,7 @@ export class Workspace {
   }
 
   /** Reads the lanes of rows that this transaction has locked, and remembers their values before any decision about them. */
-  async add(rows: readonly LaneRow[]): Promise<void> {
+  async add(rows: readonly PgLaneRow[]): Promise<void> {
     if (rows.length === 0) return;
     for (const lane of await readLanes(this.session, this.names, rows)) {
       for (const event of lane.events) this.#events.set(event, changingValues(event));
@@ -118,7 +118,7 @@ export class Workspace {
 
   /** The body of a new event. */
   addBody(event: number, raw: Uint8Array): void {
-    this.#bodies.push([event, bytes(raw)]);
+    this.#bodies.push([event, asBuffer(raw)]);
   }
 
   /** A delivery whose body differs from that of its known event. */
@@ -127,7 +127,7 @@ export class Workspace {
     incoming: { readonly digest: Uint8Array; readonly signedAt: number; readonly raw: Uint8Array },
   ): void {
     const { digest, signedAt, raw } = incoming;
-    this.#conflicts.push([event, bytes(digest), signedAt, this.loaded.now, bytes(raw)]);
+    this.#conflicts.push([event, asBuffer(digest), signedAt, this.loaded.now, asBuffer(raw)]);
   }
 
   /** Writes the new lanes before the rest, once everything is decided. @throws LaneAppeared, as `flush()` */
@@ -227,17 +227,17 @@ export class Workspace {
 
 /** Locks the lanes that exist, by id and by key. */
 export async function lockWanted(
-  session: Session,
+  session: PgSession,
   ids: readonly number[],
   wanted: readonly WantedLane[],
-): Promise<readonly LaneRow[]> {
+): Promise<readonly PgLaneRow[]> {
   if (ids.length + wanted.length === 0) return [];
   const keys = new Map(wanted.map(({ key }) => [keyText(key), key]));
   return lockLanes(session, [...new Set(ids)], [...keys.values()]);
 }
 
 /** @param slot - the row of the instance's counters */
-export async function openWorkspace(inbox: OpenInbox, session: Session, slot = SHARED): Promise<Workspace> {
+export async function openWorkspace(inbox: PgInbox, session: PgSession, slot = SHARED): Promise<Workspace> {
   const now = await inbox.timeToWrite(session);
   return new Workspace(inbox, session, inbox.names.on(session), now, slot);
 }
