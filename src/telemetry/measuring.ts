@@ -266,7 +266,7 @@ interface Count {
   value: number;
 }
 
-export class Tally {
+export class RunningTotals {
   readonly #counts = new Map<string, Count>();
 
   add(labels: Labels, by: number): void {

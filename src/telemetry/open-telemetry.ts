@@ -9,7 +9,7 @@ import {
   type Instrumentable,
   LastingMetrics,
   type Meters,
-  Tally,
+  RunningTotals,
   typeLabel,
 } from "./measuring.ts";
 import { ATTRIBUTES, DEFAULT_SYSTEM, type GaugeKey, METRICS, type Metric, metricsOf, PROCESS, SCOPE } from "./names.ts";
@@ -75,8 +75,8 @@ function metersOf(meter: Api.Meter, gauges: Gauges): Meters {
 }
 
 /** Counted here, and read when metrics are collected: a delivery is counted several times, and collected seldom. */
-function countedBy(meter: Api.Meter, metric: Metric): Tally {
-  const tally = new Tally();
+function countedBy(meter: Api.Meter, metric: Metric): RunningTotals {
+  const tally = new RunningTotals();
   const counter = meter.createObservableCounter(...described(metric));
   counter.addCallback((result) => {
     for (const { labels, value } of tally.counts()) result.observe(value, labels);

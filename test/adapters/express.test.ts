@@ -9,7 +9,7 @@ import { captureRawBody, expressVerify, expressWebhook } from "../../adapters/ex
 import { signPayload } from "../../src/index.ts";
 import { adapterContract } from "../../src/testing/contracts/adapter.ts";
 import type { MakeAdapterServer } from "../../src/testing/contracts/adapter-bench.ts";
-import { openConnection, requestBytes } from "../../src/testing/contracts/adapter-bench.ts";
+import { openSocket, requestBytes } from "../../src/testing/contracts/adapter-bench.ts";
 import { memoryReceiver, recordingLogger, SECRET, signedEvent } from "./receivers.ts";
 import { serve } from "./serving.ts";
 
@@ -106,7 +106,7 @@ describe.each([
 
     it("refuses an unsigned request before its body is sent (RCV-2)", async () => {
       const server = await serve(verified());
-      const connection = await openConnection(server.port);
+      const connection = await openSocket(server.port);
       connection.send(requestBytes({ headers: [["Content-Length", "50"]] }));
       expect((await connection.answer()).status).toBe(401);
       await server.close();

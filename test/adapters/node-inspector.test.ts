@@ -12,7 +12,7 @@ import type { Mountable } from "../../src/inspector/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { readHeader } from "../../src/signature/verify.ts";
 import type { MakeInspectorServer } from "../../src/testing/contracts/adapter-bench.ts";
-import { openConnection, requestBytes } from "../../src/testing/contracts/adapter-bench.ts";
+import { openSocket, requestBytes } from "../../src/testing/contracts/adapter-bench.ts";
 import { inspectorAdapterContract } from "../../src/testing/contracts/inspector-adapter.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 import { inspectorAt } from "./inspectors.ts";
@@ -75,7 +75,7 @@ describe("nodeInspector()", () => {
   it("ends the connection of a body that it did not read to its end", async () => {
     const { inspector } = inspectorAt<IncomingMessage>("", async ({ readJson }) => (await readJson(10)).ok);
     const server = await serve(nodeInspector(inspector));
-    const connection = await openConnection(server.port);
+    const connection = await openSocket(server.port);
     connection.send(requestBytes({ path: "/", body: Buffer.alloc(300_000, " ") }));
     const { headers, body } = await connection.answer();
     expect([headers.connection, body, await connection.ended()]).toEqual(["close", "false", "end"]);
@@ -97,7 +97,7 @@ describe("nodeInspector()", () => {
       "X-Named-After: host\r\nHost: a.example",
     ];
     for (const host of hosts) {
-      const connection = await openConnection(server.port);
+      const connection = await openSocket(server.port);
       connection.send(Buffer.from(`GET / HTTP/1.1\r\n${host}\r\n\r\n`));
       await connection.answer();
       connection.finish();
@@ -217,7 +217,7 @@ const LARGE = "x".repeat(64 * 1_024);
 async function asked() {
   const { server, port, close } = await serve(() => {});
   onTestFinished(close);
-  const connection = await openConnection(port);
+  const connection = await openSocket(port);
   const request = once(server, "request");
   connection.send(requestBytes({ method: "GET" }));
   const [, response] = (await request) as [unknown, ServerResponse];

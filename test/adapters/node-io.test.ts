@@ -12,7 +12,7 @@ import { nextPagesWebhook } from "../../adapters/next.ts";
 import { nodeInspector, nodeWebhook } from "../../adapters/node.ts";
 import { readNodeBody, sendAnswer as send, type WholeAnswer } from "../../adapters/node-io.ts";
 import type { BodyReading, Logger } from "../../src/index.ts";
-import { openConnection, requestBytes } from "../../src/testing/contracts/adapter-bench.ts";
+import { openSocket, requestBytes } from "../../src/testing/contracts/adapter-bench.ts";
 import { uncaughtErrors } from "../support/uncaught.ts";
 import { inspectorAt } from "./inspectors.ts";
 import { memoryReceiver, recordingLogger, SECRET, signedEvent } from "./receivers.ts";
@@ -270,7 +270,7 @@ describe("an answer that is not written", () => {
         return webhook(request, response);
       },
       async (port) => {
-        const connection = await openConnection(port);
+        const connection = await openSocket(port);
         connection.send(requestBytes({ headers: [["Content-Length", "5"]] }));
         expect((await connection.answer()).status).toBe(401);
         connection.send("12345");
@@ -385,7 +385,7 @@ const sendAnswer = (answer: WholeAnswer, request: IncomingMessage, response: Ser
 async function exchanges(...requests: readonly Buffer[]) {
   const begun: Exchange[] = [];
   const { port, close } = await serve((request, response) => void begun.push({ request, response }));
-  const connection = await openConnection(port);
+  const connection = await openSocket(port);
   onTestFinished(() => {
     connection.close();
     return close();

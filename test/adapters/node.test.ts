@@ -8,7 +8,7 @@ import { describe, expect, it, test } from "vitest";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { adapterContract } from "../../src/testing/contracts/adapter.ts";
 import type { MakeAdapterServer } from "../../src/testing/contracts/adapter-bench.ts";
-import { openConnection, requestBytes } from "../../src/testing/contracts/adapter-bench.ts";
+import { openSocket, requestBytes } from "../../src/testing/contracts/adapter-bench.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 import { memoryReceiver, SECRET, signedEvent } from "./receivers.ts";
 import { bytesOf, serve } from "./serving.ts";
@@ -163,7 +163,7 @@ describe("the end of a connection whose body is not read", () => {
       exchanges.push([incoming, response]);
       webhook(incoming, response);
     });
-    const connection = await openConnection(server.port);
+    const connection = await openSocket(server.port);
     connection.send(request);
     const { status, headers } = await connection.answer();
     const [[incoming, outgoing] = []] = exchanges;

@@ -1,13 +1,13 @@
 /** What an update makes of a webhook configuration, as a table over states, bodies and readings. */
 import { describe, expect, it } from "vitest";
-import { updateWebhookConfig, type WebhookUpdate } from "../../src/emulator/routes/webhooks.ts";
-import { previousSecretAt, type WebhookConfig } from "../../src/emulator/state/records.ts";
+import { updateWebhookConfig, type WebhookFields } from "../../src/emulator/routes/webhooks.ts";
+import { previousSecretAt, type WebhookRecord } from "../../src/emulator/state/records.ts";
 import { type Readings, readingsFrom } from "../../src/emulator/unspecified.ts";
 
 const NOW = 1_767_225_600_000;
 const DAY = 86_400_000;
 
-const EMPTY: WebhookConfig = {
+const EMPTY: WebhookRecord = {
   apiClientId: "ac_main",
   kind: "delivery",
   endpointUrl: null,
@@ -18,9 +18,9 @@ const EMPTY: WebhookConfig = {
   previousValidUntil: null,
   rotatedAt: null,
 };
-const SIGNED: WebhookConfig = { ...EMPTY, signingEnabled: true, currentSecret: "first" };
+const SIGNED: WebhookRecord = { ...EMPTY, signingEnabled: true, currentSecret: "first" };
 /** Rotated an hour ago. */
-const ROTATED: WebhookConfig = {
+const ROTATED: WebhookRecord = {
   ...SIGNED,
   currentSecret: "second",
   previousSecret: "first",
@@ -28,7 +28,7 @@ const ROTATED: WebhookConfig = {
   rotatedAt: NOW - 3_600_000,
 };
 
-function update(config: WebhookConfig, body: WebhookUpdate, unspecified: Partial<Readings> = {}, now = NOW) {
+function update(config: WebhookRecord, body: WebhookFields, unspecified: Partial<Readings> = {}, now = NOW) {
   let generated = 0;
   const readings = readingsFrom(unspecified);
   const result = updateWebhookConfig(config, body, { now, readings, generate: () => `generated-${++generated}` });
@@ -36,7 +36,7 @@ function update(config: WebhookConfig, body: WebhookUpdate, unspecified: Partial
 }
 
 /** The configuration after an update that must not be refused. */
-function updated(...args: Parameters<typeof update>): WebhookConfig {
+function updated(...args: Parameters<typeof update>): WebhookRecord {
   const { result } = update(...args);
   if (result.outcome !== "updated") throw new Error(`the update was refused: ${result.outcome}`);
   return result.config;
@@ -104,7 +104,7 @@ describe("updateWebhookConfig() with secretGeneration (WHK-18)", () => {
     ["never", [null, null, "supplied", "supplied"], ["first", "first", "supplied", "supplied"]],
   ] as const)("%s", (secretGeneration, withoutSecret, withSecret) => {
     const bodies = [on, off, supplied, suppliedOff];
-    const secrets = (config: WebhookConfig) =>
+    const secrets = (config: WebhookRecord) =>
       bodies.map((body) => updated(config, body, { secretGeneration }).currentSecret);
     expect(secrets(EMPTY)).toEqual(withoutSecret);
     expect(secrets(SIGNED)).toEqual(withSecret);

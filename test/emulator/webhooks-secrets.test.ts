@@ -1,7 +1,7 @@
 /** Secrets of webhooks over the API: generated, supplied, rotated, and gone when their window has passed. */
 import { describe, expect, it } from "vitest";
 import type { Emulator } from "../../src/emulator/index.ts";
-import type { WebhookConfig } from "../../src/emulator/state/records.ts";
+import type { WebhookRecord } from "../../src/emulator/state/records.ts";
 import { collected } from "../client/support.ts";
 import { checkedCall, verdict } from "./checked-call.ts";
 import { start } from "./support.ts";
@@ -15,7 +15,7 @@ async function patch(emulator: Emulator, fields: object = {}, kind = "delivery")
 const shown = async (emulator: Emulator) =>
   (await checkedCall(emulator, "GET", "/api/core/webhooks")).body.defaults.delivery;
 const kept = (emulator: Emulator) =>
-  emulator.control.exportState().tables.webhooks?.["ac_main/delivery"] as WebhookConfig;
+  emulator.control.exportState().tables.webhooks?.["ac_main/delivery"] as WebhookRecord;
 
 describe("a generated secret", () => {
   it("comes when signing has none, once, and is the current one (WHK-13, WHK-18)", async () => {

@@ -1,7 +1,7 @@
 /** `GET /api/core/webhooks` and both updates: what is shown, what is taken, and that no secret comes back. */
 import { describe, expect, it } from "vitest";
 import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
-import type { WebhookConfig } from "../../src/emulator/state/records.ts";
+import type { WebhookRecord } from "../../src/emulator/state/records.ts";
 import { checkedCall, verdict } from "./checked-call.ts";
 import { call, start, tokenOf } from "./support.ts";
 
@@ -19,7 +19,7 @@ const patch = (emulator: Emulator, body: unknown, kind: (typeof ROUTES)[number] 
   checkedCall(emulator, "PATCH", `/api/core/webhooks/${kind}`, { body });
 /** What the service keeps, secrets included. */
 const kept = (emulator: Emulator, kind = "delivery") =>
-  emulator.control.exportState().tables.webhooks?.[`ac_main/${kind}`] as WebhookConfig;
+  emulator.control.exportState().tables.webhooks?.[`ac_main/${kind}`] as WebhookRecord;
 
 describe("GET /api/core/webhooks", () => {
   it("shows both kinds, with nothing configured at first (WHK-1, WHK-2, WHK-3, WHK-15, WHK-16, WHK-17)", async () => {

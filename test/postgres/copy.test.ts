@@ -17,7 +17,7 @@ import { thisInstance } from "../../src/internal/process.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { sha256 } from "../../src/testing/contracts/store-bench.ts";
+import { sha256Of } from "../../src/testing/contracts/store-bench.ts";
 import { seededRandom } from "../../src/testing/index.ts";
 import { sized } from "../setup/form.ts";
 import { newPool, newSchema, sql, urlOf } from "./place.ts";
@@ -63,7 +63,12 @@ function eventOf(lane: number, sequence: number): NewEvent {
   const raw = new TextEncoder().encode(JSON.stringify({ messageId, sequence, text: "x".repeat(200) }));
   const now = Date.now();
   return {
-    ...{ lane: { apiClientId: `client_${lane % 3}`, tag: "outbound", messageId }, sequence, raw, digest: sha256(raw) },
+    ...{
+      lane: { apiClientId: `client_${lane % 3}`, tag: "outbound", messageId },
+      sequence,
+      raw,
+      digest: sha256Of(raw),
+    },
     ...{ eventType: "message.sent", occurredAt: now, signedAt: now, gapWaitMs: lane % 7 === 0 ? 3_600_000 : 0 },
     ...{ trace: null, peer: null, externalReference: null },
   };
@@ -107,7 +112,7 @@ async function fill(store: InboxStore<unknown>): Promise<void> {
     signedAt: Date.now(),
     trace: null,
   };
-  await step(store, { settles, quarantines: bodies.map((raw) => ({ ...standard, raw, digest: sha256(raw) })) });
+  await step(store, { settles, quarantines: bodies.map((raw) => ({ ...standard, raw, digest: sha256Of(raw) })) });
 }
 
 /** Runs the copy in a process of its own; with `killAfter`, until that many pages were told. Answers its last line. */

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { OncehookError } from "../../errors.ts";
 import { isSameSecret } from "../../signature/secret.ts";
 import { type ControlRefusal, json, logFailure, OWN_FAILURE, refusalResponse } from "../http/answers.ts";
-import { bytesOf, MAX_BODY_BYTES } from "../http/body.ts";
+import { bodyBytes, MAX_BODY_BYTES } from "../http/body.ts";
 import { type Found, Router } from "../http/route.ts";
 import { FOREIGN_HOST, isOwnHost, type Settings } from "../options.ts";
 import { problemOf } from "./control.ts";
@@ -128,7 +128,7 @@ function valuesOf(entries: readonly [string, string][], schema: z.ZodType): obje
 async function bodyOf(request: Request, route: ControlRoute): Promise<Fitted> {
   const { maxBodyBytes = MAX_BODY_BYTES } = route;
   const contentType = request.headers.get("content-type");
-  const bytes = await bytesOf(request, maxBodyBytes);
+  const bytes = await bodyBytes(request, maxBodyBytes);
   if (bytes === null) {
     return { refusal: { code: "PAYLOAD_TOO_LARGE", message: `The body is longer than ${maxBodyBytes} bytes.` } };
   }

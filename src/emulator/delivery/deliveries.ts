@@ -9,7 +9,7 @@ import {
   type PhoneNumber,
   previousSecretAt,
   type Target,
-  type WebhookConfig,
+  type WebhookRecord,
   webhookId,
 } from "../state/records.ts";
 import type { Readings } from "../unspecified.ts";
@@ -296,7 +296,7 @@ function overrideOf(number: PhoneNumber | undefined, kind: EventRecord["kind"]):
 
 /** Null when nothing is signed, which without a secret nothing can be. Two secrets only while both are valid. */
 function secretsOf(
-  config: WebhookConfig | undefined,
+  config: WebhookRecord | undefined,
   now: number,
   { overlapSigning }: Readings,
 ): readonly string[] | null {

@@ -28,7 +28,7 @@ export interface Reply {
   readonly play?: readonly ApiAction[];
 }
 
-export interface Refusal {
+export interface EmulatorRefusal {
   readonly kind: "refusal";
   readonly status: number;
   /** One of `CoreErrorCode`, or what a fault rule says (GEN-11). */
@@ -43,10 +43,10 @@ interface Broken {
   readonly kind: "reset" | "badGateway";
 }
 
-export type EmulatorAnswer = Reply | Refusal | Broken;
+export type EmulatorAnswer = Reply | EmulatorRefusal | Broken;
 
 /** The one OAuth error that fits; its usual status rather than the 404 of GEN-7, which is about core paths. */
-export const WRONG_TOKEN_METHOD: Refusal = {
+export const WRONG_TOKEN_METHOD: EmulatorRefusal = {
   kind: "refusal",
   status: 400,
   code: "invalid_request",
@@ -61,7 +61,11 @@ export function reply(status: number, body: unknown, headers?: Readonly<Record<s
 }
 
 /** A refusal with its code's usual status. The message holds nothing that the caller sent. */
-export function refuse(code: CoreErrorCode, message: string, details: Readonly<Record<string, unknown>> = {}): Refusal {
+export function refuse(
+  code: CoreErrorCode,
+  message: string,
+  details: Readonly<Record<string, unknown>> = {},
+): EmulatorRefusal {
   return { kind: "refusal", status: CORE_ERRORS[code], code, message, details };
 }
 
@@ -123,7 +127,7 @@ export function textOf(response: Response): string | undefined {
 
 /** The core error wrapper (GEN-2). */
 function coreError(
-  { code, message, details }: Pick<Refusal, "code" | "message" | "details">,
+  { code, message, details }: Pick<EmulatorRefusal, "code" | "message" | "details">,
   requestId: string,
 ): object {
   return { error: { code, message, details }, requestId };
@@ -137,7 +141,7 @@ const OAUTH_ERROR_OF: Readonly<Record<string, string>> = {
 };
 
 /** Any other core code on the token route is a fault or a failure of the emulator: `server_error` (TOK-12). */
-function oauthError({ code, message }: Refusal): object {
+function oauthError({ code, message }: EmulatorRefusal): object {
   const error = OAUTH_ERRORS.includes(code) ? code : (OAUTH_ERROR_OF[code] ?? "server_error");
   return { error, error_description: message };
 }

@@ -6,16 +6,16 @@ import type { Client } from "../state/records.ts";
 import {
   type Contract,
   type EmulatorAnswer,
+  type EmulatorRefusal,
   logFailure,
   OWN_FAILURE,
-  type Refusal,
   refuse,
   responseFrom,
   truncated,
   usualCode,
   WRONG_TOKEN_METHOD,
 } from "./answers.ts";
-import { type Body, readBody, schemaRefusal, unknownFields } from "./body.ts";
+import { type RequestBody, readBody, schemaRefusal, unknownFields } from "./body.ts";
 import { logRequest } from "./request-log.ts";
 import type { ApiPlace, CoreRoute, Found, Route, Router } from "./route.ts";
 
@@ -26,7 +26,7 @@ interface ApiCall {
   readonly contract: Contract;
   readonly request: Request;
   readonly headers: Headers;
-  readonly body: Body;
+  readonly body: RequestBody;
   readonly found: Found<Route> | undefined;
   warn(text: string): void;
   authenticated(client: Client): void;
@@ -104,7 +104,7 @@ function outside({ settings }: Service): EmulatorAnswer {
 interface CoreCall {
   readonly now: number;
   readonly headers: Headers;
-  readonly body: Body;
+  readonly body: RequestBody;
   /** Undefined where no route matches (GEN-7). */
   readonly found: Found<CoreRoute> | undefined;
   warn(text: string): void;
@@ -213,7 +213,7 @@ async function standIn(
   return null;
 }
 
-function refusalOf({ status, code, retryAfterSeconds }: Extract<ApiAction, { type: "status" }>): Refusal {
+function refusalOf({ status, code, retryAfterSeconds }: Extract<ApiAction, { type: "status" }>): EmulatorRefusal {
   const refusal = {
     kind: "refusal",
     status,

@@ -12,7 +12,7 @@ const MOST_NAMED = 20;
 const LONGEST_NAME = 100;
 
 /** A body as it came, and what it says; read as JSON once, for the route and for the log. */
-export interface Body {
+export interface RequestBody {
   /** Null when there were more than the limit. */
   readonly bytes: Uint8Array | null;
   /** A JSON object, or a refusal (GEN-8). A missing content type does not matter. */
@@ -23,8 +23,8 @@ type Parsed =
   | { readonly ok: true; readonly value: Readonly<Record<string, unknown>> }
   | { readonly ok: false; readonly refusal: EmulatorAnswer };
 
-export async function readBody(request: Request): Promise<Body> {
-  const bytes = await bytesOf(request);
+export async function readBody(request: Request): Promise<RequestBody> {
+  const bytes = await bodyBytes(request);
   let parsed: Parsed | undefined;
   return {
     bytes,
@@ -36,7 +36,7 @@ export async function readBody(request: Request): Promise<Body> {
 }
 
 /** The bytes of a body; null when there are more than the limit. */
-export async function bytesOf(request: Request, limit = MAX_BODY_BYTES): Promise<Uint8Array | null> {
+export async function bodyBytes(request: Request, limit = MAX_BODY_BYTES): Promise<Uint8Array | null> {
   if (request.body === null) return new Uint8Array();
   const chunks: Uint8Array[] = [];
   let length = 0;

@@ -3,7 +3,7 @@ import type { ApiAction } from "../faults.ts";
 import type { Service } from "../service.ts";
 import type { Client, RequestRecord } from "../state/records.ts";
 import type { Contract, EmulatorAnswer } from "./answers.ts";
-import { type Body, parseForm } from "./body.ts";
+import { parseForm, type RequestBody } from "./body.ts";
 
 /** Kept of a body: 16 KiB of its text. */
 const MOST_LOGGED = 16_384;
@@ -15,7 +15,7 @@ interface LoggedCall {
   readonly path: string;
   readonly contract: Contract;
   readonly now: number;
-  readonly body: Body;
+  readonly body: RequestBody;
   readonly client: Client | null;
   readonly answer: EmulatorAnswer;
   readonly warnings: readonly string[];

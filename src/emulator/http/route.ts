@@ -4,12 +4,12 @@ import type { Service } from "../service.ts";
 import type { Client } from "../state/records.ts";
 import type { Readings } from "../unspecified.ts";
 import type { Contract, EmulatorAnswer } from "./answers.ts";
-import type { Body } from "./body.ts";
+import type { RequestBody } from "./body.ts";
 
 type Method = "GET" | "POST" | "PATCH";
 
 /** A call of a route, with everything decided that comes before it: route, caller, and whether the body fits. */
-export interface Call<Fields> {
+export interface RouteCall<Fields> {
   readonly service: Service;
   /** The emulator's time when it came in, epoch ms. */
   readonly now: number;
@@ -52,7 +52,7 @@ export interface CoreRoute<Fields = unknown> extends Described {
   readonly body?: z.ZodType<Fields>;
   /** What the body says with a field name that only looks right (UPD-7). */
   readonly lookalikes?: ReadonlyMap<string, string>;
-  handle(call: Call<Fields>): EmulatorAnswer | Promise<EmulatorAnswer>;
+  handle(call: RouteCall<Fields>): EmulatorAnswer | Promise<EmulatorAnswer>;
 }
 
 /** Keeps the body's type between the schema and the handler. */
@@ -65,7 +65,7 @@ export interface TokenCall {
   readonly service: Service;
   readonly now: number;
   readonly headers: Headers;
-  readonly body: Body;
+  readonly body: RequestBody;
   /** Puts a warning into the request log. */
   warn(text: string): void;
   /** Tells who calls, for the request log. */

@@ -1,8 +1,8 @@
 /** `POST /api/core/messages/send`: takes messages up, once per idempotency key. */
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { type EmulatorAnswer, type Refusal, type Reply, refuse } from "../http/answers.ts";
-import { type Call, coreRoute } from "../http/route.ts";
+import { type EmulatorAnswer, type EmulatorRefusal, type Reply, refuse } from "../http/answers.ts";
+import { coreRoute, type RouteCall } from "../http/route.ts";
 import { type Behaviour, behaviourOf } from "../messages/plan.ts";
 import { E164 } from "../options.ts";
 import type { Service } from "../service.ts";
@@ -55,7 +55,7 @@ const sentSchema = z.looseObject({
   ),
 });
 
-type SendCall = Call<z.output<typeof sendSchema>>;
+type SendCall = RouteCall<z.output<typeof sendSchema>>;
 
 interface Sent {
   readonly results: readonly { readonly to: string; readonly messageId: string; readonly status: string }[];
@@ -128,7 +128,7 @@ async function repeat(
 }
 
 /** The number to send from, or why it cannot be: 404, 403, campaign, then channel and status (SND-27). */
-function sendingNumber({ service, client, body }: SendCall): PhoneNumber | Refusal {
+function sendingNumber({ service, client, body }: SendCall): PhoneNumber | EmulatorRefusal {
   const details = { field: "sendFrom" };
   const number = service.state.numbers.get(body.sendFrom);
   if (number === undefined) {
@@ -182,7 +182,7 @@ function rejectionOf({ settings }: Service, to: string): Rejection | null {
   return { code: settings.readings.rejectionCode, message: "A magic recipient is rejected." };
 }
 
-function allRejected(reasons: readonly (Rejection | null)[]): Refusal {
+function allRejected(reasons: readonly (Rejection | null)[]): EmulatorRefusal {
   const issues = reasons
     .slice(0, MOST_ISSUES)
     .map((reason, i) => ({ path: `to.${i}`, problem: reason?.message ?? "" }));

@@ -2,9 +2,9 @@
 import { z } from "zod";
 import { isSameSecret } from "../../signature/secret.ts";
 import { seededHex } from "../clock.ts";
-import { type EmulatorAnswer, type Refusal, reply } from "../http/answers.ts";
+import { type EmulatorAnswer, type EmulatorRefusal, reply } from "../http/answers.ts";
 import { isActive } from "../http/api.ts";
-import { type Body, formDecoded, parseForm } from "../http/body.ts";
+import { formDecoded, parseForm, type RequestBody } from "../http/body.ts";
 import { TOKEN_PATH, type TokenCall, type TokenRoute } from "../http/route.ts";
 import type { Service } from "../service.ts";
 import type { Client } from "../state/records.ts";
@@ -50,7 +50,7 @@ export const token: TokenRoute = {
   },
 };
 
-function grantRefusal(fields: ReadonlyMap<string, string>): Refusal | null {
+function grantRefusal(fields: ReadonlyMap<string, string>): EmulatorRefusal | null {
   const grant = fields.get("grant_type");
   if (grant === undefined) return refused(400, "invalid_request", "grant_type is required.");
   if (grant === "client_credentials") return null;
@@ -74,7 +74,7 @@ function invalidClient({ settings }: Service): EmulatorAnswer {
   return { ...refusal, headers: { "www-authenticate": 'Basic realm="token", charset="UTF-8"' } };
 }
 
-function refused(status: number, code: string, message: string): Refusal {
+function refused(status: number, code: string, message: string): EmulatorRefusal {
   return { kind: "refusal", status, code, message, details: {} };
 }
 
@@ -169,7 +169,7 @@ type TokenRequest =
   | { readonly ok: true; readonly fields: ReadonlyMap<string, string> }
   | { readonly ok: false; readonly problem: string };
 
-function readTokenRequest(headers: Headers, body: Body): TokenRequest {
+function readTokenRequest(headers: Headers, body: RequestBody): TokenRequest {
   if (body.bytes === null) return { ok: false, problem: "The body is longer than 1 MiB." };
   // Parameters such as a charset change nothing: a form is ASCII, JSON is UTF-8.
   const [mediaType = ""] = (headers.get("content-type") ?? "").split(";");
@@ -186,7 +186,7 @@ function readTokenRequest(headers: Headers, body: Body): TokenRequest {
 
 const KNOWN_FIELDS: ReadonlySet<string> = new Set(["grant_type", "client_id", "client_secret"]);
 
-function fromJson(body: Body): TokenRequest {
+function fromJson(body: RequestBody): TokenRequest {
   if (body.bytes?.byteLength === 0) return { ok: true, fields: new Map() };
   const parsed = body.json();
   if (!parsed.ok) return { ok: false, problem: "The body is not a JSON object in UTF-8." };

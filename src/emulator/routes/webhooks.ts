@@ -4,10 +4,10 @@ import { secretTextIssue } from "../../signature/secret.ts";
 import { seededHex } from "../clock.ts";
 import { blockedTargetWarnings } from "../delivery/egress.ts";
 import { type EmulatorAnswer, refuse, reply } from "../http/answers.ts";
-import { type Call, type CoreRoute, coreRoute } from "../http/route.ts";
+import { type CoreRoute, coreRoute, type RouteCall } from "../http/route.ts";
 import { isHttpUrl } from "../options.ts";
 import type { Service } from "../service.ts";
-import { type Kind, previousSecretAt, type WebhookConfig, webhookId } from "../state/records.ts";
+import { type Kind, previousSecretAt, type WebhookRecord, webhookId } from "../state/records.ts";
 import type { Readings } from "../unspecified.ts";
 
 // A webhook's target as requests give it.
@@ -23,7 +23,7 @@ export const targetUrl = z
 // What an update makes of a client's default webhook configuration, and until when its previous secret is valid.
 
 /** The body of an update. */
-export interface WebhookUpdate {
+export interface WebhookFields {
   /** Absent: stays as it was; null: none (WHK-9). */
   readonly endpointUrl?: string | null | undefined;
   /** Absent: stays as it was (WHK-10). */
@@ -43,12 +43,12 @@ interface UpdateTerms {
 }
 
 type UpdateOutcome =
-  | { readonly outcome: "updated"; readonly config: WebhookConfig; readonly generatedSecret: string | null }
+  | { readonly outcome: "updated"; readonly config: WebhookRecord; readonly generatedSecret: string | null }
   /** Nothing changed: the previous secret is still valid, until then (WHK-21). */
   | { readonly outcome: "rotation_refused"; readonly previousValidUntil: number };
 
 /** The configuration after an update. */
-export function updateWebhookConfig(config: WebhookConfig, update: WebhookUpdate, terms: UpdateTerms): UpdateOutcome {
+export function updateWebhookConfig(config: WebhookRecord, update: WebhookFields, terms: UpdateTerms): UpdateOutcome {
   const { now, readings } = terms;
   const generates = generatesSecret(config, update, readings.secretGeneration);
   const rotates = config.currentSecret !== null && (generates || isOther(update.secret, config.currentSecret));
@@ -73,8 +73,8 @@ export function updateWebhookConfig(config: WebhookConfig, update: WebhookUpdate
 
 /** Whether the service makes up a secret; with signing off it never does (WHK-18, WHK-23). */
 function generatesSecret(
-  config: WebhookConfig,
-  { signingEnabled, secret }: WebhookUpdate,
+  config: WebhookRecord,
+  { signingEnabled, secret }: WebhookFields,
   when: Readings["secretGeneration"],
 ): boolean {
   if (!signingEnabled) return false;
@@ -98,7 +98,7 @@ function isOther(secret: string | undefined, currentSecret: string): boolean {
 }
 
 /** One slot: a previous secret that is still valid makes room (WHK-21). A first secret replaces none, so it is no rotation. */
-function rotated(config: WebhookConfig, now: number, overlapMs: number): Partial<WebhookConfig> {
+function rotated(config: WebhookRecord, now: number, overlapMs: number): Partial<WebhookRecord> {
   return { previousSecret: config.currentSecret, previousValidUntil: now + overlapMs, rotatedAt: now };
 }
 
@@ -193,7 +193,7 @@ function updateRoute(kind: Kind, operationId: string): CoreRoute {
   });
 }
 
-function update(kind: Kind, { service, client: { apiClientId }, now, body, warn }: Call<Update>): EmulatorAnswer {
+function update(kind: Kind, { service, client: { apiClientId }, now, body, warn }: RouteCall<Update>): EmulatorAnswer {
   const { settings, state } = service;
   const { readings } = settings;
   const result = updateWebhookConfig(configOf(service, apiClientId, kind), body, {
@@ -218,14 +218,14 @@ function update(kind: Kind, { service, client: { apiClientId }, now, body, warn 
   return reply(200, result.generatedSecret === null ? config : { ...config, generatedSecret: result.generatedSecret });
 }
 
-function configOf({ state }: Service, apiClientId: string, kind: Kind): WebhookConfig {
+function configOf({ state }: Service, apiClientId: string, kind: Kind): WebhookRecord {
   const config = state.webhooks.get(webhookId(apiClientId, kind));
   if (config === undefined) throw new Error(`the state holds no ${kind} webhook of client ${apiClientId}`);
   return config;
 }
 
 /** As an answer shows it: without its secrets (WHK-5). */
-function written(config: WebhookConfig, now: number, readings: Readings): object {
+function written(config: WebhookRecord, now: number, readings: Readings): object {
   const hasPreviousSecret = previousSecretAt(config, now) !== null;
   return {
     eventClass: config.kind === "inbound" ? "INBOUND" : "DELIVERY",

@@ -5,10 +5,10 @@ import type { Settings } from "../options.ts";
 import { Heap } from "../scheduler.ts";
 import type { Delivery, EventRecord, InboundMessage, Message } from "./records.ts";
 import {
-  type Change,
   isUnderItsId,
   RECORD_SCHEMAS,
   type State,
+  type StateChange,
   TABLE_NAMES,
   type Table,
   type Tables,
@@ -35,7 +35,7 @@ export class Keeper {
    * Hears of every change of the state. Once started, it commits by the end of the event loop's turn, unless an answer's commit
    * came before: a call has several steps, and one transaction is enough for them.
    */
-  readonly onChange = (change: Change): void => {
+  readonly onChange = (change: StateChange): void => {
     this.#retention.onChange(change);
     if (this.#file !== null && !this.#isLoading) this.#changes.add(change);
     if (this.#isPlanned || this.#kept === null) return;
@@ -178,7 +178,7 @@ class Retention {
     this.#keep = keep;
   }
 
-  onChange({ table, id, record, previous }: Change): void {
+  onChange({ table, id, record, previous }: StateChange): void {
     switch (table) {
       case "messages":
       case "inboundMessages":

@@ -28,7 +28,7 @@ export interface Client {
 export type Kind = "inbound" | "delivery";
 
 /** A client's default configuration of one kind; its id in the table is `webhookId(apiClientId, kind)`. */
-export interface WebhookConfig {
+export interface WebhookRecord {
   readonly apiClientId: string;
   readonly kind: Kind;
   readonly endpointUrl: string | null;
@@ -219,7 +219,7 @@ export const idempotencyId = (apiClientId: string, key: string): string => JSON.
 // Which secrets of a webhook configuration are valid.
 
 /** The previous secret while it is valid: up to, and not at, `previousValidUntil` (WHK-26). */
-export function previousSecretAt(config: WebhookConfig, now: number): string | null {
+export function previousSecretAt(config: WebhookRecord, now: number): string | null {
   const { previousSecret, previousValidUntil } = config;
   return previousValidUntil !== null && now < previousValidUntil ? previousSecret : null;
 }
@@ -262,7 +262,7 @@ export const webhookSchema = z.strictObject({
   previousSecret: z.string().nullable(),
   previousValidUntil: instant.nullable(),
   rotatedAt: instant.nullable(),
-}) satisfies z.ZodType<WebhookConfig>;
+}) satisfies z.ZodType<WebhookRecord>;
 
 export const phoneNumberSchema = z.strictObject({
   numberId: id,

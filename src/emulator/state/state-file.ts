@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { SetupError } from "../../errors.ts";
 import { ownerProblem } from "../../internal/file-owner.ts";
 import { connect, loadDriver, type SqliteDatabase, type SqliteDriver } from "../../internal/sqlite-driver.ts";
-import type { Change } from "./state.ts";
+import type { StateChange } from "./state.ts";
 
 /** A row: one record of one table, as JSON. */
 export interface StoredRecord {
@@ -192,7 +192,7 @@ type Write = { readonly kind: "insert" | "update" | "move"; readonly record: unk
 export class Changes {
   readonly #tables = new Map<string, Map<string, Write>>();
 
-  add({ table, id, record, previous }: Change): void {
+  add({ table, id, record, previous }: StateChange): void {
     const writes = this.#tables.get(table) ?? new Map<string, Write>();
     this.#tables.set(table, writes);
     const earlier = writes.get(id);

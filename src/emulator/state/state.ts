@@ -23,7 +23,7 @@ import {
   requestSchema,
   type Token,
   tokenSchema,
-  type WebhookConfig,
+  type WebhookRecord,
   webhookId,
   webhookSchema,
 } from "./records.ts";
@@ -36,7 +36,7 @@ type Counter = IdPrefix | "log" | "tok" | "secret";
 export interface Tables {
   readonly accounts: Table<Account>;
   readonly clients: Table<Client>;
-  readonly webhooks: Table<WebhookConfig>;
+  readonly webhooks: Table<WebhookRecord>;
   readonly numbers: Table<PhoneNumber>;
   readonly tokens: Table<Token>;
   readonly idempotency: Table<IdempotencyRecord>;
@@ -94,7 +94,7 @@ type IdOf<Record> = (record: Record) => string;
 const RECORD_IDS = {
   accounts: ({ accountId }: Account) => accountId,
   clients: ({ apiClientId }: Client) => apiClientId,
-  webhooks: ({ apiClientId, kind }: WebhookConfig) => webhookId(apiClientId, kind),
+  webhooks: ({ apiClientId, kind }: WebhookRecord) => webhookId(apiClientId, kind),
   numbers: ({ numberId }: PhoneNumber) => numberId,
   tokens: ({ accessToken }: Token) => accessToken,
   idempotency: ({ id }: IdempotencyRecord) => id,
@@ -157,7 +157,7 @@ export function createState(onChange: ChangeListener, tag: string): State {
 // A table of records by id, in insertion order, that tells a listener of each change. Records are replaced, never changed.
 
 /** One change of a table: a new record has no `previous`, a removed one no `record`. */
-export interface Change {
+export interface StateChange {
   readonly table: string;
   readonly id: string;
   readonly record: unknown;
@@ -165,7 +165,7 @@ export interface Change {
 }
 
 /** Called after each change. */
-type ChangeListener = (change: Change) => void;
+type ChangeListener = (change: StateChange) => void;
 
 /** A record's place among the others. */
 interface Place<T> {

@@ -47,7 +47,7 @@ function connectionsTo(port: number): { connect(): Promise<WireConnection>; clos
   const open: WireConnection[] = [];
   return {
     async connect() {
-      const connection = await openConnection(port);
+      const connection = await openSocket(port);
       open.push(connection);
       return connection;
     },
@@ -58,7 +58,7 @@ function connectionsTo(port: number): { connect(): Promise<WireConnection>; clos
 }
 
 /** Opens a connection to a server on loopback. */
-export async function openConnection(port: number): Promise<WireConnection> {
+export async function openSocket(port: number): Promise<WireConnection> {
   const socket = connect({ host: "127.0.0.1", port, allowHalfOpen: true });
   const inbox = collect(socket);
   await new Promise<void>((resolve, reject) => socket.once("connect", resolve).once("error", reject));
@@ -215,7 +215,7 @@ export type MakeAdapterServer = (setup: {
 }) => Promise<AdapterServer>;
 
 /** The part of an `expect` function that the suite uses; those of Vitest, Jest and Node's compatible libraries fit. */
-export type ContractExpect = (
+export type AdapterExpect = (
   actual: unknown,
   message?: string,
 ) => {
@@ -223,8 +223,8 @@ export type ContractExpect = (
   toEqual(expected: unknown): void;
 };
 
-export interface Bench {
-  readonly expect: ContractExpect;
+export interface AdapterBench {
+  readonly expect: AdapterExpect;
   readonly clock: FakeClock;
   /** The bodies that reached a handler. */
   readonly handled: Buffer[];
@@ -249,13 +249,13 @@ interface Delivery {
   readonly signature?: HeaderLines;
 }
 
-export interface ContractCase {
+export interface AdapterCase {
   readonly name: string;
   /** Default `"raw"`. */
   readonly bodyState?: BodyState;
   /** Default: a `memoryStore`. */
   readonly store?: () => InboxStore<never>;
-  run(bench: Bench): Promise<void>;
+  run(bench: AdapterBench): Promise<void>;
 }
 
 export const CONTRACT_SECRET = "whsec_adapter_contract_0123456789";
@@ -301,7 +301,7 @@ export function deliveryBytes(delivery: Delivery, clock: FakeClock): Buffer {
 }
 
 /** Runs one case against a server of its own. */
-export async function runCase(one: ContractCase, makeServer: MakeAdapterServer, expect: ContractExpect): Promise<void> {
+export async function runCase(one: AdapterCase, makeServer: MakeAdapterServer, expect: AdapterExpect): Promise<void> {
   const clock = createFakeClock();
   const handled: Buffer[] = [];
   const receiver = createReceiver({
@@ -357,7 +357,7 @@ export type MakeInspectorServer<Native> = (setup: {
 }) => Promise<AdapterServer>;
 
 export interface InspectorBench {
-  readonly expect: ContractExpect;
+  readonly expect: AdapterExpect;
   /** What reached the inspector. */
   readonly seen: InspectorRequest[];
   connect(): Promise<WireConnection>;
@@ -409,7 +409,7 @@ export function bytesOf({ method = "GET", path = `${INSPECTOR_PATH}/`, ...rest }
 export async function runInspectorCase<Native>(
   { bodyState = "raw", make, run }: InspectorCase,
   makeServer: MakeInspectorServer<Native>,
-  expect: ContractExpect,
+  expect: AdapterExpect,
 ): Promise<void> {
   const seen: InspectorRequest[] = [];
   const answerTo = make?.() ?? (() => textAnswer(200, "page"));

@@ -2,11 +2,11 @@
 import { StoreError } from "../../errors.ts";
 import { memoryStore } from "../../stores/memory.ts";
 import {
-  type Bench,
+  type AdapterBench,
+  type AdapterCase,
+  type AdapterExpect,
   type BodyState,
   CONTRACT_SECRET,
-  type ContractCase,
-  type ContractExpect,
   deliveryBytes,
   eventBody,
   type HeaderLines,
@@ -39,7 +39,7 @@ function storeThatFails() {
 }
 
 /** JSON, with a true length, for no cache, and without a word of the request or of the code. */
-function expectHarmless({ expect }: Bench, answer: WireAnswer, secretWords: readonly string[]): void {
+function expectHarmless({ expect }: AdapterBench, answer: WireAnswer, secretWords: readonly string[]): void {
   expect(answer.headers["content-type"]?.startsWith("application/json"), answer.headers["content-type"]).toBe(true);
   expect(typeof JSON.parse(answer.body)).toBe("object");
   expect(answer.body.length < 100, answer.body).toBe(true);
@@ -48,7 +48,7 @@ function expectHarmless({ expect }: Bench, answer: WireAnswer, secretWords: read
     expect(text.includes(word), word).toBe(false);
 }
 
-const methodCases: readonly ContractCase[] = [
+const methodCases: readonly AdapterCase[] = [
   {
     name: "answers 405 with Allow to every other method",
     async run(bench) {
@@ -100,7 +100,7 @@ const methodCases: readonly ContractCase[] = [
   },
 ];
 
-const signatureCases: readonly ContractCase[] = [
+const signatureCases: readonly AdapterCase[] = [
   {
     name: "accepts what openssl signed, and refuses it with any one bit flipped (RCV-1, RCV-2)",
     async run(bench) {
@@ -165,7 +165,7 @@ const signatureCases: readonly ContractCase[] = [
   },
 ];
 
-const connectionCases: readonly ContractCase[] = [
+const connectionCases: readonly AdapterCase[] = [
   {
     name: "keeps the connection after an answer to a body that was read",
     async run(bench) {
@@ -221,7 +221,7 @@ const connectionCases: readonly ContractCase[] = [
   },
 ];
 
-const contentCases: readonly ContractCase[] = [
+const contentCases: readonly AdapterCase[] = [
   {
     name: "answers 503 with Retry-After while the store fails (RCV-3, RCV-4)",
     store: storeThatFails,
@@ -257,7 +257,7 @@ const contentCases: readonly ContractCase[] = [
   },
 ];
 
-const answerCases: readonly ContractCase[] = [...methodCases, ...signatureCases, ...connectionCases, ...contentCases];
+const answerCases: readonly AdapterCase[] = [...methodCases, ...signatureCases, ...connectionCases, ...contentCases];
 
 // Bodies: the exact bytes reach the receiver, or the sender learns that they did not.
 
@@ -278,7 +278,7 @@ const CONTENT_TYPES: readonly (string | undefined)[] = [
 ];
 
 /** With the signature over the exact bytes, a 200 says that exactly these bytes arrived. */
-async function accepts(bench: Bench, body: Buffer, chunks?: readonly Uint8Array[]): Promise<void> {
+async function accepts(bench: AdapterBench, body: Buffer, chunks?: readonly Uint8Array[]): Promise<void> {
   const answer = await bench.deliver(chunks === undefined ? { body } : { body, chunks });
   bench.expect(answer.status, answer.body).toBe(200);
 }
@@ -291,7 +291,7 @@ function refusal(answer: WireAnswer): unknown {
   return [answer.status, JSON.parse(answer.body)];
 }
 
-const bodyCases: readonly ContractCase[] = [
+const bodyCases: readonly AdapterCase[] = [
   {
     name: "hands on the exact bytes, whatever the Content-Type (RCV-1)",
     async run(bench) {
@@ -490,7 +490,7 @@ const bodyCases: readonly ContractCase[] = [
 export interface AdapterContractOptions {
   /** Registers one test: `test` of Vitest, Jest or `node:test`. */
   readonly test: (name: string, run: () => Promise<void>) => unknown;
-  readonly expect: ContractExpect;
+  readonly expect: AdapterExpect;
   /** Makes a server with the adapter under test, once for every case. */
   readonly makeServer: MakeAdapterServer;
   /** What an application can do to a body before this adapter sees it. Default: all; cases of other states are left out. */

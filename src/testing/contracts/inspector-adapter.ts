@@ -2,9 +2,9 @@
 import type { InspectorAnswer, InspectorRequest, JsonReading } from "../../inspector/http.ts";
 import { readHeader } from "../../signature/verify.ts";
 import {
+  type AdapterExpect,
   type BodyState,
   bytesOf,
-  type ContractExpect,
   INSPECTOR_PATH,
   type InspectorBench,
   type InspectorCase,
@@ -398,7 +398,7 @@ const streamCases: readonly InspectorCase[] = [
 export interface InspectorAdapterContractOptions<Native> {
   /** Registers one test: `test` of Vitest, Jest or `node:test`. */
   readonly test: (name: string, run: () => Promise<void>) => unknown;
-  readonly expect: ContractExpect;
+  readonly expect: AdapterExpect;
   /** Makes a server with the adapter under test, once for every case. */
   readonly makeServer: MakeInspectorServer<Native>;
   /** What an application can do to a body before this adapter sees it. Default: all; cases of other states are left out. */

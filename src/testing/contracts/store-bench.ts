@@ -150,7 +150,7 @@ export class Bench {
     const now = this.clock.now();
     return {
       ...{ sequence, eventType, occurredAt: now, signedAt: now, gapWaitMs: 90_000 },
-      ...{ digest: sha256(raw), trace: null, peer: null, externalReference: null },
+      ...{ digest: sha256Of(raw), trace: null, peer: null, externalReference: null },
       ...rest,
       lane: key,
       raw,
@@ -165,7 +165,7 @@ export class Bench {
   quarantine(text: string, wish: Partial<NewQuarantine> = {}): NewQuarantine {
     const raw = wish.raw ?? bytes(text);
     const standard = { reason: "invalid_json", slot: "current", signer: "signer-1", scope: "delivery", trace: null };
-    return { ...standard, signedAt: this.clock.now(), digest: sha256(raw), ...wish, raw };
+    return { ...standard, signedAt: this.clock.now(), digest: sha256Of(raw), ...wish, raw };
   }
 
   /** One turn that claims nothing unless asked to. */
@@ -274,7 +274,7 @@ export function bytes(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-export function sha256(raw: Uint8Array): Uint8Array {
+export function sha256Of(raw: Uint8Array): Uint8Array {
   return new Uint8Array(hash("sha256", raw, "buffer"));
 }
 

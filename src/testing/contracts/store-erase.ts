@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { Subject } from "../../inbox/subject.ts";
 import { exportSubject, type SubjectRecord } from "../../receiver/export-subject.ts";
-import { type Bench, bytes, type ContractCase, DAY, hex, POLICY, sha256 } from "./store-bench.ts";
+import { type Bench, bytes, type ContractCase, DAY, hex, POLICY, sha256Of } from "./store-bench.ts";
 
 // The export of what is held on a person: all that erasing then removes, and nothing about anybody else.
 
@@ -12,7 +12,7 @@ const PEER = "+15550001";
 /** An event of an unknown type, whose lane tells neither the number nor the message. */
 function unlanedEvent(bench: Bench, body: object | string): NewEvent {
   const raw = bytes(typeof body === "string" ? body : JSON.stringify(body));
-  const lane = { tag: "unlaned", messageId: hex(sha256(raw)) ?? "" } as const;
+  const lane = { tag: "unlaned", messageId: hex(sha256Of(raw)) ?? "" } as const;
   return bench.event(0, { eventType: "message.read", lane, raw });
 }
 

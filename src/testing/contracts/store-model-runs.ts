@@ -149,7 +149,7 @@ async function operate(
   const { kind } = wish;
   const onEvent = kind === "replay" || kind === "discard";
   const result = await bench.act(onEvent ? { kind, event: event.id } : { kind, lane: lane.id });
-  agree(bench, result.ok ? null : result.reason, model.act(lane, event, kind, bench.clock.now()));
+  agree(bench, result.ok ? null : result.reason, model.actInModel(lane, event, kind, bench.clock.now()));
 }
 
 async function extendLease(mirror: Mirror, bench: Bench, wish: { pick: number; leaseMs: number }): Promise<void> {
@@ -220,7 +220,7 @@ async function drain(mirror: Mirror, bench: Bench): Promise<void> {
   const turn = { settles: [], accepts: [], lateEvents: "record", onDead: "continue", only: null } as const;
   for (const lane of mirror.lanes.values()) {
     if (lane.status === "blocked") await bench.act({ kind: "unblock", lane: lane.id });
-    if (lane.status === "blocked") model.rearm(lane, bench.clock.now());
+    if (lane.status === "blocked") model.rearmInModel(lane, bench.clock.now());
   }
   while ((await bench.store.nextDue()) !== null) {
     await pass(bench, 86 * MINUTE);
@@ -231,7 +231,7 @@ async function drain(mirror: Mirror, bench: Bench): Promise<void> {
     for (const [index, handed] of mirror.handed.slice(-50).entries()) {
       const lane = settled[index]?.status === "settled" ? mirror.heldBy(handed) : undefined;
       const settle = settles[index];
-      if (lane?.leased && settle !== undefined) model.settle(lane, lane.leased, settle, bench.clock.now());
+      if (lane?.leased && settle !== undefined) model.settleInModel(lane, lane.leased, settle, bench.clock.now());
     }
   }
   await compareLanes(mirror.lanes.values(), bench);

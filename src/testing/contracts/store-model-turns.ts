@@ -62,7 +62,7 @@ export class Mirror {
   lane(index: number): model.ModelLane {
     const known = this.lanes.get(index);
     if (known !== undefined) return known;
-    const lane = model.newLane(LANES[index]?.[0] === "outbound");
+    const lane = model.newModelLane(LANES[index]?.[0] === "outbound");
     this.lanes.set(index, lane);
     return lane;
   }
@@ -116,7 +116,9 @@ export async function takeTurn(mirror: Mirror, bench: Bench, command: TurnComman
     settled,
   );
   // An accept can also make a lane due for a late event that stood in backoff: then no accepted event is the one leased.
-  const due = new Set([...mirror.lanes.values()].filter((lane) => model.isDue(lane, now)).map((lane) => lane.id));
+  const due = new Set(
+    [...mirror.lanes.values()].filter((lane) => model.isDueInModel(lane, now)).map((lane) => lane.id),
+  );
   const scanned = result.leases.filter((lease) => lease.acceptIndex === null && due.has(lease.lane));
   const atAccept = result.leases.filter((lease) => !scanned.includes(lease));
   if (only === undefined) await checkScan(mirror, bench, command, { result, leases: scanned });
@@ -158,13 +160,13 @@ function settleModel(
 ): string {
   const lane = mirror.heldBy(handed);
   if (lane?.leased === undefined || lane.leased === null) return "lost";
-  model.settle(lane, lane.leased, settle, now);
+  model.settleInModel(lane, lane.leased, settle, now);
   mirror.touched.add(lane);
   return "settled";
 }
 
 function recoveryDue(mirror: Mirror, now: number): boolean {
-  return [...mirror.lanes.values()].some((lane) => lane.status === "leased" && model.isDue(lane, now));
+  return [...mirror.lanes.values()].some((lane) => lane.status === "leased" && model.isDueInModel(lane, now));
 }
 
 interface Scan {
@@ -178,7 +180,7 @@ async function checkScan(mirror: Mirror, bench: Bench, command: TurnCommand, sca
   const now = bench.clock.now();
   const recovering = command.mode === "recover";
   const claimable = (lane: model.ModelLane) =>
-    model.isDue(lane, now) && (lane.status === "leased") === recovering && (scan.only ?? lane.id) === lane.id;
+    model.isDueInModel(lane, now) && (lane.status === "leased") === recovering && (scan.only ?? lane.id) === lane.id;
   for (const record of scan.result.retired) {
     const lane = mirror.byId(record.laneId);
     if (lane === undefined || !claimable(lane))
@@ -202,7 +204,7 @@ async function checkScan(mirror: Mirror, bench: Bench, command: TurnCommand, sca
   for (const lane of [...mirror.lanes.values()].filter(claimable)) {
     // A backoff can end behind a gap, which is then waited for. Whether a scan that is full came so far, only the store knows.
     const cameHere = cameToAll || (await bench.store.lane(lane.id))?.status === "gap";
-    if (cameHere && lane.leased === null && model.turnOf(lane, now).event === undefined) model.rearm(lane, now);
+    if (cameHere && lane.leased === null && model.turnOf(lane, now).event === undefined) model.rearmInModel(lane, now);
   }
   if (cameToAll) agree(bench, [...mirror.lanes.values()].filter(claimable).length, 0);
 }
@@ -258,9 +260,9 @@ function acceptAll(
     if (acceptance === undefined || acceptance.outcome === "failed")
       throw new Error(`Event ${index} was not accepted.`);
     lane.id = acceptance.lane;
-    const late = model.accept(lane, newEvent(wish, acceptance.event, now), command.lateEvents, now);
+    const late = model.acceptInModel(lane, newEvent(wish, acceptance.event, now), command.lateEvents, now);
     agree(bench, acceptance.outcome, late ? "late" : "accepted");
-    if (!mayLease || leased >= of.free || lane.status === "leased" || !model.isDue(lane, now)) continue;
+    if (!mayLease || leased >= of.free || lane.status === "leased" || !model.isDueInModel(lane, now)) continue;
     const lease = of.atAccept.find((one) => one.lane === lane.id && (one.acceptIndex ?? index) === index);
     if (lease === undefined) throw new Error(`Event ${index} was due and a slot free, but it was not leased.`);
     checkLease(mirror, bench, lane, lease);

@@ -38,7 +38,7 @@ export interface ModelLane {
   readonly gaps: { from: number; to: number; filled: boolean }[];
 }
 
-export function newLane(ordered: boolean): ModelLane {
+export function newModelLane(ordered: boolean): ModelLane {
   const nothing = { readyAt: null, cursor: null, gapSince: null, leased: null, events: [], gaps: [] };
   return { ordered, id: 0, status: "idle", epoch: 0, holder: 0, ...nothing };
 }
@@ -75,7 +75,7 @@ export function turnOf(lane: ModelLane, now: number): { event?: ModelEvent; gave
   return late === undefined ? { waitsUntil } : { event: late };
 }
 
-export function rearm(lane: ModelLane, now: number): void {
+export function rearmInModel(lane: ModelLane, now: number): void {
   const { event, waitsUntil } = turnOf(lane, now);
   lane.leased = null;
   lane.status = event !== undefined ? "ready" : waitsUntil !== undefined ? "gap" : "idle";
@@ -92,18 +92,23 @@ function moveCursor(lane: ModelLane, sequence: number): void {
   lane.gapSince = null;
 }
 
-export function isDue(lane: ModelLane, now: number): boolean {
+export function isDueInModel(lane: ModelLane, now: number): boolean {
   return lane.readyAt !== null && lane.readyAt <= now;
 }
 
 /** Adds an event that is new to the lane; true when it is late. */
-export function accept(lane: ModelLane, event: ModelEvent, lateEvents: "hand_out" | "record", now: number): boolean {
+export function acceptInModel(
+  lane: ModelLane,
+  event: ModelEvent,
+  lateEvents: "hand_out" | "record",
+  now: number,
+): boolean {
   event.late = lane.ordered && lane.cursor !== null && event.sequence < lane.cursor;
   lane.events.push(event);
   if (event.late) for (const gap of lane.gaps) gap.filled ||= gap.from <= event.sequence && event.sequence <= gap.to;
   if (event.late && lateEvents === "record") event.state = "late";
-  else if (lane.status === "idle" || lane.status === "ready" || lane.status === "gap") rearm(lane, now);
-  else if (lane.status === "backoff" && pendingOf(lane)[0] === event) rearm(lane, now);
+  else if (lane.status === "idle" || lane.status === "ready" || lane.status === "gap") rearmInModel(lane, now);
+  else if (lane.status === "backoff" && pendingOf(lane)[0] === event) rearmInModel(lane, now);
   return event.late;
 }
 
@@ -119,28 +124,28 @@ export function lease(lane: ModelLane, event: ModelEvent, until: number, gaveUp:
 export function die(lane: ModelLane, event: ModelEvent, onDead: "continue" | "block", now: number): void {
   event.state = "dead";
   if (onDead === "block") park(lane, "blocked", null);
-  else rearm(lane, now);
+  else rearmInModel(lane, now);
 }
 
 /** Ends a lease that is still held. */
-export function settle(lane: ModelLane, event: ModelEvent, how: Settle<unknown>, now: number): void {
+export function settleInModel(lane: ModelLane, event: ModelEvent, how: Settle<unknown>, now: number): void {
   if (how.kind === "dead") return die(lane, event, how.onDead, now);
   if (how.kind === "complete") Object.assign(event, { state: "done", outcome: how.outcome });
   if (how.kind === "release") event.attempts--;
   const delayMs = how.kind === "complete" ? 0 : how.delayMs;
   if (how.kind === "retry" || delayMs > 0) park(lane, "backoff", now + delayMs);
-  else rearm(lane, now);
+  else rearmInModel(lane, now);
 }
 
 type LaneAct = Extract<Act["kind"], "replay" | "discard" | "unblock" | "release_gap">;
 
 /** Does what an operator asks about `event`, or about its lane; answers why not, or null. */
-export function act(lane: ModelLane, event: ModelEvent, kind: LaneAct, now: number): string | null {
+export function actInModel(lane: ModelLane, event: ModelEvent, kind: LaneAct, now: number): string | null {
   const [head] = pendingOf(lane);
   const [waiting, next] = pendingOf(lane).filter(({ late, forced }) => !late && !forced);
   const onEvent = kind === "replay" || kind === "discard";
   // A lease that has expired is nobody's.
-  const isHeld = lane.status === "leased" && !isDue(lane, now);
+  const isHeld = lane.status === "leased" && !isDueInModel(lane, now);
   if (isHeld && (!onEvent || lane.leased === event)) return "in_progress";
   if (kind === "unblock" && lane.status !== "blocked") return "wrong_state";
   if (kind === "release_gap" && lane.status !== "gap") return "wrong_state";
@@ -160,6 +165,6 @@ export function act(lane: ModelLane, event: ModelEvent, kind: LaneAct, now: numb
   const [headNow] = pendingOf(lane);
   const waitGoesOn = lane.status === "backoff" && headNow === head && !(kind === "replay" && headNow === event);
   const leaseGoesOn = lane.status === "leased" && lane.leased !== event;
-  if (!leaseGoesOn && !waitGoesOn) rearm(lane, now);
+  if (!leaseGoesOn && !waitGoesOn) rearmInModel(lane, now);
   return null;
 }
