@@ -1,14 +1,14 @@
 /** Removes a person's data from the SQLite inbox and from its file; what identifies an event stays. */
 import { setImmediate } from "node:timers/promises";
+import { isHeld } from "../../inbox/lane-port.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { createMentionTest } from "../../inbox/subject.ts";
 import { sleep } from "../../internal/clock.ts";
-import { HELD, KEEP, STATE, STATUS, TAG } from "../database.ts";
+import { HELD, TAG } from "../database.ts";
 import { checkpoint } from "./disk-space.ts";
-import { isHeld, rearm } from "./lanes.ts";
+import { SqliteLanes } from "./lane-rows.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { inSlices, LANES_OF_MESSAGE, lanesWith, Pace, type Walk } from "./queries.ts";
-import type { LaneRow } from "./statements.ts";
 import type { Work } from "./transaction.ts";
 
 const PAUSE_MS = 25;
@@ -76,6 +76,11 @@ interface Batch {
   readonly replayed: boolean;
 }
 
+interface LeasedRow {
+  readonly id: number;
+  readonly readyAt: number | null;
+}
+
 function isLast(rest: Rest, { lanes, quarantined, replayed }: Batch): boolean {
   const isAll = lanes.length === rest.lanes.size && quarantined.length === rest.quarantined.size;
   return isAll && !rest.replayed && !replayed;
@@ -83,11 +88,8 @@ function isLast(rest: Rest, { lanes, quarantined, replayed }: Batch): boolean {
 
 function eraseBatch(work: Work, rest: Rest, size: number): Batch {
   const { db } = work;
-  const leased = db.prepare("select id, status, ready_at as readyAt from oncehook_lane where status = 2").all() as Pick<
-    LaneRow,
-    "id" | "status" | "readyAt"
-  >[];
-  if (leased.some((lane) => rest.lanes.has(lane.id) && isHeld(work, lane))) {
+  const leased = db.prepare("select id, ready_at as readyAt from oncehook_lane where status = 2").all() as LeasedRow[];
+  if (leased.some(({ id, readyAt }) => rest.lanes.has(id) && isHeld({ status: "leased", readyAt }, work.now))) {
     return { busy: true, lanes: [], quarantined: [], erased: 0, replayed: false };
   }
   const lanes = [...take(rest.lanes, size)];
@@ -123,7 +125,6 @@ async function emptyLog(inbox: OpenInbox): Promise<void> {
   }
 }
 
-const OF_LANE = "event in (select id from oncehook_event where lane = ?)";
 /** The events of which a lane still holds a number, a reference or a text. */
 const HOLDING = `select count(*) as count from oncehook_event e, oncehook_lane l where l.id = ? and e.lane = l.id
   and (l.peer is not null or l.reference is not null or e.error is not null
@@ -132,30 +133,14 @@ const HOLDING = `select count(*) as count from oncehook_event e, oncehook_lane l
 
 /** Returns the number of events of which something was still held. */
 function eraseLanes(work: Work, ids: readonly number[]): number {
-  const { db, sql, ledger, now } = work;
-  const clears = [
-    `delete from oncehook_body where ${OF_LANE}`,
-    `delete from oncehook_conflict where ${OF_LANE}`,
-    `update oncehook_attempt set error = '' where ${OF_LANE}`,
-    "update oncehook_lane set peer = null, reference = null, gap_since = null where id = ?",
-  ].map((text) => db.prepare(text));
-  const holding = db.prepare(HOLDING);
-  const discard = db.prepare(
-    "update oncehook_event set state = ?, keep = ?, finished = ? where lane = ? and state = 0",
-  );
-  const strip = db.prepare("update oncehook_event set error = null, keep = iif(state = 2, keep, ?) where lane = ?");
+  const lanes = new SqliteLanes(work);
+  const holding = work.db.prepare(HOLDING);
   let events = 0;
   for (const id of ids) {
-    const lane = sql.laneById.get(id);
+    const lane = lanes.lane(id);
     if (lane === undefined) continue;
     events += (holding.get(id) as { readonly count: number }).count;
-    for (const clear of clears) clear.run(id);
-    const { changes: discarded } = discard.run(STATE.discarded, KEEP.identity, now, id);
-    ledger.add("discarded", discarded);
-    ledger.add("pending", -discarded);
-    strip.run(KEEP.identity, id);
-    // Nothing is pending in it any more; a blocked one stays parked behind its dead letter.
-    if (lane.status !== STATUS.blocked) rearm(work, lane);
+    lanes.rules.erase(lane);
   }
   return events;
 }

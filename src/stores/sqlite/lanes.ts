@@ -273,7 +273,7 @@ function missingBefore(work: Work, lane: DueLaneRow, sequence: number, cursor: n
 
 function retire(work: Work, { lane, event, request, claimed }: Taking): void {
   work.sql.failEvent.run(ATTEMPTS_EXHAUSTED.code, ATTEMPTS_EXHAUSTED.message, event.id);
-  work.sql.finishEvent.run(STATE.dead, KEEP.dead, work.now, event.id);
+  work.sql.finishEvent.run(STATE.dead, null, KEEP.dead, work.now, event.id);
   work.ledger.add("pending", -1);
   work.ledger.add("dead");
   work.ledger.add("dead_lettered");
@@ -314,7 +314,7 @@ export function settle(work: Work, request: AnySettle): SettleResult {
       break;
     case "dead":
       recordFailure(work, event, request.failure);
-      work.sql.finishEvent.run(STATE.dead, KEEP.dead, work.now, event);
+      work.sql.finishEvent.run(STATE.dead, null, KEEP.dead, work.now, event);
       work.ledger.add("pending", -1);
       work.ledger.add("dead");
       work.ledger.add("dead_lettered");

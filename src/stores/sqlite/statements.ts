@@ -42,6 +42,20 @@ export interface HeadRow {
   readonly gapWaitMs: number;
   readonly occurredAt: number;
   readonly acceptedAt: number;
+  readonly attempts: number;
+}
+
+export interface EntryRow extends HeadRow {
+  readonly lane: number;
+  readonly state: number;
+  readonly late: number;
+  readonly finishedAt: number | null;
+  readonly hasBody: number;
+}
+
+export interface InTurnRow {
+  readonly id: number;
+  readonly acceptedAt: number;
 }
 
 export interface ClaimRow {
@@ -71,7 +85,8 @@ export const LANES_PER_PAGE = 8;
 
 const LANE = `id, tag, status, ready_at as readyAt, cursor, gap_since as gapSince, epoch, holder, leased, below,
   (peer is null or reference is null) as bare`;
-const HEAD = "id, seq as sequence, forced, gap_wait as gapWaitMs, occurred as occurredAt, accepted as acceptedAt";
+const HEAD =
+  "id, seq as sequence, forced, gap_wait as gapWaitMs, occurred as occurredAt, accepted as acceptedAt, attempts";
 
 /** Above all numbers that names have, or had before they were pruned. */
 const nextName = (table: "client" | "kind") =>
@@ -112,6 +127,11 @@ export const SQL = {
   head: `select ${HEAD} from oncehook_event ${IN_LANE} where lane = ? and seq >= ? and state = 0 and late = 0 order by seq, id limit 1`,
   lateHead: `select ${HEAD} from oncehook_event ${IN_LANE} where lane = ? and state = 0 and late = 1 order by seq, id limit 1`,
   settledAt: `select 1 as settled from oncehook_event ${IN_LANE} where lane = ? and seq = ? and state <> 0 limit 1`,
+  inTurn: `select id, accepted as acceptedAt from oncehook_event ${IN_LANE} where lane = ? and state = 0 and late = 0 and forced = 0
+    order by seq, id limit 2`,
+  // A pending event always has its body: pruning and erasing finish it first.
+  entry: `select lane, state, late, finished as finishedAt, ${HEAD},
+    state = 0 or exists (select 1 from oncehook_body where event = oncehook_event.id) as hasBody from oncehook_event where id = ?`,
   insertEvent: `insert into oncehook_event (id, lane, seq, kind, state, outcome, keep, finished, attempts, started, late, forced,
     duplicates, conflict, gap_wait, occurred, signed, accepted, digest, trace)
     values (?, ?, ?, ?, ?, null, ?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
@@ -138,8 +158,11 @@ export const SQL = {
   eventState: "select state, attempts from oncehook_event where id = ?",
   completeEvent: `update oncehook_event set state = 1, outcome = ?, keep = ?, finished = ? where id = ? and state = 0`,
   failEvent: "update oncehook_event set error_code = ?, error = ? where id = ?",
-  finishEvent: "update oncehook_event set state = ?, outcome = null, keep = ?, finished = ? where id = ?",
+  finishEvent: "update oncehook_event set state = ?, outcome = ?, keep = ?, finished = ? where id = ?",
   releaseEvent: "update oncehook_event set attempts = attempts - 1 where id = ?",
+  reopenEvent: `update oncehook_event set state = 0, outcome = null, keep = null, finished = null, forced = 1, late = 0, attempts = 0
+    where id = ?`,
+  endGapWait: "update oncehook_event set gap_wait = 0 where id = ?",
   event: `select ${OF_EVENT} from oncehook_event e where e.id = ?`,
   insertAttempt:
     "insert into oncehook_attempt (event, attempt, at, duration, error_code, error) values (?, ?, ?, ?, ?, ?)",
@@ -183,6 +206,8 @@ type Rows = {
   head: HeadRow;
   lateHead: HeadRow;
   settledAt: { readonly settled: 1 };
+  inTurn: InTurnRow;
+  entry: EntryRow;
   known: KnownRow;
   body: { readonly raw: Buffer };
   countDuplicates: { readonly signedAt: number };

@@ -1,7 +1,8 @@
 /** One write transaction under way: what every operation gets to work with. */
+import type { Tally } from "../../inbox/lane-port.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { STATE } from "../database.ts";
+import { COUNTERS, STATE } from "../database.ts";
 import type { Lending } from "./effect-connection.ts";
 import { busyTooLong, EffectAborted, isBusy } from "./failures.ts";
 import { type Change, prepareStatements, type Query, type Statements } from "./statements.ts";
@@ -214,7 +215,7 @@ interface LedgerSnapshot {
   readonly next: ReadonlyMap<Sequence, number>;
 }
 
-class Ledger {
+export class Ledger implements Tally {
   readonly #sql: Statements;
   #changes: Map<string, number> = new Map();
   #next: Map<Sequence, number> = new Map();
@@ -228,6 +229,10 @@ class Ledger {
 
   add(name: Gauge | Counter, by = 1): void {
     this.#changes.set(name, (this.#changes.get(name) ?? 0) + by);
+  }
+
+  count(name: keyof typeof COUNTERS, by = 1): void {
+    this.add(COUNTERS[name], by);
   }
 
   /** The id the next row will get; it is used up by `take`. */
