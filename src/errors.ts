@@ -59,7 +59,7 @@ export interface OncehookErrorOptions extends ErrorOptions {
 
 /** Base class of every error that oncehook throws. The message says what happened and what to do about it. */
 export class OncehookError extends Error {
-  /** One of oncehook's own; on an error answer of the service (`ApiError`, `OAuthError`), the service's. Subclasses say which. */
+  /** One of oncehook's own codes; with an error answer of the service (`ApiError`, `OAuthError`), the service's code. */
   readonly code: OncehookErrorCode | ServiceErrorCode;
   readonly fields: Readonly<Record<string, string | number | boolean | null>>;
 
@@ -71,7 +71,7 @@ export class OncehookError extends Error {
   }
 }
 
-/** A set-up mistake, found at construction or at open. Nothing was received or lost. */
+/** A set-up mistake, found when an object is made or opened. Nothing was received or lost. */
 export class SetupError extends OncehookError {
   declare readonly code: OncehookErrorCode;
 }
@@ -90,7 +90,7 @@ export class KeyringError extends OncehookError {
   }
 }
 
-/** The event is already completed, or another worker took over its lease: an effect registered now could not commit. */
+/** The event is already completed, or another worker has its lease: an effect registered now could not commit. */
 export class LeaseLost extends OncehookError {
   declare readonly code: OncehookErrorCode;
 

@@ -69,13 +69,13 @@ export function failureCode(error: unknown): string {
   return "thrown";
 }
 
-/** A label can group a number's digits by characters that masking leaves alone in a sentence. */
+/** In a label, other characters may separate the digits of a number than in a sentence. */
 function holdsNumber(label: string): boolean {
   const spaced = label.replace(/[_$]/g, " ");
   return maskNumbers(spaced) !== spaced;
 }
 
-/** `sentence`, and what happened and what to do about it where that is a text of ours; any other error's may hold anything. */
+/** `sentence`, followed by the error's message if it is our own: any other message may contain anything. */
 export function explained(sentence: string, error: unknown): string {
   const isOurs = error instanceof StoreError || error instanceof SetupError || error instanceof KeyringError;
   return isOurs ? `${sentence} ${error.message}` : sentence;
@@ -195,7 +195,7 @@ function formsOf(text: string, message: string): string[] {
   return forms;
 }
 
-/** Where the texts stand as a whole. */
+/** The places of the texts as a whole. */
 function placesOf(message: string, texts: readonly string[]): Span[] {
   const spans: Span[] = [];
   for (const text of texts) {
@@ -206,12 +206,12 @@ function placesOf(message: string, texts: readonly string[]): Span[] {
   return spans;
 }
 
-/** Whether it stands alone and not inside a longer word. */
+/** Whether it is a word, and not part of a longer one. */
 function standsAlone(message: string, [from, to]: Span): boolean {
   return !/[\p{L}\p{N}]$/u.test(message.slice(0, from)) && !/^[\p{L}\p{N}]/u.test(message.slice(to));
 }
 
-/** Where words of the texts stand, in the order of a text and in any case of letters; `taken` is dealt with already. */
+/** The places of words of the texts, in the order of a text, upper or lower case. `taken` places are masked already. */
 function quotedParts(
   message: string,
   { texts, numbers }: { readonly texts: readonly string[]; readonly numbers: readonly string[] },
@@ -242,7 +242,7 @@ function quotedParts(
   return spans;
 }
 
-/** Four digits or more by which people know a number. */
+/** The last four digits or more, by which people know a number. */
 function endsNumber(word: string, numbers: readonly string[]): boolean {
   return /^\d{4,}$/.test(word) && numbers.some((number) => number.replace(/\D/g, "").endsWith(word));
 }
@@ -252,7 +252,7 @@ function isTelling(part: string): boolean {
   return letters.length >= (BEYOND_LATIN.test(letters) ? SHORTEST_BEYOND_LATIN : SHORTEST_TEXT);
 }
 
-/** Of the same length, so that places stay: a few letters have a longer lower case. */
+/** Keeps the length, so that places stay the same: a few letters have a longer lower case. */
 function lowerCase(text: string): string {
   const lower = text.toLowerCase();
   if (lower.length === text.length) return lower;

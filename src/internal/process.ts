@@ -1,4 +1,4 @@
-/** Identifies this process among others on this machine, and tells it from a later one with the same pid. */
+/** Identifies this process among others on this machine, also from a later one with the same pid. */
 import { randomUUID } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";

@@ -1,4 +1,4 @@
-/** One act on all rows of an inbox that match, of whatever kind: for the inspector and the command, which only show it. */
+/** One act on all matching rows of an inbox, of any kind: for the inspector and the command, which only show it. */
 import { OncehookError } from "../errors.ts";
 import type { LaneId } from "../inbox/record.ts";
 import type { ActResult } from "../inbox/store.ts";
@@ -25,7 +25,7 @@ export type BulkOrder =
   /** All quarantined bodies that are held, or those of one reason. */
   | { readonly act: "replay_quarantined" | "discard_quarantined"; readonly reason?: string; readonly upTo?: number };
 
-/** Why a row was left as it is. `invalid_event`: a quarantined body is still not an event. */
+/** Why a row was left unchanged. `invalid_event`: a quarantined body is still not an event. */
 export type RowRefusal = BulkRefusal | "invalid_event";
 type Done = "replayed" | "discarded" | "unblocked";
 
@@ -46,7 +46,7 @@ export const DONE: Readonly<Record<BulkOrder["act"], Done>> = {
 };
 
 const LANES_PER_PAGE = 1_000;
-/** Bodies are read with them. */
+/** Small, because bodies are read too. */
 const QUARANTINED_PER_PAGE = 100;
 
 /** The order up to the newest row that there is now: a dry run of it counts the rows that the act will be done on later. */
@@ -78,7 +78,7 @@ export async function runBulk(inbox: InboxOperator, order: BulkOrder, run: BulkR
   }
 }
 
-/** The answer of an act, also where the inbox throws because a quarantined body is still not an event. */
+/** The result of an act, also if the inbox throws because a quarantined body is still not an event. */
 export async function actAnswer(
   act: () => Promise<ActResult>,
 ): Promise<{ readonly ok: true; readonly event: number | null } | { readonly ok: false; readonly reason: RowRefusal }> {
@@ -128,7 +128,7 @@ async function idsOf<Row extends { readonly id: number }>(
 interface RowActs {
   readonly done: Done;
   act(id: number): Promise<ActResult>;
-  /** Null where `act` would be done now. */
+  /** Null if `act` would be done now. */
   refusal(id: number): Promise<RowRefusal | null>;
 }
 
@@ -164,7 +164,7 @@ function rowActs(
   };
 }
 
-/** A dry run looks at each row again: somebody else may have acted on it since it was found. */
+/** A dry run looks at each row again: someone else may have acted on it since it was found. */
 function onEach(ids: readonly number[], { done, act, refusal }: RowActs, run: BulkRun): Promise<BulkCounts> {
   const { clock, ...options } = run;
   const plan = planOf<Record<string, number>>(options);

@@ -1,6 +1,6 @@
 /**
- * Work on many events: replays, discards or counts all that match. One after the other, in lane and sequence order, at a set rate; as a
- * dry run, and so that it can be stopped between two and called again for the rest.
+ * Work on many events: replays, discards or counts all that match, one after the other, in lane and sequence order, at a set rate. It can
+ * be a dry run. It can be stopped between two events and called again for the rest.
  */
 import { isHeld } from "../inbox/lane-port.ts";
 import { isPrunedBehind } from "../inbox/lane-state.ts";
@@ -18,17 +18,17 @@ import {
 import { checkEventFilter, type EventFilter } from "./queries.ts";
 
 export interface BulkOptions<Counts> {
-  /** Acts a second at most, seen over more than 10 ms; 0.01 to 100,000. Default: as fast as the store takes them. */
+  /** The most acts a second, measured over more than 10 ms; 0.01 to 100,000. Default: as fast as the store takes them. */
   readonly ratePerSecond?: number;
-  /** Changes nothing, and counts what would be done. Default false. */
+  /** Only counts what would be done. Default false. */
   readonly dryRun?: boolean;
   /** Leaves out events with a higher id, which came later: `find({ limit: 1 })` returns the newest. Default: takes all. */
   readonly upTo?: EventId;
-  /** Called after each event. What it throws ends the work, which can be called again for the rest. */
+  /** Called after each event. If it throws, the work ends, and can be called again for the rest. */
   readonly onProgress?: (progress: BulkProgress<Counts>) => void;
-  /** Ends the work between two events, with the signal's reason; it can be called again for the rest. */
+  /** Ends the work between two events, with the signal's reason. It can be called again for the rest. */
   readonly signal?: AbortSignal;
-  /** Who acts, for the audit; a name or an id, never more. Default `"application"`. */
+  /** Who acts, for the audit: only a name or an id. Default `"application"`. */
   readonly by?: string;
 }
 
@@ -37,12 +37,12 @@ export interface BulkProgress<Counts> {
   readonly total: number;
   readonly done: number;
   readonly counts: Counts;
-  /** The last event, and the count that it went into. */
+  /** The last event, and the count that includes it. */
   readonly id: EventId;
   readonly end: string;
 }
 
-/** Why an event was left as it is: the answer of the single act. */
+/** Why an event was left unchanged: the result of the single act. */
 export type BulkRefusal = Extract<ActResult, { ok: false }>["reason"];
 
 export const REFUSALS = { in_progress: 0, body_pruned: 0, not_found: 0, wrong_state: 0 } as const;
@@ -83,7 +83,7 @@ export function planOf<Counts>(options: BulkOptions<Counts>): Plan<Counts> {
 }
 
 /**
- * Calls `handle` for each target, which returns the count that the target goes into.
+ * Calls `handle` for each target. It returns the count that includes the target.
  *
  * @throws the reason of the signal when it aborts
  */
@@ -113,7 +113,7 @@ export async function onAll<Target extends { readonly id: number }, End extends 
 
 /** No timer is shorter. */
 const TICK_MS = 1;
-/** Timers fire late: a lag up to this is made up by acts without a wait. A store that was slow for longer is not hurried. */
+/** Timers fire late: acts without a wait make up a lag of up to this. A longer lag, from a slow store, is not made up. */
 const LONGEST_LAG_MS = 10;
 
 export interface BulkPace {
@@ -153,7 +153,7 @@ function nextLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Bodies are read with them, and each may have a megabyte. */
+/** Small, because bodies are read too, and each may have a megabyte. */
 const EVENTS_PER_PAGE = 100;
 
 /** Which events; dead letters unless `states` says otherwise. All filters must match. */
@@ -172,7 +172,7 @@ export async function newestEvent(inbox: Finder): Promise<EventId> {
 /**
  * The matching events in the order of their acceptance.
  *
- * @param allowed - the states that the work is for
+ * @param allowed - the states that the work applies to
  * @throws SetupError for an unknown filter, or a state that is not allowed
  */
 async function* matching(
@@ -193,7 +193,7 @@ async function* matching(
 }
 
 export interface ReplayAllOptions extends BulkOptions<ReplayCounts> {
-  /** Leaves out an event of a message of which one with a higher sequence was handled, or settled and pruned: it would tell old news. Default false. */
+  /** Leaves out an event of a message of which one with a higher sequence was handled, or settled and pruned: the replay would report old news. Default false. */
   readonly skipSuperseded?: boolean;
 }
 
@@ -209,19 +209,19 @@ export interface DiscardCounts extends Readonly<Record<BulkRefusal, number>> {
   readonly discarded: number;
 }
 
-/** What `replayAll` and `discardAll` need of an inbox. */
+/** The methods of an inbox that `replayAll` and `discardAll` use. */
 export interface Actor extends Finder {
   readonly clock: Clock;
   lane(id: LaneId): Promise<LaneRecord | null>;
   act(act: Act, options: { readonly by?: string }): Promise<ActResult>;
 }
 
-/** What is remembered of each event that matched. */
+/** The facts that are kept of each event that matched. */
 interface Target extends Pick<EventRecord, "id" | "laneId" | "sequence" | "state" | "finishedAt" | "attempts"> {
   readonly hasBody: boolean;
 }
 
-/** The states that the work is for. */
+/** The states that the work applies to. */
 export const REPLAYABLE: readonly EventState[] = ["done", "dead", "late", "discarded"];
 export const DISCARDABLE: readonly EventState[] = ["pending", "dead"];
 
@@ -280,7 +280,7 @@ async function targetsOf(
   return targets.sort((a, b) => a.laneId - b.laneId || a.sequence - b.sequence);
 }
 
-/** Only as it was found: somebody else may have replayed it since, and its handlers have succeeded. */
+/** Acts only on the event as it was found: someone else may have replayed it since, and its handlers may have succeeded. */
 function actOn(kind: "replay" | "discard", { id, state, finishedAt }: Target): Act {
   return { kind, event: id, from: state, finishedAt };
 }
@@ -288,7 +288,7 @@ function actOn(kind: "replay" | "discard", { id, state, finishedAt }: Target): A
 async function isSuperseded(inbox: Actor, { laneId, sequence }: Target): Promise<boolean> {
   const lane = await inbox.lane(laneId);
   if (lane === null) return false;
-  // Dead letters are kept for longer than what was handled after them.
+  // Dead letters are kept for longer than the events that were handled after them.
   if (isPrunedBehind(lane, sequence)) return true;
   return lane.events.some((event) => event.sequence > sequence && event.outcome === "handled");
 }
@@ -302,16 +302,16 @@ async function isInProgress(inbox: Actor, { id, laneId, state, attempts }: Targe
   return (begun.find(({ late }) => !late) ?? begun[0])?.id === id;
 }
 
-/** Dead letters that failed alike. */
+/** Dead letters with the same error. */
 export interface ErrorGroup {
   readonly errorCode: string | null;
   /** The masked text, with each number in it as `#`; null where it was erased. */
   readonly error: string | null;
   readonly count: number;
-  /** When the first and the last of them became a dead letter, epoch milliseconds. */
+  /** When the first and the last of these events became a dead letter, epoch milliseconds. */
   readonly oldestAt: number;
   readonly newestAt: number;
-  /** The one that was accepted last. */
+  /** The event that was accepted last. */
   readonly exampleId: EventId;
 }
 
@@ -342,7 +342,7 @@ function joined(group: ErrorGroup | undefined, one: ErrorGroup): ErrorGroup {
   };
 }
 
-/** "No order 17" and "No order 18" are one mistake. The last digits of a masked number would split a group, too. */
+/** "No order 17" and "No order 18" are the same error. The last digits of a masked number would also split a group. */
 function shapeOf(error: string): string {
   return error.replace(/\d+/g, "#");
 }

@@ -1,4 +1,4 @@
-/** Everything an inbox holds on a person or a message: the answer to an access request. It finds what erasing takes away. */
+/** Everything that an inbox holds about a person or a message: the answer to an access request. It finds what erasing would remove. */
 import { isUtf8 } from "node:buffer";
 import type {
   AttemptRecord,
@@ -17,10 +17,10 @@ const LANES_PER_LIST = 1_000;
 const LANES_PER_PAGE = 250;
 const QUARANTINED_PER_PAGE = 100;
 
-/** A body as JSON can hold it: as text, or in base64 if it is no UTF-8. */
+/** A body as JSON can hold it: as text, or in base64 if it is not UTF-8. */
 export type ExportedBody = { readonly text: string } | { readonly base64: string };
 
-/** An event with what its message's lane tells. Times are epoch milliseconds. */
+/** An event with the facts of its message's lane. Times are epoch milliseconds. */
 export interface ExportedEvent
   extends Omit<EventRecord, "laneId" | "lane" | "raw" | "digest" | "conflict" | "trace">,
     LaneKey {
@@ -30,7 +30,7 @@ export interface ExportedEvent
   readonly externalReference: string | null;
   /** Null once pruned. */
   readonly body: ExportedBody | null;
-  /** The first delivery of its identity that said something else. */
+  /** The first delivery with its identity and different content. */
   readonly conflict: { readonly at: number; readonly body: ExportedBody } | null;
   readonly failedAttempts: readonly Omit<AttemptRecord, "eventId">[];
 }
@@ -41,13 +41,13 @@ export interface ExportedQuarantine
   readonly body: ExportedBody;
 }
 
-/** Plain JSON: `JSON.stringify` loses nothing of it. */
+/** Plain JSON: `JSON.stringify` loses nothing. */
 export type SubjectRecord = ExportedEvent | ExportedQuarantine;
 
-/** What it needs of a store. */
+/** The methods of a store that it uses. */
 export type SubjectStore = Pick<InboxStore, "export" | "find" | "findLanes" | "findQuarantined">;
 
-/** What is left after erasing names nobody, and is not exported. The event loop runs between two pages. */
+/** Erased rows name nobody, and are not exported. The event loop runs between two pages. */
 export async function* exportSubject(store: SubjectStore, subject: Subject): AsyncGenerator<SubjectRecord, void> {
   const { isAbout, isNamedIn } = createSubjectTest(subject);
   for await (const lane of lanesOf(store, await candidates(store, subject))) {
@@ -61,7 +61,7 @@ export async function* exportSubject(store: SubjectStore, subject: Subject): Asy
   }
 }
 
-/** Lanes that may be about it, ascending: those that tell so, and those of which only the bodies can tell. */
+/** Lanes that may be about it, ascending: those whose fields show it, and those for which only the bodies can. */
 async function candidates(store: SubjectStore, subject: Subject): Promise<readonly LaneId[]> {
   const ids = new Set<LaneId>();
   const take = async (query: Partial<LaneQuery>) => {
@@ -80,7 +80,7 @@ async function candidates(store: SubjectStore, subject: Subject): Promise<readon
   return [...ids].sort((a, b) => a - b);
 }
 
-/** Those that lie near each other are read together. */
+/** Neighbouring ids are read together. */
 async function* lanesOf(store: SubjectStore, ids: readonly LaneId[]): AsyncGenerator<TransferredLane> {
   const wanted = new Set(ids);
   for (let at = 0; at < ids.length; ) {
@@ -88,7 +88,7 @@ async function* lanesOf(store: SubjectStore, ids: readonly LaneId[]): AsyncGener
     let last = first;
     for (; (ids[at] ?? Number.POSITIVE_INFINITY) < first + LANES_PER_PAGE; at++) last = ids[at] ?? last;
     const lanes = await store.export(first - 1, last - first + 1);
-    // Where others are gone, the page reaches into the next one.
+    // If lanes in between were removed, the page has some of the next ones.
     yield* lanes.filter(({ id }) => id <= last && wanted.has(id));
     await new Promise<void>((resolve) => setImmediate(resolve));
   }

@@ -41,13 +41,13 @@ import {
 } from "./queries.ts";
 import { findQuarantinedById, newEvent, quarantinedEvent } from "./to-inbox-event.ts";
 
-/** Who acts, for the audit; a name or an id, never more. */
+/** Who acts, for the audit: only a name or an id. */
 export interface ActOptions {
   /** Default `"application"`. */
   readonly by?: string;
 }
 
-/** The inbox that an operator works on: a receiver's engine, or an open store. */
+/** The inbox of an operator: that of a receiver's engine, or an open store. */
 export interface OperatedInbox {
   readonly options: {
     readonly store: InboxStore<never>;
@@ -56,7 +56,7 @@ export interface OperatedInbox {
   };
   readonly lateEvents: Turn<never>["lateEvents"];
   open(): Promise<void>;
-  /** Called after an act that was done, or may have been: it may have made events ready. */
+  /** Called after an act that was done, or may have been done: it may have made events ready. */
   afterAct(): void;
 }
 
@@ -124,7 +124,7 @@ export class InboxOperator {
 
   /**
    * Replays all events that match, dead letters unless `states` says otherwise: in lane and sequence order, one after the other.
-   * What comes to match meanwhile is left alone, and so is what somebody else has acted on (`wrong_state`, `not_found`); it can be
+   * It leaves alone events that match later, and those that someone else has acted on (`wrong_state`, `not_found`). It can be
    * stopped at any point and called again for the rest.
    *
    * @throws SetupError for an unknown filter or option, or one out of bounds
@@ -218,7 +218,7 @@ export class InboxOperator {
       result = await store.act(act, by);
       return result;
     } finally {
-      // Without an answer it may have been done all the same.
+      // Without an answer it may still have been done.
       if (result?.ok !== false) this.#inbox().afterAct();
     }
   }

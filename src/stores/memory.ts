@@ -1,5 +1,4 @@
-/** An inbox in memory, for tests and for the first minutes: nothing outlives the process. */
-
+/** An inbox in memory, for tests and first steps: it is lost when the process ends. */
 import { SetupError, StoreError } from "../errors.ts";
 import type { InstanceRecord } from "../inbox/record.ts";
 import type { InboxRules, InboxStore, OpenContext } from "../inbox/store.ts";
@@ -21,15 +20,15 @@ import { exportFromMemory, importToMemory } from "./memory/transfer.ts";
 const LOCATION = "memory:";
 
 export interface MemoryStoreOptions {
-  /** Events it holds at most, of any state, 1 to 10,000,000. Beyond them it refuses (`store_full`). Default 10,000. */
+  /** The most events it holds, of any state, 1 to 10,000,000. Further ones are refused (`store_full`). Default 10,000. */
   readonly maxEvents?: number;
-  /** Says that losing everything with the process is meant, and silences the warning. Default false. */
+  /** Confirms that everything may be lost with the process, and silences the warning. Default false. */
   readonly volatile?: boolean;
 }
 
 /**
- * Makes an inbox that lives in this process. What it acknowledged is lost when the process ends, so it is no place for
- * events that matter. It never evicts: at capacity it refuses, and the service's retry comes when pruning has made room.
+ * Makes an inbox in this process. It loses acknowledged events when the process ends, so do not use it for events that matter. It never
+ * evicts: when it is full it refuses events, and the service retries until pruning has made room.
  *
  * @throws SetupError `invalid_option`
  *
@@ -92,7 +91,7 @@ function open(state: MemoryState, context: OpenContext, volatile: boolean): Inbo
   if (state.copiedFrom !== null && !state.copyFinished && context.copying !== true) throw copyUnfinished(LOCATION);
   state.rules = rules;
   state.opened = { context, rules };
-  // Who held these leases has closed the store, and can settle nothing any more.
+  // The holder of these leases has closed the store, and can no longer complete them.
   for (const lane of state.waiting) if (lane.status === "leased") lane.readyAt = context.clock.now();
   const advice = "Events are kept in memory and lost with the process. Use sqliteStore(), or say volatile: true.";
   if (!volatile) context.logger.warn({ location: LOCATION }, advice);

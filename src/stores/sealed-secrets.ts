@@ -1,4 +1,4 @@
-/** Secret stores over a table of sealed texts: what they do alike, whatever the database. */
+/** Secret stores over a table of sealed texts: the part that does not depend on the database. */
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
 import { SetupError, StoreError } from "../errors.ts";
@@ -22,11 +22,11 @@ import {
   unreadable,
 } from "../signature/secret-store.ts";
 
-/** Either a key file or a sealing of your own: secrets are never stored plain. */
+/** Either a key file or your own sealing: secrets are never stored in plain text. */
 export type SealedWith =
   | {
       /**
-       * A file with a key of 32 bytes as 64 hex digits or base64; read at once, in `next build` at the first use. It must belong to this user or
+       * A file with a key of 32 bytes, as 64 hex digits or base64. It is read at once; in `next build`, at the first use. It must belong to this user or
        * root, and only its owner may read it. A file of root may be read by its group too, as Kubernetes and Docker mount it.
        * Links are followed.
        */
@@ -34,12 +34,12 @@ export type SealedWith =
       readonly sealing?: never;
     }
   | {
-      /** Seals with a key of yours, such as one in a key management service. */
+      /** Seals with your own key, such as one in a key management service. */
       readonly sealing: Sealing;
       readonly keyFile?: never;
     };
 
-/** What a kind's secrets are stored as. */
+/** The stored form of a kind's secrets. */
 export interface SealedRow {
   readonly revision: number;
   readonly sealed: Uint8Array;
@@ -54,15 +54,15 @@ export interface SecretTable {
   close(): Promise<void>;
 }
 
-/** Where the table lies. */
+/** The place of the table. */
 interface SecretPlace {
   /** Names it without a password. */
   readonly location: string;
-  /** The table's name, for the operator who has lost the key. */
+  /** The table's name, for the message to an operator who has lost the key. */
   readonly table: string;
-  /** A failure is not the end: the next use tries again. */
+  /** After a failure, the next use tries again. */
   open(): Promise<SecretTable>;
-  /** What a caller gets to see of an error of the database. */
+  /** Converts an error of the database to the one that the caller gets. */
   asStoreError(error: unknown): unknown;
 }
 
@@ -92,7 +92,7 @@ export function sealedSecrets(
 interface Seal {
   readonly encoding: SecretEncoding;
   readonly sealing: Sealing;
-  /** What to do when something sealed does not open. */
+  /** The fix to name when a sealed text cannot be opened. */
   readonly remedy: string;
 }
 
@@ -102,7 +102,7 @@ class SealedSecrets implements SecretStore {
   readonly #place: SecretPlace;
   readonly #sealing: Sealing;
   readonly #remedy: string;
-  /** What was opened last of each kind: sealed anew, even the same text is other bytes. */
+  /** The text of each kind that was opened last. The same text, sealed again, has other bytes. */
   readonly #opened = new Map<WebhookKind, { readonly sealed: Uint8Array; readonly text: string }>();
   readonly #underWay = new Set<Promise<unknown>>();
   #opening: Promise<SecretTable> | null = null;
@@ -189,7 +189,7 @@ class SealedSecrets implements SecretStore {
     );
   }
 
-  /** Receivers read each second what hardly ever changes, and each opening may be a call of a service. */
+  /** Receivers read every second, secrets hardly ever change, and each opening may call a service. */
   async #openOnce(sealed: Uint8Array, kind: WebhookKind): Promise<string> {
     const known = this.#opened.get(kind);
     if (known !== undefined && Buffer.compare(known.sealed, sealed) === 0) return known.text;
@@ -238,19 +238,19 @@ function sealingOption(maker: string, { keyFile, sealing }: SealedWith): Sealing
   throw invalidOption("sealing", "must have the functions seal and open", sealing);
 }
 
-// Seals secrets with the key in a file: AES-256-GCM, under a fresh nonce each time, bound to what they are.
+// Sealing with the key in a file: AES-256-GCM, with a new nonce each time, bound to the kind of the secrets.
 
-/** The first byte of what is sealed: another way of sealing gets another one. */
+/** The first byte of a sealed text: it names the way of sealing. */
 const VERSION = 1;
 const CIPHER = "aes-256-gcm";
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const HEADER_BYTES = 1 + NONCE_BYTES + TAG_BYTES;
-/** Far more than 64 hex digits: whatever is larger is some other file. */
+/** Far more than 64 hex digits: a larger file is not a key file. */
 const MAX_FILE_BYTES = 1024;
 
-/** How to make a key file, for every message that asks for one. */
+/** The command that makes a key file, for every message that asks for one. */
 const MAKE_KEY_FILE = 'make a key file with "openssl rand -hex 32 > webhook.key && chmod 600 webhook.key"';
 
 /**

@@ -70,8 +70,6 @@ export function nextDueInMemory({ state, now }: MemoryLanes): number | null {
   return soonest;
 }
 
-// Takes events and quarantined bodies into the memory store.
-
 /** Stores an event unless its identity is known, and arms its lane. */
 export function acceptInMemory(lanes: MemoryLanes, incoming: NewEvent, lateEvents: LateEvents): Acceptance {
   const { state } = lanes;
@@ -79,7 +77,7 @@ export function acceptInMemory(lanes: MemoryLanes, incoming: NewEvent, lateEvent
   const first = knownEvent(known, incoming);
   if (first !== undefined) return acceptDuplicate(lanes, first, incoming);
   if (state.events.size >= state.maxEvents) {
-    // Pruning goes by the newest timestamp, and must go on to make room.
+    // Recorded even for a refused event: pruning goes by the newest timestamp, and must continue so that there is room.
     lanes.tally.signed(incoming.signedAt);
     return { outcome: "failed", error: memoryFull(state.maxEvents) };
   }
@@ -89,7 +87,7 @@ export function acceptInMemory(lanes: MemoryLanes, incoming: NewEvent, lateEvent
 
 function acceptDuplicate(lanes: MemoryLanes, first: LaneEvent, incoming: NewEvent): Acceptance {
   const bodies = lanes.state.bodies.get(first.id);
-  // Once the body is pruned or erased there is nothing to compare with.
+  // A pruned or erased body cannot be compared.
   const differs = bodies !== undefined && !equalBytes(first.digest, incoming.digest);
   const conflict = differs && !sameContent(bodies.raw, incoming.raw);
   const isFirst = countDuplicate(lanes.tally, first, incoming.signedAt, conflict);
@@ -149,9 +147,7 @@ export function memoryFull(maxEvents: number): StoreError {
   );
 }
 
-// Finds the memory store's due lanes, and leases their heads.
-
-/** Claims what `request` asks for. With `recover` it is one expired lease, else due lanes, oldest first. */
+/** Claims what `request` asks for. With `recover` that is one expired lease, otherwise due lanes, oldest first. */
 function claimDue(lanes: MemoryLanes, request: ClaimRequest, claimed: Claimed): void {
   const recovering = request.mode === "recover";
   const limit = recovering ? Math.min(1, request.limit) : request.limit;
@@ -179,8 +175,6 @@ function dueLanes({ state, now }: MemoryLanes, leased: boolean, only: number | u
   }
   return due.sort((a, b) => (a.readyAt ?? 0) - (b.readyAt ?? 0) || a.id - b.id);
 }
-
-// Ends and renews leases of the memory store, each only while it is still held.
 
 function settle({ state, rules }: MemoryLanes, request: Settle<never>): SettleResult {
   const lane = state.lanes.get(request.lease.lane);

@@ -1,4 +1,4 @@
-/** Does to the memory store what an operator asks. */
+/** Acts of an operator on an inbox in memory, erasing, and pruning. */
 
 import { isHeld } from "../../inbox/lane-port.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
@@ -55,8 +55,6 @@ function replayQuarantined(lanes: MemoryLanes, request: Extract<Act, { kind: "re
   return { ok: true, event: acceptance.event, count: 1 };
 }
 
-// Removes a person's data from the memory store; what identifies an event stays.
-
 function erase({ state, rules, now }: MemoryLanes, subject: Subject): ActResult {
   const { isAbout, isNamedIn } = createSubjectTest(subject);
   const lanes = [...state.lanes.values()].filter((lane) => isAbout(lane, () => bodiesOf(state, lane)));
@@ -76,7 +74,7 @@ function erase({ state, rules, now }: MemoryLanes, subject: Subject): ActResult 
   return { ok: true, count };
 }
 
-/** Whether a number, a reference or a text of the event is still held. */
+/** Whether the inbox still holds a number, a reference or a text of the event. */
 function holdsData({ bodies }: MemoryState, { id, lane, error }: LaneEvent): boolean {
   if (lane.peer !== null || lane.externalReference !== null || error !== null || bodies.has(id)) return true;
   return lane.attempts.some((attempt) => attempt.eventId === id && attempt.error !== "");
@@ -88,8 +86,6 @@ function bodiesOf(state: MemoryState, lane: LaneState): Uint8Array[] {
     return bodies === undefined ? [] : [bodies.raw, bodies.conflict?.raw].filter((body) => body !== undefined);
   });
 }
-
-// Removes from the memory store what is past its retention.
 
 export function pruneMemory({ state, now }: MemoryLanes, policy: PrunePolicy): PruneResult {
   // A clock that jumped ahead of the service's timestamps must not delete anything.
@@ -134,7 +130,7 @@ function isOld(event: LaneEvent, policy: PrunePolicy, cutOff: number): boolean {
   return lastTimeOf(event) < cutOff - (event.state === "dead" ? policy.deadMs : policy.identitiesMs);
 }
 
-/** The service might repeat it since it was accepted, and the clock may have been set back then, or when it ended. */
+/** The later of two times: the service can repeat an event from its acceptance on, and the clock may have been set back then or at its end. */
 function lastTimeOf({ acceptedAt, signedAt, finishedAt }: LaneEvent): number {
   return Math.max(acceptedAt, signedAt, finishedAt ?? acceptedAt);
 }
@@ -143,7 +139,7 @@ function isOldRow(row: MemoryQuarantine, policy: PrunePolicy, cutOff: number): b
   return Math.max(row.acceptedAt, row.signedAt) < cutOff - (row.state === "held" ? policy.deadMs : policy.identitiesMs);
 }
 
-/** True when the lane went with its last event. */
+/** Returns true if the lane was removed with its last event. */
 function removeEvent(state: MemoryState, event: LaneEvent): boolean {
   const { lane } = event;
   state.events.delete(event.id);

@@ -1,4 +1,4 @@
-/** Answers questions about the memory store. It holds few events by design, so these scan. */
+/** Queries of an inbox in memory. It holds few events by design, so they scan. */
 import { isPrunedAtCursor, type LaneEvent, type LaneState } from "../../inbox/lane-state.ts";
 import type { EventRecord, InboxStats, LaneSummary, QuarantineRecord } from "../../inbox/record.ts";
 import type { EventQuery, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
@@ -37,7 +37,7 @@ function isWithout(lane: LaneState, types: readonly string[]): boolean {
   return !isPrunedAtCursor(lane) && !lane.events.some(({ eventType }) => types.includes(eventType));
 }
 
-/** A lane goes with its last event, so that there is one. */
+/** A lane is removed with its last event, so it always has one. */
 function summaryOf({
   holder: _holder,
   leased: _leased,

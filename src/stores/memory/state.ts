@@ -1,4 +1,4 @@
-/** What the memory store keeps, and how its rows are found, made and shown. */
+/** The content of an inbox in memory, and how its rows are found, made and shown. */
 import type { Arrival } from "../../inbox/lane.ts";
 import type { Tally } from "../../inbox/lane-port.ts";
 import {
@@ -28,26 +28,26 @@ import type { InboxRules, OpenContext } from "../../inbox/store.ts";
 
 export type MemoryQuarantine = Mutable<QuarantineRecord>;
 
-/** What an event's delivery carried: the body, and the first one of its identity that differed. */
+/** The body of an event, and the first body with its identity that differed. */
 export interface Bodies {
   raw: Uint8Array;
   conflict: ConflictRecord | null;
 }
 
-/** By whom it is open, and by whose rules. */
+/** The receiver that has it open, and the rules of that receiver. */
 export interface Opened {
   readonly context: OpenContext;
   readonly rules: InboxRules;
 }
 
-/** All of one inbox. Every operation runs to its end without an `await`, and so is a transaction. */
+/** One inbox. Every operation runs without an `await`, so it is a transaction. */
 export interface MemoryState {
   readonly maxEvents: number;
   opened: Opened | null;
-  /** As the receiver that opened it last recorded them. */
+  /** As recorded by the receiver that opened it last. */
   rules: InboxRules | null;
   readonly events: Map<EventId, LaneEvent>;
-  /** Of events that still have theirs. */
+  /** Only of events whose body is kept. */
   readonly bodies: Map<EventId, Bodies>;
   readonly lanes: Map<LaneId, LaneState>;
   readonly laneIds: Map<string, LaneId>;
@@ -63,7 +63,7 @@ export interface MemoryState {
   lastEventId: number;
   lastLaneId: number;
   lastQuarantineId: number;
-  /** The location of the store that it was filled from, and whether that has ended. */
+  /** The location of the store that it was copied from, and whether that copy is finished. */
   copiedFrom: string | null;
   copyFinished: boolean;
 }
@@ -142,7 +142,7 @@ function tallyOf(state: MemoryState): Tally {
   };
 }
 
-/** Call it when a lane has changed: a claim looks only at the lanes that wait. */
+/** Call it when a lane has changed: a claim looks only at lanes that wait. */
 export function keepWaiting(state: MemoryState, lane: LaneState): void {
   if (lane.readyAt === null) state.waiting.delete(lane);
   else state.waiting.add(lane);
@@ -169,7 +169,7 @@ export function removeLane(state: MemoryState, lane: LaneState): void {
   state.waiting.delete(lane);
 }
 
-/** JSON keeps parts apart whatever characters they hold. */
+/** JSON keeps the parts apart, whatever characters they contain. */
 export function eventRecord(state: MemoryState, event: LaneEvent): EventRecord {
   return toEventRecord(event, state.bodies.get(event.id)?.raw ?? null);
 }

@@ -5,8 +5,6 @@ import { withoutLease } from "../../inbox/store-rules.ts";
 import { hexText, memoryFull } from "./batch.ts";
 import { enterLane, eventRecord, keepWaiting, laneByKey, laneRecord, type MemoryState } from "./state.ts";
 
-// Gives the memory store's lanes to another store.
-
 export function exportFromMemory(state: MemoryState, after: number, limit: number): TransferredLane[] {
   const lanes = [...state.lanes.values()].filter(({ id }) => id > after).sort((a, b) => a.id - b.id);
   return lanes.slice(0, limit).map((lane) => toTransferred(state, lane));
@@ -22,8 +20,6 @@ function eventOf(state: MemoryState, event: LaneEvent): TransferredEvent {
   const { laneId: _laneId, lane: _lane, ...facts } = eventRecord(state, event);
   return { ...facts, gapWaitMs: event.gapWaitMs, conflicting: state.bodies.get(event.id)?.conflict ?? null };
 }
-
-// Takes another store's lanes into the memory store.
 
 export function importToMemory(state: MemoryState, page: ImportPage): ImportAnswer {
   if (!isFrom(state, page.source)) return { ok: false };
