@@ -15,6 +15,7 @@ import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { type AcceptMode, accept, countRepeat } from "./accept.ts";
 import { outsideOfEffects } from "./effect-connection.ts";
 import { EffectAborted, isFull, isRowFault, storeFull } from "./failures.ts";
+import { SqliteLanes } from "./lane-rows.ts";
 import { type Claimed, claimDue, recoveryDue, settle } from "./lanes.ts";
 import {
   type Facts,
@@ -47,7 +48,8 @@ export function createPlan(): Plan {
 
 export function runTurn(work: Work, turn: Turn<SqliteDatabase>, plan: Plan): TurnResult {
   const { claim } = turn;
-  const settled = turn.settles.map((request, index) => plan.answered.get(index) ?? settle(work, request));
+  const lanes = new SqliteLanes(work);
+  const settled = turn.settles.map((request, index) => plan.answered.get(index) ?? settle(lanes, request));
   for (const repeat of turn.repeats) countRepeat(work, repeat);
   const claimed: Claimed = { leases: [], retired: [] };
   if (claim.lane === undefined) claimDue(work, claim, claimed);
@@ -226,9 +228,10 @@ export class AheadSettles {
       if (isInUse(this.#session.db)) return requests.map(([index]) => [index, UNFINISHED] as const);
       // The user's connection may be set to wait for locks by blocking; ours finds out first that there is none.
       immediately(this.#own, () => {});
-      return inTransaction(this.#session, facts, this.#patience.clock.now(), (work) =>
-        requests.map(([index, request]) => [index, settle(work, request)] as const),
-      );
+      return inTransaction(this.#session, facts, this.#patience.clock.now(), (work) => {
+        const lanes = new SqliteLanes(work);
+        return requests.map(([index, request]) => [index, settle(lanes, request)] as const);
+      });
     };
     const results = await untilFree(this.#patience, () => outsideOfEffects(attempt));
     for (const [index, result] of results) plan.answered.set(index, result);

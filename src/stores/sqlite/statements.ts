@@ -94,8 +94,6 @@ const nextName = (table: "client" | "kind") =>
 
 /** The fence: the lease is this open's, and of this epoch (I3). Being expired alone loses nothing. */
 const LEASE = "id = ? and epoch = ? and leased = ? and holder = ? and status = 2";
-/** The same, and its event is still pending. No `exists`: SQLite would make a join of that, see `SQL`. */
-const HELD = `${LEASE} and (select state from oncehook_event where id = oncehook_lane.leased) = 0`;
 
 /** A lane's events in their order. Named where SQLite might choose: see `SQL`. */
 const IN_LANE = "indexed by oncehook_event_identity";
@@ -115,13 +113,14 @@ export const SQL = {
   updateLane: `update oncehook_lane set status = ?, ready_at = ?, cursor = ?, gap_since = ?, epoch = ?, holder = ?, leased = ?,
     below = ? where id = ?`,
   nameLane: "update oncehook_lane set peer = coalesce(peer, ?), reference = coalesce(reference, ?) where id = ?",
-  // The common end of a lease, decided in one statement: nothing else waits in the lane.
+  // The common end of a lease, decided in one statement: its event is pending, and nothing else waits in the lane. No `exists` for
+  // the event: SQLite would make a join of that.
   idleLane: `update oncehook_lane set status = 0, ready_at = null, gap_since = null, holder = null, leased = null
-    where ${HELD} and below = 0
+    where ${LEASE} and below = 0
+      and (select state from oncehook_event where id = oncehook_lane.leased) = 0
       and not exists (select 1 from oncehook_event as waiting ${IN_LANE} where waiting.lane = oncehook_lane.id
         and waiting.seq >= coalesce(oncehook_lane.cursor, -9007199254740991) and waiting.state = 0
         and waiting.id <> oncehook_lane.leased)`,
-  heldLane: `select ${LANE} from oncehook_lane where ${HELD}`,
   extendLease: `update oncehook_lane set ready_at = ? where ${LEASE}`,
 
   head: `select ${HEAD} from oncehook_event ${IN_LANE} where lane = ? and seq >= ? and state = 0 and late = 0 order by seq, id limit 1`,
@@ -155,8 +154,7 @@ export const SQL = {
   insertGap: "insert or ignore into oncehook_gap (lane, hi, lo, skipped) values (?, ?, ?, ?)",
   gapBefore: `select lo as "from", hi as "to" from oncehook_gap where lane = ? and hi = ?`,
 
-  eventState: "select state, attempts from oncehook_event where id = ?",
-  completeEvent: `update oncehook_event set state = 1, outcome = ?, keep = ?, finished = ? where id = ? and state = 0`,
+  eventState: "select state from oncehook_event where id = ?",
   failEvent: "update oncehook_event set error_code = ?, error = ? where id = ?",
   finishEvent: "update oncehook_event set state = ?, outcome = ?, keep = ?, finished = ? where id = ?",
   releaseEvent: "update oncehook_event set attempts = attempts - 1 where id = ?",
@@ -218,8 +216,7 @@ type Rows = {
   claimed: ClaimRow;
   gapBefore: { readonly from: number; readonly to: number };
   event: RowOfEvent;
-  eventState: { readonly state: number; readonly attempts: number };
-  heldLane: LaneRow;
+  eventState: { readonly state: number };
   quarantineKnown: { readonly known: 1 };
   quarantineHeld: { readonly rows: number; readonly bytes: number };
   quarantineHeldOfOlder: { readonly rows: number; readonly bytes: number };
