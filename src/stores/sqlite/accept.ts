@@ -4,6 +4,7 @@ import { type Arming, arm, isDue } from "../../inbox/gap.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { Acceptance, ClaimRequest, Repeat, Turn } from "../../inbox/store.ts";
 import { KEEP, STATE, STATUS, stateWord, TAG } from "../database.ts";
+import { type SqliteLanes, toLane } from "./lane-rows.ts";
 import {
   applyArming,
   type Claimed,
@@ -26,6 +27,7 @@ export interface AcceptMode {
   /** Null when an accepted event must not be leased at once. */
   readonly claim: ClaimRequest | null;
   readonly claimed: Claimed;
+  readonly lanes: SqliteLanes;
 }
 
 /** Where an event goes: its lane's row, and its own place there. */
@@ -45,7 +47,7 @@ export function accept(work: Work, incoming: NewEvent, index: number | null, mod
   const client = facts.clients.id(work.clientTable, apiClientId);
   const kind = facts.kinds.id(work.kindTable, incoming.eventType);
   const known = sql.laneByKey.get(client, TAG[tag], messageId);
-  const lane = known ?? newLane(ledger.peek("next_lane"), TAG[tag]);
+  const lane = known ?? newLane(ledger.peek("next_lane"), client, TAG[tag], messageId);
   const late = lane.tag === TAG.outbound && lane.cursor !== null && incoming.sequence < lane.cursor;
   const placed = { incoming, lane, isNew: known === undefined, client, kind, late };
 
@@ -82,7 +84,7 @@ function acceptAlone(work: Work, placed: Placed, index: number | null, mode: Acc
 }
 
 function acceptBeside(work: Work, placed: Placed, mode: AcceptMode): Acceptance {
-  const { lane, late, incoming } = placed;
+  const { lane, late } = placed;
   const recorded = late && mode.lateEvents === "record";
   const id = work.ledger.peek("next_event");
   if (!insertEvent(work, placed, { leased: false, recorded })) return countDuplicate(work, placed);
@@ -99,7 +101,7 @@ function acceptBeside(work: Work, placed: Placed, mode: AcceptMode): Acceptance 
   const free = mode.claim !== null && mode.claimed.leases.length < mode.claim.limit;
   const due = lane.readyAt !== null && isDue(lane.readyAt, work.now);
   if (!free || mode.claim === null || !due) return acceptance;
-  claimLane(work, { ...lane, client: placed.client, message: incoming.lane.messageId }, mode.claim, mode.claimed);
+  claimLane(mode.lanes, toLane(lane), mode.claim, mode.claimed);
   return acceptance;
 }
 
@@ -262,10 +264,12 @@ function headOf(id: number, incoming: NewEvent, late: boolean, now: number): Hea
   return { id, sequence, gapWaitMs, occurredAt, acceptedAt: now, late, forced: false };
 }
 
-function newLane(id: number, tag: number): LaneRow {
+function newLane(id: number, client: number, tag: number, message: string): LaneRow {
   return {
     id,
+    client,
     tag,
+    message,
     status: STATUS.idle,
     readyAt: null,
     cursor: null,

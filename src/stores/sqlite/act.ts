@@ -90,7 +90,12 @@ function replayQuarantined(work: Work, request: Extract<Act, { kind: "replay_qua
   if (!("bytes" in row)) return row;
   if (row.hasBody === 0) return refuse("body_pruned");
   const claimed = { leases: [], retired: [] };
-  const acceptance = accept(work, request.event, null, { lateEvents: request.lateEvents, claim: null, claimed });
+  const acceptance = accept(work, request.event, null, {
+    lateEvents: request.lateEvents,
+    claim: null,
+    claimed,
+    lanes: new SqliteLanes(work),
+  });
   if (acceptance.outcome === "failed") throw acceptance.error;
   letGo(work, row, HELD.replayed, acceptance.event);
   return { ok: true, event: acceptance.event, count: 1 };

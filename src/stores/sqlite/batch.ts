@@ -52,18 +52,18 @@ export function runTurn(work: Work, turn: Turn<SqliteDatabase>, plan: Plan): Tur
   const settled = turn.settles.map((request, index) => plan.answered.get(index) ?? settle(lanes, request));
   for (const repeat of turn.repeats) countRepeat(work, repeat);
   const claimed: Claimed = { leases: [], retired: [] };
-  if (claim.lane === undefined) claimDue(work, claim, claimed);
+  if (claim.lane === undefined) claimDue(lanes, claim, claimed);
 
   const leaseAtAccept =
-    claim.mode === "ordinary" && claim.lane === undefined && claim.limit > claimed.leases.length && !recoveryDue(work);
-  const mode: AcceptMode = { lateEvents: turn.lateEvents, claim: leaseAtAccept ? claim : null, claimed };
+    claim.mode === "ordinary" && claim.lane === undefined && claim.limit > claimed.leases.length && !recoveryDue(lanes);
+  const mode: AcceptMode = { lateEvents: turn.lateEvents, claim: leaseAtAccept ? claim : null, claimed, lanes };
   const accepted = acceptAll(work, turn, plan, mode);
   const quarantined = turn.quarantines.map(
     (body): QuarantineAnswer =>
       plan.refusal === null ? quarantine(work, body, turn.quarantineQuota) : refuse(work, body.signedAt, plan.refusal),
   );
-  if (claim.lane !== undefined) claimDue(work, claim, claimed);
-  return { settled, accepted, quarantined, ...indexed(claimed, accepted), recoveryDue: recoveryDue(work) };
+  if (claim.lane !== undefined) claimDue(lanes, claim, claimed);
+  return { settled, accepted, quarantined, ...indexed(claimed, accepted), recoveryDue: recoveryDue(lanes) };
 }
 
 /** Learns from a failure of the turn. False when another try would fail alike. */

@@ -11,18 +11,19 @@ import type { Ledger, Work } from "./transaction.ts";
 
 /** A lane's row as the rules change it. */
 export interface SqliteLane extends Lane {
+  readonly client: number;
   readonly tag: number;
+  readonly message: string;
+  /** 1 while its number or its reference is not known. */
+  readonly bare: number;
   /** See the schema. */
   below: number;
-  /** What is in the database of all this. */
-  stored: LaneValues;
+  /** What the database holds of it. */
+  readonly stored: LaneRow;
 }
 
 /** An event's row as far as the rules read it. */
 export type SqliteEntry = Mutable<LaneEntry>;
-
-/** What a lane's row holds of what the rules change, in the order of `updateLane` and `insertLane`. */
-type LaneValues = readonly (number | string | null)[];
 
 /** The lanes of one transaction. */
 export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
@@ -82,12 +83,20 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
 
   /** Writes nothing if nothing changed: most lanes stay as they are when an event arrives. */
   save(lane: SqliteLane): void {
-    const { stored, id } = lane;
-    const values = laneValues(lane);
-    if (values.every((value, index) => value === stored[index])) return;
-    this.work.sql.updateLane.run(...values, id);
-    this.tally.add("blocked", Number(lane.status === "blocked") - Number(stored[0] === STATUS.blocked));
-    lane.stored = values;
+    const { stored, readyAt, cursor, gapSince, epoch, holder, leased, below, id } = lane;
+    const status = STATUS[lane.status];
+    if (status === stored.status && readyAt === stored.readyAt && cursor === stored.cursor && below === stored.below) {
+      if (gapSince === stored.gapSince && epoch === stored.epoch && leased === stored.leased) return;
+    }
+    this.work.sql.updateLane.run(status, readyAt, cursor, gapSince, epoch, holder, leased, below, id);
+    this.tally.add("blocked", Number(status === STATUS.blocked) - Number(stored.status === STATUS.blocked));
+    stored.status = status;
+    stored.readyAt = readyAt;
+    stored.cursor = cursor;
+    stored.gapSince = gapSince;
+    stored.epoch = epoch;
+    stored.leased = leased;
+    stored.below = below;
   }
 
   addGap(lane: SqliteLane, { from, to }: Missing): void {
@@ -134,9 +143,8 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
   }
 
   #enter(event: SqliteEntry, state: EventState): void {
-    for (const counted of ["pending", "dead"] as const) {
-      this.tally.add(counted, Number(state === counted) - Number(event.state === counted));
-    }
+    this.tally.add("pending", Number(state === "pending") - Number(event.state === "pending"));
+    this.tally.add("dead", Number(state === "dead") - Number(event.state === "dead"));
     event.state = state;
   }
 
@@ -165,16 +173,10 @@ const DISCARD_PENDING = "update oncehook_event set state = ?, keep = ?, finished
 const ERASE_ERRORS = "update oncehook_event set error = null, keep = iif(state = 2, keep, ?) where lane = ?";
 
 /** Field by field, like every object of which there are many: see decision 22. */
-function toLane(row: LaneRow): SqliteLane {
-  const { id, tag, cursor, readyAt, gapSince, epoch, holder, leased, below } = row;
-  const status = statusWord(row.status);
-  const stored = [row.status, readyAt, cursor, gapSince, epoch, holder, leased, below];
-  return { id, tag, cursor, status, readyAt, gapSince, epoch, holder, leased, below, stored };
-}
-
-function laneValues(lane: SqliteLane): LaneValues {
-  const { status, readyAt, cursor, gapSince, epoch, holder, leased, below } = lane;
-  return [STATUS[status], readyAt, cursor, gapSince, epoch, holder, leased, below];
+export function toLane(stored: LaneRow): SqliteLane {
+  const { id, client, tag, message, cursor, readyAt, gapSince, epoch, holder, leased, below, bare } = stored;
+  const status = statusWord(stored.status);
+  return { id, client, tag, message, bare, cursor, status, readyAt, gapSince, epoch, holder, leased, below, stored };
 }
 
 function toHead(row: HeadRow | undefined, late: boolean): SqliteEntry | null {

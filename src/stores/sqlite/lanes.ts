@@ -3,31 +3,23 @@ import { SetupError } from "../../errors.ts";
 import { refuseUnrun, refuseUnwaited } from "../../inbox/effect.ts";
 import {
   type Arming,
-  ATTEMPTS_EXHAUSTED,
   arm,
   type Candidate,
-  isDue,
   type LanePosition,
   type Missing,
   TOO_FAR_AHEAD_MS,
 } from "../../inbox/gap.ts";
-import type { EventRecord, OnDead } from "../../inbox/record.ts";
+import { laneIsDue } from "../../inbox/lane-port.ts";
+import type { EventRecord } from "../../inbox/record.ts";
 import type { ClaimRequest, Lease, LeaseRef, Settle, SettleResult } from "../../inbox/store.ts";
 import { roomLeft } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { KEEP, keepOf, OUTCOME, STATE, STATUS, TAG, tagWord } from "../database.ts";
+import { keepOf, OUTCOME, STATE, STATUS, TAG, tagWord } from "../database.ts";
 import { effectEndedTransaction } from "./effect-connection.ts";
 import { EffectAborted, metLock } from "./failures.ts";
-import type { SqliteEntry, SqliteLane, SqliteLanes } from "./lane-rows.ts";
+import { type SqliteEntry, type SqliteLane, type SqliteLanes, toLane } from "./lane-rows.ts";
 import { toEvent } from "./records.ts";
-import {
-  type Change,
-  type ClaimRow,
-  type DueLaneRow,
-  type HeadRow,
-  LANES_PER_PAGE,
-  type LaneRow,
-} from "./statements.ts";
+import { type Change, type HeadRow, LANES_PER_PAGE, type LaneRow } from "./statements.ts";
 import type { Work } from "./transaction.ts";
 
 // Arms lanes: reads a lane's heads, asks the ordering decision, and writes what changed.
@@ -60,17 +52,6 @@ export function positionOf(work: Work, lane: Pick<LaneRow, "id" | "tag" | "curso
   const { cursor, gapSince } = lane;
   const isSettled = (sequence: number) => work.sql.settledAt.get(lane.id, sequence) !== undefined;
   return { ordered: lane.tag === TAG.outbound, cursor, gapSince, firstSequence: work.facts.firstSequence, isSettled };
-}
-
-/**
- * Decides anew what a lane does next, and stores it. A lane that was ready keeps its place among the ready ones.
- *
- * @returns whether it begins to wait for a missing sequence with that
- */
-function rearm(work: Work, lane: LaneRow): boolean {
-  const beginsToWait = applyArming(work, lane, armingOf(work, lane, headsOf(work, lane)));
-  writeLane(work, lane);
-  return beginsToWait;
 }
 
 /** As `rearm`, for a lane of which nothing but a new event has changed: most stay as they are, and cost no write. @returns as `rearm` */
@@ -116,21 +97,19 @@ export function moveCursor(lane: LaneRow, sequence: number): void {
   lane.gapSince = null;
 }
 
-/** A dead letter behind which its lane goes on or is parked. @returns as `rearm` */
-function goOnAfterDead(work: Work, lane: LaneRow, onDead: OnDead): boolean {
-  if (onDead === "continue") return rearm(work, lane);
-  schedule(work, lane, STATUS.blocked, null);
-  writeLane(work, lane);
-  return false;
-}
-
 function toHead(row: HeadRow | undefined, late: boolean): Head | null {
   if (row === undefined) return null;
   const { id, sequence, gapWaitMs, occurredAt, acceptedAt } = row;
   return { id, sequence, gapWaitMs, occurredAt, acceptedAt, late, forced: row.forced === 1 };
 }
 
-// Claims due lanes: leases their heads, retires what used up its attempts, records gaps that are given up.
+/** Records once that the sequences of `missing` are no longer waited for. */
+export function recordGap(work: Work, lane: number, missing: Missing): void {
+  const { changes } = work.sql.insertGap.run(lane, missing.to, missing.from, work.now);
+  work.ledger.add("gaps_skipped", changes);
+}
+
+// Claims due lanes, oldest first; the rules lease their heads or retire them.
 
 /** What the scans for due lanes found so far. */
 export interface Claimed {
@@ -141,18 +120,18 @@ export interface Claimed {
 const END = Number.MAX_SAFE_INTEGER;
 
 /** Claims what `request` asks for. With `recover` it is one expired lease, else due lanes, oldest first. */
-export function claimDue(work: Work, request: ClaimRequest, claimed: Claimed): void {
+export function claimDue(lanes: SqliteLanes, request: ClaimRequest, claimed: Claimed): void {
   const limit = request.mode === "recover" ? Math.min(1, request.limit) : request.limit;
   // A lane whose event was retired may be due again at once: then the scan begins anew.
   let retiredBefore = -1;
   while (!isEnough(claimed, limit) && claimed.retired.length > retiredBefore) {
     retiredBefore = claimed.retired.length;
-    if (request.lane !== undefined) claimOnly(work, request.lane, request, claimed);
+    if (request.lane !== undefined) claimOnly(lanes, request.lane, request, claimed);
     else {
-      const now = work.now;
-      scan(work, { request, claimed, limit, from: Number.MIN_SAFE_INTEGER, to: now });
+      const { now } = lanes;
+      scan(lanes, { request, claimed, limit, from: Number.MIN_SAFE_INTEGER, to: now });
       // The clock went back: what lies further ahead than any wait is due as well.
-      scan(work, { request, claimed, limit, from: now + TOO_FAR_AHEAD_MS + 1, to: END });
+      scan(lanes, { request, claimed, limit, from: now + TOO_FAR_AHEAD_MS + 1, to: END });
     }
   }
 }
@@ -162,8 +141,8 @@ function isEnough({ leases, retired }: Claimed, limit: number): boolean {
 }
 
 /** True while an expired lease is due. */
-export function recoveryDue(work: Work): boolean {
-  const { sql, now } = work;
+export function recoveryDue({ work, now }: SqliteLanes): boolean {
+  const { sql } = work;
   return sql.expiredLease.get(now) !== undefined || sql.farLease.get(now + TOO_FAR_AHEAD_MS) !== undefined;
 }
 
@@ -175,112 +154,61 @@ interface Scan {
   readonly to: number;
 }
 
-function scan(work: Work, { request, claimed, limit, from, to }: Scan): void {
-  const lanes = request.mode === "recover" ? work.sql.expiredLanes : work.sql.dueLanes;
+function scan(lanes: SqliteLanes, { request, claimed, limit, from, to }: Scan): void {
+  const { sql } = lanes.work;
+  const due = request.mode === "recover" ? sql.expiredLanes : sql.dueLanes;
   let [readyAt, id] = [from, 0];
   while (!isEnough(claimed, limit)) {
-    const page = lanes.all(readyAt, to, readyAt, id);
-    for (const lane of page) {
+    const page = due.all(readyAt, to, readyAt, id);
+    for (const row of page) {
       if (isEnough(claimed, limit)) return;
-      [readyAt, id] = [lane.readyAt ?? from, lane.id];
-      claimLane(work, lane, request, claimed);
+      [readyAt, id] = [row.readyAt ?? from, row.id];
+      claimLane(lanes, toLane(row), request, claimed);
     }
     if (page.length < LANES_PER_PAGE) return;
   }
 }
 
-function claimOnly(work: Work, id: number, request: ClaimRequest, claimed: Claimed): void {
-  const lane = work.sql.dueLaneById.get(id);
-  if (lane === undefined || lane.readyAt === null || !isDue(lane.readyAt, work.now)) return;
-  if ((lane.status === STATUS.leased) === (request.mode === "recover")) claimLane(work, lane, request, claimed);
+function claimOnly(lanes: SqliteLanes, id: number, request: ClaimRequest, claimed: Claimed): void {
+  const lane = lanes.lane(id);
+  if (lane === undefined || !laneIsDue(lane, lanes.now)) return;
+  if ((lane.status === "leased") === (request.mode === "recover")) claimLane(lanes, lane, request, claimed);
 }
 
-/** Leases a due lane's head, or retires it, or finds that there is none to take yet; the lane is not left due in vain. */
-export function claimLane(work: Work, lane: DueLaneRow, request: ClaimRequest, claimed: Claimed): void {
-  if (lane.leased !== null) {
-    const event = work.sql.claimed.get(lane.leased);
-    if (event?.state !== STATE.pending) return void rearm(work, lane);
-    return take(work, { lane, event, missing: null, request, claimed });
+export function claimLane(lanes: SqliteLanes, lane: SqliteLane, request: ClaimRequest, claimed: Claimed): void {
+  const claim = lanes.rules.claim(lane, request);
+  if (claim === null) return;
+  const { sql, facts, clientTable, kindTable } = lanes.work;
+  const { event } = claim;
+  const rest = sql.claimed.get(event.id);
+  if (rest === undefined) throw new RangeError("An event was claimed, but is not there.");
+  const apiClientId = facts.clients.name(clientTable, lane.client);
+  const eventType = facts.kinds.name(kindTable, rest.kind);
+  if (claim.kind === "retired") {
+    const row = sql.event.get(event.id);
+    const names = { apiClientId, tag: lane.tag, messageId: lane.message, eventType };
+    if (row !== undefined) claimed.retired.push(toEvent({ ...row, ...names, raw: rest.raw }));
+    return;
   }
-  const arming = armingOf(work, lane, headsOf(work, lane));
-  const event = arming.status === "ready" ? work.sql.claimed.get(arming.head.id) : undefined;
-  if (arming.status !== "ready" || event === undefined) {
-    applyArming(work, lane, arming);
-    return writeLane(work, lane);
-  }
-  lane.gapSince = arming.gapSince;
-  take(work, { lane, event, missing: arming.missing, request, claimed });
-}
-
-interface Taking {
-  readonly lane: DueLaneRow;
-  readonly event: ClaimRow;
-  readonly missing: Missing | null;
-  readonly request: ClaimRequest;
-  readonly claimed: Claimed;
-}
-
-function take(work: Work, { lane, event, missing, request, claimed }: Taking): void {
-  if (event.attempts >= request.maxAttempts) return retire(work, { lane, event, missing, request, claimed });
-  const ordinary = event.late === 0 && event.forced === 0;
-  const cursorBefore = lane.cursor;
-  if (missing !== null) recordGap(work, lane.id, missing);
-  if (ordinary) moveCursor(lane, event.sequence);
-  lane.epoch += 1;
-  schedule(work, lane, STATUS.leased, work.now + request.leaseMs);
-  lane.holder = work.facts.holder;
-  lane.leased = event.id;
-  writeLane(work, lane);
-  work.sql.startEvent.run(work.now, event.id);
-  const { apiClientId, messageId, eventType } = namesOf(work, lane, event);
   claimed.leases.push({
     lane: lane.id,
     epoch: lane.epoch,
     event: event.id,
-    key: { apiClientId, tag: tagWord(lane.tag), messageId },
+    key: { apiClientId, tag: tagWord(lane.tag), messageId: lane.message },
     sequence: event.sequence,
     eventType,
-    attempt: event.attempts + 1,
+    attempt: event.attempts,
     acceptedAt: event.acceptedAt,
-    signedAt: event.signedAt,
-    late: event.late === 1,
-    forced: event.forced === 1,
-    outOfOrder: !ordinary && cursorBefore !== null && event.sequence < cursorBefore,
-    missing: missing ?? missingBefore(work, lane, event.sequence, cursorBefore),
-    trace: event.trace,
+    signedAt: rest.signedAt,
+    late: event.late,
+    forced: event.forced,
+    outOfOrder: claim.outOfOrder,
+    missing: claim.missing,
+    trace: rest.trace,
     // A pending event always has its body: pruning and erasing finish it first.
-    raw: event.raw ?? new Uint8Array(),
+    raw: rest.raw ?? new Uint8Array(),
     acceptIndex: null,
   });
-}
-
-/** Records once that the sequences of `missing` are no longer waited for. */
-export function recordGap(work: Work, lane: number, missing: Missing): void {
-  const { changes } = work.sql.insertGap.run(lane, missing.to, missing.from, work.now);
-  work.ledger.add("gaps_skipped", changes);
-}
-
-/** The gap before `sequence` that was given up at an earlier hand-out; a lane without any has none. */
-function missingBefore(work: Work, lane: DueLaneRow, sequence: number, cursor: number | null): Missing | null {
-  if (lane.tag !== TAG.outbound || cursor === null) return null;
-  return work.sql.gapBefore.get(lane.id, sequence - 1) ?? null;
-}
-
-function retire(work: Work, { lane, event, request, claimed }: Taking): void {
-  work.sql.failEvent.run(ATTEMPTS_EXHAUSTED.code, ATTEMPTS_EXHAUSTED.message, event.id);
-  work.sql.finishEvent.run(STATE.dead, null, KEEP.dead, work.now, event.id);
-  work.ledger.add("pending", -1);
-  work.ledger.add("dead");
-  work.ledger.add("dead_lettered");
-  const row = work.sql.event.get(event.id);
-  if (row !== undefined) claimed.retired.push(toEvent({ ...row, ...namesOf(work, lane, event), raw: event.raw }));
-  goOnAfterDead(work, lane, request.onDead);
-}
-
-/** What the rows of a lane and of its event hold as numbers, or under other names. */
-function namesOf({ facts, clientTable, kindTable }: Work, { client, tag, message }: DueLaneRow, { kind }: ClaimRow) {
-  const apiClientId = facts.clients.name(clientTable, client);
-  return { apiClientId, tag, messageId: message, eventType: facts.kinds.name(kindTable, kind) };
 }
 
 // Ends leases, each only while it is still held; effects commit with the completion of their event.

@@ -16,7 +16,9 @@ export interface Change {
 /** What a decision needs to know of a lane; `below`: see the schema. */
 export interface LaneRow {
   readonly id: number;
+  readonly client: number;
   readonly tag: number;
+  readonly message: string;
   status: number;
   readyAt: number | null;
   cursor: number | null;
@@ -27,12 +29,6 @@ export interface LaneRow {
   below: number;
   /** 1 while its peer or its reference is not known. */
   readonly bare: number;
-}
-
-/** A lane as a claim reads it: with its key. */
-export interface DueLaneRow extends LaneRow {
-  readonly client: number;
-  readonly message: string;
 }
 
 export interface HeadRow {
@@ -58,15 +54,9 @@ export interface InTurnRow {
   readonly acceptedAt: number;
 }
 
+/** What a lease tells of its event that the rules do not read. */
 export interface ClaimRow {
-  readonly id: number;
-  readonly sequence: number;
   readonly kind: number;
-  readonly state: number;
-  readonly late: number;
-  readonly forced: number;
-  readonly attempts: number;
-  readonly acceptedAt: number;
   readonly signedAt: number;
   readonly trace: string | null;
   readonly raw: Buffer | null;
@@ -83,7 +73,7 @@ export interface KnownRow {
 /** A constant, because SQLite prepares a statement anew whenever a bound limit changes; small, because often few slots are free. */
 export const LANES_PER_PAGE = 8;
 
-const LANE = `id, tag, status, ready_at as readyAt, cursor, gap_since as gapSince, epoch, holder, leased, below,
+const LANE = `id, client, tag, message, status, ready_at as readyAt, cursor, gap_since as gapSince, epoch, holder, leased, below,
   (peer is null or reference is null) as bare`;
 const HEAD =
   "id, seq as sequence, forced, gap_wait as gapWaitMs, occurred as occurredAt, accepted as acceptedAt, attempts";
@@ -106,7 +96,6 @@ const IN_LANE = "indexed by oncehook_event_identity";
 export const SQL = {
   laneByKey: `select ${LANE} from oncehook_lane where client = ? and tag = ? and message = ?`,
   laneById: `select ${LANE} from oncehook_lane where id = ?`,
-  dueLaneById: `select client, message, ${LANE} from oncehook_lane where id = ?`,
   insertLane: `insert into oncehook_lane
     (id, client, tag, message, status, ready_at, cursor, gap_since, epoch, holder, leased, below, peer, reference)
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)`,
@@ -142,14 +131,14 @@ export const SQL = {
   insertConflict: "insert or ignore into oncehook_conflict (event, digest, signed, at, raw) values (?, ?, ?, ?, ?)",
   fillGaps: "update oncehook_gap set filled = ? where lane = ? and hi >= ? and lo <= ? and filled is null",
 
-  dueLanes: `select client, message, ${LANE} from oncehook_lane where status >= 3 and ready_at >= ? and ready_at <= ?
+  dueLanes: `select ${LANE} from oncehook_lane where status >= 3 and ready_at >= ? and ready_at <= ?
     and (ready_at > ? or id > ?) order by ready_at, id limit ${LANES_PER_PAGE}`,
-  expiredLanes: `select client, message, ${LANE} from oncehook_lane where status = 2 and ready_at >= ? and ready_at <= ?
+  expiredLanes: `select ${LANE} from oncehook_lane where status = 2 and ready_at >= ? and ready_at <= ?
     and (ready_at > ? or id > ?) order by ready_at, id limit ${LANES_PER_PAGE}`,
   expiredLease: "select 1 as due from oncehook_lane where status = 2 and (ready_at <= ?) limit 1",
   farLease: "select 1 as due from oncehook_lane where status = 2 and (ready_at > ?) limit 1",
-  claimed: `select e.id, e.seq as sequence, e.kind, e.state, e.late, e.forced, e.attempts, e.accepted as acceptedAt,
-    e.signed as signedAt, e.trace, (select raw from oncehook_body where event = e.id) as raw from oncehook_event e where e.id = ?`,
+  claimed: `select e.kind, e.signed as signedAt, e.trace, (select raw from oncehook_body where event = e.id) as raw
+    from oncehook_event e where e.id = ?`,
   startEvent: "update oncehook_event set attempts = attempts + 1, started = coalesce(started, ?) where id = ?",
   insertGap: "insert or ignore into oncehook_gap (lane, hi, lo, skipped) values (?, ?, ?, ?)",
   gapBefore: `select lo as "from", hi as "to" from oncehook_gap where lane = ? and hi = ?`,
@@ -200,7 +189,6 @@ export const SQL = {
 type Rows = {
   laneByKey: LaneRow;
   laneById: LaneRow;
-  dueLaneById: DueLaneRow;
   head: HeadRow;
   lateHead: HeadRow;
   settledAt: { readonly settled: 1 };
@@ -209,8 +197,8 @@ type Rows = {
   known: KnownRow;
   body: { readonly raw: Buffer };
   countDuplicates: { readonly signedAt: number };
-  dueLanes: DueLaneRow;
-  expiredLanes: DueLaneRow;
+  dueLanes: LaneRow;
+  expiredLanes: LaneRow;
   expiredLease: { readonly due: 1 };
   farLease: { readonly due: 1 };
   claimed: ClaimRow;

@@ -228,6 +228,7 @@ export class Ledger implements Tally {
   }
 
   add(name: Gauge | Counter, by = 1): void {
+    if (by === 0) return;
     this.#changes.set(name, (this.#changes.get(name) ?? 0) + by);
   }
 

@@ -340,6 +340,18 @@ export const recoveryCases: readonly ContractCase[] = [
     },
   },
   {
+    name: "looks at the limit of attempts before a gap: an event that is retired behind one skips nothing (I6, I7)",
+    async run(bench) {
+      await bench.accept(bench.event(4));
+      await bench.clock.advance(90_000);
+      const { leases, retired } = await bench.step({ claim: { limit: 5, maxAttempts: 0 } });
+      bench.expect(leases).toEqual([]);
+      bench.expect(retired).toMatchObject([{ sequence: 4, state: "dead", attempts: 0 }]);
+      bench.expect(await bench.lane()).toMatchObject({ status: "idle", cursor: null, gapSince: null, gaps: [] });
+      bench.expect((await bench.store.stats()).counters.gapsSkipped).toBe(0);
+    },
+  },
+  {
     name: `retires ${RETIRED_PER_TURN} events in a turn at most, and the others in the next ones (I7, I9)`,
     async run(bench) {
       const count = 2 * RETIRED_PER_TURN + 10;
