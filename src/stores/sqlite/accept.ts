@@ -1,25 +1,13 @@
 /** Takes events into the SQLite inbox, and leases at once those whose lane is due. */
 import { sameContent } from "../../events/parse.ts";
-import { type Arming, arm, isDue } from "../../inbox/gap.ts";
-import type { NewEvent } from "../../inbox/record.ts";
+import { type Arrival, countDuplicates } from "../../inbox/lane.ts";
+import { laneIsDue } from "../../inbox/lane-port.ts";
+import type { EventId, NewEvent } from "../../inbox/record.ts";
 import type { Acceptance, ClaimRequest, Repeat, Turn } from "../../inbox/store.ts";
 import { KEEP, STATE, STATUS, stateWord, TAG } from "../database.ts";
-import { type SqliteLanes, toLane } from "./lane-rows.ts";
-import {
-  applyArming,
-  type Claimed,
-  claimLane,
-  type Head,
-  headsOf,
-  moveCursor,
-  positionOf,
-  rearmAfterAccept,
-  recordGap,
-  schedule,
-  writeLane,
-} from "./lanes.ts";
+import { type SqliteEntry, type SqliteLane, type SqliteLanes, toLane } from "./lane-rows.ts";
+import { type Claimed, claimLane, leaseOf } from "./lanes.ts";
 import type { LaneRow } from "./statements.ts";
-import type { Work } from "./transaction.ts";
 
 /** How events are accepted in this transaction. */
 export interface AcceptMode {
@@ -27,154 +15,106 @@ export interface AcceptMode {
   /** Null when an accepted event must not be leased at once. */
   readonly claim: ClaimRequest | null;
   readonly claimed: Claimed;
-  readonly lanes: SqliteLanes;
 }
 
 /** Where an event goes: its lane's row, and its own place there. */
-interface Placed {
+export interface Placed {
   readonly incoming: NewEvent;
-  readonly lane: LaneRow;
+  readonly lane: SqliteLane;
   readonly isNew: boolean;
-  readonly client: number;
   readonly kind: number;
-  readonly late: boolean;
+  readonly arrival: Arrival;
 }
 
 /** Stores an event unless its identity is known, and arms its lane. `index` is its place in the turn. */
-export function accept(work: Work, incoming: NewEvent, index: number | null, mode: AcceptMode): Acceptance {
-  const { sql, facts, ledger } = work;
+export function accept(lanes: SqliteLanes, incoming: NewEvent, index: number | null, mode: AcceptMode): Acceptance {
+  const placed = place(lanes, incoming, mode);
+  const isAlone = placed.lane.status === "idle" && placed.arrival.state === "pending";
+  return isAlone ? acceptAlone(lanes, placed, index, mode) : acceptByRules(lanes, placed, mode);
+}
+
+export function place(lanes: SqliteLanes, incoming: NewEvent, { lateEvents }: AcceptMode): Placed {
+  const { work, rules, tally } = lanes;
   const { apiClientId, tag, messageId } = incoming.lane;
-  const client = facts.clients.id(work.clientTable, apiClientId);
-  const kind = facts.kinds.id(work.kindTable, incoming.eventType);
-  const known = sql.laneByKey.get(client, TAG[tag], messageId);
-  const lane = known ?? newLane(ledger.peek("next_lane"), client, TAG[tag], messageId);
-  const late = lane.tag === TAG.outbound && lane.cursor !== null && incoming.sequence < lane.cursor;
-  const placed = { incoming, lane, isNew: known === undefined, client, kind, late };
-
-  // An idle lane holds no pending event, so the one that comes is its head, and nothing need be read.
-  const handled = late && mode.lateEvents === "record";
-  const alone = lane.status === STATUS.idle && !handled;
-  const acceptance = alone ? acceptAlone(work, placed, index, mode) : acceptBeside(work, placed, mode);
-  if (acceptance.outcome === "duplicate") return acceptance;
-  ledger.signed(incoming.signedAt);
-  ledger.add("accepted");
-  if (late) {
-    ledger.add("late");
-    sql.fillGaps.run(work.now, lane.id, incoming.sequence, incoming.sequence);
-  }
-  if (!handled) ledger.add("pending");
-  return acceptance;
+  const client = work.facts.clients.id(work.clientTable, apiClientId);
+  const kind = work.facts.kinds.id(work.kindTable, incoming.eventType);
+  const known = work.sql.laneByKey.get(client, TAG[tag], messageId);
+  const lane = toLane(known ?? newLane(tally.peek("next_lane"), TAG[tag]), { client, message: messageId });
+  return {
+    incoming,
+    lane,
+    isNew: known === undefined,
+    kind,
+    arrival: rules.arrivalOf(lane, incoming.sequence, lateEvents),
+  };
 }
 
-function acceptAlone(work: Work, placed: Placed, index: number | null, mode: AcceptMode): Acceptance {
-  const { incoming, lane, late } = placed;
-  const id = work.ledger.peek("next_event");
-  const head = headOf(id, incoming, late, work.now);
-  const position = positionOf(work, lane);
-  const arming = late ? arm(position, null, head, work.now) : arm(position, head, null, work.now);
-  const leased = arming.status === "ready" && mode.claim !== null && mode.claimed.leases.length < mode.claim.limit;
-  if (!insertEvent(work, placed, { leased, recorded: false })) return countDuplicate(work, placed);
-  let beginsToWait = false;
-  if (leased) leaseNow(work, placed, { arming, index, claim: mode.claim, claimed: mode.claimed });
-  else beginsToWait = applyArming(work, lane, arming);
-  if (late) lane.below = 1;
-  storeLane(work, placed);
-  const acceptance = { outcome: late ? "late" : "accepted", event: id, lane: lane.id } as const;
-  return beginsToWait ? { ...acceptance, gapBegins: true } : acceptance;
+/**
+ * Fast path: an idle lane holds no pending event, so the one that comes is its head. Nothing is read, and the lane is written once, with
+ * the lease if there is one. A test compares what it writes with what `acceptByRules` writes.
+ */
+export function acceptAlone(lanes: SqliteLanes, placed: Placed, index: number | null, mode: AcceptMode): Acceptance {
+  const { incoming, lane, arrival } = placed;
+  const { rules } = lanes;
+  const event = newEntry(lanes, placed);
+  const arming = rules.arm(lane, arrival.late ? { head: null, late: event } : { head: event, late: null });
+  const claim = arming.status === "ready" && hasRoom(mode) ? mode.claim : null;
+  if (!insertEvent(lanes, placed, claim !== null)) return countDuplicate(lanes, placed);
+  let gapBegins = false;
+  if (arming.status === "ready" && claim !== null) {
+    lane.gapSince = arming.gapSince;
+    event.attempts++;
+    const { lane: key, eventType, signedAt, trace, raw } = incoming;
+    const leased = rules.lease(lane, event, arming.missing, claim.leaseMs);
+    mode.claimed.leases.push(leaseOf(lane, leased, { key, eventType, signedAt, trace, raw }, index));
+  } else gapBegins = rules.apply(lane, arming);
+  if (arrival.late) lane.below = 1;
+  storeLane(lanes, placed);
+  return accepted(lanes, placed, event.id, gapBegins);
 }
 
-function acceptBeside(work: Work, placed: Placed, mode: AcceptMode): Acceptance {
-  const { lane, late } = placed;
-  const recorded = late && mode.lateEvents === "record";
-  const id = work.ledger.peek("next_event");
-  if (!insertEvent(work, placed, { leased: false, recorded })) return countDuplicate(work, placed);
-  const acceptance = { outcome: late ? "late" : "accepted", event: id, lane: lane.id } as const;
-  nameLane(work, placed);
-  if (recorded) return acceptance;
-  const belowBefore = lane.below;
-  if (late) lane.below = 1;
-  if (!mayRearm(work, lane, id)) {
-    if (lane.below !== belowBefore) writeLane(work, lane);
-    return acceptance;
-  }
-  if (rearmAfterAccept(work, lane, belowBefore)) return { ...acceptance, gapBegins: true };
-  const free = mode.claim !== null && mode.claimed.leases.length < mode.claim.limit;
-  const due = lane.readyAt !== null && isDue(lane.readyAt, work.now);
-  if (!free || mode.claim === null || !due) return acceptance;
-  claimLane(mode.lanes, toLane(lane), mode.claim, mode.claimed);
-  return acceptance;
+/** Any event into any lane, as the rules say. */
+export function acceptByRules(lanes: SqliteLanes, placed: Placed, mode: AcceptMode): Acceptance {
+  const { lane, arrival } = placed;
+  const event = newEntry(lanes, placed);
+  if (!insertEvent(lanes, placed, false)) return countDuplicate(lanes, placed);
+  storeLane(lanes, placed);
+  if (arrival.late && arrival.state === "pending") lane.below = 1;
+  const gapBegins = lanes.rules.armArrival(lane, event);
+  const isDue = lane.status !== "leased" && laneIsDue(lane, lanes.now);
+  if (isDue && mode.claim !== null && hasRoom(mode)) claimLane(lanes, lane, mode.claim, mode.claimed);
+  return accepted(lanes, placed, event.id, gapBegins);
 }
 
-/** A lane in backoff goes on early only for an event that comes before the one it waits with. */
-function mayRearm(work: Work, lane: LaneRow, added: number): boolean {
-  if (lane.status === STATUS.leased || lane.status === STATUS.blocked) return false;
-  if (lane.status !== STATUS.backoff) return true;
-  const { head, late } = headsOf(work, lane);
-  return (head ?? late)?.id === added;
+function hasRoom({ claim, claimed }: AcceptMode): boolean {
+  return claim !== null && claimed.leases.length < claim.limit;
 }
 
-interface Leasing {
-  readonly arming: Arming<Head>;
-  readonly index: number | null;
-  readonly claim: ClaimRequest | null;
-  readonly claimed: Claimed;
-}
-
-/** The first hand-out of an event that is accepted in this transaction: nothing of it has to be read back. */
-function leaseNow(work: Work, { incoming, lane, late }: Placed, { arming, index, claim, claimed }: Leasing): void {
-  if (arming.status !== "ready" || claim === null) return;
-  const cursorBefore = lane.cursor;
-  const { sequence, signedAt, trace, raw, eventType } = incoming;
-  lane.gapSince = arming.gapSince;
-  if (arming.missing !== null) recordGap(work, lane.id, arming.missing);
-  if (!late) moveCursor(lane, sequence);
-  lane.epoch += 1;
-  schedule(work, lane, STATUS.leased, work.now + claim.leaseMs);
-  lane.holder = work.facts.holder;
-  lane.leased = arming.head.id;
-  const given =
-    lane.tag === TAG.outbound && cursorBefore !== null ? work.sql.gapBefore.get(lane.id, sequence - 1) : null;
-  claimed.leases.push({
-    lane: lane.id,
-    epoch: lane.epoch,
-    event: arming.head.id,
-    key: incoming.lane,
-    sequence,
-    eventType,
-    attempt: 1,
-    acceptedAt: work.now,
-    signedAt,
-    late,
-    forced: false,
-    outOfOrder: late,
-    missing: arming.missing ?? given ?? null,
-    trace,
-    raw,
-    acceptIndex: index,
-  });
+function accepted(lanes: SqliteLanes, placed: Placed, event: EventId, gapBegins: boolean): Acceptance {
+  const { incoming, lane, arrival } = placed;
+  lanes.rules.countArrival(lane, incoming, arrival);
+  if (arrival.state === "pending") lanes.tally.gauge("pending");
+  const acceptance = { outcome: arrival.late ? "late" : "accepted", event, lane: lane.id } as const;
+  return gapBegins ? { ...acceptance, gapBegins } : acceptance;
 }
 
 /** False when its identity is known already; then nothing was written. */
-function insertEvent(
-  work: Work,
-  placed: Placed,
-  { leased, recorded }: { leased: boolean; recorded: boolean },
-): boolean {
-  const { sql, ledger, now } = work;
-  const { incoming, lane, kind, late } = placed;
+function insertEvent({ work, now, tally }: SqliteLanes, placed: Placed, isLeased: boolean): boolean {
+  const { incoming, lane, kind, arrival } = placed;
   const { sequence, gapWaitMs, occurredAt, signedAt, digest, trace, raw } = incoming;
-  const id = ledger.peek("next_event");
-  const { changes } = sql.insertEvent.run(
+  const isPending = arrival.state === "pending";
+  const id = tally.peek("next_event");
+  const { changes } = work.sql.insertEvent.run(
     id,
     lane.id,
     sequence,
     kind,
-    recorded ? STATE.late : STATE.pending,
-    recorded ? KEEP.other : null,
-    recorded ? now : null,
-    leased ? 1 : 0,
-    leased ? now : null,
-    late ? 1 : 0,
+    STATE[arrival.state],
+    isPending ? null : KEEP.other,
+    isPending ? null : now,
+    isLeased ? 1 : 0,
+    isLeased ? now : null,
+    arrival.late ? 1 : 0,
     gapWaitMs,
     occurredAt,
     signedAt,
@@ -183,44 +123,43 @@ function insertEvent(
     trace,
   );
   if (changes === 0) return false;
-  ledger.take("next_event");
-  sql.insertBody.run(id, raw);
+  tally.take("next_event");
+  work.sql.insertBody.run(id, raw);
   return true;
 }
 
-function storeLane(work: Work, placed: Placed): void {
-  const { incoming, lane, isNew, client } = placed;
+/** The number and the reference stand once per lane, from the first event that knows them. */
+function storeLane(lanes: SqliteLanes, { incoming, lane, isNew }: Placed): void {
+  const { sql } = lanes.work;
+  const { peer, externalReference } = incoming;
   if (!isNew) {
-    writeLane(work, lane);
-    return nameLane(work, placed);
+    lanes.save(lane);
+    if (lane.bare === 1 && (peer !== null || externalReference !== null)) {
+      sql.nameLane.run(peer, externalReference, lane.id);
+    }
+    return;
   }
-  work.ledger.take("next_lane");
-  work.sql.insertLane.run(
-    lane.id,
+  const { id, client, tag, message, readyAt, cursor, gapSince, epoch, holder, leased } = lane;
+  lanes.tally.take("next_lane");
+  sql.insertLane.run(
+    id,
     client,
-    lane.tag,
-    incoming.lane.messageId,
-    lane.status,
-    lane.readyAt,
-    lane.cursor,
-    lane.gapSince,
-    lane.epoch,
-    lane.holder,
-    lane.leased,
-    incoming.peer,
-    incoming.externalReference,
+    tag,
+    message,
+    STATUS[lane.status],
+    readyAt,
+    cursor,
+    gapSince,
+    epoch,
+    holder,
+    leased,
+    peer,
+    externalReference,
   );
 }
 
-/** The number and the reference stand once per lane, from the first event that knows them. */
-function nameLane(work: Work, { incoming, lane }: Placed): void {
-  const { peer, externalReference } = incoming;
-  if (lane.bare === 1 && (peer !== null || externalReference !== null))
-    work.sql.nameLane.run(peer, externalReference, lane.id);
-}
-
-function countDuplicate(work: Work, { incoming, lane, kind }: Placed): Acceptance {
-  const { sql, ledger, now } = work;
+function countDuplicate({ work, tally, now }: SqliteLanes, { incoming, lane, kind }: Placed): Acceptance {
+  const { sql } = work;
   const { sequence, signedAt, digest, raw } = incoming;
   const first = sql.known.get(lane.id, sequence, kind);
   if (first === undefined) throw new RangeError("An event was refused as known, but is not there.");
@@ -228,11 +167,9 @@ function countDuplicate(work: Work, { incoming, lane, kind }: Placed): Acceptanc
   const body = first.digest.equals(digest) ? undefined : sql.body.get(first.id);
   const conflict = body !== undefined && !sameContent(body.raw, raw);
   sql.countDuplicates.get(1, first.id);
-  ledger.add("duplicates");
-  ledger.signed(signedAt);
-  if (signedAt !== first.signedAt) ledger.resigned();
+  countDuplicates(tally, first, { signedAt, count: 1 });
   if (conflict) {
-    ledger.add("conflicts");
+    tally.count("conflicts");
     if (first.conflict === 0) {
       sql.markConflict.run(first.id);
       sql.insertConflict.run(first.id, digest, signedAt, now, raw);
@@ -251,25 +188,33 @@ function countDuplicate(work: Work, { incoming, lane, kind }: Placed): Acceptanc
 }
 
 /** Counts duplicates that the core answered from its cache. */
-export function countRepeat(work: Work, repeat: Repeat): void {
+export function countRepeat({ work, tally }: SqliteLanes, repeat: Repeat): void {
   const event = work.sql.countDuplicates.get(repeat.count, repeat.event);
-  if (event === undefined) return;
-  work.ledger.add("duplicates", repeat.count);
-  work.ledger.signed(repeat.signedAt);
-  if (repeat.signedAt !== event.signedAt) work.ledger.resigned();
+  if (event !== undefined) countDuplicates(tally, event, repeat);
 }
 
-function headOf(id: number, incoming: NewEvent, late: boolean, now: number): Head {
+function newEntry({ tally, now }: SqliteLanes, { incoming, arrival: { late, state } }: Placed): SqliteEntry {
   const { sequence, gapWaitMs, occurredAt } = incoming;
-  return { id, sequence, gapWaitMs, occurredAt, acceptedAt: now, late, forced: false };
+  const finishedAt = state === "pending" ? null : now;
+  return {
+    id: tally.peek("next_event"),
+    sequence,
+    late,
+    forced: false,
+    gapWaitMs,
+    occurredAt,
+    acceptedAt: now,
+    state,
+    finishedAt,
+    attempts: 0,
+    hasBody: true,
+  };
 }
 
-function newLane(id: number, client: number, tag: number, message: string): LaneRow {
+function newLane(id: number, tag: number): LaneRow {
   return {
     id,
-    client,
     tag,
-    message,
     status: STATUS.idle,
     readyAt: null,
     cursor: null,

@@ -41,7 +41,7 @@ function perform(work: Work, request: Exclude<Act, { kind: "erase" }>): ActResul
     case "release_gap":
       return lanes.rules.releaseGap(lanes.lane(request.lane));
     case "replay_quarantined":
-      return replayQuarantined(work, request);
+      return replayQuarantined(lanes, request);
     case "discard_quarantined": {
       const row = heldQuarantine(work, request.quarantine);
       if (!("bytes" in row)) return row;
@@ -81,23 +81,18 @@ function letGo(work: Work, row: HeldRow, state: number, replayedAs: EventId | nu
   work.db
     .prepare("update oncehook_quarantine set state = ?, replayed_as = ? where id = ?")
     .run(state, replayedAs, row.id);
-  work.ledger.add("held", -1);
-  work.ledger.add("held_bytes", -row.bytes);
+  work.ledger.gauge("held", -1);
+  work.ledger.gauge("held_bytes", -row.bytes);
 }
 
-function replayQuarantined(work: Work, request: Extract<Act, { kind: "replay_quarantined" }>): ActResult {
-  const row = heldQuarantine(work, request.quarantine);
+function replayQuarantined(lanes: SqliteLanes, request: Extract<Act, { kind: "replay_quarantined" }>): ActResult {
+  const row = heldQuarantine(lanes.work, request.quarantine);
   if (!("bytes" in row)) return row;
   if (row.hasBody === 0) return refuse("body_pruned");
-  const claimed = { leases: [], retired: [] };
-  const acceptance = accept(work, request.event, null, {
-    lateEvents: request.lateEvents,
-    claim: null,
-    claimed,
-    lanes: new SqliteLanes(work),
-  });
+  const mode = { lateEvents: request.lateEvents, claim: null, claimed: { leases: [], retired: [] } };
+  const acceptance = accept(lanes, request.event, null, mode);
   if (acceptance.outcome === "failed") throw acceptance.error;
-  letGo(work, row, HELD.replayed, acceptance.event);
+  letGo(lanes.work, row, HELD.replayed, acceptance.event);
   return { ok: true, event: acceptance.event, count: 1 };
 }
 

@@ -50,14 +50,14 @@ export function runTurn(work: Work, turn: Turn<SqliteDatabase>, plan: Plan): Tur
   const { claim } = turn;
   const lanes = new SqliteLanes(work);
   const settled = turn.settles.map((request, index) => plan.answered.get(index) ?? settle(lanes, request));
-  for (const repeat of turn.repeats) countRepeat(work, repeat);
+  for (const repeat of turn.repeats) countRepeat(lanes, repeat);
   const claimed: Claimed = { leases: [], retired: [] };
   if (claim.lane === undefined) claimDue(lanes, claim, claimed);
 
   const leaseAtAccept =
     claim.mode === "ordinary" && claim.lane === undefined && claim.limit > claimed.leases.length && !recoveryDue(lanes);
-  const mode: AcceptMode = { lateEvents: turn.lateEvents, claim: leaseAtAccept ? claim : null, claimed, lanes };
-  const accepted = acceptAll(work, turn, plan, mode);
+  const mode: AcceptMode = { lateEvents: turn.lateEvents, claim: leaseAtAccept ? claim : null, claimed };
+  const accepted = acceptAll(lanes, turn, plan, mode);
   const quarantined = turn.quarantines.map(
     (body): QuarantineAnswer =>
       plan.refusal === null ? quarantine(work, body, turn.quarantineQuota) : refuse(work, body.signedAt, plan.refusal),
@@ -97,11 +97,13 @@ function openEffects(turn: Turn<SqliteDatabase>, plan: Plan): readonly Indexed[]
   );
 }
 
-function acceptAll(work: Work, turn: Turn<SqliteDatabase>, plan: Plan, mode: AcceptMode): Acceptance[] {
+function acceptAll(lanes: SqliteLanes, turn: Turn<SqliteDatabase>, plan: Plan, mode: AcceptMode): Acceptance[] {
   const { refusal } = plan;
-  if (refusal !== null) return turn.accepts.map(({ signedAt }) => refuse(work, signedAt, refusal));
-  if (!plan.careful) return turn.accepts.map((incoming, index) => accept(work, incoming, index, mode));
-  return turn.accepts.map((incoming, index) => acceptCarefully(work, mode, () => accept(work, incoming, index, mode)));
+  if (refusal !== null) return turn.accepts.map(({ signedAt }) => refuse(lanes.work, signedAt, refusal));
+  if (!plan.careful) return turn.accepts.map((incoming, index) => accept(lanes, incoming, index, mode));
+  return turn.accepts.map((incoming, index) =>
+    acceptCarefully(lanes.work, mode, () => accept(lanes, incoming, index, mode)),
+  );
 }
 
 /**
@@ -162,9 +164,9 @@ function quarantine(work: Work, incoming: NewQuarantine, quota: QuarantineQuota)
   const bytes = held.bytes + older.bytes + raw.byteLength;
   if (held.rows + older.rows >= quota.maxRows || bytes > quota.maxBytes) return "full";
   sql.insertQuarantine.run(digest, reason, slot, signer, scope, signedAt, now, raw.byteLength, trace, raw);
-  ledger.add("quarantined");
-  ledger.add("held");
-  ledger.add("held_bytes", raw.byteLength);
+  ledger.count("quarantined");
+  ledger.gauge("held");
+  ledger.gauge("held_bytes", raw.byteLength);
   return "held";
 }
 

@@ -157,8 +157,8 @@ function eraseQuarantined(work: Work, ids: readonly number[]): Pick<Batch, "eras
     replayed ||= row.state === HELD.replayed;
     clear.run(row.state === HELD.held ? HELD.discarded : row.state, id);
     if (row.state !== HELD.held) continue;
-    work.ledger.add("held", -1);
-    work.ledger.add("held_bytes", -row.bytes);
+    work.ledger.gauge("held", -1);
+    work.ledger.gauge("held_bytes", -row.bytes);
   }
   return { erased, replayed };
 }

@@ -6,7 +6,7 @@ import type { Mutable } from "../../inbox/lane-state.ts";
 import type { EventId, EventState, LaneId, Outcome } from "../../inbox/record.ts";
 import type { Failure } from "../../inbox/store.ts";
 import { KEEP, keepOf, OUTCOME, STATE, STATUS, stateWord, statusWord, TAG } from "../database.ts";
-import type { EntryRow, HeadRow, InTurnRow, LaneRow } from "./statements.ts";
+import type { EntryRow, HeadRow, InTurnRow, KeyedLaneRow, LaneRow } from "./statements.ts";
 import type { Ledger, Work } from "./transaction.ts";
 
 /** A lane's row as the rules change it. */
@@ -44,7 +44,7 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
 
   lane(id: LaneId): SqliteLane | undefined {
     const row = this.work.sql.laneById.get(id);
-    return row === undefined ? undefined : toLane(row);
+    return row === undefined ? undefined : toLane(row, row);
   }
 
   isOrdered({ tag }: SqliteLane): boolean {
@@ -89,7 +89,7 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
       if (gapSince === stored.gapSince && epoch === stored.epoch && leased === stored.leased) return;
     }
     this.work.sql.updateLane.run(status, readyAt, cursor, gapSince, epoch, holder, leased, below, id);
-    this.tally.add("blocked", Number(status === STATUS.blocked) - Number(stored.status === STATUS.blocked));
+    this.tally.gauge("blocked", Number(status === STATUS.blocked) - Number(stored.status === STATUS.blocked));
     stored.status = status;
     stored.readyAt = readyAt;
     stored.cursor = cursor;
@@ -143,8 +143,8 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
   }
 
   #enter(event: SqliteEntry, state: EventState): void {
-    this.tally.add("pending", Number(state === "pending") - Number(event.state === "pending"));
-    this.tally.add("dead", Number(state === "dead") - Number(event.state === "dead"));
+    this.tally.gauge("pending", Number(state === "pending") - Number(event.state === "pending"));
+    this.tally.gauge("dead", Number(state === "dead") - Number(event.state === "dead"));
     event.state = state;
   }
 
@@ -157,7 +157,7 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
     for (const text of ERASE) db.prepare(text).run(id);
     const { changes: discarded } = db.prepare(DISCARD_PENDING).run(STATE.discarded, KEEP.identity, this.now, id);
     db.prepare(ERASE_ERRORS).run(KEEP.identity, id);
-    this.tally.add("pending", -discarded);
+    this.tally.gauge("pending", -discarded);
     return discarded;
   }
 }
@@ -173,8 +173,8 @@ const DISCARD_PENDING = "update oncehook_event set state = ?, keep = ?, finished
 const ERASE_ERRORS = "update oncehook_event set error = null, keep = iif(state = 2, keep, ?) where lane = ?";
 
 /** Field by field, like every object of which there are many: see decision 22. */
-export function toLane(stored: LaneRow): SqliteLane {
-  const { id, client, tag, message, cursor, readyAt, gapSince, epoch, holder, leased, below, bare } = stored;
+export function toLane(stored: LaneRow, { client, message }: Pick<KeyedLaneRow, "client" | "message">): SqliteLane {
+  const { id, tag, cursor, readyAt, gapSince, epoch, holder, leased, below, bare } = stored;
   const status = statusWord(stored.status);
   return { id, client, tag, message, bare, cursor, status, readyAt, gapSince, epoch, holder, leased, below, stored };
 }

@@ -1,113 +1,20 @@
-/** Arms lanes, claims their heads, and ends leases, each only while it is still held. */
+/** Claims due lanes of the SQLite inbox, and ends their leases. What is leased and what a lane does next is the shared rules' to say. */
 import { SetupError } from "../../errors.ts";
 import { refuseUnrun, refuseUnwaited } from "../../inbox/effect.ts";
-import {
-  type Arming,
-  arm,
-  type Candidate,
-  type LanePosition,
-  type Missing,
-  TOO_FAR_AHEAD_MS,
-} from "../../inbox/gap.ts";
+import { TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
+import type { Leased } from "../../inbox/lane.ts";
 import { laneIsDue } from "../../inbox/lane-port.ts";
 import type { EventRecord } from "../../inbox/record.ts";
 import type { ClaimRequest, Lease, LeaseRef, Settle, SettleResult } from "../../inbox/store.ts";
 import { roomLeft } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { keepOf, OUTCOME, STATE, STATUS, TAG, tagWord } from "../database.ts";
+import { keepOf, OUTCOME, STATE, tagWord } from "../database.ts";
 import { effectEndedTransaction } from "./effect-connection.ts";
 import { EffectAborted, metLock } from "./failures.ts";
 import { type SqliteEntry, type SqliteLane, type SqliteLanes, toLane } from "./lane-rows.ts";
 import { toEvent } from "./records.ts";
-import { type Change, type HeadRow, LANES_PER_PAGE, type LaneRow } from "./statements.ts";
+import { type Change, LANES_PER_PAGE } from "./statements.ts";
 import type { Work } from "./transaction.ts";
-
-// Arms lanes: reads a lane's heads, asks the ordering decision, and writes what changed.
-
-/** A pending event as the ordering decision sees it. */
-export interface Head extends Candidate {
-  readonly id: number;
-}
-
-interface Heads {
-  readonly head: Head | null;
-  readonly late: Head | null;
-}
-
-/** The lane's lowest pending event, and its lowest late one. Looks below the cursor only while something may be there. */
-export function headsOf(work: Work, lane: LaneRow): Heads {
-  const from = lane.below === 1 || lane.cursor === null ? Number.MIN_SAFE_INTEGER : lane.cursor;
-  const head = toHead(work.sql.head.get(lane.id, from), false);
-  const late = lane.below === 1 ? toHead(work.sql.lateHead.get(lane.id), true) : null;
-  const under = late !== null || (head !== null && lane.cursor !== null && head.sequence < lane.cursor);
-  lane.below = under ? 1 : 0;
-  return { head, late };
-}
-
-function armingOf(work: Work, lane: LaneRow, heads: Heads): Arming<Head> {
-  return arm(positionOf(work, lane), heads.head, heads.late, work.now);
-}
-
-export function positionOf(work: Work, lane: Pick<LaneRow, "id" | "tag" | "cursor" | "gapSince">): LanePosition {
-  const { cursor, gapSince } = lane;
-  const isSettled = (sequence: number) => work.sql.settledAt.get(lane.id, sequence) !== undefined;
-  return { ordered: lane.tag === TAG.outbound, cursor, gapSince, firstSequence: work.facts.firstSequence, isSettled };
-}
-
-/** As `rearm`, for a lane of which nothing but a new event has changed: most stay as they are, and cost no write. @returns as `rearm` */
-export function rearmAfterAccept(work: Work, lane: LaneRow, belowBefore: number): boolean {
-  const { status, readyAt, gapSince } = lane;
-  const beginsToWait = applyArming(work, lane, armingOf(work, lane, headsOf(work, lane)));
-  const same = lane.status === status && lane.readyAt === readyAt && lane.gapSince === gapSince;
-  if (!same || lane.below !== belowBefore) writeLane(work, lane);
-  return beginsToWait;
-}
-
-/** Sets what `arming` says on the row, without storing it. @returns as `rearm` */
-export function applyArming(work: Work, lane: LaneRow, arming: Arming<Head>): boolean {
-  const beginsToWait = arming.status === "gap" && lane.gapSince === null;
-  lane.gapSince = arming.gapSince;
-  if (arming.status === "idle") schedule(work, lane, STATUS.idle, null);
-  else if (arming.status === "gap") schedule(work, lane, STATUS.gap, arming.dueAt);
-  else schedule(work, lane, STATUS.ready, lane.status === STATUS.ready ? lane.readyAt : work.now);
-  return beginsToWait;
-}
-
-/** Sets a lane's status and due time on the row, without storing it. */
-export function schedule(work: Work, lane: LaneRow, status: number, readyAt: number | null): void {
-  if ((status === STATUS.blocked) !== (lane.status === STATUS.blocked)) {
-    work.ledger.add("blocked", status === STATUS.blocked ? 1 : -1);
-  }
-  lane.status = status;
-  lane.readyAt = readyAt;
-  if (status === STATUS.leased) return;
-  lane.holder = null;
-  lane.leased = null;
-}
-
-export function writeLane(work: Work, lane: LaneRow): void {
-  const { status, readyAt, cursor, gapSince, epoch, holder, leased, below, id } = lane;
-  work.sql.updateLane.run(status, readyAt, cursor, gapSince, epoch, holder, leased, below, id);
-}
-
-/** Moves the cursor up to `sequence`; a gap that it reaches is no longer waited for. */
-export function moveCursor(lane: LaneRow, sequence: number): void {
-  if (lane.cursor !== null && lane.cursor >= sequence) return;
-  lane.cursor = sequence;
-  lane.gapSince = null;
-}
-
-function toHead(row: HeadRow | undefined, late: boolean): Head | null {
-  if (row === undefined) return null;
-  const { id, sequence, gapWaitMs, occurredAt, acceptedAt } = row;
-  return { id, sequence, gapWaitMs, occurredAt, acceptedAt, late, forced: row.forced === 1 };
-}
-
-/** Records once that the sequences of `missing` are no longer waited for. */
-export function recordGap(work: Work, lane: number, missing: Missing): void {
-  const { changes } = work.sql.insertGap.run(lane, missing.to, missing.from, work.now);
-  work.ledger.add("gaps_skipped", changes);
-}
 
 // Claims due lanes, oldest first; the rules lease their heads or retire them.
 
@@ -163,7 +70,7 @@ function scan(lanes: SqliteLanes, { request, claimed, limit, from, to }: Scan): 
     for (const row of page) {
       if (isEnough(claimed, limit)) return;
       [readyAt, id] = [row.readyAt ?? from, row.id];
-      claimLane(lanes, toLane(row), request, claimed);
+      claimLane(lanes, toLane(row, row), request, claimed);
     }
     if (page.length < LANES_PER_PAGE) return;
   }
@@ -190,25 +97,38 @@ export function claimLane(lanes: SqliteLanes, lane: SqliteLane, request: ClaimRe
     if (row !== undefined) claimed.retired.push(toEvent({ ...row, ...names, raw: rest.raw }));
     return;
   }
-  claimed.leases.push({
+  const key = { apiClientId, tag: tagWord(lane.tag), messageId: lane.message };
+  const { signedAt, trace } = rest;
+  // A pending event always has its body: pruning and erasing finish it first.
+  const raw = rest.raw ?? new Uint8Array();
+  claimed.leases.push(leaseOf(lane, claim, { key, eventType, signedAt, trace, raw }, null));
+}
+
+/** The lease as the core gets it. */
+export function leaseOf(
+  lane: SqliteLane,
+  { event, outOfOrder, missing }: Leased<SqliteEntry>,
+  { key, eventType, signedAt, trace, raw }: Pick<Lease, "key" | "eventType" | "signedAt" | "trace" | "raw">,
+  acceptIndex: number | null,
+): Lease {
+  return {
     lane: lane.id,
     epoch: lane.epoch,
     event: event.id,
-    key: { apiClientId, tag: tagWord(lane.tag), messageId: lane.message },
+    key,
     sequence: event.sequence,
     eventType,
     attempt: event.attempts,
     acceptedAt: event.acceptedAt,
-    signedAt: rest.signedAt,
+    signedAt,
     late: event.late,
     forced: event.forced,
-    outOfOrder: claim.outOfOrder,
-    missing: claim.missing,
-    trace: rest.trace,
-    // A pending event always has its body: pruning and erasing finish it first.
-    raw: rest.raw ?? new Uint8Array(),
-    acceptIndex: null,
-  });
+    outOfOrder,
+    missing,
+    trace,
+    raw,
+    acceptIndex,
+  };
 }
 
 // Ends leases, each only while it is still held; effects commit with the completion of their event.
@@ -251,7 +171,7 @@ export function completeLast({ work, tally }: SqliteLanes, { lease, outcome }: O
   const keep = keepOf({ state: "done", outcome, hasBody: true });
   sql.finishEvent.run(STATE.done, OUTCOME[outcome], keep, now, lease.event);
   tally.count(outcome);
-  tally.add("pending", -1);
+  tally.gauge("pending", -1);
   tally.finished(lease.event);
   return true;
 }

@@ -90,7 +90,7 @@ function pruneEvents(work: Work, policy: PrunePolicy): Batch<PrunableRow> & { re
   for (const { id, lane, keep } of batch.rows) {
     for (const table of tables) table.run(id);
     removeEvent.run(id);
-    if (keep === KEEP.dead) work.ledger.add("dead", -1);
+    if (keep === KEEP.dead) work.ledger.gauge("dead", -1);
     if (removeEmptyLane(work, lane)) lanes++;
   }
   return { ...batch, lanes };
@@ -102,7 +102,7 @@ const REMOVE_LANE = `delete from oncehook_lane where id = ?
 function removeEmptyLane(work: Work, lane: number): boolean {
   const removed = work.db.prepare(REMOVE_LANE).get(lane) as { readonly blocked: number } | undefined;
   if (removed === undefined) return false;
-  work.ledger.add("blocked", -removed.blocked);
+  work.ledger.gauge("blocked", -removed.blocked);
   work.db.prepare("delete from oncehook_gap where lane = ?").run(lane);
   return true;
 }
@@ -124,8 +124,8 @@ function pruneQuarantined(work: Work, policy: PrunePolicy): Batch<OldRow> {
   for (const { id, state, bytes } of batch.rows) {
     remove.run(id);
     if (state !== HELD.held) continue;
-    work.ledger.add("held", -1);
-    work.ledger.add("held_bytes", -bytes);
+    work.ledger.gauge("held", -1);
+    work.ledger.gauge("held_bytes", -bytes);
   }
   const forgotten = work.now - FORGET_INSTANCES_MS;
   work.db

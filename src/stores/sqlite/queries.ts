@@ -5,7 +5,7 @@ import type { AuditRecord, EventRecord, InboxStats, LaneSummary, QuarantineRecor
 import type { EventQuery, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { pageOf } from "../../inbox/store-rules.ts";
 import type { Clock } from "../../internal/clock.ts";
-import { HELD, OUTCOME, STATE, STATUS, TAG } from "../database.ts";
+import { type COUNTERS, HELD, OUTCOME, STATE, STATUS, TAG } from "../database.ts";
 import { readInstances } from "./instances.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import {
@@ -19,7 +19,7 @@ import {
   toQuarantine,
   toSummary,
 } from "./records.ts";
-import type { Counter, Gauge } from "./transaction.ts";
+import type { Gauge } from "./transaction.ts";
 
 // Events and quarantined bodies.
 
@@ -282,7 +282,7 @@ export function readStats(inbox: OpenInbox): Promise<InboxStats> {
     const { db } = inbox;
     const rows = db.prepare("select name, value from oncehook_counter").all() as { name: string; value: number }[];
     const values = new Map(rows.map(({ name, value }) => [name, value]));
-    const count = (name: Gauge | Counter) => values.get(name) ?? 0;
+    const count = (name: Gauge | (typeof COUNTERS)[keyof typeof COUNTERS]) => values.get(name) ?? 0;
     const newestSigned = values.get("newest_signed") ?? -1;
     const oldest = db.prepare(OLDEST_PENDING).get() as { accepted: number } | undefined;
     return {

@@ -16,9 +16,7 @@ export interface Change {
 /** What a decision needs to know of a lane; `below`: see the schema. */
 export interface LaneRow {
   readonly id: number;
-  readonly client: number;
   readonly tag: number;
-  readonly message: string;
   status: number;
   readyAt: number | null;
   cursor: number | null;
@@ -29,6 +27,12 @@ export interface LaneRow {
   below: number;
   /** 1 while its peer or its reference is not known. */
   readonly bare: number;
+}
+
+/** With its key. An accept knows the key, and reading it would cost a fortieth of its time. */
+export interface KeyedLaneRow extends LaneRow {
+  readonly client: number;
+  readonly message: string;
 }
 
 export interface HeadRow {
@@ -73,8 +77,9 @@ export interface KnownRow {
 /** A constant, because SQLite prepares a statement anew whenever a bound limit changes; small, because often few slots are free. */
 export const LANES_PER_PAGE = 8;
 
-const LANE = `id, client, tag, message, status, ready_at as readyAt, cursor, gap_since as gapSince, epoch, holder, leased, below,
+const LANE = `id, tag, status, ready_at as readyAt, cursor, gap_since as gapSince, epoch, holder, leased, below,
   (peer is null or reference is null) as bare`;
+const KEYED_LANE = `client, message, ${LANE}`;
 const HEAD =
   "id, seq as sequence, forced, gap_wait as gapWaitMs, occurred as occurredAt, accepted as acceptedAt, attempts";
 
@@ -95,7 +100,7 @@ const IN_LANE = "indexed by oncehook_event_identity";
  */
 export const SQL = {
   laneByKey: `select ${LANE} from oncehook_lane where client = ? and tag = ? and message = ?`,
-  laneById: `select ${LANE} from oncehook_lane where id = ?`,
+  laneById: `select ${KEYED_LANE} from oncehook_lane where id = ?`,
   insertLane: `insert into oncehook_lane
     (id, client, tag, message, status, ready_at, cursor, gap_since, epoch, holder, leased, below, peer, reference)
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)`,
@@ -131,9 +136,9 @@ export const SQL = {
   insertConflict: "insert or ignore into oncehook_conflict (event, digest, signed, at, raw) values (?, ?, ?, ?, ?)",
   fillGaps: "update oncehook_gap set filled = ? where lane = ? and hi >= ? and lo <= ? and filled is null",
 
-  dueLanes: `select ${LANE} from oncehook_lane where status >= 3 and ready_at >= ? and ready_at <= ?
+  dueLanes: `select ${KEYED_LANE} from oncehook_lane where status >= 3 and ready_at >= ? and ready_at <= ?
     and (ready_at > ? or id > ?) order by ready_at, id limit ${LANES_PER_PAGE}`,
-  expiredLanes: `select ${LANE} from oncehook_lane where status = 2 and ready_at >= ? and ready_at <= ?
+  expiredLanes: `select ${KEYED_LANE} from oncehook_lane where status = 2 and ready_at >= ? and ready_at <= ?
     and (ready_at > ? or id > ?) order by ready_at, id limit ${LANES_PER_PAGE}`,
   expiredLease: "select 1 as due from oncehook_lane where status = 2 and (ready_at <= ?) limit 1",
   farLease: "select 1 as due from oncehook_lane where status = 2 and (ready_at > ?) limit 1",
@@ -188,7 +193,7 @@ export const SQL = {
 
 type Rows = {
   laneByKey: LaneRow;
-  laneById: LaneRow;
+  laneById: KeyedLaneRow;
   head: HeadRow;
   lateHead: HeadRow;
   settledAt: { readonly settled: 1 };
@@ -197,8 +202,8 @@ type Rows = {
   known: KnownRow;
   body: { readonly raw: Buffer };
   countDuplicates: { readonly signedAt: number };
-  dueLanes: LaneRow;
-  expiredLanes: LaneRow;
+  dueLanes: KeyedLaneRow;
+  expiredLanes: KeyedLaneRow;
   expiredLease: { readonly due: 1 };
   farLease: { readonly due: 1 };
   claimed: ClaimRow;

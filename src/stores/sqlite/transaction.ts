@@ -196,18 +196,6 @@ export class Interner {
 // Counters, gauges and ids of one transaction: read at most once, written once per name that changed.
 
 export type Gauge = "pending" | "dead" | "held" | "held_bytes" | "blocked";
-export type Counter =
-  | "accepted"
-  | "duplicates"
-  | "conflicts"
-  | "late"
-  | "handled"
-  | "unhandled"
-  | "retried"
-  | "dead_lettered"
-  | "discarded"
-  | "gaps_skipped"
-  | "quarantined";
 type Sequence = "next_event" | "next_lane";
 
 interface LedgerSnapshot {
@@ -227,13 +215,16 @@ export class Ledger implements Tally {
     this.#sql = sql;
   }
 
-  add(name: Gauge | Counter, by = 1): void {
-    if (by === 0) return;
-    this.#changes.set(name, (this.#changes.get(name) ?? 0) + by);
+  gauge(name: Gauge, by = 1): void {
+    this.#add(name, by);
   }
 
   count(name: keyof typeof COUNTERS, by = 1): void {
-    this.add(COUNTERS[name], by);
+    this.#add(COUNTERS[name], by);
+  }
+
+  #add(name: string, by: number): void {
+    if (by !== 0) this.#changes.set(name, (this.#changes.get(name) ?? 0) + by);
   }
 
   /** The id the next row will get; it is used up by `take`. */
@@ -248,7 +239,7 @@ export class Ledger implements Tally {
   take(name: Sequence): number {
     const id = this.peek(name);
     this.#next.set(name, id + 1);
-    this.#changes.set(name, (this.#changes.get(name) ?? 0) + 1);
+    this.#add(name, 1);
     return id;
   }
 

@@ -13,7 +13,7 @@ import type {
 } from "../../inbox/record.ts";
 import { countIn, withoutLease } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { COUNTERS, HELD, keepOf, OUTCOME, STATE, STATUS, statusWord, TAG, tagWord } from "../database.ts";
+import { HELD, keepOf, OUTCOME, STATE, STATUS, statusWord, TAG, tagWord } from "../database.ts";
 import { EVENT, type EventRow, toEvent } from "./records.ts";
 import { readMeta, writeMeta } from "./schema.ts";
 import type { Work } from "./transaction.ts";
@@ -162,9 +162,9 @@ function takeLane(work: Work, insert: Inserts, lane: TransferredLane): void {
   for (const { eventId, attempt, at, durationMs, errorCode, error } of lane.attempts) {
     insert.attempt.run(eventId, attempt, at, durationMs, errorCode, error);
   }
-  work.ledger.add("pending", countIn(events, "pending"));
-  work.ledger.add("dead", countIn(events, "dead"));
-  if (status === "blocked") work.ledger.add("blocked");
+  work.ledger.gauge("pending", countIn(events, "pending"));
+  work.ledger.gauge("dead", countIn(events, "dead"));
+  if (status === "blocked") work.ledger.gauge("blocked");
   work.sql.raiseCounter.run(id + 1, "next_lane");
 }
 
@@ -211,13 +211,13 @@ function takeQuarantined(work: Work, insert: Inserts, row: QuarantineRecord): vo
   const source = [digest, reason, slot, signer, scope, HELD[state], replayedAs];
   const { changes } = insert.quarantine.run(id, ...source, signedAt, acceptedAt, bytes, trace, raw);
   if (changes === 0 || state !== "held") return;
-  work.ledger.add("held");
-  work.ledger.add("held_bytes", bytes);
+  work.ledger.gauge("held");
+  work.ledger.gauge("held_bytes", bytes);
 }
 
 function takeTotals(work: Work, { counters, newestSignedAt, serviceResigns }: TransferredTotals): void {
   for (const [name, value] of Object.entries(counters)) {
-    work.ledger.add(COUNTERS[name as keyof TransferredTotals["counters"]], value);
+    work.ledger.count(name as keyof TransferredTotals["counters"], value);
   }
   if (newestSignedAt !== null) work.ledger.signed(newestSignedAt);
   if (serviceResigns) work.ledger.resigned();
