@@ -174,7 +174,8 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
 
   /** Ends the lease on `event` as the core decided. The store runs the effects. */
   endLease(lane: L, event: E, request: Settle<never>): Settled {
-    return settled(this.#ended(lane, event, request));
+    const gapBegins = this.#ended(lane, event, request);
+    return gapBegins ? { status: "settled", gapBegins } : { status: "settled" };
   }
 
   #ended(lane: L, event: E, request: Settle<never>): boolean {
@@ -282,11 +283,6 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
     if (lane.status === "blocked") this.#port.save(lane);
     else this.rearm(lane);
   }
-}
-
-/** @param beginsToWait - what `rearm` returned */
-export function settled(beginsToWait: boolean): Settled {
-  return beginsToWait ? { status: "settled", gapBegins: true } : { status: "settled" };
 }
 
 /** Sets what a lane does next, and that nobody holds it. */

@@ -7,6 +7,8 @@ import type { SqliteDatabase, SqliteDriver } from "../internal/sqlite-driver.ts"
 import { act } from "./sqlite/act.ts";
 import { checkPath } from "./sqlite/connection.ts";
 import { beat } from "./sqlite/instances.ts";
+import { SqliteLanes } from "./sqlite/lane-rows.ts";
+import { extend } from "./sqlite/lanes.ts";
 import { closed, type InboxSettings, type OpenInbox, openInbox } from "./sqlite/open-inbox.ts";
 import { prune } from "./sqlite/prune.ts";
 import { find, findLanes, findQuarantined, readAudit, readNextDue, readStats } from "./sqlite/queries.ts";
@@ -117,11 +119,10 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
       if (settings.effects === undefined) refuseWithoutConnection(effect, YOUR_OWN);
     },
     extend: async (leases, leaseMs) =>
-      inbox().write(({ sql, facts, now }) =>
-        leases.map(({ lane, epoch, event }) => {
-          return sql.extendLease.run(now + leaseMs, lane, epoch, event, facts.holder).changes === 1;
-        }),
-      ),
+      inbox().write((work) => {
+        const lanes = new SqliteLanes(work);
+        return leases.map((ref) => extend(lanes, ref, leaseMs));
+      }),
     nextDue: async () => readNextDue(inbox()),
     onWake: (listener) => opened?.wake.add(listener) ?? (() => {}),
     find: async (query) => find(inbox(), query),

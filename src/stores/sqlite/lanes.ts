@@ -157,6 +157,15 @@ function heldIn(lanes: SqliteLanes, ref: LeaseRef): { readonly lane: SqliteLane;
   return lane === undefined || event === null ? null : { lane, event };
 }
 
+/** False when the lease is lost. */
+export function extend(lanes: SqliteLanes, ref: LeaseRef, leaseMs: number): boolean {
+  const held = heldIn(lanes, ref);
+  if (held === null) return false;
+  held.lane.readyAt = lanes.now + leaseMs;
+  lanes.save(held.lane);
+  return true;
+}
+
 function complete(lanes: SqliteLanes, request: Complete): SettleResult {
   return completeLast(lanes, request) ? SETTLED : endLease(lanes, request);
 }

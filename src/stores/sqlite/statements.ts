@@ -87,9 +87,6 @@ const HEAD =
 const nextName = (table: "client" | "kind") =>
   `max(coalesce((select max(id) from oncehook_${table}), 0), (select value from oncehook_counter where name = 'last_name')) + 1`;
 
-/** The fence: the lease is this open's, and of this epoch (I3). Being expired alone loses nothing. */
-const LEASE = "id = ? and epoch = ? and leased = ? and holder = ? and status = 2";
-
 /** A lane's events in their order. Named where SQLite might choose: see `SQL`. */
 const IN_LANE = "indexed by oncehook_event_identity";
 
@@ -110,12 +107,11 @@ export const SQL = {
   // The common end of a lease, decided in one statement: its event is pending, and nothing else waits in the lane. No `exists` for
   // the event: SQLite would make a join of that.
   idleLane: `update oncehook_lane set status = 0, ready_at = null, gap_since = null, holder = null, leased = null
-    where ${LEASE} and below = 0
+    where id = ? and epoch = ? and leased = ? and holder = ? and status = 2 and below = 0
       and (select state from oncehook_event where id = oncehook_lane.leased) = 0
       and not exists (select 1 from oncehook_event as waiting ${IN_LANE} where waiting.lane = oncehook_lane.id
         and waiting.seq >= coalesce(oncehook_lane.cursor, -9007199254740991) and waiting.state = 0
         and waiting.id <> oncehook_lane.leased)`,
-  extendLease: `update oncehook_lane set ready_at = ? where ${LEASE}`,
 
   head: `select ${HEAD} from oncehook_event ${IN_LANE} where lane = ? and seq >= ? and state = 0 and late = 0 order by seq, id limit 1`,
   lateHead: `select ${HEAD} from oncehook_event ${IN_LANE} where lane = ? and state = 0 and late = 1 order by seq, id limit 1`,
