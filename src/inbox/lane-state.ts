@@ -1,6 +1,6 @@
 /** Lanes as objects with all their events, as memory and Postgres hold them. */
 import type { Missing } from "./gap.ts";
-import { type Arrival, countDuplicates, LaneRules, type LateEvents, type Leased } from "./lane.ts";
+import { type Arrival, countDuplicates, LaneRules, type LateEvents, type Leased, leaseOf } from "./lane.ts";
 import type { Heads, Lane, LanePort, Moment, Tally } from "./lane-port.ts";
 import type {
   AttemptRecord,
@@ -323,29 +323,8 @@ export function duplicateOf(first: LaneEvent, conflict: boolean): Extract<Accept
   return { outcome: "duplicate", event: id, lane: lane.id, state, digest, signedAt, conflict };
 }
 
-/** The lease as the core gets it. `acceptIndex` is the place of the event in the batch that leased it, if it came in it. */
-export function toLease(
-  { event, outOfOrder, missing }: Leased<LaneEvent>,
-  raw: Uint8Array,
-  acceptIndex: number | null,
-): Lease {
-  const { lane } = event;
-  return {
-    lane: lane.id,
-    epoch: lane.epoch,
-    event: event.id,
-    key: lane.key,
-    sequence: event.sequence,
-    eventType: event.eventType,
-    attempt: event.attempts,
-    acceptedAt: event.acceptedAt,
-    signedAt: event.signedAt,
-    late: event.late,
-    forced: event.forced,
-    outOfOrder,
-    missing,
-    trace: event.trace,
-    raw,
-    acceptIndex,
-  };
+/** @param acceptIndex - as `leaseOf` */
+export function toLease(claim: Leased<LaneEvent>, raw: Uint8Array, acceptIndex: number | null): Lease {
+  const { lane, eventType, signedAt, trace } = claim.event;
+  return leaseOf(lane, claim, { key: lane.key, eventType, signedAt, trace, raw }, acceptIndex);
 }

@@ -2,7 +2,7 @@
 import { type Arming, ATTEMPTS_EXHAUSTED, arm, expectedSequence, gapSinceWithout, type Missing } from "./gap.ts";
 import { type Heads, isHeld, type Lane, type LaneEntry, type LanePort, type Tally } from "./lane-port.ts";
 import type { EventState, LaneStatus, NewEvent, OnDead } from "./record.ts";
-import type { ActResult, AsFound, ClaimRequest, LeaseRef, Settle, SettleResult, Turn } from "./store.ts";
+import type { ActResult, AsFound, ClaimRequest, Lease, LeaseRef, Settle, SettleResult, Turn } from "./store.ts";
 import { meetsPrecondition } from "./store-rules.ts";
 
 export type LateEvents = Turn<unknown>["lateEvents"];
@@ -283,6 +283,37 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
     if (lane.status === "blocked") this.#port.save(lane);
     else this.rearm(lane);
   }
+}
+
+/**
+ * The lease as the core gets it, with what the rules do not read.
+ *
+ * @param acceptIndex - the event's place in the batch that leased it, if it came in it
+ */
+export function leaseOf(
+  lane: Lane,
+  { event, outOfOrder, missing }: Leased<LaneEntry>,
+  { key, eventType, signedAt, trace, raw }: Pick<Lease, "key" | "eventType" | "signedAt" | "trace" | "raw">,
+  acceptIndex: number | null,
+): Lease {
+  return {
+    lane: lane.id,
+    epoch: lane.epoch,
+    event: event.id,
+    key,
+    sequence: event.sequence,
+    eventType,
+    attempt: event.attempts,
+    acceptedAt: event.acceptedAt,
+    signedAt,
+    late: event.late,
+    forced: event.forced,
+    outOfOrder,
+    missing,
+    trace,
+    raw,
+    acceptIndex,
+  };
 }
 
 /** Sets what a lane does next, and that nobody holds it. */

@@ -1,12 +1,12 @@
 /** Takes events into the SQLite inbox, and leases at once those whose lane is due. */
 import { sameContent } from "../../events/parse.ts";
-import { type Arrival, countDuplicates } from "../../inbox/lane.ts";
+import { type Arrival, countDuplicates, leaseOf } from "../../inbox/lane.ts";
 import { laneIsDue } from "../../inbox/lane-port.ts";
 import type { EventId, NewEvent } from "../../inbox/record.ts";
 import type { Acceptance, ClaimRequest, Repeat, Turn } from "../../inbox/store.ts";
 import { KEEP, STATE, STATUS, stateWord, TAG } from "../database.ts";
 import { type SqliteEntry, type SqliteLane, type SqliteLanes, toLane } from "./lane-rows.ts";
-import { type Claimed, claimLane, leaseOf } from "./lanes.ts";
+import { type Claimed, claimLane } from "./lanes.ts";
 import type { LaneRow } from "./statements.ts";
 
 /** How events are accepted in this transaction. */

@@ -2,7 +2,7 @@
 import { SetupError } from "../../errors.ts";
 import { refuseUnrun, refuseUnwaited } from "../../inbox/effect.ts";
 import { TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
-import type { Leased } from "../../inbox/lane.ts";
+import { leaseOf } from "../../inbox/lane.ts";
 import { laneIsDue } from "../../inbox/lane-port.ts";
 import type { EventRecord } from "../../inbox/record.ts";
 import type { ClaimRequest, Lease, LeaseRef, Settle, SettleResult } from "../../inbox/store.ts";
@@ -102,33 +102,6 @@ export function claimLane(lanes: SqliteLanes, lane: SqliteLane, request: ClaimRe
   // A pending event always has its body: pruning and erasing finish it first.
   const raw = rest.raw ?? new Uint8Array();
   claimed.leases.push(leaseOf(lane, claim, { key, eventType, signedAt, trace, raw }, null));
-}
-
-/** The lease as the core gets it. */
-export function leaseOf(
-  lane: SqliteLane,
-  { event, outOfOrder, missing }: Leased<SqliteEntry>,
-  { key, eventType, signedAt, trace, raw }: Pick<Lease, "key" | "eventType" | "signedAt" | "trace" | "raw">,
-  acceptIndex: number | null,
-): Lease {
-  return {
-    lane: lane.id,
-    epoch: lane.epoch,
-    event: event.id,
-    key,
-    sequence: event.sequence,
-    eventType,
-    attempt: event.attempts,
-    acceptedAt: event.acceptedAt,
-    signedAt,
-    late: event.late,
-    forced: event.forced,
-    outOfOrder,
-    missing,
-    trace,
-    raw,
-    acceptIndex,
-  };
 }
 
 // Ends leases, each only while it is still held; effects commit with the completion of their event.
