@@ -14,6 +14,7 @@ import {
   textAnswer,
   type WireConnection,
 } from "./adapter-bench.ts";
+import { it } from "./store-bench.ts";
 
 // What reaches the inspector and what it answers at once.
 
@@ -41,14 +42,11 @@ async function answersOneMore({ expect }: InspectorBench, connection: WireConnec
 }
 
 const pageCases: readonly InspectorCase[] = [
-  {
-    name: "tells that the connection ends with an answer that leaves a body unread",
-    async run({ expect, connect }) {
-      const connection = await connect();
-      connection.send(bytesOf({ method: "POST", headers: [["Content-Length", "100000"]] }));
-      expect((await connection.answer()).headers.connection).toBe("close");
-    },
-  },
+  it("tells that the connection ends with an answer that leaves a body unread", async ({ expect, connect }) => {
+    const connection = await connect();
+    connection.send(bytesOf({ method: "POST", headers: [["Content-Length", "100000"]] }));
+    expect((await connection.answer()).headers.connection).toBe("close");
+  }),
   {
     name: "answers with the inspector's status, headers and text",
     make: () => () => ({ ...textAnswer(203, "päge"), headers: { ...textAnswer(203, "päge").headers, ...HEADERS } }),
@@ -82,58 +80,43 @@ const pageCases: readonly InspectorCase[] = [
       expect([status, headers.etag]).toEqual([304, '"1"']);
     },
   },
-  {
-    name: "hands on method, path, query and headers as they came",
-    async run({ expect, ask, seen }) {
-      const path = `${INSPECTOR_PATH}/api/events/7?after=%2F1&x=a+b`;
-      await ask({
-        path,
-        headers: [
-          ["X-Oncehook", "1"],
-          ["Origin", "http://a.example"],
-          ["Cookie", "a=b; c=d"],
-        ],
-      });
-      const values = ["x-oncehook", "origin", "cookie", "host"].map((name) => readHeader(seen[0]?.headers ?? {}, name));
-      expect([seen[0]?.method, seen[0]?.url]).toEqual(["GET", path]);
-      expect(values).toEqual(["1", "http://a.example", "a=b; c=d", "127.0.0.1"]);
-    },
-  },
-  {
-    name: "hands on every method",
-    async run({ expect, ask, seen }) {
-      for (const method of ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
-        expect((await ask({ method })).status, method).toBe(200);
-      expect(seen.map(({ method }) => method)).toEqual(["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
-    },
-  },
-  {
-    name: "answers HEAD without a body",
-    async run({ expect, connect }) {
-      const connection = await connect();
-      connection.send(bytesOf({ method: "HEAD" }));
-      const { status, headers } = await connection.answer({ bodyless: true });
-      expect([status, headers["content-length"]]).toEqual([200, "4"]);
-      connection.finish();
-      expect(await connection.ended()).toBe("end");
-    },
-  },
-  {
-    name: "leaves paths beside the inspector's to the application",
-    async run({ expect, ask, seen }) {
-      expect((await ask({ path: "/other" })).body).toBe("other");
-      for (const path of ["/inspectors", "/", "/other/inspector"]) await ask({ path });
-      expect(seen.length).toBe(0);
-    },
-  },
-  {
-    name: "takes the path itself, with and without a slash and a query",
-    async run({ expect, ask, seen }) {
-      const paths = ["", "/", "?a=b", "/?a=b"].map((rest) => `${INSPECTOR_PATH}${rest}`);
-      for (const path of paths) await ask({ path });
-      expect(seen.map(({ url }) => url)).toEqual(paths);
-    },
-  },
+  it("hands on method, path, query and headers as they came", async ({ expect, ask, seen }) => {
+    const path = `${INSPECTOR_PATH}/api/events/7?after=%2F1&x=a+b`;
+    await ask({
+      path,
+      headers: [
+        ["X-Oncehook", "1"],
+        ["Origin", "http://a.example"],
+        ["Cookie", "a=b; c=d"],
+      ],
+    });
+    const values = ["x-oncehook", "origin", "cookie", "host"].map((name) => readHeader(seen[0]?.headers ?? {}, name));
+    expect([seen[0]?.method, seen[0]?.url]).toEqual(["GET", path]);
+    expect(values).toEqual(["1", "http://a.example", "a=b; c=d", "127.0.0.1"]);
+  }),
+  it("hands on every method", async ({ expect, ask, seen }) => {
+    for (const method of ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+      expect((await ask({ method })).status, method).toBe(200);
+    expect(seen.map(({ method }) => method)).toEqual(["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+  }),
+  it("answers HEAD without a body", async ({ expect, connect }) => {
+    const connection = await connect();
+    connection.send(bytesOf({ method: "HEAD" }));
+    const { status, headers } = await connection.answer({ bodyless: true });
+    expect([status, headers["content-length"]]).toEqual([200, "4"]);
+    connection.finish();
+    expect(await connection.ended()).toBe("end");
+  }),
+  it("leaves paths beside the inspector's to the application", async ({ expect, ask, seen }) => {
+    expect((await ask({ path: "/other" })).body).toBe("other");
+    for (const path of ["/inspectors", "/", "/other/inspector"]) await ask({ path });
+    expect(seen.length).toBe(0);
+  }),
+  it("takes the path itself, with and without a slash and a query", async ({ expect, ask, seen }) => {
+    const paths = ["", "/", "?a=b", "/?a=b"].map((rest) => `${INSPECTOR_PATH}${rest}`);
+    for (const path of paths) await ask({ path });
+    expect(seen.map(({ url }) => url)).toEqual(paths);
+  }),
   {
     name: "decides nothing about a path that climbs",
     make: () => () => textAnswer(404, "no such file"),
@@ -385,14 +368,11 @@ const streamCases: readonly InspectorCase[] = [
       expect((await ask({ method: "OPTIONS" })).body).toBe("answered");
     },
   },
-  {
-    name: "does not take a complete answer for somebody who left",
-    async run({ expect, ask, seen }) {
-      await ask();
-      await ask();
-      expect(seen[0]?.signal.aborted).toBe(false);
-    },
-  },
+  it("does not take a complete answer for somebody who left", async ({ expect, ask, seen }) => {
+    await ask();
+    await ask();
+    expect(seen[0]?.signal.aborted).toBe(false);
+  }),
 ];
 
 export interface InspectorAdapterContractOptions<Native> {

@@ -1,7 +1,7 @@
 /** The published contract suite for secret stores: what any place that keeps webhook secrets has to prove. */
 import type { WebhookKind } from "../../internal/webhook-kind.ts";
 import type { SecretSlots, SecretStore } from "../../signature/secret-store.ts";
-import type { ContractExpect } from "./store-bench.ts";
+import { type ContractExpect, it } from "./store-bench.ts";
 
 /** A secret store made for one test. */
 export interface SecretStoreUnderTest {
@@ -84,145 +84,119 @@ const FULL = slots({
 });
 
 const CASES: readonly SecretCase[] = [
-  {
-    name: "holds nothing at first, of either kind",
-    async run({ store, expect }) {
-      expect(await store.read("inbound")).toBe(null);
-      expect(await store.read("delivery")).toBe(null);
-    },
-  },
-  {
-    name: "gives back what was written, all slots, with revisions that grow by one (RCV-9)",
-    async run({ store, expect }) {
-      expect(await store.write("delivery", FULL, 0)).toBe(true);
-      expect(await store.read("delivery")).toEqual({ ...FULL, revision: 1 });
-      expect(await store.write("delivery", slots(), 1)).toBe(true);
-      expect(await store.read("delivery")).toEqual({ ...slots(), revision: 2 });
-    },
-  },
-  {
-    name: "holds empty slots, and a next secret alone",
-    async run({ store, expect }) {
-      const first = slots({
-        current: null,
-        next: { secret: SECRET, since: NOW, rotatedAtBefore: null, hadSecret: false },
-      });
-      expect(await store.write("inbound", first, 0)).toBe(true);
-      expect(await store.read("inbound")).toEqual({ ...first, revision: 1 });
-      expect(await store.write("inbound", slots({ current: null }), 1)).toBe(true);
-      expect(await store.read("inbound")).toEqual({ ...slots({ current: null }), revision: 2 });
-    },
-  },
-  {
-    name: "keeps the kinds apart",
-    async run({ store, expect }) {
-      await store.write("inbound", slots(), 0);
-      expect(await store.read("delivery")).toBe(null);
-      expect(await store.write("delivery", slots({ current: OTHER }), 0)).toBe(true);
-      expect(await store.write("delivery", FULL, 1)).toBe(true);
-      expect(await store.read("inbound")).toEqual({ ...slots(), revision: 1 });
-    },
-  },
-  {
-    name: "writes nothing over a revision that is not the last one",
-    async run({ store, expect }) {
-      expect(await store.write("delivery", slots(), 1)).toBe(false);
-      expect(await store.read("delivery")).toBe(null);
-      await store.write("delivery", slots(), 0);
-      await store.write("delivery", slots({ current: OTHER }), 1);
-      for (const revision of [0, 1, 3]) expect(await store.write("delivery", FULL, revision)).toBe(false);
-      expect(await store.read("delivery")).toEqual({ ...slots({ current: OTHER }), revision: 2 });
-    },
-  },
-  {
-    name: "lets one of many who write at once over the same revision win, on two handles",
-    async run({ store, reopen, expect }) {
-      const handles = [store, await reopen()];
-      for (let revision = 0; revision < 4; revision++) {
-        const texts = Array.from({ length: RACERS }, (_, racer) => `${SECRET} ${revision} ${racer}`);
-        const won = await Promise.all(
-          texts.map((current, racer) => handles[racer % 2]?.write("delivery", slots({ current }), revision)),
-        );
-        const winners = texts.filter((_, racer) => won[racer] === true);
-        expect(winners.length).toBe(1);
-        const left = { ...slots({ current: winners[0] ?? null }), revision: revision + 1 };
-        for (const handle of handles) expect(await handle.read("delivery")).toEqual(left);
-      }
-    },
-  },
-  {
-    name: "shows another handle's write without being opened again",
-    async run({ store, reopen, expect }) {
-      const other = await reopen();
-      await store.write("inbound", slots(), 0);
-      expect(await other.read("inbound")).toEqual({ ...slots(), revision: 1 });
-      expect(await other.write("inbound", slots({ current: OTHER }), 1)).toBe(true);
-      expect(await store.read("inbound")).toEqual({ ...slots({ current: OTHER }), revision: 2 });
-    },
-  },
-  {
-    name: "keeps what it acknowledged beyond its close, which is harmless twice",
-    async run({ store, reopen, expect }) {
-      await store.write("delivery", FULL, 0);
-      await Promise.all([store.close(), store.close()]);
-      await store.close();
-      expect(await (await reopen()).read("delivery")).toEqual({ ...FULL, revision: 1 });
-    },
-  },
-  {
-    name: "keeps secrets to the character: other scripts, emoji, NUL, line breaks, quotes, 16 bytes, 32 bytes and 4 KiB (DLV-14)",
-    async run({ store, expect }) {
-      const texts = [
-        "geheim-ß-秘密-🔑-ключ",
-        "a\0b\r\nc\t\"d'\\e\u2028f  ",
-        "16 bytes exactly",
-        SECRET,
-        "k".repeat(4_096),
-        "\u00e9 is not e\u0301, and stays so",
-      ];
-      for (const [revision, current] of texts.entries()) {
-        expect(await store.write("delivery", slots({ current }), revision)).toBe(true);
-        expect((await store.read("delivery"))?.current).toBe(current);
-      }
-    },
-  },
-  {
-    name: "gives each reader values of its own",
-    async run({ store, expect }) {
-      const given = { ...FULL, previous: [...FULL.previous] };
-      await store.write("delivery", given, 0);
-      given.previous.pop();
-      const previous = (await store.read("delivery"))?.previous as unknown[] | undefined;
-      if (!Object.isFrozen(previous)) previous?.pop();
-      expect(await store.read("delivery")).toEqual({ ...FULL, revision: 1 });
-    },
-  },
-  {
-    name: "refuses what are no slots, no kind or no revision, and writes nothing",
-    async run({ store, expect }) {
-      const junk: unknown[] = [
-        slots({ current: "too short" }),
-        { ...slots(), curent: SECRET },
-        { current: SECRET, previous: [] },
-        slots({ previous: [{ secret: OTHER, validUntil: Number.NaN }] }),
-        null,
-      ];
-      for (const value of junk) expect(await rejects(store.write("delivery", value as SecretSlots, 0))).toBe(true);
-      expect(await rejects(store.write("outbound" as WebhookKind, slots(), 0))).toBe(true);
-      expect(await rejects(store.write("delivery", slots(), -1))).toBe(true);
-      expect(await rejects(store.read("outbound" as WebhookKind))).toBe(true);
-      expect(await store.read("delivery")).toBe(null);
-    },
-  },
-  {
-    name: "says how often it is to be read, what makes keys of its texts, and which receivers share it, if it knows (DLV-14)",
-    async run({ store, expect }) {
-      expect(store.refreshMs >= 100 && store.refreshMs <= 30_000).toBe(true);
-      expect(["utf8", "base64", "hex"].includes(store.encoding)).toBe(true);
-      const receivers = await store.receivers();
-      expect(receivers === null || Array.isArray(receivers)).toBe(true);
-    },
-  },
+  it("holds nothing at first, of either kind", async ({ store, expect }) => {
+    expect(await store.read("inbound")).toBe(null);
+    expect(await store.read("delivery")).toBe(null);
+  }),
+  it("gives back what was written, all slots, with revisions that grow by one (RCV-9)", async ({ store, expect }) => {
+    expect(await store.write("delivery", FULL, 0)).toBe(true);
+    expect(await store.read("delivery")).toEqual({ ...FULL, revision: 1 });
+    expect(await store.write("delivery", slots(), 1)).toBe(true);
+    expect(await store.read("delivery")).toEqual({ ...slots(), revision: 2 });
+  }),
+  it("holds empty slots, and a next secret alone", async ({ store, expect }) => {
+    const first = slots({
+      current: null,
+      next: { secret: SECRET, since: NOW, rotatedAtBefore: null, hadSecret: false },
+    });
+    expect(await store.write("inbound", first, 0)).toBe(true);
+    expect(await store.read("inbound")).toEqual({ ...first, revision: 1 });
+    expect(await store.write("inbound", slots({ current: null }), 1)).toBe(true);
+    expect(await store.read("inbound")).toEqual({ ...slots({ current: null }), revision: 2 });
+  }),
+  it("keeps the kinds apart", async ({ store, expect }) => {
+    await store.write("inbound", slots(), 0);
+    expect(await store.read("delivery")).toBe(null);
+    expect(await store.write("delivery", slots({ current: OTHER }), 0)).toBe(true);
+    expect(await store.write("delivery", FULL, 1)).toBe(true);
+    expect(await store.read("inbound")).toEqual({ ...slots(), revision: 1 });
+  }),
+  it("writes nothing over a revision that is not the last one", async ({ store, expect }) => {
+    expect(await store.write("delivery", slots(), 1)).toBe(false);
+    expect(await store.read("delivery")).toBe(null);
+    await store.write("delivery", slots(), 0);
+    await store.write("delivery", slots({ current: OTHER }), 1);
+    for (const revision of [0, 1, 3]) expect(await store.write("delivery", FULL, revision)).toBe(false);
+    expect(await store.read("delivery")).toEqual({ ...slots({ current: OTHER }), revision: 2 });
+  }),
+  it("lets one of many who write at once over the same revision win, on two handles", async ({
+    store,
+    reopen,
+    expect,
+  }) => {
+    const handles = [store, await reopen()];
+    for (let revision = 0; revision < 4; revision++) {
+      const texts = Array.from({ length: RACERS }, (_, racer) => `${SECRET} ${revision} ${racer}`);
+      const won = await Promise.all(
+        texts.map((current, racer) => handles[racer % 2]?.write("delivery", slots({ current }), revision)),
+      );
+      const winners = texts.filter((_, racer) => won[racer] === true);
+      expect(winners.length).toBe(1);
+      const left = { ...slots({ current: winners[0] ?? null }), revision: revision + 1 };
+      for (const handle of handles) expect(await handle.read("delivery")).toEqual(left);
+    }
+  }),
+  it("shows another handle's write without being opened again", async ({ store, reopen, expect }) => {
+    const other = await reopen();
+    await store.write("inbound", slots(), 0);
+    expect(await other.read("inbound")).toEqual({ ...slots(), revision: 1 });
+    expect(await other.write("inbound", slots({ current: OTHER }), 1)).toBe(true);
+    expect(await store.read("inbound")).toEqual({ ...slots({ current: OTHER }), revision: 2 });
+  }),
+  it("keeps what it acknowledged beyond its close, which is harmless twice", async ({ store, reopen, expect }) => {
+    await store.write("delivery", FULL, 0);
+    await Promise.all([store.close(), store.close()]);
+    await store.close();
+    expect(await (await reopen()).read("delivery")).toEqual({ ...FULL, revision: 1 });
+  }),
+  it("keeps secrets to the character: other scripts, emoji, NUL, line breaks, quotes, 16 bytes, 32 bytes and 4 KiB (DLV-14)", async ({
+    store,
+    expect,
+  }) => {
+    const texts = [
+      "geheim-ß-秘密-🔑-ключ",
+      "a\0b\r\nc\t\"d'\\e\u2028f  ",
+      "16 bytes exactly",
+      SECRET,
+      "k".repeat(4_096),
+      "\u00e9 is not e\u0301, and stays so",
+    ];
+    for (const [revision, current] of texts.entries()) {
+      expect(await store.write("delivery", slots({ current }), revision)).toBe(true);
+      expect((await store.read("delivery"))?.current).toBe(current);
+    }
+  }),
+  it("gives each reader values of its own", async ({ store, expect }) => {
+    const given = { ...FULL, previous: [...FULL.previous] };
+    await store.write("delivery", given, 0);
+    given.previous.pop();
+    const previous = (await store.read("delivery"))?.previous as unknown[] | undefined;
+    if (!Object.isFrozen(previous)) previous?.pop();
+    expect(await store.read("delivery")).toEqual({ ...FULL, revision: 1 });
+  }),
+  it("refuses what are no slots, no kind or no revision, and writes nothing", async ({ store, expect }) => {
+    const junk: unknown[] = [
+      slots({ current: "too short" }),
+      { ...slots(), curent: SECRET },
+      { current: SECRET, previous: [] },
+      slots({ previous: [{ secret: OTHER, validUntil: Number.NaN }] }),
+      null,
+    ];
+    for (const value of junk) expect(await rejects(store.write("delivery", value as SecretSlots, 0))).toBe(true);
+    expect(await rejects(store.write("outbound" as WebhookKind, slots(), 0))).toBe(true);
+    expect(await rejects(store.write("delivery", slots(), -1))).toBe(true);
+    expect(await rejects(store.read("outbound" as WebhookKind))).toBe(true);
+    expect(await store.read("delivery")).toBe(null);
+  }),
+  it("says how often it is to be read, what makes keys of its texts, and which receivers share it, if it knows (DLV-14)", async ({
+    store,
+    expect,
+  }) => {
+    expect(store.refreshMs >= 100 && store.refreshMs <= 30_000).toBe(true);
+    expect(["utf8", "base64", "hex"].includes(store.encoding)).toBe(true);
+    const receivers = await store.receivers();
+    expect(receivers === null || Array.isArray(receivers)).toBe(true);
+  }),
 ];
 
 async function rejects(work: Promise<unknown>): Promise<boolean> {

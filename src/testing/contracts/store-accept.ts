@@ -1,6 +1,6 @@
 /** The store contract on accepting: identities, duplicates, conflicts, bodies, quarantine. */
 import type { LaneKey } from "../../inbox/record.ts";
-import { bytes, type ContractCase, hex, sequences, sha256Of } from "./store-bench.ts";
+import { bytes, type ContractCase, hex, it, sequences, sha256Of } from "./store-bench.ts";
 
 /** Pairs that a careless key would join, fold or cut. */
 const AWKWARD_KEYS: readonly LaneKey[] = [
@@ -23,112 +23,86 @@ const AWKWARD_KEYS: readonly LaneKey[] = [
 ];
 
 export const acceptCases: readonly ContractCase[] = [
-  {
-    name: "stores an event with all its facts (I2)",
-    async run(bench) {
-      const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-      const wish = { trace, peer: "+15550001", externalReference: "order 7", occurredAt: 1_000, signedAt: 2_000 };
-      const event = bench.event(1, wish);
-      const { accepted } = await bench.accept(event);
-      const record = bench.only(await bench.find());
-      const { lane, sequence, eventType } = event;
-      bench.expect(record).toMatchObject({ lane, sequence, eventType, trace, occurredAt: 1_000, signedAt: 2_000 });
-      bench
-        .expect(record)
-        .toMatchObject({ state: "pending", outcome: null, late: false, forced: false, conflict: false });
-      bench.expect(record).toMatchObject({ acceptedAt: bench.clock.now(), startedAt: null, finishedAt: null });
-      bench.expect(record).toMatchObject({ attempts: 0, duplicates: 0, errorCode: null, error: null });
-      bench.expect([hex(record.raw), hex(record.digest)]).toEqual([hex(event.raw), hex(event.digest)]);
-      bench.expect(accepted).toEqual([{ outcome: "accepted", event: record.id, lane: record.laneId }]);
-      const stored = await bench.lane();
-      bench
-        .expect(stored)
-        .toMatchObject({ id: record.laneId, key: lane, cursor: null, status: "ready", gapSince: null });
-      bench.expect(stored).toMatchObject({ peer: "+15550001", externalReference: "order 7", gaps: [], attempts: [] });
-    },
-  },
-  {
-    name: "keeps a body of 1 MiB byte for byte, whatever becomes of the buffer it came in",
-    async run(bench) {
-      const raw = new Uint8Array(1024 * 1024).map((_, index) => (index * 31 + (index >> 8)) & 0xff);
-      const digest = hex(sha256Of(raw));
-      await bench.accept(bench.event(1, { raw }));
-      raw.fill(0);
-      const lease = await bench.claimOne();
-      bench.expect(hex(sha256Of(lease.raw))).toBe(digest);
-      bench.expect(hex(sha256Of((await bench.at(1)).raw ?? bytes("")))).toBe(digest);
-    },
-  },
-  {
-    name: "keeps apart ids with separators, emoji and NUL, in other case or composition (I1)",
-    async run(bench) {
-      const events = AWKWARD_KEYS.map((lane) => bench.event(1, { lane }));
-      const { accepted } = await bench.accept(...events);
-      bench.expect(accepted.map((a) => a.outcome)).toEqual(AWKWARD_KEYS.map(() => "accepted"));
-      for (const key of AWKWARD_KEYS) bench.expect((await bench.store.lane(key))?.key).toEqual(key);
-      const again = await bench.accept(...events);
-      bench.expect(again.accepted.map((a) => a.outcome)).toEqual(AWKWARD_KEYS.map(() => "duplicate"));
-      bench.expect((await bench.claim()).map((lease) => lease.key)).toEqual(AWKWARD_KEYS);
-    },
-  },
-  {
-    name: "takes two types at one sequence, and types with the same beginning, for different events (I1)",
-    async run(bench) {
-      const types = ["message.sent", "message.sent ", "message.delivery", "Message.sent", "m\u0000"];
-      const { accepted } = await bench.accept(...types.map((eventType) => bench.event(1, { eventType })));
-      bench.expect(accepted.map((a) => a.outcome)).toEqual(types.map(() => "accepted"));
-      bench.expect((await bench.find()).map((event) => event.eventType)).toEqual(types);
-    },
-  },
-  {
-    name: "keeps sequences from -(2^53 - 1) to 2^53 - 1",
-    async run(bench) {
-      const all = [Number.MIN_SAFE_INTEGER, -1, 0, 1, Number.MAX_SAFE_INTEGER];
-      const { accepted } = await bench.accept(...all.map((one) => bench.of(`m${one}`, one, { gapWaitMs: 0 })));
-      bench.expect(accepted.map(({ outcome }) => outcome)).toEqual(all.map(() => "accepted"));
-      bench.expect((await bench.claim()).map((lease) => lease.sequence)).toEqual(all);
-      bench.expect((await bench.lane(`m${Number.MAX_SAFE_INTEGER}`)).cursor).toBe(Number.MAX_SAFE_INTEGER);
-    },
-  },
-  {
-    name: "stores a message id of 20,000 characters, or fails it alone (I2)",
-    async run(bench) {
-      // Nothing that a database could compress to fit into an index.
-      const long = Array.from({ length: 313 }, (_, index) => hex(sha256Of(bytes(`${index}`)))).join("");
-      const { accepted } = await bench.accept(bench.of("before", 1), bench.of(long, 1), bench.of("after", 1));
-      const [before, outcome, after] = accepted.map((a) => a.outcome);
-      bench.expect([before, after]).toEqual(["accepted", "accepted"]);
-      const stored = outcome === "failed" ? ["before", "after"] : ["before", long, "after"];
-      bench.expect((await bench.find()).map((event) => event.lane.messageId)).toEqual(stored);
-    },
-  },
-  {
-    name: "gives ids that grow in the order of acceptance",
-    async run(bench) {
-      await bench.accept(bench.of("b", 1), bench.of("a", 1));
-      await bench.accept(bench.of("c", 1));
-      const ids = (await bench.find({ order: "oldest" })).map((event) => event.id);
-      bench.expect(ids).toEqual(ids.toSorted((a, b) => a - b));
-      bench.expect((await bench.find()).map((event) => event.lane.messageId)).toEqual(["b", "a", "c"]);
-    },
-  },
-  {
-    name: "answers a duplicate inside a batch and across batches, and keeps one row (I1, RCV-6)",
-    async run(bench) {
-      const event = bench.event(1);
-      const first = await bench.accept(event, event);
-      const { id, laneId } = await bench.at(1);
-      const { signedAt } = event;
-      const duplicate = { outcome: "duplicate", event: id, lane: laneId, state: "pending", signedAt, conflict: false };
-      bench.expect(first.accepted[0]).toEqual({ outcome: "accepted", event: id, lane: laneId });
-      bench.expect(first.accepted[1]).toMatchObject(duplicate);
-      await bench.settle(bench.complete(await bench.claimOne()));
-      const second = await bench.accept(event);
-      bench.expect(second.accepted[0]).toMatchObject({ ...duplicate, state: "done" });
-      bench.expect(await bench.at(1)).toMatchObject({ state: "done", duplicates: 2 });
-      bench.expect(await bench.claim()).toEqual([]);
-    },
-  },
+  it("stores an event with all its facts (I2)", async (bench) => {
+    const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    const wish = { trace, peer: "+15550001", externalReference: "order 7", occurredAt: 1_000, signedAt: 2_000 };
+    const event = bench.event(1, wish);
+    const { accepted } = await bench.accept(event);
+    const record = bench.only(await bench.find());
+    const { lane, sequence, eventType } = event;
+    bench.expect(record).toMatchObject({ lane, sequence, eventType, trace, occurredAt: 1_000, signedAt: 2_000 });
+    bench
+      .expect(record)
+      .toMatchObject({ state: "pending", outcome: null, late: false, forced: false, conflict: false });
+    bench.expect(record).toMatchObject({ acceptedAt: bench.clock.now(), startedAt: null, finishedAt: null });
+    bench.expect(record).toMatchObject({ attempts: 0, duplicates: 0, errorCode: null, error: null });
+    bench.expect([hex(record.raw), hex(record.digest)]).toEqual([hex(event.raw), hex(event.digest)]);
+    bench.expect(accepted).toEqual([{ outcome: "accepted", event: record.id, lane: record.laneId }]);
+    const stored = await bench.lane();
+    bench.expect(stored).toMatchObject({ id: record.laneId, key: lane, cursor: null, status: "ready", gapSince: null });
+    bench.expect(stored).toMatchObject({ peer: "+15550001", externalReference: "order 7", gaps: [], attempts: [] });
+  }),
+  it("keeps a body of 1 MiB byte for byte, whatever becomes of the buffer it came in", async (bench) => {
+    const raw = new Uint8Array(1024 * 1024).map((_, index) => (index * 31 + (index >> 8)) & 0xff);
+    const digest = hex(sha256Of(raw));
+    await bench.accept(bench.event(1, { raw }));
+    raw.fill(0);
+    const lease = await bench.claimOne();
+    bench.expect(hex(sha256Of(lease.raw))).toBe(digest);
+    bench.expect(hex(sha256Of((await bench.at(1)).raw ?? bytes("")))).toBe(digest);
+  }),
+  it("keeps apart ids with separators, emoji and NUL, in other case or composition (I1)", async (bench) => {
+    const events = AWKWARD_KEYS.map((lane) => bench.event(1, { lane }));
+    const { accepted } = await bench.accept(...events);
+    bench.expect(accepted.map((a) => a.outcome)).toEqual(AWKWARD_KEYS.map(() => "accepted"));
+    for (const key of AWKWARD_KEYS) bench.expect((await bench.store.lane(key))?.key).toEqual(key);
+    const again = await bench.accept(...events);
+    bench.expect(again.accepted.map((a) => a.outcome)).toEqual(AWKWARD_KEYS.map(() => "duplicate"));
+    bench.expect((await bench.claim()).map((lease) => lease.key)).toEqual(AWKWARD_KEYS);
+  }),
+  it("takes two types at one sequence, and types with the same beginning, for different events (I1)", async (bench) => {
+    const types = ["message.sent", "message.sent ", "message.delivery", "Message.sent", "m\u0000"];
+    const { accepted } = await bench.accept(...types.map((eventType) => bench.event(1, { eventType })));
+    bench.expect(accepted.map((a) => a.outcome)).toEqual(types.map(() => "accepted"));
+    bench.expect((await bench.find()).map((event) => event.eventType)).toEqual(types);
+  }),
+  it("keeps sequences from -(2^53 - 1) to 2^53 - 1", async (bench) => {
+    const all = [Number.MIN_SAFE_INTEGER, -1, 0, 1, Number.MAX_SAFE_INTEGER];
+    const { accepted } = await bench.accept(...all.map((one) => bench.of(`m${one}`, one, { gapWaitMs: 0 })));
+    bench.expect(accepted.map(({ outcome }) => outcome)).toEqual(all.map(() => "accepted"));
+    bench.expect((await bench.claim()).map((lease) => lease.sequence)).toEqual(all);
+    bench.expect((await bench.lane(`m${Number.MAX_SAFE_INTEGER}`)).cursor).toBe(Number.MAX_SAFE_INTEGER);
+  }),
+  it("stores a message id of 20,000 characters, or fails it alone (I2)", async (bench) => {
+    // Nothing that a database could compress to fit into an index.
+    const long = Array.from({ length: 313 }, (_, index) => hex(sha256Of(bytes(`${index}`)))).join("");
+    const { accepted } = await bench.accept(bench.of("before", 1), bench.of(long, 1), bench.of("after", 1));
+    const [before, outcome, after] = accepted.map((a) => a.outcome);
+    bench.expect([before, after]).toEqual(["accepted", "accepted"]);
+    const stored = outcome === "failed" ? ["before", "after"] : ["before", long, "after"];
+    bench.expect((await bench.find()).map((event) => event.lane.messageId)).toEqual(stored);
+  }),
+  it("gives ids that grow in the order of acceptance", async (bench) => {
+    await bench.accept(bench.of("b", 1), bench.of("a", 1));
+    await bench.accept(bench.of("c", 1));
+    const ids = (await bench.find({ order: "oldest" })).map((event) => event.id);
+    bench.expect(ids).toEqual(ids.toSorted((a, b) => a - b));
+    bench.expect((await bench.find()).map((event) => event.lane.messageId)).toEqual(["b", "a", "c"]);
+  }),
+  it("answers a duplicate inside a batch and across batches, and keeps one row (I1, RCV-6)", async (bench) => {
+    const event = bench.event(1);
+    const first = await bench.accept(event, event);
+    const { id, laneId } = await bench.at(1);
+    const { signedAt } = event;
+    const duplicate = { outcome: "duplicate", event: id, lane: laneId, state: "pending", signedAt, conflict: false };
+    bench.expect(first.accepted[0]).toEqual({ outcome: "accepted", event: id, lane: laneId });
+    bench.expect(first.accepted[1]).toMatchObject(duplicate);
+    await bench.settle(bench.complete(await bench.claimOne()));
+    const second = await bench.accept(event);
+    bench.expect(second.accepted[0]).toMatchObject({ ...duplicate, state: "done" });
+    bench.expect(await bench.at(1)).toMatchObject({ state: "done", duplicates: 2 });
+    bench.expect(await bench.claim()).toEqual([]);
+  }),
   {
     name: "answers a duplicate after a restart, with every fact still there (I1, I2, RCV-6)",
     needs: "durable",
@@ -143,146 +117,119 @@ export const acceptCases: readonly ContractCase[] = [
       bench.expect(sequences(await bench.claim())).toEqual([2]);
     },
   },
-  {
-    name: "tells a duplicate with other content as a conflict, and hands out the first body (RCV-6)",
-    async run(bench) {
-      const first = bench.event(1, { note: "first" });
-      const { accepted } = await bench.accept(
-        first,
-        bench.event(1, { note: "other" }),
-        bench.event(1, { note: "third" }),
-      );
-      bench.expect(accepted.slice(1)).toMatchObject([{ conflict: true }, { conflict: true }]);
-      const [, answer] = accepted;
-      bench.expect(answer?.outcome === "duplicate" && hex(answer.digest)).toBe(hex(first.digest));
-      bench.expect(await bench.at(1)).toMatchObject({ conflict: true, duplicates: 2 });
-      const lease = await bench.claimOne();
-      bench.expect(hex(lease.raw)).toBe(hex(first.raw));
-      bench.expect((await bench.store.stats()).counters).toMatchObject({ accepted: 1, duplicates: 2, conflicts: 2 });
-    },
-  },
-  {
-    name: "takes a message's number and reference from the event it keeps, not from one that differs (RCV-6)",
-    async run(bench) {
-      const wish = { peer: "+15550001", externalReference: "order 7" };
-      const other = { peer: "+15550002", externalReference: "order 8", note: "other" };
-      await bench.accept(bench.event(1, wish), bench.event(1, other));
-      await bench.accept(bench.of("next", 1, { peer: "+15550001" }), bench.of("next", 1, other));
-      bench.expect(await bench.lane()).toMatchObject(wish);
-      bench.expect(await bench.lane("next")).toMatchObject({ peer: "+15550001", externalReference: null });
-    },
-  },
-  {
-    name: "takes a duplicate that was serialised again for no conflict (RCV-6)",
-    async run(bench) {
-      const raw = bytes('{"a":1,"b":[true,"é"]}');
-      const again = bytes('{ "b": [true, "\\u00e9"],\n  "a": 1.0 }');
-      const { accepted } = await bench.accept(bench.event(1, { raw }), bench.event(1, { raw: again }));
-      bench.expect(accepted[1]).toMatchObject({ outcome: "duplicate", conflict: false });
-      bench.expect(await bench.at(1)).toMatchObject({ conflict: false, duplicates: 1 });
-    },
-  },
-  {
-    name: "counts the repeats that were answered from a cache",
-    async run(bench) {
-      await bench.accept(bench.event(1));
-      const { id, signedAt } = await bench.at(1);
-      await bench.step({ repeats: [{ event: id, count: 3, signedAt }] });
-      bench.expect(await bench.store.stats()).toMatchObject({ serviceResigns: false, counters: { duplicates: 3 } });
-      await bench.step({ repeats: [{ event: id, count: 2, signedAt: signedAt + 60_000 }] });
-      bench.expect((await bench.at(1)).duplicates).toBe(5);
-      const stats = await bench.store.stats();
-      bench.expect(stats).toMatchObject({ serviceResigns: true, newestSignedAt: signedAt + 60_000 });
-    },
-  },
-  {
-    name: "notices that the service signs each attempt anew",
-    async run(bench) {
-      await bench.accept(bench.event(1));
-      await bench.accept(bench.event(1));
-      bench.expect((await bench.store.stats()).serviceResigns).toBe(false);
-      const signedAt = bench.clock.now() + 60_000;
-      await bench.accept(bench.event(1, { signedAt }));
-      bench.expect(await bench.store.stats()).toMatchObject({ serviceResigns: true, newestSignedAt: signedAt });
-      bench.expect((await bench.at(1)).signedAt).toBe(signedAt - 60_000);
-    },
-  },
-  {
-    name: "holds a quarantined body once, byte for byte (I10)",
-    async run(bench) {
-      const body = bench.quarantine("{broken", { reason: "invalid_json", scope: "inbound", slot: "previous" });
-      bench.expect((await bench.step({ quarantines: [body, body] })).quarantined).toEqual(["held", "duplicate"]);
-      bench.expect((await bench.step({ quarantines: [body] })).quarantined).toEqual(["duplicate"]);
-      const row = bench.only((await bench.store.findQuarantined({ limit: 10 })).items);
-      bench.expect(row).toMatchObject({ reason: "invalid_json", scope: "inbound", slot: "previous", state: "held" });
-      bench.expect(row).toMatchObject({ replayedAs: null, signedAt: body.signedAt, acceptedAt: bench.clock.now() });
-      bench.expect([hex(row.raw), hex(row.digest)]).toEqual([hex(body.raw), hex(body.digest)]);
-      const { gauges, counters } = await bench.store.stats();
-      bench.expect(gauges).toMatchObject({ quarantined: 1, quarantinedBytes: body.raw.byteLength });
-      bench.expect(counters.quarantined).toBe(1);
-    },
-  },
-  {
-    name: "refuses quarantined bodies beyond the quota of their signer, by rows and by bytes",
-    async run(bench) {
-      const bodies = ["a1", "a2", "a3"].map((text) => bench.quarantine(text));
-      const other = bench.quarantine("b1", { signer: "signer-2" });
-      const quarantineQuota = { maxRows: 2, maxBytes: 1_000 };
-      const { quarantined } = await bench.step({ quarantines: [...bodies, other], quarantineQuota });
-      bench.expect(quarantined).toEqual(["held", "held", "full", "held"]);
-      const long = bench.quarantine("b".repeat(999), { signer: "signer-2", slot: "next", scope: "any" });
-      bench.expect((await bench.step({ quarantines: [long], quarantineQuota })).quarantined).toEqual(["full"]);
-      const oldest = (await bench.store.findQuarantined({ limit: 10 })).items.at(-1);
-      await bench.act({ kind: "discard_quarantined", quarantine: oldest?.id ?? 0 });
-      bench
-        .expect((await bench.step({ quarantines: bodies, quarantineQuota })).quarantined)
-        .toEqual(["duplicate", "duplicate", "held"]);
-    },
-  },
-  {
-    name: "counts a signer's quarantined bodies together, whatever slot its secret was in",
-    async run(bench) {
-      const quarantines = ["next", "current", "previous"].map((slot) => bench.quarantine(slot, { slot }));
-      const quarantineQuota = { maxRows: 2, maxBytes: 1_000 };
-      bench.expect((await bench.step({ quarantines, quarantineQuota })).quarantined).toEqual(["held", "held", "full"]);
-      const rows = (await bench.store.findQuarantined({ limit: 10 })).items;
-      bench.expect(rows.map(({ slot, signer }) => [slot, signer])).toEqual([
-        ["current", "signer-1"],
-        ["next", "signer-1"],
-      ]);
-    },
-  },
-  {
-    name: "counts a body whose signer an older version did not record for all with its slot and scope",
-    async run(bench) {
-      const { counters } = await bench.store.stats();
-      const { signedAt, ...older } = bench.quarantine("older");
-      const row = {
-        ...older,
-        id: 1,
-        signer: null,
-        state: "held",
-        replayedAs: null,
-        signedAt,
-        acceptedAt: signedAt,
-      } as const;
-      const totals = { counters, newestSignedAt: null, serviceResigns: false };
-      await bench.store.import({ source: "older", lanes: [], quarantined: [row], audit: [], totals });
-      const [found] = (await bench.store.findQuarantined({ limit: 10 })).items;
-      bench.expect(found?.signer).toBe(null);
-      const of = (signer: string) => [
-        bench.quarantine(`${signer} 1`, { signer }),
-        bench.quarantine(`${signer} 2`, { signer }),
-        bench.quarantine(`${signer} 3`, { signer, scope: "inbound" }),
-        bench.quarantine(`${signer} 4`, { signer, slot: "next" }),
-      ];
-      for (const signer of ["signer-1", "signer-2"]) {
-        const { quarantined } = await bench.step({
-          quarantines: of(signer),
-          quarantineQuota: { maxRows: 2, maxBytes: 1_000 },
-        });
-        bench.expect(quarantined).toEqual(["held", "full", "held", "full"]);
-      }
-    },
-  },
+  it("tells a duplicate with other content as a conflict, and hands out the first body (RCV-6)", async (bench) => {
+    const first = bench.event(1, { note: "first" });
+    const { accepted } = await bench.accept(
+      first,
+      bench.event(1, { note: "other" }),
+      bench.event(1, { note: "third" }),
+    );
+    bench.expect(accepted.slice(1)).toMatchObject([{ conflict: true }, { conflict: true }]);
+    const [, answer] = accepted;
+    bench.expect(answer?.outcome === "duplicate" && hex(answer.digest)).toBe(hex(first.digest));
+    bench.expect(await bench.at(1)).toMatchObject({ conflict: true, duplicates: 2 });
+    const lease = await bench.claimOne();
+    bench.expect(hex(lease.raw)).toBe(hex(first.raw));
+    bench.expect((await bench.store.stats()).counters).toMatchObject({ accepted: 1, duplicates: 2, conflicts: 2 });
+  }),
+  it("takes a message's number and reference from the event it keeps, not from one that differs (RCV-6)", async (bench) => {
+    const wish = { peer: "+15550001", externalReference: "order 7" };
+    const other = { peer: "+15550002", externalReference: "order 8", note: "other" };
+    await bench.accept(bench.event(1, wish), bench.event(1, other));
+    await bench.accept(bench.of("next", 1, { peer: "+15550001" }), bench.of("next", 1, other));
+    bench.expect(await bench.lane()).toMatchObject(wish);
+    bench.expect(await bench.lane("next")).toMatchObject({ peer: "+15550001", externalReference: null });
+  }),
+  it("takes a duplicate that was serialised again for no conflict (RCV-6)", async (bench) => {
+    const raw = bytes('{"a":1,"b":[true,"é"]}');
+    const again = bytes('{ "b": [true, "\\u00e9"],\n  "a": 1.0 }');
+    const { accepted } = await bench.accept(bench.event(1, { raw }), bench.event(1, { raw: again }));
+    bench.expect(accepted[1]).toMatchObject({ outcome: "duplicate", conflict: false });
+    bench.expect(await bench.at(1)).toMatchObject({ conflict: false, duplicates: 1 });
+  }),
+  it("counts the repeats that were answered from a cache", async (bench) => {
+    await bench.accept(bench.event(1));
+    const { id, signedAt } = await bench.at(1);
+    await bench.step({ repeats: [{ event: id, count: 3, signedAt }] });
+    bench.expect(await bench.store.stats()).toMatchObject({ serviceResigns: false, counters: { duplicates: 3 } });
+    await bench.step({ repeats: [{ event: id, count: 2, signedAt: signedAt + 60_000 }] });
+    bench.expect((await bench.at(1)).duplicates).toBe(5);
+    const stats = await bench.store.stats();
+    bench.expect(stats).toMatchObject({ serviceResigns: true, newestSignedAt: signedAt + 60_000 });
+  }),
+  it("notices that the service signs each attempt anew", async (bench) => {
+    await bench.accept(bench.event(1));
+    await bench.accept(bench.event(1));
+    bench.expect((await bench.store.stats()).serviceResigns).toBe(false);
+    const signedAt = bench.clock.now() + 60_000;
+    await bench.accept(bench.event(1, { signedAt }));
+    bench.expect(await bench.store.stats()).toMatchObject({ serviceResigns: true, newestSignedAt: signedAt });
+    bench.expect((await bench.at(1)).signedAt).toBe(signedAt - 60_000);
+  }),
+  it("holds a quarantined body once, byte for byte (I10)", async (bench) => {
+    const body = bench.quarantine("{broken", { reason: "invalid_json", scope: "inbound", slot: "previous" });
+    bench.expect((await bench.step({ quarantines: [body, body] })).quarantined).toEqual(["held", "duplicate"]);
+    bench.expect((await bench.step({ quarantines: [body] })).quarantined).toEqual(["duplicate"]);
+    const row = bench.only((await bench.store.findQuarantined({ limit: 10 })).items);
+    bench.expect(row).toMatchObject({ reason: "invalid_json", scope: "inbound", slot: "previous", state: "held" });
+    bench.expect(row).toMatchObject({ replayedAs: null, signedAt: body.signedAt, acceptedAt: bench.clock.now() });
+    bench.expect([hex(row.raw), hex(row.digest)]).toEqual([hex(body.raw), hex(body.digest)]);
+    const { gauges, counters } = await bench.store.stats();
+    bench.expect(gauges).toMatchObject({ quarantined: 1, quarantinedBytes: body.raw.byteLength });
+    bench.expect(counters.quarantined).toBe(1);
+  }),
+  it("refuses quarantined bodies beyond the quota of their signer, by rows and by bytes", async (bench) => {
+    const bodies = ["a1", "a2", "a3"].map((text) => bench.quarantine(text));
+    const other = bench.quarantine("b1", { signer: "signer-2" });
+    const quarantineQuota = { maxRows: 2, maxBytes: 1_000 };
+    const { quarantined } = await bench.step({ quarantines: [...bodies, other], quarantineQuota });
+    bench.expect(quarantined).toEqual(["held", "held", "full", "held"]);
+    const long = bench.quarantine("b".repeat(999), { signer: "signer-2", slot: "next", scope: "any" });
+    bench.expect((await bench.step({ quarantines: [long], quarantineQuota })).quarantined).toEqual(["full"]);
+    const oldest = (await bench.store.findQuarantined({ limit: 10 })).items.at(-1);
+    await bench.act({ kind: "discard_quarantined", quarantine: oldest?.id ?? 0 });
+    bench
+      .expect((await bench.step({ quarantines: bodies, quarantineQuota })).quarantined)
+      .toEqual(["duplicate", "duplicate", "held"]);
+  }),
+  it("counts a signer's quarantined bodies together, whatever slot its secret was in", async (bench) => {
+    const quarantines = ["next", "current", "previous"].map((slot) => bench.quarantine(slot, { slot }));
+    const quarantineQuota = { maxRows: 2, maxBytes: 1_000 };
+    bench.expect((await bench.step({ quarantines, quarantineQuota })).quarantined).toEqual(["held", "held", "full"]);
+    const rows = (await bench.store.findQuarantined({ limit: 10 })).items;
+    bench.expect(rows.map(({ slot, signer }) => [slot, signer])).toEqual([
+      ["current", "signer-1"],
+      ["next", "signer-1"],
+    ]);
+  }),
+  it("counts a body whose signer an older version did not record for all with its slot and scope", async (bench) => {
+    const { counters } = await bench.store.stats();
+    const { signedAt, ...older } = bench.quarantine("older");
+    const row = {
+      ...older,
+      id: 1,
+      signer: null,
+      state: "held",
+      replayedAs: null,
+      signedAt,
+      acceptedAt: signedAt,
+    } as const;
+    const totals = { counters, newestSignedAt: null, serviceResigns: false };
+    await bench.store.import({ source: "older", lanes: [], quarantined: [row], audit: [], totals });
+    const [found] = (await bench.store.findQuarantined({ limit: 10 })).items;
+    bench.expect(found?.signer).toBe(null);
+    const of = (signer: string) => [
+      bench.quarantine(`${signer} 1`, { signer }),
+      bench.quarantine(`${signer} 2`, { signer }),
+      bench.quarantine(`${signer} 3`, { signer, scope: "inbound" }),
+      bench.quarantine(`${signer} 4`, { signer, slot: "next" }),
+    ];
+    for (const signer of ["signer-1", "signer-2"]) {
+      const { quarantined } = await bench.step({
+        quarantines: of(signer),
+        quarantineQuota: { maxRows: 2, maxBytes: 1_000 },
+      });
+      bench.expect(quarantined).toEqual(["held", "full", "held", "full"]);
+    }
+  }),
 ];

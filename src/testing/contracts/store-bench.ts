@@ -58,6 +58,11 @@ export interface ContractCase {
   run(bench: Bench): Promise<void>;
 }
 
+/** A case that every store or adapter has to pass. */
+export function it<TBench>(name: string, run: (bench: TBench) => Promise<void>) {
+  return { name, run };
+}
+
 /** Of an event, what a case cares about. */
 type EventWish = Partial<Omit<NewEvent, "lane">> & { readonly lane?: Partial<LaneKey>; readonly note?: string };
 

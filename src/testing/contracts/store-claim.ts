@@ -1,170 +1,129 @@
 /** The store contract on leases: which lanes are claimed, in which order, and what happens to a lease that expires. */
 import { RETIRED_PER_TURN } from "../../inbox/store-rules.ts";
-import { type Bench, type ContractCase, hex, sequences } from "./store-bench.ts";
+import { type Bench, type ContractCase, hex, it, sequences } from "./store-bench.ts";
 
 // Claims: which lanes, in which order, and what an accepted event's lease depends on.
 
 export const claimCases: readonly ContractCase[] = [
-  {
-    name: "leases a lane's head with everything a handler needs (I3)",
-    async run(bench) {
-      const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-      const event = bench.event(1, { trace });
-      await bench.accept(event);
-      await bench.clock.advance(1_000);
-      const lease = await bench.claimOne({ leaseMs: 30_000 });
-      const record = await bench.at(1);
-      const { lane: key, eventType, signedAt } = event;
-      bench.expect(lease).toMatchObject({ lane: record.laneId, event: record.id, key, sequence: 1, eventType, trace });
-      bench.expect(lease).toMatchObject({ attempt: 1, acceptedAt: record.acceptedAt, signedAt, late: false });
-      bench.expect(lease).toMatchObject({ forced: false, outOfOrder: false, missing: null, acceptIndex: null });
-      bench.expect(hex(lease.raw)).toBe(hex(event.raw));
-      const now = bench.clock.now();
-      bench
-        .expect(await bench.lane())
-        .toMatchObject({ status: "leased", readyAt: now + 30_000, cursor: 1, epoch: lease.epoch });
-      bench.expect(record).toMatchObject({ state: "pending", attempts: 1, startedAt: now });
-    },
-  },
-  {
-    name: "claims lanes due longest first, within the limit",
-    async run(bench) {
-      await bench.accept(bench.of("waits", 2));
-      await bench.clock.advance(1_000);
-      await bench.accept(bench.of("b", 1), bench.of("a", 1));
-      await bench.clock.advance(1_000);
-      await bench.accept(bench.of("c", 1));
-      await bench.clock.advance(88_000);
-      await bench.accept(bench.of("d", 1));
-      const claims: string[][] = [];
-      for (const limit of [2, 2, 2]) claims.push((await bench.claim({ limit })).map((lease) => lease.key.messageId));
-      bench.expect(claims).toEqual([["b", "a"], ["c", "waits"], ["d"]]);
-    },
-  },
-  {
-    name: "keeps a ready lane's place when more events arrive for it",
-    async run(bench) {
-      await bench.accept(bench.of("first", 1));
-      await bench.clock.advance(1_000);
-      await bench.accept(bench.of("second", 1));
-      await bench.clock.advance(1_000);
-      await bench.accept(bench.of("first", 2));
-      bench.expect(await bench.claimOne({ limit: 1 })).toMatchObject({ key: { messageId: "first" }, sequence: 1 });
-    },
-  },
-  {
-    name: "gives a lane to one worker at a time, and a new epoch to each lease (I3)",
-    async run(bench) {
-      await bench.accept(bench.event(1), bench.event(2));
-      const first = await bench.claimOne();
-      bench.expect(await bench.claim()).toEqual([]);
-      await bench.settle(bench.complete(first));
-      const second = await bench.claimOne();
-      bench.expect([second.sequence, second.epoch > first.epoch]).toEqual([2, true]);
-    },
-  },
-  {
-    name: "does not delay a lane by others that wait, fail or are blocked (I9)",
-    async run(bench) {
-      await bench.accept(bench.of("gap", 5), bench.of("backoff", 1), bench.of("blocked", 1), bench.of("leased", 1));
-      for (const lease of await bench.claim()) {
-        if (lease.key.messageId === "backoff") await bench.settle(bench.retry(lease, 600_000));
-        if (lease.key.messageId === "blocked") await bench.settle(bench.dead(lease, "block"));
-      }
-      await bench.accept(...["gap", "backoff", "blocked", "leased"].map((id) => bench.of(id, 6)), bench.of("free", 1));
-      bench.expect((await bench.claim()).map((lease) => lease.key.messageId)).toEqual(["free"]);
-    },
-  },
-  {
-    name: "tells when a lane is due next: never for idle and blocked ones",
-    async run(bench) {
-      bench.expect(await bench.store.nextDue()).toBe(null);
-      await bench.accept(bench.event(1));
-      bench.expect(await bench.store.nextDue()).toBe(0);
-      const lease = await bench.claimOne({ leaseMs: 30_000 });
-      bench.expect(await bench.store.nextDue()).toBe(30_000);
-      await bench.accept(bench.of("other", 2, { gapWaitMs: 20_000 }));
-      await bench.clock.advance(5_000);
-      bench.expect(await bench.store.nextDue()).toBe(15_000);
-      await bench.clock.advance(15_001);
-      bench.expect(await bench.store.nextDue()).toBe(0);
-      await bench.settle(bench.dead(lease, "block"), bench.complete(await bench.claimOne()));
-      bench.expect(await bench.store.nextDue()).toBe(null);
-    },
-  },
-  {
-    name: "leases accepted events at once while slots are free, and names their places",
-    async run(bench) {
-      const accepts = [bench.of("gap", 2), bench.of("a", 1), bench.of("a", 2), bench.of("b", 1), bench.of("c", 1)];
-      const { leases } = await bench.step({ accepts, claim: { limit: 2 } });
-      bench.expect(leases).toMatchObject([
-        { key: { messageId: "a" }, sequence: 1, acceptIndex: 1, attempt: 1 },
-        { key: { messageId: "b" }, sequence: 1, acceptIndex: 3, attempt: 1 },
-      ]);
-      bench.expect((await bench.lane("c")).status).toBe("ready");
-      bench.expect(sequences(await bench.claim())).toEqual([1]);
-    },
-  },
-  {
-    name: "leases the first of a message that came second in its batch",
-    async run(bench) {
-      const { leases } = await bench.step({ accepts: [bench.event(2), bench.event(1)], claim: { limit: 5 } });
-      bench.expect(leases).toMatchObject([{ sequence: 1, acceptIndex: 1, missing: null }]);
-    },
-  },
-  {
-    name: "serves lanes that were due before the events it accepts",
-    async run(bench) {
-      await bench.accept(bench.of("old", 1));
-      const { leases } = await bench.step({ accepts: [bench.of("new", 1)], claim: { limit: 1 } });
-      bench.expect(leases).toMatchObject([{ key: { messageId: "old" }, acceptIndex: null }]);
-    },
-  },
-  {
-    name: "leases no duplicate",
-    async run(bench) {
-      const event = bench.event(1);
-      await bench.settle(
-        bench.release(bench.only((await bench.step({ accepts: [event], claim: { limit: 1 } })).leases)),
-      );
-      const { leases } = await bench.step({ accepts: [event], claim: { limit: 5 } });
-      bench.expect(leases).toMatchObject([{ sequence: 1, acceptIndex: null, attempt: 1 }]);
-    },
-  },
-  {
-    name: "claims one lane alone on request, after what it accepts",
-    async run(bench) {
-      await bench.accept(bench.of("a", 2), bench.of("b", 1));
-      const { id: lane } = await bench.lane("a");
-      bench.expect(await bench.claim({ lane })).toEqual([]);
-      const accepts = [bench.of("c", 1), bench.of("a", 1)];
-      const { leases } = await bench.step({ accepts, claim: { limit: 5, lane } });
-      bench.expect(leases).toMatchObject([{ lane, sequence: 1 }]);
-      bench.expect((await bench.claim()).map((lease) => lease.key.messageId)).toEqual(["b", "c"]);
-    },
-  },
-  {
-    name: "claims nothing with limit 0",
-    async run(bench) {
-      await bench.accept(bench.event(1));
-      const { leases } = await bench.step({ accepts: [bench.of("b", 1)], claim: { limit: 0 } });
-      bench.expect(leases).toEqual([]);
-    },
-  },
-  {
-    name: "settles, accepts and claims in one turn",
-    async run(bench) {
-      await bench.accept(bench.of("a", 1), bench.of("a", 2), bench.of("b", 1));
-      const [a, b] = await bench.claimTwo();
-      const settles = [bench.complete(a), bench.retry(b, 5_000)];
-      const result = await bench.step({ settles, accepts: [bench.of("c", 1)], claim: { limit: 5 } });
-      bench.expect(result.settled).toEqual([{ status: "settled" }, { status: "settled" }]);
-      bench.expect(result.leases).toMatchObject([
-        { key: { messageId: "a" }, sequence: 2, acceptIndex: null },
-        { key: { messageId: "c" }, sequence: 1, acceptIndex: 0 },
-      ]);
-    },
-  },
+  it("leases a lane's head with everything a handler needs (I3)", async (bench) => {
+    const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    const event = bench.event(1, { trace });
+    await bench.accept(event);
+    await bench.clock.advance(1_000);
+    const lease = await bench.claimOne({ leaseMs: 30_000 });
+    const record = await bench.at(1);
+    const { lane: key, eventType, signedAt } = event;
+    bench.expect(lease).toMatchObject({ lane: record.laneId, event: record.id, key, sequence: 1, eventType, trace });
+    bench.expect(lease).toMatchObject({ attempt: 1, acceptedAt: record.acceptedAt, signedAt, late: false });
+    bench.expect(lease).toMatchObject({ forced: false, outOfOrder: false, missing: null, acceptIndex: null });
+    bench.expect(hex(lease.raw)).toBe(hex(event.raw));
+    const now = bench.clock.now();
+    bench
+      .expect(await bench.lane())
+      .toMatchObject({ status: "leased", readyAt: now + 30_000, cursor: 1, epoch: lease.epoch });
+    bench.expect(record).toMatchObject({ state: "pending", attempts: 1, startedAt: now });
+  }),
+  it("claims lanes due longest first, within the limit", async (bench) => {
+    await bench.accept(bench.of("waits", 2));
+    await bench.clock.advance(1_000);
+    await bench.accept(bench.of("b", 1), bench.of("a", 1));
+    await bench.clock.advance(1_000);
+    await bench.accept(bench.of("c", 1));
+    await bench.clock.advance(88_000);
+    await bench.accept(bench.of("d", 1));
+    const claims: string[][] = [];
+    for (const limit of [2, 2, 2]) claims.push((await bench.claim({ limit })).map((lease) => lease.key.messageId));
+    bench.expect(claims).toEqual([["b", "a"], ["c", "waits"], ["d"]]);
+  }),
+  it("keeps a ready lane's place when more events arrive for it", async (bench) => {
+    await bench.accept(bench.of("first", 1));
+    await bench.clock.advance(1_000);
+    await bench.accept(bench.of("second", 1));
+    await bench.clock.advance(1_000);
+    await bench.accept(bench.of("first", 2));
+    bench.expect(await bench.claimOne({ limit: 1 })).toMatchObject({ key: { messageId: "first" }, sequence: 1 });
+  }),
+  it("gives a lane to one worker at a time, and a new epoch to each lease (I3)", async (bench) => {
+    await bench.accept(bench.event(1), bench.event(2));
+    const first = await bench.claimOne();
+    bench.expect(await bench.claim()).toEqual([]);
+    await bench.settle(bench.complete(first));
+    const second = await bench.claimOne();
+    bench.expect([second.sequence, second.epoch > first.epoch]).toEqual([2, true]);
+  }),
+  it("does not delay a lane by others that wait, fail or are blocked (I9)", async (bench) => {
+    await bench.accept(bench.of("gap", 5), bench.of("backoff", 1), bench.of("blocked", 1), bench.of("leased", 1));
+    for (const lease of await bench.claim()) {
+      if (lease.key.messageId === "backoff") await bench.settle(bench.retry(lease, 600_000));
+      if (lease.key.messageId === "blocked") await bench.settle(bench.dead(lease, "block"));
+    }
+    await bench.accept(...["gap", "backoff", "blocked", "leased"].map((id) => bench.of(id, 6)), bench.of("free", 1));
+    bench.expect((await bench.claim()).map((lease) => lease.key.messageId)).toEqual(["free"]);
+  }),
+  it("tells when a lane is due next: never for idle and blocked ones", async (bench) => {
+    bench.expect(await bench.store.nextDue()).toBe(null);
+    await bench.accept(bench.event(1));
+    bench.expect(await bench.store.nextDue()).toBe(0);
+    const lease = await bench.claimOne({ leaseMs: 30_000 });
+    bench.expect(await bench.store.nextDue()).toBe(30_000);
+    await bench.accept(bench.of("other", 2, { gapWaitMs: 20_000 }));
+    await bench.clock.advance(5_000);
+    bench.expect(await bench.store.nextDue()).toBe(15_000);
+    await bench.clock.advance(15_001);
+    bench.expect(await bench.store.nextDue()).toBe(0);
+    await bench.settle(bench.dead(lease, "block"), bench.complete(await bench.claimOne()));
+    bench.expect(await bench.store.nextDue()).toBe(null);
+  }),
+  it("leases accepted events at once while slots are free, and names their places", async (bench) => {
+    const accepts = [bench.of("gap", 2), bench.of("a", 1), bench.of("a", 2), bench.of("b", 1), bench.of("c", 1)];
+    const { leases } = await bench.step({ accepts, claim: { limit: 2 } });
+    bench.expect(leases).toMatchObject([
+      { key: { messageId: "a" }, sequence: 1, acceptIndex: 1, attempt: 1 },
+      { key: { messageId: "b" }, sequence: 1, acceptIndex: 3, attempt: 1 },
+    ]);
+    bench.expect((await bench.lane("c")).status).toBe("ready");
+    bench.expect(sequences(await bench.claim())).toEqual([1]);
+  }),
+  it("leases the first of a message that came second in its batch", async (bench) => {
+    const { leases } = await bench.step({ accepts: [bench.event(2), bench.event(1)], claim: { limit: 5 } });
+    bench.expect(leases).toMatchObject([{ sequence: 1, acceptIndex: 1, missing: null }]);
+  }),
+  it("serves lanes that were due before the events it accepts", async (bench) => {
+    await bench.accept(bench.of("old", 1));
+    const { leases } = await bench.step({ accepts: [bench.of("new", 1)], claim: { limit: 1 } });
+    bench.expect(leases).toMatchObject([{ key: { messageId: "old" }, acceptIndex: null }]);
+  }),
+  it("leases no duplicate", async (bench) => {
+    const event = bench.event(1);
+    await bench.settle(bench.release(bench.only((await bench.step({ accepts: [event], claim: { limit: 1 } })).leases)));
+    const { leases } = await bench.step({ accepts: [event], claim: { limit: 5 } });
+    bench.expect(leases).toMatchObject([{ sequence: 1, acceptIndex: null, attempt: 1 }]);
+  }),
+  it("claims one lane alone on request, after what it accepts", async (bench) => {
+    await bench.accept(bench.of("a", 2), bench.of("b", 1));
+    const { id: lane } = await bench.lane("a");
+    bench.expect(await bench.claim({ lane })).toEqual([]);
+    const accepts = [bench.of("c", 1), bench.of("a", 1)];
+    const { leases } = await bench.step({ accepts, claim: { limit: 5, lane } });
+    bench.expect(leases).toMatchObject([{ lane, sequence: 1 }]);
+    bench.expect((await bench.claim()).map((lease) => lease.key.messageId)).toEqual(["b", "c"]);
+  }),
+  it("claims nothing with limit 0", async (bench) => {
+    await bench.accept(bench.event(1));
+    const { leases } = await bench.step({ accepts: [bench.of("b", 1)], claim: { limit: 0 } });
+    bench.expect(leases).toEqual([]);
+  }),
+  it("settles, accepts and claims in one turn", async (bench) => {
+    await bench.accept(bench.of("a", 1), bench.of("a", 2), bench.of("b", 1));
+    const [a, b] = await bench.claimTwo();
+    const settles = [bench.complete(a), bench.retry(b, 5_000)];
+    const result = await bench.step({ settles, accepts: [bench.of("c", 1)], claim: { limit: 5 } });
+    bench.expect(result.settled).toEqual([{ status: "settled" }, { status: "settled" }]);
+    bench.expect(result.leases).toMatchObject([
+      { key: { messageId: "a" }, sequence: 2, acceptIndex: null },
+      { key: { messageId: "c" }, sequence: 1, acceptIndex: 0 },
+    ]);
+  }),
 ];
 
 // Leases that expire: recovered alone, fenced off, and in the end dead letters.
@@ -180,96 +139,72 @@ async function expire(bench: Bench, messageId = "m") {
 }
 
 export const recoveryCases: readonly ContractCase[] = [
-  {
-    name: "skips an expired lease in ordinary claims and reports it",
-    async run(bench) {
-      await expire(bench);
-      bench.expect(await bench.step({ claim: { limit: 10 } })).toMatchObject({ leases: [], recoveryDue: true });
-    },
-  },
-  {
-    name: "recovers one expired lease alone: the same event, one attempt more, a new epoch (I3, I7)",
-    async run(bench) {
-      const [a, b] = [await expire(bench, "a"), await expire(bench, "b")];
-      await bench.accept(bench.of("due", 1));
-      const first = await bench.step({ claim: RECOVER });
-      bench.expect(first).toMatchObject({ leases: [{ event: a.event, sequence: 1, attempt: 2 }], recoveryDue: true });
-      bench.expect(bench.only(first.leases).epoch > a.epoch).toBe(true);
-      const second = await bench.step({ claim: RECOVER });
-      bench.expect(second).toMatchObject({ leases: [{ event: b.event, attempt: 2 }], recoveryDue: false });
-      bench.expect(await bench.step({ claim: RECOVER })).toMatchObject({ leases: [], recoveryDue: false });
-    },
-  },
-  {
-    name: "leases no accepted event in recover mode or while a recovery is due",
-    async run(bench) {
-      await expire(bench);
-      const due = await bench.step({ accepts: [bench.of("a", 1)], claim: { limit: 5 } });
-      bench.expect(due).toMatchObject({ leases: [], accepted: [{ outcome: "accepted" }], recoveryDue: true });
-      const recovering = await bench.step({ accepts: [bench.of("b", 1)], claim: RECOVER });
-      bench.expect(recovering.leases).toMatchObject([{ key: { messageId: "m" } }]);
-      bench.expect((await bench.claim()).map((lease) => lease.key.messageId)).toEqual(["a", "b"]);
-    },
-  },
-  {
-    name: "recovers the event that was leased, also when an earlier one arrived meanwhile (I4)",
-    async run(bench) {
-      await bench.accept(bench.event(3, { gapWaitMs: 0 }));
-      const lease = await bench.claimOne();
-      await bench.accept(bench.event(2), bench.event(4));
-      await bench.clock.advance(30_000);
-      bench.expect(await bench.claimOne(RECOVER)).toMatchObject({ event: lease.event, missing: { from: 1, to: 2 } });
-    },
-  },
-  {
-    name: "fences off the holder of a lease that was recovered: all its settles are lost (I3)",
-    async run(bench) {
-      const stale = await expire(bench);
-      const current = await bench.claimOne(RECOVER);
-      const settles = [bench.complete(stale), bench.retry(stale, 0), bench.dead(stale), bench.release(stale)];
-      bench.expect(await bench.settle(...settles)).toEqual(["lost", "lost", "lost", "lost"]);
-      bench.expect(await bench.store.extend([stale, current], 30_000)).toEqual([false, true]);
-      bench.expect(await bench.at(1)).toMatchObject({ state: "pending", attempts: 2, errorCode: null });
-      bench.expect(await bench.settle(bench.complete(current))).toEqual(["settled"]);
-    },
-  },
-  {
-    name: "discards the event of an expired lease, whose holder settles nothing any more (I3)",
-    async run(bench) {
-      const lease = await expire(bench);
-      await bench.accept(bench.event(2));
-      const discarded = { ok: true, event: lease.event, count: 1 };
-      bench.expect(await bench.act({ kind: "discard", event: lease.event })).toEqual(discarded);
-      bench.expect(await bench.settle(bench.complete(lease))).toEqual(["lost"]);
-      bench.expect(await bench.store.extend([lease], 30_000)).toEqual([false]);
-      bench.expect(await bench.at(1)).toMatchObject({ state: "discarded", attempts: 1 });
-      bench.expect(sequences(await bench.claim())).toEqual([2]);
-    },
-  },
-  {
-    name: "erases the event of an expired lease, whose holder settles nothing any more (I3, I5)",
-    async run(bench) {
-      const lease = await expire(bench);
-      bench.expect(await bench.act({ kind: "erase", subject: { messageId: "m" } })).toEqual({ ok: true, count: 1 });
-      bench.expect(await bench.settle(bench.complete(lease))).toEqual(["lost"]);
-      bench.expect(await bench.at(1)).toMatchObject({ state: "discarded", attempts: 1, raw: null });
-      bench.expect(await bench.lane()).toMatchObject({ status: "idle", readyAt: null });
-      bench.expect(await bench.step({ claim: RECOVER })).toMatchObject({ leases: [], recoveryDue: false });
-    },
-  },
-  {
-    name: "calls nothing in progress whose lease has expired: neither blocked, nor in a gap, nor to be replayed",
-    async run(bench) {
-      const lease = await expire(bench);
-      await bench.accept(bench.event(2));
-      const wrong = { ok: false, reason: "wrong_state" };
-      for (const kind of ["unblock", "release_gap"] as const)
-        bench.expect(await bench.act({ kind, lane: lease.lane })).toEqual(wrong);
-      bench.expect(await bench.act({ kind: "replay", event: lease.event })).toEqual(wrong);
-      bench.expect(await bench.act({ kind: "discard", event: (await bench.at(2)).id })).toMatchObject({ ok: true });
-      bench.expect(await bench.claimOne(RECOVER)).toMatchObject({ event: lease.event, attempt: 2 });
-    },
-  },
+  it("skips an expired lease in ordinary claims and reports it", async (bench) => {
+    await expire(bench);
+    bench.expect(await bench.step({ claim: { limit: 10 } })).toMatchObject({ leases: [], recoveryDue: true });
+  }),
+  it("recovers one expired lease alone: the same event, one attempt more, a new epoch (I3, I7)", async (bench) => {
+    const [a, b] = [await expire(bench, "a"), await expire(bench, "b")];
+    await bench.accept(bench.of("due", 1));
+    const first = await bench.step({ claim: RECOVER });
+    bench.expect(first).toMatchObject({ leases: [{ event: a.event, sequence: 1, attempt: 2 }], recoveryDue: true });
+    bench.expect(bench.only(first.leases).epoch > a.epoch).toBe(true);
+    const second = await bench.step({ claim: RECOVER });
+    bench.expect(second).toMatchObject({ leases: [{ event: b.event, attempt: 2 }], recoveryDue: false });
+    bench.expect(await bench.step({ claim: RECOVER })).toMatchObject({ leases: [], recoveryDue: false });
+  }),
+  it("leases no accepted event in recover mode or while a recovery is due", async (bench) => {
+    await expire(bench);
+    const due = await bench.step({ accepts: [bench.of("a", 1)], claim: { limit: 5 } });
+    bench.expect(due).toMatchObject({ leases: [], accepted: [{ outcome: "accepted" }], recoveryDue: true });
+    const recovering = await bench.step({ accepts: [bench.of("b", 1)], claim: RECOVER });
+    bench.expect(recovering.leases).toMatchObject([{ key: { messageId: "m" } }]);
+    bench.expect((await bench.claim()).map((lease) => lease.key.messageId)).toEqual(["a", "b"]);
+  }),
+  it("recovers the event that was leased, also when an earlier one arrived meanwhile (I4)", async (bench) => {
+    await bench.accept(bench.event(3, { gapWaitMs: 0 }));
+    const lease = await bench.claimOne();
+    await bench.accept(bench.event(2), bench.event(4));
+    await bench.clock.advance(30_000);
+    bench.expect(await bench.claimOne(RECOVER)).toMatchObject({ event: lease.event, missing: { from: 1, to: 2 } });
+  }),
+  it("fences off the holder of a lease that was recovered: all its settles are lost (I3)", async (bench) => {
+    const stale = await expire(bench);
+    const current = await bench.claimOne(RECOVER);
+    const settles = [bench.complete(stale), bench.retry(stale, 0), bench.dead(stale), bench.release(stale)];
+    bench.expect(await bench.settle(...settles)).toEqual(["lost", "lost", "lost", "lost"]);
+    bench.expect(await bench.store.extend([stale, current], 30_000)).toEqual([false, true]);
+    bench.expect(await bench.at(1)).toMatchObject({ state: "pending", attempts: 2, errorCode: null });
+    bench.expect(await bench.settle(bench.complete(current))).toEqual(["settled"]);
+  }),
+  it("discards the event of an expired lease, whose holder settles nothing any more (I3)", async (bench) => {
+    const lease = await expire(bench);
+    await bench.accept(bench.event(2));
+    const discarded = { ok: true, event: lease.event, count: 1 };
+    bench.expect(await bench.act({ kind: "discard", event: lease.event })).toEqual(discarded);
+    bench.expect(await bench.settle(bench.complete(lease))).toEqual(["lost"]);
+    bench.expect(await bench.store.extend([lease], 30_000)).toEqual([false]);
+    bench.expect(await bench.at(1)).toMatchObject({ state: "discarded", attempts: 1 });
+    bench.expect(sequences(await bench.claim())).toEqual([2]);
+  }),
+  it("erases the event of an expired lease, whose holder settles nothing any more (I3, I5)", async (bench) => {
+    const lease = await expire(bench);
+    bench.expect(await bench.act({ kind: "erase", subject: { messageId: "m" } })).toEqual({ ok: true, count: 1 });
+    bench.expect(await bench.settle(bench.complete(lease))).toEqual(["lost"]);
+    bench.expect(await bench.at(1)).toMatchObject({ state: "discarded", attempts: 1, raw: null });
+    bench.expect(await bench.lane()).toMatchObject({ status: "idle", readyAt: null });
+    bench.expect(await bench.step({ claim: RECOVER })).toMatchObject({ leases: [], recoveryDue: false });
+  }),
+  it("calls nothing in progress whose lease has expired: neither blocked, nor in a gap, nor to be replayed", async (bench) => {
+    const lease = await expire(bench);
+    await bench.accept(bench.event(2));
+    const wrong = { ok: false, reason: "wrong_state" };
+    for (const kind of ["unblock", "release_gap"] as const)
+      bench.expect(await bench.act({ kind, lane: lease.lane })).toEqual(wrong);
+    bench.expect(await bench.act({ kind: "replay", event: lease.event })).toEqual(wrong);
+    bench.expect(await bench.act({ kind: "discard", event: (await bench.at(2)).id })).toMatchObject({ ok: true });
+    bench.expect(await bench.claimOne(RECOVER)).toMatchObject({ event: lease.event, attempt: 2 });
+  }),
   {
     name: "lets an operator act at once on what a process held that is gone",
     needs: "durable",
@@ -285,86 +220,66 @@ export const recoveryCases: readonly ContractCase[] = [
       bench.expect(await bench.act({ kind: "erase", subject: { messageId: "erased" } })).toMatchObject({ ok: true });
     },
   },
-  {
-    name: "lets the holder of an expired lease settle or renew it as long as nobody recovered it (I3)",
-    async run(bench) {
-      const lease = await expire(bench);
-      bench.expect(await bench.store.extend([lease], 30_000)).toEqual([true]);
-      bench.expect((await bench.step({ claim: { limit: 1 } })).recoveryDue).toBe(false);
-      await bench.clock.advance(30_000);
-      const result = await bench.step({ settles: [bench.complete(lease)], claim: { limit: 5 } });
-      bench.expect(result).toMatchObject({ settled: [{ status: "settled" }], recoveryDue: false });
-    },
-  },
-  {
-    name: "retires an event whose attempts are used up when its lease is recovered, and goes on (I7, I10)",
-    async run(bench) {
-      await expire(bench);
-      await bench.accept(bench.event(2));
-      const other = await expire(bench, "other");
-      await expire(bench, "third");
-      const result = await bench.step({ claim: { ...RECOVER, maxAttempts: 1 } });
-      bench.expect(result.leases).toEqual([]);
-      bench.expect(result.retired.map((event) => event.lane.messageId)).toEqual(["m", "other", "third"]);
-      bench
-        .expect(result.retired)
-        .toMatchObject([
-          { state: "dead", errorCode: "attempts_exhausted", attempts: 1, finishedAt: bench.clock.now() },
-          { id: other.event, attempts: 1 },
-          { attempts: 1 },
-        ]);
-      bench.expect(sequences(await bench.claim())).toEqual([2]);
-      bench.expect((await bench.store.stats()).counters.deadLettered).toBe(3);
-    },
-  },
-  {
-    name: "parks the lane of a retired event when asked to (I7)",
-    async run(bench) {
-      const stale = await expire(bench);
-      await bench.accept(bench.event(2));
-      await bench.step({ claim: { ...RECOVER, maxAttempts: 1, onDead: "block" } });
-      bench.expect(await bench.lane()).toMatchObject({ status: "blocked", readyAt: null });
-      bench.expect([await bench.claim(), await bench.settle(bench.complete(stale))]).toEqual([[], ["lost"]]);
-    },
-  },
-  {
-    name: "retires in an ordinary claim too, and takes the next of that lane in the same turn (I7, I10)",
-    async run(bench) {
-      await bench.accept(bench.event(1), bench.event(2));
-      await bench.settle(bench.retry(await bench.claimOne(), 0));
-      const { leases, retired } = await bench.step({ claim: { limit: 5, maxAttempts: 1 } });
-      bench
-        .expect(retired)
-        .toMatchObject([{ sequence: 1, state: "dead", errorCode: "attempts_exhausted", attempts: 1 }]);
-      bench.expect(sequences(leases)).toEqual([2]);
-    },
-  },
-  {
-    name: "looks at the limit of attempts before a gap: an event that is retired behind one skips nothing (I6, I7)",
-    async run(bench) {
-      await bench.accept(bench.event(4));
-      await bench.clock.advance(90_000);
-      const { leases, retired } = await bench.step({ claim: { limit: 5, maxAttempts: 0 } });
-      bench.expect(leases).toEqual([]);
-      bench.expect(retired).toMatchObject([{ sequence: 4, state: "dead", attempts: 0 }]);
-      bench.expect(await bench.lane()).toMatchObject({ status: "idle", cursor: null, gapSince: null, gaps: [] });
-      bench.expect((await bench.store.stats()).counters.gapsSkipped).toBe(0);
-    },
-  },
-  {
-    name: `retires ${RETIRED_PER_TURN} events in a turn at most, and the others in the next ones (I7, I9)`,
-    async run(bench) {
-      const count = 2 * RETIRED_PER_TURN + 10;
-      await bench.accept(...Array.from({ length: count }, (_, n) => bench.of(`m${n}`, 1)));
-      await bench.settle(...(await bench.claim({ limit: count })).map((lease) => bench.retry(lease, 0)));
-      const retired: number[] = [];
-      while (retired.at(-1) !== 0) {
-        retired.push((await bench.step({ claim: { limit: 300, maxAttempts: 1 } })).retired.length);
-      }
-      bench.expect(Math.max(...retired) <= RETIRED_PER_TURN).toBe(true);
-      bench.expect((await bench.store.stats()).gauges).toMatchObject({ pending: 0, dead: count });
-    },
-  },
+  it("lets the holder of an expired lease settle or renew it as long as nobody recovered it (I3)", async (bench) => {
+    const lease = await expire(bench);
+    bench.expect(await bench.store.extend([lease], 30_000)).toEqual([true]);
+    bench.expect((await bench.step({ claim: { limit: 1 } })).recoveryDue).toBe(false);
+    await bench.clock.advance(30_000);
+    const result = await bench.step({ settles: [bench.complete(lease)], claim: { limit: 5 } });
+    bench.expect(result).toMatchObject({ settled: [{ status: "settled" }], recoveryDue: false });
+  }),
+  it("retires an event whose attempts are used up when its lease is recovered, and goes on (I7, I10)", async (bench) => {
+    await expire(bench);
+    await bench.accept(bench.event(2));
+    const other = await expire(bench, "other");
+    await expire(bench, "third");
+    const result = await bench.step({ claim: { ...RECOVER, maxAttempts: 1 } });
+    bench.expect(result.leases).toEqual([]);
+    bench.expect(result.retired.map((event) => event.lane.messageId)).toEqual(["m", "other", "third"]);
+    bench
+      .expect(result.retired)
+      .toMatchObject([
+        { state: "dead", errorCode: "attempts_exhausted", attempts: 1, finishedAt: bench.clock.now() },
+        { id: other.event, attempts: 1 },
+        { attempts: 1 },
+      ]);
+    bench.expect(sequences(await bench.claim())).toEqual([2]);
+    bench.expect((await bench.store.stats()).counters.deadLettered).toBe(3);
+  }),
+  it("parks the lane of a retired event when asked to (I7)", async (bench) => {
+    const stale = await expire(bench);
+    await bench.accept(bench.event(2));
+    await bench.step({ claim: { ...RECOVER, maxAttempts: 1, onDead: "block" } });
+    bench.expect(await bench.lane()).toMatchObject({ status: "blocked", readyAt: null });
+    bench.expect([await bench.claim(), await bench.settle(bench.complete(stale))]).toEqual([[], ["lost"]]);
+  }),
+  it("retires in an ordinary claim too, and takes the next of that lane in the same turn (I7, I10)", async (bench) => {
+    await bench.accept(bench.event(1), bench.event(2));
+    await bench.settle(bench.retry(await bench.claimOne(), 0));
+    const { leases, retired } = await bench.step({ claim: { limit: 5, maxAttempts: 1 } });
+    bench.expect(retired).toMatchObject([{ sequence: 1, state: "dead", errorCode: "attempts_exhausted", attempts: 1 }]);
+    bench.expect(sequences(leases)).toEqual([2]);
+  }),
+  it("looks at the limit of attempts before a gap: an event that is retired behind one skips nothing (I6, I7)", async (bench) => {
+    await bench.accept(bench.event(4));
+    await bench.clock.advance(90_000);
+    const { leases, retired } = await bench.step({ claim: { limit: 5, maxAttempts: 0 } });
+    bench.expect(leases).toEqual([]);
+    bench.expect(retired).toMatchObject([{ sequence: 4, state: "dead", attempts: 0 }]);
+    bench.expect(await bench.lane()).toMatchObject({ status: "idle", cursor: null, gapSince: null, gaps: [] });
+    bench.expect((await bench.store.stats()).counters.gapsSkipped).toBe(0);
+  }),
+  it(`retires ${RETIRED_PER_TURN} events in a turn at most, and the others in the next ones (I7, I9)`, async (bench) => {
+    const count = 2 * RETIRED_PER_TURN + 10;
+    await bench.accept(...Array.from({ length: count }, (_, n) => bench.of(`m${n}`, 1)));
+    await bench.settle(...(await bench.claim({ limit: count })).map((lease) => bench.retry(lease, 0)));
+    const retired: number[] = [];
+    while (retired.at(-1) !== 0) {
+      retired.push((await bench.step({ claim: { limit: 300, maxAttempts: 1 } })).retired.length);
+    }
+    bench.expect(Math.max(...retired) <= RETIRED_PER_TURN).toBe(true);
+    bench.expect((await bench.store.stats()).gauges).toMatchObject({ pending: 0, dead: count });
+  }),
   {
     name: "expires at once the leases of a process that is gone, attempt kept (I3, I7)",
     needs: "durable",

@@ -2,7 +2,7 @@
 import { copyOpen } from "../../inbox/copy.ts";
 import type { InboxStore } from "../../inbox/store.ts";
 import { memoryStore } from "../../stores/memory.ts";
-import { Bench, bytes, type ContractCase, hex, sequences } from "./store-bench.ts";
+import { Bench, bytes, type ContractCase, hex, it, sequences } from "./store-bench.ts";
 
 const MINUTE = 60_000;
 const NOTHING = { lanes: [], quarantined: [], audit: [], totals: null } as const;
@@ -105,166 +105,134 @@ async function copy(from: InboxStore<unknown>, to: InboxStore<unknown>, bench: B
 }
 
 export const copyCases: readonly ContractCase[] = [
-  {
-    name: "gives all that it keeps to another store, and keeps it",
-    async run(bench) {
-      await fill(bench);
-      const other = await beside(bench);
-      const before = await view(bench);
-      const copied = await copy(bench.store, other.store, bench);
-      bench.expect(copied).toMatchObject({ lanes: 12, pending: 10, done: 4, dead: 2, late: 1, discarded: 1 });
-      bench.expect(copied).toMatchObject({ gaps: 2, attempts: 4, conflicts: 1, quarantined: 2, audit: 2 });
-      bench.expect(await view(bench)).toEqual(before);
-      bench.expect(await view(other)).toEqual(before);
-      bench.expect((await bench.lane("leased")).status).toBe("leased");
-      await other.dispose();
-    },
-  },
-  {
-    name: "takes another store's inbox, and shows it as that one did",
-    async run(bench) {
-      const other = await beside(bench);
-      await fill(other);
-      await copy(other.store, bench.store, bench);
-      bench.expect(await view(bench)).toEqual(await view(other));
-      const { status, readyAt, events } = await bench.lane("leased");
-      bench.expect([status, (readyAt ?? 0) <= bench.clock.now(), events[0]?.attempts]).toEqual(["ready", true, 1]);
-      await other.dispose();
-    },
-  },
-  {
-    name: "hands out what it took in the order in which the other store would have (I4)",
-    async run(bench) {
-      const other = await beside(bench);
-      await fill(other);
-      await copy(other.store, bench.store, bench);
-      const twin = await beside(bench);
-      await copy(other.store, twin.store, bench);
-      const startedAt = bench.clock.now();
-      const own = await handOuts(bench);
-      twin.clock.set(startedAt);
-      bench.expect(own).toEqual(await handOuts(twin));
-      await other.dispose();
-      await twin.dispose();
-    },
-  },
-  {
-    name: "knows the identities that it took, and gives new events higher ids (I1)",
-    async run(bench) {
-      const other = await beside(bench);
-      await fill(other);
-      await copy(other.store, bench.store, bench);
-      const newestId = async () => bench.only(await bench.find({ order: "newest", limit: 1 })).id;
-      const newest = await newestId();
-      const { accepted } = await bench.accept(other.of("done", 1), other.of("new", 1));
-      bench.expect(accepted.map(({ outcome }) => outcome)).toEqual(["duplicate", "accepted"]);
-      bench.expect((await newestId()) > newest).toBe(true);
-      const { quarantined } = await bench.step({ quarantines: [bench.quarantine("{"), bench.quarantine("]")] });
-      bench.expect(quarantined).toEqual(["duplicate", "held"]);
-      await bench.act({ kind: "unblock", lane: (await bench.lane("blocked")).id });
-      bench.expect((await bench.store.audit(10)).map(({ id }) => id)).toEqual([3, 2, 1]);
-      await other.dispose();
-    },
-  },
-  {
-    name: "takes a page twice without doubling anything, and says how far it came",
-    async run(bench) {
-      const other = await beside(bench);
-      await fill(other);
-      const source = "elsewhere:";
-      const lanes = await other.store.export(0, 5);
-      const last = lanes.at(-1)?.id ?? 0;
-      const { items: quarantined } = await other.store.findQuarantined({ limit: 10 });
-      const audit = await other.store.audit(10);
-      const page = { ...NOTHING, source, lanes, quarantined, audit };
-      bench
-        .expect(await bench.store.import({ ...NOTHING, source }))
-        .toEqual({ ok: true, lastLane: 0, finished: false });
-      const first = await bench.store.import(page);
-      const { gauges } = await bench.store.stats();
-      bench.expect([first, await bench.store.import(page)]).toEqual([
-        { ok: true, lastLane: last, finished: false },
-        { ok: true, lastLane: last, finished: false },
-      ]);
-      bench.expect((await bench.store.stats()).gauges).toEqual(gauges);
-      bench.expect((await bench.store.export(0, 100)).length).toBe(5);
-      bench.expect((await bench.store.export(last, 100)).length).toBe(0);
-      await other.dispose();
-    },
-  },
-  {
-    name: "takes an audit row whose actor was named with a NUL",
-    async run(bench) {
-      const other = await beside(bench);
-      await other.accept(other.event(1));
-      await other.store.act({ kind: "reveal", lane: (await other.lane()).id }, "some\0one");
-      await copy(other.store, bench.store, bench);
-      const [row] = await bench.store.audit(10);
-      bench.expect(row?.by.replace("\ufffd", "\0")).toBe("some\0one");
-      await other.dispose();
-    },
-  },
-  {
-    name: "refuses to be opened for work while a copy into it has not ended",
-    async run(bench) {
-      await bench.store.import({ ...NOTHING, source: "elsewhere:" });
-      await bench.store.close();
-      const opening = await bench.open().then(
-        () => "open",
-        (error: { readonly code?: string }) => error.code,
-      );
-      bench.expect(opening).toBe("copy_unfinished");
-      await bench.open(bench.store, { copying: true });
-      const other = await beside(bench);
-      const { counters, newestSignedAt, serviceResigns } = await other.store.stats();
-      const totals = { counters, newestSignedAt, serviceResigns };
-      const ended = await bench.store.import({ ...NOTHING, source: "elsewhere:", totals });
-      bench.expect(ended).toEqual({ ok: true, lastLane: 0, finished: true });
-      await bench.store.close();
-      await bench.open();
-      await other.dispose();
-    },
-  },
-  {
-    name: "refuses what comes from elsewhere, or when it holds something else",
-    async run(bench) {
-      await bench.handle(bench.event(1));
-      bench.expect(await bench.store.import({ ...NOTHING, source: "elsewhere:" })).toEqual({ ok: false });
-      const other = await beside(bench);
-      await other.store.import({ ...NOTHING, source: "elsewhere:" });
-      bench.expect(await other.store.import({ ...NOTHING, source: "third:" })).toEqual({ ok: false });
-      await other.dispose();
-    },
-  },
-  {
-    name: "refuses another source than the first one's, and takes nothing after the end",
-    async run(bench) {
-      const other = await beside(bench);
-      await other.accept(other.of("a", 1));
-      await copy(other.store, bench.store, bench);
-      bench.expect(await bench.store.import({ ...NOTHING, source: "third:" })).toEqual({ ok: false });
-      await other.accept(other.of("b", 1));
-      const lanes = await other.store.export(0, 100);
-      const { location: source } = other.store;
-      bench.expect(await bench.store.import({ ...NOTHING, source, lanes })).toMatchObject({ ok: true, finished: true });
-      bench.expect(sequences(await bench.find())).toEqual([1]);
-      await other.dispose();
-    },
-  },
-  {
-    name: "gives bodies and the first that differed byte for byte, and null for those that are gone",
-    async run(bench) {
-      const raw = bytes(`{"big":"${"é😀\\u0000".repeat(20_000)}"}`);
-      await bench.accept(bench.of("a", 1, { raw }), bench.of("b", 1, { note: "one" }));
-      await bench.accept(bench.of("a", 1, { raw }), bench.of("b", 1, { note: "two" }));
-      await bench.act({ kind: "erase", subject: { messageId: "b" } });
-      await bench.accept(bench.of("c", 1, { note: "one" }), bench.of("c", 1, { note: "two" }));
-      const lanes = await bench.store.export(0, 100);
-      const events = lanes.flatMap((lane) => lane.events);
-      bench.expect(events.map((event) => hex(event.raw)?.length ?? null)).toMatchObject([2 * raw.byteLength, null, {}]);
-      bench.expect(hex(events[0]?.raw ?? null)).toBe(hex(raw));
-      bench.expect(events.map(({ conflicting }) => conflicting !== null)).toEqual([false, false, true]);
-      bench.expect(new TextDecoder().decode(events[2]?.conflicting?.raw).includes("two")).toBe(true);
-    },
-  },
+  it("gives all that it keeps to another store, and keeps it", async (bench) => {
+    await fill(bench);
+    const other = await beside(bench);
+    const before = await view(bench);
+    const copied = await copy(bench.store, other.store, bench);
+    bench.expect(copied).toMatchObject({ lanes: 12, pending: 10, done: 4, dead: 2, late: 1, discarded: 1 });
+    bench.expect(copied).toMatchObject({ gaps: 2, attempts: 4, conflicts: 1, quarantined: 2, audit: 2 });
+    bench.expect(await view(bench)).toEqual(before);
+    bench.expect(await view(other)).toEqual(before);
+    bench.expect((await bench.lane("leased")).status).toBe("leased");
+    await other.dispose();
+  }),
+  it("takes another store's inbox, and shows it as that one did", async (bench) => {
+    const other = await beside(bench);
+    await fill(other);
+    await copy(other.store, bench.store, bench);
+    bench.expect(await view(bench)).toEqual(await view(other));
+    const { status, readyAt, events } = await bench.lane("leased");
+    bench.expect([status, (readyAt ?? 0) <= bench.clock.now(), events[0]?.attempts]).toEqual(["ready", true, 1]);
+    await other.dispose();
+  }),
+  it("hands out what it took in the order in which the other store would have (I4)", async (bench) => {
+    const other = await beside(bench);
+    await fill(other);
+    await copy(other.store, bench.store, bench);
+    const twin = await beside(bench);
+    await copy(other.store, twin.store, bench);
+    const startedAt = bench.clock.now();
+    const own = await handOuts(bench);
+    twin.clock.set(startedAt);
+    bench.expect(own).toEqual(await handOuts(twin));
+    await other.dispose();
+    await twin.dispose();
+  }),
+  it("knows the identities that it took, and gives new events higher ids (I1)", async (bench) => {
+    const other = await beside(bench);
+    await fill(other);
+    await copy(other.store, bench.store, bench);
+    const newestId = async () => bench.only(await bench.find({ order: "newest", limit: 1 })).id;
+    const newest = await newestId();
+    const { accepted } = await bench.accept(other.of("done", 1), other.of("new", 1));
+    bench.expect(accepted.map(({ outcome }) => outcome)).toEqual(["duplicate", "accepted"]);
+    bench.expect((await newestId()) > newest).toBe(true);
+    const { quarantined } = await bench.step({ quarantines: [bench.quarantine("{"), bench.quarantine("]")] });
+    bench.expect(quarantined).toEqual(["duplicate", "held"]);
+    await bench.act({ kind: "unblock", lane: (await bench.lane("blocked")).id });
+    bench.expect((await bench.store.audit(10)).map(({ id }) => id)).toEqual([3, 2, 1]);
+    await other.dispose();
+  }),
+  it("takes a page twice without doubling anything, and says how far it came", async (bench) => {
+    const other = await beside(bench);
+    await fill(other);
+    const source = "elsewhere:";
+    const lanes = await other.store.export(0, 5);
+    const last = lanes.at(-1)?.id ?? 0;
+    const { items: quarantined } = await other.store.findQuarantined({ limit: 10 });
+    const audit = await other.store.audit(10);
+    const page = { ...NOTHING, source, lanes, quarantined, audit };
+    bench.expect(await bench.store.import({ ...NOTHING, source })).toEqual({ ok: true, lastLane: 0, finished: false });
+    const first = await bench.store.import(page);
+    const { gauges } = await bench.store.stats();
+    bench.expect([first, await bench.store.import(page)]).toEqual([
+      { ok: true, lastLane: last, finished: false },
+      { ok: true, lastLane: last, finished: false },
+    ]);
+    bench.expect((await bench.store.stats()).gauges).toEqual(gauges);
+    bench.expect((await bench.store.export(0, 100)).length).toBe(5);
+    bench.expect((await bench.store.export(last, 100)).length).toBe(0);
+    await other.dispose();
+  }),
+  it("takes an audit row whose actor was named with a NUL", async (bench) => {
+    const other = await beside(bench);
+    await other.accept(other.event(1));
+    await other.store.act({ kind: "reveal", lane: (await other.lane()).id }, "some\0one");
+    await copy(other.store, bench.store, bench);
+    const [row] = await bench.store.audit(10);
+    bench.expect(row?.by.replace("\ufffd", "\0")).toBe("some\0one");
+    await other.dispose();
+  }),
+  it("refuses to be opened for work while a copy into it has not ended", async (bench) => {
+    await bench.store.import({ ...NOTHING, source: "elsewhere:" });
+    await bench.store.close();
+    const opening = await bench.open().then(
+      () => "open",
+      (error: { readonly code?: string }) => error.code,
+    );
+    bench.expect(opening).toBe("copy_unfinished");
+    await bench.open(bench.store, { copying: true });
+    const other = await beside(bench);
+    const { counters, newestSignedAt, serviceResigns } = await other.store.stats();
+    const totals = { counters, newestSignedAt, serviceResigns };
+    const ended = await bench.store.import({ ...NOTHING, source: "elsewhere:", totals });
+    bench.expect(ended).toEqual({ ok: true, lastLane: 0, finished: true });
+    await bench.store.close();
+    await bench.open();
+    await other.dispose();
+  }),
+  it("refuses what comes from elsewhere, or when it holds something else", async (bench) => {
+    await bench.handle(bench.event(1));
+    bench.expect(await bench.store.import({ ...NOTHING, source: "elsewhere:" })).toEqual({ ok: false });
+    const other = await beside(bench);
+    await other.store.import({ ...NOTHING, source: "elsewhere:" });
+    bench.expect(await other.store.import({ ...NOTHING, source: "third:" })).toEqual({ ok: false });
+    await other.dispose();
+  }),
+  it("refuses another source than the first one's, and takes nothing after the end", async (bench) => {
+    const other = await beside(bench);
+    await other.accept(other.of("a", 1));
+    await copy(other.store, bench.store, bench);
+    bench.expect(await bench.store.import({ ...NOTHING, source: "third:" })).toEqual({ ok: false });
+    await other.accept(other.of("b", 1));
+    const lanes = await other.store.export(0, 100);
+    const { location: source } = other.store;
+    bench.expect(await bench.store.import({ ...NOTHING, source, lanes })).toMatchObject({ ok: true, finished: true });
+    bench.expect(sequences(await bench.find())).toEqual([1]);
+    await other.dispose();
+  }),
+  it("gives bodies and the first that differed byte for byte, and null for those that are gone", async (bench) => {
+    const raw = bytes(`{"big":"${"é😀\\u0000".repeat(20_000)}"}`);
+    await bench.accept(bench.of("a", 1, { raw }), bench.of("b", 1, { note: "one" }));
+    await bench.accept(bench.of("a", 1, { raw }), bench.of("b", 1, { note: "two" }));
+    await bench.act({ kind: "erase", subject: { messageId: "b" } });
+    await bench.accept(bench.of("c", 1, { note: "one" }), bench.of("c", 1, { note: "two" }));
+    const lanes = await bench.store.export(0, 100);
+    const events = lanes.flatMap((lane) => lane.events);
+    bench.expect(events.map((event) => hex(event.raw)?.length ?? null)).toMatchObject([2 * raw.byteLength, null, {}]);
+    bench.expect(hex(events[0]?.raw ?? null)).toBe(hex(raw));
+    bench.expect(events.map(({ conflicting }) => conflicting !== null)).toEqual([false, false, true]);
+    bench.expect(new TextDecoder().decode(events[2]?.conflicting?.raw).includes("two")).toBe(true);
+  }),
 ];

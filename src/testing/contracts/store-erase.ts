@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { Subject } from "../../inbox/subject.ts";
 import { exportSubject, type SubjectRecord } from "../../receiver/export-subject.ts";
-import { type Bench, bytes, type ContractCase, DAY, hex, POLICY, sha256Of } from "./store-bench.ts";
+import { type Bench, bytes, type ContractCase, DAY, hex, it, POLICY, sha256Of } from "./store-bench.ts";
 
 // The export of what is held on a person: all that erasing then removes, and nothing about anybody else.
 
@@ -31,64 +31,52 @@ async function askAndErase(bench: Bench, subject: Subject): Promise<readonly Sub
 }
 
 export const subjectCases: readonly ContractCase[] = [
-  {
-    name: "tells of an event its body, number, reference, error, failed attempts and the conflicting body, as plain JSON",
-    async run(bench) {
-      const wish = { peer: PEER, externalReference: "order 7", note: "first" };
-      await bench.accept(bench.event(1, wish), bench.event(1, { ...wish, note: "second" }));
-      const failure = { code: "handler_failed", message: "No route to …01.", durationMs: 5 };
-      await bench.settle(bench.dead(await bench.claimOne(), "continue", failure));
-      const [record] = await askAndErase(bench, { peer: PEER });
-      bench.expect(JSON.parse(JSON.stringify(record))).toEqual(record);
-      bench.expect(record).toMatchObject({
-        ...{ kind: "event", messageId: "m", apiClientId: "client", tag: "outbound", sequence: 1, state: "dead" },
-        ...{ peer: PEER, externalReference: "order 7", errorCode: "handler_failed", error: "No route to …01." },
-        failedAttempts: [{ attempt: 1, errorCode: "handler_failed", error: "No route to …01." }],
-      });
-      const { body, conflict } = record as Extract<SubjectRecord, { kind: "event" }>;
-      bench.expect([body, conflict?.body].map((one) => JSON.stringify(one).includes("first"))).toEqual([true, false]);
-      bench.expect(JSON.stringify(conflict?.body).includes("second")).toBe(true);
-    },
-  },
-  {
-    name: "tells of a number what erasing it takes: lanes, events of unknown types, quarantined bodies",
-    async run(bench) {
-      const named = [unlanedEvent(bench, { from: PEER }), unlanedEvent(bench, { from: `${PEER}2` })];
-      const read = { eventType: "message.read", raw: bytes(`{"data":{"to":"${PEER}"}}`) };
-      const bodies = [`{"to":"${PEER}"`, "{of no interest"].map((text) => bench.quarantine(text));
-      await bench.step({
-        accepts: [bench.event(1, { peer: PEER }), bench.event(2), bench.of("other", 1, { peer: "+15550002" })],
-      });
-      await bench.step({ accepts: [...named, bench.of("read", 5, read)], quarantines: bodies });
-      const records = await askAndErase(bench, { peer: PEER });
-      bench.expect(records.map(({ kind }) => kind)).toEqual(["event", "event", "event", "event", "quarantined"]);
-      bench.expect(JSON.stringify(records).includes("5550002")).toBe(false);
-    },
-  },
-  {
-    name: "tells of a message what erasing it takes, in every state, and bytes that are no text in base64",
-    async run(bench) {
-      await bench.handle(bench.of("msg_1", 1));
-      const inbound = bench.of("msg_1", 0, { lane: { tag: "inbound" } });
-      const broken = bench.quarantine("", { raw: Buffer.concat([bytes("{msg_1,"), Buffer.of(0xff)]) });
-      await bench.step({ accepts: [bench.of("msg_1", 4), inbound, bench.of("msg_10", 1)], quarantines: [broken] });
-      const records = await askAndErase(bench, { messageId: "msg_1" });
-      bench.expect(records.map(({ state }) => state)).toEqual(["done", "pending", "pending", "held"]);
-      bench.expect(records[3]?.body).toEqual({ base64: Buffer.from(broken.raw).toString("base64") });
-    },
-  },
-  {
-    name: "tells of many messages and quarantined bodies of one number, page after page",
-    async run(bench) {
-      const bodies = Array.from({ length: 120 }, (_, index) => bench.quarantine(`{${index} ${PEER}`));
-      await bench.step({ quarantines: bodies });
-      const ids = Array.from({ length: 600 }, (_, index) => `m${index}`);
-      await bench.accept(
-        ...ids.map((id, index) => bench.of(id, 1, index % 2 === 0 ? { peer: PEER } : { peer: "+1999" })),
-      );
-      bench.expect((await askAndErase(bench, { peer: PEER })).length).toBe(420);
-    },
-  },
+  it("tells of an event its body, number, reference, error, failed attempts and the conflicting body, as plain JSON", async (bench) => {
+    const wish = { peer: PEER, externalReference: "order 7", note: "first" };
+    await bench.accept(bench.event(1, wish), bench.event(1, { ...wish, note: "second" }));
+    const failure = { code: "handler_failed", message: "No route to …01.", durationMs: 5 };
+    await bench.settle(bench.dead(await bench.claimOne(), "continue", failure));
+    const [record] = await askAndErase(bench, { peer: PEER });
+    bench.expect(JSON.parse(JSON.stringify(record))).toEqual(record);
+    bench.expect(record).toMatchObject({
+      ...{ kind: "event", messageId: "m", apiClientId: "client", tag: "outbound", sequence: 1, state: "dead" },
+      ...{ peer: PEER, externalReference: "order 7", errorCode: "handler_failed", error: "No route to …01." },
+      failedAttempts: [{ attempt: 1, errorCode: "handler_failed", error: "No route to …01." }],
+    });
+    const { body, conflict } = record as Extract<SubjectRecord, { kind: "event" }>;
+    bench.expect([body, conflict?.body].map((one) => JSON.stringify(one).includes("first"))).toEqual([true, false]);
+    bench.expect(JSON.stringify(conflict?.body).includes("second")).toBe(true);
+  }),
+  it("tells of a number what erasing it takes: lanes, events of unknown types, quarantined bodies", async (bench) => {
+    const named = [unlanedEvent(bench, { from: PEER }), unlanedEvent(bench, { from: `${PEER}2` })];
+    const read = { eventType: "message.read", raw: bytes(`{"data":{"to":"${PEER}"}}`) };
+    const bodies = [`{"to":"${PEER}"`, "{of no interest"].map((text) => bench.quarantine(text));
+    await bench.step({
+      accepts: [bench.event(1, { peer: PEER }), bench.event(2), bench.of("other", 1, { peer: "+15550002" })],
+    });
+    await bench.step({ accepts: [...named, bench.of("read", 5, read)], quarantines: bodies });
+    const records = await askAndErase(bench, { peer: PEER });
+    bench.expect(records.map(({ kind }) => kind)).toEqual(["event", "event", "event", "event", "quarantined"]);
+    bench.expect(JSON.stringify(records).includes("5550002")).toBe(false);
+  }),
+  it("tells of a message what erasing it takes, in every state, and bytes that are no text in base64", async (bench) => {
+    await bench.handle(bench.of("msg_1", 1));
+    const inbound = bench.of("msg_1", 0, { lane: { tag: "inbound" } });
+    const broken = bench.quarantine("", { raw: Buffer.concat([bytes("{msg_1,"), Buffer.of(0xff)]) });
+    await bench.step({ accepts: [bench.of("msg_1", 4), inbound, bench.of("msg_10", 1)], quarantines: [broken] });
+    const records = await askAndErase(bench, { messageId: "msg_1" });
+    bench.expect(records.map(({ state }) => state)).toEqual(["done", "pending", "pending", "held"]);
+    bench.expect(records[3]?.body).toEqual({ base64: Buffer.from(broken.raw).toString("base64") });
+  }),
+  it("tells of many messages and quarantined bodies of one number, page after page", async (bench) => {
+    const bodies = Array.from({ length: 120 }, (_, index) => bench.quarantine(`{${index} ${PEER}`));
+    await bench.step({ quarantines: bodies });
+    const ids = Array.from({ length: 600 }, (_, index) => `m${index}`);
+    await bench.accept(
+      ...ids.map((id, index) => bench.of(id, 1, index % 2 === 0 ? { peer: PEER } : { peer: "+1999" })),
+    );
+    bench.expect((await askAndErase(bench, { peer: PEER })).length).toBe(420);
+  }),
 ];
 
 // Erasing: what is removed, and what stays to tell events apart.
@@ -116,230 +104,180 @@ async function replayFromQuarantine(bench: Bench, text: string) {
 }
 
 export const eraseCases: readonly ContractCase[] = [
-  {
-    name: "erases a number: bodies, numbers, references and error texts go, identities stay (I1)",
-    async run(bench) {
-      const wish = { peer: PEER, externalReference: "order 7", note: PEER };
-      await bench.accept(bench.event(1, wish), bench.event(1, { ...wish, note: `${PEER} again` }));
-      const failure = { code: "handler_failed", message: `No route to ${PEER}.`, durationMs: 5 };
-      await bench.settle(bench.retry(await bench.claimOne(), 0, failure));
-      await bench.settle(bench.complete(await bench.claimOne()));
-      await bench.accept(bench.of("other", 1, { peer: "+15550002" }));
-      const before = await bench.at(1);
+  it("erases a number: bodies, numbers, references and error texts go, identities stay (I1)", async (bench) => {
+    const wish = { peer: PEER, externalReference: "order 7", note: PEER };
+    await bench.accept(bench.event(1, wish), bench.event(1, { ...wish, note: `${PEER} again` }));
+    const failure = { code: "handler_failed", message: `No route to ${PEER}.`, durationMs: 5 };
+    await bench.settle(bench.retry(await bench.claimOne(), 0, failure));
+    await bench.settle(bench.complete(await bench.claimOne()));
+    await bench.accept(bench.of("other", 1, { peer: "+15550002" }));
+    const before = await bench.at(1);
 
-      bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 1 });
-      const after = await bench.at(1);
-      bench.expect(after).toMatchObject({ state: "done", raw: null, error: null, errorCode: "handler_failed" });
-      bench.expect([after.id, hex(after.digest)]).toEqual([before.id, hex(before.digest)]);
-      bench.expect(await bench.lane()).toMatchObject({ peer: null, externalReference: null, status: "idle" });
-      bench.expect((await bench.lane()).attempts).toMatchObject([{ errorCode: "handler_failed", error: "" }]);
-      bench.expect((await shown(bench)).includes("5550001")).toBe(false);
-      const { accepted } = await bench.accept(bench.event(1, { note: "yet another" }));
-      bench.expect(accepted).toMatchObject([{ outcome: "duplicate", conflict: false }]);
-      bench.expect((await bench.find({ peer: "+15550002" })).length).toBe(1);
-    },
-  },
-  {
-    name: "counts what still held something: nothing where it was erased before",
-    async run(bench) {
-      await bench.accept(
-        bench.event(1, { peer: PEER, externalReference: "order 7" }),
-        bench.of("m2", 1, { peer: PEER }),
-      );
-      const erase = (subject: { peer: string } | { messageId: string }) => bench.act({ kind: "erase", subject });
-      bench.expect(await erase({ messageId: "m" })).toEqual({ ok: true, count: 1 });
-      bench.expect(await erase({ messageId: "m" })).toEqual({ ok: true, count: 0 });
-      bench.expect(await erase({ peer: PEER })).toEqual({ ok: true, count: 1 });
-      bench.expect(await erase({ peer: PEER })).toEqual({ ok: true, count: 0 });
-      bench
-        .expect((await bench.store.audit(10)).map(({ detail }) => detail))
-        .toEqual(["0 rows", "1 rows", "0 rows", "1 rows"]);
-    },
-  },
-  {
-    name: "counts an event of which only an attempt's text was left",
-    async run(bench) {
-      await bench.accept(bench.event(1, { peer: null, externalReference: null }));
-      const failure = { code: "handler_failed", message: "It failed.", durationMs: 5 };
-      await bench.settle(bench.retry(await bench.claimOne(), 0, failure));
-      await bench.settle(bench.complete(await bench.claimOne()));
-      // Where nothing newer came, time has not passed for the inbox.
-      await bench.clock.advance(8 * DAY);
-      await bench.accept(bench.of("new", 1, { peer: null }));
-      bench.expect(await bench.store.prune(POLICY)).toMatchObject({ bodies: 1 });
-      const erase = () => bench.act({ kind: "erase", subject: { messageId: "m" } });
-      bench.expect([await erase(), await erase()]).toMatchObject([{ count: 1 }, { count: 0 }]);
-    },
-  },
-  {
-    name: "erases a message, and discards what of it was pending (I5, I10)",
-    async run(bench) {
-      await bench.handle(bench.event(1));
-      await bench.accept(
-        bench.event(2),
-        bench.event(4),
-        bench.event(0, { lane: { tag: "inbound" } }),
-        bench.of("m2", 1),
-      );
-      const finishedAt = bench.clock.now();
-      bench.expect(await bench.act({ kind: "erase", subject: { messageId: "m" } })).toEqual({ ok: true, count: 4 });
-      bench.expect((await bench.lane()).events).toMatchObject([
-        { sequence: 1, state: "done", raw: null },
-        { sequence: 2, state: "discarded", raw: null, finishedAt },
-        { sequence: 4, state: "discarded", raw: null },
-      ]);
-      bench.expect(await bench.lane()).toMatchObject({ status: "idle", readyAt: null, gapSince: null });
-      bench.expect((await bench.claim()).map((lease) => lease.key.messageId)).toEqual(["m2"]);
-      bench.expect((await bench.store.stats()).counters.discarded).toBe(3);
-    },
-  },
-  {
-    name: "ends the wait of a blocked lane with the events that waited: later ones wait for their own time (I6)",
-    async run(bench) {
-      await bench.handle(bench.event(1));
-      await bench.accept(bench.event(3));
-      await bench.act({ kind: "replay", event: (await bench.at(1)).id });
-      await bench.settle(bench.dead(await bench.claimOne(), "block"));
-      await bench.act({ kind: "erase", subject: { messageId: "m" } });
-      await bench.clock.advance(89_000);
-      await bench.accept(bench.event(5));
-      const { id } = await bench.lane();
-      await bench.act({ kind: "unblock", lane: id });
-      const since = bench.clock.now();
-      bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 90_000 });
-    },
-  },
-  {
-    name: "erases a lane in backoff and a blocked one; the blocked one stays so",
-    async run(bench) {
-      await bench.accept(bench.of("a", 1, { peer: PEER }), bench.of("b", 1, { peer: PEER }), bench.of("b", 2));
-      const [a, b] = await bench.claimTwo();
-      await bench.settle(bench.retry(a, 600_000), bench.dead(b, "block"));
-      bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 3 });
-      bench.expect(await bench.lane("a")).toMatchObject({ status: "idle", readyAt: null });
-      bench
-        .expect(await bench.lane("b"))
-        .toMatchObject({ status: "blocked", events: [{ state: "dead" }, { state: "discarded" }] });
-    },
-  },
-  {
-    name: "erases nothing at all while one of the events is being handled",
-    async run(bench) {
-      await bench.accept(bench.of("a", 1, { peer: PEER }), bench.of("b", 1, { peer: PEER }));
-      const lease = await bench.claimOne({ limit: 1 });
-      const request = { kind: "erase", subject: { peer: PEER } } as const;
-      bench.expect(await bench.act(request)).toEqual({ ok: false, reason: "in_progress" });
-      bench.expect((await bench.find()).map((event) => event.raw === null)).toEqual([false, false]);
-      await bench.settle(bench.complete(lease));
-      bench.expect(await bench.act(request)).toEqual({ ok: true, count: 2 });
-    },
-  },
-  {
-    name: "erases quarantined bodies that hold the number or the message id as text",
-    async run(bench) {
-      const bodies = [`{"to":"${PEER}"`, "{broken m-17", "{of no interest"].map((text) => bench.quarantine(text));
-      await bench.step({ quarantines: bodies, accepts: [bench.event(1)] });
-      bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 1 });
-      bench.expect(await bench.act({ kind: "erase", subject: { messageId: "m-17" } })).toEqual({ ok: true, count: 1 });
-      const { items } = await bench.store.findQuarantined({ limit: 10 });
-      bench.expect(items.toReversed().map((row) => [row.state, row.raw === null])).toEqual([
-        ["discarded", true],
-        ["discarded", true],
-        ["held", false],
-      ]);
-      const { gauges } = await bench.store.stats();
-      bench.expect(gauges).toMatchObject({ quarantined: 1, quarantinedBytes: "{of no interest".length });
-    },
-  },
-  {
-    name: "erases the body of a replayed row, which goes on to tell what it became (I8)",
-    async run(bench) {
-      const { event } = await replayFromQuarantine(bench, `{"to":"${PEER}"`);
-      // Of a message that tells another number: only what was quarantined names this one.
-      bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 1 });
-      const { items } = await bench.store.findQuarantined({ limit: 10 });
-      bench.expect(items).toMatchObject([{ state: "replayed", replayedAs: event, raw: null }]);
-      bench.expect((await bench.store.stats()).gauges).toMatchObject({ quarantined: 0, quarantinedBytes: 0 });
-    },
-  },
-  {
-    name: "leaves nothing of a quarantined body that is replayed meanwhile (I10)",
-    async run(bench) {
-      await bench.handle(bench.of("other", 1));
-      for (let rounds = 0; rounds < 8; rounds++) {
-        const raw = bytes(`{"to":"${PEER}","round":${rounds}}`);
-        await bench.step({ quarantines: [bench.quarantine("", { raw })] });
-        const { id } = bench.only((await bench.store.findQuarantined({ limit: 1 })).items);
-        const erasing = bench.act({ kind: "erase", subject: { peer: PEER } });
-        // Each time a little later, so that it comes between the parts of a store that erases in several.
-        for (let round = 0; round < rounds; round++) await setImmediate();
-        const event = bench.of(`m${rounds}`, 1, { peer: PEER, raw });
-        const replayed = await bench.act({ kind: "replay_quarantined", quarantine: id, event, lateEvents: "record" });
-        bench.expect(await erasing).toMatchObject({ ok: true });
-        const row = bench.only((await bench.store.findQuarantined({ limit: 1 })).items);
-        bench.expect([row.state, row.raw]).toEqual([replayed.ok ? "replayed" : "discarded", null]);
-        bench.expect(await bench.find({ peer: PEER })).toEqual([]);
-        bench.expect((await bench.find({ messageId: `m${rounds}` })).some((one) => one.raw !== null)).toBe(false);
-      }
-      bench.expect((await bench.store.stats()).gauges).toMatchObject({ pending: 0, quarantined: 0 });
-    },
-  },
-  {
-    name: "erases events of unknown types whose bodies name the number or the message id (I10)",
-    async run(bench) {
-      await bench.accept(
-        unlanedEvent(bench, { data: { from: PEER } }),
-        unlanedEvent(bench, { data: { to: `${PEER}2` } }),
-        unlanedEvent(bench, { data: { messageId: "msg_1" } }),
-        unlanedEvent(bench, { data: { messageId: "msg_10" } }),
-        unlanedEvent(bench, '{"data":{"to":"\\u002b15550001"}}'),
-        // Its place is told, so that it has its message's lane, but not the number.
-        bench.of("read", 5, { eventType: "message.read", raw: bytes(`{"data":{"to":"${PEER}"}}`) }),
-      );
-      bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 3 });
-      bench.expect(await kept(bench)).toEqual([false, true, true, true, false, false]);
-      const request = { kind: "erase", subject: { messageId: "msg_1" } } as const;
-      bench.expect(await bench.act(request)).toEqual({ ok: true, count: 1 });
-      bench.expect(await kept(bench)).toEqual([false, true, false, true, false, false]);
-      bench.expect((await bench.store.stats()).counters.discarded).toBe(4);
-      bench.expect((await bench.claim()).length).toBe(2);
-    },
-  },
-  {
-    name: "erases no event whose body names the number while it is being handled",
-    async run(bench) {
-      await bench.accept(unlanedEvent(bench, { from: PEER }));
-      const lease = await bench.claimOne();
-      await bench.accept(bench.of("a", 1, { peer: PEER }));
-      const request = { kind: "erase", subject: { peer: PEER } } as const;
-      bench.expect(await bench.act(request)).toEqual({ ok: false, reason: "in_progress" });
-      bench.expect((await bench.find()).map((event) => event.raw === null)).toEqual([false, false]);
-      await bench.settle(bench.complete(lease));
-      bench.expect(await bench.act(request)).toEqual({ ok: true, count: 2 });
-    },
-  },
-  {
-    name: "tells a message id in a quarantined body from a longer one, whether the body is JSON or not",
-    async run(bench) {
-      const bodies = ['{"id":"msg_10"}', '["msg_1"]', '["msg\\u005f1"]', "{msg_10", "{msg_1,"];
-      await bench.step({ quarantines: bodies.map((body) => bench.quarantine(body)) });
-      const request = { kind: "erase", subject: { messageId: "msg_1" } } as const;
-      bench.expect(await bench.act(request)).toEqual({ ok: true, count: 3 });
-      const { items } = await bench.store.findQuarantined({ limit: 10 });
-      bench.expect(items.toReversed().map((row) => row.raw === null)).toEqual([false, true, true, false, true]);
-      bench.expect((await bench.store.stats()).gauges.quarantined).toBe(2);
-    },
-  },
-  {
-    name: "erases a number from many lanes, with one audit row",
-    async run(bench) {
-      const ids = Array.from({ length: 700 }, (_, index) => `m${index}`);
-      await bench.accept(...ids.map((id) => bench.of(id, 1, { peer: PEER })));
-      await bench.accept(bench.of("other", 1, { peer: "+15550002" }), unlanedEvent(bench, { from: PEER }));
-      bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 701 });
-      bench.expect((await bench.find({ states: ["pending"] })).length).toBe(1);
-      bench.expect(await bench.store.audit(10)).toMatchObject([{ act: "erase", detail: "701 rows" }]);
-      bench.expect((await bench.store.stats()).gauges.pending).toBe(1);
-    },
-  },
+    bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 1 });
+    const after = await bench.at(1);
+    bench.expect(after).toMatchObject({ state: "done", raw: null, error: null, errorCode: "handler_failed" });
+    bench.expect([after.id, hex(after.digest)]).toEqual([before.id, hex(before.digest)]);
+    bench.expect(await bench.lane()).toMatchObject({ peer: null, externalReference: null, status: "idle" });
+    bench.expect((await bench.lane()).attempts).toMatchObject([{ errorCode: "handler_failed", error: "" }]);
+    bench.expect((await shown(bench)).includes("5550001")).toBe(false);
+    const { accepted } = await bench.accept(bench.event(1, { note: "yet another" }));
+    bench.expect(accepted).toMatchObject([{ outcome: "duplicate", conflict: false }]);
+    bench.expect((await bench.find({ peer: "+15550002" })).length).toBe(1);
+  }),
+  it("counts what still held something: nothing where it was erased before", async (bench) => {
+    await bench.accept(bench.event(1, { peer: PEER, externalReference: "order 7" }), bench.of("m2", 1, { peer: PEER }));
+    const erase = (subject: { peer: string } | { messageId: string }) => bench.act({ kind: "erase", subject });
+    bench.expect(await erase({ messageId: "m" })).toEqual({ ok: true, count: 1 });
+    bench.expect(await erase({ messageId: "m" })).toEqual({ ok: true, count: 0 });
+    bench.expect(await erase({ peer: PEER })).toEqual({ ok: true, count: 1 });
+    bench.expect(await erase({ peer: PEER })).toEqual({ ok: true, count: 0 });
+    bench
+      .expect((await bench.store.audit(10)).map(({ detail }) => detail))
+      .toEqual(["0 rows", "1 rows", "0 rows", "1 rows"]);
+  }),
+  it("counts an event of which only an attempt's text was left", async (bench) => {
+    await bench.accept(bench.event(1, { peer: null, externalReference: null }));
+    const failure = { code: "handler_failed", message: "It failed.", durationMs: 5 };
+    await bench.settle(bench.retry(await bench.claimOne(), 0, failure));
+    await bench.settle(bench.complete(await bench.claimOne()));
+    // Where nothing newer came, time has not passed for the inbox.
+    await bench.clock.advance(8 * DAY);
+    await bench.accept(bench.of("new", 1, { peer: null }));
+    bench.expect(await bench.store.prune(POLICY)).toMatchObject({ bodies: 1 });
+    const erase = () => bench.act({ kind: "erase", subject: { messageId: "m" } });
+    bench.expect([await erase(), await erase()]).toMatchObject([{ count: 1 }, { count: 0 }]);
+  }),
+  it("erases a message, and discards what of it was pending (I5, I10)", async (bench) => {
+    await bench.handle(bench.event(1));
+    await bench.accept(bench.event(2), bench.event(4), bench.event(0, { lane: { tag: "inbound" } }), bench.of("m2", 1));
+    const finishedAt = bench.clock.now();
+    bench.expect(await bench.act({ kind: "erase", subject: { messageId: "m" } })).toEqual({ ok: true, count: 4 });
+    bench.expect((await bench.lane()).events).toMatchObject([
+      { sequence: 1, state: "done", raw: null },
+      { sequence: 2, state: "discarded", raw: null, finishedAt },
+      { sequence: 4, state: "discarded", raw: null },
+    ]);
+    bench.expect(await bench.lane()).toMatchObject({ status: "idle", readyAt: null, gapSince: null });
+    bench.expect((await bench.claim()).map((lease) => lease.key.messageId)).toEqual(["m2"]);
+    bench.expect((await bench.store.stats()).counters.discarded).toBe(3);
+  }),
+  it("ends the wait of a blocked lane with the events that waited: later ones wait for their own time (I6)", async (bench) => {
+    await bench.handle(bench.event(1));
+    await bench.accept(bench.event(3));
+    await bench.act({ kind: "replay", event: (await bench.at(1)).id });
+    await bench.settle(bench.dead(await bench.claimOne(), "block"));
+    await bench.act({ kind: "erase", subject: { messageId: "m" } });
+    await bench.clock.advance(89_000);
+    await bench.accept(bench.event(5));
+    const { id } = await bench.lane();
+    await bench.act({ kind: "unblock", lane: id });
+    const since = bench.clock.now();
+    bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 90_000 });
+  }),
+  it("erases a lane in backoff and a blocked one; the blocked one stays so", async (bench) => {
+    await bench.accept(bench.of("a", 1, { peer: PEER }), bench.of("b", 1, { peer: PEER }), bench.of("b", 2));
+    const [a, b] = await bench.claimTwo();
+    await bench.settle(bench.retry(a, 600_000), bench.dead(b, "block"));
+    bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 3 });
+    bench.expect(await bench.lane("a")).toMatchObject({ status: "idle", readyAt: null });
+    bench
+      .expect(await bench.lane("b"))
+      .toMatchObject({ status: "blocked", events: [{ state: "dead" }, { state: "discarded" }] });
+  }),
+  it("erases nothing at all while one of the events is being handled", async (bench) => {
+    await bench.accept(bench.of("a", 1, { peer: PEER }), bench.of("b", 1, { peer: PEER }));
+    const lease = await bench.claimOne({ limit: 1 });
+    const request = { kind: "erase", subject: { peer: PEER } } as const;
+    bench.expect(await bench.act(request)).toEqual({ ok: false, reason: "in_progress" });
+    bench.expect((await bench.find()).map((event) => event.raw === null)).toEqual([false, false]);
+    await bench.settle(bench.complete(lease));
+    bench.expect(await bench.act(request)).toEqual({ ok: true, count: 2 });
+  }),
+  it("erases quarantined bodies that hold the number or the message id as text", async (bench) => {
+    const bodies = [`{"to":"${PEER}"`, "{broken m-17", "{of no interest"].map((text) => bench.quarantine(text));
+    await bench.step({ quarantines: bodies, accepts: [bench.event(1)] });
+    bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 1 });
+    bench.expect(await bench.act({ kind: "erase", subject: { messageId: "m-17" } })).toEqual({ ok: true, count: 1 });
+    const { items } = await bench.store.findQuarantined({ limit: 10 });
+    bench.expect(items.toReversed().map((row) => [row.state, row.raw === null])).toEqual([
+      ["discarded", true],
+      ["discarded", true],
+      ["held", false],
+    ]);
+    const { gauges } = await bench.store.stats();
+    bench.expect(gauges).toMatchObject({ quarantined: 1, quarantinedBytes: "{of no interest".length });
+  }),
+  it("erases the body of a replayed row, which goes on to tell what it became (I8)", async (bench) => {
+    const { event } = await replayFromQuarantine(bench, `{"to":"${PEER}"`);
+    // Of a message that tells another number: only what was quarantined names this one.
+    bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 1 });
+    const { items } = await bench.store.findQuarantined({ limit: 10 });
+    bench.expect(items).toMatchObject([{ state: "replayed", replayedAs: event, raw: null }]);
+    bench.expect((await bench.store.stats()).gauges).toMatchObject({ quarantined: 0, quarantinedBytes: 0 });
+  }),
+  it("leaves nothing of a quarantined body that is replayed meanwhile (I10)", async (bench) => {
+    await bench.handle(bench.of("other", 1));
+    for (let rounds = 0; rounds < 8; rounds++) {
+      const raw = bytes(`{"to":"${PEER}","round":${rounds}}`);
+      await bench.step({ quarantines: [bench.quarantine("", { raw })] });
+      const { id } = bench.only((await bench.store.findQuarantined({ limit: 1 })).items);
+      const erasing = bench.act({ kind: "erase", subject: { peer: PEER } });
+      // Each time a little later, so that it comes between the parts of a store that erases in several.
+      for (let round = 0; round < rounds; round++) await setImmediate();
+      const event = bench.of(`m${rounds}`, 1, { peer: PEER, raw });
+      const replayed = await bench.act({ kind: "replay_quarantined", quarantine: id, event, lateEvents: "record" });
+      bench.expect(await erasing).toMatchObject({ ok: true });
+      const row = bench.only((await bench.store.findQuarantined({ limit: 1 })).items);
+      bench.expect([row.state, row.raw]).toEqual([replayed.ok ? "replayed" : "discarded", null]);
+      bench.expect(await bench.find({ peer: PEER })).toEqual([]);
+      bench.expect((await bench.find({ messageId: `m${rounds}` })).some((one) => one.raw !== null)).toBe(false);
+    }
+    bench.expect((await bench.store.stats()).gauges).toMatchObject({ pending: 0, quarantined: 0 });
+  }),
+  it("erases events of unknown types whose bodies name the number or the message id (I10)", async (bench) => {
+    await bench.accept(
+      unlanedEvent(bench, { data: { from: PEER } }),
+      unlanedEvent(bench, { data: { to: `${PEER}2` } }),
+      unlanedEvent(bench, { data: { messageId: "msg_1" } }),
+      unlanedEvent(bench, { data: { messageId: "msg_10" } }),
+      unlanedEvent(bench, '{"data":{"to":"\\u002b15550001"}}'),
+      // Its place is told, so that it has its message's lane, but not the number.
+      bench.of("read", 5, { eventType: "message.read", raw: bytes(`{"data":{"to":"${PEER}"}}`) }),
+    );
+    bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 3 });
+    bench.expect(await kept(bench)).toEqual([false, true, true, true, false, false]);
+    const request = { kind: "erase", subject: { messageId: "msg_1" } } as const;
+    bench.expect(await bench.act(request)).toEqual({ ok: true, count: 1 });
+    bench.expect(await kept(bench)).toEqual([false, true, false, true, false, false]);
+    bench.expect((await bench.store.stats()).counters.discarded).toBe(4);
+    bench.expect((await bench.claim()).length).toBe(2);
+  }),
+  it("erases no event whose body names the number while it is being handled", async (bench) => {
+    await bench.accept(unlanedEvent(bench, { from: PEER }));
+    const lease = await bench.claimOne();
+    await bench.accept(bench.of("a", 1, { peer: PEER }));
+    const request = { kind: "erase", subject: { peer: PEER } } as const;
+    bench.expect(await bench.act(request)).toEqual({ ok: false, reason: "in_progress" });
+    bench.expect((await bench.find()).map((event) => event.raw === null)).toEqual([false, false]);
+    await bench.settle(bench.complete(lease));
+    bench.expect(await bench.act(request)).toEqual({ ok: true, count: 2 });
+  }),
+  it("tells a message id in a quarantined body from a longer one, whether the body is JSON or not", async (bench) => {
+    const bodies = ['{"id":"msg_10"}', '["msg_1"]', '["msg\\u005f1"]', "{msg_10", "{msg_1,"];
+    await bench.step({ quarantines: bodies.map((body) => bench.quarantine(body)) });
+    const request = { kind: "erase", subject: { messageId: "msg_1" } } as const;
+    bench.expect(await bench.act(request)).toEqual({ ok: true, count: 3 });
+    const { items } = await bench.store.findQuarantined({ limit: 10 });
+    bench.expect(items.toReversed().map((row) => row.raw === null)).toEqual([false, true, true, false, true]);
+    bench.expect((await bench.store.stats()).gauges.quarantined).toBe(2);
+  }),
+  it("erases a number from many lanes, with one audit row", async (bench) => {
+    const ids = Array.from({ length: 700 }, (_, index) => `m${index}`);
+    await bench.accept(...ids.map((id) => bench.of(id, 1, { peer: PEER })));
+    await bench.accept(bench.of("other", 1, { peer: "+15550002" }), unlanedEvent(bench, { from: PEER }));
+    bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 701 });
+    bench.expect((await bench.find({ states: ["pending"] })).length).toBe(1);
+    bench.expect(await bench.store.audit(10)).toMatchObject([{ act: "erase", detail: "701 rows" }]);
+    bench.expect((await bench.store.stats()).gauges.pending).toBe(1);
+  }),
 ];

@@ -1,6 +1,6 @@
 /** The store contract on order: gaps before a head, and events that arrive below their lane's cursor. */
 import type { Acceptance, Lease, SettleResult } from "../../inbox/store.ts";
-import { type Bench, type ContractCase, sequences } from "./store-bench.ts";
+import { type Bench, type ContractCase, it, sequences } from "./store-bench.ts";
 
 // Gaps before a head, what is waited for, and for how long.
 
@@ -14,189 +14,145 @@ function gapBegins(answer: Acceptance | SettleResult | undefined): true | undefi
 }
 
 export const gapCases: readonly ContractCase[] = [
-  {
-    name: "says once that a gap begins: as an event comes that waits, and not for those behind it or within the gap",
-    async run(bench) {
-      const answers = [];
-      for (const sequence of [1, 5, 6, 3]) {
-        const { accepted } = await bench.accept(bench.event(sequence));
-        answers.push(gapBegins(accepted[0]));
-        for (const lease of await bench.claim()) await bench.settle(bench.complete(lease));
-      }
-      bench.expect(answers).toEqual([undefined, true, undefined, undefined]);
-      const { accepted } = await bench.accept(bench.event(2), bench.of("other", 2), bench.event(1));
-      bench.expect(accepted.map(gapBegins)).toEqual([undefined, true, undefined]);
-    },
-  },
-  {
-    name: "says that a gap begins as the event before it ends, whichever way it ends",
-    async run(bench) {
-      const ends = [
-        (lease: Lease) => bench.complete(lease),
-        (lease: Lease) => bench.complete(lease, "unhandled"),
-        (lease: Lease) => bench.dead(lease),
-      ];
-      for (const [index, end] of ends.entries()) {
-        const message = `m${index}`;
-        await bench.accept(bench.of(message, 1));
-        const lease = await bench.claimOne();
-        await bench.accept(bench.of(message, 3));
-        bench.expect((await bench.settled([end(lease)])).map(gapBegins)).toEqual([true]);
-        bench.expect((await bench.lane(message)).status).toBe("gap");
-      }
-    },
-  },
-  {
-    name: "does not say it where the event before ends and nothing is missing, or is tried again",
-    async run(bench) {
-      await bench.accept(bench.event(1), bench.event(2), bench.event(4));
-      const first = await bench.claimOne();
-      bench.expect((await bench.settled([bench.retry(first, 1_000)])).map(gapBegins)).toEqual([undefined]);
-      await bench.clock.advance(1_000);
-      bench.expect((await bench.settled([bench.complete(await bench.claimOne())])).map(gapBegins)).toEqual([undefined]);
-      bench.expect((await bench.settled([bench.complete(await bench.claimOne())])).map(gapBegins)).toEqual([true]);
-    },
-  },
-  {
-    name: "hands out a message's events one by one in ascending sequence, however they arrived (RCV-7, I3, I4)",
-    async run(bench) {
-      await bench.accept(bench.event(3), bench.event(1));
-      await bench.accept(bench.event(4), bench.event(2));
-      const seen: number[] = [];
-      for (let leases = await bench.claim(); leases.length > 0; leases = await bench.claim()) {
-        seen.push(bench.only(leases).sequence);
-        await bench.settle(...leases.map((lease) => bench.complete(lease)));
-      }
-      bench.expect(seen).toEqual([1, 2, 3, 4]);
-      bench
-        .expect(await bench.lane())
-        .toMatchObject({ status: "idle", readyAt: null, gapSince: null, cursor: 4, gaps: [] });
-    },
-  },
-  {
-    name: "keeps 4 waiting for 1 until its gap wait is over, and then tells what is missing (RCV-7, I6)",
-    async run(bench) {
-      await bench.accept(bench.event(4));
-      const since = bench.clock.now();
-      bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 90_000 });
-      await bench.clock.advance(89_999);
-      bench.expect(await bench.claim()).toEqual([]);
-      await bench.clock.advance(1);
-      bench
-        .expect(await bench.claimOne())
-        .toMatchObject({ sequence: 4, missing: { from: 1, to: 3 }, outOfOrder: false });
-      const lane = await bench.lane();
-      bench.expect(lane).toMatchObject({ cursor: 4, gapSince: null });
-      bench.expect(lane.gaps).toEqual([{ from: 1, to: 3, skippedAt: since + 90_000, filledAt: null }]);
-      bench.expect((await bench.store.stats()).counters.gapsSkipped).toBe(1);
-    },
-  },
-  {
-    name: "hands out what fills a gap just before its deadline, in its place (RCV-7)",
-    async run(bench) {
-      await bench.handle(bench.event(1));
-      await bench.accept(bench.event(3));
-      await bench.clock.advance(89_999);
-      await bench.accept(bench.event(2));
-      await bench.clock.advance(1);
-      const second = await bench.claimOne();
-      bench.expect(second).toMatchObject({ sequence: 2, late: false, missing: null });
-      await bench.settle(bench.complete(second));
-      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 3, missing: null });
-      bench.expect((await bench.lane()).gaps).toEqual([]);
-    },
-  },
-  {
-    name: "takes what fills a gap just after it was given up for late, and marks the gap filled (RCV-7, I6)",
-    async run(bench) {
-      await bench.handle(bench.event(1));
-      await bench.accept(bench.event(3));
-      await bench.clock.advance(90_000);
-      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 3, missing: { from: 2, to: 2 } });
-      await bench.clock.advance(1);
-      const { accepted } = await bench.step({ accepts: [bench.event(2)], lateEvents: "record" });
-      bench.expect(accepted).toMatchObject([{ outcome: "late" }]);
-      const lane = await bench.lane();
-      bench.expect(lane.gaps).toMatchObject([{ from: 2, to: 2, filledAt: bench.clock.now() }]);
-    },
-  },
-  {
-    name: "does not give up a gap that was due but is filled before the head is claimed (I6)",
-    async run(bench) {
-      await bench.accept(bench.event(2));
-      await bench.clock.advance(100_000);
-      const { leases } = await bench.step({ accepts: [bench.event(1)], claim: { limit: 0 } });
-      bench.expect(leases).toEqual([]);
-      bench.expect(sequences(await bench.claim())).toEqual([1]);
-      bench.expect((await bench.lane()).gaps).toEqual([]);
-    },
-  },
-  {
-    name: "waits anew for a second gap, from when the cursor moved (I6)",
-    async run(bench) {
-      await bench.accept(bench.event(3), bench.event(6));
-      await bench.clock.advance(90_000);
-      const third = await bench.claimOne();
-      bench.expect(third.sequence).toBe(3);
-      await bench.clock.advance(10_000);
-      await bench.settle(bench.complete(third));
-      const since = bench.clock.now();
-      bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 90_000 });
-      await bench.clock.advance(90_000);
-      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 6, missing: { from: 4, to: 5 } });
-      bench.expect((await bench.lane()).gaps).toMatchObject([
-        { from: 1, to: 2 },
-        { from: 4, to: 5 },
-      ]);
-    },
-  },
-  {
-    name: "keeps a gap's start when a lower head arrives, and takes that head's own wait",
-    async run(bench) {
-      await bench.accept(bench.event(5, { gapWaitMs: 20 * MINUTE }));
-      const since = bench.clock.now();
-      await bench.clock.advance(MINUTE);
-      await bench.accept(bench.event(3, { gapWaitMs: 2 * MINUTE }));
-      bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 2 * MINUTE });
-    },
-  },
-  {
-    name: "waits no longer than 85 minutes after the head occurred",
-    async run(bench) {
-      const occurredAt = bench.clock.now() - 80 * MINUTE;
-      await bench.accept(bench.event(2, { occurredAt, gapWaitMs: 22 * MINUTE }));
-      bench.expect(await bench.store.nextDue()).toBe(5 * MINUTE);
-    },
-  },
-  {
-    name: "waits a gap out in full when the head itself came more than 85 minutes after it occurred",
-    async run(bench) {
-      const occurredAt = bench.clock.now() - 86 * MINUTE;
-      await bench.accept(bench.event(2, { occurredAt, gapWaitMs: 22 * MINUTE }));
-      bench.expect(await bench.store.nextDue()).toBe(22 * MINUTE);
-    },
-  },
-  {
-    name: "does not wait where the gap wait is 0, and records the gap all the same (I6)",
-    async run(bench) {
-      await bench.accept(bench.event(4, { gapWaitMs: 0 }));
-      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 4, missing: { from: 1, to: 3 } });
-      bench.expect((await bench.lane()).gaps).toMatchObject([{ from: 1, to: 3 }]);
-    },
-  },
-  {
-    name: "tells what is missing on every attempt and records it once (I6)",
-    async run(bench) {
-      await bench.accept(bench.event(3, { gapWaitMs: 0 }));
-      for (let attempt = 1; attempt <= 3; attempt++) {
-        const lease = await bench.claimOne();
-        bench.expect(lease).toMatchObject({ attempt, missing: { from: 1, to: 2 } });
-        await bench.settle(bench.retry(lease, 0));
-      }
-      bench.expect((await bench.lane()).gaps.length).toBe(1);
-      bench.expect((await bench.store.stats()).counters.gapsSkipped).toBe(1);
-    },
-  },
+  it("says once that a gap begins: as an event comes that waits, and not for those behind it or within the gap", async (bench) => {
+    const answers = [];
+    for (const sequence of [1, 5, 6, 3]) {
+      const { accepted } = await bench.accept(bench.event(sequence));
+      answers.push(gapBegins(accepted[0]));
+      for (const lease of await bench.claim()) await bench.settle(bench.complete(lease));
+    }
+    bench.expect(answers).toEqual([undefined, true, undefined, undefined]);
+    const { accepted } = await bench.accept(bench.event(2), bench.of("other", 2), bench.event(1));
+    bench.expect(accepted.map(gapBegins)).toEqual([undefined, true, undefined]);
+  }),
+  it("says that a gap begins as the event before it ends, whichever way it ends", async (bench) => {
+    const ends = [
+      (lease: Lease) => bench.complete(lease),
+      (lease: Lease) => bench.complete(lease, "unhandled"),
+      (lease: Lease) => bench.dead(lease),
+    ];
+    for (const [index, end] of ends.entries()) {
+      const message = `m${index}`;
+      await bench.accept(bench.of(message, 1));
+      const lease = await bench.claimOne();
+      await bench.accept(bench.of(message, 3));
+      bench.expect((await bench.settled([end(lease)])).map(gapBegins)).toEqual([true]);
+      bench.expect((await bench.lane(message)).status).toBe("gap");
+    }
+  }),
+  it("does not say it where the event before ends and nothing is missing, or is tried again", async (bench) => {
+    await bench.accept(bench.event(1), bench.event(2), bench.event(4));
+    const first = await bench.claimOne();
+    bench.expect((await bench.settled([bench.retry(first, 1_000)])).map(gapBegins)).toEqual([undefined]);
+    await bench.clock.advance(1_000);
+    bench.expect((await bench.settled([bench.complete(await bench.claimOne())])).map(gapBegins)).toEqual([undefined]);
+    bench.expect((await bench.settled([bench.complete(await bench.claimOne())])).map(gapBegins)).toEqual([true]);
+  }),
+  it("hands out a message's events one by one in ascending sequence, however they arrived (RCV-7, I3, I4)", async (bench) => {
+    await bench.accept(bench.event(3), bench.event(1));
+    await bench.accept(bench.event(4), bench.event(2));
+    const seen: number[] = [];
+    for (let leases = await bench.claim(); leases.length > 0; leases = await bench.claim()) {
+      seen.push(bench.only(leases).sequence);
+      await bench.settle(...leases.map((lease) => bench.complete(lease)));
+    }
+    bench.expect(seen).toEqual([1, 2, 3, 4]);
+    bench
+      .expect(await bench.lane())
+      .toMatchObject({ status: "idle", readyAt: null, gapSince: null, cursor: 4, gaps: [] });
+  }),
+  it("keeps 4 waiting for 1 until its gap wait is over, and then tells what is missing (RCV-7, I6)", async (bench) => {
+    await bench.accept(bench.event(4));
+    const since = bench.clock.now();
+    bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 90_000 });
+    await bench.clock.advance(89_999);
+    bench.expect(await bench.claim()).toEqual([]);
+    await bench.clock.advance(1);
+    bench.expect(await bench.claimOne()).toMatchObject({ sequence: 4, missing: { from: 1, to: 3 }, outOfOrder: false });
+    const lane = await bench.lane();
+    bench.expect(lane).toMatchObject({ cursor: 4, gapSince: null });
+    bench.expect(lane.gaps).toEqual([{ from: 1, to: 3, skippedAt: since + 90_000, filledAt: null }]);
+    bench.expect((await bench.store.stats()).counters.gapsSkipped).toBe(1);
+  }),
+  it("hands out what fills a gap just before its deadline, in its place (RCV-7)", async (bench) => {
+    await bench.handle(bench.event(1));
+    await bench.accept(bench.event(3));
+    await bench.clock.advance(89_999);
+    await bench.accept(bench.event(2));
+    await bench.clock.advance(1);
+    const second = await bench.claimOne();
+    bench.expect(second).toMatchObject({ sequence: 2, late: false, missing: null });
+    await bench.settle(bench.complete(second));
+    bench.expect(await bench.claimOne()).toMatchObject({ sequence: 3, missing: null });
+    bench.expect((await bench.lane()).gaps).toEqual([]);
+  }),
+  it("takes what fills a gap just after it was given up for late, and marks the gap filled (RCV-7, I6)", async (bench) => {
+    await bench.handle(bench.event(1));
+    await bench.accept(bench.event(3));
+    await bench.clock.advance(90_000);
+    bench.expect(await bench.claimOne()).toMatchObject({ sequence: 3, missing: { from: 2, to: 2 } });
+    await bench.clock.advance(1);
+    const { accepted } = await bench.step({ accepts: [bench.event(2)], lateEvents: "record" });
+    bench.expect(accepted).toMatchObject([{ outcome: "late" }]);
+    const lane = await bench.lane();
+    bench.expect(lane.gaps).toMatchObject([{ from: 2, to: 2, filledAt: bench.clock.now() }]);
+  }),
+  it("does not give up a gap that was due but is filled before the head is claimed (I6)", async (bench) => {
+    await bench.accept(bench.event(2));
+    await bench.clock.advance(100_000);
+    const { leases } = await bench.step({ accepts: [bench.event(1)], claim: { limit: 0 } });
+    bench.expect(leases).toEqual([]);
+    bench.expect(sequences(await bench.claim())).toEqual([1]);
+    bench.expect((await bench.lane()).gaps).toEqual([]);
+  }),
+  it("waits anew for a second gap, from when the cursor moved (I6)", async (bench) => {
+    await bench.accept(bench.event(3), bench.event(6));
+    await bench.clock.advance(90_000);
+    const third = await bench.claimOne();
+    bench.expect(third.sequence).toBe(3);
+    await bench.clock.advance(10_000);
+    await bench.settle(bench.complete(third));
+    const since = bench.clock.now();
+    bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 90_000 });
+    await bench.clock.advance(90_000);
+    bench.expect(await bench.claimOne()).toMatchObject({ sequence: 6, missing: { from: 4, to: 5 } });
+    bench.expect((await bench.lane()).gaps).toMatchObject([
+      { from: 1, to: 2 },
+      { from: 4, to: 5 },
+    ]);
+  }),
+  it("keeps a gap's start when a lower head arrives, and takes that head's own wait", async (bench) => {
+    await bench.accept(bench.event(5, { gapWaitMs: 20 * MINUTE }));
+    const since = bench.clock.now();
+    await bench.clock.advance(MINUTE);
+    await bench.accept(bench.event(3, { gapWaitMs: 2 * MINUTE }));
+    bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 2 * MINUTE });
+  }),
+  it("waits no longer than 85 minutes after the head occurred", async (bench) => {
+    const occurredAt = bench.clock.now() - 80 * MINUTE;
+    await bench.accept(bench.event(2, { occurredAt, gapWaitMs: 22 * MINUTE }));
+    bench.expect(await bench.store.nextDue()).toBe(5 * MINUTE);
+  }),
+  it("waits a gap out in full when the head itself came more than 85 minutes after it occurred", async (bench) => {
+    const occurredAt = bench.clock.now() - 86 * MINUTE;
+    await bench.accept(bench.event(2, { occurredAt, gapWaitMs: 22 * MINUTE }));
+    bench.expect(await bench.store.nextDue()).toBe(22 * MINUTE);
+  }),
+  it("does not wait where the gap wait is 0, and records the gap all the same (I6)", async (bench) => {
+    await bench.accept(bench.event(4, { gapWaitMs: 0 }));
+    bench.expect(await bench.claimOne()).toMatchObject({ sequence: 4, missing: { from: 1, to: 3 } });
+    bench.expect((await bench.lane()).gaps).toMatchObject([{ from: 1, to: 3 }]);
+  }),
+  it("tells what is missing on every attempt and records it once (I6)", async (bench) => {
+    await bench.accept(bench.event(3, { gapWaitMs: 0 }));
+    for (let attempt = 1; attempt <= 3; attempt++) {
+      const lease = await bench.claimOne();
+      bench.expect(lease).toMatchObject({ attempt, missing: { from: 1, to: 2 } });
+      await bench.settle(bench.retry(lease, 0));
+    }
+    bench.expect((await bench.lane()).gaps.length).toBe(1);
+    bench.expect((await bench.store.stats()).counters.gapsSkipped).toBe(1);
+  }),
   {
     name: 'takes the first arrival for the first with firstSequence "any", and waits from then on (RCV-7)',
     firstSequence: "any",
@@ -218,83 +174,65 @@ export const gapCases: readonly ContractCase[] = [
       bench.expect(await bench.claimOne()).toMatchObject({ sequence: 0, missing: null });
     },
   },
-  {
-    name: "never waits with inbound and unlaned events",
-    async run(bench) {
-      const inbound = bench.event(0, { lane: { tag: "inbound" } });
-      const unlaned = bench.event(0, { lane: { tag: "unlaned", apiClientId: "", messageId: "0a".repeat(32) } });
-      const far = bench.event(9, { lane: { tag: "unlaned", messageId: "0b".repeat(32) } });
-      await bench.accept(inbound, unlaned, far);
-      const leases = await bench.claim();
-      bench.expect(leases).toMatchObject([{ missing: null }, { missing: null }, { missing: null }]);
-      bench.expect(leases.map((lease) => lease.key.tag)).toEqual(["inbound", "unlaned", "unlaned"]);
-    },
-  },
-  {
-    name: "ends no wait when the clock goes back an hour, and the longest when it goes back further (I6)",
-    async run(bench) {
-      const longest = 24 * HOUR;
-      await bench.accept(bench.of("leased", 1));
-      await bench.claimOne({ leaseMs: longest });
-      await bench.accept(bench.of("failed", 1));
-      await bench.settle(bench.retry(await bench.claimOne(), longest));
-      const occurredAt = bench.clock.now() - 86 * MINUTE;
-      await bench.accept(bench.of("waits", 2, { occurredAt, gapWaitMs: longest }));
-      bench.clock.set(bench.clock.now() - HOUR);
-      bench.expect(await bench.step({ claim: { limit: 100 } })).toMatchObject({ leases: [], recoveryDue: false });
-      bench.expect(await bench.store.nextDue()).toBe(longest + HOUR);
-      bench.clock.set(bench.clock.now() - 1);
-      bench.expect(await bench.store.nextDue()).toBe(0);
-      const { leases, recoveryDue } = await bench.step({ claim: { limit: 100 } });
-      bench.expect(leases.map(({ key }) => key.messageId).sort()).toEqual(["failed", "waits"]);
-      bench.expect(recoveryDue).toBe(true);
-    },
-  },
-  {
-    name: "gives up a gap that is released though the clock was set back since it began, and records it (I6)",
-    async run(bench) {
-      await bench.accept(bench.event(3));
-      bench.clock.set(bench.clock.now() - HOUR);
-      const { id } = await bench.lane();
-      bench.expect(await bench.act({ kind: "release_gap", lane: id })).toMatchObject({ ok: true, count: 1 });
-      bench.expect((await bench.lane()).status).toBe("ready");
-      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 3, missing: { from: 1, to: 2 }, forced: false });
-      const { cursor, gapSince, gaps } = await bench.lane();
-      bench.expect({ cursor, gapSince }).toEqual({ cursor: 3, gapSince: null });
-      bench.expect(gaps).toEqual([{ from: 1, to: 2, skippedAt: bench.clock.now(), filledAt: null }]);
-    },
-  },
-  {
-    name: "counts a wait further ahead than any can be as over: the clock went back",
-    async run(bench) {
-      await bench.accept(bench.event(2));
-      bench.clock.set(bench.clock.now() - 25 * HOUR);
-      bench.expect(await bench.store.nextDue()).toBe(0);
-      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 2, missing: { from: 1, to: 1 } });
-    },
-  },
-  {
-    name: "hands out what is due before what lies too far ahead, and each once",
-    async run(bench) {
-      await bench.accept(bench.of("far", 2), bench.of("farther", 2));
-      bench.clock.set(bench.clock.now() - 25 * HOUR);
-      await bench.accept(bench.of("near", 1));
-      const leases = [await bench.claimOne({ limit: 1 }), ...(await bench.claim())];
-      const names = leases.map(({ key }) => key.messageId);
-      bench.expect([names[0], names.slice(1).sort()]).toEqual(["near", ["far", "farther"]]);
-      bench.expect(await bench.claim()).toEqual([]);
-    },
-  },
-  {
-    name: "hands out what is ready after the clock was set back an hour; what waits goes on waiting (I5, I6)",
-    async run(bench) {
-      await bench.accept(bench.of("ready", 1), bench.of("waits", 2));
-      bench.clock.set(bench.clock.now() - HOUR);
-      bench.expect(await bench.store.nextDue()).toBe(0);
-      bench.expect((await bench.claim()).map(({ key }) => key.messageId)).toEqual(["ready"]);
-      bench.expect(await bench.store.nextDue()).toBe(30_000);
-    },
-  },
+  it("never waits with inbound and unlaned events", async (bench) => {
+    const inbound = bench.event(0, { lane: { tag: "inbound" } });
+    const unlaned = bench.event(0, { lane: { tag: "unlaned", apiClientId: "", messageId: "0a".repeat(32) } });
+    const far = bench.event(9, { lane: { tag: "unlaned", messageId: "0b".repeat(32) } });
+    await bench.accept(inbound, unlaned, far);
+    const leases = await bench.claim();
+    bench.expect(leases).toMatchObject([{ missing: null }, { missing: null }, { missing: null }]);
+    bench.expect(leases.map((lease) => lease.key.tag)).toEqual(["inbound", "unlaned", "unlaned"]);
+  }),
+  it("ends no wait when the clock goes back an hour, and the longest when it goes back further (I6)", async (bench) => {
+    const longest = 24 * HOUR;
+    await bench.accept(bench.of("leased", 1));
+    await bench.claimOne({ leaseMs: longest });
+    await bench.accept(bench.of("failed", 1));
+    await bench.settle(bench.retry(await bench.claimOne(), longest));
+    const occurredAt = bench.clock.now() - 86 * MINUTE;
+    await bench.accept(bench.of("waits", 2, { occurredAt, gapWaitMs: longest }));
+    bench.clock.set(bench.clock.now() - HOUR);
+    bench.expect(await bench.step({ claim: { limit: 100 } })).toMatchObject({ leases: [], recoveryDue: false });
+    bench.expect(await bench.store.nextDue()).toBe(longest + HOUR);
+    bench.clock.set(bench.clock.now() - 1);
+    bench.expect(await bench.store.nextDue()).toBe(0);
+    const { leases, recoveryDue } = await bench.step({ claim: { limit: 100 } });
+    bench.expect(leases.map(({ key }) => key.messageId).sort()).toEqual(["failed", "waits"]);
+    bench.expect(recoveryDue).toBe(true);
+  }),
+  it("gives up a gap that is released though the clock was set back since it began, and records it (I6)", async (bench) => {
+    await bench.accept(bench.event(3));
+    bench.clock.set(bench.clock.now() - HOUR);
+    const { id } = await bench.lane();
+    bench.expect(await bench.act({ kind: "release_gap", lane: id })).toMatchObject({ ok: true, count: 1 });
+    bench.expect((await bench.lane()).status).toBe("ready");
+    bench.expect(await bench.claimOne()).toMatchObject({ sequence: 3, missing: { from: 1, to: 2 }, forced: false });
+    const { cursor, gapSince, gaps } = await bench.lane();
+    bench.expect({ cursor, gapSince }).toEqual({ cursor: 3, gapSince: null });
+    bench.expect(gaps).toEqual([{ from: 1, to: 2, skippedAt: bench.clock.now(), filledAt: null }]);
+  }),
+  it("counts a wait further ahead than any can be as over: the clock went back", async (bench) => {
+    await bench.accept(bench.event(2));
+    bench.clock.set(bench.clock.now() - 25 * HOUR);
+    bench.expect(await bench.store.nextDue()).toBe(0);
+    bench.expect(await bench.claimOne()).toMatchObject({ sequence: 2, missing: { from: 1, to: 1 } });
+  }),
+  it("hands out what is due before what lies too far ahead, and each once", async (bench) => {
+    await bench.accept(bench.of("far", 2), bench.of("farther", 2));
+    bench.clock.set(bench.clock.now() - 25 * HOUR);
+    await bench.accept(bench.of("near", 1));
+    const leases = [await bench.claimOne({ limit: 1 }), ...(await bench.claim())];
+    const names = leases.map(({ key }) => key.messageId);
+    bench.expect([names[0], names.slice(1).sort()]).toEqual(["near", ["far", "farther"]]);
+    bench.expect(await bench.claim()).toEqual([]);
+  }),
+  it("hands out what is ready after the clock was set back an hour; what waits goes on waiting (I5, I6)", async (bench) => {
+    await bench.accept(bench.of("ready", 1), bench.of("waits", 2));
+    bench.clock.set(bench.clock.now() - HOUR);
+    bench.expect(await bench.store.nextDue()).toBe(0);
+    bench.expect((await bench.claim()).map(({ key }) => key.messageId)).toEqual(["ready"]);
+    bench.expect(await bench.store.nextDue()).toBe(30_000);
+  }),
   {
     name: "hands out what is ready after the clock was set back while the inbox was closed (I5)",
     needs: "durable",
@@ -318,134 +256,107 @@ async function skipTo5(bench: Bench): Promise<void> {
 }
 
 export const lateCases: readonly ContractCase[] = [
-  {
-    name: "records a late event without handing it out (I4, I10, RCV-7)",
-    async run(bench) {
-      await skipTo5(bench);
-      const now = bench.clock.now();
-      const { accepted, leases } = await bench.step({
-        ...{ accepts: [bench.event(3)], lateEvents: "record", claim: { limit: 10 } },
-      });
-      bench.expect([accepted, leases]).toMatchObject([[{ outcome: "late" }], []]);
-      bench.expect(await bench.at(3)).toMatchObject({ state: "late", late: true, outcome: null, finishedAt: now });
-      bench
-        .expect(await bench.lane())
-        .toMatchObject({ status: "idle", cursor: 5, gaps: [{ from: 2, to: 4, filledAt: now }] });
-      bench.expect((await bench.store.stats()).counters).toMatchObject({ accepted: 3, late: 1 });
-      bench
-        .expect((await bench.step({ accepts: [bench.event(3)], lateEvents: "record" })).accepted)
-        .toMatchObject([{ outcome: "duplicate", state: "late" }]);
-    },
-  },
-  {
-    name: "hands out a late event flagged, and leaves the cursor (I4)",
-    async run(bench) {
-      await skipTo5(bench);
-      bench.expect((await bench.accept(bench.event(3))).accepted).toMatchObject([{ outcome: "late" }]);
-      const lease = await bench.claimOne();
-      bench.expect(lease).toMatchObject({ sequence: 3, late: true, forced: false, outOfOrder: true });
-      bench.expect((await bench.lane()).cursor).toBe(5);
-      await bench.settle(bench.complete(lease));
-      bench.expect(await bench.at(3)).toMatchObject({ state: "done", outcome: "handled", late: true });
-      bench
-        .expect(await bench.lane())
-        .toMatchObject({ status: "idle", cursor: 5, gaps: [{ filledAt: bench.clock.now() }] });
-    },
-  },
-  {
-    name: "shows a gap as filled only by an event that lies in it (I6)",
-    async run(bench) {
-      await bench.handle(bench.event(1));
-      for (const sequence of [4, 7, 10]) await bench.handle(bench.event(sequence, { gapWaitMs: 0 }));
-      const filled = async () => (await bench.lane()).gaps.map(({ to, filledAt }) => [to, filledAt]);
-      await bench.accept(bench.event(4, { eventType: "message.failed" }));
-      bench.expect(await filled()).toEqual([
-        [3, null],
-        [6, null],
-        [9, null],
-      ]);
-      const now = bench.clock.now();
-      await bench.accept(bench.event(5));
-      bench.expect(await filled()).toEqual([
-        [3, null],
-        [6, now],
-        [9, null],
-      ]);
-    },
-  },
-  {
-    name: "takes an event of the cursor's own sequence for on time",
-    async run(bench) {
-      await skipTo5(bench);
-      const event = bench.event(5, { eventType: "message.failed" });
-      bench.expect((await bench.accept(event)).accepted).toMatchObject([{ outcome: "accepted" }]);
-      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 5, late: false, outOfOrder: false });
-    },
-  },
-  {
-    name: "takes an event below a cursor that is still being handled for late (I4)",
-    async run(bench) {
-      await bench.accept(bench.event(3, { gapWaitMs: 0 }));
-      const lease = await bench.claimOne();
-      bench.expect((await bench.accept(bench.event(2))).accepted).toMatchObject([{ outcome: "late" }]);
-      bench.expect(await bench.claim()).toEqual([]);
-      await bench.settle(bench.complete(lease));
-      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 2, late: true });
-    },
-  },
-  {
-    name: "hands out late events while the head's gap is waited for, and that wait keeps its start (I4, I6)",
-    async run(bench) {
-      await skipTo5(bench);
-      await bench.accept(bench.event(8));
-      const since = bench.clock.now();
-      await bench.clock.advance(30_000);
-      await bench.accept(bench.event(2));
-      const late = await bench.claimOne();
-      bench.expect(late).toMatchObject({ sequence: 2, late: true });
-      await bench.clock.advance(20_000);
-      await bench.settle(bench.complete(late));
-      bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 90_000 });
-      await bench.clock.advance(40_000);
-      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 8, missing: { from: 6, to: 7 } });
-    },
-  },
-  {
-    name: "hands out events on time before late ones (I4)",
-    async run(bench) {
-      await skipTo5(bench);
-      await bench.accept(bench.event(2), bench.event(6));
-      const on = await bench.claimOne();
-      bench.expect(on).toMatchObject({ sequence: 6, late: false });
-      await bench.settle(bench.complete(on));
-      bench.expect(sequences(await bench.claim())).toEqual([2]);
-    },
-  },
-  {
-    name: "interrupts a lane's backoff for an event that comes first, and does not resume that wait (I4)",
-    async run(bench) {
-      await skipTo5(bench);
-      await bench.accept(bench.event(2));
-      await bench.settle(bench.retry(await bench.claimOne(), 600_000));
-      bench.expect((await bench.lane()).status).toBe("backoff");
-      await bench.accept(bench.event(6));
-      const next = await bench.claimOne();
-      bench.expect(next.sequence).toBe(6);
-      await bench.settle(bench.complete(next));
-      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 2, attempt: 2 });
-    },
-  },
-  {
-    name: "leaves a lane in backoff for an event that comes later (I4)",
-    async run(bench) {
-      await bench.accept(bench.event(1));
-      await bench.settle(bench.retry(await bench.claimOne(), 60_000));
-      const { readyAt } = await bench.lane();
-      await bench.accept(bench.event(2), bench.event(1, { eventType: "message.failed" }));
-      bench.expect(await bench.lane()).toMatchObject({ status: "backoff", readyAt });
-      bench.expect(await bench.claim()).toEqual([]);
-      await bench.clock.advance(60_000);
-      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 1, eventType: "message.sent", attempt: 2 });
-    },
-  },
+  it("records a late event without handing it out (I4, I10, RCV-7)", async (bench) => {
+    await skipTo5(bench);
+    const now = bench.clock.now();
+    const { accepted, leases } = await bench.step({
+      ...{ accepts: [bench.event(3)], lateEvents: "record", claim: { limit: 10 } },
+    });
+    bench.expect([accepted, leases]).toMatchObject([[{ outcome: "late" }], []]);
+    bench.expect(await bench.at(3)).toMatchObject({ state: "late", late: true, outcome: null, finishedAt: now });
+    bench
+      .expect(await bench.lane())
+      .toMatchObject({ status: "idle", cursor: 5, gaps: [{ from: 2, to: 4, filledAt: now }] });
+    bench.expect((await bench.store.stats()).counters).toMatchObject({ accepted: 3, late: 1 });
+    bench
+      .expect((await bench.step({ accepts: [bench.event(3)], lateEvents: "record" })).accepted)
+      .toMatchObject([{ outcome: "duplicate", state: "late" }]);
+  }),
+  it("hands out a late event flagged, and leaves the cursor (I4)", async (bench) => {
+    await skipTo5(bench);
+    bench.expect((await bench.accept(bench.event(3))).accepted).toMatchObject([{ outcome: "late" }]);
+    const lease = await bench.claimOne();
+    bench.expect(lease).toMatchObject({ sequence: 3, late: true, forced: false, outOfOrder: true });
+    bench.expect((await bench.lane()).cursor).toBe(5);
+    await bench.settle(bench.complete(lease));
+    bench.expect(await bench.at(3)).toMatchObject({ state: "done", outcome: "handled", late: true });
+    bench
+      .expect(await bench.lane())
+      .toMatchObject({ status: "idle", cursor: 5, gaps: [{ filledAt: bench.clock.now() }] });
+  }),
+  it("shows a gap as filled only by an event that lies in it (I6)", async (bench) => {
+    await bench.handle(bench.event(1));
+    for (const sequence of [4, 7, 10]) await bench.handle(bench.event(sequence, { gapWaitMs: 0 }));
+    const filled = async () => (await bench.lane()).gaps.map(({ to, filledAt }) => [to, filledAt]);
+    await bench.accept(bench.event(4, { eventType: "message.failed" }));
+    bench.expect(await filled()).toEqual([
+      [3, null],
+      [6, null],
+      [9, null],
+    ]);
+    const now = bench.clock.now();
+    await bench.accept(bench.event(5));
+    bench.expect(await filled()).toEqual([
+      [3, null],
+      [6, now],
+      [9, null],
+    ]);
+  }),
+  it("takes an event of the cursor's own sequence for on time", async (bench) => {
+    await skipTo5(bench);
+    const event = bench.event(5, { eventType: "message.failed" });
+    bench.expect((await bench.accept(event)).accepted).toMatchObject([{ outcome: "accepted" }]);
+    bench.expect(await bench.claimOne()).toMatchObject({ sequence: 5, late: false, outOfOrder: false });
+  }),
+  it("takes an event below a cursor that is still being handled for late (I4)", async (bench) => {
+    await bench.accept(bench.event(3, { gapWaitMs: 0 }));
+    const lease = await bench.claimOne();
+    bench.expect((await bench.accept(bench.event(2))).accepted).toMatchObject([{ outcome: "late" }]);
+    bench.expect(await bench.claim()).toEqual([]);
+    await bench.settle(bench.complete(lease));
+    bench.expect(await bench.claimOne()).toMatchObject({ sequence: 2, late: true });
+  }),
+  it("hands out late events while the head's gap is waited for, and that wait keeps its start (I4, I6)", async (bench) => {
+    await skipTo5(bench);
+    await bench.accept(bench.event(8));
+    const since = bench.clock.now();
+    await bench.clock.advance(30_000);
+    await bench.accept(bench.event(2));
+    const late = await bench.claimOne();
+    bench.expect(late).toMatchObject({ sequence: 2, late: true });
+    await bench.clock.advance(20_000);
+    await bench.settle(bench.complete(late));
+    bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 90_000 });
+    await bench.clock.advance(40_000);
+    bench.expect(await bench.claimOne()).toMatchObject({ sequence: 8, missing: { from: 6, to: 7 } });
+  }),
+  it("hands out events on time before late ones (I4)", async (bench) => {
+    await skipTo5(bench);
+    await bench.accept(bench.event(2), bench.event(6));
+    const on = await bench.claimOne();
+    bench.expect(on).toMatchObject({ sequence: 6, late: false });
+    await bench.settle(bench.complete(on));
+    bench.expect(sequences(await bench.claim())).toEqual([2]);
+  }),
+  it("interrupts a lane's backoff for an event that comes first, and does not resume that wait (I4)", async (bench) => {
+    await skipTo5(bench);
+    await bench.accept(bench.event(2));
+    await bench.settle(bench.retry(await bench.claimOne(), 600_000));
+    bench.expect((await bench.lane()).status).toBe("backoff");
+    await bench.accept(bench.event(6));
+    const next = await bench.claimOne();
+    bench.expect(next.sequence).toBe(6);
+    await bench.settle(bench.complete(next));
+    bench.expect(await bench.claimOne()).toMatchObject({ sequence: 2, attempt: 2 });
+  }),
+  it("leaves a lane in backoff for an event that comes later (I4)", async (bench) => {
+    await bench.accept(bench.event(1));
+    await bench.settle(bench.retry(await bench.claimOne(), 60_000));
+    const { readyAt } = await bench.lane();
+    await bench.accept(bench.event(2), bench.event(1, { eventType: "message.failed" }));
+    bench.expect(await bench.lane()).toMatchObject({ status: "backoff", readyAt });
+    bench.expect(await bench.claim()).toEqual([]);
+    await bench.clock.advance(60_000);
+    bench.expect(await bench.claimOne()).toMatchObject({ sequence: 1, eventType: "message.sent", attempt: 2 });
+  }),
 ];

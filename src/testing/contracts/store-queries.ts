@@ -1,114 +1,94 @@
 /** The store contract on opening, searching events and lanes, and figures. */
 import type { LaneRecord, LaneSummary } from "../../inbox/record.ts";
 import type { EventQuery, LaneQuery } from "../../inbox/store.ts";
-import { type Bench, type ContractCase, DAY, POLICY, sequences } from "./store-bench.ts";
+import { type Bench, type ContractCase, DAY, it, POLICY, sequences } from "./store-bench.ts";
 
 // Opening, searching events, figures.
 
 export const upkeepCases: readonly ContractCase[] = [
-  {
-    name: "finds events by every filter, newest first unless asked otherwise",
-    async run(bench) {
-      await bench.accept(bench.of("a", 1, { peer: "+15550001", externalReference: "order 7" }));
-      await bench.clock.advance(1_000);
-      const failed = { eventType: "message.failed" };
-      await bench.accept(bench.of("b", 1, { ...failed, lane: { apiClientId: "second" } }), bench.of("a", 2));
-      const [a, b] = await bench.claimTwo();
-      await bench.settle(bench.complete(a, "unhandled"), bench.dead(b));
-      await bench.accept(bench.of("a", 0), bench.of("a", 2, { note: "differs" }));
-      const found = async (query: object) => (await bench.find(query)).map((e) => `${e.lane.messageId}${e.sequence}`);
-      bench.expect(await found({ order: "newest" })).toEqual(["a0", "a2", "b1", "a1"]);
-      bench.expect(await found({ states: ["done", "dead"] })).toEqual(["a1", "b1"]);
-      bench.expect(await found({ states: ["dead", "discarded"] })).toEqual(["b1"]);
-      bench.expect([await found({ outcome: "unhandled" }), await found({ outcome: "handled" })]).toEqual([["a1"], []]);
-      bench.expect([await found({ late: true }), await found({ conflict: true })]).toEqual([["a0"], ["a2"]]);
-      bench.expect(await found({ late: false, conflict: false })).toEqual(["a1", "b1"]);
-      bench.expect([await found(failed), await found({ eventType: "none" })]).toEqual([["b1"], []]);
-      bench.expect([await found({ apiClientId: "second" }), await found({ apiClientId: "no" })]).toEqual([["b1"], []]);
-      bench.expect(await found({ messageId: "a", states: ["pending"] })).toEqual(["a2", "a0"]);
-      bench.expect(await found({ externalReference: "order 7" })).toEqual(["a1", "a2", "a0"]);
-      bench.expect(await found({ peer: "+15550001", late: false })).toEqual(["a1", "a2"]);
-      bench.expect(await found({ errorCode: "handler_failed" })).toEqual(["b1"]);
-      bench.expect(await found({ errorCode: "no\0ne" })).toEqual([]);
-      const now = bench.clock.now();
-      bench.expect(await found({ acceptedTo: now - 1_000 })).toEqual(["a1"]);
-      bench.expect(await found({ acceptedFrom: now, acceptedTo: now, late: false })).toEqual(["b1", "a2"]);
-    },
-  },
-  {
-    name: "pages through events in both directions",
-    async run(bench) {
-      await bench.accept(...[1, 2, 3, 4, 5].map((n) => bench.of(`m${n}`, n)));
-      const pagesOf = async (query: Pick<EventQuery, "order" | "states">) => {
-        const pages: number[][] = [];
-        let page = await bench.store.find({ ...query, limit: 2 });
+  it("finds events by every filter, newest first unless asked otherwise", async (bench) => {
+    await bench.accept(bench.of("a", 1, { peer: "+15550001", externalReference: "order 7" }));
+    await bench.clock.advance(1_000);
+    const failed = { eventType: "message.failed" };
+    await bench.accept(bench.of("b", 1, { ...failed, lane: { apiClientId: "second" } }), bench.of("a", 2));
+    const [a, b] = await bench.claimTwo();
+    await bench.settle(bench.complete(a, "unhandled"), bench.dead(b));
+    await bench.accept(bench.of("a", 0), bench.of("a", 2, { note: "differs" }));
+    const found = async (query: object) => (await bench.find(query)).map((e) => `${e.lane.messageId}${e.sequence}`);
+    bench.expect(await found({ order: "newest" })).toEqual(["a0", "a2", "b1", "a1"]);
+    bench.expect(await found({ states: ["done", "dead"] })).toEqual(["a1", "b1"]);
+    bench.expect(await found({ states: ["dead", "discarded"] })).toEqual(["b1"]);
+    bench.expect([await found({ outcome: "unhandled" }), await found({ outcome: "handled" })]).toEqual([["a1"], []]);
+    bench.expect([await found({ late: true }), await found({ conflict: true })]).toEqual([["a0"], ["a2"]]);
+    bench.expect(await found({ late: false, conflict: false })).toEqual(["a1", "b1"]);
+    bench.expect([await found(failed), await found({ eventType: "none" })]).toEqual([["b1"], []]);
+    bench.expect([await found({ apiClientId: "second" }), await found({ apiClientId: "no" })]).toEqual([["b1"], []]);
+    bench.expect(await found({ messageId: "a", states: ["pending"] })).toEqual(["a2", "a0"]);
+    bench.expect(await found({ externalReference: "order 7" })).toEqual(["a1", "a2", "a0"]);
+    bench.expect(await found({ peer: "+15550001", late: false })).toEqual(["a1", "a2"]);
+    bench.expect(await found({ errorCode: "handler_failed" })).toEqual(["b1"]);
+    bench.expect(await found({ errorCode: "no\0ne" })).toEqual([]);
+    const now = bench.clock.now();
+    bench.expect(await found({ acceptedTo: now - 1_000 })).toEqual(["a1"]);
+    bench.expect(await found({ acceptedFrom: now, acceptedTo: now, late: false })).toEqual(["b1", "a2"]);
+  }),
+  it("pages through events in both directions", async (bench) => {
+    await bench.accept(...[1, 2, 3, 4, 5].map((n) => bench.of(`m${n}`, n)));
+    const pagesOf = async (query: Pick<EventQuery, "order" | "states">) => {
+      const pages: number[][] = [];
+      let page = await bench.store.find({ ...query, limit: 2 });
+      pages.push(sequences(page.items));
+      while (page.next !== null) {
+        page = await bench.store.find({ ...query, limit: 2, after: page.next });
         pages.push(sequences(page.items));
-        while (page.next !== null) {
-          page = await bench.store.find({ ...query, limit: 2, after: page.next });
-          pages.push(sequences(page.items));
-        }
-        return pages;
-      };
-      for (const filter of [{}, { states: ["pending"] }] as const) {
-        bench.expect(await pagesOf({ ...filter, order: "newest" })).toEqual([[5, 4], [3, 2], [1]]);
-        bench.expect(await pagesOf({ ...filter, order: "oldest" })).toEqual([[1, 2], [3, 4], [5]]);
       }
-    },
-  },
-  {
-    name: "shows one lane by id and by key, its events in sequence, and null where there is none",
-    async run(bench) {
-      await bench.accept(
-        bench.event(3),
-        bench.event(1),
-        bench.event(2),
-        bench.event(1, { eventType: "message.queued" }),
-      );
-      const lane = await bench.lane();
-      bench.expect(lane.events.map((e) => [e.sequence, e.eventType])).toEqual([
-        [1, "message.sent"],
-        [1, "message.queued"],
-        [2, "message.sent"],
-        [3, "message.sent"],
-      ]);
-      bench.expect(JSON.stringify(await bench.store.lane(lane.id))).toBe(JSON.stringify(lane));
-      bench.expect(await bench.store.lane(1e9)).toBe(null);
-      bench.expect(await bench.store.lane({ ...lane.key, tag: "inbound" })).toBe(null);
-    },
-  },
-  {
-    name: "keeps figures: what is pending and since when, and what has happened",
-    async run(bench) {
-      const empty = await bench.store.stats();
-      bench.expect(empty).toMatchObject({ oldestPendingAt: null, newestSignedAt: null, serviceResigns: false });
-      bench
-        .expect(
-          Object.values(empty.gauges)
-            .concat(Object.values(empty.counters))
-            .every((n) => n === 0),
-        )
-        .toBe(true);
-      const start = bench.clock.now();
-      await bench.accept(bench.of("a", 1), bench.of("b", 2, { signedAt: start + 7 }));
-      await bench.clock.advance(1_000);
-      await bench.accept(bench.of("c", 1, { signedAt: start }));
-      bench.expect(await bench.store.stats()).toMatchObject({ oldestPendingAt: start, newestSignedAt: start + 7 });
-      await bench.settle(...(await bench.claim()).map((lease) => bench.complete(lease)));
-      const { gauges, counters, oldestPendingAt } = await bench.store.stats();
-      bench.expect([gauges.pending, oldestPendingAt]).toEqual([1, start]);
-      bench.expect(counters).toMatchObject({ accepted: 3, handled: 2, unhandled: 0, retried: 0, deadLettered: 0 });
-    },
-  },
-  {
-    name: "shows the processes that work on it",
-    async run(bench) {
-      await bench.store.heartbeat({ keyringVersion: "k1", counters: { current: 1 } });
-      await bench.clock.advance(10_000);
-      await bench.store.heartbeat({ keyringVersion: "k2", counters: { current: 3, bad_signature: 1 } });
-      const seen = (await bench.store.stats()).instances.filter((instance) => instance.keyringVersion === "k2");
-      bench.expect(seen).toMatchObject([{ seenAt: bench.clock.now(), counters: { current: 3, bad_signature: 1 } }]);
-    },
-  },
+      return pages;
+    };
+    for (const filter of [{}, { states: ["pending"] }] as const) {
+      bench.expect(await pagesOf({ ...filter, order: "newest" })).toEqual([[5, 4], [3, 2], [1]]);
+      bench.expect(await pagesOf({ ...filter, order: "oldest" })).toEqual([[1, 2], [3, 4], [5]]);
+    }
+  }),
+  it("shows one lane by id and by key, its events in sequence, and null where there is none", async (bench) => {
+    await bench.accept(bench.event(3), bench.event(1), bench.event(2), bench.event(1, { eventType: "message.queued" }));
+    const lane = await bench.lane();
+    bench.expect(lane.events.map((e) => [e.sequence, e.eventType])).toEqual([
+      [1, "message.sent"],
+      [1, "message.queued"],
+      [2, "message.sent"],
+      [3, "message.sent"],
+    ]);
+    bench.expect(JSON.stringify(await bench.store.lane(lane.id))).toBe(JSON.stringify(lane));
+    bench.expect(await bench.store.lane(1e9)).toBe(null);
+    bench.expect(await bench.store.lane({ ...lane.key, tag: "inbound" })).toBe(null);
+  }),
+  it("keeps figures: what is pending and since when, and what has happened", async (bench) => {
+    const empty = await bench.store.stats();
+    bench.expect(empty).toMatchObject({ oldestPendingAt: null, newestSignedAt: null, serviceResigns: false });
+    bench
+      .expect(
+        Object.values(empty.gauges)
+          .concat(Object.values(empty.counters))
+          .every((n) => n === 0),
+      )
+      .toBe(true);
+    const start = bench.clock.now();
+    await bench.accept(bench.of("a", 1), bench.of("b", 2, { signedAt: start + 7 }));
+    await bench.clock.advance(1_000);
+    await bench.accept(bench.of("c", 1, { signedAt: start }));
+    bench.expect(await bench.store.stats()).toMatchObject({ oldestPendingAt: start, newestSignedAt: start + 7 });
+    await bench.settle(...(await bench.claim()).map((lease) => bench.complete(lease)));
+    const { gauges, counters, oldestPendingAt } = await bench.store.stats();
+    bench.expect([gauges.pending, oldestPendingAt]).toEqual([1, start]);
+    bench.expect(counters).toMatchObject({ accepted: 3, handled: 2, unhandled: 0, retried: 0, deadLettered: 0 });
+  }),
+  it("shows the processes that work on it", async (bench) => {
+    await bench.store.heartbeat({ keyringVersion: "k1", counters: { current: 1 } });
+    await bench.clock.advance(10_000);
+    await bench.store.heartbeat({ keyringVersion: "k2", counters: { current: 3, bad_signature: 1 } });
+    const seen = (await bench.store.stats()).instances.filter((instance) => instance.keyringVersion === "k2");
+    bench.expect(seen).toMatchObject([{ seenAt: bench.clock.now(), counters: { current: 3, bad_signature: 1 } }]);
+  }),
   {
     name: "refuses to open for a receiver of another name",
     needs: "durable",
@@ -144,19 +124,16 @@ export const upkeepCases: readonly ContractCase[] = [
       bench.store = await bench.another();
     },
   },
-  {
-    name: "closes once and for all, and twice without harm",
-    async run(bench) {
-      await bench.accept(bench.event(1));
-      await bench.store.close();
-      await bench.store.close();
-      let refused = false;
-      await bench.step().catch(() => {
-        refused = true;
-      });
-      bench.expect(refused).toBe(true);
-    },
-  },
+  it("closes once and for all, and twice without harm", async (bench) => {
+    await bench.accept(bench.event(1));
+    await bench.store.close();
+    await bench.store.close();
+    let refused = false;
+    await bench.step().catch(() => {
+      refused = true;
+    });
+    bench.expect(refused).toBe(true);
+  }),
 ];
 
 // Searching lanes.
@@ -171,118 +148,100 @@ function factsOf({ events: _events, gaps: _gaps, attempts: _attempts, ...facts }
 }
 
 export const laneCases: readonly ContractCase[] = [
-  {
-    name: "shows lanes with their newest event, those made last first",
-    async run(bench) {
-      const wish = { peer: "+15550001", externalReference: "order 7" };
-      await bench.accept(bench.of("a", 3, wish), bench.of("b", 0, { lane: { tag: "inbound" } }));
-      await bench.clock.advance(1_000);
-      await bench.accept(bench.of("a", 1, { eventType: "message.queued" }));
-      const { items, next } = await bench.store.findLanes({ limit: 10 });
-      bench.expect([items.map(({ key }) => key), next]).toEqual([
-        [
-          { apiClientId: "client", tag: "inbound", messageId: "b" },
-          { apiClientId: "client", tag: "outbound", messageId: "a" },
-        ],
-        null,
-      ]);
-      const [, a] = items as readonly [LaneSummary, LaneSummary];
-      const lane = await bench.lane("a");
-      const { id } = await bench.at(1, "a");
-      const newest = { id, eventType: "message.queued", sequence: 1, acceptedAt: bench.clock.now(), state: "pending" };
-      bench.expect(a).toEqual({ ...factsOf(lane), newest });
-      bench.expect(a).toMatchObject({ peer: "+15550001", externalReference: "order 7" });
-    },
-  },
-  {
-    name: "finds lanes of every status, alone and together",
-    async run(bench) {
-      const ids = ["idle", "blocked", "leased", "backoff"];
-      await bench.accept(...ids.map((id) => bench.of(id, 1)));
-      const [idle, blocked, , backoff] = await bench.claim();
-      if (idle === undefined || blocked === undefined || backoff === undefined) throw new Error("All lanes were due.");
-      await bench.settle(bench.complete(idle), bench.dead(blocked, "block"), bench.retry(backoff, 60_000));
-      await bench.accept(bench.of("gap", 3), bench.of("ready", 1));
-      for (const status of ["idle", "blocked", "leased", "backoff", "gap", "ready"] as const)
-        bench.expect(await found(bench, { statuses: [status] })).toEqual([status]);
-      bench.expect(await found(bench, { statuses: ["gap", "idle", "blocked"] })).toEqual(["gap", "blocked", "idle"]);
-      bench.expect(await found(bench, { statuses: ["leased", "leased"], tag: "outbound" })).toEqual(["leased"]);
-      bench.expect(await found(bench, { statuses: [] })).toEqual([]);
-      bench.expect(await found(bench, { statuses: ["blocked"], tag: "inbound" })).toEqual([]);
-    },
-  },
-  {
-    name: "finds a lane once, whatever becomes of it meanwhile",
-    async run(bench) {
-      const wish = { statuses: ["ready", "leased"], tag: "outbound" } as const;
-      await bench.accept(bench.of("a", 1), bench.of("a", 2));
-      const [whenReady, leases] = await Promise.all([found(bench, wish), bench.claim()]);
-      bench.expect(whenReady).toEqual(["a"]);
-      const complete = leases.map((lease) => bench.complete(lease));
-      const [whenLeased] = await Promise.all([found(bench, wish), bench.settle(...complete)]);
-      bench.expect(whenLeased).toEqual(["a"]);
-    },
-  },
-  {
-    name: "finds lanes by tag, client, number, the types they are without, and since when they are quiet",
-    async run(bench) {
-      const at = bench.clock.now();
-      const terminal = ["message.delivery", "message.failed"];
-      await bench.accept(
-        bench.of("open", 1, { peer: "+15550001" }),
-        bench.of("delivered", 1),
-        bench.of("failed", 2, { eventType: "message.failed" }),
-        bench.of("in", 0, { lane: { tag: "inbound" }, eventType: "message.inbound" }),
-      );
-      await bench.clock.advance(1_000);
-      await bench.accept(bench.of("delivered", 2, { eventType: "message.delivery" }));
-      await bench.accept(bench.of("young", 1, { lane: { apiClientId: "second" } }));
-      bench.expect(await found(bench, { tag: "outbound", without: terminal })).toEqual(["young", "open"]);
-      bench.expect(await found(bench, { without: terminal, quietSince: at, tag: "outbound" })).toEqual(["open"]);
-      bench.expect(await found(bench, { quietSince: at })).toEqual(["in", "failed", "open"]);
-      bench.expect(await found(bench, { quietSince: at - 1 })).toEqual([]);
-      bench.expect(await found(bench, { without: ["message.never"], tag: "inbound" })).toEqual(["in"]);
-      bench.expect((await found(bench, { without: [] })).length).toBe(5);
-      bench.expect(await found(bench, { peer: "+15550001" })).toEqual(["open"]);
-      bench.expect(await found(bench, { peer: "+1555" })).toEqual([]);
-      bench.expect(await found(bench, { peer: null, tag: "outbound" })).toEqual(["young", "failed", "delivered"]);
-      bench.expect(await found(bench, { apiClientId: "second" })).toEqual(["young"]);
-      bench.expect(await found(bench, { apiClientId: "none" })).toEqual([]);
-    },
-  },
-  {
-    name: "takes no lane for one without a type where its latest event was pruned, which may have been of it",
-    async run(bench) {
-      const wish = { without: ["message.delivery"], tag: "outbound" } as const;
-      await bench.accept(bench.of("ended", 1), bench.of("dead", 1), bench.of("pruned", 1));
-      const [ended, dead, pruned] = await bench.claim();
-      if (ended === undefined || dead === undefined || pruned === undefined) throw new Error("All lanes were due.");
-      await bench.settle(bench.dead(ended), bench.dead(dead), bench.complete(pruned));
-      await bench.handle(bench.of("ended", 2, { eventType: "message.delivery" }));
-      bench.expect(await found(bench, wish)).toEqual(["pruned", "dead"]);
-      await bench.clock.advance(31 * DAY);
-      await bench.accept(bench.of("new", 3), bench.of("dead", 4));
-      await bench.store.prune(POLICY);
-      bench.expect((await bench.lane("ended")).events.map(({ sequence }) => sequence)).toEqual([1]);
-      bench.expect(await found(bench, wish)).toEqual(["new", "dead"]);
-      bench.expect(await found(bench, { ...wish, without: [] })).toEqual(["new", "dead", "ended"]);
-    },
-  },
-  {
-    name: "pages through lanes, also of several statuses",
-    async run(bench) {
-      const ids = ["1", "2", "3", "4", "5"];
-      await bench.accept(...ids.map((id) => bench.of(id, Number(id) % 2)));
-      const gaps = [{}, { tag: "outbound" }, { statuses: ["gap", "ready"] }] as const;
-      for (const query of gaps) {
-        const pages: string[][] = [];
-        for (let after: number | null = 1e9; after !== null; ) {
-          const page = await bench.store.findLanes({ ...query, limit: 2, after });
-          pages.push(page.items.map(({ key }) => key.messageId));
-          after = page.next;
-        }
-        bench.expect(pages).toEqual([["5", "4"], ["3", "2"], ["1"]]);
+  it("shows lanes with their newest event, those made last first", async (bench) => {
+    const wish = { peer: "+15550001", externalReference: "order 7" };
+    await bench.accept(bench.of("a", 3, wish), bench.of("b", 0, { lane: { tag: "inbound" } }));
+    await bench.clock.advance(1_000);
+    await bench.accept(bench.of("a", 1, { eventType: "message.queued" }));
+    const { items, next } = await bench.store.findLanes({ limit: 10 });
+    bench.expect([items.map(({ key }) => key), next]).toEqual([
+      [
+        { apiClientId: "client", tag: "inbound", messageId: "b" },
+        { apiClientId: "client", tag: "outbound", messageId: "a" },
+      ],
+      null,
+    ]);
+    const [, a] = items as readonly [LaneSummary, LaneSummary];
+    const lane = await bench.lane("a");
+    const { id } = await bench.at(1, "a");
+    const newest = { id, eventType: "message.queued", sequence: 1, acceptedAt: bench.clock.now(), state: "pending" };
+    bench.expect(a).toEqual({ ...factsOf(lane), newest });
+    bench.expect(a).toMatchObject({ peer: "+15550001", externalReference: "order 7" });
+  }),
+  it("finds lanes of every status, alone and together", async (bench) => {
+    const ids = ["idle", "blocked", "leased", "backoff"];
+    await bench.accept(...ids.map((id) => bench.of(id, 1)));
+    const [idle, blocked, , backoff] = await bench.claim();
+    if (idle === undefined || blocked === undefined || backoff === undefined) throw new Error("All lanes were due.");
+    await bench.settle(bench.complete(idle), bench.dead(blocked, "block"), bench.retry(backoff, 60_000));
+    await bench.accept(bench.of("gap", 3), bench.of("ready", 1));
+    for (const status of ["idle", "blocked", "leased", "backoff", "gap", "ready"] as const)
+      bench.expect(await found(bench, { statuses: [status] })).toEqual([status]);
+    bench.expect(await found(bench, { statuses: ["gap", "idle", "blocked"] })).toEqual(["gap", "blocked", "idle"]);
+    bench.expect(await found(bench, { statuses: ["leased", "leased"], tag: "outbound" })).toEqual(["leased"]);
+    bench.expect(await found(bench, { statuses: [] })).toEqual([]);
+    bench.expect(await found(bench, { statuses: ["blocked"], tag: "inbound" })).toEqual([]);
+  }),
+  it("finds a lane once, whatever becomes of it meanwhile", async (bench) => {
+    const wish = { statuses: ["ready", "leased"], tag: "outbound" } as const;
+    await bench.accept(bench.of("a", 1), bench.of("a", 2));
+    const [whenReady, leases] = await Promise.all([found(bench, wish), bench.claim()]);
+    bench.expect(whenReady).toEqual(["a"]);
+    const complete = leases.map((lease) => bench.complete(lease));
+    const [whenLeased] = await Promise.all([found(bench, wish), bench.settle(...complete)]);
+    bench.expect(whenLeased).toEqual(["a"]);
+  }),
+  it("finds lanes by tag, client, number, the types they are without, and since when they are quiet", async (bench) => {
+    const at = bench.clock.now();
+    const terminal = ["message.delivery", "message.failed"];
+    await bench.accept(
+      bench.of("open", 1, { peer: "+15550001" }),
+      bench.of("delivered", 1),
+      bench.of("failed", 2, { eventType: "message.failed" }),
+      bench.of("in", 0, { lane: { tag: "inbound" }, eventType: "message.inbound" }),
+    );
+    await bench.clock.advance(1_000);
+    await bench.accept(bench.of("delivered", 2, { eventType: "message.delivery" }));
+    await bench.accept(bench.of("young", 1, { lane: { apiClientId: "second" } }));
+    bench.expect(await found(bench, { tag: "outbound", without: terminal })).toEqual(["young", "open"]);
+    bench.expect(await found(bench, { without: terminal, quietSince: at, tag: "outbound" })).toEqual(["open"]);
+    bench.expect(await found(bench, { quietSince: at })).toEqual(["in", "failed", "open"]);
+    bench.expect(await found(bench, { quietSince: at - 1 })).toEqual([]);
+    bench.expect(await found(bench, { without: ["message.never"], tag: "inbound" })).toEqual(["in"]);
+    bench.expect((await found(bench, { without: [] })).length).toBe(5);
+    bench.expect(await found(bench, { peer: "+15550001" })).toEqual(["open"]);
+    bench.expect(await found(bench, { peer: "+1555" })).toEqual([]);
+    bench.expect(await found(bench, { peer: null, tag: "outbound" })).toEqual(["young", "failed", "delivered"]);
+    bench.expect(await found(bench, { apiClientId: "second" })).toEqual(["young"]);
+    bench.expect(await found(bench, { apiClientId: "none" })).toEqual([]);
+  }),
+  it("takes no lane for one without a type where its latest event was pruned, which may have been of it", async (bench) => {
+    const wish = { without: ["message.delivery"], tag: "outbound" } as const;
+    await bench.accept(bench.of("ended", 1), bench.of("dead", 1), bench.of("pruned", 1));
+    const [ended, dead, pruned] = await bench.claim();
+    if (ended === undefined || dead === undefined || pruned === undefined) throw new Error("All lanes were due.");
+    await bench.settle(bench.dead(ended), bench.dead(dead), bench.complete(pruned));
+    await bench.handle(bench.of("ended", 2, { eventType: "message.delivery" }));
+    bench.expect(await found(bench, wish)).toEqual(["pruned", "dead"]);
+    await bench.clock.advance(31 * DAY);
+    await bench.accept(bench.of("new", 3), bench.of("dead", 4));
+    await bench.store.prune(POLICY);
+    bench.expect((await bench.lane("ended")).events.map(({ sequence }) => sequence)).toEqual([1]);
+    bench.expect(await found(bench, wish)).toEqual(["new", "dead"]);
+    bench.expect(await found(bench, { ...wish, without: [] })).toEqual(["new", "dead", "ended"]);
+  }),
+  it("pages through lanes, also of several statuses", async (bench) => {
+    const ids = ["1", "2", "3", "4", "5"];
+    await bench.accept(...ids.map((id) => bench.of(id, Number(id) % 2)));
+    const gaps = [{}, { tag: "outbound" }, { statuses: ["gap", "ready"] }] as const;
+    for (const query of gaps) {
+      const pages: string[][] = [];
+      for (let after: number | null = 1e9; after !== null; ) {
+        const page = await bench.store.findLanes({ ...query, limit: 2, after });
+        pages.push(page.items.map(({ key }) => key.messageId));
+        after = page.next;
       }
-    },
-  },
+      bench.expect(pages).toEqual([["5", "4"], ["3", "2"], ["1"]]);
+    }
+  }),
 ];

@@ -1,135 +1,105 @@
 /** The store contract on how a lease ends: complete, retry, dead, release; and on effects, which commit with a completion or not at all. */
-import { type Bench, type ContractCase, sequences } from "./store-bench.ts";
+import { type Bench, type ContractCase, it, sequences } from "./store-bench.ts";
 
 export const settleCases: readonly ContractCase[] = [
-  {
-    name: "completes an event once, with its outcome (I8, I10)",
-    async run(bench) {
-      await bench.accept(bench.of("a", 1), bench.of("b", 1));
-      await bench.clock.advance(5);
-      const [a, b] = await bench.claimTwo();
-      bench
-        .expect(await bench.settle(bench.complete(a), bench.complete(b, "unhandled")))
-        .toEqual(["settled", "settled"]);
-      const finishedAt = bench.clock.now();
-      bench
-        .expect(await bench.at(1, "a"))
-        .toMatchObject({ state: "done", outcome: "handled", attempts: 1, finishedAt });
-      bench.expect(await bench.at(1, "b")).toMatchObject({ state: "done", outcome: "unhandled", finishedAt });
-      bench
-        .expect(await bench.settle(bench.complete(a), bench.dead(b), bench.retry(a, 0)))
-        .toEqual(["lost", "lost", "lost"]);
-      bench.expect(await bench.at(1, "b")).toMatchObject({ state: "done", outcome: "unhandled", errorCode: null });
-      bench.expect((await bench.store.stats()).counters).toMatchObject({ handled: 1, unhandled: 1, deadLettered: 0 });
-    },
-  },
-  {
-    name: "retries an event after its delay and before the rest of its lane, with the attempt on record (I4, I7)",
-    async run(bench) {
-      await bench.accept(bench.event(1), bench.event(2));
-      const failure = { code: "handler_timeout", message: "Too slow.", durationMs: 1_234 };
-      await bench.settle(bench.retry(await bench.claimOne(), 10_000, failure));
-      const at = bench.clock.now();
-      bench.expect(await bench.lane()).toMatchObject({ status: "backoff", readyAt: at + 10_000, cursor: 1 });
-      const { id } = await bench.at(1);
-      bench
-        .expect(await bench.at(1))
-        .toMatchObject({ state: "pending", errorCode: "handler_timeout", error: "Too slow." });
-      await bench.clock.advance(9_999);
-      bench.expect(await bench.claim()).toEqual([]);
-      await bench.clock.advance(1);
-      bench.expect(await bench.claimOne()).toMatchObject({ sequence: 1, attempt: 2 });
-      bench.expect(await bench.at(1)).toMatchObject({ attempts: 2, startedAt: at });
-      const attempt = {
-        eventId: id,
-        attempt: 1,
-        at,
-        durationMs: 1_234,
-        errorCode: "handler_timeout",
-        error: "Too slow.",
-      };
-      bench.expect((await bench.lane()).attempts).toEqual([attempt]);
-      bench.expect((await bench.store.stats()).counters.retried).toBe(1);
-    },
-  },
-  {
-    name: "goes on behind a dead letter (I9, I10)",
-    async run(bench) {
-      await bench.accept(bench.event(1), bench.event(2));
-      await bench.settle(bench.dead(await bench.claimOne(), "continue"));
-      const finishedAt = bench.clock.now();
-      bench.expect(await bench.at(1)).toMatchObject({ state: "dead", finishedAt, errorCode: "handler_failed" });
-      bench.expect((await bench.lane()).attempts).toMatchObject([{ attempt: 1, errorCode: "handler_failed" }]);
-      bench.expect(sequences(await bench.claim())).toEqual([2]);
-      const { gauges, counters } = await bench.store.stats();
-      bench.expect([gauges, counters]).toMatchObject([{ dead: 1, blockedLanes: 0 }, { deadLettered: 1 }]);
-    },
-  },
-  {
-    name: "parks a lane behind a dead letter when asked to, whatever else arrives (I4)",
-    async run(bench) {
-      await bench.accept(bench.event(1), bench.event(2));
-      await bench.settle(bench.dead(await bench.claimOne(), "block"));
-      bench.expect(await bench.lane()).toMatchObject({ status: "blocked", readyAt: null });
-      await bench.accept(bench.event(3), bench.event(0));
-      await bench.clock.advance(86_400_000);
-      bench.expect([await bench.claim(), await bench.store.nextDue()]).toEqual([[], null]);
-      bench.expect((await bench.store.stats()).gauges).toMatchObject({ blockedLanes: 1, pending: 3 });
-    },
-  },
-  {
-    name: "gives a released event back with its attempt, and leaves the cursor where it is (I7)",
-    async run(bench) {
-      await bench.accept(bench.event(3, { gapWaitMs: 0 }));
-      const first = await bench.claimOne();
-      bench.expect(await bench.settle(bench.release(first))).toEqual(["settled"]);
-      bench.expect(await bench.at(3)).toMatchObject({ state: "pending", attempts: 0, errorCode: null });
-      bench.expect(await bench.lane()).toMatchObject({ status: "ready", cursor: 3, attempts: [] });
-      const second = await bench.claimOne();
-      bench.expect(second).toMatchObject({ sequence: 3, attempt: 1, missing: { from: 1, to: 2 } });
-      bench.expect(second.epoch > first.epoch).toBe(true);
-    },
-  },
-  {
-    name: "keeps a released event for as long as asked",
-    async run(bench) {
-      await bench.accept(bench.event(1));
-      await bench.settle(bench.release(await bench.claimOne(), 7_000));
-      bench.expect(await bench.lane()).toMatchObject({ status: "backoff", readyAt: bench.clock.now() + 7_000 });
-      await bench.clock.advance(7_000);
-      bench.expect(await bench.claimOne()).toMatchObject({ attempt: 1 });
-    },
-  },
-  {
-    name: "settles the rest of a batch around one that is lost",
-    async run(bench) {
-      await bench.accept(bench.of("a", 1), bench.of("b", 1));
-      const [a, b] = await bench.claimTwo();
-      const foreign = { ...a, epoch: a.epoch + 1 };
-      const settles = [bench.complete(foreign), bench.complete({ ...a, event: b.event }), bench.complete(b)];
-      bench.expect(await bench.settle(...settles)).toEqual(["lost", "lost", "settled"]);
-      bench
-        .expect(await bench.settle(bench.complete({ ...a, lane: 1e9 }), bench.complete(a)))
-        .toEqual(["lost", "settled"]);
-    },
-  },
-  {
-    name: "renews a lease from now, and says which are lost",
-    async run(bench) {
-      await bench.accept(bench.of("a", 1), bench.of("b", 1));
-      const [a, b] = await bench.claimTwo({ leaseMs: 30_000 });
-      await bench.settle(bench.complete(b));
-      await bench.clock.advance(20_000);
-      bench
-        .expect(await bench.store.extend([a, b, { ...a, epoch: a.epoch - 1 }], 30_000))
-        .toEqual([true, false, false]);
-      bench.expect(await bench.lane("a")).toMatchObject({ readyAt: bench.clock.now() + 30_000, epoch: a.epoch });
-      await bench.clock.advance(29_999);
-      const { leases, recoveryDue } = await bench.step({ claim: { limit: 1 } });
-      bench.expect([leases, recoveryDue]).toEqual([[], false]);
-      bench.expect(await bench.store.extend([], 30_000)).toEqual([]);
-    },
-  },
+  it("completes an event once, with its outcome (I8, I10)", async (bench) => {
+    await bench.accept(bench.of("a", 1), bench.of("b", 1));
+    await bench.clock.advance(5);
+    const [a, b] = await bench.claimTwo();
+    bench.expect(await bench.settle(bench.complete(a), bench.complete(b, "unhandled"))).toEqual(["settled", "settled"]);
+    const finishedAt = bench.clock.now();
+    bench.expect(await bench.at(1, "a")).toMatchObject({ state: "done", outcome: "handled", attempts: 1, finishedAt });
+    bench.expect(await bench.at(1, "b")).toMatchObject({ state: "done", outcome: "unhandled", finishedAt });
+    bench
+      .expect(await bench.settle(bench.complete(a), bench.dead(b), bench.retry(a, 0)))
+      .toEqual(["lost", "lost", "lost"]);
+    bench.expect(await bench.at(1, "b")).toMatchObject({ state: "done", outcome: "unhandled", errorCode: null });
+    bench.expect((await bench.store.stats()).counters).toMatchObject({ handled: 1, unhandled: 1, deadLettered: 0 });
+  }),
+  it("retries an event after its delay and before the rest of its lane, with the attempt on record (I4, I7)", async (bench) => {
+    await bench.accept(bench.event(1), bench.event(2));
+    const failure = { code: "handler_timeout", message: "Too slow.", durationMs: 1_234 };
+    await bench.settle(bench.retry(await bench.claimOne(), 10_000, failure));
+    const at = bench.clock.now();
+    bench.expect(await bench.lane()).toMatchObject({ status: "backoff", readyAt: at + 10_000, cursor: 1 });
+    const { id } = await bench.at(1);
+    bench
+      .expect(await bench.at(1))
+      .toMatchObject({ state: "pending", errorCode: "handler_timeout", error: "Too slow." });
+    await bench.clock.advance(9_999);
+    bench.expect(await bench.claim()).toEqual([]);
+    await bench.clock.advance(1);
+    bench.expect(await bench.claimOne()).toMatchObject({ sequence: 1, attempt: 2 });
+    bench.expect(await bench.at(1)).toMatchObject({ attempts: 2, startedAt: at });
+    const attempt = {
+      eventId: id,
+      attempt: 1,
+      at,
+      durationMs: 1_234,
+      errorCode: "handler_timeout",
+      error: "Too slow.",
+    };
+    bench.expect((await bench.lane()).attempts).toEqual([attempt]);
+    bench.expect((await bench.store.stats()).counters.retried).toBe(1);
+  }),
+  it("goes on behind a dead letter (I9, I10)", async (bench) => {
+    await bench.accept(bench.event(1), bench.event(2));
+    await bench.settle(bench.dead(await bench.claimOne(), "continue"));
+    const finishedAt = bench.clock.now();
+    bench.expect(await bench.at(1)).toMatchObject({ state: "dead", finishedAt, errorCode: "handler_failed" });
+    bench.expect((await bench.lane()).attempts).toMatchObject([{ attempt: 1, errorCode: "handler_failed" }]);
+    bench.expect(sequences(await bench.claim())).toEqual([2]);
+    const { gauges, counters } = await bench.store.stats();
+    bench.expect([gauges, counters]).toMatchObject([{ dead: 1, blockedLanes: 0 }, { deadLettered: 1 }]);
+  }),
+  it("parks a lane behind a dead letter when asked to, whatever else arrives (I4)", async (bench) => {
+    await bench.accept(bench.event(1), bench.event(2));
+    await bench.settle(bench.dead(await bench.claimOne(), "block"));
+    bench.expect(await bench.lane()).toMatchObject({ status: "blocked", readyAt: null });
+    await bench.accept(bench.event(3), bench.event(0));
+    await bench.clock.advance(86_400_000);
+    bench.expect([await bench.claim(), await bench.store.nextDue()]).toEqual([[], null]);
+    bench.expect((await bench.store.stats()).gauges).toMatchObject({ blockedLanes: 1, pending: 3 });
+  }),
+  it("gives a released event back with its attempt, and leaves the cursor where it is (I7)", async (bench) => {
+    await bench.accept(bench.event(3, { gapWaitMs: 0 }));
+    const first = await bench.claimOne();
+    bench.expect(await bench.settle(bench.release(first))).toEqual(["settled"]);
+    bench.expect(await bench.at(3)).toMatchObject({ state: "pending", attempts: 0, errorCode: null });
+    bench.expect(await bench.lane()).toMatchObject({ status: "ready", cursor: 3, attempts: [] });
+    const second = await bench.claimOne();
+    bench.expect(second).toMatchObject({ sequence: 3, attempt: 1, missing: { from: 1, to: 2 } });
+    bench.expect(second.epoch > first.epoch).toBe(true);
+  }),
+  it("keeps a released event for as long as asked", async (bench) => {
+    await bench.accept(bench.event(1));
+    await bench.settle(bench.release(await bench.claimOne(), 7_000));
+    bench.expect(await bench.lane()).toMatchObject({ status: "backoff", readyAt: bench.clock.now() + 7_000 });
+    await bench.clock.advance(7_000);
+    bench.expect(await bench.claimOne()).toMatchObject({ attempt: 1 });
+  }),
+  it("settles the rest of a batch around one that is lost", async (bench) => {
+    await bench.accept(bench.of("a", 1), bench.of("b", 1));
+    const [a, b] = await bench.claimTwo();
+    const foreign = { ...a, epoch: a.epoch + 1 };
+    const settles = [bench.complete(foreign), bench.complete({ ...a, event: b.event }), bench.complete(b)];
+    bench.expect(await bench.settle(...settles)).toEqual(["lost", "lost", "settled"]);
+    bench
+      .expect(await bench.settle(bench.complete({ ...a, lane: 1e9 }), bench.complete(a)))
+      .toEqual(["lost", "settled"]);
+  }),
+  it("renews a lease from now, and says which are lost", async (bench) => {
+    await bench.accept(bench.of("a", 1), bench.of("b", 1));
+    const [a, b] = await bench.claimTwo({ leaseMs: 30_000 });
+    await bench.settle(bench.complete(b));
+    await bench.clock.advance(20_000);
+    bench.expect(await bench.store.extend([a, b, { ...a, epoch: a.epoch - 1 }], 30_000)).toEqual([true, false, false]);
+    bench.expect(await bench.lane("a")).toMatchObject({ readyAt: bench.clock.now() + 30_000, epoch: a.epoch });
+    await bench.clock.advance(29_999);
+    const { leases, recoveryDue } = await bench.step({ claim: { limit: 1 } });
+    bench.expect([leases, recoveryDue]).toEqual([[], false]);
+    bench.expect(await bench.store.extend([], 30_000)).toEqual([]);
+  }),
 ];
 
 // Effects: what a handler writes commits with its event's completion, or not at all.
