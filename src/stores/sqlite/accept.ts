@@ -50,7 +50,7 @@ export function place(lanes: SqliteLanes, incoming: NewEvent, { lateEvents }: Ac
 }
 
 /**
- * Fast path: an idle lane holds no pending event, so the one that comes is its head. Nothing is read, and the lane is written once, with
+ * Fast path: an idle lane holds no pending event, so the one that comes is its head. No event is read, and the lane is written once, with
  * the lease if there is one. A test compares what it writes with what `acceptByRules` writes.
  */
 export function acceptAlone(lanes: SqliteLanes, placed: Placed, index: number | null, mode: AcceptMode): Acceptance {

@@ -26,7 +26,7 @@ export interface Claimed {
 
 const END = Number.MAX_SAFE_INTEGER;
 
-/** Claims what `request` asks for. With `recover` it is one expired lease, else due lanes, oldest first. */
+/** Claims what `request` asks for. With `recover` it is one expired lease, otherwise due lanes, oldest first. */
 export function claimDue(lanes: SqliteLanes, request: ClaimRequest, claimed: Claimed): void {
   const limit = request.mode === "recover" ? Math.min(1, request.limit) : request.limit;
   // A lane whose event was retired may be due again at once: then the scan begins anew.
