@@ -1,10 +1,9 @@
 /** A captured request, read from the files that people have: raw HTTP, what `curl -v` printed, lines of headers, JSON. */
-import type { Buffer } from "node:buffer";
+import { Buffer } from "node:buffer";
 import { isRecord } from "../../internal/options.ts";
 import { CommandError, USAGE_MISTAKE } from "../exit.ts";
-import { dechunked } from "./chunks.ts";
 
-/** As it was written; several of one name are several entries. */
+/** As it was written. Several of one name are several entries. */
 export type Header = readonly [name: string, value: string];
 
 export interface Capture {
@@ -15,15 +14,15 @@ export interface Capture {
 /** No receiver takes more, whatever its options. */
 export const MOST_BODY_BYTES = 1_048_576;
 
-/** A head beyond these is no webhook's; each is read a few times over. */
+/** No webhook has a larger head. */
 const MOST_HEADERS = 200;
 const MOST_HEAD_CHARACTERS = 65_536;
 
-/** A name as HTTP allows it. Nothing else is ever shown again. */
+/** A name as HTTP allows it. Nothing else is printed. */
 const NAME = /^[!#$%&'*+.^_`|~\w-]+$/;
 const START_LINE = /^(?:[A-Z]+ \S+(?: HTTP\/[\d.]+)?|HTTP\/[\d.]+ \d{3}.*)$/;
 
-/** The headers of a file. @throws CommandError naming the line that is none, or for more of them than a webhook has */
+/** The headers of a file. @throws CommandError naming the line that is not a header, or for more headers than a webhook has */
 export function headersOf(text: string): Header[] {
   const bare = text.replace(/^\uFEFF/, "");
   const headers = /^\s*[[{]/.test(bare) ? headersOfJson(bare) : headersOfLines(bare);
@@ -40,12 +39,12 @@ export function requestOf(bytes: Buffer): Capture {
   const end = /\r?\n\r?\n/.exec(text);
   const headers = headersOf(end === null ? text : text.slice(0, end.index));
   const rest = bytes.subarray(end === null ? bytes.length : end.index + end[0].length);
-  // Chunks and a declared length are HTTP's wrapping: no receiver ever sees them as a part of the body.
+  // Chunks and a declared length belong to HTTP: no receiver sees them as a part of the body.
   const body = /\bchunked\b/i.test(firstValue(headers, "transfer-encoding") ?? "") ? (dechunked(rest) ?? rest) : rest;
   return { headers, body: body.subarray(0, declaredLength(headers) ?? body.length) };
 }
 
-/** What Content-Length says; undefined when it says nothing that is a length. */
+/** The value of Content-Length; undefined if it is not a length. */
 export function declaredLength(headers: readonly Header[]): number | undefined {
   const text = firstValue(headers, "content-length");
   return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
@@ -63,6 +62,23 @@ export function firstValue(headers: readonly Header[], name: string): string | u
 /** As `http.IncomingMessage` would hold them. */
 export function headerRecord(headers: readonly Header[]): Readonly<Record<string, readonly string[]>> {
   return Object.fromEntries(headers.map(([name]) => [name.toLowerCase(), valuesOf(headers, name.toLowerCase())]));
+}
+
+/** The content of all chunks of `Transfer-Encoding: chunked`; null when the bytes are not whole chunks. */
+function dechunked(bytes: Buffer): Buffer | null {
+  const parts: Buffer[] = [];
+  for (let position = 0; ; ) {
+    const lineEnd = bytes.indexOf("\r\n", position, "latin1");
+    const [, digits] =
+      /^([\da-f]{1,8})(?:;.*)?$/i.exec(bytes.toString("latin1", position, Math.max(position, lineEnd))) ?? [];
+    if (digits === undefined) return null;
+    const start = lineEnd + 2;
+    const end = start + Number.parseInt(digits, 16);
+    if (end === start) return Buffer.concat(parts);
+    if (bytes.toString("latin1", end, end + 2) !== "\r\n") return null;
+    parts.push(bytes.subarray(start, end));
+    position = end + 2;
+  }
 }
 
 function headersOfLines(text: string): Header[] {
@@ -94,7 +110,7 @@ function linesToHeaders(lines: readonly string[]): Header[] {
 function headerOfLine(line: string, number: number): Header {
   const colon = line.indexOf(":");
   if (colon > 0) return checked(line.slice(0, colon).trim(), line.slice(colon + 1), `Line ${number}`);
-  throw mistake(`Line ${number} is no header: write "Name: value", or give a whole request as --request.`);
+  throw mistake(`Line ${number} is not a header: write "Name: value", or give a whole request as --request.`);
 }
 
 /** An object, pairs, a flat list as `rawHeaders` has it, or `{ name, value }` each; alone or in a field "headers". */
@@ -121,7 +137,7 @@ function entriesOf(name: unknown, value: unknown): Header[] {
     .map((each) => {
       const isValue = typeof each === "string" || typeof each === "number";
       if (typeof name === "string" && isValue) return checked(name, `${each}`, "A header of the JSON");
-      throw mistake("A header of its JSON has no name, or a value that is no text.");
+      throw mistake("A header of its JSON has no name, or a value that is not text.");
     });
 }
 
@@ -130,7 +146,7 @@ function checked(name: string, value: string, where: string): Header {
   throw mistake(`${where} has a name that HTTP does not allow.`);
 }
 
-/** Without HTTP's blanks around it. No expression: one looks at the blanks inside a value again from each of them. */
+/** Without HTTP's blanks around it. A regular expression would take quadratic time on blanks inside of a value. */
 function withoutBlanks(value: string): string {
   const isBlank = (index: number) => value[index] === " " || value[index] === "\t";
   let [start, end] = [0, value.length];
@@ -143,7 +159,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw mistake("It begins like JSON, and is none.");
+    throw mistake("It begins like JSON, but is not JSON.");
   }
 }
 

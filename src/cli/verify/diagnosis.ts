@@ -1,24 +1,33 @@
-/** What is wrong with a captured request: the receiver's checks one by one, and the likeliest cause of what failed. */
+/** Why a captured request is not verified: the receiver's checks one by one, then the commonest mistakes, each undone by itself. */
+import { Buffer } from "node:buffer";
 import { SetupError } from "../../errors.ts";
-import { type CompiledKeyring, compileKeyring } from "../../signature/keyring.ts";
-import { checkHeaders, matchSignature, type VerifyFailureCode } from "../../signature/verify.ts";
+import { readJson } from "../../events/parse.ts";
+import { type CompiledKeyring, compileKeyring, HmacKey } from "../../signature/keyring.ts";
+import { secretBytes } from "../../signature/secret.ts";
+import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../signature/sign.ts";
+import {
+  checkHeaders,
+  matchSignature,
+  parseCandidates,
+  readHeader,
+  type VerifyFailureCode,
+} from "../../signature/verify.ts";
 import { type Capture, headerRecord } from "./capture.ts";
-import { type Cause, causeOf } from "./causes.ts";
-import type { GivenSecret } from "./keys.ts";
-import { differencesOf, type Finding, search } from "./search.ts";
+import { type Cause, type CauseCode, causeOf } from "./causes.ts";
 import {
   ageStep,
-  type Circumstances,
+  bodyStep,
+  type CapturedWith,
+  type GivenSecret,
   headersStep,
   type Step,
   secretStep,
   signatureFormStep,
   timestampStep,
 } from "./steps.ts";
-import { bodyStep } from "./suspicions.ts";
 
 export interface Diagnosis {
-  /** A receiver with this secret takes it. */
+  /** A receiver with this secret accepts the request. */
   readonly verified: boolean;
   /** As a receiver logs it; null when no check of headers and signature failed. */
   readonly code: VerifyFailureCode | null;
@@ -27,51 +36,47 @@ export interface Diagnosis {
   readonly causes: readonly Cause[];
 }
 
-/** Most differences at once that a fault on the way makes. */
-const MOST = 2;
-
 /** @throws SetupError for a secret that is not of its encoding */
-export function diagnose(capture: Capture, secret: GivenSecret, circumstances: Circumstances): Diagnosis {
+export function diagnose(capture: Capture, secret: GivenSecret, how: CapturedWith): Diagnosis {
   const { headers } = capture;
-  const { keyring, problem } = keyringOf(secret, circumstances.now);
-  const { code, isSigned } = verdict(capture, keyring, circumstances);
+  const { keyring, problem } = keyringOf(secret, how.now);
+  const { code, isSigned } = verdict(capture, keyring, how);
   const steps = [
     headersStep(headers),
-    timestampStep(headers, circumstances),
-    ageStep(headers, circumstances),
-    signatureFormStep(headers, circumstances),
+    timestampStep(headers, how),
+    ageStep(headers, how),
+    signatureFormStep(headers, how),
     secretStep(secret, problem),
     bodyStep(capture, isSigned),
     signatureStep(isSigned),
   ];
   const failed = steps.filter(({ ok }) => ok === false);
   const verified = isSigned === true && failed.length === 0;
-  const causes = verified ? [] : causesOf(search(capture, secret, MOST), failed);
-  // One place says what it comes from: a check by itself knows less than all of them.
+  const causes = verified ? [] : causesOf(mistakeOf(capture, secret), failed);
   return { verified, code, steps: steps.map(({ name, ok, text }) => ({ name, ok, text })), causes };
 }
 
 interface Verdict {
   readonly code: VerifyFailureCode | null;
-  /** Null when it cannot be told. */
+  /** Null when the signature cannot be compared. */
   readonly isSigned: boolean | null;
 }
 
-/** The receiver's own rule. The signature is looked at whatever the age: most captures are old. */
-function verdict(capture: Capture, keyring: CompiledKeyring | null, circumstances: Circumstances): Verdict {
-  const { at, now, tolerance } = circumstances;
+/** The receiver's own check. It compares the signature whatever the age: most captures are old. */
+function verdict(capture: Capture, keyring: CompiledKeyring | null, how: CapturedWith): Verdict {
+  const { at, now, tolerance } = how;
   const headers = headerRecord(capture.headers);
-  const past = { ...circumstances, tolerance: { ...tolerance, pastMs: Number.POSITIVE_INFINITY } };
-  const inTime = checkHeaders(headers, at === undefined ? past : circumstances, at ?? now);
-  const ageless = { pastMs: Number.POSITIVE_INFINITY, futureMs: Number.POSITIVE_INFINITY };
-  const checked = checkHeaders(headers, { ...circumstances, tolerance: ageless }, now);
+  const anyPast = { ...how, tolerance: { ...tolerance, pastMs: Number.POSITIVE_INFINITY } };
+  const inTime = checkHeaders(headers, at === undefined ? anyPast : how, at ?? now);
+  const anyAge = { pastMs: Number.POSITIVE_INFINITY, futureMs: Number.POSITIVE_INFINITY };
+  const checked = checkHeaders(headers, { ...how, tolerance: anyAge }, now);
   const isComparable = checked.ok && keyring !== null;
   const isSigned = isComparable ? matchSignature(checked, capture.body, keyring, now) !== null : null;
   if (!inTime.ok) return { code: inTime.code, isSigned };
   return { code: isSigned === false ? "signature_mismatch" : null, isSigned };
 }
 
-/** The keyring of a receiver with this secret; without one, why a receiver would refuse it. */
+/** The keyring of a receiver with this secret, or why a receiver would refuse it. */
 function keyringOf({ secret, encoding }: GivenSecret, now: number) {
   try {
     return { keyring: compileKeyring({ secret, encoding }, now), problem: null };
@@ -83,23 +88,88 @@ function keyringOf({ secret, encoding }: GivenSecret, now: number) {
 
 function signatureStep(isSigned: boolean | null): Step {
   const name = "signature";
-  if (isSigned === null) return { name, ok: null, text: "not compared, for what it needs is missing or malformed" };
+  if (isSigned === null)
+    return { name, ok: null, text: "not compared: something that it needs is missing or malformed" };
   if (isSigned) return { name, ok: true, text: "made with this secret, of <timestamp>.<body>" };
   return { name, ok: false, text: "not made with this secret, of <timestamp>.<body>", cause: "wrong_secret" };
 }
 
-/** What a way to sign was found with is proven; without one the first check that failed has to say it. */
-function causesOf(finding: Finding | null, failed: readonly Step[]): readonly Cause[] {
+/**
+ * What explains the signature, however the receiver is set up: "none" if it fits as it is, a mistake if it fits once that is undone. Null
+ * if nothing makes it fit.
+ *
+ * @throws SetupError for a secret that is not of its encoding
+ */
+function mistakeOf({ headers, body }: Capture, { secret, encoding, previous }: GivenSecret): CauseCode | "none" | null {
+  const record = headerRecord(headers);
+  const timestamp = readHeader(record, TIMESTAMP_HEADER);
+  const candidates = parseCandidates(readHeader(record, SIGNATURE_HEADER) ?? "", "auto");
+  if (timestamp === undefined || candidates === null) return null;
+  const fits = (key: Uint8Array, text = timestamp, bytes: Uint8Array = body) => {
+    const digest = new HmacKey(key).digest(`${text}.`, bytes);
+    return candidates.some((candidate) => digest.equals(candidate));
+  };
+  const own = secretBytes("secret", secret, encoding);
+  if (fits(own)) return "none";
+  const [ofTimestamp] = timestampMistakes(timestamp).find(([, text]) => fits(own, text)) ?? [];
+  const [ofBody] = bodyMistakes(body).find(([, bytes]) => fits(own, timestamp, bytes)) ?? [];
+  if (previous !== undefined && fits(secretBytes("previous secret", previous, encoding))) return "previous_secret";
+  const [ofSecret] = secretMistakes(secret).find(([, key]) => fits(key)) ?? [];
+  return ofTimestamp ?? ofBody ?? ofSecret ?? null;
+}
+
+type Mistakes<T> = readonly (readonly [CauseCode, undone: T])[];
+
+function timestampMistakes(text: string): Mistakes<string> {
+  const [first = ""] = text.split(",");
+  const bare = text.replace(/[\s"']/g, "");
+  return [
+    ["header_duplicated", first.trim()],
+    ["timestamp_form", bare],
+    ["timestamp_unit", bare.slice(0, 10)],
+    ["timestamp_unit", `${bare}000`],
+  ];
+}
+
+function bodyMistakes(body: Buffer): Mistakes<Uint8Array> {
+  const text = body.toString("latin1");
+  const json = readJson(body);
+  const written = json.ok ? [JSON.stringify(json.value), JSON.stringify(json.value, null, 2)] : [];
+  // As json.dumps() of Python separates.
+  const spaced = json.ok ? JSON.stringify(json.value, null, 1).replace(/,\n */g, ", ").replace(/\n */g, "") : "";
+  return [
+    ["body_line_break", Buffer.from(text.replace(/\r?\n$/, ""), "latin1")],
+    ["body_line_break", Buffer.from(`${text}\n`, "latin1")],
+    ["body_line_break", Buffer.from(`${text}\r\n`, "latin1")],
+    ...[...written, spaced].map((each) => ["body_reserialised", Buffer.from(each)] as const),
+  ];
+}
+
+function secretMistakes(secret: string): Mistakes<Uint8Array> {
+  const trimmed = secret.trim();
+  const text = (cause: CauseCode, value: string) => [cause, Buffer.from(value)] as const;
+  return [
+    text("secret_encoding", secret),
+    text("secret_line_break", trimmed),
+    text("secret_line_break", `${secret}\n`),
+    text("secret_line_break", `${secret}\r\n`),
+    text("secret_quotes", trimmed.replace(/^(["'`])(.*)\1$/s, "$2")),
+    ["secret_encoding", Buffer.from(secret, "base64")],
+    ["secret_encoding", Buffer.from(secret, "hex")],
+  ];
+}
+
+/** A mistake that was undone is proven. Without one, the first check that failed names the likeliest cause. */
+function causesOf(mistake: ReturnType<typeof mistakeOf>, failed: readonly Step[]): readonly Cause[] {
   const suspected = failed.flatMap(({ name, cause }) => (cause === undefined ? [] : { name, cause }));
   const ofAge = suspected.filter(({ name }) => name === "age");
   const others = suspected.filter(({ name }) => name !== "age");
-  const proven = finding === null ? [] : differencesOf(finding);
-  // Made as a receiver expects it, so that only how this one is set up can be what refuses it.
-  const isRight = finding !== null && proven.length === 0;
-  const first = isRight ? others : proven.length > 0 ? [] : others.slice(0, 1);
+  const isSetUp = mistake === "none";
+  // If the signature fits as it is, each check that refuses the request is a cause.
+  const likely = isSetUp ? others : mistake === null ? others.slice(0, 1) : [];
   return [
-    ...proven.map((code) => causeOf(code, true)),
-    ...first.map(({ cause }) => causeOf(cause, isRight)),
-    ...ofAge.map(({ cause }) => causeOf(cause, finding !== null)),
+    ...(mistake === null || isSetUp ? [] : [causeOf(mistake, true)]),
+    ...likely.map(({ cause }) => causeOf(cause, isSetUp)),
+    ...ofAge.map(({ cause }) => causeOf(cause, mistake !== null)),
   ];
 }

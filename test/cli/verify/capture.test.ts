@@ -39,11 +39,11 @@ describe("headersOf()", () => {
   it.each([
     ["", /no header in it/],
     ["{}", /no header in it/],
-    ["POST / HTTP/1.1\nsecret-looking text", /Line 2 is no header/],
+    ["POST / HTTP/1.1\nsecret-looking text", /Line 2 is not a header/],
     ["a b: c", /Line 1 has a name that HTTP does not allow/],
     ["\u001b[31m: c", /Line 1 has a name/],
-    ["{", /begins like JSON, and is none/],
-    ['[["a"]]', /no name, or a value that is no text/],
+    ["{", /begins like JSON, but is not JSON/],
+    ['[["a"]]', /no name, or a value that is not text/],
     ["[1]", /no name, or a value/],
   ])("refuses %j in one line that repeats nothing of it", (text, message) => {
     expect(() => headersOf(text)).toThrow(

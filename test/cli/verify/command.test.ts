@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Capture } from "../../../src/cli/verify/capture.ts";
-import { verifyCommand } from "../../../src/cli/verify/command.ts";
+import { diagnosisText, verifyCommand } from "../../../src/cli/verify/command.ts";
 import { runHere } from "../here.ts";
 import { runToEnd } from "../running.ts";
 import { CONTENT, request, SECRET, withBody } from "./requests.ts";
@@ -36,13 +36,13 @@ describe("oncehook verify", () => {
     expect(output).toBe(
       `✓ headers         X-Service-Timestamp and X-Service-Signature are there
 ✓ timestamp       13 digits: milliseconds, 2025-10-09T08:53:21.234Z
-✓ age             signed 766 ms before it arrived; up to 90 min is taken
+✓ age             signed 766 ms before it arrived; up to 90 min is accepted
 ✓ signature form  64 characters: one of 32 bytes
-✓ secret          of a form that a receiver takes, read as utf8
+✓ secret          a receiver accepts its form, read as utf8
 ✓ body            ${Buffer.byteLength(CONTENT)} bytes
 ✓ signature       made with this secret, of <timestamp>.<body>
 
-Verified: a receiver with this secret takes it.
+Verified: a receiver with this secret accepts it.
 `,
     );
   });
@@ -63,42 +63,10 @@ Verified: a receiver with this secret takes it.
     });
   });
 
-  it("prints the options to set with --guess", async () => {
-    const encoded = Buffer.from(SECRET).toString("base64");
-    const { parts, secret } = filesOf(request({ unit: "s", encoding: "base64" }), encoded);
-    const text = await verify(["--guess", ...parts, ...secret]);
-    const json = await verify(["--guess", "--json", ...parts, ...secret]);
-    expect([text.code, json.code]).toEqual([0, 0]);
-    expect(text.output).toContain('secrets: { secret: process.env.WEBHOOK_SECRET, encoding: "base64" },');
-    expect(text.output).toContain('timestampFormat: "s",');
-    expect(JSON.parse(json.output).guess.options).toEqual({
-      ...{ secretEncoding: "base64", timestampFormat: '"s"', signatureEncoding: "base64" },
-    });
-    const again = await verify([...parts, ...secret, "--secret-encoding=base64", "--timestamp-format=s"]);
-    expect(again.code).toBe(0);
-  });
-
-  it("says what a signer would need whom no option receives, and when nothing is found", async () => {
-    // printf '1760000001:{}' | openssl dgst -sha256 -hmac 'a-webhook-signing-secret-of-32-b'
-    const signature = "6a245dc91b7def826024b78081c2c5d2a040d745f470448ecc99fa85fb604abc";
-    const headers = Object.entries({ "X-Service-Timestamp": "1760000001", "X-Service-Signature": signature });
-    const { parts, secret } = filesOf({ headers, body: Buffer.from("{}") });
-    const needed = await verify(["--guess", ...parts, ...secret]);
-    expect(needed.code).toBe(3);
-    expect(needed.output).toMatch(
-      /No option of oncehook receives that\. It needs\n {2}- the signed text <timestamp>\.<body>, not <timestamp>:<body>\n$/,
-    );
-    const nothing = await verify(["--guess", ...parts], {
-      ONCEHOOK_WEBHOOK_SECRET: "another-signing-secret-of-32-byt",
-    });
-    expect(nothing.code).toBe(3);
-    expect(nothing.output).toMatch(/Nothing that was tried makes this signature: .*\n$/);
-  });
-
   it("refuses a body that no receiver takes", async () => {
     const { parts, secret } = filesOf(withBody("x".repeat(1_048_577)));
     const { code, errors } = await verify([...parts, ...secret, "--quiet"]);
-    expect([code, errors]).toEqual([2, "error: The body is larger than any receiver takes: 1 MiB.\n"]);
+    expect([code, errors]).toEqual([2, "error: The body is larger than any receiver accepts: 1 MiB.\n"]);
   });
 
   it.skipIf(process.platform === "win32")("reads no file that has no end", async () => {
@@ -114,10 +82,27 @@ Verified: a receiver with this secret takes it.
     [["--headers=h", "--request=r"], 2, /^error: Give the request/],
     [["--request=nowhere"], 1, /^error: Cannot read nowhere: ENOENT\.\n$/],
     [["--encoding=hexx"], 2, /^error: option '--encoding <encoding>' argument 'hexx' is invalid/],
-    [["--guss"], 2, /Did you mean --guess\?/],
+    [["--toleranse"], 2, /Did you mean --tolerance\?/],
   ])("says of %j what is wrong with it", async (args, expected, message) => {
     const { code, output, errors } = await verify(args);
     expect([code, output]).toEqual([expected, ""]);
     expect(errors).toMatch(message);
+  });
+});
+
+describe("diagnosisText()", () => {
+  it("names the receiver's code where there is one", () => {
+    const failed = {
+      verified: false,
+      steps: [{ name: "body", ok: null, text: "was not looked at" } as const],
+      causes: [],
+    };
+    const plain = (_style: string, text: string) => text;
+    expect(diagnosisText({ ...failed, code: "signature_mismatch" }, plain)).toContain(
+      "Not verified: signature_mismatch.",
+    );
+    expect(diagnosisText({ ...failed, code: null }, plain)).toBe(
+      "- body            was not looked at\n\nNot verified.\n",
+    );
   });
 });

@@ -1,11 +1,9 @@
 /** A request as the service sends it, and the ways in which it is broken before somebody looks at it. */
 import { Buffer } from "node:buffer";
-import { createHmac } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import type { Capture, Header } from "../../../src/cli/verify/capture.ts";
 import type { CauseCode } from "../../../src/cli/verify/causes.ts";
-import type { GivenSecret } from "../../../src/cli/verify/keys.ts";
-import type { Circumstances } from "../../../src/cli/verify/steps.ts";
+import type { CapturedWith, GivenSecret } from "../../../src/cli/verify/steps.ts";
 import { signPayload, type WrittenEncoding } from "../../../src/signature/sign.ts";
 import { fixtures } from "../../../src/testing/fixtures.ts";
 
@@ -14,7 +12,7 @@ export const AT = 1_760_000_002_000;
 const SIGNED_AT = 1_760_000_001_234;
 
 const MINUTE_MS = 60_000;
-export const CIRCUMSTANCES: Circumstances = {
+export const CIRCUMSTANCES: CapturedWith = {
   at: undefined,
   now: AT + 365 * 86_400_000,
   timestampFormat: "auto",
@@ -77,7 +75,7 @@ export interface BrokenRequest {
   readonly causes: readonly CauseCode[];
   readonly proven: boolean;
   readonly secret?: Partial<GivenSecret>;
-  readonly circumstances?: Partial<Circumstances>;
+  readonly circumstances?: Partial<CapturedWith>;
 }
 
 const proven = (
@@ -109,19 +107,19 @@ export const BROKEN: readonly BrokenRequest[] = [
     "signature_missing",
     mapHeaders((each) => (each[0] === SIGNATURE ? [] : [each])),
   ),
-  proven(
+  likely(
     "headers renamed by a proxy",
     "header_renamed",
     renamed({ [TIMESTAMP]: "X-Original-Timestamp", [SIGNATURE]: "X-Original-Signature" }),
   ),
-  proven("headers with underscores", "header_renamed", renamed({ [SIGNATURE]: "X_Service_Signature" })),
+  likely("headers with underscores", "header_renamed", renamed({ [SIGNATURE]: "X_Service_Signature" })),
   likely(
     "headers renamed, and another secret",
     "header_renamed",
     renamed({ [SIGNATURE]: "X-Forwarded-Service-Signature" }),
     holding("another-signing-secret-of-32-byt"),
   ),
-  proven("headers swapped", "headers_swapped", renamed({ [TIMESTAMP]: SIGNATURE, [SIGNATURE]: TIMESTAMP })),
+  likely("headers swapped", "headers_swapped", renamed({ [TIMESTAMP]: SIGNATURE, [SIGNATURE]: TIMESTAMP })),
   proven(
     "timestamp twice",
     "header_duplicated",
@@ -166,32 +164,22 @@ export const BROKEN: readonly BrokenRequest[] = [
     causes: ["wrong_secret", "too_old"],
     circumstances: { at: AT + 3 * 3_600_000 },
   }),
-  proven(
-    "foreign prefix",
-    "signature_prefix",
-    mapValue(SIGNATURE, (text) => `hmac-sha256=${text}`),
-  ),
   proven("base64 where hex is expected", "signature_encoding", request({ encoding: "base64" }), {
     circumstances: { encoding: "hex" },
   }),
-  proven(
+  likely(
     "base64 of the hex digits",
-    "signature_encoding",
+    "signature_form",
     mapValue(SIGNATURE, (text) => Buffer.from(text).toString("base64")),
   ),
-  proven(
+  likely(
     "base64url with padding",
-    "signature_encoding",
+    "signature_form",
     mapValue(SIGNATURE, (text) => `${text}=`, request({ encoding: "base64url", timestamp: SIGNED_AT + 1 })),
   ),
-  proven(
-    "base64 in lower case",
-    "signature_case",
-    mapValue(SIGNATURE, (text) => text.toLowerCase(), request({ encoding: "base64" })),
-  ),
-  proven(
+  likely(
     "half a signature",
-    "signature_truncated",
+    "signature_form",
     mapValue(SIGNATURE, (text) => text.slice(0, 32)),
   ),
   likely(
@@ -208,23 +196,14 @@ export const BROKEN: readonly BrokenRequest[] = [
   ),
   proven("line break behind our secret", "secret_line_break", request(), holding(`${SECRET}\n`)),
   proven("line break behind the service's secret", "secret_line_break", request({ secret: `${SECRET}\n` })),
-  proven("space before our secret", "secret_whitespace", request(), holding(` ${SECRET}`)),
+  proven("space before our secret", "secret_line_break", request(), holding(` ${SECRET}`)),
   proven("quotes around our secret", "secret_quotes", request(), holding(`"${SECRET}"`)),
   proven("key decoded from base64 by the signer", "secret_encoding", request(), holding(BASE64_SECRET)),
   proven("key decoded from base64 here", "secret_encoding", request({ secret: BASE64_SECRET }), {
     ...holding(BASE64_SECRET, { encoding: "base64" }),
   }),
-  proven("prefix that the signer drops", "secret_prefix", request(), holding(`whsec_${BASE64_SECRET}`)),
-  proven("percent escapes in our secret", "secret_escaped", request({ secret: "a+b/c=d-of-at-least-16" }), {
-    ...holding("a%2Bb%2Fc%3Dd-of-at-least-16"),
-  }),
-  proven("our secret in lower case", "secret_case", request({ secret: SECRET.toUpperCase() })),
-  proven("no secret at the signer", "secret_undefined", request({ secret: "undefined" })),
   proven("secret too short for a receiver", "secret_form", request({ secret: "short" }), holding("short")),
   proven("line break behind the body", "body_line_break", withBody(`${CONTENT}\n`)),
-  proven("CRLF for LF", "body_line_endings", withBody(pretty().replaceAll("\n", "\r\n"), request({ body: pretty() }))),
-  proven("space behind the body", "body_space", withBody(`${CONTENT}  `)),
-  proven("byte order mark", "body_bom", withBody(`\uFEFF${CONTENT}`)),
   proven("parsed and written again, for people", "body_reserialised", withBody(pretty())),
   proven(
     "parsed and written again by Python's json.dumps",
@@ -233,34 +212,14 @@ export const BROKEN: readonly BrokenRequest[] = [
   ),
   proven("parsed and written again, compactly", "body_reserialised", withBody(CONTENT, request({ body: pretty() }))),
   likely("parsed, changed and laid out", "body_reserialised", withBody(pretty().replace("conv_1", "conv_2"))),
-  proven(
-    "escapes for characters",
-    "body_unicode",
-    withBody(CONTENT.replaceAll("ü", "\\u00fc").replaceAll("ß", "\\u00df").replaceAll("👋", "\\ud83d\\udc4b")),
-  ),
-  proven("another normal form", "body_unicode", withBody(CONTENT.normalize("NFD"))),
-  proven("read as latin1", "body_charset", withBody(Buffer.from(CONTENT).toString("latin1"))),
-  likely("characters lost", "body_charset", withBody(CONTENT.replace(/[^\0-\u007f]+/g, "\uFFFD"))),
-  proven("gzip", "body_compressed", withBody(gzipSync(CONTENT))),
+  likely("gzip", "body_compressed", withBody(gzipSync(CONTENT))),
   likely(
     "gzip by its header",
     "body_compressed",
     mapHeaders((each) => [each, ["Content-Encoding", "gzip"]]),
     { proven: true },
   ),
-  proven(
-    "chunked framing",
-    "body_chunked",
-    withBody(`${Buffer.byteLength(CONTENT).toString(16)}\r\n${CONTENT}\r\n0\r\n\r\n`),
-  ),
-  proven(
-    "in a gateway's event, as base64",
-    "body_wrapped",
-    withBody(JSON.stringify({ body: Buffer.from(CONTENT).toString("base64"), isBase64Encoded: true })),
-  ),
-  proven("as a JSON text", "body_wrapped", withBody(JSON.stringify(CONTENT))),
   likely("truncated", "body_truncated", { ...request(), body: Buffer.from(CONTENT).subarray(0, 100) }),
-  proven("more behind the body", "body_extended", { ...request(), body: Buffer.from(`${CONTENT}--boundary`) }),
   likely("empty", "body_empty", withBody("")),
   likely("body of another request", "body_of_another_request", withBody(OTHER_EVENT)),
   likely("body of another length", "body_of_another_request", {
@@ -268,28 +227,12 @@ export const BROKEN: readonly BrokenRequest[] = [
     body: Buffer.from(JSON.stringify(fixtures.inbound())),
   }),
   proven(
-    "SHA-512",
-    "algorithm",
-    mapValue(SIGNATURE, () => createHmac("sha512", SECRET).update(`${SIGNED_AT}.${CONTENT}`).digest("hex")),
-  ),
-  proven("signed without its timestamp", "signed_text", bodyOnly()),
-  proven(
     "line break behind a body nested deeper than the stack",
     "body_line_break",
     withBody(`${DEEP}\n`, request({ body: DEEP })),
   ),
-  proven("line break, and the secret in quotes", "body_line_break", withBody(`${CONTENT}\n`), {
-    ...holding(`"${SECRET}"`),
-    causes: ["secret_quotes", "body_line_break"],
-  }),
 ];
 
 function pretty(): string {
   return JSON.stringify(JSON.parse(CONTENT), null, 2);
-}
-
-/** As others sign. */
-function bodyOnly(): Capture {
-  const digest = createHmac("sha256", SECRET).update(CONTENT).digest("hex");
-  return mapValue(SIGNATURE, () => digest);
 }
