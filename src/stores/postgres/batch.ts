@@ -26,6 +26,7 @@ import type {
 import { roomLeft } from "../../inbox/store-rules.ts";
 import {
   conflictsAmong,
+  idsIn,
   keyOf,
   keyText,
   lockDue,
@@ -78,11 +79,9 @@ export async function runBatch(
   if (claim.lane !== undefined) await claimDue(work, claim, claimed, true);
 
   const indexes = indexesOf(accepted);
-  const claimedEvents = [...claimed.leased.map(({ event }) => event), ...claimed.retired].map(({ id }) => id);
-  const stored = await readBodies(
-    session,
-    claimedEvents.filter((id) => !indexes.has(id)),
-  );
+  const claimedEvents = [...claimed.leased.map(({ event }) => event), ...claimed.retired];
+  const storedEvents = idsIn(claimedEvents).filter((id) => !indexes.has(id));
+  const stored = await readBodies(session, storedEvents);
   const rawOf = (id: number) => stored.get(id) ?? turn.accepts[indexes.get(id) ?? -1]?.raw;
   await countRepeats(work, turn.repeats);
   await session.conclude(() => work.flush());

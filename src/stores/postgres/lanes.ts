@@ -4,7 +4,7 @@ import { TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
 import type { LaneKey, NewEvent } from "../../inbox/record.ts";
 import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../database.ts";
-import { arrayOf, bytesText, columnNames, textBytes } from "./encoding.ts";
+import { arrayOf, bytesText, columnNames, columns, textBytes, transposed, unnested } from "./encoding.ts";
 import type { Names } from "./names.ts";
 import { both, CLOCK, type PgSession } from "./session.ts";
 import { GAP, NEW_EVENT, NEW_LANE } from "./statements.ts";
@@ -72,13 +72,15 @@ interface GapRow {
 export const laneColumns = (table: string): string => columnNames(NEW_LANE, table);
 export const eventColumns = (table: string): string => columnNames(NEW_EVENT, table);
 
+const LANE_KEY = columns("client int, tag smallint, message bytea");
+
 /**
  * Sorted, so that two transactions never wait for each other. A statement of its own, so that the next one sees what others
  * did. Each key is looked up by itself: a join could be planned as a scan of all lanes while their number is unknown.
  */
 const LOCK = `select ${laneColumns("l")} from {}.lane l where l.id = any(array(
     select unnest($1::bigint[]) union
-    select k.id from unnest($2::int[], $3::smallint[], $4::bytea[]) as w (client, tag, message)
+    select k.id from ${unnested(LANE_KEY, 1)} as w (${columnNames(LANE_KEY)})
     cross join lateral (
       select id from {}.lane where client = w.client and tag = w.tag and message = w.message limit 1) k
   )) order by l.id for update`;
@@ -109,33 +111,14 @@ export function lockLanes(
   ids: readonly number[],
   keys: readonly Key[],
 ): Promise<readonly PgLaneRow[]> {
-  const values = [
-    arrayOf("bigint", ids),
-    arrayOf(
-      "int",
-      keys.map(({ client }) => client),
-    ),
-    arrayOf(
-      "smallint",
-      keys.map(({ tag }) => tag),
-    ),
-    arrayOf(
-      "bytea",
-      keys.map(({ message }) => message),
-    ),
-  ];
-  return session.rows<PgLaneRow>("lock", LOCK, values);
+  const rows = keys.map(({ client, tag, message }) => [client, tag, message]);
+  return session.rows<PgLaneRow>("lock", LOCK, [arrayOf("bigint", ids), ...transposed(LANE_KEY, rows)]);
 }
 
 /** The lanes of locked rows, with their events and gaps. */
 export async function readLanes(session: PgSession, names: Names, rows: readonly PgLaneRow[]): Promise<LaneState[]> {
   if (rows.length === 0) return [];
-  const ids = [
-    arrayOf(
-      "bigint",
-      rows.map(({ id }) => id),
-    ),
-  ];
+  const ids = [arrayOf("bigint", idsIn(rows))];
   const [eventRows, gapRows] = await both(
     session,
     () => session.rows<PgEventRow>("events", EVENTS, ids),
@@ -158,6 +141,10 @@ export async function readLanes(session: PgSession, names: Names, rows: readonly
     for (const event of lane.events) takeLease(event, row);
   }
   return [...lanes.values()];
+}
+
+export function idsIn(rows: readonly { readonly id: number }[]): number[] {
+  return rows.map(({ id }) => id);
 }
 
 /** The facts of a lane, without its events and gaps. */

@@ -233,18 +233,15 @@ async function schemaOf(client: PgClient, schema: string): Promise<FoundSchema> 
   const { ours, taken } = rows[0] ?? {};
   if (ours !== true && taken === true) throw notOurs(schema);
   if (ours !== true) return { schema: 0, minReader: 0 };
-  const number = Number(await readMeta(client, schema, "schema").catch(refuseOthers(schema)));
+  const meta = await readMeta(client, schema).catch((error: unknown) => {
+    throw sqlState(error) === UNDEFINED_COLUMN ? notOurs(schema) : error;
+  });
+  const number = Number(meta.schema);
   if (!Number.isInteger(number)) throw notOurs(schema);
-  return { schema: number, minReader: Number(await readMeta(client, schema, "min_reader")) };
+  return { schema: number, minReader: Number(meta.min_reader) };
 }
 
 const UNDEFINED_COLUMN = "42703";
-
-function refuseOthers(schema: string): (error: unknown) => never {
-  return (error) => {
-    throw sqlState(error) === UNDEFINED_COLUMN ? notOurs(schema) : error;
-  };
-}
 
 function notOurs(schema: string): SetupError {
   const message = `The schema ${schema} contains something other than an inbox: give the inbox a schema of its own.`;
@@ -253,21 +250,16 @@ function notOurs(schema: string): SetupError {
 
 /** Records whose inbox this is, and the receiver's other rules. @returns the rules that apply */
 async function applyRules({ client, schema, location }: Place, context: OpenContext): Promise<InboxRules> {
-  const recorded = rulesFromMeta({
-    name: await readMeta(client, schema, "name"),
-    first_sequence: await readMeta(client, schema, "first_sequence"),
-    tolerance_ms: await readMeta(client, schema, "tolerance_ms"),
-  });
-  const rules = rulesFor(context.rules, recorded, location);
-  const isPart = (await readMeta(client, schema, "copied_from")) && !(await readMeta(client, schema, "copy_finished"));
-  if (isPart && context.copying !== true) throw copyUnfinished(schema);
+  const { name, first_sequence, tolerance_ms, copied_from, copy_finished } = await readMeta(client, schema);
+  const rules = rulesFor(context.rules, rulesFromMeta({ name, first_sequence, tolerance_ms }), location);
+  if (copied_from && !copy_finished && context.copying !== true) throw copyUnfinished(schema);
   for (const [key, value] of Object.entries(rulesToMeta(rules))) await writeMeta(client, schema, key, value);
   return rules;
 }
 
-async function readMeta(client: PgClient, schema: string, key: string): Promise<string | undefined> {
-  const { rows } = await client.query(`select value from ${schema}.meta where key = $1`, [key]);
-  return rows[0]?.value as string | undefined;
+async function readMeta(client: PgClient, schema: string): Promise<Readonly<Record<string, string | undefined>>> {
+  const { rows } = await client.query(`select key, value from ${schema}.meta`);
+  return Object.fromEntries(rows.map(({ key, value }) => [key, value]));
 }
 
 async function writeMeta(client: PgClient, schema: string, key: string, value: string): Promise<void> {

@@ -44,19 +44,16 @@ export class PgInbox {
   readonly #running = new Set<Promise<unknown>>();
   #closing: Promise<void> | null = null;
 
-  constructor(parts: {
-    readonly context: OpenContext;
-    readonly rules: InboxRules;
-    readonly access: PgAccess;
-    readonly location: string;
-    readonly instance: number;
-    /** The pool of `access`, or a separate pool for batches. */
-    readonly turns: PgPool;
-    readonly isOurs: boolean;
-    readonly listen: boolean;
-    /** Called once, when LISTEN turns out not to last. */
-    readonly onDeaf: () => void;
-  }) {
+  constructor(
+    parts: Pick<PgInbox, "context" | "rules" | "access" | "location" | "instance"> & {
+      /** The pool of `access`, or a separate pool for batches. */
+      readonly turns: PgPool;
+      readonly isOurs: boolean;
+      readonly listen: boolean;
+      /** Called once, when LISTEN turns out not to last. */
+      readonly onDeaf: () => void;
+    },
+  ) {
     this.context = parts.context;
     this.rules = parts.rules;
     this.access = parts.access;

@@ -8,7 +8,7 @@ import { createMentionTest } from "../../inbox/subject.ts";
 import { HELD, TAG } from "../database.ts";
 import { acceptAll, wantedLanes } from "./batch.ts";
 import { textBytes } from "./encoding.ts";
-import { LANE_IDS_OF_MESSAGE, NONE_EXPIRED, newNumbers } from "./lanes.ts";
+import { idsIn, LANE_IDS_OF_MESSAGE, NONE_EXPIRED, newNumbers } from "./lanes.ts";
 import type { PgInbox } from "./open.ts";
 import type { PgSession } from "./session.ts";
 import { openWorkspace, type Workspace } from "./workspace.ts";
@@ -81,10 +81,13 @@ async function eventOf(work: Workspace, id: number): Promise<LaneEvent | undefin
   return work.byId.get(row.lane)?.events.find((event) => event.id === id);
 }
 
-interface HeldRow {
+interface QuarantineState {
   readonly id: number;
   readonly state: number;
   readonly bytes: number;
+}
+
+interface HeldRow extends QuarantineState {
   readonly has_body: boolean;
 }
 
@@ -114,13 +117,8 @@ async function replayQuarantined(
   if (!row.has_body) return { ok: false, reason: "body_pruned" };
   await work.names.find(work.session, [request.event]);
   await work.lock([], wantedLanes(work.names, [request.event]));
-  const numbers = await newNumbers(work.session, {
-    lanes: 1,
-    events: 1,
-    now: work.loaded.now,
-    held: 0,
-    expiredFrom: NONE_EXPIRED,
-  });
+  const { now } = work.loaded;
+  const numbers = await newNumbers(work.session, { lanes: 1, events: 1, now, held: 0, expiredFrom: NONE_EXPIRED });
   work.enter(numbers);
   const [accepted] = await acceptAll(work, [request.event], request.lateEvents, numbers.events);
   if (accepted === undefined) throw new RangeError("An event was neither accepted nor known.");
@@ -169,11 +167,9 @@ async function erase(work: Workspace, subject: Subject): Promise<ActResult> {
   const { session } = work;
   const isNamedIn = createMentionTest("peer" in subject ? subject.peer : subject.messageId);
   const quarantined = await lockQuarantined(session, isNamedIn);
-  const ids = [
-    ...(await lanesOfSubject(session, subject)),
-    ...(await lanesMentioning(session, "peer" in subject, isNamedIn)),
-  ];
-  await work.lock(ids, []);
+  const named = await lanesOfSubject(session, subject);
+  const mentioning = await lanesMentioning(session, "peer" in subject, isNamedIn);
+  await work.lock([...named, ...mentioning], []);
   const lanes = [...work.byId.values()];
   if (lanes.some((lane) => isHeld(lane, work.loaded.now))) return { ok: false, reason: "in_progress" };
   const count = quarantined.length + (await eraseLanes(work, lanes));
@@ -184,7 +180,7 @@ async function erase(work: Workspace, subject: Subject): Promise<ActResult> {
 /** Returns the number of events that still had something to erase. */
 async function eraseLanes({ session, loaded }: Workspace, lanes: readonly LaneState[]): Promise<number> {
   if (lanes.length === 0) return 0;
-  const ids = lanes.map(({ id }) => id);
+  const ids = idsIn(lanes);
   const [held] = await session.rows<{ count: number }>("erase_holding", HOLDING, [ids]);
   for (const lane of lanes) loaded.rules.erase(lane);
   for (const [index, text] of CLEAR.entries()) await session.rows(`erase_${index}`, text, [ids]);
@@ -198,7 +194,7 @@ async function lanesOfSubject(session: PgSession, subject: Subject): Promise<num
       ? ["lanes_of_peer", LANES_OF_PEER, subject.peer]
       : ["lanes_by_message", LANES_BY_MESSAGE, subject.messageId];
   const rows = await session.rows<{ id: number }>(name, text, [textBytes(value)]);
-  return rows.map(({ id }) => id);
+  return idsIn(rows);
 }
 
 interface SearchedRow {
@@ -227,16 +223,10 @@ async function lanesMentioning(
   }
 }
 
-interface QuarantinedRow {
-  readonly id: number;
-  readonly bytes: number;
-  readonly state: number;
-}
-
 async function lockQuarantined(
   session: PgSession,
   isNamedIn: (raw: Uint8Array) => boolean,
-): Promise<readonly QuarantinedRow[]> {
+): Promise<readonly QuarantineState[]> {
   const named: number[] = [];
   for (let after = 0; ; ) {
     const rows = await session.rows<{ id: number; raw: Buffer }>("erase_quarantined", QUARANTINED, [after, PAGE]);
@@ -245,15 +235,15 @@ async function lockQuarantined(
     if (last === undefined || rows.length < PAGE) break;
     after = last.id;
   }
-  return named.length === 0 ? [] : session.rows<QuarantinedRow>("still_quarantined", STILL_QUARANTINED, [named]);
+  return named.length === 0 ? [] : session.rows<QuarantineState>("still_quarantined", STILL_QUARANTINED, [named]);
 }
 
-async function eraseQuarantined({ session, sheet }: Workspace, rows: readonly QuarantinedRow[]): Promise<void> {
+async function eraseQuarantined({ session, sheet }: Workspace, rows: readonly QuarantineState[]): Promise<void> {
   if (rows.length === 0) return;
   for (const { bytes, state } of rows) {
     if (state !== HELD.held) continue;
     sheet.gauge("held", -1);
     sheet.gauge("held_bytes", -bytes);
   }
-  await session.rows("clear_quarantine", CLEAR_QUARANTINE, [rows.map(({ id }) => id)]);
+  await session.rows("clear_quarantine", CLEAR_QUARANTINE, [idsIn(rows)]);
 }

@@ -3,6 +3,7 @@ import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
 import { HELD, KEEP, STATUS } from "../database.ts";
 import { isContention } from "./failures.ts";
 import { removeSilent, TallySheet } from "./instances.ts";
+import { idsIn } from "./lanes.ts";
 import type { PgInbox } from "./open.ts";
 import type { PgSession } from "./session.ts";
 
@@ -12,9 +13,6 @@ const PRUNABLE = `select id, lane, keep, finished from {}.event
 const LOCK_LANES = "select id from {}.lane where id = any($1::bigint[]) order by id for update skip locked";
 const STILL = "select id, lane, keep, finished from {}.event where id = any($1::bigint[]) and lane = any($2::bigint[])";
 const NEWEST = "select max(newest_signed) as newest from {}.tally";
-const CLEAR_BODIES = "delete from {}.body where event = any($1::bigint[])";
-const CLEAR_CONFLICTS = "delete from {}.conflict where event = any($1::bigint[])";
-const CLEAR_ATTEMPTS = "delete from {}.attempt where event = any($1::bigint[])";
 const KEEP_IDENTITY = `update {}.event set keep = ${KEEP.identity}, has_body = false where id = any($1::bigint[])`;
 const REMOVE_EVENTS = "delete from {}.event where id = any($1::bigint[])";
 const REMOVE_LANES = `delete from {}.lane l where id = any($1::bigint[]) and not exists (select 1 from {}.event e where e.lane = l.id) returning id, status`;
@@ -31,22 +29,16 @@ interface PrunableRow {
 }
 
 export async function pruneRows(inbox: PgInbox, policy: PrunePolicy): Promise<PruneResult> {
-  const bodies = await inbox.transaction((session) => pruneBodies(inbox, session, policy));
-  const events = await inbox.transaction((session) => pruneEvents(inbox, session, policy));
-  const quarantined = await inbox.transaction((session) => pruneQuarantined(inbox, session, policy));
-  await inbox.transaction(async (session) =>
-    removeSilent(session, inbox.context.instance, await cutOffOf(inbox, session)),
-  );
+  const pruning = <T>(work: (session: PgSession, cutOff: number) => Promise<T>): Promise<T> =>
+    inbox.transaction(async (session) => work(session, await cutOffOf(inbox, session)));
+  const bodies = await pruning((session, cutOff) => pruneBodies(session, policy, cutOff));
+  const events = await pruning((session, cutOff) => pruneEvents(inbox, session, policy, cutOff));
+  const quarantined = await pruning((session, cutOff) => pruneQuarantined(inbox, session, policy, cutOff));
+  await pruning((session, cutOff) => removeSilent(session, inbox.context.instance, cutOff));
   const more = bodies.more || events.more || quarantined.more;
   // Only after the last batch, which removed the last rows that use the names.
   if (!more) for (const table of ["client", "kind"] as const) await pruneNames(inbox, table);
-  return {
-    bodies: bodies.count,
-    events: events.count,
-    lanes: events.lanes,
-    quarantined: quarantined.count,
-    more,
-  };
+  return { bodies: bodies.count, events: events.count, lanes: events.lanes, quarantined: quarantined.count, more };
 }
 
 interface Pruned {
@@ -61,16 +53,24 @@ async function cutOffOf(inbox: PgInbox, session: PgSession): Promise<number> {
   return Math.min(now, row?.newest ?? now);
 }
 
-async function pruneBodies(inbox: PgInbox, session: PgSession, policy: PrunePolicy): Promise<Pruned> {
-  const cutOff = await cutOffOf(inbox, session);
+/** Deletes what these tables hold of the events. */
+async function clear(
+  session: PgSession,
+  tables: readonly ("body" | "conflict" | "attempt")[],
+  events: readonly number[],
+): Promise<void> {
+  for (const table of tables)
+    await session.rows(`clear_${table}`, `delete from {}.${table} where event = any($1::bigint[])`, [events]);
+}
+
+async function pruneBodies(session: PgSession, policy: PrunePolicy, cutOff: number): Promise<Pruned> {
   const { rows, more } = await takeEvents(session, policy.batch, [
     prunable(session, KEEP.handled, cutOff - policy.handledBodiesMs),
     prunable(session, KEEP.other, cutOff - policy.otherBodiesMs),
   ]);
-  const ids = rows.map(({ id }) => id);
+  const ids = idsIn(rows);
   if (ids.length > 0) {
-    await session.rows("clear_bodies", CLEAR_BODIES, [ids]);
-    await session.rows("clear_conflicts", CLEAR_CONFLICTS, [ids]);
+    await clear(session, ["body", "conflict"], ids);
     await session.rows("keep_identity", KEEP_IDENTITY, [ids]);
   }
   return { count: ids.length, more };
@@ -80,8 +80,8 @@ async function pruneEvents(
   inbox: PgInbox,
   session: PgSession,
   policy: PrunePolicy,
+  cutOff: number,
 ): Promise<Pruned & { lanes: number }> {
-  const cutOff = await cutOffOf(inbox, session);
   const old = cutOff - policy.identitiesMs;
   const finished = [KEEP.identity, KEEP.handled, KEEP.other].map((keep) => prunable(session, keep, old));
   const { rows, more } = await takeEvents(session, policy.batch, [
@@ -89,10 +89,8 @@ async function pruneEvents(
     prunable(session, KEEP.dead, cutOff - policy.deadMs),
   ]);
   if (rows.length === 0) return { count: 0, more, lanes: 0 };
-  const ids = rows.map(({ id }) => id);
-  await session.rows("clear_bodies", CLEAR_BODIES, [ids]);
-  await session.rows("clear_conflicts", CLEAR_CONFLICTS, [ids]);
-  await session.rows("clear_attempts", CLEAR_ATTEMPTS, [ids]);
+  const ids = idsIn(rows);
+  await clear(session, ["body", "conflict", "attempt"], ids);
   await session.rows("remove_events", REMOVE_EVENTS, [ids]);
   const sheet = new TallySheet(inbox.instance);
   sheet.gauge("dead", -rows.filter(({ keep }) => keep === KEEP.dead).length);
@@ -104,13 +102,17 @@ async function pruneEvents(
 async function removeEmptyLanes(session: PgSession, sheet: TallySheet, rows: readonly PrunableRow[]): Promise<number> {
   const lanes = [...new Set(rows.map(({ lane }) => lane))];
   const removed = await session.rows<{ id: number; status: number }>("remove_lanes", REMOVE_LANES, [lanes]);
-  if (removed.length > 0) await session.rows("remove_gaps", REMOVE_GAPS, [removed.map(({ id }) => id)]);
+  if (removed.length > 0) await session.rows("remove_gaps", REMOVE_GAPS, [idsIn(removed)]);
   sheet.gauge("blocked", -removed.filter(({ status }) => status === STATUS.blocked).length);
   return removed.length;
 }
 
-async function pruneQuarantined(inbox: PgInbox, session: PgSession, policy: PrunePolicy): Promise<Pruned> {
-  const cutOff = await cutOffOf(inbox, session);
+async function pruneQuarantined(
+  inbox: PgInbox,
+  session: PgSession,
+  policy: PrunePolicy,
+  cutOff: number,
+): Promise<Pruned> {
   const old = (before: number, held: boolean) => (limit: number) =>
     session.rows<{ id: number; state: number; bytes: number }>("old_rows", OLD_ROWS, [before, held, limit]);
   const { rows, more } = await takeBatch(policy.batch, [
@@ -118,7 +120,7 @@ async function pruneQuarantined(inbox: PgInbox, session: PgSession, policy: Prun
     old(cutOff - policy.identitiesMs, false),
   ]);
   if (rows.length === 0) return { count: 0, more };
-  await session.rows("remove_rows", REMOVE_ROWS, [rows.map(({ id }) => id)]);
+  await session.rows("remove_rows", REMOVE_ROWS, [idsIn(rows)]);
   const held = rows.filter(({ state }) => state === HELD.held);
   const sheet = new TallySheet(inbox.instance);
   sheet.gauge("held", -held.length);
@@ -151,9 +153,8 @@ async function pruneNames(inbox: PgInbox, table: keyof typeof USE_OF): Promise<v
   for (;;) {
     const unused = await inbox.transaction((session) => session.rows<{ id: number }>(`unused_${table}`, look));
     if (unused.length === 0) return;
-    const ids = unused.map(({ id }) => id);
     const removed = await inbox
-      .transaction((session) => removeNames(session, table, ids))
+      .transaction((session) => removeNames(session, table, idsIn(unused)))
       .catch((error: unknown) => {
         if (error instanceof NotNow) return 0;
         throw error;
@@ -189,7 +190,7 @@ async function takeEvents(
   const lanes = [...new Set(found.rows.map(({ lane }) => lane))];
   const locked = await session.rows<{ id: number }>("lock_lanes", LOCK_LANES, [lanes]);
   const before = new Map(found.rows.map((row) => [row.id, row]));
-  const values = [[...before.keys()], locked.map(({ id }) => id)];
+  const values = [[...before.keys()], idsIn(locked)];
   const rows = (await session.rows<PrunableRow>("still_prunable", STILL, values)).filter(
     ({ id, keep, finished }) => before.get(id)?.keep === keep && before.get(id)?.finished === finished,
   );

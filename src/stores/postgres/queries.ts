@@ -18,6 +18,7 @@ import { countersOf, readInstanceRows, STATS, type StatsRow } from "./instances.
 import {
   eventColumns,
   eventOfRow,
+  idsIn,
   LANE_IDS_OF_MESSAGE,
   type LeaseRow,
   laneColumns,
@@ -61,20 +62,16 @@ const ATTEMPTS = `select a.event as "eventId", a.attempt, a.at, a.duration as "d
 
 /** A lane with its events, gaps and attempts; null when there is none. */
 export async function readLane(session: PgSession, names: Names, ref: LaneKey | number): Promise<LaneRecord | null> {
-  const [row] =
+  const [name, text, values] =
     typeof ref === "number"
-      ? await session.rows<PgLaneRow>("lane_by_id", BY_ID, [ref])
-      : await session.rows<PgLaneRow>("lane_by_key", BY_KEY, [
-          textBytes(ref.apiClientId),
-          TAG[ref.tag],
-          textBytes(ref.messageId),
-        ]);
+      ? ["lane_by_id", BY_ID, [ref]]
+      : ["lane_by_key", BY_KEY, [textBytes(ref.apiClientId), TAG[ref.tag], textBytes(ref.messageId)]];
+  const [row] = await session.rows<PgLaneRow>(name, text, values);
   if (row === undefined) return null;
   const [lane] = await readLanes(session, names, [row]);
   if (lane === undefined) return null;
   const { holder: _holder, leased: _leased, ...facts } = lane;
-  const ids = lane.events.map(({ id }) => id);
-  const bodies = await readBodies(session, ids);
+  const bodies = await readBodies(session, idsIn(lane.events));
   const events = lane.events.toSorted(bySequence).map((event) => toEventRecord(event, bodies.get(event.id) ?? null));
   return { ...facts, events, attempts: await session.rows<AttemptRecord>("attempts", ATTEMPTS, [row.id]) };
 }

@@ -63,10 +63,8 @@ export function readSettings(database: string | PgPool, options: PostgresStoreOp
     unit: "connections",
   });
   const isDivided = typeof database === "string" && max >= LEAST_DIVIDED;
-  const settings = readDatabase(database, {
-    schema: options.schema,
-    max: isDivided ? max - TURN_CONNECTIONS : max,
-  });
+  const poolMax = isDivided ? max - TURN_CONNECTIONS : max;
+  const settings = readDatabase(database, { schema: options.schema, max: poolMax });
   if (typeof database !== "string" && options.maxConnections !== undefined) {
     throw invalidOption("maxConnections", "is for a connection string: a pool of your own has its max", max);
   }

@@ -13,7 +13,7 @@ import { countIn, plainText, withoutLease } from "../../inbox/store-rules.ts";
 import { HELD, STATUS } from "../database.ts";
 import { columnNames, columns, transposed, unnested, type Values } from "./encoding.ts";
 import { TallySheet } from "./instances.ts";
-import { keyOf, laneColumns, nullableBytes, type PgLaneRow, readBodies, readLanes } from "./lanes.ts";
+import { idsIn, keyOf, laneColumns, nullableBytes, type PgLaneRow, readBodies, readLanes } from "./lanes.ts";
 import { areCurrent, type Names, type Naming } from "./names.ts";
 import type { PgInbox } from "./open.ts";
 import type { PgSession } from "./session.ts";
@@ -43,11 +43,10 @@ export async function exportLaneRows(
   const rows = await session.rows<PgLaneRow>("export_lanes", LANES, [after, limit]);
   const lanes = await readLanes(session, names, rows);
   const events = lanes.flatMap((lane) => lane.events);
-  const bodies = await readBodies(session, idsOf(events));
+  const bodies = await readBodies(session, idsIn(events));
   const conflicts = await readConflicts(session, events);
-  const attempts = await session.rows<AttemptRecord & { readonly lane: number }>("export_attempts", ATTEMPTS, [
-    idsOf(events),
-  ]);
+  const values = [idsIn(events)];
+  const attempts = await session.rows<AttemptRecord & { readonly lane: number }>("export_attempts", ATTEMPTS, values);
   const attemptsOf = new Map<number, AttemptRecord[]>(lanes.map(({ id }) => [id, []]));
   for (const { lane, ...attempt } of attempts) attemptsOf.get(lane)?.push(attempt);
   return lanes.map(({ holder: _holder, leased, events, ...facts }) => ({
@@ -65,13 +64,9 @@ export async function exportLaneRows(
 }
 
 async function readConflicts(session: PgSession, events: readonly LaneEvent[]) {
-  const ids = idsOf(events.filter(({ conflict }) => conflict));
+  const ids = idsIn(events.filter(({ conflict }) => conflict));
   const rows = await session.rows<ConflictRecord & { readonly event: number }>("export_conflicts", CONFLICTS, [ids]);
   return new Map(rows.map(({ event, ...conflict }) => [event, conflict]));
-}
-
-function idsOf(events: readonly LaneEvent[]): number[] {
-  return events.map(({ id }) => id);
 }
 
 const TABLES = {
@@ -140,8 +135,8 @@ async function importRows(inbox: PgInbox, session: PgSession, page: ImportPage):
   const sheet = new TallySheet(inbox.instance);
   const names = inbox.names.on(session);
   await names.find(session, namedBy(page));
-  const there = await session.rows<{ id: number }>("import_known", KNOWN, [page.lanes.map(({ id }) => id)]);
-  const known = new Set(there.map(({ id }) => id));
+  const there = await session.rows<{ id: number }>("import_known", KNOWN, [idsIn(page.lanes)]);
+  const known = new Set(idsIn(there));
   // A lane that exists was imported completely by an earlier call.
   const lanes = page.lanes.filter(({ id }) => !known.has(id));
   await importLanes(session, names, lanes);
@@ -159,43 +154,23 @@ async function importRows(inbox: PgInbox, session: PgSession, page: ImportPage):
 
 async function importLanes(session: PgSession, names: Names, lanes: readonly TransferredLane[]): Promise<void> {
   const events = lanes.flatMap(({ events }) => events);
-  await insert(
-    session,
-    "lane",
-    lanes.map((lane) => laneValues(names, lane)),
-  );
-  await insert(
-    session,
-    "event",
-    lanes.flatMap(({ id, events }) => events.map((event) => eventValues(names, event, id))),
-  );
-  await insert(
-    session,
-    "body",
-    events.flatMap(({ id, raw }) => (raw === null ? [] : [[id, asBuffer(raw)]])),
-  );
-  await insert(session, "conflict", events.flatMap(conflictValues));
-  await insert(
-    session,
-    "gap",
-    lanes.flatMap(({ id, gaps }) => gaps.map((gap) => [id, gap.from, gap.to, gap.skippedAt, gap.filledAt])),
-  );
-  await insert(
-    session,
-    "attempt",
-    lanes.flatMap(({ attempts }) => attempts.map(attemptValues)),
-  );
+  const tables: readonly (readonly [Table, readonly Values[]])[] = [
+    ["lane", lanes.map((lane) => laneValues(names, lane))],
+    ["event", lanes.flatMap(({ id, events }) => events.map((event) => eventValues(names, event, id)))],
+    ["body", events.flatMap(({ id, raw }) => (raw === null ? [] : [[id, asBuffer(raw)]]))],
+    ["conflict", events.flatMap(conflictValues)],
+    ["gap", lanes.flatMap(({ id, gaps }) => gaps.map((gap) => [id, gap.from, gap.to, gap.skippedAt, gap.filledAt]))],
+    ["attempt", lanes.flatMap(({ attempts }) => attempts.map(attemptValues))],
+  ];
+  for (const [table, rows] of tables) await insert(session, table, rows);
   if (events.length > 0) await session.rows("import_names", CURRENT, [names.pruned]);
 }
 
 /** Inserts the rows that do not exist. Returns the first column of those. */
 async function insert(session: PgSession, table: Table, rows: readonly Values[]): Promise<ReadonlySet<number>> {
   if (rows.length === 0) return new Set();
-  const inserted = await session.rows<{ key: number }>(
-    `import_${table}`,
-    INSERT[table] ?? "",
-    transposed(TABLES[table], rows),
-  );
+  const values = transposed(TABLES[table], rows);
+  const inserted = await session.rows<{ key: number }>(`import_${table}`, INSERT[table] ?? "", values);
   return new Set(inserted.map(({ key }) => key));
 }
 
