@@ -1,10 +1,14 @@
-/** Starts the test files that take longest before the others of their project: whoever is last makes all wait, and a clean clone has no times. */
+/**
+ * Starts the test files that take longest before the others: a long file that starts last makes all wait, and a clean clone has no times.
+ * The project with the longest file comes first, because projects run one after the other.
+ */
 import { existsSync } from "node:fs";
 import { relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** From ten seconds on, on two cores. */
 const LONGEST = [
+  "test/postgres/store.test.ts",
   "test/stores/sqlite.test.ts",
   "test/outages/outages.test.ts",
   "test/examples/servers.test.ts",
@@ -16,7 +20,6 @@ const LONGEST = [
   "test/concurrency/several-processes.test.ts",
   "test/inspector/guard.test.ts",
   "test/examples/fastify-postgres.test.ts",
-  "test/postgres/store.test.ts",
   "test/postgres/copy.test.ts",
 ];
 
@@ -24,14 +27,20 @@ export class LongestFirst extends BaseSequencer {
   /** @throws Error when one of them was moved */
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const missing = LONGEST.filter((file) => !existsSync(file));
-    if (missing.length > 0) throw new Error(`There is no ${missing.join(", ")}: mend the list in test/setup.`);
+    if (missing.length > 0) throw new Error(`There is no ${missing.join(", ")}: fix the list in test/setup.`);
     const sorted = await super.sort(files);
     const projects = [...new Set(sorted.map(({ project }) => project))];
-    return projects.flatMap((project) => {
+    const queues = projects.map((project) => {
       const own = sorted.filter((file) => file.project === project);
       return own.sort((a, b) => rank(a) - rank(b));
     });
+    return queues.sort((a, b) => firstRank(a) - firstRank(b)).flat();
   }
+}
+
+/** A file with a process of its own comes first: the next ones start next to it. */
+function firstRank(queue: readonly TestSpecification[]): number {
+  return queue[0]?.project.config.isolate === true ? -1 : Math.min(...queue.map(rank));
 }
 
 function rank({ moduleId }: TestSpecification): number {
